@@ -1,0 +1,73 @@
+# Compiler settings and the three helper functions that every CMakeLists.txt of the project uses.
+option(MULLIGAN_BUILD_TESTS "Build the test programs" ON)
+set(MULLIGAN_CPU_ARCH "native" CACHE STRING
+    "-march of the CPU kernels: native (this machine) or, for a portable bundle, x86-64-v3")
+set(MULLIGAN_SANITIZE "" CACHE STRING "Comma-separated sanitizers, for example address,undefined")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(MULLIGAN_PLUGIN_DIRECTORY "${CMAKE_BINARY_DIR}/lib/mulligan/plugins")
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
+endif()
+
+add_library(mulligan_options INTERFACE)
+target_compile_options(mulligan_options INTERFACE -Wall -Wextra -Werror)
+target_include_directories(mulligan_options INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}")
+if(MULLIGAN_SANITIZE)
+  target_compile_options(mulligan_options INTERFACE -fsanitize=${MULLIGAN_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(mulligan_options INTERFACE -fsanitize=${MULLIGAN_SANITIZE})
+endif()
+
+# mulligan_module(NAME SOURCES ... [DEPENDS ...]): the static library mulligan_NAME of one framework folder.
+function(mulligan_module name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(mulligan_${name} STATIC ${arg_SOURCES})
+  target_link_libraries(mulligan_${name} PUBLIC mulligan_options ${arg_DEPENDS})
+endfunction()
+
+# mulligan_plugin(NAME SOURCES ... [DEPENDS ...] [CPU_KERNELS]): the shared-library plugin mulligan_NAME.so.
+# CPU_KERNELS compiles for MULLIGAN_CPU_ARCH and optimises floating-point loops that allow it.
+function(mulligan_plugin name)
+  cmake_parse_arguments(arg "CPU_KERNELS" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(mulligan_plugin_${name} MODULE ${arg_SOURCES})
+  target_link_libraries(mulligan_plugin_${name} PRIVATE mulligan_options mulligan_sdk ${arg_DEPENDS})
+  set_target_properties(mulligan_plugin_${name} PROPERTIES
+    PREFIX "" OUTPUT_NAME "mulligan_${name}" LIBRARY_OUTPUT_DIRECTORY "${MULLIGAN_PLUGIN_DIRECTORY}")
+  if(arg_CPU_KERNELS)
+    # No -ffast-math: results must not depend on how a loop was split; fma contraction is fine.
+    target_compile_options(mulligan_plugin_${name} PRIVATE
+      -O3 -march=${MULLIGAN_CPU_ARCH} -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY MULLIGAN_PLUGIN_TARGETS mulligan_plugin_${name})
+endfunction()
+
+# mulligan_tests(PROGRAM FILES ... [DEPENDS ...]): adds GoogleTest files to mulligan_PROGRAM_tests, and makes
+# for each file F.cpp a program PROGRAM_F of its own (not part of `all`) for quick turns on one subject.
+function(mulligan_tests program)
+  cmake_parse_arguments(arg "" "" "FILES;DEPENDS" ${ARGN})
+  if(NOT TARGET mulligan_${program}_tests)
+    add_executable(mulligan_${program}_tests)
+    target_link_libraries(mulligan_${program}_tests PRIVATE GTest::gtest_main)
+    add_test(NAME ${program} COMMAND mulligan_${program}_tests)
+  endif()
+  foreach(file ${arg_FILES})
+    get_filename_component(stem "${file}" NAME_WE)
+    add_library(${program}_${stem}_object OBJECT EXCLUDE_FROM_ALL "${file}")
+    target_link_libraries(${program}_${stem}_object PUBLIC mulligan_options GTest::gtest ${arg_DEPENDS})
+    target_sources(mulligan_${program}_tests PRIVATE $<TARGET_OBJECTS:${program}_${stem}_object>)
+    add_executable(${program}_${stem} EXCLUDE_FROM_ALL $<TARGET_OBJECTS:${program}_${stem}_object>)
+    target_link_libraries(${program}_${stem} PRIVATE GTest::gtest_main mulligan_options ${arg_DEPENDS})
+  endforeach()
+  target_link_libraries(mulligan_${program}_tests PRIVATE ${arg_DEPENDS})
+endfunction()
