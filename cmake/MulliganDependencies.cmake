@@ -10,7 +10,12 @@ pkg_check_modules(sentencepiece REQUIRED IMPORTED_TARGET sentencepiece)
 find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)
 find_path(CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(dnnl CONFIG REQUIRED)                # oneDNN, used by the cpu backend plugin only
+# oneDNN, used by the cpu backend plugin only. Not find_package(dnnl): Debian's CMake package demands OpenCL headers.
+find_library(DNNL_LIBRARY dnnl REQUIRED)
+find_path(DNNL_INCLUDE dnnl.hpp REQUIRED)
+add_library(mulligan_onednn INTERFACE)
+target_link_libraries(mulligan_onednn INTERFACE "${DNNL_LIBRARY}")
+target_include_directories(mulligan_onednn SYSTEM INTERFACE "${DNNL_INCLUDE}")
 if(MULLIGAN_BUILD_TESTS)
   find_package(GTest REQUIRED)
 endif()
