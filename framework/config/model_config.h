@@ -1,0 +1,79 @@
+// The [model] section: shape and switches of the language model.
+//
+// One struct drives the parameter list, the graph builder, the parameter count and the dry run. Symbols as in
+// the architecture page: d = width, H = heads, Hkv = kv_heads, dh = head_width, V = vocabulary, L = layers.
+#pragma once
+
+#include <cstdint>
+
+namespace mulligan {
+
+// Precision in which the rotary frequencies and the cos/sin tables are rounded before use.
+// `bf16` repeats a property of the published record script; `fp32` is the sensible choice.
+enum class RopeTable { fp32, bf16 };
+
+// What leaves the last two-lane layer: the mean of both lanes, the MLP lane (lane 1) or the attention lane
+// (lane 0).
+enum class FinalLane { mean, mlp, attention };
+
+// [model.rope] Rotary position embedding on the first `dims` of each head's dh dimensions;
+// frequency i is base^(-2i/dims), pairs are (j, j + dims/2).
+struct RopeConfig {
+  int64_t dims = 0;  // even, <= head_width; 0 in the file = head_width (resolve_model_defaults fills it in)
+  double base = 1e4;
+  RopeTable table = RopeTable::fp32;
+};
+
+// [model.loop] Depth recurrence: physical layers first..last (inclusive) run 1 + extra_passes times.
+// The execution order is 0..first-1, (first..last) x (1 + extra_passes), last+1..L-1.
+struct LoopConfig {
+  int64_t first = 0;
+  int64_t last = 0;
+  int64_t extra_passes = 0;     // 0 = no looping: first and last are then ignored
+  double start_fraction = 0.0;  // fraction of the training budget (seconds, or steps without a time budget)
+                                // after which looping starts; evaluation always loops
+};
+
+// [model.lanes] Two parallel lanes, one read by attention and one by the MLP.
+struct LanesConfig {
+  int64_t parallel_start = 0;  // from the first decoder entry whose physical layer is >= this; 0 = off
+  FinalLane final_lane = FinalLane::mean;
+};
+
+// [model]
+struct ModelConfig {
+  int64_t vocabulary = 0;        // V, 2..65536
+  int64_t layers = 0;            // L, physical layers
+  int64_t width = 0;             // d
+  int64_t heads = 0;             // H
+  int64_t kv_heads = 0;          // Hkv, divides H; 0 in the file = heads
+  int64_t head_width = 0;        // dh, even; 0 in the file = width / heads (which must divide)
+  int64_t mlp_hidden = 0;        // hidden units of the MLP; 0 in the file = 4 * width
+  bool tied_head = true;         // the output head is the token embedding
+  double softcap = 30.0;         // c in logits = c*tanh(z/c); 0 = off
+  double norm_eps = 0.0;         // eps of every RMS norm; 0 = machine epsilon of the compute dtype
+  bool ln_scale = true;          // multiply normed block inputs by 1/sqrt(physical layer + 1)
+  bool residual_mix = true;      // block input = mix0*x + mix1*x0 with learned mix, start (1, 0)
+  bool qk_norm = true;           // RMS norm of q and k over dh
+  double q_gain = 5.0;           // initial per-head gain on q after RoPE; 0 = no gain parameter (gain 1)
+  int64_t xsa_last_layers = -1;  // number of last layers with XSA; -1 in the file = all, 0 = off
+  bool attention_gate = true;    // o_h *= sigmoid(<n, attn_gate_w[h]>)
+  bool skip_weights = true;      // encoder-decoder skip connections, weights start at 1
+  bool skip_gates = true;        // gate of the skip merge (needs skip_weights), start at 0
+  double embedding_init_std = 0.005;
+  RopeConfig rope;
+  LoopConfig loop;
+  LanesConfig lanes;
+};
+
+// Replaces the "derive it" values (kv_heads 0, head_width 0, mlp_hidden 0, rope.dims 0, xsa_last_layers -1)
+// by the numbers they stand for. load_run_config has done it already; only code that fills a ModelConfig by
+// hand, such as a test, calls it. Idempotent.
+void resolve_model_defaults(ModelConfig& model);
+
+// Whether physical layer `layer` applies XSA.
+inline bool layer_has_xsa(const ModelConfig& model, int64_t layer) {
+  return layer >= model.layers - model.xsa_last_layers;
+}
+
+}  // namespace mulligan
