@@ -39,7 +39,8 @@ class Sha256 {
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::filesystem::path path)
-      : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {}
+      : path_(std::move(path)),
+        descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {}
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile() {
@@ -70,6 +71,10 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
+  write_file_atomically(path, std::span(&bytes, 1));
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::string_view> parts) {
   static std::atomic<unsigned> counter{0};
   const auto fail = [&](const char* action) {
     return run_error("cannot {} '{}': {}; free space or choose another folder", action, path.string(),
@@ -84,11 +89,13 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view b
       path.string() + fmt::format(".tmp.{}.{}", ::getpid(), counter.fetch_add(1));
   TemporaryFile file(temporary);
   if (file.descriptor() < 0) throw fail("create");
-  for (std::size_t written = 0; written < bytes.size();) {
-    const ssize_t count = ::write(file.descriptor(), bytes.data() + written, bytes.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw fail("write");
-    written += static_cast<std::size_t>(count);
+  for (const std::string_view bytes : parts) {
+    for (std::size_t written = 0; written < bytes.size();) {
+      const ssize_t count = ::write(file.descriptor(), bytes.data() + written, bytes.size() - written);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) throw fail("write");
+      written += static_cast<std::size_t>(count);
+    }
   }
   if (::fsync(file.descriptor()) != 0) throw fail("sync");
   if (::rename(temporary.c_str(), path.c_str()) != 0) throw fail("rename into place");

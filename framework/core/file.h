@@ -16,6 +16,8 @@ std::string read_file(const std::filesystem::path& path);
 // creates missing parent folders. On failure the temporary file is removed, an existing `path` is
 // untouched, and run_error names the path and the system's reason.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
+// The same with the contents in several parts, written one after another.
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::string_view> parts);
 
 // Lower-case hexadecimal sha256 of a byte range, or of a file's contents (streamed).
 std::string sha256_hex(std::string_view bytes);

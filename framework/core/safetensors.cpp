@@ -1,0 +1,242 @@
+#include "framework/core/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/mapped_file.h"
+
+namespace mulligan {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "files are little-endian and mapped as they are");
+
+struct TypeRow {
+  StoredType type;
+  std::string_view name;
+  std::size_t size;
+};
+constexpr std::array<TypeRow, 9> kTypes{{{StoredType::f64, "F64", 8},
+                                         {StoredType::f32, "F32", 4},
+                                         {StoredType::f16, "F16", 2},
+                                         {StoredType::bf16, "BF16", 2},
+                                         {StoredType::i64, "I64", 8},
+                                         {StoredType::i32, "I32", 4},
+                                         {StoredType::u16, "U16", 2},
+                                         {StoredType::i8, "I8", 1},
+                                         {StoredType::u8, "U8", 1}}};
+
+constexpr std::string_view kMetadataKey = "__metadata__";
+constexpr std::uint64_t kPrefixBytes = 8;
+// A header larger than this is corrupt: a million tensors need less.
+constexpr std::uint64_t kMaxHeaderBytes = 256u << 20;
+
+const TypeRow& row_of(StoredType type) {
+  return *std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeRow& row) { return row.type == type; });
+}
+
+// Product of the shape times the element size, or nothing on overflow.
+std::optional<std::uint64_t> byte_count(const std::vector<std::int64_t>& shape, std::size_t element_size) {
+  std::uint64_t count = element_size;
+  for (const std::int64_t extent : shape) {
+    if (extent < 0 || __builtin_mul_overflow(count, static_cast<std::uint64_t>(extent), &count)) return {};
+  }
+  return count;
+}
+
+// A parsed header entry before its byte range is placed into the mapping.
+struct HeaderEntry {
+  StoredTensor tensor;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+class HeaderReader {
+ public:
+  HeaderReader(const std::filesystem::path& path, std::span<const std::byte> file)
+      : path_(path), file_(file) {}
+
+  nlohmann::json parse() {
+    if (file_.size() < kPrefixBytes)
+      throw corrupt("it has {} bytes, fewer than the 8 of its length field", file_.size());
+    std::uint64_t length = 0;
+    std::memcpy(&length, file_.data(), kPrefixBytes);
+    if (length > kMaxHeaderBytes || length > file_.size() - kPrefixBytes) {
+      throw corrupt("its header claims {} bytes but the file holds {} after the length field", length,
+                    file_.size() - kPrefixBytes);
+    }
+    const auto* text = reinterpret_cast<const char*>(file_.data()) + kPrefixBytes;
+    std::set<std::string> names;
+    bool repeated = false;
+    const auto watch_names = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+      if (event == nlohmann::json::parse_event_t::key && depth == 1) {
+        repeated |= !names.insert(value.get<std::string>()).second;
+      }
+      return true;
+    };
+    nlohmann::json header =
+        nlohmann::json::parse(text, text + length, watch_names, /*allow_exceptions=*/false);
+    if (!header.is_object()) throw corrupt("its header is not a JSON object");
+    if (repeated) throw corrupt("its header names a tensor twice");
+    data_ = file_.subspan(kPrefixBytes + length);
+    return header;
+  }
+
+  HeaderEntry entry(const std::string& name, const nlohmann::json& value) {
+    const auto require = [&](bool condition, std::string_view what) {
+      if (!condition) throw corrupt("tensor '{}' has {}", name, what);
+    };
+    const auto is_size = [](const nlohmann::json& number) { return number.is_number_unsigned(); };
+    require(value.is_object() && value.contains("dtype") && value.contains("shape") &&
+                value.contains("data_offsets"),
+            "no dtype, shape or data_offsets");
+    const auto& type = value["dtype"];
+    const auto& shape = value["shape"];
+    const auto& offsets = value["data_offsets"];
+    require(type.is_string(), "a dtype that is no string");
+    require(shape.is_array() && std::all_of(shape.begin(), shape.end(), is_size), "an invalid shape");
+    require(offsets.is_array() && offsets.size() == 2 && std::all_of(offsets.begin(), offsets.end(), is_size),
+            "invalid data_offsets");
+    const auto row = std::find_if(kTypes.begin(), kTypes.end(),
+                                  [&](const TypeRow& candidate) { return candidate.name == type; });
+    require(row != kTypes.end(), fmt::format("the unknown dtype '{}'", type.get<std::string>()));
+
+    HeaderEntry result;
+    result.tensor.name = name;
+    result.tensor.type = row->type;
+    for (const auto& extent : shape) {
+      require(extent.get<std::uint64_t>() <= std::uint64_t{INT64_MAX}, "an extent beyond 2^63");
+      result.tensor.shape.push_back(extent.get<std::int64_t>());
+    }
+    result.begin = offsets[0].get<std::uint64_t>();
+    result.end = offsets[1].get<std::uint64_t>();
+    require(result.begin <= result.end && result.end <= data_.size(),
+            fmt::format("bytes {}..{} in a data section of {}", result.begin, result.end, data_.size()));
+    const auto expected = byte_count(result.tensor.shape, row->size);
+    require(expected && *expected == result.end - result.begin,
+            fmt::format("a shape that does not fit its {} bytes", result.end - result.begin));
+    result.tensor.bytes = data_.subspan(result.begin, result.end - result.begin);
+    return result;
+  }
+
+  // Sorts by position and demands that the ranges tile the data section.
+  void check_tiling(std::vector<HeaderEntry>& entries) const {
+    std::stable_sort(entries.begin(), entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
+      return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+    });
+    std::uint64_t position = 0;
+    for (const HeaderEntry& entry : entries) {
+      if (entry.begin != position) {
+        throw corrupt("tensor '{}' starts at byte {} where {} was expected ({})", entry.tensor.name,
+                      entry.begin, position, entry.begin < position ? "overlap" : "gap");
+      }
+      position = entry.end;
+    }
+    if (position != data_.size()) {
+      throw corrupt("its tensors cover {} bytes of a data section of {}", position, data_.size());
+    }
+  }
+
+  std::map<std::string, std::string> metadata(const nlohmann::json& value) const {
+    std::map<std::string, std::string> result;
+    if (!value.is_object()) throw corrupt("its __metadata__ is not an object");
+    for (const auto& [key, text] : value.items()) {
+      if (!text.is_string()) throw corrupt("its __metadata__ entry '{}' is not a string", key);
+      result[key] = text.get<std::string>();
+    }
+    return result;
+  }
+
+ private:
+  template <typename... Args>
+  Error corrupt(fmt::format_string<Args...> format, Args&&... args) const {
+    return data_error("'{}' is not a valid safetensors file: {}; write or copy it again", path_.string(),
+                      fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  const std::filesystem::path& path_;
+  std::span<const std::byte> file_;
+  std::span<const std::byte> data_;
+};
+
+}  // namespace
+
+std::size_t stored_size(StoredType type) {
+  return row_of(type).size;
+}
+std::string_view stored_name(StoredType type) {
+  return row_of(type).name;
+}
+
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
+  const auto mapping = std::make_shared<MappedFile>(path);
+  mapping_ = mapping;
+  HeaderReader reader(path_, mapping->bytes());
+  const nlohmann::json header = reader.parse();
+  std::vector<HeaderEntry> entries;
+  for (const auto& [name, value] : header.items()) {
+    if (name == kMetadataKey) {
+      metadata_ = reader.metadata(value);
+    } else {
+      entries.push_back(reader.entry(name, value));
+    }
+  }
+  reader.check_tiling(entries);
+  for (HeaderEntry& entry : entries) {
+    index_[entry.tensor.name] = tensors_.size();
+    tensors_.push_back(std::move(entry.tensor));
+  }
+}
+
+const StoredTensor* SafetensorsFile::find(std::string_view name) const {
+  const auto position = index_.find(name);
+  return position == index_.end() ? nullptr : &tensors_[position->second];
+}
+
+const StoredTensor& SafetensorsFile::at(std::string_view name) const {
+  const StoredTensor* tensor = find(name);
+  if (tensor == nullptr) throw data_error("'{}' holds no tensor named '{}'", path_.string(), name);
+  return *tensor;
+}
+
+void write_safetensors(const std::filesystem::path& path, const std::vector<StoredTensor>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  std::vector<const StoredTensor*> order;
+  for (const StoredTensor& tensor : tensors) order.push_back(&tensor);
+  std::stable_sort(order.begin(), order.end(), [](const StoredTensor* a, const StoredTensor* b) {
+    return stored_size(a->type) > stored_size(b->type);
+  });
+  nlohmann::json header = nlohmann::json::object();
+  if (!metadata.empty()) header[std::string(kMetadataKey)] = metadata;
+  std::uint64_t position = 0;
+  for (const StoredTensor* tensor : order) {
+    const auto expected = byte_count(tensor->shape, stored_size(tensor->type));
+    if (!expected || *expected != tensor->bytes.size()) {
+      throw run_error("cannot write '{}': tensor '{}' has {} bytes, which is not its shape", path.string(),
+                      tensor->name, tensor->bytes.size());
+    }
+    if (tensor->name == kMetadataKey || header.contains(tensor->name)) {
+      throw run_error("cannot write '{}': the tensor name '{}' repeats or is reserved", path.string(),
+                      tensor->name);
+    }
+    header[tensor->name] = {{"dtype", stored_name(tensor->type)},
+                            {"shape", tensor->shape},
+                            {"data_offsets", {position, position + tensor->bytes.size()}}};
+    position += tensor->bytes.size();
+  }
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  const std::uint64_t length = text.size();
+  std::vector<std::string_view> parts{{reinterpret_cast<const char*>(&length), sizeof(length)}, text};
+  for (const StoredTensor* tensor : order) {
+    parts.emplace_back(reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size());
+  }
+  write_file_atomically(path, parts);
+}
+
+}  // namespace mulligan
