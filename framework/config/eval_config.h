@@ -1,0 +1,32 @@
+// The [eval] and [ledger] sections: how validation is scored, and which budgets a result must keep.
+#pragma once
+
+#include <cstdint>
+
+namespace mulligan {
+
+// rows: disjoint rows, every token scored once with the context of its row.
+// sliding: overlapping windows every `stride` tokens, each token scored with nearly full context.
+enum class EvalMode { rows, sliding };
+
+// [eval]
+struct EvalConfig {
+  EvalMode mode = EvalMode::rows;
+  int64_t sequence_length = 2048;  // tokens of a row or window; also the longest segment in rows mode
+  int64_t stride = 64;             // sliding mode only: tokens between window starts, <= sequence_length
+  int64_t batch_rows = 16;         // rows (or windows) per forward pass
+  bool drop_remainder = false;  // leave out the last partial batch, to match figures of the record's script
+  bool use_ema = true;          // score the averaged weights where ema.decay > 0
+};
+
+enum class LedgerRules { open, strict };
+
+// [ledger] Limits of a run; 0 = no limit. `strict` refuses a result that breaks one, `open` reports it.
+struct LedgerConfig {
+  LedgerRules rules = LedgerRules::open;
+  double train_seconds = 0.0;
+  double eval_seconds = 0.0;
+  int64_t artifact_bytes = 0;  // model and code together
+};
+
+}  // namespace mulligan

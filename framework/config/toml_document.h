@@ -1,0 +1,27 @@
+// Reads a configuration: a TOML file, the files it extends, and --set overrides, as one ConfigNode tree.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "framework/config/config_tree.h"
+
+namespace mulligan {
+
+// Reads `path`. A top-level `extends = "base.toml"` (relative to the file that says it, chains allowed) is
+// read first and the file laid over it (see merge). The result has no `extends` member; every node knows its
+// file and line. Throws config_error, with file:line where there is one, for: an unreadable file, invalid
+// TOML, a circle of extends, a value of a kind no key has (dates, nested or mixed lists), a quoted key
+// containing a dot.
+ConfigNode read_toml(const std::string& path);
+
+// The same for TOML text; `name` stands for the file in messages, and extends is relative to its folder.
+ConfigNode parse_toml(std::string_view text, const std::string& name);
+
+// Lays overrides `a.b=value` over `tree`, later ones winning. A value is read as TOML (3, 0.5, true, "x", [1,
+// 2]); text that is not valid TOML counts as a string. Whether the key exists and the type fits is the
+// schema's to say. Throws config_error for an override without '=' or with an empty part in its key.
+void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides);
+
+}  // namespace mulligan

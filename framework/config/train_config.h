@@ -1,0 +1,50 @@
+// The [train], [train.warmup] and [ema] sections: budget, batch, precision, clipping, warm-up.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/config/precision.h"
+
+namespace mulligan {
+
+// Whether a gradient is clipped on each rank's own gradient before the reduction (what the record's script
+// does) or on the reduced gradient.
+enum class ClipOrder { before_reduction, after_reduction };
+
+// [train.warmup] Steps run before the clock starts, for each layer order the run will use; afterwards
+// weights, optimiser state and data position return to their initial values.
+struct WarmupConfig {
+  int64_t steps = 0;                // per layer order; 0 = no warm-up
+  bool keep_muon_momentum = false;  // optimiser momentum buffers named "momentum" survive the restoration
+};
+
+// [ema] Exponential moving average of all weights in fp32, started from the initial weights.
+struct EmaConfig {
+  double decay = 0.0;  // per step; 0 = off
+};
+
+// [train]
+struct TrainConfig {
+  double budget_seconds = 0.0;   // training clock; 0 = none, then `steps` ends the run
+  double reserve_seconds = 0.0;  // kept back from the budget; fraction f = elapsed / (budget - reserve)
+  int64_t steps = 0;             // upper limit of optimiser steps; 0 = none, then the budget ends the run
+  int64_t tokens_per_step = 0;   // target tokens per optimiser step over all ranks and micro-batches
+  int64_t micro_batches =
+      1;  // micro-batches per step over all ranks: each is one packed row of
+          // tokens_per_step / micro_batches tokens, and each of W ranks runs micro_batches / W
+          // of them one after the other (so W must divide it, and results do not depend on W)
+  int64_t sequence_length = 2048;  // longest attention segment in tokens; longer documents are cut
+  Precision compute_dtype = Precision::fp32;
+  double clip_norm = 0.0;  // global gradient norm; 0 = off
+  ClipOrder clip_order = ClipOrder::after_reduction;
+  int64_t log_every = 10;      // steps between progress lines in the log and in metrics.jsonl
+  int64_t validate_every = 0;  // steps between validations during training; 0 = only at the end
+  WarmupConfig warmup;
+};
+
+// Tokens of one micro-batch, the T of the training graph.
+inline int64_t tokens_per_micro_batch(const TrainConfig& train) {
+  return train.tokens_per_step / train.micro_batches;
+}
+
+}  // namespace mulligan
