@@ -1,0 +1,88 @@
+// C++ side of kernel.h for authors of CPU kernels: typed access to arguments, bf16, parallel loops.
+#pragma once
+
+#include <mulligan/kernel.h>
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace mulligan::sdk {
+
+// bfloat16 storage: the upper half of a float. Arithmetic is done in float.
+struct bfloat16 {
+  std::uint16_t bits = 0;
+  bfloat16() = default;
+  // Rounds to nearest, ties to even; NaN stays NaN.
+  explicit bfloat16(float value) {
+    const auto word = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t rounded = word + 0x7FFFu + ((word >> 16) & 1u);
+    bits = static_cast<std::uint16_t>((value != value ? (word | 0x400000u) : rounded) >> 16);
+  }
+  operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+};
+static_assert(sizeof(bfloat16) == 2);
+
+template <typename T>
+constexpr mlg_dtype dtype_of() {
+  if constexpr (std::is_same_v<T, float>) return MLG_F32;
+  if constexpr (std::is_same_v<T, bfloat16>) return MLG_BF16;
+  if constexpr (std::is_same_v<T, double>) return MLG_F64;
+  if constexpr (std::is_same_v<T, std::int32_t>) return MLG_I32;
+  if constexpr (std::is_same_v<T, std::int64_t>) return MLG_I64;
+  if constexpr (std::is_same_v<T, std::uint16_t>) return MLG_U16;
+  if constexpr (std::is_same_v<T, std::uint8_t>) return MLG_U8;
+  if constexpr (std::is_same_v<T, std::int8_t>) return MLG_I8;
+}
+
+// One call of a CPU kernel. Indices follow the kernel's signature.
+class Launch {
+ public:
+  explicit Launch(const mlg_launch* launch) : launch_(*launch) {}
+
+  const mlg_tensor& tensor(std::uint32_t index) const { return launch_.arguments[index]; }
+  bool has(std::uint32_t index) const { return tensor(index).dtype != MLG_ABSENT; }
+  mlg_dtype dtype(std::uint32_t index) const { return static_cast<mlg_dtype>(tensor(index).dtype); }
+  std::int64_t dim(std::uint32_t index, int axis) const { return tensor(index).shape[axis]; }
+  std::int64_t size(std::uint32_t index) const {
+    const mlg_tensor& t = tensor(index);
+    return t.shape[0] * t.shape[1] * t.shape[2] * t.shape[3];
+  }
+  // Typed pointer; null where an optional argument is absent. The dtype was checked by prepare().
+  template <typename T>
+  T* data(std::uint32_t index) const {
+    return static_cast<T*>(has(index) ? tensor(index).data : nullptr);
+  }
+  double attribute(std::uint32_t index) const { return launch_.attributes[index]; }
+  template <typename T>
+  T* workspace() const {
+    return static_cast<T*>(launch_.workspace);
+  }
+  template <typename T>
+  T* state() const {
+    return static_cast<T*>(launch_.state);
+  }
+
+  // Runs body(begin, end) over pieces of [0, count); pieces may run at once (contract in kernel.h).
+  template <typename Body>
+  void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) const {
+    using Plain = std::remove_reference_t<Body>;
+    launch_.parallel_for(
+        count, grain,
+        [](void* context, std::int64_t begin, std::int64_t end) { (*static_cast<Plain*>(context))(begin, end); },
+        const_cast<std::remove_const_t<Plain>*>(&body));
+  }
+
+ private:
+  const mlg_launch& launch_;
+};
+
+// Calls body.template operator()<T>() with T = float or bfloat16, the two compute dtypes.
+template <typename Body>
+decltype(auto) dispatch_compute(mlg_dtype dtype, Body&& body) {
+  if (dtype == MLG_BF16) return std::forward<Body>(body).template operator()<bfloat16>();
+  return std::forward<Body>(body).template operator()<float>();
+}
+
+}  // namespace mulligan::sdk
