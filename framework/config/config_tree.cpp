@@ -35,6 +35,27 @@ void merge_rows(ConfigNode& base, ConfigNode over, const std::string& path) {
 
 }  // namespace
 
+ConfigNode ConfigNode::make_leaf(Value value, Origin origin, std::string raw) {
+  ConfigNode node;
+  node.kind = Kind::leaf;
+  node.value = std::move(value);
+  node.origin = std::move(origin);
+  node.raw = std::move(raw);
+  return node;
+}
+
+ConfigNode ConfigNode::make_table(Origin origin) {
+  ConfigNode node;
+  node.origin = std::move(origin);
+  return node;
+}
+
+ConfigNode ConfigNode::make_rows(Origin origin) {
+  ConfigNode node = make_table(std::move(origin));
+  node.kind = Kind::table_list;
+  return node;
+}
+
 const ConfigNode* ConfigNode::find(std::string_view name) const {
   const auto it = std::ranges::find(members, name, &ConfigMember::name);
   return it == members.end() ? nullptr : &it->node;

@@ -23,6 +23,10 @@ struct ConfigNode {
   std::vector<ConfigNode> rows;       // table_list
   Origin origin;                      // where this node was last written
 
+  static ConfigNode make_leaf(Value value, Origin origin, std::string raw = {});
+  static ConfigNode make_table(Origin origin);
+  static ConfigNode make_rows(Origin origin);
+
   bool is_leaf() const { return kind == Kind::leaf; }
   bool is_table() const { return kind == Kind::table; }
 

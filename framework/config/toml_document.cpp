@@ -20,7 +20,7 @@ class TreeBuilder {
   explicit TreeBuilder(const std::string& file) : file_(file) {}
 
   ConfigNode table(const toml::table& source) const {
-    ConfigNode node{.kind = ConfigNode::Kind::table, .origin = origin(source)};
+    ConfigNode node = ConfigNode::make_table(origin(source));
     for (const auto& [key, child] : source) {
       if (key.str().find('.') != std::string_view::npos || key.str().empty()) {
         throw config_error(
@@ -41,7 +41,7 @@ class TreeBuilder {
   Origin origin(const toml::node& node) const { return at(node.source()); }
 
   ConfigNode leaf(const toml::node& source, Value value) const {
-    return {.kind = ConfigNode::Kind::leaf, .value = std::move(value), .origin = origin(source)};
+    return ConfigNode::make_leaf(std::move(value), origin(source));
   }
 
   ConfigNode any(const toml::node& source, std::string_view key) const {
@@ -58,7 +58,7 @@ class TreeBuilder {
   ConfigNode array(const toml::array& source, std::string_view key) const {
     const auto all = [&](auto test) { return std::ranges::all_of(source, test); };
     if (!source.empty() && all([](const toml::node& n) { return n.is_table(); })) {
-      ConfigNode node{.kind = ConfigNode::Kind::table_list, .origin = origin(source)};
+      ConfigNode node = ConfigNode::make_rows(origin(source));
       for (const toml::node& row : source) node.rows.push_back(table(*row.as_table()));
       return node;
     }
@@ -126,8 +126,7 @@ ConfigNode extend(ConfigNode tree, const std::string& file, std::vector<fs::path
 }
 
 ConfigNode override_leaf(const std::string& text) {
-  ConfigNode node{
-      .kind = ConfigNode::Kind::leaf, .value = Value(text), .raw = text, .origin = Origin::command_line()};
+  ConfigNode node = ConfigNode::make_leaf(Value(text), Origin::command_line(), text);
   try {
     const ConfigNode parsed = TreeBuilder("--set").table(toml::parse("value = " + text));
     const ConfigNode* value = parsed.find("value");
@@ -149,7 +148,7 @@ ConfigNode parse_toml(std::string_view text, const std::string& name) {
 }
 
 void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides) {
-  ConfigNode all{.kind = ConfigNode::Kind::table, .origin = Origin::command_line()};
+  ConfigNode all = ConfigNode::make_table(Origin::command_line());
   for (const std::string& text : overrides) {
     const size_t equals = text.find('=');
     const std::string key = text.substr(0, equals);
@@ -164,7 +163,7 @@ void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides) {
       const std::string name = key.substr(start, dot - start);
       ConfigNode* next = table->find(name);
       if (next == nullptr || !next->is_table()) {
-        next = &table->put(name, {.kind = ConfigNode::Kind::table, .origin = Origin::command_line()});
+        next = &table->put(name, ConfigNode::make_table(Origin::command_line()));
       }
       table = next;
       start = dot + 1;
