@@ -1,0 +1,68 @@
+#include "framework/graph/tape.h"
+
+#include <algorithm>
+#include <ranges>
+#include <stdexcept>
+
+namespace mulligan {
+
+void Tape::watch(Value leaf, Value gradient) {
+  if (graph_.type(leaf).elements() != graph_.type(gradient).elements()) {
+    throw std::logic_error("Tape::watch: a gradient has as many elements as its leaf");
+  }
+  leaf_gradients_[leaf.id] = gradient;
+}
+
+bool Tape::needs_gradient(Value value) const {
+  if (!value) return false;
+  return depends_.contains(value.id) || leaf_gradients_.contains(graph_.root(value).id);
+}
+
+void Tape::record(std::vector<Value> outputs, std::vector<Value> inputs, std::function<void(Backward&)> rule) {
+  if (!differentiate_ || std::ranges::none_of(inputs, [this](Value v) { return needs_gradient(v); })) return;
+  for (const Value output : outputs) {
+    if (output) depends_[output.id] = true;
+  }
+  entries_.push_back({std::move(outputs), std::move(inputs), std::move(rule)});
+}
+
+void Tape::backward(Value output, Value seed) {
+  gradients_[output.id] = seed;
+  Backward context(*this);
+  for (Entry& entry : std::views::reverse(entries_)) {
+    const bool reached =
+        std::ranges::any_of(entry.outputs, [this](Value v) { return v && gradients_.contains(v.id); });
+    if (reached) entry.rule(context);
+  }
+}
+
+Value Backward::of(Value output) const {
+  const auto found = tape_.gradients_.find(output.id);
+  return found == tape_.gradients_.end() ? Value{} : found->second;
+}
+
+bool Backward::needed(Value input) const { return tape_.needs_gradient(input); }
+
+Graph& Backward::graph() const { return tape_.graph_; }
+
+Backward::Target Backward::into(Value input) {
+  if (!needed(input)) return {};
+  Graph& graph = tape_.graph_;
+  const Graph::ValueInfo& info = graph.info(input);
+  if (const auto leaf = tape_.leaf_gradients_.find(graph.root(input).id); leaf != tape_.leaf_gradients_.end()) {
+    const std::int64_t offset = info.storage == Graph::Storage::view ? info.offset : 0;
+    return {graph.view(leaf->second, offset, info.type.as(graph.type(leaf->second).dtype)), 1.0};
+  }
+  const auto [known, first] = tape_.gradients_.try_emplace(input.id);
+  if (first) known->second = graph.scratch(info.type, "gradient of " + info.name);
+  return {known->second, first ? 0.0 : 1.0};
+}
+
+Backward::Target Backward::into_storage_of(Value input, Value storage) {
+  const bool is_leaf = needed(input) && tape_.leaf_gradients_.contains(tape_.graph_.root(input).id);
+  if (!needed(input) || is_leaf || tape_.gradients_.contains(input.id)) return into(input);
+  tape_.gradients_[input.id] = storage;
+  return {storage, 0.0};
+}
+
+}  // namespace mulligan

@@ -1,0 +1,77 @@
+// Reverse-mode differentiation: ops write their forward calls into a Graph and leave a backward rule on a Tape.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "framework/graph/graph.h"
+
+namespace mulligan {
+
+class Tape;
+
+// What a backward rule sees while its calls are being emitted.
+class Backward {
+ public:
+  explicit Backward(Tape& tape) : tape_(tape) {}
+  // Gradient with respect to an output of the op; absent when nothing downstream depends on it.
+  Value of(Value output) const;
+
+  // Where the gradient with respect to an input goes.
+  struct Target {
+    Value value;            // absent: nobody needs it
+    double accumulate = 0;  // 1: add to what is there (the kernel's accumulate_x attribute)
+  };
+  // Each call counts as one contribution: ask once per input and kernel call.
+  Target into(Value input);
+  // Like into(), for the first contribution only: the gradient takes over the storage of `storage` (same type), which
+  // must not be read by any later call. Falls back to into() when there is a contribution already.
+  Target into_storage_of(Value input, Value storage);
+  bool needed(Value input) const;
+  Graph& graph() const;
+
+ private:
+  Tape& tape_;
+};
+
+// Records backward rules while a graph is built. With `differentiate` false it only passes the Graph along, so that
+// training and evaluation share every op's code.
+class Tape {
+ public:
+  Tape(Graph& graph, bool differentiate) : graph_(graph), differentiate_(differentiate) {}
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  Graph& graph() { return graph_; }
+  bool differentiating() const { return differentiate_; }
+
+  // Declares a leaf: contributions to the gradient of `leaf` are added to `gradient` (same shape, f32, external),
+  // which the caller zeroes. Views of `leaf` write into the same part of `gradient`.
+  void watch(Value leaf, Value gradient);
+
+  // Called by ops after their forward calls. `rule` emits the backward calls; it runs only if one of `inputs` leads to a
+  // watched leaf and one of `outputs` has a gradient.
+  void record(std::vector<Value> outputs, std::vector<Value> inputs, std::function<void(Backward&)> rule);
+
+  // Emits the backward calls for the objective whose gradient with respect to `output` is `seed`.
+  void backward(Value output, Value seed);
+
+ private:
+  friend class Backward;
+  struct Entry {
+    std::vector<Value> outputs;
+    std::vector<Value> inputs;
+    std::function<void(Backward&)> rule;
+  };
+  bool needs_gradient(Value value) const;
+
+  Graph& graph_;
+  bool differentiate_;
+  std::vector<Entry> entries_;
+  std::unordered_map<std::uint32_t, Value> leaf_gradients_;  // by id of the watched leaf
+  std::unordered_map<std::uint32_t, bool> depends_;          // values computed from a watched leaf
+  std::unordered_map<std::uint32_t, Value> gradients_;       // by id of a computed value
+};
+
+}  // namespace mulligan
