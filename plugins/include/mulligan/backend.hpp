@@ -1,0 +1,94 @@
+// C++ side of backend.h: derive from Backend, then MULLIGAN_EXPORT_BACKEND(Class, name). Contracts:
+// backend.h.
+#pragma once
+
+#include <mulligan/backend.h>
+#include <mulligan/cpu_kernel.hpp>
+#include <mulligan/plugin.hpp>
+
+#include <cstddef>
+#include <span>
+
+#pragma GCC visibility push(hidden)
+
+namespace mulligan::sdk {
+
+using Call = mlg_call;
+using DeviceInfo = mlg_device_info;
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual DeviceInfo info() const = 0;
+  virtual void* allocate(std::size_t bytes) = 0;
+  virtual void free(void* address) noexcept = 0;
+  virtual void upload(void* device, const void* host, std::size_t bytes) = 0;
+  virtual void download(void* host, const void* device, std::size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void zero(void* device, std::size_t bytes) = 0;
+  virtual void add_kernels(std::span<const mlg_kernel> kernels, bool replace) = 0;
+  virtual const mlg_kernel* kernel_at(std::uint32_t index) const noexcept = 0;
+  // Returns the prepared call and stores the workspace that it needs.
+  virtual void* prepare(const Call& call, std::size_t& workspace_bytes) = 0;
+  virtual void bind(void* prepared, void* const* addresses, void* workspace) = 0;
+  virtual void run(std::span<void* const> prepared) = 0;
+  virtual void release(void* prepared) noexcept = 0;
+  virtual void synchronize() = 0;
+};
+
+template <typename Class>
+mlg_backend_table make_backend_table(const char* name) {
+  static_assert(std::is_base_of_v<Backend, Class>, "derive the class from mulligan::sdk::Backend");
+  constexpr auto at = [](void* self) -> Backend& { return *static_cast<Backend*>(self); };
+  mlg_backend_table table{};
+  table.header = make_header<Class, mlg_backend_table>(MLG_BACKEND, name);
+  table.create = create_instance<Class, Backend>;
+  table.destroy = destroy_instance<Backend>;
+  table.info = [](void* self, mlg_device_info* out) -> mlg_error {
+    return guarded([&] { *out = at(self).info(); });
+  };
+  table.allocate = [](void* self, std::size_t bytes, void** address) -> mlg_error {
+    return guarded([&] { *address = at(self).allocate(bytes); });
+  };
+  table.free = [](void* self, void* address) { at(self).free(address); };
+  table.upload = [](void* self, void* device, const void* host, std::size_t bytes) -> mlg_error {
+    return guarded([&] { at(self).upload(device, host, bytes); });
+  };
+  table.download = [](void* self, void* host, const void* device, std::size_t bytes) -> mlg_error {
+    return guarded([&] { at(self).download(host, device, bytes); });
+  };
+  table.copy = [](void* self, void* to, const void* from, std::size_t bytes) -> mlg_error {
+    return guarded([&] { at(self).copy(to, from, bytes); });
+  };
+  table.zero = [](void* self, void* device, std::size_t bytes) -> mlg_error {
+    return guarded([&] { at(self).zero(device, bytes); });
+  };
+  table.add_kernels = [](void* self, const mlg_kernel* kernels, std::uint32_t count,
+                         std::int32_t replace) -> mlg_error {
+    return guarded([&] { at(self).add_kernels(std::span(kernels, count), replace != 0); });
+  };
+  table.kernel_at = [](void* self, std::uint32_t index) { return at(self).kernel_at(index); };
+  table.prepare = [](void* self, const mlg_call* call, void** prepared, std::size_t* workspace) -> mlg_error {
+    return guarded([&] {
+      *workspace = 0;
+      *prepared = at(self).prepare(*call, *workspace);
+    });
+  };
+  table.bind = [](void* self, void* prepared, void* const* addresses, void* workspace) -> mlg_error {
+    return guarded([&] { at(self).bind(prepared, addresses, workspace); });
+  };
+  table.run = [](void* self, void* const* prepared, std::uint32_t count) -> mlg_error {
+    return guarded([&] { at(self).run(std::span(prepared, count)); });
+  };
+  table.release = [](void* self, void* prepared) { at(self).release(prepared); };
+  table.synchronize = [](void* self) -> mlg_error { return guarded([&] { at(self).synchronize(); }); };
+  return table;
+}
+
+}  // namespace mulligan::sdk
+
+#pragma GCC visibility pop
+
+#define MULLIGAN_EXPORT_BACKEND(Class, name) \
+  MULLIGAN_EXPORT_PLUGIN(backend, name, mulligan::sdk::make_backend_table<Class>(#name))

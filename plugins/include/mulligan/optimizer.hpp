@@ -1,0 +1,67 @@
+// C++ side of optimizer.h. A whole optimiser is one file:
+//
+//   struct Config { double momentum = 0.9; };
+//   class Sgd : public mulligan::sdk::Optimizer { … };
+//   MULLIGAN_EXPORT_OPTIMIZER(Sgd, sgd);
+#pragma once
+
+#include <mulligan/optimizer.h>
+#include <mulligan/cpu_kernel.hpp>
+#include <mulligan/recorder.hpp>
+
+#include <span>
+
+#pragma GCC visibility push(hidden)
+
+namespace mulligan::sdk {
+
+using Parameter = mlg_parameter;
+using Step = mlg_step;
+
+// One object updates one group of parameters.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  // How many f32 numbers scalars() supplies; constant over the object's life.
+  virtual std::uint32_t scalar_count() const = 0;
+  // Records one update of all parameters. `scalars` is an f32 [scalar_count] value (`absent` when that is 0)
+  // that holds, at each replay, what scalars() wrote: everything that changes from step to step goes through
+  // it. The calls recorded depend on the configuration and the shapes only.
+  virtual void record(Recorder& recorder, std::span<const Parameter> parameters, Value scalars) = 0;
+  // Fills `values` (scalar_count numbers) for the coming step. On the step path: no allocation, no
+  // synchronisation. A pure function of the configuration and `step`, so that a resumed run continues
+  // exactly.
+  virtual void scalars(const Step& step, std::span<float> values) const = 0;
+};
+
+template <typename Class>
+mlg_optimizer_table make_optimizer_table(const char* name) {
+  static_assert(std::is_base_of_v<Optimizer, Class>, "derive the class from mulligan::sdk::Optimizer");
+  mlg_optimizer_table table{};
+  table.header = make_header<Class, mlg_optimizer_table>(MLG_OPTIMIZER, name);
+  table.create = create_instance<Class, Optimizer>;
+  table.destroy = destroy_instance<Optimizer>;
+  table.scalar_count = [](void* self) { return static_cast<Optimizer*>(self)->scalar_count(); };
+  table.record = [](void* self, const mlg_recorder* recorder, const mlg_parameter* parameters,
+                    std::uint32_t count, mlg_value scalars) -> mlg_error {
+    return guarded([&] {
+      Recorder wrapped(recorder);
+      static_cast<Optimizer*>(self)->record(wrapped, std::span(parameters, count), scalars);
+    });
+  };
+  table.scalars = [](void* self, const mlg_step* step, float* values) -> mlg_error {
+    return guarded([&] {
+      const auto* object = static_cast<const Optimizer*>(self);
+      object->scalars(*step, std::span(values, object->scalar_count()));
+    });
+  };
+  return table;
+}
+
+}  // namespace mulligan::sdk
+
+#pragma GCC visibility pop
+
+#define MULLIGAN_EXPORT_OPTIMIZER(Class, name) \
+  MULLIGAN_EXPORT_PLUGIN(optimizer, name, mulligan::sdk::make_optimizer_table<Class>(#name))
