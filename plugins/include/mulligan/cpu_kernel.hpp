@@ -21,6 +21,8 @@
 #include <string_view>
 #include <utility>
 
+#pragma GCC visibility push(hidden)
+
 namespace mulligan::sdk {
 
 // Requirements on the arguments and attributes of one call; indices follow the signature. Each throws
@@ -138,3 +140,5 @@ constexpr mlg_kernel cpu_kernel() {
 }
 
 }  // namespace mulligan::sdk
+
+#pragma GCC visibility pop
