@@ -1,0 +1,155 @@
+#include "framework/config/config_report.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "framework/config/core_schema.h"
+
+namespace mulligan {
+namespace {
+
+// One [header] of the printed file; `table` is its full dotted name, with the row's number for
+// [[parameters]].
+struct PrintedTable {
+  std::string header;
+  std::string table;
+  std::vector<Setting> settings;  // bare names
+};
+
+// Without the plugin's rows at hand: the keys as written, nested tables included.
+void add_written(const ConfigNode& node, const std::string& prefix, std::vector<Setting>& out) {
+  for (const ConfigMember& member : node.members) {
+    if (member.node.is_leaf()) out.push_back({prefix + member.name, member.node.value, member.node.origin});
+    if (member.node.is_table()) add_written(member.node, prefix + member.name + ".", out);
+  }
+}
+
+PrintedTable plugin_table(const LoadedConfig& loaded, const PluginTable& table) {
+  PrintedTable printed{"[" + table.section + "]", table.section, {}};
+  for (const Setting& setting : table.host.all()) {
+    const bool empty_name = setting.name == "path" || setting.name == "plugin";
+    if (empty_name && setting.value.string().empty()) continue;
+    printed.settings.push_back(setting);
+  }
+  const auto resolved = loaded.plugins.find(table.section);
+  if (resolved == loaded.plugins.end()) {
+    add_written(table.keys, {}, printed.settings);
+  } else {
+    const std::vector<Setting>& own = resolved->second.settings().all();
+    printed.settings.insert(printed.settings.end(), own.begin(), own.end());
+  }
+  return printed;
+}
+
+// The bound tables of the core schema, in declaration order: a new one starts where the dotted prefix
+// changes.
+std::vector<PrintedTable> core_tables(const LoadedConfig& loaded) {
+  std::vector<PrintedTable> tables;
+  for (Setting setting : loaded.core.all()) {
+    const size_t dot = setting.name.rfind('.');
+    const std::string table = setting.name.substr(0, dot);
+    if (tables.empty() || tables.back().table != table) tables.push_back({"[" + table + "]", table, {}});
+    setting.name = setting.name.substr(dot + 1);
+    tables.back().settings.push_back(std::move(setting));
+  }
+  return tables;
+}
+
+std::vector<PrintedTable> all_tables(const LoadedConfig& loaded) {
+  std::vector<PrintedTable> tables = core_tables(loaded);
+  for (const PluginTableRef& ref : plugin_tables(loaded.config))
+    tables.push_back(plugin_table(loaded, *ref.table));
+  for (size_t i = 0; i < loaded.parameter_rows.size(); ++i) {
+    tables.push_back({"[[parameters]]", fmt::format("parameters.{}", i), loaded.parameter_rows[i].all()});
+  }
+  return tables;
+}
+
+std::map<std::string, std::string> flatten(const LoadedConfig& loaded) {
+  std::map<std::string, std::string> flat;
+  for (const PrintedTable& table : all_tables(loaded)) {
+    for (const Setting& setting : table.settings)
+      flat[table.table + "." + setting.name] = to_toml(setting.value);
+  }
+  return flat;
+}
+
+std::string default_text(const KeySpec& key) {
+  if (key.required) return "required";
+  if (!key.derived.empty()) return key.derived;
+  return "`" + to_toml(key.default_value) + "`";
+}
+
+constexpr const char* kReferenceIntroduction =
+    R"(# Configuration keys
+
+Written by `mulligan config docs` from the declarations in framework/config/core_schema.cpp; a test keeps this file equal to
+them. The keys of plugins are not listed here: `mulligan plugins NAME` prints them.
+
+- A file may start with `extends = "base.toml"` (relative to itself, chains allowed): its tables are laid over the base's,
+  key by key; lists, and so all `[[parameters]]` rows, are replaced as a whole. A plugin table that names another plugin than
+  the base's replaces the base's table, since the old plugin's keys mean nothing to the new one.
+- `--set section.key=value` overrides one key; the value is TOML (`3`, `0.5`, `true`, `[1, 2]`), and a bare word is a string.
+  `--set parameters.0.lr_multiplier=2` changes a row.
+- Every key below is the complete set: anything else is an error that names the nearest known key.
+- `mulligan config print FILE` shows every resolved key with its origin, `mulligan config diff A B` what differs.
+)";
+
+}  // namespace
+
+std::string print_resolved(const LoadedConfig& loaded) {
+  std::string text =
+      fmt::format("# Resolved configuration of {}: every key, with its origin behind it.\n", loaded.file);
+  for (const PrintedTable& table : all_tables(loaded)) {
+    size_t width = 0;
+    std::vector<std::string> lines;
+    for (const Setting& setting : table.settings) {
+      lines.push_back(setting.name + " = " + to_toml(setting.value));
+      if (lines.back().size() <= 48) width = std::max(width, lines.back().size());
+    }
+    text += "\n" + table.header + "\n";
+    for (size_t i = 0; i < lines.size(); ++i) {
+      text += fmt::format("{:<{}}  # {}\n", lines[i], width, table.settings[i].origin.text());
+    }
+  }
+  return text;
+}
+
+std::vector<ConfigDifference> diff_configs(const LoadedConfig& left, const LoadedConfig& right) {
+  std::map<std::string, ConfigDifference> merged;
+  for (const auto& [key, value] : flatten(left)) merged[key].left = value;
+  for (const auto& [key, value] : flatten(right)) merged[key].right = value;
+  std::vector<ConfigDifference> differences;
+  for (auto& [key, difference] : merged) {
+    if (difference.left == difference.right) continue;
+    difference.key = key;
+    differences.push_back(std::move(difference));
+  }
+  return differences;
+}
+
+std::string format_differences(const std::vector<ConfigDifference>& differences) {
+  const auto side = [](const std::string& value) { return value.empty() ? std::string("(none)") : value; };
+  std::string text;
+  for (const ConfigDifference& d : differences) {
+    text += fmt::format("{}: {} -> {}\n", d.key, side(d.left), side(d.right));
+  }
+  return text;
+}
+
+std::string write_reference() {
+  std::string text = kReferenceIntroduction;
+  for (const KeySection& section : core_sections()) {
+    text +=
+        fmt::format("\n## {}\n\n{}\n\n| key | type | default | values | meaning |\n|---|---|---|---|---|\n",
+                    section.header, section.about);
+    for (const KeySpec& key : section.keys) {
+      text += fmt::format("| `{}` | {} | {} | {} | {} |\n", key.name, short_name(key.type), default_text(key),
+                          allowed_values(key), key.help);
+    }
+  }
+  return text;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,33 @@
+// What users see of a configuration: the resolved file, the difference of two, the reference of all keys.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+
+namespace mulligan {
+
+// The resolved configuration as TOML, every key with its origin as a comment. Reading it back gives the same
+// configuration. Plugin tables are complete after resolve_plugins; before it they hold only what was written.
+std::string print_resolved(const LoadedConfig& loaded);
+
+// One key that differs: its full name and both values in TOML syntax ("" where that side has no such key).
+struct ConfigDifference {
+  std::string key;
+  std::string left;
+  std::string right;
+};
+
+// The differences of two resolved configurations, sorted by key; rows of [[parameters]] are compared by
+// position
+// ("parameters.0.optimizer").
+std::vector<ConfigDifference> diff_configs(const LoadedConfig& left, const LoadedConfig& right);
+
+// One line per difference: "model.layers: 6 -> 11"; absent sides print as "(none)".
+std::string format_differences(const std::vector<ConfigDifference>& differences);
+
+// The reference of the core keys in Markdown, the text of docs/configuration.md.
+std::string write_reference();
+
+}  // namespace mulligan

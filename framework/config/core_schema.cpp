@@ -1,0 +1,305 @@
+#include "framework/config/core_schema.h"
+
+#include <algorithm>
+
+namespace mulligan {
+namespace {
+
+Schema<RunSection> run_section() {
+  Schema<RunSection> s;
+  s.key("name", &RunSection::name, "name of the run, shown in reports")
+      .derived("the file's name without .toml");
+  s.key("directory", &RunSection::directory, "folder that receives log, metrics, checkpoints and result")
+      .derived("runs/<name>");
+  s.key("seed", &RunSection::seed, "seed of all random numbers (initial weights, order of sampling)")
+      .at_least(0);
+  s.key("threads", &RunSection::threads, "host and CPU-backend threads; 0 = all cores").range(0, 4096);
+  s.choice<Determinism>("determinism", &RunSection::determinism,
+                        {{"off", Determinism::off}, {"run", Determinism::run}, {"world", Determinism::world}},
+                        "run = the same run twice is bit-identical, world = also for any world size; refused "
+                        "where it cannot be kept");
+  return s;
+}
+
+Schema<DataConfig> data_section() {
+  Schema<DataConfig> s;
+  s.key("train", &DataConfig::train, "training shards: a glob or a folder").required();
+  s.key("validation", &DataConfig::validation, "validation shards: a glob or a folder").required();
+  s.key("tokenizer", &DataConfig::tokenizer, "SentencePiece model file of the shards' tokenizer").required();
+  s.key("prefetch", &DataConfig::prefetch, "micro-batches the loader keeps ready").range(1, 1024);
+  return s;
+}
+
+Schema<RopeConfig> rope_section() {
+  Schema<RopeConfig> s;
+  s.key("dims", &RopeConfig::dims, "dimensions of each head that are rotated, even; 0 = all")
+      .range(0, 1024)
+      .derived("model.head_width");
+  s.key("base", &RopeConfig::base, "frequency i is base^(-2i/dims)").range(1, 1e9);
+  s.choice<RopeTable>("table", &RopeConfig::table, {{"fp32", RopeTable::fp32}, {"bf16", RopeTable::bf16}},
+                      "rounding of the frequencies and of the cos/sin tables");
+  return s;
+}
+
+Schema<LoopConfig> loop_section() {
+  Schema<LoopConfig> s;
+  s.key("first", &LoopConfig::first, "first layer that is repeated, counted from 0").range(0, 1023);
+  s.key("last", &LoopConfig::last, "last layer that is repeated, inclusive").range(0, 1023);
+  s.key("extra_passes", &LoopConfig::extra_passes,
+        "additional passes through first..last; 0 = no depth recurrence")
+      .range(0, 64);
+  s.key("start_fraction", &LoopConfig::start_fraction,
+        "fraction of the training budget after which the repetition starts; evaluation always repeats")
+      .range(0, 1);
+  return s;
+}
+
+Schema<LanesConfig> lanes_section() {
+  Schema<LanesConfig> s;
+  s.key("parallel_start", &LanesConfig::parallel_start,
+        "layer from which, in the decoder half, attention and MLP run in two parallel lanes; 0 = off")
+      .range(0, 1023);
+  s.choice<FinalLane>(
+      "final", &LanesConfig::final_lane,
+      {{"mean", FinalLane::mean}, {"mlp", FinalLane::mlp}, {"attention", FinalLane::attention}},
+      "what leaves the last layer: the mean of both lanes or one of them");
+  return s;
+}
+
+Schema<ModelConfig> model_section() {
+  Schema<ModelConfig> s;
+  s.key("vocabulary", &ModelConfig::vocabulary, "number of tokens of the tokenizer")
+      .range(2, 65536)
+      .required();
+  s.key("layers", &ModelConfig::layers, "number of physical layers").range(1, 1024).required();
+  s.key("width", &ModelConfig::width, "model width d").range(2, 65536).required();
+  s.key("heads", &ModelConfig::heads, "query heads").range(1, 1024).required();
+  s.key("kv_heads", &ModelConfig::kv_heads, "key/value heads, a divisor of heads; 0 = heads")
+      .range(0, 1024)
+      .derived("model.heads");
+  s.key("head_width", &ModelConfig::head_width,
+        "dimensions of a head, even; heads * head_width = width; 0 = derived")
+      .range(0, 1024)
+      .derived("model.width / model.heads");
+  s.key("mlp_hidden", &ModelConfig::mlp_hidden, "hidden units of the MLP; 0 = derived")
+      .range(0, 1 << 20)
+      .derived("4 * model.width");
+  s.key("tied_head", &ModelConfig::tied_head, "use the token embedding as output head");
+  s.key("softcap", &ModelConfig::softcap, "c of logits = c * tanh(z / c); 0 = off").range(0, 1e6);
+  s.key("norm_eps", &ModelConfig::norm_eps, "eps of every RMS norm; 0 = machine epsilon of the compute dtype")
+      .range(0, 1);
+  s.key("ln_scale", &ModelConfig::ln_scale, "multiply normed block inputs by 1/sqrt(layer + 1)");
+  s.key("residual_mix", &ModelConfig::residual_mix,
+        "learned mix of the residual stream with the embedding before a block");
+  s.key("qk_norm", &ModelConfig::qk_norm, "RMS norm of queries and keys per head");
+  s.key("q_gain", &ModelConfig::q_gain, "initial per-head gain on queries after RoPE; 0 = no gain")
+      .range(0, 1e3);
+  s.key("xsa_last_layers", &ModelConfig::xsa_last_layers,
+        "number of last layers whose attention output is made orthogonal to its own value (XSA); -1 = all, 0 "
+        "= none")
+      .range(-1, 1024)
+      .derived("model.layers");
+  s.key("attention_gate", &ModelConfig::attention_gate, "per-head sigmoid gate on the attention output");
+  s.key("skip_weights", &ModelConfig::skip_weights, "weighted skip connections from encoder to decoder half");
+  s.key("skip_gates", &ModelConfig::skip_gates, "sigmoid gate of each skip connection; needs skip_weights");
+  s.key("embedding_init_std", &ModelConfig::embedding_init_std, "standard deviation of the initial embedding")
+      .range(0, 10);
+  s.section("rope", &ModelConfig::rope, rope_section());
+  s.section("loop", &ModelConfig::loop, loop_section());
+  s.section("lanes", &ModelConfig::lanes, lanes_section());
+  return s;
+}
+
+Schema<WarmupConfig> warmup_section() {
+  Schema<WarmupConfig> s;
+  s.key("steps", &WarmupConfig::steps, "steps per layer order before the clock starts, undone afterwards")
+      .range(0, 1e6);
+  s.key("keep_muon_momentum", &WarmupConfig::keep_muon_momentum,
+        "keep Muon's momentum of the warm-up steps, as the record's script did on several GPUs");
+  return s;
+}
+
+Schema<TrainConfig> train_section() {
+  Schema<TrainConfig> s;
+  s.key("budget_seconds", &TrainConfig::budget_seconds,
+        "seconds of training; 0 = no limit, then steps ends the run")
+      .range(0, 1e9);
+  s.key("reserve_seconds", &TrainConfig::reserve_seconds, "seconds of the budget kept back at its end")
+      .range(0, 1e9);
+  s.key("steps", &TrainConfig::steps,
+        "upper limit of optimiser steps; 0 = none, then the budget ends the run")
+      .at_least(0);
+  s.key("tokens_per_step", &TrainConfig::tokens_per_step, "tokens per optimiser step over all ranks")
+      .at_least(1)
+      .required();
+  s.key("micro_batches", &TrainConfig::micro_batches,
+        "micro-batches per step over all ranks, one packed row each; the number of ranks must divide it")
+      .range(1, 1 << 20);
+  s.key("sequence_length", &TrainConfig::sequence_length,
+        "longest attention segment in tokens; longer documents are cut")
+      .range(1, 1 << 24);
+  s.choice<Precision>("compute_dtype", &TrainConfig::compute_dtype,
+                      {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}},
+                      "dtype of activations and of the weights they meet");
+  s.key("clip_norm", &TrainConfig::clip_norm, "largest global gradient norm; 0 = no clipping").range(0, 1e9);
+  s.choice<ClipOrder>(
+      "clip_order", &TrainConfig::clip_order,
+      {{"before_reduction", ClipOrder::before_reduction}, {"after_reduction", ClipOrder::after_reduction}},
+      "clip each rank's own gradient, or the gradient reduced over ranks");
+  s.key("log_every", &TrainConfig::log_every, "steps between lines of the log and of metrics.jsonl")
+      .at_least(1);
+  s.key("validate_every", &TrainConfig::validate_every, "steps between validations; 0 = only at the end")
+      .at_least(0);
+  s.section("warmup", &TrainConfig::warmup, warmup_section());
+  return s;
+}
+
+Schema<EmaConfig> ema_section() {
+  Schema<EmaConfig> s;
+  s.key("decay", &EmaConfig::decay, "decay per step of the averaged weights; 0 = no averaging").range(0, 1);
+  return s;
+}
+
+Schema<EvalConfig> eval_section() {
+  Schema<EvalConfig> s;
+  s.choice<EvalMode>("mode", &EvalConfig::mode, {{"rows", EvalMode::rows}, {"sliding", EvalMode::sliding}},
+                     "disjoint rows, or overlapping windows that give each token nearly full context");
+  s.key("sequence_length", &EvalConfig::sequence_length, "tokens of a row or window").range(2, 1 << 24);
+  s.key("stride", &EvalConfig::stride, "tokens between the starts of sliding windows").range(1, 1 << 24);
+  s.key("batch_rows", &EvalConfig::batch_rows, "rows or windows per forward pass").range(1, 1 << 20);
+  s.key("drop_remainder", &EvalConfig::drop_remainder,
+        "leave the last partial batch unscored, only to match figures of the record's script");
+  s.key("use_ema", &EvalConfig::use_ema, "score the averaged weights where ema.decay > 0");
+  return s;
+}
+
+Schema<LedgerConfig> ledger_section() {
+  Schema<LedgerConfig> s;
+  s.choice<LedgerRules>("rules", &LedgerConfig::rules,
+                        {{"open", LedgerRules::open}, {"strict", LedgerRules::strict}},
+                        "strict refuses a result that breaks a limit, open reports it");
+  s.key("train_seconds", &LedgerConfig::train_seconds, "limit of the training phase in seconds; 0 = none")
+      .range(0, 1e9);
+  s.key("eval_seconds", &LedgerConfig::eval_seconds, "limit of the evaluation phases in seconds; 0 = none")
+      .range(0, 1e9);
+  s.key("artifact_bytes", &LedgerConfig::artifact_bytes, "limit of model and code in bytes; 0 = none")
+      .at_least(0);
+  return s;
+}
+
+// The keys of core_schema() that stand directly in table `table`, with their bare names.
+std::vector<KeySpec> keys_of_table(const std::string& table) {
+  std::vector<KeySpec> keys;
+  for (const KeySpec& key : core_schema().keys()) {
+    const size_t dot = key.name.rfind('.');
+    if (key.name.substr(0, dot) != table) continue;
+    keys.push_back(key);
+    keys.back().name = key.name.substr(dot + 1);
+  }
+  return keys;
+}
+
+std::vector<KeySpec> plugin_keys_with_default(const std::string& plugin, std::vector<KeySpec> extra = {}) {
+  std::vector<KeySpec> keys = plugin_table_keys();
+  keys.front().default_value = Value(plugin);
+  keys.front().required = plugin.empty();
+  keys.insert(keys.end(), extra.begin(), extra.end());
+  return keys;
+}
+
+}  // namespace
+
+const Schema<RunConfig>& core_schema() {
+  static const Schema<RunConfig> schema = [] {
+    Schema<RunConfig> s;
+    s.section("run", &RunConfig::run, run_section());
+    s.section("data", &RunConfig::data, data_section());
+    s.section("model", &RunConfig::model, model_section());
+    s.section("train", &RunConfig::train, train_section());
+    s.section("ema", &RunConfig::ema, ema_section());
+    s.section("eval", &RunConfig::eval, eval_section());
+    s.section("ledger", &RunConfig::ledger, ledger_section());
+    return s;
+  }();
+  return schema;
+}
+
+const Schema<ParameterRow>& parameter_row_schema() {
+  static const Schema<ParameterRow> schema = [] {
+    Schema<ParameterRow> s;
+    s.key("match", &ParameterRow::match, "glob over parameter names: * any characters, ? one, [abc] a set")
+        .required();
+    s.key("optimizer", &ParameterRow::optimizer, "NAME of the [optimizer.NAME] that updates them").required();
+    s.key("lr_multiplier", &ParameterRow::lr_multiplier, "factor on the optimiser's learning rate")
+        .range(0, 1e6);
+    s.key("weight_decay_multiplier", &ParameterRow::weight_decay_multiplier,
+          "factor on the optimiser's weight decay")
+        .range(0, 1e6);
+    s.choice<Precision>("master_dtype", &ParameterRow::master_dtype,
+                        {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}},
+                        "dtype of the weights and of their optimiser state");
+    s.choice<Communication>("communication", &ParameterRow::communication,
+                            {{"replicated", Communication::replicated}, {"sharded", Communication::sharded}},
+                            "every rank updates the whole parameter, or only its slice along the first axis");
+    return s;
+  }();
+  return schema;
+}
+
+std::vector<KeySpec> optimizer_host_keys() {
+  KeySpec lr;
+  lr.name = "lr";
+  lr.type = ValueType::real;
+  lr.required = true;
+  lr.minimum = 0;
+  lr.maximum = 1e6;
+  lr.help = "base learning rate, multiplied by the schedule and by a parameter row's lr_multiplier";
+  return {lr};
+}
+
+std::vector<KeySection> core_sections() {
+  return {
+      {"[run]", "The run as a whole.", keys_of_table("run")},
+      {"[backend]", "Plugin table: where tensors live and kernels run.", plugin_keys_with_default("cpu")},
+      {"[data]",
+       "Token shards and their tokenizer; paths are relative to the folder the program is started in.",
+       keys_of_table("data")},
+      {"[model]", "Shape and switches of the language model.", keys_of_table("model")},
+      {"[model.rope]", "Rotary position embedding.", keys_of_table("model.rope")},
+      {"[model.loop]", "Depth recurrence: some layers run several times.", keys_of_table("model.loop")},
+      {"[model.lanes]", "Parallel attention and MLP lanes in the last layers.", keys_of_table("model.lanes")},
+      {"[loss]", "Plugin table: the training loss.", plugin_keys_with_default("softcap_ce")},
+      {"[schedule]", "Plugin table: the learning-rate schedule of all optimisers without one of their own.",
+       plugin_keys_with_default("warmdown")},
+      {"[optimizer.NAME]", "Plugin table, one per optimiser; [[parameters]] refers to it by NAME.",
+       plugin_keys_with_default("", optimizer_host_keys())},
+      {"[optimizer.NAME.schedule]",
+       "Plugin table: a schedule for this optimiser alone, in place of [schedule].",
+       plugin_keys_with_default("")},
+      {"[[parameters]]",
+       "The parameter table: for each parameter the first row that matches its name. A row that takes no "
+       "parameter and a "
+       "parameter that no row takes are errors.",
+       parameter_row_schema().keys()},
+      {"[train]", "Budget, batch, precision and clipping.", keys_of_table("train")},
+      {"[train.warmup]",
+       "Steps before the clock starts; weights, optimiser state and data position are restored.",
+       keys_of_table("train.warmup")},
+      {"[ema]", "Exponential moving average of all weights in fp32.", keys_of_table("ema")},
+      {"[eval]", "How validation text is scored.", keys_of_table("eval")},
+      {"[ledger]", "Limits of the run.", keys_of_table("ledger")},
+  };
+}
+
+std::vector<std::string> core_key_names() {
+  std::vector<std::string> names;
+  for (const KeySection& section : core_sections()) {
+    std::string table = section.header;
+    std::erase_if(table, [](char c) { return c == '[' || c == ']'; });
+    for (const KeySpec& key : section.keys) names.push_back(table + "." + key.name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,31 @@
+// The declaration of every core key (not the plugins' own): the one place that names them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/config/schema.h"
+
+namespace mulligan {
+
+// [run], [data], [model.*], [train.*], [ema], [eval], [ledger], bound to RunConfig; full names.
+const Schema<RunConfig>& core_schema();
+// The keys of one [[parameters]] row.
+const Schema<ParameterRow>& parameter_row_schema();
+// What the host reads in [optimizer.NAME] besides plugin and path.
+std::vector<KeySpec> optimizer_host_keys();
+
+// One table of the reference.
+struct KeySection {
+  std::string header;  // "[model.rope]", "[[parameters]]"
+  std::string about;   // one sentence
+  std::vector<KeySpec> keys;
+};
+// Every core table in the order of the reference, plugin tables with the host's keys.
+std::vector<KeySection> core_sections();
+
+// Sorted full names of all core keys, for example "model.rope.dims", "optimizer.NAME.lr", "parameters.match".
+std::vector<std::string> core_key_names();
+
+}  // namespace mulligan

@@ -1,0 +1,35 @@
+// The parameter table: which optimiser, multipliers, master dtype and communication each parameter gets.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/config/precision.h"
+#include "framework/config/value.h"
+
+namespace mulligan {
+
+// replicated: every rank updates the whole parameter. sharded: each rank updates its slice along the first
+// axis (reduce-scatter before, all-gather after the update).
+enum class Communication { replicated, sharded };
+
+// One row of [[parameters]].
+struct ParameterRow {
+  std::string
+      match;  // glob over the whole parameter name: * any run of characters (dots too), ? one, [abc] a set
+  std::string optimizer;  // NAME of [optimizer.NAME]
+  double lr_multiplier = 1.0;
+  double weight_decay_multiplier = 1.0;
+  Precision master_dtype = Precision::fp32;  // dtype of the weights and of the optimiser's moments
+  Communication communication = Communication::replicated;
+  Origin origin;  // of the row
+};
+
+// For each name the index of the first row that matches it. Throws config_error when a row takes no parameter
+// (it matches none, or earlier rows took all it matches) and when a parameter is taken by no row.
+std::vector<size_t> resolve_parameter_table(std::span<const std::string> names,
+                                            std::span<const ParameterRow> rows);
+
+}  // namespace mulligan

@@ -1,0 +1,200 @@
+#include "framework/config/plugin_config.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "framework/config/toml_document.h"
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A getter called for a key that was not declared with that type: a bug of the plugin, and no exception may
+// leave here.
+[[noreturn]] void abort_on_bad_getter(const Settings& settings, const char* name, ValueType type) {
+  std::fprintf(stderr,
+               "mulligan: the plugin of table '%s' read the key '%s' as %s, but declares no such key.\n",
+               settings.table().c_str(), name, std::string(short_name(type)).c_str());
+  std::abort();
+}
+
+const Value& value_of(const void* self, const char* name, ValueType type) {
+  const auto& settings = *static_cast<const Settings*>(self);
+  const Setting* setting = settings.find(name);
+  if (setting == nullptr || setting->value.type() != type) abort_on_bad_getter(settings, name, type);
+  return setting->value;
+}
+
+int32_t get_bool(const void* self, const char* name) {
+  return value_of(self, name, ValueType::boolean).boolean();
+}
+int64_t get_int(const void* self, const char* name) {
+  return value_of(self, name, ValueType::integer).integer();
+}
+double get_float(const void* self, const char* name) {
+  return value_of(self, name, ValueType::real).real();
+}
+const char* get_string(const void* self, const char* name) {
+  return value_of(self, name, ValueType::string).string().c_str();
+}
+uint32_t get_float_list(const void* self, const char* name, const double** values) {
+  const Value::Reals& list = value_of(self, name, ValueType::real_list).reals();
+  *values = list.data();
+  return static_cast<uint32_t>(list.size());
+}
+
+bool to_value_type(int32_t type, ValueType& out) {
+  switch (type) {
+    case MLG_KEY_BOOL:
+      out = ValueType::boolean;
+      return true;
+    case MLG_KEY_INT:
+      out = ValueType::integer;
+      return true;
+    case MLG_KEY_FLOAT:
+      out = ValueType::real;
+      return true;
+    case MLG_KEY_STRING:
+      out = ValueType::string;
+      return true;
+    case MLG_KEY_FLOAT_LIST:
+      out = ValueType::real_list;
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::vector<std::string> split_choices(const char* text) {
+  std::vector<std::string> words;
+  const std::string all = text == nullptr ? "" : text;
+  for (size_t start = 0; start < all.size();) {
+    const size_t bar = std::min(all.find('|', start), all.size());
+    words.push_back(all.substr(start, bar - start));
+    start = bar + 1;
+  }
+  return words;
+}
+
+KeySpec key_spec(const std::string& plugin, const mlg_key& row) {
+  KeySpec key;
+  key.name = row.name == nullptr ? "" : row.name;
+  if (key.name.empty() || key.name.find('.') != std::string::npos || !to_value_type(row.type, key.type)) {
+    throw config_error(
+        "plugin '{}' declares the key '{}' of type {}, which is not a bare name with a type of "
+        "mulligan/config.h; mend the plugin.",
+        plugin, key.name, row.type);
+  }
+  key.help = row.help == nullptr ? "" : row.help;
+  if (key.type == ValueType::integer || key.type == ValueType::real || key.type == ValueType::real_list) {
+    key.minimum = row.minimum;
+    key.maximum = row.maximum;
+  }
+  key.choices = split_choices(row.choices);
+  key.required = row.default_value == nullptr;
+  if (key.required) return key;
+  // The default goes through the checks every user's value goes through.
+  const std::string origin = fmt::format("plugin '{}', default of its key '{}'", plugin, key.name);
+  const ConfigNode tree = parse_toml(key.name + " = " + row.default_value, origin);
+  key.default_value = resolve_keys({&key, 1}, &tree, {}, origin).at(key.name).value;
+  return key;
+}
+
+std::string absolute_library_path(const Setting& path) {
+  if (path.value.string().empty()) return {};
+  const fs::path folder = fs::path(path.origin.file).parent_path();  // empty for --set: the current folder
+  return fs::absolute(folder / path.value.string()).lexically_normal().string();
+}
+
+}  // namespace
+
+std::vector<KeySpec> plugin_table_keys() {
+  KeySpec plugin;
+  plugin.name = "plugin";
+  plugin.type = ValueType::string;
+  plugin.default_value = Value("");
+  plugin.help =
+      "name of the plugin; the remaining keys of the table are the plugin's own (mulligan plugins NAME)";
+  KeySpec path = plugin;
+  path.name = "path";
+  path.help =
+      "library file of the plugin, relative to this file; empty: found by name on the plugin search path";
+  return {plugin, path};
+}
+
+PluginTable read_plugin_table(const ConfigNode* table, const std::string& section, const std::string& source,
+                              const std::string& default_plugin, std::span<const KeySpec> extra,
+                              std::span<const std::string> elsewhere) {
+  std::vector<KeySpec> keys = plugin_table_keys();
+  keys.front().default_value = Value(default_plugin);
+  keys.insert(keys.end(), extra.begin(), extra.end());
+
+  PluginTable result;
+  result.section = section;
+  result.source = source;
+  ConfigNode host_part = ConfigNode::make_table(table == nullptr ? Origin{} : table->origin);
+  if (table != nullptr && table->is_table()) {
+    result.keys = ConfigNode::make_table(table->origin);
+    for (const ConfigMember& member : table->members) {
+      if (std::ranges::find(elsewhere, member.name) != elsewhere.end()) continue;
+      const bool hosts = std::ranges::find(keys, member.name, &KeySpec::name) != keys.end();
+      (hosts ? host_part : result.keys).put(member.name, member.node);
+    }
+  }
+  // Anything but a table is handed on as it is, for resolve_keys to refuse.
+  result.host =
+      resolve_keys(keys, table == nullptr || table->is_table() ? &host_part : table, section, source);
+  Setting& plugin = result.host.all()[0];
+  Setting& path = result.host.all()[1];
+  path.value = Value(absolute_library_path(path));
+  // A path alone says which plugin is meant: the default must not claim otherwise.
+  if (!path.value.string().empty() && plugin.origin.kind == Origin::Kind::defaulted) plugin.value = Value("");
+  result.plugin = plugin.value.string();
+  result.path = path.value.string();
+  if (result.plugin.empty() && result.path.empty()) {
+    throw config_error(
+        "{}: the table [{}] names no plugin; add plugin = \"NAME\" ('mulligan plugins' lists them).",
+        table == nullptr ? source : table->origin.text(), section);
+  }
+  return result;
+}
+
+std::vector<KeySpec> key_specs(const std::string& plugin, const mlg_key* keys, uint32_t count) {
+  std::vector<KeySpec> specs;
+  for (uint32_t i = 0; i < count; ++i) {
+    KeySpec key = key_spec(plugin, keys[i]);
+    if (std::ranges::find(specs, key.name, &KeySpec::name) != specs.end()) {
+      throw config_error("plugin '{}' declares the key '{}' twice; mend the plugin.", plugin, key.name);
+    }
+    specs.push_back(std::move(key));
+  }
+  return specs;
+}
+
+PluginConfig::PluginConfig(std::string plugin, Settings settings)
+    : plugin_(std::move(plugin)),
+      settings_(std::make_unique<Settings>(std::move(settings))),
+      view_{settings_.get(), get_bool, get_int, get_float, get_string, get_float_list} {}
+PluginConfig::~PluginConfig() = default;
+PluginConfig::PluginConfig(PluginConfig&&) noexcept = default;
+PluginConfig& PluginConfig::operator=(PluginConfig&&) noexcept = default;
+
+PluginConfig resolve_plugin_keys(const PluginTable& table, const std::string& plugin,
+                                 std::span<const KeySpec> rows) {
+  for (const KeySpec& row : rows) {
+    if (table.host.find(row.name) != nullptr) {
+      throw config_error(
+          "plugin '{}' declares the key '{}', which the host itself reads in [{}]; rename it in the plugin.",
+          plugin, row.name, table.section);
+    }
+  }
+  std::vector<std::string> host_names;  // candidates for "did you mean"
+  for (const Setting& setting : table.host.all()) host_names.push_back(setting.name);
+  return PluginConfig(plugin, resolve_keys(rows, &table.keys, table.section, table.source, host_names));
+}
+
+}  // namespace mulligan

@@ -1,0 +1,120 @@
+#include "framework/config/run_config.h"
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "framework/config/core_schema.h"
+#include "framework/config/run_config_rules.h"
+#include "framework/config/toml_document.h"
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+// Tables whose members are not known beforehand; read by the functions below.
+const std::vector<std::string> kOpenTables = {"backend", "loss", "schedule", "optimizer", "parameters"};
+
+void derive(RunConfig& config, const std::string& file) {
+  resolve_model_defaults(config.model);
+  if (config.run.name.empty()) config.run.name = std::filesystem::path(file).stem().string();
+  if (config.run.directory.empty()) config.run.directory = "runs/" + config.run.name;
+}
+
+OptimizerConfig read_optimizer(const ConfigMember& member, const std::string& file) {
+  static const std::vector<std::string> own_tables = {"schedule"};
+  OptimizerConfig optimizer;
+  optimizer.name = member.name;
+  const std::string section = "optimizer." + member.name;
+  optimizer.table = read_plugin_table(&member.node, section, file, "", optimizer_host_keys(), own_tables);
+  optimizer.lr = optimizer.table.host.at("lr").value.real();
+  if (const ConfigNode* schedule = member.node.find("schedule")) {
+    optimizer.schedule = read_plugin_table(schedule, section + ".schedule", file, "");
+  }
+  return optimizer;
+}
+
+void read_optimizers(const ConfigNode& tree, LoadedConfig& loaded) {
+  const ConfigNode* table = tree.find("optimizer");
+  if (table == nullptr) return;
+  if (!table->is_table()) {
+    throw config_error("{}: 'optimizer' must be written as tables [optimizer.NAME].", table->origin.text());
+  }
+  for (const ConfigMember& member : table->members) {
+    if (!member.node.is_table()) {
+      throw config_error("{}: '{}' stands directly in [optimizer]; put it into a table [optimizer.NAME].",
+                         member.node.origin.text(), "optimizer." + member.name);
+    }
+    loaded.config.optimizers.push_back(read_optimizer(member, loaded.file));
+  }
+}
+
+void read_parameters(const ConfigNode& tree, LoadedConfig& loaded) {
+  const ConfigNode* list = tree.find("parameters");
+  if (list == nullptr) return;
+  if (list->kind != ConfigNode::Kind::table_list) {
+    throw config_error("{}: 'parameters' must be written as rows [[parameters]].", list->origin.text());
+  }
+  for (const ConfigNode& node : list->rows) {
+    loaded.parameter_rows.push_back(
+        resolve_keys(parameter_row_schema().keys(), &node, "parameters", node.origin.text()));
+    ParameterRow row;
+    parameter_row_schema().store(loaded.parameter_rows.back(), row);
+    row.origin = node.origin;
+    loaded.config.parameters.push_back(std::move(row));
+  }
+}
+
+LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const std::string> overrides) {
+  apply_overrides(tree, overrides);
+  LoadedConfig loaded;
+  loaded.file = file;
+  loaded.core = resolve_keys(core_schema().keys(), &tree, {}, file, kOpenTables);
+  core_schema().store(loaded.core, loaded.config);
+  derive(loaded.config, file);
+  core_schema().refresh(loaded.config, loaded.core);
+
+  loaded.config.backend = read_plugin_table(tree.find("backend"), "backend", file, "cpu");
+  loaded.config.loss = read_plugin_table(tree.find("loss"), "loss", file, "softcap_ce");
+  loaded.config.schedule = read_plugin_table(tree.find("schedule"), "schedule", file, "warmdown");
+  read_optimizers(tree, loaded);
+  read_parameters(tree, loaded);
+  check_rules(loaded);
+  return loaded;
+}
+
+}  // namespace
+
+LoadedConfig load_run_config(const std::string& path, std::span<const std::string> overrides) {
+  return load_tree(read_toml(path), path, overrides);
+}
+
+LoadedConfig parse_run_config(std::string_view text, const std::string& name,
+                              std::span<const std::string> overrides) {
+  return load_tree(parse_toml(text, name), name, overrides);
+}
+
+const PluginConfig& LoadedConfig::plugin(const std::string& section) const {
+  const auto it = plugins.find(section);
+  if (it == plugins.end()) throw std::logic_error("the plugin table [" + section + "] has not been resolved");
+  return it->second;
+}
+
+std::vector<PluginTableRef> plugin_tables(const RunConfig& config) {
+  std::vector<PluginTableRef> tables = {
+      {MLG_BACKEND, &config.backend}, {MLG_LOSS, &config.loss}, {MLG_SCHEDULE, &config.schedule}};
+  for (const OptimizerConfig& optimizer : config.optimizers) {
+    tables.push_back({MLG_OPTIMIZER, &optimizer.table});
+    if (optimizer.schedule) tables.push_back({MLG_SCHEDULE, &*optimizer.schedule});
+  }
+  return tables;
+}
+
+void resolve_plugins(LoadedConfig& loaded, const PluginKeySource& source) {
+  loaded.plugins.clear();
+  for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
+    const PluginKeys found = source(ref.kind, *ref.table);
+    loaded.plugins.emplace(ref.table->section, resolve_plugin_keys(*ref.table, found.plugin, found.keys));
+  }
+}
+
+}  // namespace mulligan

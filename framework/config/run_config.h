@@ -1,0 +1,95 @@
+// RunConfig: one run, read from its TOML file, checked and complete but for the plugins' own keys.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/config/data_config.h"
+#include "framework/config/eval_config.h"
+#include "framework/config/model_config.h"
+#include "framework/config/parameter_table.h"
+#include "framework/config/plugin_config.h"
+#include "framework/config/train_config.h"
+
+namespace mulligan {
+
+// off: fastest. run: the same run twice is bit-identical. world: bit-identical for any world size that
+// divides the micro-batches (fp32). A mode that the backend cannot honour is refused by the trainer.
+enum class Determinism { off, run, world };
+
+// [run]
+struct RunSection {
+  std::string name;       // "" in the file = the file's name without .toml
+  std::string directory;  // "" in the file = runs/<name>
+  int64_t seed = 1337;
+  int64_t threads = 0;  // host and CPU-backend threads; 0 = all cores
+  Determinism determinism = Determinism::off;
+};
+
+// One [optimizer.NAME] table.
+struct OptimizerConfig {
+  std::string name;                     // NAME, which rows of the parameter table refer to
+  double lr = 0.0;                      // base learning rate; its schedule multiplies it
+  PluginTable table;                    // section "optimizer.NAME"
+  std::optional<PluginTable> schedule;  // [optimizer.NAME.schedule]; absent: the run's [schedule]
+};
+
+struct RunConfig {
+  RunSection run;
+  DataConfig data;
+  ModelConfig model;  // derived values filled in
+  TrainConfig train;
+  EmaConfig ema;
+  EvalConfig eval;
+  LedgerConfig ledger;
+  PluginTable backend;
+  PluginTable loss;
+  PluginTable schedule;
+  std::vector<OptimizerConfig> optimizers;  // in order of appearance
+  std::vector<ParameterRow> parameters;     // in order: the first row that matches a parameter takes it
+};
+
+// A RunConfig together with every setting's value and origin.
+struct LoadedConfig {
+  std::string file;
+  RunConfig config;
+  Settings core;                                // all bound keys, full names
+  std::vector<Settings> parameter_rows;         // one per row of [[parameters]]
+  std::map<std::string, PluginConfig> plugins;  // by section; filled by resolve_plugins
+
+  // The resolved keys of a plugin table such as "loss" or "optimizer.matrices". Throws std::logic_error
+  // before resolve_plugins has run or for an unknown section.
+  const PluginConfig& plugin(const std::string& section) const;
+};
+
+// Reads `path` with its `extends` chain, applies `--set` overrides, checks every core key and the rules
+// between keys, and fills in derived values. Throws config_error (exit code 2), one sentence with file:line.
+LoadedConfig load_run_config(const std::string& path, std::span<const std::string> overrides = {});
+// The same for TOML text; `name` stands for the file.
+LoadedConfig parse_run_config(std::string_view text, const std::string& name,
+                              std::span<const std::string> overrides = {});
+
+// What a table's plugin is called and which keys it declares; asked for each table by resolve_plugins.
+struct PluginKeys {
+  std::string plugin;
+  std::vector<KeySpec> keys;
+};
+using PluginKeySource = std::function<PluginKeys(mlg_kind kind, const PluginTable& table)>;
+
+// Resolves the plugins' own keys of all tables (the backend first), in the order of plugin_tables().
+void resolve_plugins(LoadedConfig& loaded, const PluginKeySource& source);
+
+// All plugin tables of a configuration with their kinds: backend, loss, schedule, then each optimiser
+// followed by its own schedule.
+struct PluginTableRef {
+  mlg_kind kind;
+  const PluginTable* table;
+};
+std::vector<PluginTableRef> plugin_tables(const RunConfig& config);
+
+}  // namespace mulligan

@@ -1,0 +1,112 @@
+#include "framework/config/run_config_rules.h"
+
+#include <algorithm>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+void check_heads(const ModelConfig& m, const Settings& s) {
+  if (m.heads * m.head_width != m.width) {
+    throw config_error("{} is {}, but {} times {} is {}; choose a width that is heads * head_width.",
+                       s.where("model.width"), m.width, s.where("model.heads"), s.where("model.head_width"),
+                       m.heads * m.head_width);
+  }
+  if (m.heads % m.kv_heads != 0) {
+    throw config_error("{} is {}, which {} = {} does not divide; choose a divisor of the query heads.",
+                       s.where("model.heads"), m.heads, s.where("model.kv_heads"), m.kv_heads);
+  }
+  if (m.head_width % 2 != 0) {
+    throw config_error("{} is {}, but must be even, since RoPE rotates pairs of dimensions.",
+                       s.where("model.head_width"), m.head_width);
+  }
+  if (m.rope.dims % 2 != 0 || m.rope.dims > m.head_width) {
+    throw config_error("{} is {}, but must be even and at most {} = {}.", s.where("model.rope.dims"),
+                       m.rope.dims, s.where("model.head_width"), m.head_width);
+  }
+}
+
+void check_layers(const ModelConfig& m, const Settings& s) {
+  if (m.xsa_last_layers > m.layers) {
+    throw config_error("{} is {}, but there are only {} = {} layers; use -1 for all.",
+                       s.where("model.xsa_last_layers"), m.xsa_last_layers, s.where("model.layers"),
+                       m.layers);
+  }
+  if (m.loop.extra_passes > 0 && (m.loop.first > m.loop.last || m.loop.last >= m.layers)) {
+    throw config_error(
+        "the loop from {} = {} to {} = {} does not lie in the layers 0 to {} of {}; mend the range or set "
+        "model.loop.extra_passes = 0.",
+        s.where("model.loop.first"), m.loop.first, s.where("model.loop.last"), m.loop.last, m.layers - 1,
+        s.where("model.layers"));
+  }
+  if (m.lanes.parallel_start >= m.layers) {
+    throw config_error(
+        "{} is {}, but the last layer of {} is {}; choose an earlier layer, or 0 for no lanes.",
+        s.where("model.lanes.parallel_start"), m.lanes.parallel_start, s.where("model.layers"), m.layers - 1);
+  }
+  if (m.skip_gates && !m.skip_weights) {
+    throw config_error("{} is on, but {} is off, so there is nothing to gate; set model.skip_gates = false.",
+                       s.where("model.skip_gates"), s.where("model.skip_weights"));
+  }
+}
+
+void check_train(const TrainConfig& t, const Settings& s) {
+  if (t.tokens_per_step % t.micro_batches != 0) {
+    throw config_error(
+        "{} is {}, which {} = {} does not divide; each micro-batch needs a whole number of tokens.",
+        s.where("train.tokens_per_step"), t.tokens_per_step, s.where("train.micro_batches"), t.micro_batches);
+  }
+  if (t.budget_seconds == 0.0 && t.steps == 0) {
+    throw config_error("{} and {} are both 0, so training would never end; set one of them.",
+                       s.where("train.budget_seconds"), s.where("train.steps"));
+  }
+  if (t.reserve_seconds > 0.0 && t.reserve_seconds >= t.budget_seconds) {
+    throw config_error("{} is {}, but must be less than {} = {}.", s.where("train.reserve_seconds"),
+                       t.reserve_seconds, s.where("train.budget_seconds"), t.budget_seconds);
+  }
+}
+
+void check_eval(const EvalConfig& e, const Settings& s) {
+  if (e.mode == EvalMode::sliding && e.stride > e.sequence_length) {
+    throw config_error("{} is {}, but a window has only {} = {} tokens, so some would never be scored.",
+                       s.where("eval.stride"), e.stride, s.where("eval.sequence_length"), e.sequence_length);
+  }
+}
+
+void check_parameters(const LoadedConfig& loaded) {
+  const RunConfig& c = loaded.config;
+  if (c.optimizers.empty()) {
+    throw config_error(
+        "{}: there is no [optimizer.NAME] table; add one, for example [optimizer.all] with plugin = "
+        "\"adamw\" and lr = 0.001.",
+        loaded.file);
+  }
+  if (c.parameters.empty()) {
+    throw config_error(
+        "{}: there is no [[parameters]] row; add one with match = \"*\" and optimizer = \"{}\".", loaded.file,
+        c.optimizers.front().name);
+  }
+  std::vector<std::string> names;
+  for (const OptimizerConfig& optimizer : c.optimizers) names.push_back(optimizer.name);
+  for (size_t i = 0; i < c.parameters.size(); ++i) {
+    const ParameterRow& row = c.parameters[i];
+    if (std::ranges::find(names, row.optimizer) != names.end()) continue;
+    throw config_error("{}: optimizer = \"{}\" names no [optimizer.NAME] table; there are: {}.",
+                       loaded.parameter_rows[i].at("optimizer").origin.text(), row.optimizer,
+                       fmt::join(names, ", "));
+  }
+}
+
+}  // namespace
+
+void check_rules(const LoadedConfig& loaded) {
+  const RunConfig& c = loaded.config;
+  check_heads(c.model, loaded.core);
+  check_layers(c.model, loaded.core);
+  check_train(c.train, loaded.core);
+  check_eval(c.eval, loaded.core);
+  check_parameters(loaded);
+}
+
+}  // namespace mulligan

@@ -1,0 +1,12 @@
+// Rules between keys that no single key's range can state.
+#pragma once
+
+#include "framework/config/run_config.h"
+
+namespace mulligan {
+
+// Throws config_error at the first broken rule, naming the keys involved with their origins. Runs after
+// derived values have been filled in.
+void check_rules(const LoadedConfig& loaded);
+
+}  // namespace mulligan

@@ -1,0 +1,213 @@
+#include "framework/config/schema.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+std::string join(const std::string& path, std::string_view name) {
+  return path.empty() ? std::string(name) : path + "." + std::string(name);
+}
+
+size_t levenshtein(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string number_text(const KeySpec& key, double value) {
+  return key.type == ValueType::integer ? fmt::format("{:.0f}", value) : fmt::format("{}", value);
+}
+
+std::string written(const ConfigNode& node) {
+  if (node.is_table()) return "a table";
+  if (node.kind == ConfigNode::Kind::table_list) return "a list of tables";
+  return to_toml(node.value);
+}
+
+// Checks one written value against its key.
+class KeyChecker {
+ public:
+  KeyChecker(const KeySpec& key, std::string name, const ConfigNode& node)
+      : key_(key), name_(std::move(name)), node_(node) {}
+
+  Value checked() const {
+    Value value;
+    if (node_.is_leaf() && key_.type == ValueType::string && !node_.raw.empty() &&
+        node_.value.type() != ValueType::string) {
+      value = Value(node_.raw);  // `--set run.name=42` means the string
+    } else if (!node_.is_leaf() || !convert(node_.value, key_.type, value)) {
+      throw config_error("{}: '{}' must be {}, not {}.", at(), name_, describe(key_.type), written(node_));
+    }
+    check_range(value);
+    check_choice(value);
+    return value;
+  }
+
+ private:
+  std::string at() const { return node_.origin.text(); }
+
+  void check_number(double number) const {
+    if (std::isfinite(number) && number >= key_.minimum && number <= key_.maximum) return;
+    const std::string allowed = allowed_values(key_);
+    throw config_error("{}: '{}' is {}, but must be {}.", at(), name_, written(node_),
+                       allowed.empty() ? "finite" : allowed);
+  }
+
+  void check_range(const Value& value) const {
+    if (value.type() == ValueType::integer) check_number(static_cast<double>(value.integer()));
+    if (value.type() == ValueType::real) check_number(value.real());
+    if (value.type() == ValueType::real_list)
+      std::ranges::for_each(value.reals(), [&](double x) { check_number(x); });
+  }
+
+  void check_choice(const Value& value) const {
+    if (key_.choices.empty() || value.type() != ValueType::string) return;
+    if (std::ranges::find(key_.choices, value.string()) != key_.choices.end()) return;
+    throw config_error("{}: '{}' is {}, but must be one of: {}.", at(), name_, to_toml(value),
+                       fmt::join(key_.choices, ", "));
+  }
+
+  const KeySpec& key_;
+  std::string name_;
+  const ConfigNode& node_;
+};
+
+// Finds keys that were written but not declared.
+class UnknownKeyFinder {
+ public:
+  UnknownKeyFinder(std::span<const KeySpec> keys, const std::string& path,
+                   std::span<const std::string> elsewhere)
+      : keys_(keys), path_(path), elsewhere_(elsewhere) {}
+
+  void walk(const ConfigNode& table, const std::string& below) const {
+    for (const ConfigMember& member : table.members) {
+      const std::string name = join(below, member.name);
+      if (std::ranges::find(elsewhere_, name) != elsewhere_.end() ||
+          std::ranges::find(keys_, name, &KeySpec::name) != keys_.end()) {
+        continue;
+      }
+      const bool known_table =
+          std::ranges::any_of(keys_, [&](const KeySpec& k) { return k.name.starts_with(name + "."); });
+      if (!known_table) {
+        refuse(member, name);
+      } else if (!member.node.is_table()) {
+        throw config_error("{}: '{}' is a table of keys and cannot be {}; write [{}] instead.",
+                           member.node.origin.text(), join(path_, name), written(member.node),
+                           join(path_, name));
+      } else {
+        walk(member.node, name);
+      }
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(const ConfigMember& member, const std::string& name) const {
+    // A table that is unknown as a whole is named by its first key: that is the line the user mistyped below.
+    const ConfigNode* node = &member.node;
+    std::string full = name;
+    while (node->is_table() && !node->members.empty()) {
+      full += "." + node->members.front().name;
+      node = &node->members.front().node;
+    }
+    std::vector<std::string> candidates(elsewhere_.begin(), elsewhere_.end());
+    for (const KeySpec& key : keys_) candidates.push_back(key.name);
+    const std::string nearest = nearest_key(full, name, candidates);
+    throw config_error("{}: unknown key '{}'; {}.", node->origin.text(), join(path_, full),
+                       nearest.empty()
+                           ? "see docs/configuration.md or 'mulligan plugins' for the keys there are"
+                           : "did you mean '" + join(path_, nearest) + "'?");
+  }
+
+  // A mistyped table of open content ([optimiser.x]) is best explained by the table's right name.
+  static std::string nearest_key(const std::string& full, const std::string& table,
+                                 const std::vector<std::string>& candidates) {
+    const std::string nearest = nearest_name(full, candidates);
+    return nearest.empty() && full != table ? nearest_name(table, candidates) : nearest;
+  }
+
+  std::span<const KeySpec> keys_;
+  const std::string& path_;
+  std::span<const std::string> elsewhere_;
+};
+
+}  // namespace
+
+const Setting* Settings::find(std::string_view name) const {
+  const auto it = std::ranges::find(all_, name, &Setting::name);
+  return it == all_.end() ? nullptr : &*it;
+}
+
+const Setting& Settings::at(std::string_view name) const {
+  const Setting* setting = find(name);
+  if (setting == nullptr) throw std::logic_error("undeclared configuration key: " + full_name(name));
+  return *setting;
+}
+
+std::string Settings::full_name(std::string_view name) const {
+  return join(table_, name);
+}
+
+std::string Settings::where(std::string_view name) const {
+  return fmt::format("'{}' ({})", full_name(name), at(name).origin.text());
+}
+
+Settings resolve_keys(std::span<const KeySpec> keys, const ConfigNode* table, const std::string& path,
+                      const std::string& source, std::span<const std::string> elsewhere) {
+  if (table != nullptr && !table->is_table()) {
+    throw config_error("{}: '{}' must be a table, not {}; write [{}].", table->origin.text(), path,
+                       written(*table), path);
+  }
+  if (table != nullptr) UnknownKeyFinder(keys, path, elsewhere).walk(*table, {});
+  Settings settings(path);
+  for (const KeySpec& key : keys) {
+    const ConfigNode* node = table == nullptr ? nullptr : table->find_path(key.name);
+    if (node != nullptr) {
+      settings.add({key.name, KeyChecker(key, join(path, key.name), *node).checked(), node->origin});
+    } else if (key.required) {
+      throw config_error("{}: the required key '{}' is missing ({}); set it to {}.", source,
+                         join(path, key.name), key.help, describe(key.type));
+    } else {
+      settings.add({key.name, key.default_value, Origin{}});
+    }
+  }
+  return settings;
+}
+
+std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
+  std::string best;
+  size_t best_distance = std::numeric_limits<size_t>::max();
+  for (const std::string& candidate : candidates) {
+    const size_t distance = levenshtein(name, candidate);
+    if (distance >= best_distance || 2 * distance > std::max(name.size(), candidate.size())) continue;
+    best = candidate;
+    best_distance = distance;
+  }
+  return best;
+}
+
+std::string allowed_values(const KeySpec& key) {
+  if (!key.choices.empty()) return fmt::format("{}", fmt::join(key.choices, ", "));
+  const bool low = std::isfinite(key.minimum);
+  const bool high = std::isfinite(key.maximum);
+  if (low && high)
+    return fmt::format("{} to {}", number_text(key, key.minimum), number_text(key, key.maximum));
+  if (low) return fmt::format(">= {}", number_text(key, key.minimum));
+  if (high) return fmt::format("<= {}", number_text(key, key.maximum));
+  return {};
+}
+
+}  // namespace mulligan
