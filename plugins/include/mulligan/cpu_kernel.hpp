@@ -12,14 +12,16 @@
 #pragma once
 
 #include <mulligan/kernel.hpp>
+#include <mulligan/plugin.hpp>
 
 #include <algorithm>
-#include <exception>
 #include <initializer_list>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
+
+#pragma GCC visibility push(hidden)
 
 #pragma GCC visibility push(hidden)
 
@@ -99,33 +101,18 @@ class CallChecks : public Launch {
 
 namespace cpu_kernel_detail {
 
-inline mlg_error keep_sentence(std::string sentence) {
-  thread_local std::string kept;
-  kept = std::move(sentence);
-  return kept.c_str();
-}
-
 template <typename Kernel>
-mlg_error prepare(const mlg_launch* shapes, mlg_preparation* out) {
-  try {
+mlg_error prepare(const mlg_launch* shapes, mlg_preparation* out) noexcept {
+  return guarded([&] {
     CallChecks checks(Kernel::name, Kernel::signature, shapes);
     Kernel::check(checks);
-    out->workspace_bytes = checks.workspace_bytes();
-    out->state = nullptr;
-    return nullptr;
-  } catch (const std::exception& error) {
-    return keep_sentence(error.what());
-  }
+    *out = {nullptr, checks.workspace_bytes()};
+  });
 }
 
 template <typename Kernel>
-mlg_error run(const mlg_launch* launch) {
-  try {
-    Kernel::run(Launch(launch));
-    return nullptr;
-  } catch (const std::exception& error) {
-    return keep_sentence(std::string("kernel ") + Kernel::name + " failed: " + error.what());
-  }
+mlg_error run(const mlg_launch* launch) noexcept {
+  return guarded([&] { Kernel::run(Launch(launch)); });
 }
 
 }  // namespace cpu_kernel_detail
@@ -140,5 +127,7 @@ constexpr mlg_kernel cpu_kernel() {
 }
 
 }  // namespace mulligan::sdk
+
+#pragma GCC visibility pop
 
 #pragma GCC visibility pop

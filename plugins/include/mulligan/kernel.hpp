@@ -70,7 +70,9 @@ class Launch {
     using Plain = std::remove_reference_t<Body>;
     launch_.parallel_for(
         count, grain,
-        [](void* context, std::int64_t begin, std::int64_t end) { (*static_cast<Plain*>(context))(begin, end); },
+        [](void* context, std::int64_t begin, std::int64_t end) {
+          (*static_cast<Plain*>(context))(begin, end);
+        },
         const_cast<std::remove_const_t<Plain>*>(&body));
   }
 
