@@ -26,7 +26,7 @@ void add_written(const ConfigNode& node, const std::string& prefix, std::vector<
 }
 
 PrintedTable plugin_table(const LoadedConfig& loaded, const PluginTable& table) {
-  PrintedTable printed{"[" + table.section + "]", table.section, {}};
+  PrintedTable printed{fmt::format("[{}]", table.section), table.section, {}};
   for (const Setting& setting : table.host.all()) {
     const bool empty_name = setting.name == "path" || setting.name == "plugin";
     if (empty_name && setting.value.string().empty()) continue;
@@ -49,7 +49,8 @@ std::vector<PrintedTable> core_tables(const LoadedConfig& loaded) {
   for (Setting setting : loaded.core.all()) {
     const size_t dot = setting.name.rfind('.');
     const std::string table = setting.name.substr(0, dot);
-    if (tables.empty() || tables.back().table != table) tables.push_back({"[" + table + "]", table, {}});
+    if (tables.empty() || tables.back().table != table)
+      tables.push_back({fmt::format("[{}]", table), table, {}});
     setting.name = setting.name.substr(dot + 1);
     tables.back().settings.push_back(std::move(setting));
   }
@@ -78,7 +79,7 @@ std::map<std::string, std::string> flatten(const LoadedConfig& loaded) {
 std::string default_text(const KeySpec& key) {
   if (key.required) return "required";
   if (!key.derived.empty()) return key.derived;
-  return "`" + to_toml(key.default_value) + "`";
+  return fmt::format("`{}`", to_toml(key.default_value));
 }
 
 constexpr const char* kReferenceIntroduction =
