@@ -40,7 +40,7 @@ class Backend {
 template <typename Class>
 mlg_backend_table make_backend_table(const char* name) {
   static_assert(std::is_base_of_v<Backend, Class>, "derive the class from mulligan::sdk::Backend");
-  constexpr auto at = [](void* self) -> Backend& { return *static_cast<Backend*>(self); };
+  static constexpr auto at = [](void* self) -> Backend& { return *static_cast<Backend*>(self); };
   mlg_backend_table table{};
   table.header = make_header<Class, mlg_backend_table>(MLG_BACKEND, name);
   table.create = create_instance<Class, Backend>;

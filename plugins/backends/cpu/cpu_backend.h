@@ -1,0 +1,84 @@
+// The cpu backend: calls are checked and prepared once, then run one after another in the calling thread,
+// each kernel spreading its own work over the OpenMP pool.
+//
+// Numbers: denormals are kept (no flush-to-zero), so that arithmetic is IEEE and the same in every thread;
+// the kernels avoid making them where they would be slow (attention probabilities below exp(-87) are exactly
+// zero).
+#pragma once
+
+#include <mulligan/backend.hpp>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mulligan::cpu {
+
+// A checked call with room for its addresses.
+class PreparedCall {
+ public:
+  // Checks `call` against the kernel's signature, then lets the kernel check shapes. Throws
+  // std::runtime_error.
+  PreparedCall(const mlg_kernel& kernel, const mlg_call& call);
+  PreparedCall(const PreparedCall&) = delete;
+  PreparedCall& operator=(const PreparedCall&) = delete;
+  ~PreparedCall();
+
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  void bind(void* const* addresses, void* workspace);
+  mlg_error run() const { return kernel_.run(&launch_); }
+
+ private:
+  void place_attributes(const std::vector<std::string>& names, const mlg_call& call);
+
+  mlg_kernel kernel_;
+  std::vector<mlg_tensor> arguments_;
+  std::vector<double> attributes_;
+  std::size_t workspace_bytes_ = 0;
+  mlg_launch launch_{};
+};
+
+struct BackendConfig {
+  int threads = 0;
+};
+
+class Backend final : public sdk::Backend {
+ public:
+  static constexpr const char* version = "1.0.0";
+  static constexpr const char* summary =
+      "Runs everything on the processor: oneDNN matrix products, own vectorised kernels.";
+  static inline const sdk::Schema<BackendConfig> schema{
+      sdk::key("threads", &BackendConfig::threads,
+               "Threads of the kernels; 0: one per physical core that the process may use.")
+          .range(0, 4096)};
+
+  explicit Backend(const BackendConfig& config);
+
+  sdk::DeviceInfo info() const override;
+  void* allocate(std::size_t bytes) override;
+  void free(void* address) noexcept override;
+  void upload(void* device, const void* host, std::size_t bytes) override;
+  void download(void* host, const void* device, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  void zero(void* device, std::size_t bytes) override;
+  void add_kernels(std::span<const mlg_kernel> kernels, bool replace) override;
+  const mlg_kernel* kernel_at(std::uint32_t index) const noexcept override;
+  void* prepare(const sdk::Call& call, std::size_t& workspace_bytes) override;
+  void bind(void* prepared, void* const* addresses, void* workspace) override;
+  void run(std::span<void* const> prepared) override;
+  void release(void* prepared) noexcept override;
+  void synchronize() override {}  // run() returns when the work is done
+
+ private:
+  // Makes the calling thread use this instance's number of threads (OpenMP keeps it per calling thread).
+  void enter() const;
+  const mlg_kernel& kernel_named(std::string_view name) const;
+
+  int threads_;
+  std::string description_;
+  std::vector<mlg_kernel> kernels_;
+  std::map<std::string, std::size_t, std::less<>> index_;  // name -> position in kernels_
+};
+
+}  // namespace mulligan::cpu

@@ -1,0 +1,40 @@
+// What the cpu backend knows about the machine it runs on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace mulligan::cpu {
+
+// The processor's model name as the kernel reports it ("AMD EPYC"), or the architecture where it reports
+// none.
+std::string processor_name();
+
+// Threads to use when the user does not say: OMP_NUM_THREADS where it is set; otherwise one per physical core
+// of the process's affinity mask, at most the control group's CPU quota (matrix products gain nothing from a
+// core's second hardware thread, and threads beyond the quota are stopped in the middle of parallel loops).
+// At least 1.
+int default_thread_count();
+
+// Physical memory, or the control group's limit where that is lower; 0 when unknown.
+std::uint64_t memory_bytes();
+
+// `bytes` of zeroed memory aligned to 256 bytes (large blocks: 2 MiB, with huge pages advised, touched first
+// by the worker threads). Throws std::runtime_error with the size when there is not enough. Freed with
+// free_memory.
+void* allocate_zeroed(std::size_t bytes);
+void free_memory(void* address);
+
+// memset / memcpy with all worker threads for large ranges.
+void zero_memory(void* to, std::size_t bytes);
+void copy_memory(void* to, const void* from, std::size_t bytes);
+
+// mlg_launch.parallel_for on the OpenMP pool (the one oneDNN uses, too). A range is cut into at most 16
+// pieces per thread, handed out dynamically: kernels' results do not depend on the cut (contract of
+// kernel.h), and a thread that the system delays does not delay the others. Inside a parallel region it runs
+// in the calling thread.
+void parallel_for(std::int64_t count, std::int64_t grain,
+                  void (*body)(void* context, std::int64_t begin, std::int64_t end), void* context);
+
+}  // namespace mulligan::cpu
