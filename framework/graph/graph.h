@@ -1,13 +1,14 @@
 // The intermediate representation: a flat list of kernel calls on tensors of fixed shape.
 //
-// A Graph is built once per (mode, shape) and executed many times by a Program (program.h). It knows nothing of
-// differentiation (tape.h), of models, or of where tensors live.
+// A Graph is built once per (mode, shape) and executed many times by a Program (program.h). It knows nothing
+// of differentiation (tape.h), of models, or of where tensors live.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <deque>
 #include <vector>
 
 #include "framework/core/tensor_type.h"
@@ -51,7 +52,8 @@ class Graph {
   Value external(std::string_view name, const TensorType& type);
   // A tensor that must be written before it is read, within one run.
   Value scratch(const TensorType& type, std::string_view hint = "");
-  // Elements [offset, offset + type.elements()) of `value`, same dtype. Throws std::logic_error outside of it.
+  // Elements [offset, offset + type.elements()) of `value`, same dtype. Throws std::logic_error outside of
+  // it.
   Value view(Value value, std::int64_t offset, const TensorType& type);
   // Row `index` of the first dimension: [n, a, b] -> [a, b].
   Value slice(Value value, std::int64_t index);
@@ -71,7 +73,7 @@ class Graph {
 
  private:
   Value add(ValueInfo info);
-  std::vector<ValueInfo> values_;
+  std::deque<ValueInfo> values_;  // a deque: references to types stay valid while values are added
   std::vector<Call> calls_;
 };
 

@@ -18,7 +18,8 @@ bool Tape::needs_gradient(Value value) const {
   return depends_.contains(value.id) || leaf_gradients_.contains(graph_.root(value).id);
 }
 
-void Tape::record(std::vector<Value> outputs, std::vector<Value> inputs, std::function<void(Backward&)> rule) {
+void Tape::record(std::vector<Value> outputs, std::vector<Value> inputs,
+                  std::function<void(Backward&)> rule) {
   if (!differentiate_ || std::ranges::none_of(inputs, [this](Value v) { return needs_gradient(v); })) return;
   for (const Value output : outputs) {
     if (output) depends_[output.id] = true;
@@ -41,15 +42,20 @@ Value Backward::of(Value output) const {
   return found == tape_.gradients_.end() ? Value{} : found->second;
 }
 
-bool Backward::needed(Value input) const { return tape_.needs_gradient(input); }
+bool Backward::needed(Value input) const {
+  return tape_.needs_gradient(input);
+}
 
-Graph& Backward::graph() const { return tape_.graph_; }
+Graph& Backward::graph() const {
+  return tape_.graph_;
+}
 
 Backward::Target Backward::into(Value input) {
   if (!needed(input)) return {};
   Graph& graph = tape_.graph_;
   const Graph::ValueInfo& info = graph.info(input);
-  if (const auto leaf = tape_.leaf_gradients_.find(graph.root(input).id); leaf != tape_.leaf_gradients_.end()) {
+  if (const auto leaf = tape_.leaf_gradients_.find(graph.root(input).id);
+      leaf != tape_.leaf_gradients_.end()) {
     const std::int64_t offset = info.storage == Graph::Storage::view ? info.offset : 0;
     return {graph.view(leaf->second, offset, info.type.as(graph.type(leaf->second).dtype)), 1.0};
   }

@@ -1,4 +1,5 @@
-// Reverse-mode differentiation: ops write their forward calls into a Graph and leave a backward rule on a Tape.
+// Reverse-mode differentiation: ops write their forward calls into a Graph and leave a backward rule on a
+// Tape.
 #pragma once
 
 #include <functional>
@@ -25,8 +26,9 @@ class Backward {
   };
   // Each call counts as one contribution: ask once per input and kernel call.
   Target into(Value input);
-  // Like into(), for the first contribution only: the gradient takes over the storage of `storage` (same type), which
-  // must not be read by any later call. Falls back to into() when there is a contribution already.
+  // Like into(), for the first contribution only: the gradient takes over the storage of `storage` (same
+  // type), which must not be read by any later call. Falls back to into() when there is a contribution
+  // already.
   Target into_storage_of(Value input, Value storage);
   bool needed(Value input) const;
   Graph& graph() const;
@@ -35,8 +37,8 @@ class Backward {
   Tape& tape_;
 };
 
-// Records backward rules while a graph is built. With `differentiate` false it only passes the Graph along, so that
-// training and evaluation share every op's code.
+// Records backward rules while a graph is built. With `differentiate` false it only passes the Graph along,
+// so that training and evaluation share every op's code.
 class Tape {
  public:
   Tape(Graph& graph, bool differentiate) : graph_(graph), differentiate_(differentiate) {}
@@ -46,12 +48,12 @@ class Tape {
   Graph& graph() { return graph_; }
   bool differentiating() const { return differentiate_; }
 
-  // Declares a leaf: contributions to the gradient of `leaf` are added to `gradient` (same shape, f32, external),
-  // which the caller zeroes. Views of `leaf` write into the same part of `gradient`.
+  // Declares a leaf: contributions to the gradient of `leaf` are added to `gradient` (same shape, f32,
+  // external), which the caller zeroes. Views of `leaf` write into the same part of `gradient`.
   void watch(Value leaf, Value gradient);
 
-  // Called by ops after their forward calls. `rule` emits the backward calls; it runs only if one of `inputs` leads to a
-  // watched leaf and one of `outputs` has a gradient.
+  // Called by ops after their forward calls. `rule` emits the backward calls; it runs only if one of `inputs`
+  // leads to a watched leaf and one of `outputs` has a gradient.
   void record(std::vector<Value> outputs, std::vector<Value> inputs, std::function<void(Backward&)> rule);
 
   // Emits the backward calls for the objective whose gradient with respect to `output` is `seed`.

@@ -1,0 +1,27 @@
+#include "framework/graph/ops/attention.h"
+
+#include <cmath>
+
+namespace mulligan::ops {
+
+Value attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens) {
+  Graph& graph = tape.graph();
+  const TensorType& type = graph.type(q);
+  const Attribute scale{"softmax_scale", 1.0 / std::sqrt(static_cast<double>(type.dims[2]))};
+  const Value o = graph.scratch(type, "attention");
+  const Value lse = graph.scratch(TensorType(MLG_F32, {type.dims[1], type.dims[0]}), "attention logsumexp");
+  graph.call("attention_fwd", {q, k, v, cu_seqlens, o, lse}, {scale});
+  tape.record({o}, {q, k, v}, [=](Backward& b) {
+    const auto dq = b.into(q);
+    const auto dk = b.into(k);
+    const auto dv = b.into(v);
+    b.graph().call("attention_bwd", {q, k, v, cu_seqlens, o, lse, b.of(o), dq.value, dk.value, dv.value},
+                   {scale,
+                    {"accumulate_dq", dq.accumulate},
+                    {"accumulate_dk", dk.accumulate},
+                    {"accumulate_dv", dv.accumulate}});
+  });
+  return o;
+}
+
+}  // namespace mulligan::ops

@@ -1,0 +1,16 @@
+#include "framework/graph/ops/embedding.h"
+
+namespace mulligan::ops {
+
+Value embedding(Tape& tape, Value ids, Value table) {
+  Graph& graph = tape.graph();
+  const TensorType& rows = graph.type(table);
+  const Value x = graph.scratch(TensorType(rows.dtype, {graph.type(ids).dims[0], rows.dims[1]}), "embedding");
+  graph.call("embedding_fwd", {ids, table, x});
+  tape.record({x}, {table}, [=](Backward& b) {
+    b.graph().call("embedding_bwd", {ids, b.of(x), b.into(table).value});
+  });
+  return x;
+}
+
+}  // namespace mulligan::ops

@@ -1,0 +1,28 @@
+#include "framework/graph/ops/scaled_add_norm.h"
+
+namespace mulligan::ops {
+
+ScaledSum scaled_add_norm(Tape& tape, Value x, Value a, Value scale_vector, double norm_scale, double eps,
+                          bool want_norm) {
+  Graph& graph = tape.graph();
+  ScaledSum out;
+  out.sum = graph.scratch(graph.type(x), "residual");
+  if (want_norm) out.norm = graph.scratch(graph.type(x), "normed residual");
+  graph.call("scaled_add_norm_fwd", {x, a, scale_vector, out.sum, out.norm},
+             {{"scale", norm_scale}, {"eps", eps}});
+  tape.record({out.sum, out.norm}, {x, a, scale_vector}, [=](Backward& b) {
+    const Value dnorm = out.norm ? b.of(out.norm) : Value{};
+    const auto dx = b.into(x);
+    const auto da = b.into(a);
+    b.graph().call(
+        "scaled_add_norm_bwd",
+        {out.sum, a, scale_vector, b.of(out.sum), dnorm, dx.value, da.value, b.into(scale_vector).value},
+        {{"scale", norm_scale},
+         {"eps", eps},
+         {"accumulate_dx", dx.accumulate},
+         {"accumulate_da", da.accumulate}});
+  });
+  return out;
+}
+
+}  // namespace mulligan::ops

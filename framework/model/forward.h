@@ -1,0 +1,36 @@
+// The forward pass of the model: the only one there is.
+#pragma once
+
+#include <functional>
+
+#include "framework/config/model_config.h"
+#include "framework/graph/tape.h"
+#include "framework/model/parameter_values.h"
+#include "framework/model/taps.h"
+
+namespace mulligan {
+
+struct ForwardInputs {
+  Value tokens;      // [T] i32
+  Value cu_seqlens;  // [N+1] i32: attention segments
+  Value rope_cos;    // [positions, rope.dims/2] f32; absent when rope.dims is 0
+  Value rope_sin;
+};
+
+struct ForwardOptions {
+  bool looping = false;         // whether depth recurrence is active
+  std::int64_t row_length = 0;  // rotary positions restart every row_length tokens; T for one packed row
+  Taps* taps = nullptr;
+  // Called after each executed block with (slot, lane 0 or the single stream, lane 1 or absent); for tests
+  // and parity.
+  std::function<void(std::int64_t, Value, Value)> after_block;
+};
+
+// Returns the logits before soft capping, [T, V] in the compute dtype. Formulas: docs/architecture.md.
+Value build_forward(Tape& tape, const ModelConfig& model, const ParameterValues& parameters,
+                    const ForwardInputs& inputs, const ForwardOptions& options);
+
+// eps of every norm: model.norm_eps, or the machine epsilon of f32 (the dtype in which norms are computed).
+double norm_epsilon(const ModelConfig& model);
+
+}  // namespace mulligan

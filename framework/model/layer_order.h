@@ -1,0 +1,24 @@
+// The order in which physical layers run, and which entries are linked by skip connections.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/config/model_config.h"
+
+namespace mulligan {
+
+struct LayerOrder {
+  std::vector<std::int64_t> encoder;  // physical layers; each output is pushed on the skip stack
+  std::vector<std::int64_t>
+      decoder;  // physical layers; entry j pops one while j < skip_rows and the stack holds any
+};
+
+// Without looping: 0..L-1 cut at L/2. With looping: 0..first-1, (first..last) x (1 + extra_passes),
+// last+1..L-1, cut at half its length (rounded down). `looping` is ignored when extra_passes is 0.
+LayerOrder layer_order(const ModelConfig& model, bool looping);
+
+// Rows of skip_weights and skip_gates: min(#encoder, #decoder) of the looped order, used or not.
+std::int64_t skip_rows(const ModelConfig& model);
+
+}  // namespace mulligan

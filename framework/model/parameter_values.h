@@ -1,0 +1,51 @@
+// Parameters as the graph sees them: where the master, the compute copy and the gradient of each one live.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "framework/graph/tape.h"
+#include "framework/model/parameters.h"
+
+namespace mulligan {
+
+// Names of persistent tensors in the TensorStore.
+std::string master_name(std::string_view parameter);    // what the optimiser updates, f32 or bf16
+std::string compute_name(std::string_view parameter);   // the copy that kernels read, where its dtype differs
+std::string gradient_name(std::string_view parameter);  // f32
+
+// One parameter with its storage decided.
+struct ParameterLayout {
+  ParameterSpec spec;
+  DType master = MLG_F32;
+  DType compute = MLG_F32;  // dtype that kernels read: matrices the compute dtype, all else f32
+
+  bool has_copy() const { return master != compute; }
+  std::string read_name() const { return has_copy() ? compute_name(spec.name) : master_name(spec.name); }
+};
+
+// `master_dtypes` names parameters whose master is not f32.
+std::vector<ParameterLayout> parameter_layouts(
+    const ModelConfig& model, DType compute_dtype,
+    const std::unordered_map<std::string, DType>& master_dtypes = {});
+
+// Looks parameters up while a forward pass is built.
+class ParameterValues {
+ public:
+  // With `trainable`, every parameter that the forward pass touches is watched and its gradient accumulated.
+  ParameterValues(Tape& tape, const std::vector<ParameterLayout>& layouts, bool trainable);
+  // The value that kernels read. Throws std::logic_error for an unknown name.
+  Value operator()(std::string_view name) const;
+
+ private:
+  Tape& tape_;
+  bool trainable_;
+  std::unordered_map<std::string, ParameterLayout> layouts_;
+};
+
+// Calls that bring every compute copy up to date with its master.
+void build_refresh_copies(Graph& graph, const std::vector<ParameterLayout>& layouts);
+
+}  // namespace mulligan

@@ -1,0 +1,83 @@
+#include "framework/model/parameters.h"
+
+#include <fmt/format.h>
+
+#include "framework/model/layer_order.h"
+
+namespace mulligan {
+namespace {
+
+// Standard deviation of the attention gate's initial weights (spec section 1).
+constexpr double attention_gate_init_std = 0.005;
+// Initial residual weight of both lanes (parallel_resid_lambdas).
+constexpr double lane_residual_init = 1.1;
+
+ParameterSpec uniform(std::string name, TensorType type, Initial kind, double value, bool matrix) {
+  const std::int64_t entries = type.dims[0];
+  return {std::move(name), type, {{0, entries, kind, value}}, matrix};
+}
+
+// A bank of L matrices of one kind followed by L of another.
+ParameterSpec bank(std::string name, TensorType type, Initial first, Initial second) {
+  const std::int64_t layers = type.dims[0] / 2;
+  return {std::move(name), type, {{0, layers, first, 0}, {layers, 2 * layers, second, 0}}, true};
+}
+
+void add_block_parameters(const ModelConfig& m, std::int64_t layer, std::vector<ParameterSpec>& out) {
+  const auto add = [&](std::string_view name, TensorType type, Initial kind, double value,
+                       bool matrix = false) {
+    out.push_back(uniform(block_parameter(layer, name), type, kind, value, matrix));
+  };
+  add("attn_scale", TensorType(MLG_F32, {m.width}), Initial::constant, 1.0);
+  add("mlp_scale", TensorType(MLG_F32, {m.width}), Initial::constant, 1.0);
+  if (m.residual_mix) add("resid_mix", TensorType(MLG_F32, {2, m.width}), Initial::residual_mix, 0.0);
+  if (m.q_gain != 0) add("attn.q_gain", TensorType(MLG_F32, {m.heads}), Initial::constant, m.q_gain);
+  if (m.attention_gate) {
+    add("attn.attn_gate_w", TensorType(MLG_F32, {m.heads, m.width}), Initial::normal, attention_gate_init_std,
+        true);
+  }
+}
+
+}  // namespace
+
+std::string block_parameter(std::int64_t layer, std::string_view name) {
+  return fmt::format("blocks.{}.{}", layer, name);
+}
+
+std::vector<ParameterSpec> model_parameters(const ModelConfig& m) {
+  const std::int64_t kv_width = m.kv_heads * m.head_width;
+  std::vector<ParameterSpec> out;
+  const TensorType table(MLG_F32, {m.vocabulary, m.width});
+  out.push_back(uniform("tok_emb.weight", table, Initial::normal, m.embedding_init_std, true));
+  out.push_back(bank("qo_bank", TensorType(MLG_F32, {2 * m.layers, m.width, m.width}), Initial::orthogonal,
+                     Initial::zeros));
+  out.push_back(bank("kv_bank", TensorType(MLG_F32, {2 * m.layers, kv_width, m.width}), Initial::orthogonal,
+                     Initial::orthogonal));
+  out.push_back(uniform("mlp_up_bank", TensorType(MLG_F32, {m.layers, m.mlp_hidden, m.width}),
+                        Initial::orthogonal, 0.0, true));
+  out.push_back(uniform("mlp_down_bank", TensorType(MLG_F32, {m.layers, m.width, m.mlp_hidden}),
+                        Initial::zeros, 0.0, true));
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) add_block_parameters(m, layer, out);
+  if (m.skip_weights) {
+    const TensorType rows(MLG_F32, {skip_rows(m), m.width});
+    out.push_back(uniform("skip_weights", rows, Initial::constant, 1.0, false));
+    if (m.skip_gates) out.push_back(uniform("skip_gates", rows, Initial::zeros, 0.0, false));
+  }
+  if (m.lanes.parallel_start > 0) {
+    out.push_back(uniform("parallel_post_lambdas", TensorType(MLG_F32, {m.layers, 2, 2}), Initial::constant,
+                          1.0, false));
+    out.push_back(uniform("parallel_resid_lambdas", TensorType(MLG_F32, {m.layers, 2}), Initial::constant,
+                          lane_residual_init, false));
+  }
+  if (!m.tied_head)
+    out.push_back(uniform("lm_head.weight", table, Initial::normal, m.embedding_init_std, true));
+  return out;
+}
+
+std::int64_t parameter_count(const std::vector<ParameterSpec>& parameters) {
+  std::int64_t count = 0;
+  for (const ParameterSpec& parameter : parameters) count += parameter.type.elements();
+  return count;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,47 @@
+// The parameters of the model: names, shapes, initial values, and how the forward pass uses them.
+//
+// Names and bank layouts are those of the reference script, so that its checkpoints and our fixtures map one
+// to one.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/config/model_config.h"
+#include "framework/core/tensor_type.h"
+
+namespace mulligan {
+
+enum class Initial {
+  zeros,
+  constant,      // `value`
+  normal,        // mean 0, standard deviation `value`
+  orthogonal,    // each [rows, columns] matrix semi-orthogonal (gain 1)
+  residual_mix,  // [2, d]: ones, then zeros
+};
+
+// Part of a bank along its first dimension with an initial value of its own.
+struct InitialPart {
+  std::int64_t begin = 0, end = 0;  // entries of the first dimension
+  Initial kind = Initial::zeros;
+  double value = 0;
+};
+
+struct ParameterSpec {
+  std::string name;
+  TensorType type;  // f32: the shape; the master dtype is chosen by the parameter table
+  std::vector<InitialPart> initial;
+  bool matrix = false;  // enters matrix products (or the embedding gather) in the compute dtype
+};
+
+// All parameters of `model` in their canonical order.
+std::vector<ParameterSpec> model_parameters(const ModelConfig& model);
+
+// Elements of all parameters together; 35,989,658 for the record's configuration.
+std::int64_t parameter_count(const std::vector<ParameterSpec>& parameters);
+
+// "blocks.3.attn.q_gain" for (3, "attn.q_gain").
+std::string block_parameter(std::int64_t layer, std::string_view name);
+
+}  // namespace mulligan

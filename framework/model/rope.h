@@ -1,0 +1,19 @@
+// Rotary position embedding tables.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/config/model_config.h"
+
+namespace mulligan {
+
+struct RopeTables {
+  std::vector<float> cos, sin;  // [positions, dims/2]
+};
+
+// Angle of (position t, pair i) = float(t) * float(base^(-2i/dims)), all in f32, as the reference computes
+// it. With RopeTable::bf16 the frequencies and then the tables are rounded to bf16 (spec section 9, note 1).
+RopeTables rope_tables(const RopeConfig& rope, std::int64_t positions);
+
+}  // namespace mulligan
