@@ -1,0 +1,122 @@
+// Backend: memory and kernels of one device, made by a plugin; contracts of the calls in
+// <mulligan/backend.h>.
+#pragma once
+
+#include <mulligan/backend.h>
+
+#include <span>
+#include <string>
+#include <utility>
+
+#include "framework/plugin/plugin_instance.h"
+
+namespace mulligan {
+
+class Backend;
+
+// Device memory, freed with the object. Move-only; the backend must outlive it.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  DeviceBuffer(Backend& backend, void* address, std::size_t bytes)
+      : backend_(&backend), address_(address), bytes_(bytes) {}
+  DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    DeviceBuffer(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~DeviceBuffer();
+
+  void* address() const { return address_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  void swap(DeviceBuffer& other) noexcept {
+    std::swap(backend_, other.backend_);
+    std::swap(address_, other.address_);
+    std::swap(bytes_, other.bytes_);
+  }
+  Backend* backend_ = nullptr;
+  void* address_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// A kernel call that was checked and made ready, released with the object. Move-only; the backend must
+// outlive it.
+class PreparedCall {
+ public:
+  PreparedCall() = default;
+  PreparedCall(Backend& backend, void* handle, std::size_t workspace_bytes)
+      : backend_(&backend), handle_(handle), workspace_bytes_(workspace_bytes) {}
+  PreparedCall(PreparedCall&& other) noexcept { swap(other); }
+  PreparedCall& operator=(PreparedCall&& other) noexcept {
+    PreparedCall(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~PreparedCall();
+
+  void* handle() const { return handle_; }  // what Backend::run takes
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  // Fixes the addresses, in the order of the kernel's signature (null for an absent argument), and the
+  // workspace.
+  void bind(void* const* addresses, void* workspace);
+
+ private:
+  void swap(PreparedCall& other) noexcept {
+    std::swap(backend_, other.backend_);
+    std::swap(handle_, other.handle_);
+    std::swap(workspace_bytes_, other.workspace_bytes_);
+  }
+  Backend* backend_ = nullptr;
+  void* handle_ = nullptr;
+  std::size_t workspace_bytes_ = 0;
+};
+
+// One thread at a time. Work is enqueued in the order of the calls; download() and synchronize() wait for it.
+// Every function throws run_error with the backend's own sentence when it fails.
+class Backend : public PluginInstance<mlg_backend_table> {
+ public:
+  // The backend starts with the kernels that its own plugin brings.
+  using PluginInstance::PluginInstance;
+
+  struct Info {
+    std::string description;
+    std::uint64_t memory_bytes = 0;  // 0: unknown
+    int threads = 0;                 // 0: not applicable
+    bool computes = true;            // false: a recording backend, whose memory holds no results
+  };
+  Info info() const;
+
+  // Zeroed memory, aligned to 256 bytes. Zero bytes give a buffer with a null address. Not on the step path.
+  DeviceBuffer allocate(std::size_t bytes);
+  void upload(void* device, const void* host, std::size_t bytes) {
+    check(table().upload(instance(), device, host, bytes));
+  }
+  void download(void* host, const void* device, std::size_t bytes) {
+    check(table().download(instance(), host, device, bytes));
+  }
+  void copy(void* to, const void* from, std::size_t bytes) {
+    check(table().copy(instance(), to, from, bytes));
+  }
+  void zero(void* device, std::size_t bytes) { check(table().zero(instance(), device, bytes)); }
+
+  // Makes the kernels of another plugin callable (those for other backends are ignored). A name that exists
+  // already is replaced only with `replace`, otherwise refused with a config_error.
+  void add_kernels(const Plugin& plugin, bool replace = false);
+  // The kernels this instance can run: null past the end.
+  const mlg_kernel* kernel_at(std::uint32_t index) const { return table().kernel_at(instance(), index); }
+
+  // Checks a call (data pointers null) and makes it ready.
+  PreparedCall prepare(const mlg_call& call);
+  // Enqueues prepared and bound calls, given by their handles, in order. No allocation.
+  void run(std::span<void* const> handles) {
+    check(table().run(instance(), handles.data(), static_cast<std::uint32_t>(handles.size())));
+  }
+  void synchronize() { check(table().synchronize(instance())); }
+
+ private:
+  friend class DeviceBuffer;
+  friend class PreparedCall;
+};
+
+}  // namespace mulligan

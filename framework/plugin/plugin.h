@@ -1,0 +1,68 @@
+// Plugin: one loaded plugin library, checked.
+#pragma once
+
+#include <mulligan/abi.h>
+#include <mulligan/config.h>
+#include <mulligan/kernel.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace mulligan {
+
+enum class PluginKind : std::uint32_t {
+  backend = MLG_BACKEND,
+  loss = MLG_LOSS,
+  optimizer = MLG_OPTIMIZER,
+  schedule = MLG_SCHEDULE,
+  ttt = MLG_TTT,
+  quantizer = MLG_QUANTIZER,
+};
+
+// "optimizer", ...: the word of sentences, listings and the ABI marker.
+std::string_view kind_word(PluginKind kind);
+std::optional<PluginKind> kind_of_word(std::string_view word);
+
+// Immutable. The library stays loaded until the process ends, so what the pointers lead to never goes away.
+class Plugin {
+ public:
+  // `header` has passed every check of PluginHost; PluginHost makes these objects.
+  Plugin(const mlg_plugin_header* header, std::filesystem::path path, std::string sha256);
+
+  PluginKind kind() const { return static_cast<PluginKind>(header_->kind); }
+  std::string name() const { return header_->name; }
+  std::string version() const { return header_->version; }
+  std::string summary() const { return header_->summary; }
+  // Of what the plugin keeps in checkpoints; resuming with another one is refused.
+  std::uint32_t state_version() const { return header_->state_version; }
+  std::string abi() const;                                     // "1.0"
+  const std::filesystem::path& path() const { return path_; }  // canonical
+  const std::string& sha256() const { return sha256_; }        // of the library file
+  std::span<const mlg_key> keys() const { return {header_->keys, header_->key_count}; }
+  std::span<const mlg_kernel> kernels() const { return {header_->kernels, header_->kernel_count}; }
+  // "optimizer 'muon' (/path/mulligan_muon.so)", for sentences.
+  std::string description() const;
+
+  // The kind's table; members beyond what the plugin knows are null.
+  template <typename Table>
+  Table table() const {
+    Table copy{};
+    std::memcpy(&copy, header_, std::min<std::size_t>(header_->struct_size, sizeof(Table)));
+    return copy;
+  }
+
+ private:
+  const mlg_plugin_header* header_;
+  std::filesystem::path path_;
+  std::string sha256_;
+};
+
+using PluginHandle = std::shared_ptr<const Plugin>;
+
+}  // namespace mulligan
