@@ -1,0 +1,89 @@
+#include "framework/data/eval_rows.h"
+
+#include <algorithm>
+
+#include "framework/core/error.h"
+#include "framework/data/documents.h"
+
+namespace mulligan {
+namespace {
+
+void check_ranks(int world_size, int rank) {
+  if (world_size < 1 || rank < 0 || rank >= world_size) {
+    throw config_error("rank {} of {} is not a valid rank", rank, world_size);
+  }
+}
+
+// The half-open share of `count` items that belongs to a rank.
+struct Share {
+  std::int64_t begin;
+  std::int64_t end;
+};
+Share share_of(std::int64_t count, int world_size, int rank) {
+  return {count * rank / world_size, count * (rank + 1) / world_size};
+}
+
+}  // namespace
+
+std::vector<EvalSpan> plain_eval_rows(std::int64_t token_count, const PlainEvalOptions& options) {
+  check_ranks(options.world_size, options.rank);
+  const std::int64_t sequence = options.sequence_tokens;
+  if (sequence < 1 || options.row_sequences < 1) {
+    throw config_error(
+        "evaluation rows of {} sequences of {} tokens are not possible; both must be at least 1",
+        options.row_sequences, sequence);
+  }
+  const std::int64_t row_tokens = sequence * options.row_sequences;
+  std::vector<EvalSpan> rows;
+  if (options.drop_remainder) {
+    const std::int64_t whole = std::max<std::int64_t>(whole_rows_length(token_count, sequence), 1);
+    const Share sequences = share_of((whole - 1) / sequence, options.world_size, options.rank);
+    for (std::int64_t first = sequences.begin; first + options.row_sequences <= sequences.end;
+         first += options.row_sequences) {
+      rows.push_back({first * sequence, row_tokens, 0});
+    }
+    return rows;
+  }
+  const std::int64_t scored = std::max<std::int64_t>(token_count - 1, 0);
+  const Share share = share_of((scored + row_tokens - 1) / row_tokens, options.world_size, options.rank);
+  for (std::int64_t row = share.begin; row < share.end; ++row) {
+    rows.push_back({row * row_tokens, std::min(row_tokens, scored - row * row_tokens), 0});
+  }
+  return rows;
+}
+
+std::vector<EvalSpan> sliding_eval_windows(std::int64_t token_count, std::int64_t sequence_tokens,
+                                           std::int64_t stride, int world_size, int rank) {
+  check_ranks(world_size, rank);
+  if (stride < 1 || stride > sequence_tokens) {
+    throw config_error(
+        "a sliding evaluation with stride {} and windows of {} tokens would miss tokens; "
+        "the stride must lie in 1..window",
+        stride, sequence_tokens);
+  }
+  const std::int64_t scored = std::max<std::int64_t>(token_count - 1, 0);
+  const std::int64_t overlap = sequence_tokens - stride;
+  std::int64_t count = scored > overlap ? (scored - overlap + stride - 1) / stride : 0;
+  if (count == 0 && scored > 0) count = 1;
+  const Share share = share_of(count, world_size, rank);
+  std::vector<EvalSpan> windows;
+  for (std::int64_t window = share.begin; window < share.end; ++window) {
+    const std::int64_t start = window * stride;
+    windows.push_back({start, std::min(sequence_tokens, scored - start), window == 0 ? 0 : overlap});
+  }
+  return windows;
+}
+
+void fill_eval_row(std::span<const std::uint16_t> tokens, const EvalSpan& span, std::int64_t row_tokens,
+                   int bos_id, std::int64_t max_segment_tokens, Batch& batch) {
+  batch.reserve(row_tokens);
+  const auto length = static_cast<std::size_t>(span.length);
+  const auto source = tokens.subspan(static_cast<std::size_t>(span.start), length + 1);
+  std::copy_n(source.begin(), length, batch.tokens.begin());
+  std::copy_n(source.begin() + 1, length, batch.targets.begin());
+  std::fill(batch.tokens.begin() + span.length, batch.tokens.end(), bos_id);
+  std::fill(batch.targets.begin() + span.length, batch.targets.end(), bos_id);
+  build_segments_at_bos(bos_id, max_segment_tokens, batch);
+}
+
+}  // namespace mulligan

@@ -1,0 +1,121 @@
+#include "framework/data/loader.h"
+
+#include <algorithm>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+
+Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
+  if (options_.row_tokens < 1 || options_.row_tokens >= (1 << 30) || options_.max_segment_tokens < 0) {
+    throw config_error(
+        "a micro-batch of {} tokens with segments of at most {} is not possible; both count tokens",
+        options_.row_tokens, options_.max_segment_tokens);
+  }
+  if (options_.world_size < 1 || options_.rank < 0 || options_.rank >= options_.world_size) {
+    throw config_error("rank {} of {} is not a valid rank", options_.rank, options_.world_size);
+  }
+  if (options_.shards.empty())
+    throw data_error("no training shards were given; run 'mulligan prepare' first");
+
+  std::int64_t longest = 0;
+  for (const auto& path : options_.shards) {
+    Source source{Shard(path), 0};
+    const auto tokens = source.shard.tokens();
+    const auto bos = std::find(tokens.begin(), tokens.end(), options_.bos_id);
+    source.first_bos = bos == tokens.end() ? 0 : bos - tokens.begin();
+    longest = std::max(longest, static_cast<std::int64_t>(tokens.size()) - source.first_bos);
+    spans_per_epoch_ += groups_in(source) * options_.world_size;
+    sources_.push_back(std::move(source));
+  }
+  if (spans_per_epoch_ == 0) {
+    throw data_error(
+        "no training shard holds one global micro-batch of {} tokens ({} ranks x {} tokens): the longest of "
+        "{} shards "
+        "has {} from its first document on; use smaller batches or more text",
+        group_tokens(), options_.world_size, span_tokens(), sources_.size(), longest);
+  }
+}
+
+const Loader::Source& Loader::source_of(std::int64_t visit) const {
+  return sources_[static_cast<std::size_t>(visit % static_cast<std::int64_t>(sources_.size()))];
+}
+
+std::int64_t Loader::groups_in(const Source& source) const {
+  return (static_cast<std::int64_t>(source.shard.tokens().size()) - source.first_bos) / group_tokens();
+}
+
+// Leaves the present shard, and further ones, while the next global micro-batch does not fit. Ends because
+// the constructor found a shard that holds one from its start.
+void Loader::settle() {
+  const auto fits = [&] {
+    const Source& source = source_of(position_.shard_visits);
+    return source.first_bos + position_.visit_spans * span_tokens() + group_tokens() <=
+           static_cast<std::int64_t>(source.shard.tokens().size());
+  };
+  while (!fits()) {
+    ++position_.shard_visits;
+    position_.visit_spans = 0;
+  }
+}
+
+void Loader::next(Batch& batch) {
+  settle();
+  const Source& source = source_of(position_.shard_visits);
+  const std::int64_t start = source.first_bos + (position_.visit_spans + options_.rank) * span_tokens();
+  const std::uint16_t* span = source.shard.tokens().data() + start;
+  const auto row_tokens = static_cast<std::size_t>(options_.row_tokens);
+  const auto outside = std::find_if(span, span + span_tokens(),
+                                    [&](std::uint16_t token) { return token >= options_.vocabulary; });
+  if (outside != span + span_tokens()) {
+    throw data_error(
+        "shard '{}' has token {} at position {}, outside the vocabulary of {}; it was made with another "
+        "tokenizer",
+        source.shard.path().string(), *outside, start + (outside - span), options_.vocabulary);
+  }
+  batch.reserve(options_.row_tokens);
+  std::copy_n(span, row_tokens, batch.tokens.begin());
+  std::copy_n(span + 1, row_tokens, batch.targets.begin());
+  build_segments_at_bos(options_.bos_id, options_.max_segment_tokens, batch);
+  position_.visit_spans += options_.world_size;
+  position_.consumed_spans += options_.world_size;
+}
+
+void Loader::restore(const LoaderPosition& position) {
+  const bool ordered = position.consumed_spans >= position.visit_spans && position.visit_spans >= 0 &&
+                       position.shard_visits >= 0;
+  const auto available = [&] {
+    const Source& source = source_of(position.shard_visits);
+    return (static_cast<std::int64_t>(source.shard.tokens().size()) - source.first_bos) / span_tokens();
+  };
+  if (!ordered || position.visit_spans > available()) {
+    throw data_error(
+        "the saved data position ({} spans, visit {} of the shards, {} spans into it) does not fit the "
+        "training shards; "
+        "resume with the shards and the batch size of the saved run",
+        position.consumed_spans, position.shard_visits, position.visit_spans);
+  }
+  position_ = position;
+}
+
+LoaderPosition Loader::position_after(std::int64_t spans) const {
+  if (spans < 0 || spans % options_.world_size != 0) {
+    throw config_error("{} consumed spans is not a multiple of the {} ranks", spans, options_.world_size);
+  }
+  LoaderPosition position{spans, 0, 0};
+  if (spans == 0) return position;
+  const std::int64_t epochs =
+      (spans - 1) / spans_per_epoch_;  // a finished pass is left by the next read only
+  position.shard_visits = epochs * static_cast<std::int64_t>(sources_.size());
+  std::int64_t rest = spans - epochs * spans_per_epoch_;
+  for (const Source& source : sources_) {
+    const std::int64_t here = groups_in(source) * options_.world_size;
+    if (rest <= here) break;
+    rest -= here;
+    ++position.shard_visits;
+  }
+  position.visit_spans = rest;
+  return position;
+}
+
+}  // namespace mulligan

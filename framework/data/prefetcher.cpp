@@ -1,0 +1,85 @@
+#include "framework/data/prefetcher.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mulligan {
+
+Prefetcher::Prefetcher(std::unique_ptr<Loader> loader, std::size_t depth)
+    : loader_(std::move(loader)), ring_(std::max<std::size_t>(depth, 1) + 1), position_(loader_->position()) {
+  for (Slot& slot : ring_) slot.batch.reserve(loader_->options().row_tokens);
+  start();
+}
+
+Prefetcher::~Prefetcher() {
+  stop();
+}
+
+void Prefetcher::start() {
+  head_ = 0;
+  ready_ = 0;
+  stopping_ = false;
+  failure_ = nullptr;
+  thread_ = std::thread([this] { read_ahead(); });
+}
+
+void Prefetcher::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Prefetcher::read_ahead() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stopping_ || ready_ + 1 < ring_.size(); });
+    if (stopping_) return;
+    Slot& slot = ring_[(head_ + ready_) % ring_.size()];
+    lock.unlock();  // the slot is neither ready nor lent: only this thread touches it
+    std::exception_ptr failure;
+    try {
+      loader_->next(slot.batch);
+      slot.after = loader_->position();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    if (failure) {
+      failure_ = failure;
+    } else {
+      ++ready_;
+    }
+    changed_.notify_all();
+    if (failure) return;
+  }
+}
+
+const Batch& Prefetcher::next() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return ready_ > 0 || failure_; });
+  if (ready_ == 0) std::rethrow_exception(failure_);
+  const Slot& slot = ring_[head_];
+  head_ = (head_ + 1) % ring_.size();
+  --ready_;
+  position_ = slot.after;
+  changed_.notify_all();
+  return slot.batch;
+}
+
+void Prefetcher::restore(const LoaderPosition& position) {
+  stop();
+  try {
+    loader_->restore(position);
+    position_ = position;
+  } catch (...) {
+    loader_->restore(position_);
+    start();
+    throw;
+  }
+  start();
+}
+
+}  // namespace mulligan

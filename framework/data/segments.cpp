@@ -1,0 +1,74 @@
+#include "framework/data/segments.h"
+
+#include <algorithm>
+
+namespace mulligan {
+namespace {
+
+// Appends boundaries to a batch; every one closes the segment before it.
+class SegmentBuilder {
+ public:
+  SegmentBuilder(std::int64_t row_tokens, std::int64_t max_segment_tokens, Batch& batch)
+      : row_tokens_(static_cast<std::int32_t>(row_tokens)),
+        max_segment_(static_cast<std::int32_t>(max_segment_tokens)),
+        batch_(batch) {
+    batch_.cu_seqlens.clear();
+    batch_.cu_seqlens.push_back(0);
+    batch_.longest_segment = 0;
+  }
+
+  void document_starts_at(std::int32_t start) {
+    if (start != 0) close_document(start);
+  }
+
+  void finish() {
+    close_document(row_tokens_);
+    batch_.segment_count = static_cast<std::int32_t>(batch_.cu_seqlens.size()) - 1;
+    const std::size_t padded =
+        (batch_.cu_seqlens.size() + kSegmentBucket - 1) / kSegmentBucket * kSegmentBucket;
+    batch_.cu_seqlens.resize(padded, row_tokens_);
+  }
+
+ private:
+  void close_document(std::int32_t end) {
+    while (max_segment_ > 0 && end - batch_.cu_seqlens.back() > max_segment_) {
+      push(batch_.cu_seqlens.back() + max_segment_);
+    }
+    push(end);
+  }
+  void push(std::int32_t boundary) {
+    batch_.longest_segment = std::max(batch_.longest_segment, boundary - batch_.cu_seqlens.back());
+    batch_.cu_seqlens.push_back(boundary);
+  }
+
+  std::int32_t row_tokens_;
+  std::int32_t max_segment_;
+  Batch& batch_;
+};
+
+}  // namespace
+
+void Batch::reserve(std::int64_t row_tokens) {
+  const auto count = static_cast<std::size_t>(row_tokens);
+  tokens.resize(count);
+  targets.resize(count);
+  cu_seqlens.reserve((count + 1 + kSegmentBucket - 1) / kSegmentBucket * kSegmentBucket);
+}
+
+void build_segments(std::span<const std::int32_t> starts, std::int64_t row_tokens,
+                    std::int64_t max_segment_tokens, Batch& batch) {
+  SegmentBuilder builder(row_tokens, max_segment_tokens, batch);
+  for (const std::int32_t start : starts) builder.document_starts_at(start);
+  builder.finish();
+}
+
+void build_segments_at_bos(int bos_id, std::int64_t max_segment_tokens, Batch& batch) {
+  const auto row_tokens = static_cast<std::int32_t>(batch.tokens.size());
+  SegmentBuilder builder(row_tokens, max_segment_tokens, batch);
+  for (std::int32_t i = 0; i < row_tokens; ++i) {
+    if (batch.tokens[static_cast<std::size_t>(i)] == bos_id) builder.document_starts_at(i);
+  }
+  builder.finish();
+}
+
+}  // namespace mulligan

@@ -1,0 +1,34 @@
+// A packed row of documents and its segment boundaries, as document-masked attention needs them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace mulligan {
+
+// The padded length of cu_seqlens is a multiple of this.
+inline constexpr std::size_t kSegmentBucket = 64;
+
+// One packed row of T positions. Position i may attend to j <= i inside the same segment only.
+struct Batch {
+  std::vector<std::int32_t> tokens;      // [T] inputs
+  std::vector<std::int32_t> targets;     // [T] next token of each input
+  std::vector<std::int32_t> cu_seqlens;  // segment starts, then T repeated up to a multiple of kSegmentBucket
+  std::int32_t segment_count = 0;        // cu_seqlens[segment_count] == T is the last real boundary
+  std::int32_t longest_segment = 0;      // tokens
+
+  // Sizes the arrays for rows of T tokens so that filling them never allocates, whatever the number of
+  // segments.
+  void reserve(std::int64_t row_tokens);
+};
+
+// Fills cu_seqlens, segment_count and longest_segment. Segments start at 0 and at each of `starts`
+// (ascending, below row_tokens); each is cut again every max_segment_tokens from its start (0: never).
+void build_segments(std::span<const std::int32_t> starts, std::int64_t row_tokens,
+                    std::int64_t max_segment_tokens, Batch& batch);
+
+// The same with the starts taken from the BOS tokens among batch.tokens.
+void build_segments_at_bos(int bos_id, std::int64_t max_segment_tokens, Batch& batch);
+
+}  // namespace mulligan

@@ -1,0 +1,129 @@
+#include "framework/data/tokenizer.h"
+
+#include <sentencepiece_processor.h>
+
+#include <charconv>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/data/shard.h"
+
+namespace mulligan {
+
+struct Tokenizer::Model {
+  sentencepiece::SentencePieceProcessor processor;
+  std::string origin;
+};
+
+Tokenizer Tokenizer::load(const std::filesystem::path& path) {
+  return from_bytes(read_file(path), path.string());
+}
+
+Tokenizer Tokenizer::from_bytes(const std::string& model_bytes, const std::string& origin) {
+  auto model = std::make_shared<Model>();
+  model->origin = origin;
+  // An empty message parses as an empty protobuf, which SentencePiece accepts and then dereferences.
+  const auto status =
+      model_bytes.empty()
+          ? sentencepiece::util::Status(sentencepiece::util::StatusCode::kDataLoss, "the file is empty")
+          : model->processor.LoadFromSerializedProto(model_bytes);
+  if (!status.ok() || model->processor.GetPieceSize() == 0) {
+    throw data_error("'{}' is not a SentencePiece model ({}); give the tokenizer that wrote the shards",
+                     origin, status.ok() ? "it has no pieces" : status.error_message());
+  }
+  return Tokenizer(std::move(model));
+}
+
+int Tokenizer::vocab_size() const {
+  return model_->processor.GetPieceSize();
+}
+int Tokenizer::bos_id() const {
+  return model_->processor.bos_id();
+}
+
+int Tokenizer::find(std::string_view text) const {
+  const int id = model_->processor.PieceToId(text);
+  return model_->processor.IdToPiece(id) == text ? id : -1;
+}
+
+const std::string& Tokenizer::piece(int id) const {
+  return model_->processor.IdToPiece(id);
+}
+float Tokenizer::score(int id) const {
+  return model_->processor.GetScore(id);
+}
+bool Tokenizer::is_byte(int id) const {
+  return model_->processor.IsByte(id);
+}
+
+bool Tokenizer::is_textless(int id) const {
+  const auto& processor = model_->processor;
+  return processor.IsControl(id) || processor.IsUnknown(id) || processor.IsUnused(id);
+}
+
+std::vector<int> Tokenizer::encode(std::string_view text) const {
+  std::vector<int> ids;
+  const auto status = model_->processor.Encode(text, &ids);
+  if (!status.ok())
+    throw data_error("tokenizer '{}' cannot encode a text: {}", model_->origin, status.ToString());
+  return ids;
+}
+
+std::string Tokenizer::decode(const std::vector<int>& ids) const {
+  std::string text;
+  const auto status = model_->processor.Decode(ids, &text);
+  if (!status.ok())
+    throw data_error("tokenizer '{}' cannot decode tokens: {}", model_->origin, status.ToString());
+  return text;
+}
+
+std::string Tokenizer::document_text(std::span<const std::uint16_t> ids) const {
+  std::string text;
+  bool after_text = false;
+  for (const int id : ids) {
+    if (is_textless(id)) {
+      after_text = false;
+      continue;
+    }
+    std::string_view rest = piece(id);
+    if (is_byte(id)) {
+      int value = 0;  // the piece reads <0xNN>
+      std::from_chars(rest.data() + 3, rest.data() + 5, value, 16);
+      text += static_cast<char>(value);
+    } else {
+      bool drop_space = !after_text;
+      while (!rest.empty()) {
+        if (rest.starts_with(kSpaceMark)) {
+          if (!drop_space) text += ' ';
+          rest.remove_prefix(kSpaceMark.size());
+        } else {
+          text += rest.front();
+          rest.remove_prefix(1);
+        }
+        drop_space = false;
+      }
+    }
+    after_text = true;
+  }
+  return text;
+}
+
+void require_usable(const Tokenizer& tokenizer, const std::string& origin) {
+  if (tokenizer.vocab_size() > kMaxVocabulary) {
+    throw data_error(
+        "tokenizer '{}' has {} pieces, more than the {} that 16-bit shards can hold; use a smaller one",
+        origin, tokenizer.vocab_size(), kMaxVocabulary);
+  }
+  if (tokenizer.bos_id() < 0) {
+    throw data_error(
+        "tokenizer '{}' has no BOS piece, so documents could not be told apart; use one trained with it",
+        origin);
+  }
+  if (tokenizer.find(kSpaceMark) < 0) {
+    throw data_error(
+        "tokenizer '{}' has no standalone space piece '▁', so bytes could not be counted; use another",
+        origin);
+  }
+}
+
+}  // namespace mulligan

@@ -1,0 +1,54 @@
+// A SentencePiece model: text to token ids and back.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mulligan {
+
+// Immutable after construction; const functions may be called from several threads. Cheap to copy.
+class Tokenizer {
+ public:
+  // Throws data_error naming the file when it is no SentencePiece model.
+  static Tokenizer load(const std::filesystem::path& path);
+  // `origin` names the model in messages.
+  static Tokenizer from_bytes(const std::string& model, const std::string& origin);
+
+  int vocab_size() const;
+  int bos_id() const;  // -1 when the model has none
+  // The id of a piece's text, or -1.
+  int find(std::string_view piece) const;
+  const std::string& piece(int id) const;
+  float score(int id) const;
+  bool is_byte(int id) const;
+  // Control, unknown and unused ids: they carry no text.
+  bool is_textless(int id) const;
+
+  // Ids of a text after the model's own normalisation, without BOS. Throws data_error when SentencePiece
+  // fails.
+  std::vector<int> encode(std::string_view text) const;
+  // SentencePiece's own decoder.
+  std::string decode(const std::vector<int>& ids) const;
+  // The text that a document's tokens stand for, byte tokens as raw bytes: exactly the bytes that byte
+  // counting counts after a BOS. Textless ids are left out.
+  std::string document_text(std::span<const std::uint16_t> ids) const;
+
+ private:
+  struct Model;
+  explicit Tokenizer(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+  std::shared_ptr<const Model> model_;
+};
+
+// Throws data_error unless the tokenizer can write shards whose bytes can be counted: at most kMaxVocabulary
+// ids, a BOS, and a standalone "▁" piece (without it a lone space would be lost).
+void require_usable(const Tokenizer& tokenizer, const std::string& origin);
+
+// The space mark of SentencePiece pieces, U+2581.
+inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
+
+}  // namespace mulligan
