@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
-#include <deque>
 #include <vector>
 
 #include "framework/core/tensor_type.h"

@@ -1,0 +1,67 @@
+#include "framework/core/philox.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace mulligan {
+namespace {
+
+// FNV-1a: purposes are few, fixed words; any well-mixed 64-bit hash serves.
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return hash;
+}
+
+std::uint32_t low(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value);
+}
+std::uint32_t high(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value >> 32);
+}
+
+}  // namespace
+
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c, std::array<std::uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t product0 = std::uint64_t{0xD2511F53} * c[0];
+    const std::uint64_t product1 = std::uint64_t{0xCD9E8D57} * c[2];
+    c = {high(product1) ^ c[1] ^ key[0], low(product1), high(product0) ^ c[3] ^ key[1], low(product0)};
+    key = {key[0] + 0x9E3779B9U, key[1] + 0xBB67AE85U};
+  }
+  return c;
+}
+
+PhiloxStream::PhiloxStream(std::uint64_t seed, std::string_view purpose)
+    : seed_(seed), purpose_hash_(hash_of(purpose)) {}
+
+std::array<std::uint32_t, 4> PhiloxStream::block(std::uint64_t index) const {
+  return philox4x32({low(index), high(index), low(purpose_hash_), high(purpose_hash_)},
+                    {low(seed_), high(seed_)});
+}
+
+std::uint32_t PhiloxStream::bits(std::uint64_t index) const {
+  return block(index)[0];
+}
+
+double PhiloxStream::uniform(std::uint64_t index) const {
+  const auto words = block(index);
+  const std::uint64_t word = (std::uint64_t{words[1]} << 32) | words[0];
+  return static_cast<double>(word >> 11) * 0x1.0p-53;
+}
+
+double PhiloxStream::normal(std::uint64_t index) const {
+  const auto words = block(index);
+  // (0, 1]: the logarithm stays finite.
+  const double radius_draw = (static_cast<double>(words[0]) + 1.0) * 0x1.0p-32;
+  const double angle_draw = static_cast<double>(words[1]) * 0x1.0p-32;
+  return std::sqrt(-2.0 * std::log(radius_draw)) * std::cos(2.0 * std::numbers::pi * angle_draw);
+}
+
+void PhiloxStream::fill_normal(std::span<float> out, double standard_deviation) const {
+  for (std::size_t index = 0; index < out.size(); ++index) {
+    out[index] = static_cast<float>(standard_deviation * normal(index));
+  }
+}
+
+}  // namespace mulligan

@@ -1,0 +1,38 @@
+// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+// SC 2011).
+//
+// Every number is a pure function of (seed, purpose, index): independent of threads, ranks and the order of
+// the draws.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace mulligan {
+
+// The ten-round Philox4x32 bijection.
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                        std::array<std::uint32_t, 2> key);
+
+// One independent stream of numbers, named by its purpose ("init/qo_bank", "shuffle", ...).
+class PhiloxStream {
+ public:
+  PhiloxStream(std::uint64_t seed, std::string_view purpose);
+  // Number `index` of the stream.
+  std::uint32_t bits(std::uint64_t index) const;
+  // Uniform in [0, 1), 53 bits.
+  double uniform(std::uint64_t index) const;
+  // Standard normal (Box-Muller), double precision.
+  double normal(std::uint64_t index) const;
+  // out[i] = standard_deviation * normal(i).
+  void fill_normal(std::span<float> out, double standard_deviation) const;
+
+ private:
+  std::array<std::uint32_t, 4> block(std::uint64_t index) const;
+  std::uint64_t seed_;
+  std::uint64_t purpose_hash_;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,105 @@
+#include "framework/graph/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+std::vector<mlg_tensor> argument_types(const Graph& graph, const Call& call) {
+  std::vector<mlg_tensor> types;
+  for (const Value argument : call.arguments) {
+    types.push_back(argument ? graph.type(argument).to_c()
+                             : mlg_tensor{nullptr, MLG_ABSENT, 0, {1, 1, 1, 1}});
+  }
+  return types;
+}
+
+}  // namespace
+
+Program::Program(Backend& backend, Graph graph, std::string name)
+    : backend_(&backend), graph_(std::move(graph)), name_(std::move(name)), plan_(plan_memory(graph_)) {
+  for (const Call& call : graph_.calls()) {
+    const std::vector<mlg_tensor> arguments = argument_types(graph_, call);
+    std::vector<mlg_attribute> attributes;
+    for (const Attribute& attribute : call.attributes)
+      attributes.push_back({attribute.name.c_str(), attribute.value});
+    const mlg_call request{call.kernel.c_str(), arguments.data(),
+                           static_cast<std::uint32_t>(arguments.size()), attributes.data(),
+                           static_cast<std::uint32_t>(attributes.size())};
+    try {
+      prepared_.push_back(backend_->prepare(request));
+    } catch (const Error& error) {
+      throw Error(error.code(),
+                  fmt::format("program '{}', kernel '{}': {}", name_, call.kernel, error.what()));
+    }
+    handles_.push_back(prepared_.back().handle());
+    workspace_bytes_ =
+        std::max(workspace_bytes_, static_cast<std::int64_t>(prepared_.back().workspace_bytes()));
+  }
+}
+
+void Program::bind(const TensorStore& store, void* arena, void* workspace) {
+  const auto address_of = [&](Value value) -> void* {
+    if (!value) return nullptr;
+    const Graph::ValueInfo& info = graph_.info(value);
+    const Value root = graph_.root(value);
+    const Graph::ValueInfo& owner = graph_.info(root);
+    auto* start = owner.storage == Graph::Storage::external
+                      ? static_cast<std::byte*>(store.address(owner.name))
+                      : static_cast<std::byte*>(arena) + plan_.offset[root.id];
+    const std::int64_t offset = info.storage == Graph::Storage::view ? info.offset : 0;
+    return start + offset * dtype_size(info.type.dtype);
+  };
+  std::vector<void*> addresses;
+  for (std::size_t index = 0; index < prepared_.size(); ++index) {
+    addresses.clear();
+    for (const Value argument : graph_.calls()[index].arguments) addresses.push_back(address_of(argument));
+    prepared_[index].bind(addresses.data(), workspace);
+  }
+  bound_ = true;
+}
+
+void Program::require_bound() const {
+  if (!bound_) throw std::logic_error(fmt::format("program '{}' was not bound", name_));
+}
+
+void Program::run() {
+  require_bound();
+  backend_->run(handles_);
+}
+
+std::map<std::string, double> Program::run_profiled() {
+  require_bound();
+  std::map<std::string, double> seconds;
+  backend_->synchronize();
+  for (std::size_t index = 0; index < prepared_.size(); ++index) {
+    const auto start = std::chrono::steady_clock::now();
+    backend_->run(std::span(handles_).subspan(index, 1));
+    backend_->synchronize();
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    seconds[graph_.calls()[index].kernel] += elapsed.count();
+  }
+  return seconds;
+}
+
+void SharedArena::bind(const std::vector<Program*>& programs, const TensorStore& store) {
+  std::int64_t arena_bytes = 0;
+  std::int64_t workspace_bytes = 0;
+  for (const Program* program : programs) {
+    arena_bytes = std::max(arena_bytes, program->arena_bytes());
+    workspace_bytes = std::max(workspace_bytes, program->workspace_bytes());
+  }
+  arena_ = backend_.allocate(static_cast<std::size_t>(arena_bytes));
+  workspace_ = backend_.allocate(static_cast<std::size_t>(workspace_bytes));
+  bytes_ = arena_bytes + workspace_bytes;
+  for (Program* program : programs) program->bind(store, arena_.address(), workspace_.address());
+}
+
+}  // namespace mulligan

@@ -1,0 +1,65 @@
+// A Graph made executable on a backend: every call prepared once, every address fixed, run as a flat list.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/graph/graph.h"
+#include "framework/graph/memory_plan.h"
+#include "framework/graph/tensor_store.h"
+
+namespace mulligan {
+
+class Program {
+ public:
+  // Prepares every call of `graph`. Errors of the backend become run_error, naming the program and the
+  // kernel.
+  Program(Backend& backend, Graph graph, std::string name);
+  Program(Program&&) noexcept = default;
+  Program& operator=(Program&&) = delete;
+
+  std::int64_t arena_bytes() const { return plan_.arena_bytes; }
+  std::int64_t workspace_bytes() const { return workspace_bytes_; }
+  const MemoryPlan& plan() const { return plan_; }
+  const Graph& graph() const { return graph_; }
+  const std::string& name() const { return name_; }
+
+  // Fixes all addresses: externals from `store` (all must exist), scratch in `arena`, kernels' workspace.
+  // Programs that never run at the same time may share arena and workspace.
+  void bind(const TensorStore& store, void* arena, void* workspace);
+
+  // Enqueues all calls. Neither allocates nor waits.
+  void run();
+
+  // Runs call by call with a synchronisation after each; returns seconds by kernel name.
+  std::map<std::string, double> run_profiled();
+
+ private:
+  void require_bound() const;
+
+  Backend* backend_;
+  Graph graph_;
+  std::string name_;
+  MemoryPlan plan_;
+  std::int64_t workspace_bytes_ = 0;
+  std::vector<PreparedCall> prepared_;
+  std::vector<void*> handles_;  // of prepared_, as Backend::run takes them
+  bool bound_ = false;
+};
+
+// Scratch memory that several programs share: as large as the largest of them needs.
+class SharedArena {
+ public:
+  explicit SharedArena(Backend& backend) : backend_(backend) {}
+  // Binds all programs to one arena and one workspace; allocates them.
+  void bind(const std::vector<Program*>& programs, const TensorStore& store);
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  Backend& backend_;
+  DeviceBuffer arena_, workspace_;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace mulligan

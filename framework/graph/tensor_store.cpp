@@ -1,0 +1,87 @@
+#include "framework/graph/tensor_store.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace mulligan {
+
+void TensorStore::create(std::string_view name, const TensorType& type) {
+  if (const auto known = entries_.find(name); known != entries_.end()) {
+    if (known->second.type == type) return;
+    throw std::logic_error(
+        fmt::format("tensor '{}' is {}, asked for as {}", name, known->second.type.text(), type.text()));
+  }
+  entries_.emplace(std::string(name), Entry{type, backend_.allocate(static_cast<std::size_t>(type.bytes()))});
+}
+
+void TensorStore::create_externals(const Graph& graph) {
+  for (std::uint32_t id = 1; id <= graph.value_count(); ++id) {
+    const Graph::ValueInfo& info = graph.info(Value{id});
+    if (info.storage == Graph::Storage::external) create(info.name, info.type);
+  }
+}
+
+const TensorStore::Entry& TensorStore::entry(std::string_view name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) throw std::logic_error(fmt::format("there is no tensor '{}'", name));
+  return found->second;
+}
+
+bool TensorStore::contains(std::string_view name) const {
+  return entries_.contains(name);
+}
+const TensorType& TensorStore::type(std::string_view name) const {
+  return entry(name).type;
+}
+void* TensorStore::address(std::string_view name) const {
+  return entry(name).buffer.address();
+}
+
+std::vector<std::string> TensorStore::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_) names.push_back(name);
+  return names;
+}
+
+std::int64_t TensorStore::total_bytes() const {
+  std::int64_t total = 0;
+  for (const auto& [name, entry] : entries_) total += entry.type.bytes();
+  return total;
+}
+
+void TensorStore::upload(std::string_view name, std::span<const std::byte> bytes) {
+  const Entry& target = entry(name);
+  if (static_cast<std::int64_t>(bytes.size()) != target.type.bytes()) {
+    throw std::logic_error(
+        fmt::format("upload of {} bytes into '{}', which is {}", bytes.size(), name, target.type.text()));
+  }
+  backend_.upload(target.buffer.address(), bytes.data(), bytes.size());
+}
+
+void TensorStore::download(std::string_view name, std::span<std::byte> bytes) const {
+  const Entry& source = entry(name);
+  if (static_cast<std::int64_t>(bytes.size()) != source.type.bytes()) {
+    throw std::logic_error(
+        fmt::format("download of {} bytes from '{}', which is {}", bytes.size(), name, source.type.text()));
+  }
+  backend_.download(bytes.data(), source.buffer.address(), bytes.size());
+}
+
+void TensorStore::zero(std::string_view name) {
+  const Entry& target = entry(name);
+  backend_.zero(target.buffer.address(), static_cast<std::size_t>(target.type.bytes()));
+}
+
+void TensorStore::copy(std::string_view to, std::string_view from) {
+  const Entry& target = entry(to);
+  const Entry& source = entry(from);
+  if (target.type != source.type) {
+    throw std::logic_error(
+        fmt::format("copy from '{}', {}, to '{}', {}", from, source.type.text(), to, target.type.text()));
+  }
+  backend_.copy(target.buffer.address(), source.buffer.address(),
+                static_cast<std::size_t>(target.type.bytes()));
+}
+
+}  // namespace mulligan

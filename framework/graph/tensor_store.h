@@ -1,0 +1,68 @@
+// Persistent tensors of a run by name: parameters, gradients, optimiser state, batches, tables.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/tensor_type.h"
+#include "framework/graph/graph.h"
+#include "framework/plugin/backend.h"
+
+namespace mulligan {
+
+class TensorStore {
+ public:
+  explicit TensorStore(Backend& backend) : backend_(backend) {}
+  TensorStore(const TensorStore&) = delete;
+  TensorStore& operator=(const TensorStore&) = delete;
+
+  // Makes a zeroed tensor. Making it again with the same type is allowed and changes nothing; with another
+  // type it is a std::logic_error.
+  void create(std::string_view name, const TensorType& type);
+  // Makes every external of `graph` that does not exist yet.
+  void create_externals(const Graph& graph);
+
+  bool contains(std::string_view name) const;
+  const TensorType& type(std::string_view name) const;
+  void* address(std::string_view name) const;
+  // All names, sorted.
+  std::vector<std::string> names() const;
+  std::int64_t total_bytes() const;
+
+  // Whole-tensor transfers; the byte count must match exactly (std::logic_error). upload() is ordered with
+  // the kernels, download() waits for them.
+  void upload(std::string_view name, std::span<const std::byte> bytes);
+  void download(std::string_view name, std::span<std::byte> bytes) const;
+  void zero(std::string_view name);
+  void copy(std::string_view to, std::string_view from);
+
+  template <typename T>
+  void upload(std::string_view name, const std::vector<T>& values) {
+    upload(name, std::as_bytes(std::span(values)));
+  }
+  // The tensor's elements as T, whose size must be the dtype's.
+  template <typename T>
+  std::vector<T> download_as(std::string_view name) const {
+    std::vector<T> values(static_cast<std::size_t>(type(name).elements()));
+    download(name, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+
+  Backend& backend() const { return backend_; }
+
+ private:
+  struct Entry {
+    TensorType type;
+    DeviceBuffer buffer;
+  };
+  const Entry& entry(std::string_view name) const;
+
+  Backend& backend_;
+  std::map<std::string, Entry, std::less<>> entries_;
+};
+
+}  // namespace mulligan

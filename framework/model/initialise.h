@@ -1,0 +1,15 @@
+// Initial values of the parameters.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/model/parameters.h"
+
+namespace mulligan {
+
+// The initial value of one parameter, f32 in its own shape: a pure function of (seed, name, spec), whatever
+// the number of ranks or threads.
+std::vector<float> initial_values(const ParameterSpec& parameter, std::uint64_t seed);
+
+}  // namespace mulligan
