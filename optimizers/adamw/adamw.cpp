@@ -1,0 +1,75 @@
+// The optimiser plugin `adamw`: Adam with decoupled weight decay.
+#include <mulligan/optimizer.hpp>
+
+#include <cmath>
+
+#include "optimizers/adamw/adamw_step.h"
+
+namespace mulligan::optimizers {
+namespace {
+
+struct AdamwConfig {
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.0;
+  std::string state_dtype = "fp32";
+};
+
+class Adamw : public sdk::Optimizer {
+ public:
+  static constexpr const char* version = "1.0";
+  static constexpr const char* summary = "Adam with decoupled weight decay";
+  static constexpr unsigned state_version = 1;
+  static inline const sdk::Schema<AdamwConfig> schema{
+      sdk::key("beta1", &AdamwConfig::beta1, "decay per step of the mean of the gradients")
+          .range(0.0, 0.999999),
+      sdk::key("beta2", &AdamwConfig::beta2, "decay per step of the mean of the squared gradients")
+          .range(0.0, 0.9999999),
+      sdk::key("eps", &AdamwConfig::eps, "added to the root of the second moment; in units of the gradient")
+          .range(1e-30, 1.0),
+      sdk::key("weight_decay", &AdamwConfig::weight_decay,
+               "fraction of a weight taken off per step, times the scheduled learning rate")
+          .at_least(0.0),
+      sdk::key("state_dtype", &AdamwConfig::state_dtype,
+               "dtype of the two moments: fp32, or that of the master weights")
+          .choices("fp32|master")};
+  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<AdamwStep>()};
+
+  explicit Adamw(const AdamwConfig& config) : config_(config) {}
+
+  std::uint32_t scalar_count() const override { return AdamwStep::scalar_count; }
+
+  void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
+              sdk::Value scalars) override {
+    for (const sdk::Parameter& parameter : parameters) {
+      mlg_tensor state = recorder.describe(parameter.master);
+      if (config_.state_dtype == "fp32") state.dtype = MLG_F32;
+      const std::string name = parameter.name;
+      recorder.launch(AdamwStep::name,
+                      {parameter.gradient, parameter.master, recorder.state(name + ".exp_avg", state),
+                       recorder.state(name + ".exp_avg_sq", state), scalars},
+                      {{"lr_multiplier", parameter.lr_multiplier},
+                       {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
+                       {"beta1", config_.beta1},
+                       {"beta2", config_.beta2},
+                       {"eps", config_.eps}});
+    }
+  }
+
+  void scalars(const sdk::Step& step, std::span<float> values) const override {
+    const auto t = static_cast<double>(step.step);
+    values[AdamwStep::lr] = static_cast<float>(step.lr);
+    values[AdamwStep::bias_correction1] = static_cast<float>(1.0 - std::pow(config_.beta1, t));
+    values[AdamwStep::inverse_sqrt_bias_correction2] =
+        static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(config_.beta2, t)));
+  }
+
+ private:
+  AdamwConfig config_;
+};
+
+}  // namespace
+}  // namespace mulligan::optimizers
+
+MULLIGAN_EXPORT_OPTIMIZER(mulligan::optimizers::Adamw, adamw);

@@ -1,0 +1,111 @@
+// The optimiser plugin `muon`: momentum whose update is orthogonalised, for matrices and banks of matrices.
+#include <mulligan/optimizer.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include "optimizers/muon/muon_kernels.h"
+#include "optimizers/muon/newton_schulz.h"
+
+namespace mulligan::optimizers {
+namespace {
+
+struct MuonConfig {
+  double momentum = 0.95;
+  double momentum_warmup_start = 0.85;
+  std::int64_t momentum_warmup_steps = 0;
+  bool nesterov = true;
+  double weight_decay = 0.0;
+  std::string coefficients = "polar_express";
+  int iterations = 5;
+  bool row_normalize = false;
+  std::string compute_dtype = "fp32";
+};
+
+class Muon : public sdk::Optimizer {
+ public:
+  static constexpr const char* version = "1.0";
+  static constexpr const char* summary =
+      "momentum with orthogonalised updates, for matrices and banks of them";
+  static constexpr unsigned state_version = 1;
+  static inline const sdk::Schema<MuonConfig> schema{
+      sdk::key("momentum", &MuonConfig::momentum, "decay of the momentum buffer per step, after its warm-up")
+          .range(0.0, 0.999999),
+      sdk::key("momentum_warmup_start", &MuonConfig::momentum_warmup_start, "momentum of the first step")
+          .range(0.0, 0.999999),
+      sdk::key("momentum_warmup_steps", &MuonConfig::momentum_warmup_steps,
+               "steps over which the momentum goes linearly from momentum_warmup_start to momentum; 0: none")
+          .at_least(0),
+      sdk::key("nesterov", &MuonConfig::nesterov,
+               "orthogonalise gradient + momentum * buffer, not the buffer"),
+      sdk::key("weight_decay", &MuonConfig::weight_decay,
+               "fraction of a weight taken off per step, times the scheduled learning rate")
+          .at_least(0.0),
+      sdk::key("coefficients", &MuonConfig::coefficients,
+               "polynomials of the Newton-Schulz iteration: polar_express (one per iteration) or plain")
+          .choices("polar_express|plain"),
+      sdk::key("iterations", &MuonConfig::iterations, "Newton-Schulz iterations per step").range(1, 100),
+      sdk::key("row_normalize", &MuonConfig::row_normalize,
+               "scale each row to length 1 before orthogonalising"),
+      sdk::key("compute_dtype", &MuonConfig::compute_dtype,
+               "dtype of the momentum buffer and of the iteration")
+          .choices("fp32|bf16")};
+  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<MuonMomentum>(), sdk::cpu_kernel<MuonApply>()};
+
+  explicit Muon(const MuonConfig& config) : config_(config) {}
+
+  std::uint32_t scalar_count() const override { return muon_scalar_count; }
+
+  void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
+              sdk::Value scalars) override {
+    for (const sdk::Parameter& parameter : parameters) record_one(recorder, parameter, scalars);
+  }
+
+  void scalars(const sdk::Step& step, std::span<float> values) const override {
+    values[muon_lr] = static_cast<float>(step.lr);
+    double momentum = config_.momentum;
+    if (config_.momentum_warmup_steps > 0) {
+      // The first update (step 1) runs with the start value.
+      const double fraction = std::min(
+          1.0, static_cast<double>(step.step - 1) / static_cast<double>(config_.momentum_warmup_steps));
+      momentum = (1.0 - fraction) * config_.momentum_warmup_start + fraction * config_.momentum;
+    }
+    values[muon_momentum] = static_cast<float>(momentum);
+  }
+
+ private:
+  void record_one(sdk::Recorder& recorder, const sdk::Parameter& parameter, sdk::Value scalars) {
+    const std::string name = parameter.name;
+    const mlg_tensor shape = recorder.describe(parameter.master);
+    if (shape.rank != 2 && shape.rank != 3) {
+      throw sdk::Error(
+          "optimizer muon: parameter " + name + " has rank " + std::to_string(shape.rank) +
+          ", but only matrices [r, c] and banks [B, r, c] can be orthogonalised; give it to adamw or sgd");
+    }
+    const mlg_tensor compute = sdk::with_dtype(shape, config_.compute_dtype == "bf16" ? MLG_BF16 : MLG_F32);
+    const sdk::Value direction = recorder.scratch(compute);
+    recorder.launch(
+        MuonMomentum::name,
+        {parameter.gradient, recorder.state(name + ".momentum_buffer", compute), scalars, direction},
+        {{"nesterov", config_.nesterov}, {"row_normalize", config_.row_normalize}});
+
+    const bool polar = config_.coefficients == "polar_express";
+    const std::span<const Quintic> polynomials =
+        polar ? std::span<const Quintic>(polar_express) : std::span<const Quintic>(plain_newton_schulz);
+    const sdk::Value update = record_newton_schulz(recorder, direction, polynomials, config_.iterations);
+
+    const auto rows = static_cast<double>(shape.shape[shape.rank - 2]);
+    const auto columns = static_cast<double>(shape.shape[shape.rank - 1]);
+    recorder.launch(MuonApply::name, {update, parameter.master, scalars},
+                    {{"lr_multiplier", parameter.lr_multiplier},
+                     {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
+                     {"scale", std::sqrt(std::max(1.0, rows / columns))}});
+  }
+
+  MuonConfig config_;
+};
+
+}  // namespace
+}  // namespace mulligan::optimizers
+
+MULLIGAN_EXPORT_OPTIMIZER(mulligan::optimizers::Muon, muon);

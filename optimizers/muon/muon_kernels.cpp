@@ -1,0 +1,122 @@
+#include "optimizers/muon/muon_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mulligan::optimizers {
+namespace {
+
+constexpr double kNormFloor = 1e-7;
+
+// Updates one row of the buffer, writes u into `direction` and returns sum(u^2).
+template <typename Buffer, typename Direction>
+float momentum_row(float momentum, bool nesterov, std::int64_t columns, const float* __restrict g,
+                   Buffer* __restrict buffer, Direction* __restrict direction) {
+  float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t j = 0; j < columns; ++j) {
+    const Buffer stored(momentum * static_cast<float>(buffer[j]) + g[j]);
+    buffer[j] = stored;
+    const float buffered = static_cast<float>(stored);
+    const float u = nesterov ? g[j] + momentum * buffered : buffered;
+    direction[j] = Direction(u);
+    sum += u * u;
+  }
+  return sum;
+}
+
+// sums[r] holds the rows' sum(u^2) and becomes the factor that normalises the row.
+void rows_to_factors(float* sums, std::int64_t rows, bool row_normalize) {
+  double total = 0.0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const double norm = std::sqrt(static_cast<double>(sums[row]));
+    const double factor = row_normalize ? 1.0 / std::max(norm, kNormFloor) : 1.0;
+    total += norm * norm * factor * factor;
+    sums[row] = static_cast<float>(factor);
+  }
+  const double matrix_factor = 1.0 / (std::sqrt(total) + kNormFloor);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    sums[row] = static_cast<float>(static_cast<double>(sums[row]) * matrix_factor);
+  }
+}
+
+}  // namespace
+
+void MuonMomentum::check(sdk::CallChecks& call) {
+  call.dtype(0, {MLG_F32});
+  call.rank(0, 2, 3);
+  call.compute_dtype(1);
+  call.same_shape(1, 0);
+  call.dtype(2, {MLG_F32});
+  call.min_elements(2, muon_scalar_count);
+  call.compute_dtype(3);
+  call.same_shape(3, 0);
+  const int rank = call.tensor(0).rank;
+  const std::int64_t columns = call.dim(0, rank - 1);
+  call.workspace(columns > 0 ? static_cast<std::size_t>(call.size(0) / columns) * sizeof(float) : 0);
+}
+
+void MuonMomentum::run(const sdk::Launch& call) {
+  const int rank = call.tensor(0).rank;
+  const std::int64_t columns = call.dim(0, rank - 1), rows = call.dim(0, rank - 2);
+  const std::int64_t matrices = rank == 3 ? call.dim(0, 0) : 1;
+  const float momentum = call.data<float>(2)[muon_momentum];
+  const bool nesterov = call.attribute(0) != 0, row_normalize = call.attribute(1) != 0;
+  const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, columns));
+  float* factors = call.workspace<float>();
+
+  sdk::dispatch_compute(call.dtype(1), [&]<typename Buffer>() {
+    sdk::dispatch_compute(call.dtype(3), [&]<typename Direction>() {
+      Direction* direction = call.data<Direction>(3);
+      call.parallel_for(matrices * rows, grain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          const std::int64_t at = row * columns;
+          factors[row] = momentum_row(momentum, nesterov, columns, call.data<const float>(0) + at,
+                                      call.data<Buffer>(1) + at, direction + at);
+        }
+      });
+      call.parallel_for(matrices, 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t matrix = begin; matrix < end; ++matrix) {
+          rows_to_factors(factors + matrix * rows, rows, row_normalize);
+        }
+      });
+      call.parallel_for(matrices * rows, grain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          Direction* values = direction + row * columns;
+          const float factor = factors[row];
+          for (std::int64_t j = 0; j < columns; ++j) {
+            values[j] = Direction(static_cast<float>(values[j]) * factor);
+          }
+        }
+      });
+    });
+  });
+}
+
+void MuonApply::check(sdk::CallChecks& call) {
+  call.compute_dtype(0);
+  call.compute_dtype(1);
+  call.same_shape(1, 0);
+  call.dtype(2, {MLG_F32});
+  call.min_elements(2, muon_scalar_count);
+}
+
+void MuonApply::run(const sdk::Launch& call) {
+  const double lr = static_cast<double>(call.data<float>(2)[muon_lr]) * call.attribute(0);
+  const auto decay = static_cast<float>(1.0 - lr * call.attribute(1));
+  const auto step_size = static_cast<float>(lr * call.attribute(2));
+  sdk::dispatch_compute(call.dtype(0), [&]<typename Direction>() {
+    sdk::dispatch_compute(call.dtype(1), [&]<typename Master>() {
+      call.parallel_for(call.size(0), 16384, [&](std::int64_t begin, std::int64_t end) {
+        const Direction* __restrict direction = call.data<const Direction>(0);
+        Master* __restrict master = call.data<Master>(1);
+        for (std::int64_t i = begin; i < end; ++i) {
+          master[i] =
+              Master(static_cast<float>(master[i]) * decay - step_size * static_cast<float>(direction[i]));
+        }
+      });
+    });
+  });
+}
+
+}  // namespace mulligan::optimizers

@@ -1,0 +1,37 @@
+// What Muon does before and after the orthogonalisation of an update.
+#pragma once
+
+#include <mulligan/cpu_kernel.hpp>
+
+namespace mulligan::optimizers {
+
+// Numbers that change from step to step, in the f32 tensor `scalars` of both kernels.
+enum MuonScalar : unsigned { muon_lr, muon_momentum, muon_scalar_count };
+
+// buf <- momentum * buf + g;  u = nesterov ? g + momentum * buf : buf
+// row_normalize: u[row] <- u[row] / max(|u[row]|, 1e-7)
+// direction = u / (|u|_F + 1e-7), one Frobenius norm per matrix
+// gradient [B,r,c] or [r,c] f32; momentum_buffer and direction of that shape, each f32 or bf16. Arithmetic in
+// f32; sums run over rows, then over the rows' sums in f64, so the result does not depend on the number of
+// threads.
+struct MuonMomentum {
+  static constexpr const char* name = "muon_momentum";
+  static constexpr const char* signature =
+      "in gradient, inout momentum_buffer, in scalars, out direction; nesterov row_normalize";
+
+  static void check(sdk::CallChecks& call);
+  static void run(const sdk::Launch& call);
+};
+
+// With lr_p = lr * lr_multiplier: p <- p (1 - lr_p * weight_decay) - lr_p * scale * direction.
+// direction and master of one shape, each f32 or bf16; f32 arithmetic.
+struct MuonApply {
+  static constexpr const char* name = "muon_apply";
+  static constexpr const char* signature =
+      "in direction, inout master, in scalars; lr_multiplier weight_decay scale";
+
+  static void check(sdk::CallChecks& call);
+  static void run(const sdk::Launch& call);
+};
+
+}  // namespace mulligan::optimizers

@@ -1,0 +1,71 @@
+// The optimiser plugin `sgd`: gradient descent with momentum.
+#include <mulligan/optimizer.hpp>
+
+#include "optimizers/sgd/sgd_step.h"
+
+namespace mulligan::optimizers {
+namespace {
+
+struct SgdConfig {
+  double momentum = 0.9;
+  bool nesterov = false;
+  double weight_decay = 0.0;
+  std::string weight_decay_mode = "decoupled";
+};
+
+class Sgd : public sdk::Optimizer {
+ public:
+  static constexpr const char* version = "1.0";
+  static constexpr const char* summary = "gradient descent with (Nesterov) momentum";
+  static constexpr unsigned state_version = 1;
+  static inline const sdk::Schema<SgdConfig> schema{
+      sdk::key("momentum", &SgdConfig::momentum, "decay of the momentum buffer per step; 0: no buffer")
+          .range(0.0, 1.0),
+      sdk::key("nesterov", &SgdConfig::nesterov, "step along gradient + momentum * buffer"),
+      sdk::key("weight_decay", &SgdConfig::weight_decay,
+               "strength of the weight decay per step, dimensionless")
+          .at_least(0.0),
+      sdk::key(
+          "weight_decay_mode", &SgdConfig::weight_decay_mode,
+          "decoupled: shrinks the weight by lr * weight_decay; coupled: adds weight_decay * weight to the "
+          "gradient (L2)")
+          .choices("decoupled|coupled")};
+  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<SgdStep>()};
+
+  explicit Sgd(const SgdConfig& config) : config_(config) {
+    if (config_.nesterov && config_.momentum == 0.0) {
+      throw sdk::Error("optimizer sgd: nesterov = true needs momentum > 0; set momentum or drop nesterov");
+    }
+  }
+
+  std::uint32_t scalar_count() const override { return SgdStep::scalar_count; }
+
+  void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
+              sdk::Value scalars) override {
+    for (const sdk::Parameter& parameter : parameters) {
+      sdk::Value buffer = sdk::absent;
+      if (config_.momentum > 0.0) {
+        const mlg_tensor shape = sdk::with_dtype(recorder.describe(parameter.master), MLG_F32);
+        buffer = recorder.state(parameter.name + std::string(".momentum_buffer"), shape);
+      }
+      recorder.launch(SgdStep::name, {parameter.gradient, parameter.master, buffer, scalars},
+                      {{"lr_multiplier", parameter.lr_multiplier},
+                       {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
+                       {"decoupled", config_.weight_decay_mode == "decoupled"},
+                       {"momentum", config_.momentum},
+                       {"nesterov", config_.nesterov}});
+    }
+  }
+
+  void scalars(const sdk::Step& step, std::span<float> values) const override {
+    values[SgdStep::lr] = static_cast<float>(step.lr);
+  }
+
+ private:
+  SgdConfig config_;
+};
+
+}  // namespace
+}  // namespace mulligan::optimizers
+
+MULLIGAN_EXPORT_OPTIMIZER(mulligan::optimizers::Sgd, sgd);

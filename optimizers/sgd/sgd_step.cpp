@@ -1,0 +1,63 @@
+#include "optimizers/sgd/sgd_step.h"
+
+namespace mulligan::optimizers {
+namespace {
+
+enum Argument : unsigned { gradient, master, momentum_buffer, scalars };
+enum Attribute : unsigned { lr_multiplier, weight_decay, decoupled, momentum, nesterov };
+
+// The same for all elements. Coupled and decoupled decay are one formula with one of the two factors neutral.
+struct Coefficients {
+  float rate, decay, coupled_decay, momentum;
+  bool nesterov;
+};
+
+Coefficients coefficients_of(const sdk::Launch& call) {
+  const double rate =
+      static_cast<double>(call.data<float>(scalars)[SgdStep::lr]) * call.attribute(lr_multiplier);
+  const double weight = call.attribute(weight_decay);
+  const bool is_decoupled = call.attribute(decoupled) != 0;
+  return {static_cast<float>(rate), static_cast<float>(is_decoupled ? 1.0 - rate * weight : 1.0),
+          static_cast<float>(is_decoupled ? 0.0 : weight), static_cast<float>(call.attribute(momentum)),
+          call.attribute(nesterov) != 0};
+}
+
+template <typename Master>
+void update(const Coefficients k, std::int64_t count, const float* __restrict g, Master* __restrict p,
+            float* __restrict buffer) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float weight = static_cast<float>(p[i]);
+    const float slope = g[i] + k.coupled_decay * weight;
+    float direction = slope;
+    if (buffer) {
+      const float buffered = k.momentum * buffer[i] + slope;
+      buffer[i] = buffered;
+      direction = k.nesterov ? slope + k.momentum * buffered : buffered;
+    }
+    p[i] = Master(weight * k.decay - k.rate * direction);
+  }
+}
+
+}  // namespace
+
+void SgdStep::check(sdk::CallChecks& call) {
+  call.dtype(gradient, {MLG_F32});
+  call.compute_dtype(master);
+  call.same_shape(master, gradient);
+  call.like(momentum_buffer, gradient);
+  call.dtype(scalars, {MLG_F32});
+  call.min_elements(scalars, scalar_count);
+}
+
+void SgdStep::run(const sdk::Launch& call) {
+  const Coefficients k = coefficients_of(call);
+  sdk::dispatch_compute(call.dtype(master), [&]<typename Master>() {
+    call.parallel_for(call.size(gradient), 16384, [&](std::int64_t begin, std::int64_t end) {
+      float* buffer = call.data<float>(momentum_buffer);
+      update(k, end - begin, call.data<const float>(gradient) + begin, call.data<Master>(master) + begin,
+             buffer ? buffer + begin : nullptr);
+    });
+  });
+}
+
+}  // namespace mulligan::optimizers

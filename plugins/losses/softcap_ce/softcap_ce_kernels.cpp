@@ -1,0 +1,178 @@
+#include "plugins/losses/softcap_ce/softcap_ce_kernels.h"
+
+#include <mulligan/vector_math.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace mulligan::losses {
+namespace {
+
+// Logits capped at a time: their values stay in the first-level cache between the maximum and the sum.
+constexpr std::int64_t kBlock = 1024;
+
+// z without its constant (c tanh(x/c), whose rounding error is smaller than the shifted form's), and dz/dx.
+struct Capped {
+  float value, slope;
+};
+
+template <bool capped>
+inline Capped apply_cap(float x, float cap, float inverse_cap) {
+  if constexpr (!capped) return {x, 1.0f};
+  const sdk::TanhAndSlope t = sdk::fast_tanh_and_slope(x * inverse_cap);
+  return {cap * t.value, t.slope};
+}
+
+// logsumexp of one row of capped logits, in one pass: block by block, the sum so far is rescaled to the new
+// maximum.
+template <bool capped, typename T>
+double row_logsumexp(const T* x, std::int64_t count, float cap, float inverse_cap) {
+  alignas(64) float z[kBlock];
+  float maximum = std::numeric_limits<float>::lowest();  // finite: a block of -inf must not give inf - inf
+  double sum = 0.0;
+  for (std::int64_t begin = 0; begin < count; begin += kBlock) {
+    const std::int64_t length = std::min(kBlock, count - begin);
+    const T* block = x + begin;
+    float highest = maximum;
+#pragma omp simd reduction(max : highest)
+    for (std::int64_t j = 0; j < length; ++j) {
+      z[j] = apply_cap<capped>(static_cast<float>(block[j]), cap, inverse_cap).value;
+      highest = z[j] > highest ? z[j] : highest;
+    }
+    float part = 0.0f;
+#pragma omp simd reduction(+ : part)
+    for (std::int64_t j = 0; j < length; ++j) part += sdk::fast_exp_nonpositive(z[j] - highest);
+    sum = sum * std::exp(static_cast<double>(maximum) - static_cast<double>(highest)) +
+          static_cast<double>(part);
+    maximum = highest;
+  }
+  return static_cast<double>(maximum) + std::log(sum);
+}
+
+template <bool capped, typename T>
+void forward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end) {
+  const std::int64_t vocabulary = call.dim(0, 1);
+  const auto cap = static_cast<float>(call.attribute(0));
+  const float inverse_cap = capped ? 1.0f / cap : 0.0f;
+  const auto* targets = call.data<const std::int32_t>(1);
+  for (std::int64_t row = begin; row < end; ++row) {
+    const T* x = call.data<const T>(0) + row * vocabulary;
+    const std::int64_t target = targets[row];
+    double loss = 0.0, lse = 0.0;
+    if (target >= 0) {
+      lse = row_logsumexp<capped>(x, vocabulary, cap, inverse_cap);
+      loss = std::numeric_limits<double>::quiet_NaN();
+      if (target < vocabulary) {
+        loss = lse - apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap).value;
+      }
+      lse += cap;
+    }
+    call.data<float>(2)[row] = static_cast<float>(loss);
+    call.data<float>(3)[row] = static_cast<float>(lse);
+  }
+}
+
+// Not __restrict: dx may be x. Every element is read before it is written, so lanes do not depend on one
+// another.
+template <bool capped, typename T>
+void backward_row(const T* x, T* dx, std::int64_t count, float lse, float upstream, float cap,
+                  float inverse_cap) {
+#pragma omp simd
+  for (std::int64_t j = 0; j < count; ++j) {
+    const Capped z = apply_cap<capped>(static_cast<float>(x[j]), cap, inverse_cap);
+    dx[j] = T(upstream * sdk::fast_exp(z.value - lse) * z.slope);
+  }
+}
+
+template <bool capped, typename T>
+void backward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end) {
+  const std::int64_t vocabulary = call.dim(0, 1);
+  const auto cap = static_cast<float>(call.attribute(0));
+  const float inverse_cap = capped ? 1.0f / cap : 0.0f;
+  const auto* targets = call.data<const std::int32_t>(1);
+  for (std::int64_t row = begin; row < end; ++row) {
+    const T* x = call.data<const T>(0) + row * vocabulary;
+    T* dx = call.data<T>(4) + row * vocabulary;
+    const std::int64_t target = targets[row];
+    const float upstream = call.data<const float>(3)[row];
+    if (target < 0 || upstream == 0.0f) {
+      std::fill_n(dx, vocabulary, T(0.0f));
+      continue;
+    }
+    if (target >= vocabulary) {
+      std::fill_n(dx, vocabulary, T(std::numeric_limits<float>::quiet_NaN()));
+      continue;
+    }
+    const float lse = call.data<const float>(2)[row] - cap;
+    // Before the loop: it may overwrite the logit.
+    const Capped z = apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap);
+    const T at_target(upstream * (sdk::fast_exp(z.value - lse) - 1.0f) * z.slope);
+    backward_row<capped>(x, dx, vocabulary, lse, upstream, cap, inverse_cap);
+    dx[target] = at_target;
+  }
+}
+
+void check_common(sdk::CallChecks& call) {
+  call.compute_dtype(0);
+  call.rank(0, 2, 2);
+  call.require(call.dim(0, 1) > 0, 0, "must have a vocabulary of at least one");
+  if (!(call.attribute(0) >= 0.0) || std::isinf(call.attribute(0))) {
+    throw std::runtime_error("softcap must be a finite number >= 0 (0: no cap), but it is " +
+                             std::to_string(call.attribute(0)));
+  }
+}
+
+// [T] of the given dtype, T being the number of rows of the logits.
+void check_per_row(sdk::CallChecks& call, std::uint32_t argument, mlg_dtype dtype) {
+  call.dtype(argument, {dtype});
+  call.rank(argument, 1, 1);
+  call.require(call.dim(argument, 0) == call.dim(0, 0), argument, "must have one element per row of logits");
+}
+
+// Calls body.operator()<capped, T>(begin, end) over pieces of the rows.
+template <typename Body>
+void over_rows(const sdk::Launch& call, Body&& body) {
+  const std::int64_t grain = std::max<std::int64_t>(1, 16384 / call.dim(0, 1));
+  const bool capped = call.attribute(0) > 0.0;
+  sdk::dispatch_compute(call.dtype(0), [&]<typename T>() {
+    call.parallel_for(call.dim(0, 0), grain, [&](std::int64_t begin, std::int64_t end) {
+      if (capped) {
+        body.template operator()<true, T>(begin, end);
+      } else {
+        body.template operator()<false, T>(begin, end);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void SoftcapCeForward::check(sdk::CallChecks& call) {
+  check_common(call);
+  check_per_row(call, 1, MLG_I32);
+  check_per_row(call, 2, MLG_F32);
+  check_per_row(call, 3, MLG_F32);
+}
+
+void SoftcapCeForward::run(const sdk::Launch& call) {
+  over_rows(call, [&]<bool capped, typename T>(std::int64_t begin, std::int64_t end) {
+    forward_rows<capped, T>(call, begin, end);
+  });
+}
+
+void SoftcapCeBackward::check(sdk::CallChecks& call) {
+  check_common(call);
+  check_per_row(call, 1, MLG_I32);
+  check_per_row(call, 2, MLG_F32);
+  check_per_row(call, 3, MLG_F32);
+  call.like(4, 0);
+}
+
+void SoftcapCeBackward::run(const sdk::Launch& call) {
+  over_rows(call, [&]<bool capped, typename T>(std::int64_t begin, std::int64_t end) {
+    backward_rows<capped, T>(call, begin, end);
+  });
+}
+
+}  // namespace mulligan::losses

@@ -1,0 +1,34 @@
+// Cross entropy of softcapped logits, fused: neither the capped logits nor the probabilities are ever stored.
+//
+// Per row, with cap c > 0 and s = sigmoid(2x/c):
+//   z = 2 c s = c tanh(x/c) + c;  lse = logsumexp(z);  loss = lse - z[target]
+//   dloss/dx = (exp(z - lse) - onehot) * 4 s (1 - s)
+// (public source: openai/parameter-golf, pull request 1886). The shift by c cancels in loss and gradient but
+// is part of the reported lse. c = 0: no cap, z = x, slope 1. A negative target gives loss 0, lse 0 and
+// gradient 0; a target beyond the vocabulary gives a NaN loss and gradient. f32 arithmetic; one row is always
+// summed in the same order.
+#pragma once
+
+#include <mulligan/cpu_kernel.hpp>
+
+namespace mulligan::losses {
+
+// logits [T,V] f32 or bf16, targets [T] i32 -> token_loss [T] f32 (nats), lse [T] f32. Reads the logits once.
+struct SoftcapCeForward {
+  static constexpr const char* name = "softcap_ce_fwd";
+  static constexpr const char* signature = "in logits, in targets, out token_loss, out lse; softcap";
+
+  static void check(sdk::CallChecks& call);
+  static void run(const sdk::Launch& call);
+};
+
+// dlogits = upstream[t] * d token_loss[t] / d logits, in the dtype of the logits; may share their memory.
+struct SoftcapCeBackward {
+  static constexpr const char* name = "softcap_ce_bwd";
+  static constexpr const char* signature = "in logits, in targets, in lse, in upstream, out dlogits; softcap";
+
+  static void check(sdk::CallChecks& call);
+  static void run(const sdk::Launch& call);
+};
+
+}  // namespace mulligan::losses
