@@ -116,7 +116,7 @@ class UnknownKeyFinder {
 
  private:
   [[noreturn]] void refuse(const ConfigMember& member, const std::string& name) const {
-    // A table that is unknown as a whole is named by its first key: that is the line the user mistyped below.
+    // An unknown table is shown by one of its keys: the full name says more than the table's.
     const ConfigNode* node = &member.node;
     std::string full = name;
     while (node->is_table() && !node->members.empty()) {
@@ -126,10 +126,10 @@ class UnknownKeyFinder {
     std::vector<std::string> candidates(elsewhere_.begin(), elsewhere_.end());
     for (const KeySpec& key : keys_) candidates.push_back(key.name);
     const std::string nearest = nearest_key(full, name, candidates);
-    throw config_error("{}: unknown key '{}'; {}.", node->origin.text(), join(path_, full),
-                       nearest.empty()
-                           ? "see docs/configuration.md or 'mulligan plugins' for the keys there are"
-                           : "did you mean '" + join(path_, nearest) + "'?");
+    const std::string hint =
+        nearest.empty() ? "see docs/configuration.md or 'mulligan plugins NAME' for the keys there are."
+                        : fmt::format("did you mean '{}'?", join(path_, nearest));
+    throw config_error("{}: unknown key '{}'; {}", node->origin.text(), join(path_, full), hint);
   }
 
   // A mistyped table of open content ([optimiser.x]) is best explained by the table's right name.

@@ -1,0 +1,195 @@
+// RunConfig: derived values, plugin tables, the parameter table, and every rule between keys with its
+// sentence.
+#include "framework/config/run_config.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/config_testing.h"
+
+namespace mulligan {
+namespace {
+
+LoadedConfig load(const std::vector<std::string>& sets = {}, const std::string& more = {}) {
+  return parse_run_config(kSmallConfig + more, "conf/small.toml", sets);
+}
+
+std::string refusal(const std::vector<std::string>& sets) {
+  return error_of([&] { load(sets); });
+}
+
+TEST(ConfigRun, DerivedValuesFollowFromOtherKeys) {
+  const RunConfig config = load().config;
+  EXPECT_EQ(config.run.name, "small");
+  EXPECT_EQ(config.run.directory, "runs/small");
+  EXPECT_EQ(config.model.kv_heads, 4);
+  EXPECT_EQ(config.model.head_width, 8);
+  EXPECT_EQ(config.model.mlp_hidden, 128);
+  EXPECT_EQ(config.model.rope.dims, 8);
+  EXPECT_EQ(config.model.xsa_last_layers, 4);
+  EXPECT_EQ(load({"run.name=other"}).config.run.directory, "runs/other");
+  EXPECT_EQ(load().core.at("model.head_width").origin.text(), "derived");
+  EXPECT_EQ(load({"model.head_width=8"}).core.at("model.head_width").origin.text(), "--set");
+}
+
+TEST(ConfigRun, XsaCoversTheLastLayers) {
+  const ModelConfig model = load({"model.xsa_last_layers=1"}).config.model;
+  EXPECT_FALSE(layer_has_xsa(model, 2));
+  EXPECT_TRUE(layer_has_xsa(model, 3));
+  EXPECT_FALSE(layer_has_xsa(load({"model.xsa_last_layers=0"}).config.model, 3));
+}
+
+TEST(ConfigRun, PluginTablesHaveDefaultsAndOptimizersTheirOwnSchedules) {
+  const LoadedConfig loaded = load({},
+                                   "[optimizer.own]\nplugin = 'muon'\nlr = 0.5\nmomentum = "
+                                   "0.9\n[optimizer.own.schedule]\nplugin = 'cosine'\n");
+  const RunConfig& config = loaded.config;
+  EXPECT_EQ(config.backend.plugin, "cpu");
+  EXPECT_EQ(config.loss.plugin, "softcap_ce");
+  EXPECT_EQ(config.schedule.plugin, "warmdown");
+  ASSERT_EQ(config.optimizers.size(), 2u);
+  EXPECT_EQ(config.optimizers[0].lr, 0.01);
+  EXPECT_FALSE(config.optimizers[0].schedule.has_value());
+  EXPECT_EQ(config.optimizers[1].table.section, "optimizer.own");
+  EXPECT_EQ(config.optimizers[1].schedule->plugin, "cosine");
+  std::vector<std::string> sections;
+  for (const PluginTableRef& ref : plugin_tables(config)) sections.push_back(ref.table->section);
+  EXPECT_EQ(sections, (std::vector<std::string>{"backend", "loss", "schedule", "optimizer.all",
+                                                "optimizer.own", "optimizer.own.schedule"}));
+}
+
+TEST(ConfigRun, ResolvePluginsAsksOncePerTableAndKeepsTheValues) {
+  LoadedConfig loaded = load({"optimizer.all.beta=0.5"});
+  resolve_plugins(loaded, [](mlg_kind kind, const PluginTable& table) {
+    PluginKeys found{table.plugin, {}};
+    if (kind != MLG_OPTIMIZER) return found;
+    KeySpec beta;
+    beta.name = "beta";
+    beta.type = ValueType::real;
+    beta.default_value = Value(0.9);
+    found.keys.push_back(beta);
+    return found;
+  });
+  EXPECT_EQ(loaded.plugin("optimizer.all").settings().at("beta").value, Value(0.5));
+  EXPECT_EQ(loaded.plugin("loss").plugin(), "softcap_ce");
+  EXPECT_THROW(loaded.plugin("optimizer.none"), std::logic_error);
+  LoadedConfig wrong = load({"loss.block=1"});
+  EXPECT_EQ(error_of([&] {
+              resolve_plugins(wrong, [](mlg_kind, const PluginTable& table) {
+                return PluginKeys{table.plugin, {}};
+              });
+            }),
+            "--set: unknown key 'loss.block'; see docs/configuration.md or 'mulligan plugins NAME' for the "
+            "keys there are.");
+}
+
+TEST(ConfigRun, ParameterRowsKeepTheirOrderAndOrigin) {
+  const LoadedConfig loaded = load({"parameters.0.match=tok*"},
+                                   "[[parameters]]\nmatch = '*'\noptimizer = 'all'\nmaster_dtype = 'bf16'\n"
+                                   "communication = 'sharded'\nlr_multiplier = 2\n");
+  ASSERT_EQ(loaded.config.parameters.size(), 2u);
+  EXPECT_EQ(loaded.config.parameters[0].match, "tok*");
+  EXPECT_EQ(loaded.config.parameters[1].master_dtype, Precision::bf16);
+  EXPECT_EQ(loaded.config.parameters[1].communication, Communication::sharded);
+  EXPECT_EQ(loaded.config.parameters[1].lr_multiplier, 2.0);
+  EXPECT_EQ(loaded.config.parameters[1].origin.text(), "conf/small.toml:19");
+}
+
+TEST(ConfigRun, UnknownKeysAreFoundInEveryKindOfTable) {
+  const auto with = [](const std::string& more) { return error_of([&] { load({}, more); }); };
+  EXPECT_EQ(with("[modle]\nlayers = 1\n"),
+            "conf/small.toml:20: unknown key 'modle.layers'; did you mean 'model.layers'?");
+  EXPECT_EQ(with("[optimiser.x]\nlr = 1\n"),
+            "conf/small.toml:20: unknown key 'optimiser.x.lr'; did you mean 'optimizer'?");
+  EXPECT_EQ(with("[model.loop]\nfrist = 1\n"),
+            "conf/small.toml:20: unknown key 'model.loop.frist'; did you mean 'model.loop.first'?");
+  EXPECT_EQ(with("[[parameters]]\nmatch = 'x'\noptimizr = 'all'\n"),
+            "conf/small.toml:21: unknown key 'parameters.optimizr'; did you mean 'parameters.optimizer'?");
+  EXPECT_EQ(with("[[parameters]]\nmatch = 'x'\n"),
+            "conf/small.toml:19: the required key 'parameters.optimizer' is missing (NAME of the "
+            "[optimizer.NAME] that "
+            "updates them); set it to a string.");
+}
+
+TEST(ConfigRun, MisshapenOptimizerAndParameterTables) {
+  EXPECT_EQ(refusal({"optimizer.lr=1"}),
+            "--set: 'optimizer.lr' stands directly in [optimizer]; put it into a table [optimizer.NAME].");
+  EXPECT_EQ(refusal({"optimizer=adamw"}), "--set: 'optimizer' must be written as tables [optimizer.NAME].");
+  EXPECT_EQ(refusal({"parameters=1"}), "--set: 'parameters' must be written as rows [[parameters]].");
+  EXPECT_EQ(
+      refusal({"optimizer.all.schedule=cosine"}),
+      "--set: 'optimizer.all.schedule' must be a table, not \"cosine\"; write [optimizer.all.schedule].");
+  EXPECT_EQ(refusal({"optimizer.b.plugin=sgd"}),
+            "conf/small.toml: the required key 'optimizer.b.lr' is missing (base learning rate, multiplied "
+            "by the schedule "
+            "and by a parameter row's lr_multiplier); set it to a number.");
+}
+
+TEST(ConfigRun, RulesBetweenModelKeys) {
+  EXPECT_EQ(refusal({"model.heads=5"}),
+            "'model.width' (conf/small.toml:8) is 32, but 'model.heads' (--set) times 'model.head_width' "
+            "(derived) is 30; "
+            "choose a width that is heads * head_width.");
+  EXPECT_EQ(refusal({"model.kv_heads=3"}),
+            "'model.heads' (conf/small.toml:9) is 4, which 'model.kv_heads' (--set) = 3 does not divide; "
+            "choose a divisor of "
+            "the query heads.");
+  EXPECT_EQ(refusal({"model.width=12"}),
+            "'model.head_width' (derived) is 3, but must be even, since RoPE rotates pairs of dimensions.");
+  for (const std::string dims : {"3", "10"}) {
+    EXPECT_EQ(refusal({"model.rope.dims=" + dims}),
+              "'model.rope.dims' (--set) is " + dims +
+                  ", but must be even and at most 'model.head_width' (derived) = 8.");
+  }
+  EXPECT_EQ(refusal({"model.xsa_last_layers=5"}),
+            "'model.xsa_last_layers' (--set) is 5, but there are only 'model.layers' (conf/small.toml:7) = 4 "
+            "layers; use -1 "
+            "for all.");
+  EXPECT_EQ(refusal({"model.loop.extra_passes=1", "model.loop.first=2", "model.loop.last=4"}),
+            "the loop from 'model.loop.first' (--set) = 2 to 'model.loop.last' (--set) = 4 does not lie in "
+            "the layers 0 to 3 "
+            "of 'model.layers' (conf/small.toml:7); mend the range or set model.loop.extra_passes = 0.");
+  EXPECT_EQ(refusal({"model.loop.extra_passes=1", "model.loop.first=2"}).substr(0, 8), "the loop");
+  EXPECT_EQ(refusal({"model.lanes.parallel_start=4"}),
+            "'model.lanes.parallel_start' (--set) is 4, but the last layer of 'model.layers' "
+            "(conf/small.toml:7) is 3; "
+            "choose an earlier layer, or 0 for no lanes.");
+  EXPECT_EQ(refusal({"model.skip_weights=false"}),
+            "'model.skip_gates' (default) is on, but 'model.skip_weights' (--set) is off, so there is "
+            "nothing to gate; set "
+            "model.skip_gates = false.");
+}
+
+TEST(ConfigRun, RulesBetweenTrainingKeys) {
+  EXPECT_EQ(refusal({"train.micro_batches=3"}),
+            "'train.tokens_per_step' (conf/small.toml:12) is 256, which 'train.micro_batches' (--set) = 3 "
+            "does not divide; "
+            "each micro-batch needs a whole number of tokens.");
+  EXPECT_EQ(refusal({"train.steps=0"}),
+            "'train.budget_seconds' (default) and 'train.steps' (--set) are both 0, so training would never "
+            "end; set one of "
+            "them.");
+  EXPECT_EQ(
+      refusal({"train.budget_seconds=2", "train.reserve_seconds=2"}),
+      "'train.reserve_seconds' (--set) is 2, but must be less than 'train.budget_seconds' (--set) = 2.");
+  EXPECT_EQ(refusal({"eval.mode=sliding", "eval.sequence_length=32"}),
+            "'eval.stride' (default) is 64, but a window has only 'eval.sequence_length' (--set) = 32 "
+            "tokens, so some would "
+            "never be scored.");
+  EXPECT_EQ(refusal({"parameters.0.optimizer=none"}),
+            "--set: optimizer = \"none\" names no [optimizer.NAME] table; there are: all.");
+}
+
+TEST(ConfigRun, ARunNeedsAnOptimizerAndAParameterRow) {
+  const std::string text = kSmallConfig;
+  const std::string no_rows = text.substr(0, text.find("[[parameters]]"));
+  const std::string neither = text.substr(0, text.find("[optimizer.all]"));
+  EXPECT_EQ(error_of([&] { parse_run_config(no_rows, "x.toml"); }),
+            "x.toml: there is no [[parameters]] row; add one with match = \"*\" and optimizer = \"all\".");
+  EXPECT_EQ(error_of([&] { parse_run_config(neither, "x.toml"); }),
+            "x.toml: there is no [optimizer.NAME] table; add one, for example [optimizer.all] with plugin = "
+            "\"adamw\" and lr "
+            "= 0.001.");
+}
+
+}  // namespace
+}  // namespace mulligan

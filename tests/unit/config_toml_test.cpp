@@ -1,0 +1,139 @@
+// Reading TOML: origins, extends, merging, overrides, and every sentence about a broken file.
+#include <gtest/gtest.h>
+
+#include "framework/config/toml_document.h"
+#include "tests/unit/config_testing.h"
+
+namespace mulligan {
+namespace {
+
+TEST(ConfigToml, EveryLeafKnowsItsFileAndLine) {
+  const ConfigNode tree =
+      parse_toml("a = 1\n[b]\nc = true\nd = [1, 2.5]\ne = [\n 'x']\n[b.f]\ng = 'h'\n", "x.toml");
+  EXPECT_EQ(tree.find_path("a")->origin.text(), "x.toml:1");
+  EXPECT_EQ(tree.find_path("b.c")->origin.text(), "x.toml:3");
+  EXPECT_EQ(tree.find_path("b.e")->origin.text(), "x.toml:5");
+  EXPECT_EQ(tree.find_path("b.f.g")->origin.text(), "x.toml:8");
+  EXPECT_EQ(tree.find_path("a")->value, Value(int64_t{1}));
+  EXPECT_EQ(tree.find_path("b.d")->value, Value(Value::Reals{1.0, 2.5}));
+  EXPECT_EQ(tree.find_path("b.nothing"), nullptr);
+}
+
+TEST(ConfigToml, ExtendsChainsMergeTablesAndReplaceListsWithOriginsKept) {
+  const TemporaryFolder folder;
+  folder.write("bases/root.toml", "[m]\na = 1\nb = 2\nlist = ['x', 'y']\n[[rows]]\nk = 1\n[[rows]]\nk = 2\n");
+  folder.write("middle.toml", "extends = 'bases/root.toml'\n[m]\nb = 3\n");
+  const ConfigNode tree = read_toml(
+      folder.write("leaf.toml", "extends = 'middle.toml'\n[m]\nlist = ['z']\nc = 4\n[[rows]]\nk = 9\n"));
+  EXPECT_EQ(tree.find("extends"), nullptr);
+  EXPECT_EQ(tree.find_path("m.a")->value, Value(int64_t{1}));
+  EXPECT_EQ(tree.find_path("m.a")->origin.text(), folder.path("bases/root.toml") + ":2");
+  EXPECT_EQ(tree.find_path("m.b")->value, Value(int64_t{3}));
+  EXPECT_EQ(tree.find_path("m.b")->origin.text(), folder.path("middle.toml") + ":3");
+  EXPECT_EQ(tree.find_path("m.list")->value, Value(Value::Strings{"z"}));
+  EXPECT_EQ(tree.find_path("m.c")->origin.text(), folder.path("leaf.toml") + ":4");
+  ASSERT_EQ(tree.find("rows")->rows.size(), 1u);
+  EXPECT_EQ(tree.find("rows")->rows[0].find("k")->value, Value(int64_t{9}));
+}
+
+TEST(ConfigToml, NamingAnotherPluginDropsTheOldPluginsKeys) {
+  const TemporaryFolder folder;
+  folder.write("base.toml", "[loss]\nplugin = 'a'\nold = 1\n[schedule]\nplugin = 's'\nkept = 2\n");
+  const ConfigNode tree = read_toml(folder.write(
+      "child.toml", "extends = 'base.toml'\n[loss]\nplugin = 'b'\n[schedule]\nplugin = 's'\nmore = 3\n"));
+  EXPECT_EQ(tree.find_path("loss.old"), nullptr);
+  EXPECT_EQ(tree.find_path("schedule.kept")->value, Value(int64_t{2}));
+  EXPECT_EQ(tree.find_path("schedule.more")->value, Value(int64_t{3}));
+}
+
+TEST(ConfigToml, AnOverrideOfThePluginDropsTheOldKeysButKeepsOtherOverrides) {
+  ConfigNode tree = parse_toml("[loss]\nplugin = 'a'\nold = 1\n", "x.toml");
+  apply_overrides(tree, std::vector<std::string>{"loss.new=2", "loss.plugin=b"});
+  EXPECT_EQ(tree.find_path("loss.old"), nullptr);
+  EXPECT_EQ(tree.find_path("loss.new")->value, Value(int64_t{2}));
+}
+
+TEST(ConfigToml, OverridesAreTypedAndBareWordsAreStrings) {
+  ConfigNode tree = parse_toml("[a]\ni = 1\n", "x.toml");
+  apply_overrides(
+      tree, std::vector<std::string>{"a.i=2", "a.r=0.5", "a.b=true", "a.q=\"text\"", "a.w=data/x y*.bin",
+                                     "a.l=[1, 2]", "a.s=a=b", "new.deep.k=1"});
+  EXPECT_EQ(tree.find_path("a.i")->value, Value(int64_t{2}));
+  EXPECT_EQ(tree.find_path("a.i")->origin.text(), "--set");
+  EXPECT_EQ(tree.find_path("a.r")->value, Value(0.5));
+  EXPECT_EQ(tree.find_path("a.b")->value, Value(true));
+  EXPECT_EQ(tree.find_path("a.q")->value, Value("text"));
+  EXPECT_EQ(tree.find_path("a.w")->value, Value("data/x y*.bin"));
+  EXPECT_EQ(tree.find_path("a.l")->value, Value(Value::Reals{1, 2}));
+  EXPECT_EQ(tree.find_path("a.s")->value, Value("a=b"));
+  EXPECT_EQ(tree.find_path("new.deep.k")->value, Value(int64_t{1}));
+}
+
+TEST(ConfigToml, AnOverrideReachesARowOfAList) {
+  ConfigNode tree = parse_toml("[[rows]]\nk = 1\n[[rows]]\nk = 2\n", "x.toml");
+  apply_overrides(tree, std::vector<std::string>{"rows.1.k=7"});
+  EXPECT_EQ(tree.find("rows")->rows[0].find("k")->value, Value(int64_t{1}));
+  EXPECT_EQ(tree.find("rows")->rows[1].find("k")->value, Value(int64_t{7}));
+  const auto set = [&](const char* text) {
+    return error_of([&] { apply_overrides(tree, std::vector<std::string>{text}); });
+  };
+  EXPECT_EQ(set("rows.2.k=7"), "--set: 'rows' has no row '2'; its rows are 0 to 1.");
+  EXPECT_EQ(set("rows.x.k=7"), "--set: 'rows' has no row 'x'; its rows are 0 to 1.");
+}
+
+TEST(ConfigToml, AMalformedOverrideIsRefused) {
+  ConfigNode tree = parse_toml("", "x.toml");
+  for (const std::string text : {"a.b", "=1", ".a=1", "a.=1", "a..b=1"}) {
+    EXPECT_EQ(error_of([&] { apply_overrides(tree, std::vector<std::string>{text}); }),
+              "--set " + text + ": an override has the form section.key=value.");
+  }
+}
+
+TEST(ConfigToml, SentencesAboutBrokenFilesNameFileAndLine) {
+  const auto parse = [](const char* text) { return error_of([&] { parse_toml(text, "x.toml"); }); };
+  EXPECT_EQ(parse("a = 1\nb = = 2\n").substr(0, 42), "x.toml:2: the file is not valid TOML: Erro");
+  EXPECT_EQ(parse("a = 1\na = 2\n").substr(0, 38), "x.toml:2: the file is not valid TOML: ");
+  EXPECT_EQ(parse("\nd = 1979-05-27\n"),
+            "x.toml:2: 'd' is a date or time, which no key takes; write it as a string.");
+  EXPECT_EQ(parse("l = [1, 'x']\n"),
+            "x.toml:1: the list 'l' must hold only numbers, only strings, or only tables.");
+  EXPECT_EQ(parse("l = [[1], [2]]\n"),
+            "x.toml:1: the list 'l' must hold only numbers, only strings, or only tables.");
+  EXPECT_EQ(parse("[t]\n\"a.b\" = 1\n"),
+            "x.toml:2: the quoted key \"a.b\" is empty or contains a dot; write tables as [a.b] instead.");
+  EXPECT_EQ(parse("extends = 3\n"), "x.toml:1: 'extends' must be the path of one TOML file, as a string.");
+}
+
+TEST(ConfigToml, SentencesAboutMissingFilesAndCircles) {
+  const TemporaryFolder folder;
+  const auto read = [](const std::string& path) { return error_of([&] { read_toml(path); }); };
+  const std::string missing = folder.path("no.toml");
+  EXPECT_EQ(read(missing), "no configuration file '" + missing + "'; give the path of a TOML file.");
+  const std::string child = folder.write("child.toml", "\nextends = 'no.toml'\n");
+  EXPECT_EQ(read(child),
+            child + ":2: no configuration file '" + missing + "'; give the path of a TOML file.");
+  const std::string a = folder.write("a.toml", "extends = 'b.toml'\n");
+  const std::string b = folder.write("b.toml", "extends = 'sub/../a.toml'\n");
+  EXPECT_EQ(read(a), b + ":1: '" + a + "' extends itself through a circle of 'extends'; remove one of them.");
+}
+
+TEST(ConfigToml, PrintedValuesReadBackAsTheyWere) {
+  const std::vector<Value> values = {Value(true),
+                                     Value(int64_t{-7}),
+                                     Value(1.0),
+                                     Value(0.1),
+                                     Value(1e-8),
+                                     Value(1e300),
+                                     Value("q\"\\\n\tx"),
+                                     Value(std::string("\x01")),
+                                     Value("\xc3\xa4"),
+                                     Value(Value::Reals{1.0, 8.156554524902461}),
+                                     Value(Value::Strings{"a", "b, c"})};
+  for (const Value& value : values) {
+    const std::string text = "k = " + to_toml(value);
+    EXPECT_EQ(parse_toml(text, "x.toml").find("k")->value, value) << text;
+  }
+}
+
+}  // namespace
+}  // namespace mulligan
