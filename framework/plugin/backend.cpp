@@ -1,0 +1,47 @@
+#include "framework/plugin/backend.h"
+
+namespace mulligan {
+
+DeviceBuffer::~DeviceBuffer() {
+  if (address_) backend_->table().free(backend_->instance(), address_);
+}
+
+PreparedCall::~PreparedCall() {
+  if (handle_) backend_->table().release(backend_->instance(), handle_);
+}
+
+void PreparedCall::bind(void* const* addresses, void* workspace) {
+  backend_->check(backend_->table().bind(backend_->instance(), handle_, addresses, workspace));
+}
+
+Backend::Info Backend::info() const {
+  mlg_device_info info{};
+  check(table().info(instance(), &info));
+  return {info.description ? info.description : "", info.memory_bytes, info.threads, info.computes != 0};
+}
+
+DeviceBuffer Backend::allocate(std::size_t bytes) {
+  if (bytes == 0) return {};
+  void* address = nullptr;
+  check(table().allocate(instance(), bytes, &address));
+  return {*this, address, bytes};
+}
+
+void Backend::add_kernels(const Plugin& plugin, bool replace) {
+  const std::span<const mlg_kernel> kernels = plugin.kernels();
+  if (kernels.empty()) return;
+  if (mlg_error error = table().add_kernels(instance(), kernels.data(),
+                                            static_cast<std::uint32_t>(kernels.size()), replace)) {
+    throw config_error("{} refuses the kernels of {}: {}", this->plugin().description(), plugin.description(),
+                       error);
+  }
+}
+
+PreparedCall Backend::prepare(const mlg_call& call) {
+  void* handle = nullptr;
+  std::size_t workspace_bytes = 0;
+  check(table().prepare(instance(), &call, &handle, &workspace_bytes));
+  return {*this, handle, workspace_bytes};
+}
+
+}  // namespace mulligan

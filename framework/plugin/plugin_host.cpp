@@ -1,0 +1,193 @@
+#include "framework/plugin/plugin_host.h"
+
+#include <boost/dll/runtime_symbol_info.hpp>
+#include <boost/dll/shared_library.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "framework/config/schema.h"
+#include "framework/core/file.h"
+#include "framework/plugin/plugin_table_check.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "an optimizer", "a loss".
+std::string with_article(PluginKind kind) {
+  return fmt::format("{} {}", kind == PluginKind::optimizer ? "an" : "a", kind_word(kind));
+}
+
+fs::path resolved(const fs::path& path) {
+  std::error_code failed;
+  fs::path result = fs::canonical(path, failed);
+  return failed ? path : result;
+}
+
+void add_places(std::string_view list, const std::string& origin, std::vector<PluginPlace>& places) {
+  while (!list.empty()) {
+    const std::size_t colon = std::min(list.find(':'), list.size());
+    if (colon > 0) places.push_back({origin, fs::path(list.substr(0, colon))});
+    list.remove_prefix(std::min(colon + 1, list.size()));
+  }
+}
+
+Error unusable(const PluginFile& file) {
+  return config_error("the plugin file '{}' {}.", file.path.string(), file.problem);
+}
+
+PluginHost::Finding look_into(const PluginPlace& place) {
+  PluginHost::Finding finding{place, {}, {}};
+  std::error_code failed;
+  const fs::file_status status = fs::status(place.path, failed);
+  if (!fs::exists(status)) {
+    finding.problem = "does not exist";
+  } else if (!fs::is_directory(status)) {
+    finding.files.push_back(inspect_plugin_file(place.path));
+  } else {
+    std::vector<fs::path> paths;
+    fs::directory_iterator entries(place.path, failed);
+    if (failed) finding.problem = "cannot be read";
+    for (; !failed && entries != fs::directory_iterator(); entries.increment(failed)) {
+      const std::string name = entries->path().filename().string();
+      if (name.starts_with("mulligan_") && name.ends_with(".so")) paths.push_back(entries->path());
+    }
+    std::ranges::sort(paths);
+    for (const fs::path& path : paths) finding.files.push_back(inspect_plugin_file(path));
+  }
+  return finding;
+}
+
+// Libraries are never unloaded: objects, kernels and strings of a plugin may be in use until the process
+// ends.
+void keep_forever(boost::dll::shared_library library) {
+  static auto& libraries = *new std::vector<boost::dll::shared_library>;
+  libraries.push_back(std::move(library));
+}
+
+}  // namespace
+
+std::vector<PluginPlace> plugin_places(std::span<const std::string> command_line) {
+  std::vector<PluginPlace> places;
+  for (const std::string& list : command_line) add_places(list, "--plugin-path", places);
+  if (const char* list = std::getenv("MULLIGAN_PLUGIN_PATH"))
+    add_places(list, "MULLIGAN_PLUGIN_PATH", places);
+  const fs::path program = boost::dll::program_location();
+  places.push_back(
+      {"the installation", program.parent_path().parent_path() / "lib" / "mulligan" / "plugins"});
+  return places;
+}
+
+const std::vector<PluginHost::Finding>& PluginHost::findings() {
+  if (!searched_) {
+    for (const PluginPlace& place : places_) findings_.push_back(look_into(place));
+    searched_ = true;
+  }
+  return findings_;
+}
+
+PluginHandle PluginHost::load(PluginKind kind, const std::string& name, const fs::path& path) {
+  if (path.empty()) {
+    for (const PluginHandle& plugin : loaded_) {
+      if (plugin->kind() == kind && plugin->name() == name) return plugin;
+    }
+    return open(find(kind, name));
+  }
+  const PluginFile file = inspect_plugin_file(path);
+  if (!file.problem.empty()) throw unusable(file);
+  if (file.marker->kind != kind) {
+    throw config_error("the plugin file '{}' holds {} ('{}'), but {} is wanted here; give another path.",
+                       path.string(), with_article(file.marker->kind), file.marker->name, with_article(kind));
+  }
+  if (!name.empty() && file.marker->name != name) {
+    throw config_error(
+        "the plugin file '{}' holds the {} '{}', but plugin = \"{}\" is wanted here; mend one of the two.",
+        path.string(), kind_word(kind), file.marker->name, name);
+  }
+  return open(file);
+}
+
+PluginFile PluginHost::find(PluginKind kind, const std::string& name) {
+  const PluginFile* found = nullptr;
+  const PluginFile* broken = nullptr;
+  for (const Finding& finding : findings()) {
+    for (const PluginFile& file : finding.files) {
+      const bool named = file.marker ? file.marker->kind == kind && file.marker->name == name
+                                     : file.path.filename() == "mulligan_" + name + ".so";
+      if (!named) continue;
+      if (!file.problem.empty()) {
+        if (!broken) broken = &file;
+      } else if (!found) {
+        found = &file;
+      } else if (resolved(file.path) != resolved(found->path) &&
+                 sha256_hex_of_file(file.path) != sha256_hex_of_file(found->path)) {
+        throw config_error(
+            "two different libraries offer the {} '{}', '{}' and '{}'; remove one or say which with path = "
+            "\"...\".",
+            kind_word(kind), name, found->path.string(), file.path.string());
+      }
+    }
+  }
+  if (found) return *found;
+  if (broken) throw unusable(*broken);
+  throw not_found(kind, name);
+}
+
+Error PluginHost::not_found(PluginKind kind, const std::string& name) {
+  std::vector<std::string> names;
+  std::string places;
+  for (const Finding& finding : findings()) {
+    std::string rejected;
+    std::size_t usable = 0;
+    for (const PluginFile& file : finding.files) {
+      if (!file.problem.empty()) {
+        rejected += fmt::format(", {} {}", file.path.filename().string(), file.problem);
+      } else {
+        ++usable;
+        if (file.marker->kind == kind) names.push_back(file.marker->name);
+      }
+    }
+    places +=
+        fmt::format("{} '{}' ({}{})", places.empty() ? "" : ",", finding.place.path.string(),
+                    finding.problem.empty()
+                        ? fmt::format("from {}: {} plugins, none of them this", finding.place.origin, usable)
+                        : fmt::format("from {}: {}", finding.place.origin, finding.problem),
+                    rejected);
+  }
+  const std::string nearest = nearest_name(name, names);
+  return config_error("there is no {} plugin '{}'{}; looked in{}; add its folder with --plugin-path.",
+                      kind_word(kind), name,
+                      nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
+                      places.empty() ? " no place at all" : places);
+}
+
+PluginHandle PluginHost::open(const PluginFile& file) {
+  const fs::path path = resolved(file.path);
+  std::string sha256 = sha256_hex_of_file(path);
+  for (const PluginHandle& plugin : loaded_) {
+    if (plugin->kind() != file.marker->kind || plugin->name() != file.marker->name) continue;
+    if (plugin->path() == path || plugin->sha256() == sha256) return plugin;
+    throw config_error(
+        "the {} '{}' of '{}' is in use already, and '{}' has the same name; rename one of the two.",
+        kind_word(plugin->kind()), plugin->name(), plugin->path().string(), path.string());
+  }
+
+  boost::dll::shared_library library;
+  try {
+    library.load(path, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+  } catch (const std::exception& error) {
+    throw config_error("the plugin file '{}' cannot be loaded: {}.", path.string(), error.what());
+  }
+  const mlg_plugin_header* table = library.get<const mlg_plugin_header*()>("mlg_plugin")();
+  // A refused library stays mapped as well: its static objects may have registered handlers that run at exit.
+  keep_forever(std::move(library));
+  if (const std::string problem = table_problem(table, *file.marker); !problem.empty()) {
+    throw config_error("the plugin file '{}' {}.", path.string(), problem);
+  }
+  loaded_.push_back(std::make_shared<const Plugin>(table, path, std::move(sha256)));
+  return loaded_.back();
+}
+
+}  // namespace mulligan

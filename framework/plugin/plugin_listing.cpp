@@ -1,0 +1,157 @@
+#include "framework/plugin/plugin_listing.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+#include "framework/config/plugin_config.h"
+#include "framework/config/schema.h"
+
+namespace mulligan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON knows no infinities; strings show them and long lists as TOML does.
+Json value_json(const Value& value) {
+  switch (value.type()) {
+    case ValueType::boolean:
+      return value.boolean();
+    case ValueType::integer:
+      return value.integer();
+    case ValueType::real:
+      return value.real();
+    case ValueType::string:
+      return value.string();
+    case ValueType::real_list:
+      return value.reals();
+    case ValueType::string_list:
+      return value.strings();
+  }
+  return nullptr;
+}
+
+Json key_json(const KeySpec& key) {
+  return {{"name", key.name},
+          {"type", short_name(key.type)},
+          {"default", key.required ? Json(nullptr) : value_json(key.default_value)},
+          {"required", key.required},
+          {"allowed", allowed_values(key)},
+          {"help", key.help}};
+}
+
+std::vector<KeySpec> specs_of(const Plugin& plugin) {
+  return key_specs(plugin.name(), plugin.keys().data(), static_cast<std::uint32_t>(plugin.keys().size()));
+}
+
+Json plugin_json(const Plugin& plugin, const PluginPlace& place) {
+  Json keys = Json::array(), kernels = Json::array();
+  for (const KeySpec& key : specs_of(plugin)) keys.push_back(key_json(key));
+  for (const mlg_kernel& kernel : plugin.kernels()) {
+    kernels.push_back({{"name", kernel.name}, {"backend", kernel.backend}, {"signature", kernel.signature}});
+  }
+  return {{"kind", kind_word(plugin.kind())},
+          {"name", plugin.name()},
+          {"version", plugin.version()},
+          {"summary", plugin.summary()},
+          {"abi", plugin.abi()},
+          {"state_version", plugin.state_version()},
+          {"path", plugin.path().string()},
+          {"origin", place.origin},
+          {"sha256", plugin.sha256()},
+          {"keys", keys},
+          {"kernels", kernels}};
+}
+
+// The plugin of a usable file, or null with the reason in `problem`.
+PluginHandle try_load(PluginHost& host, const PluginFile& file, std::string& problem) {
+  problem = file.problem;
+  if (!problem.empty()) return nullptr;
+  try {
+    PluginHandle plugin = host.load(file.marker->kind, file.marker->name, file.path);
+    specs_of(*plugin);
+    return plugin;
+  } catch (const Error& error) {
+    problem = error.what();
+    return nullptr;
+  }
+}
+
+std::string describe_text(const Plugin& plugin, const PluginPlace& place) {
+  std::string text = fmt::format(
+      "{} '{}' {}: {}\n  file    {} (from {})\n  sha256  {}\n  ABI     {}, state version {}\n",
+      kind_word(plugin.kind()), plugin.name(), plugin.version(), plugin.summary(), plugin.path().string(),
+      place.origin, plugin.sha256(), plugin.abi(), plugin.state_version());
+  for (const mlg_kernel& kernel : plugin.kernels()) {
+    text += fmt::format("  kernel  {} on {}: {}\n", kernel.name, kernel.backend, kernel.signature);
+  }
+  const std::vector<KeySpec> keys = specs_of(plugin);
+  if (keys.empty()) return text + "  It has no keys.\n";
+  std::size_t width = 3;
+  for (const KeySpec& key : keys) width = std::max(width, key.name.size());
+  text += fmt::format("  {:<{}}  {:<10}  {:<14}  {:<16}  {}\n", "key", width, "type", "default", "allowed",
+                      "meaning");
+  for (const KeySpec& key : keys) {
+    const std::string allowed = allowed_values(key);
+    text += fmt::format("  {:<{}}  {:<10}  {:<14}  {:<16}  {}\n", key.name, width, short_name(key.type),
+                        key.required ? "(required)" : to_toml(key.default_value),
+                        allowed.empty() ? "any" : allowed, key.help);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string list_plugins(PluginHost& host, bool json) {
+  Json places = Json::array();
+  std::string text;
+  for (const PluginHost::Finding& finding : host.findings()) {
+    Json plugins = Json::array(), rejected = Json::array();
+    text += fmt::format("{} (from {}){}\n", finding.place.path.string(), finding.place.origin,
+                        finding.problem.empty() ? "" : ": " + finding.problem);
+    for (const PluginFile& file : finding.files) {
+      std::string problem;
+      if (const PluginHandle plugin = try_load(host, file, problem)) {
+        plugins.push_back(plugin_json(*plugin, finding.place));
+        text += fmt::format("  {:<10} {:<16} {:<8} ABI {:<5} {:<28} {}\n", kind_word(plugin->kind()),
+                            plugin->name(), plugin->version(), plugin->abi(), file.path.filename().string(),
+                            plugin->summary());
+      } else {
+        rejected.push_back({{"path", file.path.string()}, {"problem", problem}});
+        text += fmt::format("  unusable   {}: {}\n", file.path.filename().string(), problem);
+      }
+    }
+    places.push_back({{"origin", finding.place.origin},
+                      {"path", finding.place.path.string()},
+                      {"problem", finding.problem},
+                      {"plugins", plugins},
+                      {"unusable", rejected}});
+  }
+  return json ? Json{{"places", places}}.dump(2) + "\n" : text;
+}
+
+std::string describe_plugin(PluginHost& host, const std::string& name, bool json) {
+  Json plugins = Json::array();
+  std::string text;
+  std::vector<std::string> names;
+  for (const PluginHost::Finding& finding : host.findings()) {
+    for (const PluginFile& file : finding.files) {
+      if (!file.marker) continue;
+      names.push_back(file.marker->name);
+      if (file.marker->name != name) continue;
+      if (!file.problem.empty())
+        throw config_error("the plugin file '{}' {}.", file.path.string(), file.problem);
+      const PluginHandle plugin = host.load(file.marker->kind, name, file.path);
+      plugins.push_back(plugin_json(*plugin, finding.place));
+      text += describe_text(*plugin, finding.place);
+    }
+  }
+  if (plugins.empty()) {
+    const std::string nearest = nearest_name(name, names);
+    throw config_error("there is no plugin '{}'{}; 'mulligan plugins' lists those that were found.", name,
+                       nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
+  }
+  return json ? Json{{"plugins", plugins}}.dump(2) + "\n" : text;
+}
+
+}  // namespace mulligan

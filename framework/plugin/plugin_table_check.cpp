@@ -1,0 +1,109 @@
+#include "framework/plugin/plugin_table_check.h"
+
+#include <fmt/format.h>
+#include <mulligan/backend.h>
+#include <mulligan/loss.h>
+#include <mulligan/optimizer.h>
+#include <mulligan/schedule.h>
+
+#include <cstddef>
+#include <span>
+
+namespace mulligan {
+namespace {
+
+// A member that every plugin of the kind must fill.
+struct Required {
+  const char* name;
+  std::size_t offset;
+};
+#define REQUIRED(Table, member) \
+  { #member, offsetof(Table, member) }
+constexpr Required kBackend[] = {
+    REQUIRED(mlg_backend_table, create),    REQUIRED(mlg_backend_table, destroy),
+    REQUIRED(mlg_backend_table, info),      REQUIRED(mlg_backend_table, allocate),
+    REQUIRED(mlg_backend_table, free),      REQUIRED(mlg_backend_table, upload),
+    REQUIRED(mlg_backend_table, download),  REQUIRED(mlg_backend_table, copy),
+    REQUIRED(mlg_backend_table, zero),      REQUIRED(mlg_backend_table, add_kernels),
+    REQUIRED(mlg_backend_table, kernel_at), REQUIRED(mlg_backend_table, prepare),
+    REQUIRED(mlg_backend_table, bind),      REQUIRED(mlg_backend_table, run),
+    REQUIRED(mlg_backend_table, release),   REQUIRED(mlg_backend_table, synchronize)};
+constexpr Required kLoss[] = {REQUIRED(mlg_loss_table, create), REQUIRED(mlg_loss_table, destroy),
+                              REQUIRED(mlg_loss_table, record_forward),
+                              REQUIRED(mlg_loss_table, record_backward)};
+constexpr Required kOptimizer[] = {
+    REQUIRED(mlg_optimizer_table, create), REQUIRED(mlg_optimizer_table, destroy),
+    REQUIRED(mlg_optimizer_table, scalar_count), REQUIRED(mlg_optimizer_table, record),
+    REQUIRED(mlg_optimizer_table, scalars)};
+constexpr Required kSchedule[] = {REQUIRED(mlg_schedule_table, create), REQUIRED(mlg_schedule_table, destroy),
+                                  REQUIRED(mlg_schedule_table, rate)};
+#undef REQUIRED
+
+// The required members lie within the table as ABI 1.0 released it, so their end is the smallest struct_size.
+std::span<const Required> required_members(PluginKind kind) {
+  switch (kind) {
+    case PluginKind::backend:
+      return kBackend;
+    case PluginKind::loss:
+      return kLoss;
+    case PluginKind::optimizer:
+      return kOptimizer;
+    case PluginKind::schedule:
+      return kSchedule;
+    case PluginKind::ttt:
+    case PluginKind::quantizer:
+      break;
+  }
+  return {};
+}
+
+using AnyFunction = void (*)();
+
+}  // namespace
+
+std::string table_problem(const mlg_plugin_header* table, const PluginMarker& marker) {
+  if (!table) return "returned no table from mlg_plugin";
+  if (table->magic != MLG_ABI_MAGIC) {
+    return fmt::format(
+        "begins its table with the magic number {:#010x} instead of {:#010x}; fill the table with the "
+        "SDK's macros",
+        table->magic, MLG_ABI_MAGIC);
+  }
+  if (table->abi_major != MLG_ABI_MAJOR) {
+    return fmt::format(
+        "has a table of plugin ABI {}, but this program has ABI {}; rebuild it with this program's SDK",
+        table->abi_major, MLG_ABI_MAJOR);
+  }
+  const auto members = required_members(marker.kind);
+  const std::size_t smallest =
+      members.empty() ? sizeof(mlg_plugin_header) : members.back().offset + sizeof(AnyFunction);
+  if (table->struct_size < smallest) {
+    return fmt::format(
+        "has a table of {} bytes, shorter than the {} of ABI {}.0; set struct_size to the size of the "
+        "whole table",
+        table->struct_size, smallest, MLG_ABI_MAJOR);
+  }
+  if (table->kind != static_cast<std::uint32_t>(marker.kind)) {
+    return fmt::format(
+        "says kind {} in its table but '{}' in its ABI marker; export it with the macro of its kind",
+        table->kind, kind_word(marker.kind));
+  }
+  if (!table->name || !table->version || !table->summary) {
+    return "leaves name, version or summary of its table null; give all three";
+  }
+  if (table->name != marker.name) {
+    return fmt::format("is named '{}' in its table but '{}' in its ABI marker; give one name", table->name,
+                       marker.name);
+  }
+  if ((table->key_count > 0 && !table->keys) || (table->kernel_count > 0 && !table->kernels)) {
+    return "counts keys or kernels in its table but gives no list of them";
+  }
+  for (const Required& member : members) {
+    AnyFunction function = nullptr;
+    std::memcpy(&function, reinterpret_cast<const char*>(table) + member.offset, sizeof function);
+    if (!function) return fmt::format("leaves the required function '{}' of its table null", member.name);
+  }
+  return {};
+}
+
+}  // namespace mulligan
