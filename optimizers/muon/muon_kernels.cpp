@@ -12,15 +12,15 @@ constexpr double kNormFloor = 1e-7;
 template <typename Buffer, typename Direction>
 float momentum_row(float momentum, bool nesterov, std::int64_t columns, const float* __restrict g,
                    Buffer* __restrict buffer, Direction* __restrict direction) {
+  for (std::int64_t j = 0; j < columns; ++j) {
+    buffer[j] = Buffer(momentum * static_cast<float>(buffer[j]) + g[j]);
+    const float buffered = static_cast<float>(buffer[j]);  // as rounded
+    direction[j] = Direction(nesterov ? g[j] + momentum * buffered : buffered);
+  }
   float sum = 0.0f;
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t j = 0; j < columns; ++j) {
-    const Buffer stored(momentum * static_cast<float>(buffer[j]) + g[j]);
-    buffer[j] = stored;
-    const float buffered = static_cast<float>(stored);
-    const float u = nesterov ? g[j] + momentum * buffered : buffered;
-    direction[j] = Direction(u);
-    sum += u * u;
+    sum += static_cast<float>(direction[j]) * static_cast<float>(direction[j]);
   }
   return sum;
 }

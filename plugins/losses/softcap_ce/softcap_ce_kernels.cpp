@@ -78,7 +78,7 @@ void forward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end)
 template <bool capped, typename T>
 void backward_row(const T* x, T* dx, std::int64_t count, float lse, float upstream, float cap,
                   float inverse_cap) {
-#pragma omp simd
+#pragma GCC ivdep
   for (std::int64_t j = 0; j < count; ++j) {
     const Capped z = apply_cap<capped>(static_cast<float>(x[j]), cap, inverse_cap);
     dx[j] = T(upstream * sdk::fast_exp(z.value - lse) * z.slope);
