@@ -10,7 +10,7 @@ Schema<RunSection> run_section() {
   s.key("name", &RunSection::name, "name of the run, shown in reports")
       .derived("the file's name without .toml");
   s.key("directory", &RunSection::directory, "folder that receives log, metrics, checkpoints and result")
-      .derived("runs/<name>");
+      .derived("`runs/<name>`");
   s.key("seed", &RunSection::seed, "seed of all random numbers (initial weights, order of sampling)")
       .at_least(0);
   s.key("threads", &RunSection::threads, "host and CPU-backend threads; 0 = all cores").range(0, 4096);
@@ -34,7 +34,7 @@ Schema<RopeConfig> rope_section() {
   Schema<RopeConfig> s;
   s.key("dims", &RopeConfig::dims, "dimensions of each head that are rotated, even; 0 = all")
       .range(0, 1024)
-      .derived("model.head_width");
+      .derived("`model.head_width`");
   s.key("base", &RopeConfig::base, "frequency i is base^(-2i/dims)").range(1, 1e9);
   s.choice<RopeTable>("table", &RopeConfig::table, {{"fp32", RopeTable::fp32}, {"bf16", RopeTable::bf16}},
                       "rounding of the frequencies and of the cos/sin tables");
@@ -76,14 +76,14 @@ Schema<ModelConfig> model_section() {
   s.key("heads", &ModelConfig::heads, "query heads").range(1, 1024).required();
   s.key("kv_heads", &ModelConfig::kv_heads, "key/value heads, a divisor of heads; 0 = heads")
       .range(0, 1024)
-      .derived("model.heads");
+      .derived("`model.heads`");
   s.key("head_width", &ModelConfig::head_width,
         "dimensions of a head, even; heads * head_width = width; 0 = derived")
       .range(0, 1024)
-      .derived("model.width / model.heads");
+      .derived("`model.width / model.heads`");
   s.key("mlp_hidden", &ModelConfig::mlp_hidden, "hidden units of the MLP; 0 = derived")
       .range(0, 1 << 20)
-      .derived("4 * model.width");
+      .derived("`4 * model.width`");
   s.key("tied_head", &ModelConfig::tied_head, "use the token embedding as output head");
   s.key("softcap", &ModelConfig::softcap, "c of logits = c * tanh(z / c); 0 = off").range(0, 1e6);
   s.key("norm_eps", &ModelConfig::norm_eps, "eps of every RMS norm; 0 = machine epsilon of the compute dtype")
@@ -98,7 +98,7 @@ Schema<ModelConfig> model_section() {
         "number of last layers whose attention output is made orthogonal to its own value (XSA); -1 = all, 0 "
         "= none")
       .range(-1, 1024)
-      .derived("model.layers");
+      .derived("`model.layers`");
   s.key("attention_gate", &ModelConfig::attention_gate, "per-head sigmoid gate on the attention output");
   s.key("skip_weights", &ModelConfig::skip_weights, "weighted skip connections from encoder to decoder half");
   s.key("skip_gates", &ModelConfig::skip_gates, "sigmoid gate of each skip connection; needs skip_weights");
@@ -237,7 +237,7 @@ const Schema<ParameterRow>& parameter_row_schema() {
         .range(0, 1e6);
     s.choice<Precision>("master_dtype", &ParameterRow::master_dtype,
                         {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}},
-                        "dtype of the weights and of their optimiser state");
+                        "dtype in which the weights are kept and updated");
     s.choice<Communication>("communication", &ParameterRow::communication,
                             {{"replicated", Communication::replicated}, {"sharded", Communication::sharded}},
                             "every rank updates the whole parameter, or only its slice along the first axis");

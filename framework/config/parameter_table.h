@@ -22,7 +22,7 @@ struct ParameterRow {
   std::string optimizer;  // NAME of [optimizer.NAME]
   double lr_multiplier = 1.0;
   double weight_decay_multiplier = 1.0;
-  Precision master_dtype = Precision::fp32;  // dtype of the weights and of the optimiser's moments
+  Precision master_dtype = Precision::fp32;  // dtype in which the weights are kept and updated
   Communication communication = Communication::replicated;
   Origin origin;  // of the row
 };
