@@ -1,0 +1,106 @@
+// The null backend: takes every allocation and every call, computes nothing. With it a whole run can be built
+// and replayed anywhere (dry runs, listings, tests of what the host records), at shapes that would not fit
+// this machine.
+//
+// Addresses are numbers that are never dereferenced: consecutive ranges of an address space of its own, so
+// that a 256-byte alignment holds and two allocations never overlap. download() writes zeros: its memory
+// holds no results.
+#include <mulligan/backend.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace sdk = mulligan::sdk;
+
+// A call as it was recorded; kept to say what ran.
+struct Recorded {
+  std::string kernel;
+  std::vector<mlg_tensor> arguments;
+  std::vector<void*> addresses;
+  bool bound = false;
+};
+
+struct Config {
+  bool log_calls = false;
+};
+
+class NullBackend final : public sdk::Backend {
+ public:
+  static constexpr const char* version = "1.0";
+  static constexpr const char* summary = "records launches and shapes, computes nothing, needs no memory";
+  static inline const sdk::Schema<Config> schema{
+      sdk::key("log_calls", &Config::log_calls, "write each prepared call with its shapes to the log")};
+
+  explicit NullBackend(const Config& config) : config_(config) {}
+
+  sdk::DeviceInfo info() const override { return {"null backend (computes nothing)", 0, 0, 0}; }
+
+  void* allocate(std::size_t bytes) override {
+    constexpr std::uintptr_t kAlignment = 256;
+    const std::uintptr_t address = next_;
+    if (bytes > kEnd - next_ - kAlignment) throw sdk::Error("the null backend ran out of addresses");
+    next_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return reinterpret_cast<void*>(address);
+  }
+  void free(void*) noexcept override {}
+  void upload(void*, const void*, std::size_t) override {}
+  void download(void* host, const void*, std::size_t bytes) override { std::memset(host, 0, bytes); }
+  void copy(void*, const void*, std::size_t) override {}
+  void zero(void*, std::size_t) override {}
+  // Any name may be called, so there is nothing to add to and nothing to list.
+  void add_kernels(std::span<const mlg_kernel>, bool) override {}
+  const mlg_kernel* kernel_at(std::uint32_t) const noexcept override { return nullptr; }
+
+  void* prepare(const sdk::Call& call, std::size_t& workspace_bytes) override {
+    auto recorded = std::make_unique<Recorded>();
+    recorded->kernel = call.kernel;
+    recorded->arguments.assign(call.arguments, call.arguments + call.argument_count);
+    recorded->addresses.resize(call.argument_count);
+    workspace_bytes = 0;
+    if (config_.log_calls) log_call(*recorded);
+    return recorded.release();
+  }
+  void bind(void* prepared, void* const* addresses, void*) override {
+    auto& recorded = *static_cast<Recorded*>(prepared);
+    recorded.addresses.assign(addresses, addresses + recorded.arguments.size());
+    recorded.bound = true;
+  }
+  void run(std::span<void* const> prepared) override {
+    for (void* call : prepared) {
+      if (!static_cast<Recorded*>(call)->bound) {
+        throw sdk::Error("the kernel call '" + static_cast<Recorded*>(call)->kernel +
+                         "' was run before it was bound");
+      }
+    }
+  }
+  void release(void* prepared) noexcept override { delete static_cast<Recorded*>(prepared); }
+  void synchronize() override {}
+
+ private:
+  // User addresses of x86-64 end at 2^47; the first 4 GiB stay free so that no small number passes for an
+  // address.
+  static constexpr std::uintptr_t kBegin = std::uintptr_t{1} << 32, kEnd = std::uintptr_t{1} << 47;
+
+  static void log_call(const Recorded& call) {
+    std::string line = "null backend: " + call.kernel;
+    for (const mlg_tensor& tensor : call.arguments) {
+      line += " [";
+      for (int axis = 0; axis < tensor.rank; ++axis)
+        line += (axis ? "," : "") + std::to_string(tensor.shape[axis]);
+      line += tensor.dtype == MLG_ABSENT ? "absent]" : "]";
+    }
+    sdk::log(sdk::LogLevel::info, line);
+  }
+
+  Config config_;
+  std::uintptr_t next_ = kBegin;
+};
+
+}  // namespace
+
+MULLIGAN_EXPORT_BACKEND(NullBackend, null);

@@ -1,0 +1,48 @@
+// Full rate, then a straight line down over the last part of the run.
+//
+// With f the fraction of the run that is done and w = `fraction`:
+//   lr = base_lr * (f >= 1 - w ? max((1 - f) / w, min_factor) : 1);  w = 0: lr = base_lr.
+// min_factor is a floor of the multiplier (the line is cut off there, not stretched), as in the record's
+// script.
+#include "plugins/schedules/measure.h"
+
+#include <algorithm>
+
+namespace {
+
+namespace sdk = mulligan::sdk;
+
+struct Config {
+  double fraction = 0.75;
+  double min_factor = 0.1;
+  std::string by = "budget";
+};
+
+class Warmdown final : public sdk::Schedule {
+ public:
+  static constexpr const char* version = "1.0";
+  static constexpr const char* summary = "constant rate, then linear decay over the last part of the run";
+  static inline const sdk::Schema<Config> schema{
+      sdk::key("fraction", &Config::fraction, "share of the run over which the rate falls; 0: it never falls")
+          .range(0, 1),
+      sdk::key("min_factor", &Config::min_factor, "floor of the multiplier of the learning rate").range(0, 1),
+      sdk::key("by", &Config::by, "what the share is taken of: the wall clock or step budget, or the steps")
+          .choices("budget|step")};
+
+  explicit Warmdown(const Config& config) : config_(config) {}
+
+  sdk::Rate rate(const sdk::Progress& progress, double base_lr) const override {
+    if (config_.fraction <= 0) return {base_lr, 0};
+    const double done = mulligan::schedules::fraction_done(config_.by, progress);
+    const double factor =
+        done >= 1 - config_.fraction ? std::max((1 - done) / config_.fraction, config_.min_factor) : 1;
+    return {base_lr * factor, 0};
+  }
+
+ private:
+  Config config_;
+};
+
+}  // namespace
+
+MULLIGAN_EXPORT_SCHEDULE(Warmdown, warmdown);
