@@ -35,7 +35,7 @@ void merge_rows(ConfigNode& base, ConfigNode over, const std::string& path) {
 
 }  // namespace
 
-ConfigNode ConfigNode::make_leaf(Value value, Origin origin, std::string raw) {
+ConfigNode ConfigNode::make_leaf(ConfigValue value, Origin origin, std::string raw) {
   ConfigNode node;
   node.kind = Kind::leaf;
   node.value = std::move(value);

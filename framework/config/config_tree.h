@@ -17,13 +17,13 @@ struct ConfigNode {
   enum class Kind { leaf, table, table_list };
 
   Kind kind = Kind::table;
-  Value value;      // leaf
-  std::string raw;  // leaf from --set: the text as typed, so that a string key may take 42 or true
+  ConfigValue value;  // leaf
+  std::string raw;    // leaf from --set: the text as typed, so that a string key may take 42 or true
   std::vector<ConfigMember> members;  // table, in order of first appearance
   std::vector<ConfigNode> rows;       // table_list
   Origin origin;                      // where this node was last written
 
-  static ConfigNode make_leaf(Value value, Origin origin, std::string raw = {});
+  static ConfigNode make_leaf(ConfigValue value, Origin origin, std::string raw = {});
   static ConfigNode make_table(Origin origin);
   static ConfigNode make_rows(Origin origin);
 

@@ -201,7 +201,7 @@ std::vector<KeySpec> keys_of_table(const std::string& table) {
 
 std::vector<KeySpec> plugin_keys_with_default(const std::string& plugin, std::vector<KeySpec> extra = {}) {
   std::vector<KeySpec> keys = plugin_table_keys();
-  keys.front().default_value = Value(plugin);
+  keys.front().default_value = ConfigValue(plugin);
   keys.front().required = plugin.empty();
   keys.insert(keys.end(), extra.begin(), extra.end());
   return keys;

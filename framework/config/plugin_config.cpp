@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
   std::abort();
 }
 
-const Value& value_of(const void* self, const char* name, ValueType type) {
+const ConfigValue& value_of(const void* self, const char* name, ValueType type) {
   const auto& settings = *static_cast<const Settings*>(self);
   const Setting* setting = settings.find(name);
   if (setting == nullptr || setting->value.type() != type) abort_on_bad_getter(settings, name, type);
@@ -42,7 +42,7 @@ const char* get_string(const void* self, const char* name) {
   return value_of(self, name, ValueType::string).string().c_str();
 }
 uint32_t get_float_list(const void* self, const char* name, const double** values) {
-  const Value::Reals& list = value_of(self, name, ValueType::real_list).reals();
+  const ConfigValue::Reals& list = value_of(self, name, ValueType::real_list).reals();
   *values = list.data();
   return static_cast<uint32_t>(list.size());
 }
@@ -116,7 +116,7 @@ std::vector<KeySpec> plugin_table_keys() {
   KeySpec plugin;
   plugin.name = "plugin";
   plugin.type = ValueType::string;
-  plugin.default_value = Value("");
+  plugin.default_value = ConfigValue("");
   plugin.help =
       "name of the plugin; the remaining keys of the table are the plugin's own (mulligan plugins NAME)";
   KeySpec path = plugin;
@@ -130,7 +130,7 @@ PluginTable read_plugin_table(const ConfigNode* table, const std::string& sectio
                               const std::string& default_plugin, std::span<const KeySpec> extra,
                               std::span<const std::string> elsewhere) {
   std::vector<KeySpec> keys = plugin_table_keys();
-  keys.front().default_value = Value(default_plugin);
+  keys.front().default_value = ConfigValue(default_plugin);
   keys.insert(keys.end(), extra.begin(), extra.end());
 
   PluginTable result;
@@ -150,9 +150,10 @@ PluginTable read_plugin_table(const ConfigNode* table, const std::string& sectio
       resolve_keys(keys, table == nullptr || table->is_table() ? &host_part : table, section, source);
   Setting& plugin = result.host.all()[0];
   Setting& path = result.host.all()[1];
-  path.value = Value(absolute_library_path(path));
+  path.value = ConfigValue(absolute_library_path(path));
   // A path alone says which plugin is meant: the default must not claim otherwise.
-  if (!path.value.string().empty() && plugin.origin.kind == Origin::Kind::defaulted) plugin.value = Value("");
+  if (!path.value.string().empty() && plugin.origin.kind == Origin::Kind::defaulted)
+    plugin.value = ConfigValue("");
   result.plugin = plugin.value.string();
   result.path = path.value.string();
   if (result.plugin.empty() && result.path.empty()) {

@@ -44,11 +44,11 @@ class KeyChecker {
   KeyChecker(const KeySpec& key, std::string name, const ConfigNode& node)
       : key_(key), name_(std::move(name)), node_(node) {}
 
-  Value checked() const {
-    Value value;
+  ConfigValue checked() const {
+    ConfigValue value;
     if (node_.is_leaf() && key_.type == ValueType::string && !node_.raw.empty() &&
         node_.value.type() != ValueType::string) {
-      value = Value(node_.raw);  // `--set run.name=42` means the string
+      value = ConfigValue(node_.raw);  // `--set run.name=42` means the string
     } else if (!node_.is_leaf() || !convert(node_.value, key_.type, value)) {
       throw config_error("{}: '{}' must be {}, not {}.", at(), name_, describe(key_.type), written(node_));
     }
@@ -67,14 +67,14 @@ class KeyChecker {
                        allowed.empty() ? "finite" : allowed);
   }
 
-  void check_range(const Value& value) const {
+  void check_range(const ConfigValue& value) const {
     if (value.type() == ValueType::integer) check_number(static_cast<double>(value.integer()));
     if (value.type() == ValueType::real) check_number(value.real());
     if (value.type() == ValueType::real_list)
       std::ranges::for_each(value.reals(), [&](double x) { check_number(x); });
   }
 
-  void check_choice(const Value& value) const {
+  void check_choice(const ConfigValue& value) const {
     if (key_.choices.empty() || value.type() != ValueType::string) return;
     if (std::ranges::find(key_.choices, value.string()) != key_.choices.end()) return;
     throw config_error("{}: '{}' is {}, but must be one of: {}.", at(), name_, to_toml(value),

@@ -21,8 +21,8 @@ struct KeySpec {
   std::string name;  // dotted, relative to the table it is declared for
   ValueType type = ValueType::boolean;
   bool required = false;
-  Value default_value;  // of `type`; meaningless when required
-  std::string derived;  // how the default is computed, for keys whose default follows from others
+  ConfigValue default_value;  // of `type`; meaningless when required
+  std::string derived;        // how the default is computed, for keys whose default follows from others
   double minimum =
       -std::numeric_limits<double>::infinity();  // inclusive; for integers, reals and list members
   double maximum = std::numeric_limits<double>::infinity();
@@ -33,7 +33,7 @@ struct KeySpec {
 // One resolved key.
 struct Setting {
   std::string name;  // as in KeySpec
-  Value value;
+  ConfigValue value;
   Origin origin;
 };
 
@@ -108,8 +108,8 @@ class Schema {
   template <typename M>
   KeyDeclaration key(std::string name, M T::*member, std::string help) {
     return declare(
-        std::move(name), std::move(help), [member](const T& object) { return Value(object.*member); },
-        [member](T& object, const Value& value) { assign(object.*member, value); });
+        std::move(name), std::move(help), [member](const T& object) { return ConfigValue(object.*member); },
+        [member](T& object, const ConfigValue& value) { assign(object.*member, value); });
   }
 
   // An enumeration, written as one of the words given.
@@ -122,11 +122,11 @@ class Schema {
         std::move(name), std::move(help),
         [member, words](const T& object) {
           for (const auto& [word, value] : words) {
-            if (value == object.*member) return Value(word);
+            if (value == object.*member) return ConfigValue(word);
           }
-          return Value(std::string());
+          return ConfigValue(std::string());
         },
-        [member, words](T& object, const Value& value) {
+        [member, words](T& object, const ConfigValue& value) {
           for (const auto& [word, meaning] : words) {
             if (word == value.string()) object.*member = meaning;
           }
@@ -144,7 +144,7 @@ class Schema {
       const auto& binding = inner.bindings()[i];
       bindings_.push_back(
           {[member, get = binding.get](const T& object) { return get(object.*member); },
-           [member, set = binding.set](T& object, const Value& value) { set(object.*member, value); }});
+           [member, set = binding.set](T& object, const ConfigValue& value) { set(object.*member, value); }});
     }
   }
 
@@ -157,7 +157,7 @@ class Schema {
   void refresh(const T& object, Settings& settings) const {
     for (size_t i = 0; i < keys_.size(); ++i) {
       Setting& setting = settings.all()[i];
-      Value now = bindings_[i].get(object);
+      ConfigValue now = bindings_[i].get(object);
       if (now == setting.value) continue;
       setting.value = std::move(now);
       setting.origin = Origin{Origin::Kind::derived, {}, 0};
@@ -165,22 +165,22 @@ class Schema {
   }
 
   struct Binding {
-    std::function<Value(const T&)> get;
-    std::function<void(T&, const Value&)> set;
+    std::function<ConfigValue(const T&)> get;
+    std::function<void(T&, const ConfigValue&)> set;
   };
   const std::vector<KeySpec>& keys() const { return keys_; }
   const std::vector<Binding>& bindings() const { return bindings_; }
 
  private:
-  static void assign(bool& member, const Value& value) { member = value.boolean(); }
-  static void assign(int64_t& member, const Value& value) { member = value.integer(); }
-  static void assign(double& member, const Value& value) { member = value.real(); }
-  static void assign(std::string& member, const Value& value) { member = value.string(); }
-  static void assign(Value::Reals& member, const Value& value) { member = value.reals(); }
-  static void assign(Value::Strings& member, const Value& value) { member = value.strings(); }
+  static void assign(bool& member, const ConfigValue& value) { member = value.boolean(); }
+  static void assign(int64_t& member, const ConfigValue& value) { member = value.integer(); }
+  static void assign(double& member, const ConfigValue& value) { member = value.real(); }
+  static void assign(std::string& member, const ConfigValue& value) { member = value.string(); }
+  static void assign(ConfigValue::Reals& member, const ConfigValue& value) { member = value.reals(); }
+  static void assign(ConfigValue::Strings& member, const ConfigValue& value) { member = value.strings(); }
 
-  KeyDeclaration declare(std::string name, std::string help, std::function<Value(const T&)> get,
-                         std::function<void(T&, const Value&)> set) {
+  KeyDeclaration declare(std::string name, std::string help, std::function<ConfigValue(const T&)> get,
+                         std::function<void(T&, const ConfigValue&)> set) {
     KeySpec& key = keys_.emplace_back();
     key.name = std::move(name);
     key.help = std::move(help);

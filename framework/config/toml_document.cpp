@@ -40,17 +40,17 @@ class TreeBuilder {
   }
   Origin origin(const toml::node& node) const { return at(node.source()); }
 
-  ConfigNode leaf(const toml::node& source, Value value) const {
+  ConfigNode leaf(const toml::node& source, ConfigValue value) const {
     return ConfigNode::make_leaf(std::move(value), origin(source));
   }
 
   ConfigNode any(const toml::node& source, std::string_view key) const {
     if (const auto* t = source.as_table()) return table(*t);
     if (const auto* a = source.as_array()) return array(*a, key);
-    if (const auto* v = source.as_boolean()) return leaf(source, Value(v->get()));
-    if (const auto* v = source.as_integer()) return leaf(source, Value(int64_t{v->get()}));
-    if (const auto* v = source.as_floating_point()) return leaf(source, Value(v->get()));
-    if (const auto* v = source.as_string()) return leaf(source, Value(v->get()));
+    if (const auto* v = source.as_boolean()) return leaf(source, ConfigValue(v->get()));
+    if (const auto* v = source.as_integer()) return leaf(source, ConfigValue(int64_t{v->get()}));
+    if (const auto* v = source.as_floating_point()) return leaf(source, ConfigValue(v->get()));
+    if (const auto* v = source.as_string()) return leaf(source, ConfigValue(v->get()));
     throw config_error("{}: '{}' is a date or time, which no key takes; write it as a string.",
                        origin(source).text(), key);
   }
@@ -65,14 +65,14 @@ class TreeBuilder {
     if (all([](const toml::node& n) {
           return n.is_string();
         })) {  // also the empty list: convert() fits it to its key
-      Value::Strings list;
+      ConfigValue::Strings list;
       for (const toml::node& item : source) list.push_back(item.as_string()->get());
-      return leaf(source, Value(std::move(list)));
+      return leaf(source, ConfigValue(std::move(list)));
     }
     if (all([](const toml::node& n) { return n.is_number(); })) {
-      Value::Reals list;
+      ConfigValue::Reals list;
       for (const toml::node& item : source) list.push_back(*item.value<double>());
-      return leaf(source, Value(std::move(list)));
+      return leaf(source, ConfigValue(std::move(list)));
     }
     throw config_error("{}: the list '{}' must hold only numbers, only strings, or only tables.",
                        origin(source).text(), key);
@@ -126,7 +126,7 @@ ConfigNode extend(ConfigNode tree, const std::string& file, std::vector<fs::path
 }
 
 ConfigNode override_leaf(const std::string& text) {
-  ConfigNode node = ConfigNode::make_leaf(Value(text), Origin::command_line(), text);
+  ConfigNode node = ConfigNode::make_leaf(ConfigValue(text), Origin::command_line(), text);
   try {
     const ConfigNode parsed = TreeBuilder("--set").table(toml::parse("value = " + text));
     const ConfigNode* value = parsed.find("value");

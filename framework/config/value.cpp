@@ -84,7 +84,7 @@ std::string toml_quoted(std::string_view text) {
   return quoted + "\"";
 }
 
-std::string to_toml(const Value& value) {
+std::string to_toml(const ConfigValue& value) {
   switch (value.type()) {
     case ValueType::boolean:
       return value.boolean() ? "true" : "false";
@@ -102,15 +102,15 @@ std::string to_toml(const Value& value) {
   return {};
 }
 
-bool convert(const Value& value, ValueType type, Value& converted) {
+bool convert(const ConfigValue& value, ValueType type, ConfigValue& converted) {
   if (value.type() == type) {
     converted = value;
   } else if (type == ValueType::real && value.type() == ValueType::integer) {
-    converted = Value(static_cast<double>(value.integer()));
-  } else if (type == ValueType::real_list && value == Value(Value::Strings{})) {
-    converted = Value(Value::Reals{});
-  } else if (type == ValueType::string_list && value == Value(Value::Reals{})) {
-    converted = Value(Value::Strings{});
+    converted = ConfigValue(static_cast<double>(value.integer()));
+  } else if (type == ValueType::real_list && value == ConfigValue(ConfigValue::Strings{})) {
+    converted = ConfigValue(ConfigValue::Reals{});
+  } else if (type == ValueType::string_list && value == ConfigValue(ConfigValue::Reals{})) {
+    converted = ConfigValue(ConfigValue::Strings{});
   } else {
     return false;
   }

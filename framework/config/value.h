@@ -1,4 +1,4 @@
-// Value: one configuration value, and Origin: where it came from. No TOML library in sight.
+// ConfigValue: one configuration value, and Origin: where it came from. No TOML library in sight.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ std::string_view describe(ValueType type);
 // "bool", "int", "float", "string", "float list", "string list": the column of the reference.
 std::string_view short_name(ValueType type);
 
-class Value {
+class ConfigValue {
  public:
   using Reals = std::vector<double>;
   using Strings = std::vector<std::string>;
 
-  Value() : data_(false) {}
-  explicit Value(bool v) : data_(v) {}
-  explicit Value(int64_t v) : data_(v) {}
-  explicit Value(double v) : data_(v) {}
-  explicit Value(std::string v) : data_(std::move(v)) {}
-  explicit Value(const char* v) : data_(std::string(v)) {}
-  explicit Value(Reals v) : data_(std::move(v)) {}
-  explicit Value(Strings v) : data_(std::move(v)) {}
+  ConfigValue() : data_(false) {}
+  explicit ConfigValue(bool v) : data_(v) {}
+  explicit ConfigValue(int64_t v) : data_(v) {}
+  explicit ConfigValue(double v) : data_(v) {}
+  explicit ConfigValue(std::string v) : data_(std::move(v)) {}
+  explicit ConfigValue(const char* v) : data_(std::string(v)) {}
+  explicit ConfigValue(Reals v) : data_(std::move(v)) {}
+  explicit ConfigValue(Strings v) : data_(std::move(v)) {}
 
   ValueType type() const { return static_cast<ValueType>(data_.index()); }
 
@@ -41,20 +41,20 @@ class Value {
   const Reals& reals() const { return std::get<Reals>(data_); }
   const Strings& strings() const { return std::get<Strings>(data_); }
 
-  bool operator==(const Value&) const = default;
+  bool operator==(const ConfigValue&) const = default;
 
  private:
   std::variant<bool, int64_t, double, std::string, Reals, Strings> data_;  // order of ValueType
 };
 
 // The value in TOML syntax; reading it back gives the same value (reals: shortest text that does).
-std::string to_toml(const Value& value);
+std::string to_toml(const ConfigValue& value);
 // A string in TOML's basic quotes, control characters escaped.
 std::string toml_quoted(std::string_view text);
 
 // Converts `value` to `type` where nothing is lost: same type, integer to real, empty list to any list.
 // Returns false, leaving `converted` alone, where the types do not fit.
-bool convert(const Value& value, ValueType type, Value& converted);
+bool convert(const ConfigValue& value, ValueType type, ConfigValue& converted);
 
 // Where a setting was made.
 struct Origin {

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // JSON knows no infinities; strings show them and long lists as TOML does.
-Json value_json(const Value& value) {
+Json value_json(const ConfigValue& value) {
   switch (value.type()) {
     case ValueType::boolean:
       return value.boolean();

@@ -13,7 +13,7 @@ const std::string kConfigs = MULLIGAN_SOURCE_DIR "/configs/";
 
 double number(const ConfigNode& keys, const std::string& name) {
   const ConfigNode* node = keys.find(name);
-  Value value;
+  ConfigValue value;
   if (node == nullptr || !convert(node->value, ValueType::real, value)) {
     ADD_FAILURE() << "no number '" << name << "'";
     return -1;

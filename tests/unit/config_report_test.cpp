@@ -19,7 +19,7 @@ void resolve(LoadedConfig& loaded) {
     KeySpec beta;
     beta.name = "beta";
     beta.type = ValueType::real;
-    beta.default_value = Value(0.9);
+    beta.default_value = ConfigValue(0.9);
     if (kind == MLG_OPTIMIZER) found.keys.push_back(beta);
     return found;
   });

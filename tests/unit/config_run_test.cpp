@@ -65,11 +65,11 @@ TEST(ConfigRun, ResolvePluginsAsksOncePerTableAndKeepsTheValues) {
     KeySpec beta;
     beta.name = "beta";
     beta.type = ValueType::real;
-    beta.default_value = Value(0.9);
+    beta.default_value = ConfigValue(0.9);
     found.keys.push_back(beta);
     return found;
   });
-  EXPECT_EQ(loaded.plugin("optimizer.all").settings().at("beta").value, Value(0.5));
+  EXPECT_EQ(loaded.plugin("optimizer.all").settings().at("beta").value, ConfigValue(0.5));
   EXPECT_EQ(loaded.plugin("loss").plugin(), "softcap_ce");
   EXPECT_THROW(loaded.plugin("optimizer.none"), std::logic_error);
   LoadedConfig wrong = load({"loss.block=1"});

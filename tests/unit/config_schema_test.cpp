@@ -19,8 +19,8 @@ struct Outer {
   bool flag = true;
   int64_t count = 3;
   std::string name = "n";
-  Value::Reals reals = {1.0};
-  Value::Strings strings;
+  ConfigValue::Reals reals = {1.0};
+  ConfigValue::Strings strings;
   Color color = Color::blue;
   int64_t half = 0;
   Inner inner;
@@ -63,7 +63,7 @@ TEST(ConfigSchema, DefaultsAreTheMembersInitialisers) {
   EXPECT_EQ(outer.count, 3);
   EXPECT_EQ(outer.color, Color::blue);
   EXPECT_EQ(settings.at("count").origin.text(), "default");
-  EXPECT_EQ(settings.at("color").value, Value("blue"));
+  EXPECT_EQ(settings.at("color").value, ConfigValue("blue"));
 }
 
 TEST(ConfigSchema, EveryTypeIsStoredWithItsOrigin) {
@@ -75,8 +75,8 @@ TEST(ConfigSchema, EveryTypeIsStoredWithItsOrigin) {
   EXPECT_FALSE(outer.flag);
   EXPECT_EQ(outer.count, 7);
   EXPECT_EQ(outer.name, "x");
-  EXPECT_EQ(outer.reals, (Value::Reals{1, 2}));
-  EXPECT_EQ(outer.strings, Value::Strings{"a"});
+  EXPECT_EQ(outer.reals, (ConfigValue::Reals{1, 2}));
+  EXPECT_EQ(outer.strings, ConfigValue::Strings{"a"});
   EXPECT_EQ(outer.color, Color::red);
   EXPECT_EQ(outer.inner.rate, 1.0);  // an integer where a number is asked for
   EXPECT_EQ(settings.at("inner.rate").origin.text(), "x.toml:8");
@@ -92,7 +92,7 @@ TEST(ConfigSchema, DerivedValuesAreTakenBackWithTheirOrigin) {
   Outer outer = parse("count = 8\n", &settings);
   outer.half = outer.count / 2;
   outer_schema().refresh(outer, settings);
-  EXPECT_EQ(settings.at("half").value, Value(int64_t{4}));
+  EXPECT_EQ(settings.at("half").value, ConfigValue(int64_t{4}));
   EXPECT_EQ(settings.at("half").origin.text(), "derived");
   EXPECT_EQ(settings.at("count").origin.text(), "x.toml:1");
 }

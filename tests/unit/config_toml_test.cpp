@@ -14,8 +14,8 @@ TEST(ConfigToml, EveryLeafKnowsItsFileAndLine) {
   EXPECT_EQ(tree.find_path("b.c")->origin.text(), "x.toml:3");
   EXPECT_EQ(tree.find_path("b.e")->origin.text(), "x.toml:5");
   EXPECT_EQ(tree.find_path("b.f.g")->origin.text(), "x.toml:8");
-  EXPECT_EQ(tree.find_path("a")->value, Value(int64_t{1}));
-  EXPECT_EQ(tree.find_path("b.d")->value, Value(Value::Reals{1.0, 2.5}));
+  EXPECT_EQ(tree.find_path("a")->value, ConfigValue(int64_t{1}));
+  EXPECT_EQ(tree.find_path("b.d")->value, ConfigValue(ConfigValue::Reals{1.0, 2.5}));
   EXPECT_EQ(tree.find_path("b.nothing"), nullptr);
 }
 
@@ -26,14 +26,14 @@ TEST(ConfigToml, ExtendsChainsMergeTablesAndReplaceListsWithOriginsKept) {
   const ConfigNode tree = read_toml(
       folder.write("leaf.toml", "extends = 'middle.toml'\n[m]\nlist = ['z']\nc = 4\n[[rows]]\nk = 9\n"));
   EXPECT_EQ(tree.find("extends"), nullptr);
-  EXPECT_EQ(tree.find_path("m.a")->value, Value(int64_t{1}));
+  EXPECT_EQ(tree.find_path("m.a")->value, ConfigValue(int64_t{1}));
   EXPECT_EQ(tree.find_path("m.a")->origin.text(), folder.path("bases/root.toml") + ":2");
-  EXPECT_EQ(tree.find_path("m.b")->value, Value(int64_t{3}));
+  EXPECT_EQ(tree.find_path("m.b")->value, ConfigValue(int64_t{3}));
   EXPECT_EQ(tree.find_path("m.b")->origin.text(), folder.path("middle.toml") + ":3");
-  EXPECT_EQ(tree.find_path("m.list")->value, Value(Value::Strings{"z"}));
+  EXPECT_EQ(tree.find_path("m.list")->value, ConfigValue(ConfigValue::Strings{"z"}));
   EXPECT_EQ(tree.find_path("m.c")->origin.text(), folder.path("leaf.toml") + ":4");
   ASSERT_EQ(tree.find("rows")->rows.size(), 1u);
-  EXPECT_EQ(tree.find("rows")->rows[0].find("k")->value, Value(int64_t{9}));
+  EXPECT_EQ(tree.find("rows")->rows[0].find("k")->value, ConfigValue(int64_t{9}));
 }
 
 TEST(ConfigToml, NamingAnotherPluginDropsTheOldPluginsKeys) {
@@ -42,15 +42,15 @@ TEST(ConfigToml, NamingAnotherPluginDropsTheOldPluginsKeys) {
   const ConfigNode tree = read_toml(folder.write(
       "child.toml", "extends = 'base.toml'\n[loss]\nplugin = 'b'\n[schedule]\nplugin = 's'\nmore = 3\n"));
   EXPECT_EQ(tree.find_path("loss.old"), nullptr);
-  EXPECT_EQ(tree.find_path("schedule.kept")->value, Value(int64_t{2}));
-  EXPECT_EQ(tree.find_path("schedule.more")->value, Value(int64_t{3}));
+  EXPECT_EQ(tree.find_path("schedule.kept")->value, ConfigValue(int64_t{2}));
+  EXPECT_EQ(tree.find_path("schedule.more")->value, ConfigValue(int64_t{3}));
 }
 
 TEST(ConfigToml, AnOverrideOfThePluginDropsTheOldKeysButKeepsOtherOverrides) {
   ConfigNode tree = parse_toml("[loss]\nplugin = 'a'\nold = 1\n", "x.toml");
   apply_overrides(tree, std::vector<std::string>{"loss.new=2", "loss.plugin=b"});
   EXPECT_EQ(tree.find_path("loss.old"), nullptr);
-  EXPECT_EQ(tree.find_path("loss.new")->value, Value(int64_t{2}));
+  EXPECT_EQ(tree.find_path("loss.new")->value, ConfigValue(int64_t{2}));
 }
 
 TEST(ConfigToml, OverridesAreTypedAndBareWordsAreStrings) {
@@ -58,22 +58,22 @@ TEST(ConfigToml, OverridesAreTypedAndBareWordsAreStrings) {
   apply_overrides(
       tree, std::vector<std::string>{"a.i=2", "a.r=0.5", "a.b=true", "a.q=\"text\"", "a.w=data/x y*.bin",
                                      "a.l=[1, 2]", "a.s=a=b", "new.deep.k=1"});
-  EXPECT_EQ(tree.find_path("a.i")->value, Value(int64_t{2}));
+  EXPECT_EQ(tree.find_path("a.i")->value, ConfigValue(int64_t{2}));
   EXPECT_EQ(tree.find_path("a.i")->origin.text(), "--set");
-  EXPECT_EQ(tree.find_path("a.r")->value, Value(0.5));
-  EXPECT_EQ(tree.find_path("a.b")->value, Value(true));
-  EXPECT_EQ(tree.find_path("a.q")->value, Value("text"));
-  EXPECT_EQ(tree.find_path("a.w")->value, Value("data/x y*.bin"));
-  EXPECT_EQ(tree.find_path("a.l")->value, Value(Value::Reals{1, 2}));
-  EXPECT_EQ(tree.find_path("a.s")->value, Value("a=b"));
-  EXPECT_EQ(tree.find_path("new.deep.k")->value, Value(int64_t{1}));
+  EXPECT_EQ(tree.find_path("a.r")->value, ConfigValue(0.5));
+  EXPECT_EQ(tree.find_path("a.b")->value, ConfigValue(true));
+  EXPECT_EQ(tree.find_path("a.q")->value, ConfigValue("text"));
+  EXPECT_EQ(tree.find_path("a.w")->value, ConfigValue("data/x y*.bin"));
+  EXPECT_EQ(tree.find_path("a.l")->value, ConfigValue(ConfigValue::Reals{1, 2}));
+  EXPECT_EQ(tree.find_path("a.s")->value, ConfigValue("a=b"));
+  EXPECT_EQ(tree.find_path("new.deep.k")->value, ConfigValue(int64_t{1}));
 }
 
 TEST(ConfigToml, AnOverrideReachesARowOfAList) {
   ConfigNode tree = parse_toml("[[rows]]\nk = 1\n[[rows]]\nk = 2\n", "x.toml");
   apply_overrides(tree, std::vector<std::string>{"rows.1.k=7"});
-  EXPECT_EQ(tree.find("rows")->rows[0].find("k")->value, Value(int64_t{1}));
-  EXPECT_EQ(tree.find("rows")->rows[1].find("k")->value, Value(int64_t{7}));
+  EXPECT_EQ(tree.find("rows")->rows[0].find("k")->value, ConfigValue(int64_t{1}));
+  EXPECT_EQ(tree.find("rows")->rows[1].find("k")->value, ConfigValue(int64_t{7}));
   const auto set = [&](const char* text) {
     return error_of([&] { apply_overrides(tree, std::vector<std::string>{text}); });
   };
@@ -118,18 +118,18 @@ TEST(ConfigToml, SentencesAboutMissingFilesAndCircles) {
 }
 
 TEST(ConfigToml, PrintedValuesReadBackAsTheyWere) {
-  const std::vector<Value> values = {Value(true),
-                                     Value(int64_t{-7}),
-                                     Value(1.0),
-                                     Value(0.1),
-                                     Value(1e-8),
-                                     Value(1e300),
-                                     Value("q\"\\\n\tx"),
-                                     Value(std::string("\x01")),
-                                     Value("\xc3\xa4"),
-                                     Value(Value::Reals{1.0, 8.156554524902461}),
-                                     Value(Value::Strings{"a", "b, c"})};
-  for (const Value& value : values) {
+  const std::vector<ConfigValue> values = {ConfigValue(true),
+                                     ConfigValue(int64_t{-7}),
+                                     ConfigValue(1.0),
+                                     ConfigValue(0.1),
+                                     ConfigValue(1e-8),
+                                     ConfigValue(1e300),
+                                     ConfigValue("q\"\\\n\tx"),
+                                     ConfigValue(std::string("\x01")),
+                                     ConfigValue("\xc3\xa4"),
+                                     ConfigValue(ConfigValue::Reals{1.0, 8.156554524902461}),
+                                     ConfigValue(ConfigValue::Strings{"a", "b, c"})};
+  for (const ConfigValue& value : values) {
     const std::string text = "k = " + to_toml(value);
     EXPECT_EQ(parse_toml(text, "x.toml").find("k")->value, value) << text;
   }

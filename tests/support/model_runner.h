@@ -1,0 +1,53 @@
+// Runs the model once on the cpu backend for tests: parameters in, logits, losses and gradients out.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/graph/program.h"
+#include "framework/model/forward.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan {
+
+class ModelRunner {
+ public:
+  struct Options {
+    bool looping = false;
+    bool gradients = true;
+    bool keep_blocks = false;     // keep every block's output
+    std::int64_t row_length = 0;  // 0: one packed row
+    DType compute = MLG_F32;
+    std::size_t segments = 0;  // entries of cu_seqlens
+  };
+  ModelRunner(Backend& backend, const ModelConfig& model, std::int64_t tokens, const Options& options);
+
+  void set_parameter(const std::string& name, const std::vector<float>& values);
+  // Tables for the rotary embedding; without a call the model's own are used.
+  void set_rope(const std::vector<float>& cos, const std::vector<float>& sin);
+  // Runs forward (and backward of the mean token loss).
+  void run(const std::vector<std::int32_t>& tokens, const std::vector<std::int32_t>& targets,
+           const std::vector<std::int32_t>& cu_seqlens);
+
+  std::vector<float> pre_logits() const { return store_.download_as<float>("out/pre_logits"); }
+  std::vector<float> logits() const { return store_.download_as<float>("out/logits"); }
+  std::vector<float> token_loss() const { return store_.download_as<float>("out/token_loss"); }
+  std::vector<float> gradient(const std::string& name) const;
+  // Output of executed block `slot`: lane 0 or the single stream (lane 0), lane 1 of a two-lane block (lane
+  // 1).
+  std::vector<float> block(std::int64_t slot, int lane) const;
+  const std::vector<ParameterLayout>& parameters() const { return layouts_; }
+  double mean_loss() const;
+
+ private:
+  void build(const ModelConfig& model, std::int64_t tokens, const Options& options);
+
+  Backend& backend_;
+  TensorStore store_;
+  SharedArena arena_;
+  std::vector<ParameterLayout> layouts_;
+  std::unique_ptr<Program> refresh_, program_;
+};
+
+}  // namespace mulligan

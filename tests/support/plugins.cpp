@@ -1,0 +1,26 @@
+#include "tests/support/plugins.h"
+
+#include <fmt/format.h>
+
+#include "framework/config/toml_document.h"
+
+namespace mulligan {
+
+PluginHost& test_plugin_host() {
+  static PluginHost host(plugin_places({}));
+  return host;
+}
+
+PluginConfig test_plugin_config(const PluginHandle& plugin, const std::string& toml) {
+  const ConfigNode node = parse_toml(toml, "test.toml");
+  const PluginTable table = read_plugin_table(&node, "test", "test.toml", plugin->name());
+  const auto keys = plugin->keys();
+  return resolve_plugin_keys(table, plugin->name(),
+                             key_specs(plugin->name(), keys.data(), static_cast<std::uint32_t>(keys.size())));
+}
+
+std::unique_ptr<Backend> make_cpu_backend(int threads) {
+  return make_plugin<Backend>(PluginKind::backend, "cpu", fmt::format("threads = {}", threads));
+}
+
+}  // namespace mulligan
