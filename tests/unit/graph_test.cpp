@@ -1,0 +1,124 @@
+// Graph, memory plan and tape without a backend: structure only.
+#include "framework/graph/graph.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "framework/graph/memory_plan.h"
+#include "framework/graph/ops/linear.h"
+#include "framework/graph/ops/rms_norm.h"
+#include "framework/graph/tape.h"
+
+namespace mulligan {
+namespace {
+
+const TensorType row(MLG_F32, {64});
+
+TEST(Graph, ViewsOfViewsPointIntoTheOneBase) {
+  Graph graph;
+  const Value bank = graph.external("bank", TensorType(MLG_F32, {4, 3, 2}));
+  const Value matrix = graph.slice(bank, 2);
+  const Value line = graph.slice(matrix, 1);
+  EXPECT_EQ(graph.root(line), bank);
+  EXPECT_EQ(graph.info(line).offset, 2 * 6 + 2);
+  EXPECT_EQ(graph.type(line), TensorType(MLG_F32, {2}));
+  EXPECT_THROW(graph.view(line, 1, TensorType(MLG_F32, {2})), std::logic_error);
+  EXPECT_THROW(graph.view(bank, 0, TensorType(MLG_BF16, {2})), std::logic_error);
+}
+
+TEST(Graph, ExternalsAreOnePerNameAndKeepTheirType) {
+  Graph graph;
+  const Value first = graph.external("x", row);
+  EXPECT_EQ(graph.external("x", row), first);
+  EXPECT_THROW(graph.external("x", TensorType(MLG_F32, {65})), std::logic_error);
+}
+
+// Random graphs: no two values that live at the same time may share a byte, and the arena must not be larger
+// than all values side by side.
+TEST(MemoryPlan, ValuesAliveTogetherNeverOverlap) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    Graph graph;
+    std::vector<Value> values;
+    for (int i = 0; i < 40; ++i) {
+      const Value made = graph.scratch(TensorType(MLG_F32, {1 + static_cast<std::int64_t>(random() % 3000)}));
+      std::vector<Value> arguments = {made};
+      for (int j = 0; j < 2 && !values.empty(); ++j) arguments.push_back(values[random() % values.size()]);
+      values.push_back(made);
+      graph.call("kernel", arguments);
+    }
+    const MemoryPlan plan = plan_memory(graph);
+    const auto last_mention = [&](Value value) {
+      std::size_t last = 0;
+      for (std::size_t i = 0; i < graph.calls().size(); ++i) {
+        if (std::ranges::count(graph.calls()[i].arguments, value) > 0) last = i;
+      }
+      return last;
+    };
+    for (std::size_t a = 0; a < values.size(); ++a) {
+      for (std::size_t b = a + 1; b < values.size(); ++b) {
+        if (last_mention(values[a]) < b) continue;  // a is dead before b is made
+        const std::int64_t start_a = plan.offset[values[a].id], start_b = plan.offset[values[b].id];
+        const bool apart = start_a + graph.type(values[a]).bytes() <= start_b ||
+                           start_b + graph.type(values[b]).bytes() <= start_a;
+        EXPECT_TRUE(apart) << "values " << a << " and " << b;
+      }
+    }
+    EXPECT_LE(plan.arena_bytes, plan.unshared_bytes);
+  }
+}
+
+TEST(MemoryPlan, AChainNeedsTwoBuffers) {
+  Graph graph;
+  Value x = graph.scratch(row);
+  graph.call("make", {x});
+  for (int i = 0; i < 10; ++i) {
+    const Value y = graph.scratch(row);
+    graph.call("step", {x, y});
+    x = y;
+  }
+  EXPECT_EQ(plan_memory(graph).arena_bytes, 2 * arena_alignment);
+}
+
+TEST(Tape, EvaluationEmitsNoBackwardCalls) {
+  Graph graph;
+  Tape tape(graph, false);
+  const Value weight = graph.external("w", TensorType(MLG_F32, {3, 5}));
+  tape.watch(weight, graph.external("dw", TensorType(MLG_F32, {3, 5})));
+  ops::linear(tape, graph.external("x", TensorType(MLG_F32, {2, 5})), weight, TensorType(MLG_F32, {2, 3}));
+  EXPECT_EQ(graph.calls().size(), 1U);
+}
+
+TEST(Tape, AValueUsedTwiceIsWrittenThenAddedTo) {
+  Graph graph;
+  Tape tape(graph, true);
+  const TensorType square(MLG_F32, {4, 4});
+  const Value weight = graph.external("w", square);
+  tape.watch(weight, graph.external("dw", square));
+  const Value x = ops::linear(tape, graph.external("x", square), weight, square);
+  const Value left = ops::rms_norm(tape, x, 1.0, 1e-6);
+  const Value right = ops::linear(tape, x, weight, square);
+  const Value joined = ops::linear(tape, left, right, square);
+  tape.backward(joined, graph.external("seed", square));
+  std::vector<double> accumulations;  // of contributions to the gradient of x
+  for (const Call& call : graph.calls()) {
+    if (call.kernel == "rms_norm_bwd") accumulations.push_back(call.attributes.back().value);
+  }
+  // The rule of `right` runs before that of `left`, so the norm adds to what is there.
+  ASSERT_EQ(accumulations.size(), 1U);
+  EXPECT_EQ(accumulations[0], 1.0);
+}
+
+TEST(Tape, NothingIsEmittedForLeavesThatNobodyWatches) {
+  Graph graph;
+  Tape tape(graph, true);
+  const TensorType square(MLG_F32, {4, 4});
+  const Value y = ops::linear(tape, graph.external("x", square), graph.external("frozen", square), square);
+  tape.backward(y, graph.external("seed", square));
+  EXPECT_EQ(graph.calls().size(), 1U);
+}
+
+}  // namespace
+}  // namespace mulligan
