@@ -40,6 +40,9 @@ class Checker : public sdk::CallChecks {
  public:
   Checker(const char* kernel, const char* signature, const mlg_launch* shapes);
 
+  using CallChecks::dtype;  // the check
+  using Launch::dtype;      // the value
+
   // Exact shape; -1 stands for any extent.
   void shape(std::uint32_t argument, std::initializer_list<std::int64_t> extents) const;
   // The attribute must lie within [minimum, maximum] (a NaN does not).

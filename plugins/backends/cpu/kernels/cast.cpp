@@ -1,0 +1,69 @@
+// cast, element by element:  y = x in y's dtype; f32, bf16, f16, f64 in any combination, rounded once to nearest even.
+//
+// Determinism: elements are independent.
+#include <bit>
+
+#include "plugins/backends/cpu/kernels/row_math.h"
+
+namespace mulligan::cpu {
+namespace {
+
+using Half = _Float16;
+
+// double to float such that rounding the result to a format of at most 22 bits equals rounding the double directly:
+// an inexact result gets an odd last bit ("round to odd"), so it is never a tie of the second rounding.
+float round_to_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  const auto bits = std::bit_cast<std::uint32_t>(nearest);
+  const double difference = static_cast<double>(nearest) - value;
+  const bool inexact = difference != 0 && value == value && (bits & 1u) == 0;
+  const bool too_far_from_zero = (nearest > 0) == (difference > 0);
+  const std::uint32_t step = nearest == 0 ? 1u : (too_far_from_zero ? ~0u : 1u);
+  return std::bit_cast<float>(inexact ? bits + step : bits);
+}
+
+template <typename To, typename From>
+To convert(From value) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else if constexpr (std::is_same_v<From, double> && sizeof(To) == 2) {
+    return To(round_to_odd(value));
+  } else if constexpr (std::is_same_v<From, double> || std::is_same_v<To, double>) {
+    return static_cast<To>(value);
+  } else {
+    return To(static_cast<float>(value));
+  }
+}
+
+template <typename Body>
+void dispatch_float(mlg_dtype dtype, Body&& body) {
+  switch (dtype) {
+    case MLG_BF16: return body.template operator()<bfloat16>();
+    case MLG_F16: return body.template operator()<Half>();
+    case MLG_F64: return body.template operator()<double>();
+    default: return body.template operator()<float>();
+  }
+}
+
+void check(Checker& check) {
+  for (const std::uint32_t argument : {0, 1}) check.dtype(argument, {MLG_F32, MLG_BF16, MLG_F16, MLG_F64});
+  check.same_shape(1, 0);
+}
+
+void run(const Launch& launch) {
+  for_elements(launch, launch.size(0), [&](std::int64_t begin, std::int64_t end) {
+    dispatch_float(launch.dtype(0), [&]<typename From>() {
+      dispatch_float(launch.dtype(1), [&]<typename To>() {
+        const From* x = launch.data<const From>(0);
+        To* y = launch.data<To>(1);
+#pragma GCC ivdep
+        for (std::int64_t i = begin; i < end; ++i) y[i] = convert<To>(x[i]);
+      });
+    });
+  });
+}
+
+MULLIGAN_CPU_KERNEL(cast, "in x, out y", check, run)
+
+}  // namespace
+}  // namespace mulligan::cpu

@@ -1,0 +1,96 @@
+// embedding_fwd: x[T,d] = table[ids[T]]          embedding_bwd: dtable[ids[t]] += dx[t]
+//
+// Both refuse ids outside [0, V) when they run. Determinism: the backward pass sorts the tokens by id (stable
+// counting sort, one thread) and gives each table row to one thread, which adds the row's tokens in order of
+// t. Threads take equal shares of the sorted tokens, not of the vocabulary: a tokenizer's frequent ids lie
+// side by side.
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+
+#include "plugins/backends/cpu/kernels/row_math.h"
+
+namespace mulligan::cpu {
+namespace {
+
+[[noreturn]] void refuse_id() {
+  throw std::runtime_error("an id lies outside the table's rows; the data do not belong to this vocabulary");
+}
+
+void check_forward(Checker& check) {
+  check.dtype(0, {MLG_I32});
+  check.rank(0, 1, 1);
+  check.compute_dtype(1);
+  check.rank(1, 2, 2);
+  check.same_dtype(2, 1);
+  check.shape(2, {check.dim(0, 0), check.dim(1, 1)});
+}
+
+void run_forward(const Launch& launch) {
+  const std::int64_t rows = launch.dim(1, 0);
+  const std::size_t row_bytes = launch.dim(1, 1) * (launch.dtype(1) == MLG_BF16 ? 2 : 4);
+  const auto* ids = launch.data<const std::int32_t>(0);
+  const auto* table = launch.data<const char>(1);
+  auto* x = launch.data<char>(2);
+  std::atomic<bool> refused{false};
+  launch.parallel_for(launch.dim(0, 0), row_grain(launch.dim(1, 1)),
+                      [&](std::int64_t begin, std::int64_t end) {
+                        for (std::int64_t t = begin; t < end; ++t) {
+                          if (ids[t] < 0 || ids[t] >= rows) {
+                            refused.store(true, std::memory_order_relaxed);
+                            return;
+                          }
+                          std::memcpy(x + t * row_bytes, table + ids[t] * row_bytes, row_bytes);
+                        }
+                      });
+  if (refused) refuse_id();
+}
+
+void check_backward(Checker& check) {
+  check.dtype(0, {MLG_I32});
+  check.rank(0, 1, 1);
+  check.compute_dtype(1);
+  check.rank(1, 2, 2);
+  check.require(check.dim(1, 0) == check.dim(0, 0), 1, "must have one row per id");
+  check.dtype(2, {MLG_F32});
+  check.shape(2, {-1, check.dim(1, 1)});
+  check.workspace((check.dim(2, 0) + 1 + check.dim(0, 0)) * sizeof(std::int32_t));
+}
+
+void run_backward(const Launch& launch) {
+  const std::int64_t tokens = launch.dim(0, 0), width = launch.dim(1, 1), rows = launch.dim(2, 0);
+  const auto* ids = launch.data<const std::int32_t>(0);
+  auto* table = launch.data<float>(2);
+  auto* next = launch.workspace<std::int32_t>();  // [rows + 1]: where the next token of an id goes
+  auto* order = next + rows + 1;                  // [tokens]: tokens by (id, t)
+  std::fill_n(next, rows + 1, 0);
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    if (ids[t] < 0 || ids[t] >= rows) refuse_id();
+    ++next[ids[t] + 1];
+  }
+  for (std::int64_t row = 0; row < rows; ++row) next[row + 1] += next[row];
+  for (std::int64_t t = 0; t < tokens; ++t) order[next[ids[t]]++] = static_cast<std::int32_t>(t);
+
+  dispatch_compute(launch.dtype(1), [&]<typename T>() {
+    const T* dx = launch.data<const T>(1);
+    launch.parallel_for(tokens, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+      std::int64_t k = begin;
+      // An id's tokens belong to the share in which the first of them lies.
+      while (k > 0 && k < end && ids[order[k]] == ids[order[k - 1]]) ++k;
+      for (std::int32_t id = -1; k < tokens; ++k) {
+        const std::int32_t t = order[k];
+        if (ids[t] != id && k >= end) return;
+        id = ids[t];
+        const T* from = dx + t * width;
+        write_row(table + id * width, width, true,
+                  [&](std::int64_t j) { return static_cast<float>(from[j]); });
+      }
+    });
+  });
+}
+
+MULLIGAN_CPU_KERNEL(embedding_fwd, "in ids, in table, out x", check_forward, run_forward)
+MULLIGAN_CPU_KERNEL(embedding_bwd, "in ids, in dx, inout dtable", check_backward, run_backward)
+
+}  // namespace
+}  // namespace mulligan::cpu

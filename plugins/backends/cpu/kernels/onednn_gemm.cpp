@@ -1,0 +1,106 @@
+#include "plugins/backends/cpu/kernels/onednn_gemm.h"
+
+#include <omp.h>
+#include <dnnl.hpp>
+
+#include <string>
+#include <vector>
+
+namespace mulligan::cpu {
+namespace {
+
+dnnl::engine& engine() {
+  static dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+// oneDNN fixes a primitive's division of work when it is made. Made for one thread, a primitive's sums do not
+// depend on the number of threads; the tiles of a product are what runs in parallel.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+
+ private:
+  int before_;
+};
+
+class OnednnGemm final : public Gemm {
+ public:
+  OnednnGemm(const dnnl::matmul::primitive_desc& description, int slots)
+      : primitive_(description),
+        scratch_bytes_(description.scratchpad_desc().get_size()),
+        fast_(std::string(description.impl_info_str()).find("ref") == std::string::npos) {
+    for (int i = 0; i < slots; ++i) {
+      slots_.push_back({dnnl::stream(engine()), bare(description.src_desc()),
+                        bare(description.weights_desc()), bare(description.dst_desc()),
+                        bare(description.scratchpad_desc())});
+    }
+  }
+
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  bool fast() const override { return fast_; }
+
+  bool run(int slot, const void* a, const void* b, void* c, void* scratch) noexcept override {
+    // The C interface: the C++ one throws, and copies an unordered_map at every call.
+    Slot& s = slots_[static_cast<std::size_t>(slot)];
+    const bool bound = dnnl_memory_set_data_handle(s.a.get(), const_cast<void*>(a)) == dnnl_success &&
+                       dnnl_memory_set_data_handle(s.b.get(), const_cast<void*>(b)) == dnnl_success &&
+                       dnnl_memory_set_data_handle(s.c.get(), c) == dnnl_success &&
+                       dnnl_memory_set_data_handle(s.scratch.get(), scratch) == dnnl_success;
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, s.a.get()},
+                                         {DNNL_ARG_WEIGHTS, s.b.get()},
+                                         {DNNL_ARG_DST, s.c.get()},
+                                         {DNNL_ARG_SCRATCHPAD, s.scratch.get()}};
+    return bound && dnnl_primitive_execute(primitive_.get(), s.stream.get(), 4, arguments) == dnnl_success;
+  }
+
+ private:
+  struct Slot {
+    dnnl::stream stream;
+    dnnl::memory a, b, c, scratch;
+  };
+  static dnnl::memory bare(const dnnl::memory::desc& description) {
+    return dnnl::memory(description, engine(), DNNL_MEMORY_NONE);
+  }
+
+  dnnl::matmul primitive_;
+  std::size_t scratch_bytes_;
+  bool fast_;
+  std::vector<Slot> slots_;
+};
+
+dnnl::primitive_attr attributes(const GemmShape& shape) {
+  dnnl::post_ops after;
+#if DNNL_VERSION_MAJOR >= 3
+  if (shape.alpha != 1.0f) after.append_eltwise(dnnl::algorithm::eltwise_linear, shape.alpha, 0.0f);
+#else
+  if (shape.alpha != 1.0f) after.append_eltwise(1.0f, dnnl::algorithm::eltwise_linear, shape.alpha, 0.0f);
+#endif
+  if (shape.beta != 0.0f) after.append_sum(shape.beta);
+  dnnl::primitive_attr result;
+  result.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  result.set_post_ops(after);
+  return result;
+}
+
+}  // namespace
+
+std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots) {
+  using dnnl::memory;
+  const auto type = [](bool bf16) { return bf16 ? memory::data_type::bf16 : memory::data_type::f32; };
+  const memory::desc a({shape.m, shape.k}, type(shape.ab_bf16), memory::dims{shape.a_row, shape.a_column});
+  const memory::desc b({shape.k, shape.n}, type(shape.ab_bf16), memory::dims{shape.b_row, shape.b_column});
+  const memory::desc c({shape.m, shape.n}, type(shape.c_bf16), memory::dims{shape.c_row, 1});
+  const OneThread one_thread;
+#if DNNL_VERSION_MAJOR >= 3
+  const dnnl::matmul::primitive_desc description(engine(), a, b, c, attributes(shape), /*allow_empty=*/true);
+#else
+  const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, c), attributes(shape), engine(),
+                                                 /*allow_empty=*/true);
+#endif
+  if (!description) return nullptr;
+  return std::make_unique<OnednnGemm>(description, slots);
+}
+
+}  // namespace mulligan::cpu

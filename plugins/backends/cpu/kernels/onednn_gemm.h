@@ -1,0 +1,38 @@
+// One-threaded oneDNN matrix products on strided tiles. Only this header's implementation includes oneDNN,
+// whose interfaces differ between 2.x (Debian 12) and 3.x (Ubuntu 24.04).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace mulligan::cpu {
+
+struct GemmShape {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t a_row = 0, a_column = 0;  // strides of a[m, k] in elements; one of them is 1
+  std::int64_t b_row = 0, b_column = 0;  // strides of b[k, n]
+  std::int64_t c_row = 0;                // c[m, n] is row-major with this stride
+  bool ab_bf16 = false;
+  bool c_bf16 = false;
+  float alpha = 1.0f, beta = 0.0f;
+};
+
+// c = alpha a b + beta c, accumulated in f32. run() of one object may execute at once in several threads as
+// long as each gives its own slot and scratch memory.
+class Gemm {
+ public:
+  virtual ~Gemm() = default;
+  // Bytes of scratch memory for one slot, 64-byte aligned.
+  virtual std::size_t scratch_bytes() const = 0;
+  // False when the machine has no vectorised implementation for these types: the caller then converts to f32.
+  virtual bool fast() const = 0;
+  // False when oneDNN reports an error (it does not for a product it has prepared). Does not throw.
+  virtual bool run(int slot, const void* a, const void* b, void* c, void* scratch) noexcept = 0;
+};
+
+// Null when oneDNN has no implementation at all for this combination. `slots`: threads that may run it at
+// once.
+std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots);
+
+}  // namespace mulligan::cpu

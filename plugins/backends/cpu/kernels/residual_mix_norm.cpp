@@ -1,0 +1,133 @@
+// residual_mix_norm on x, x0 [T,d] and mix [2,d]:  y = mix0 x + mix1 x0,  n = scale norm(y)
+//   g = dy + norm'(dn):  with r = 1 / sqrt(mean(y^2) + eps):  g = dy + scale r (dn - y r^2 mean(dn y))
+//   dx = mix0 g,  dx0 = mix1 g,  dmix += (sum over tokens of g x, of g x0)
+//
+// y is rounded to the compute dtype before it is normalised, so n is the same whether y is kept or not.
+// Determinism: rows are independent; dmix goes through partial sums over fixed pieces of tokens.
+#include "plugins/backends/cpu/kernels/row_math.h"
+
+namespace mulligan::cpu {
+namespace {
+
+// Columns that are worked on at once in the backward pass: g of a block stays in the first-level cache.
+constexpr std::int64_t kBlock = 512;
+
+void check_forward(Checker& check) {
+  check.compute_dtype(0);
+  check.rank(0, 2, 2);
+  check.like(1, 0);
+  check.dtype(2, {MLG_F32});
+  check.shape(2, {2, check.dim(0, 1)});
+  check.like(3, 0);
+  check.like(4, 0);
+  check.attribute_range(1, 0.0, 1.0);
+}
+
+void run_forward(const Launch& launch) {
+  const auto scale = static_cast<float>(launch.attribute(0)), eps = static_cast<float>(launch.attribute(1));
+  const std::int64_t width = launch.dim(0, 1);
+  const float* mix = launch.data<const float>(2);
+  dispatch_compute(launch.dtype(0), [&]<typename T>() {
+    launch.parallel_for(launch.dim(0, 0), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const T* x = launch.data<const T>(0) + row * width;
+        const T* x0 = launch.data<const T>(1) + row * width;
+        const auto mixed = [&](std::int64_t j) {
+          return T(mix[j] * float(x[j]) + mix[width + j] * float(x0[j]));
+        };
+        const float sum = lane_sum(width, [&](std::int64_t j) {
+          const float y = mixed(j);
+          return y * y;
+        });
+        const float factor = scale * reciprocal_rms(sum, width, eps);
+        if (launch.has(3)) write_row(launch.data<T>(3) + row * width, width, false, mixed);
+        write_row(launch.data<T>(4) + row * width, width, false,
+                  [&](std::int64_t j) { return factor * float(mixed(j)); });
+      }
+    });
+  });
+}
+
+enum { kX, kX0, kMix, kDy, kDn, kDx, kDx0, kDmix };
+
+void check_backward(Checker& check) {
+  check.compute_dtype(kX);
+  check.rank(kX, 2, 2);
+  for (const std::uint32_t argument : {kX0, kDy, kDn, kDx, kDx0}) check.like(argument, kX);
+  for (const std::uint32_t argument : {kMix, kDmix}) {
+    check.dtype(argument, {MLG_F32});
+    check.shape(argument, {2, check.dim(kX, 1)});
+  }
+  check.attribute_range(1, 0.0, 1.0);
+  check.workspace(row_sums_bytes(check.dim(kX, 0), 2 * check.dim(kX, 1)));
+}
+
+template <typename T>
+void backward(const Launch& launch) {
+  const auto scale = static_cast<float>(launch.attribute(0)), eps = static_cast<float>(launch.attribute(1));
+  const bool accumulate_dx = launch.attribute(2) != 0, accumulate_dx0 = launch.attribute(3) != 0;
+  const std::int64_t width = launch.dim(kX, 1);
+  const float* mix = launch.data<const float>(kMix);
+  const auto add_rows = [&](float* partial, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const T* x = launch.data<const T>(kX) + row * width;
+      const T* x0 = launch.data<const T>(kX0) + row * width;
+      const T* dy = launch.has(kDy) ? launch.data<const T>(kDy) + row * width : nullptr;
+      const T* dn = launch.has(kDn) ? launch.data<const T>(kDn) + row * width : nullptr;
+      const auto mixed = [&](std::int64_t j) {
+        return float(T(mix[j] * float(x[j]) + mix[width + j] * float(x0[j])));
+      };
+      float factor = 0, along = 0;  // norm'(dn) = factor dn - along y
+      if (dn) {
+        const float squares = lane_sum(width, [&](std::int64_t j) {
+          const float y = mixed(j);
+          return y * y;
+        });
+        const float product = lane_sum(width, [&](std::int64_t j) { return mixed(j) * float(dn[j]); });
+        const float r = reciprocal_rms(squares, width, eps);
+        factor = scale * r;
+        along = factor * r * r * product / static_cast<float>(width);
+      }
+      for (std::int64_t block = 0; block < width; block += kBlock) {
+        const std::int64_t count = std::min(kBlock, width - block);
+        alignas(64) float g[kBlock];
+        if (dy && dn) {
+          write_row(g, count, false, [&](std::int64_t i) {
+            const std::int64_t j = block + i;
+            return float(dy[j]) + (factor * float(dn[j]) - along * mixed(j));
+          });
+        } else if (dn) {
+          write_row(g, count, false,
+                    [&](std::int64_t i) { return factor * float(dn[block + i]) - along * mixed(block + i); });
+        } else {
+          write_row(g, count, false, [&](std::int64_t i) { return dy ? float(dy[block + i]) : 0.0f; });
+        }
+        const float* mix0 = mix + block;
+        const float* mix1 = mix + width + block;
+        write_row(launch.data<T>(kDx) + row * width + block, count, accumulate_dx,
+                  [&](std::int64_t i) { return mix0[i] * g[i]; });
+        write_row(launch.data<T>(kDx0) + row * width + block, count, accumulate_dx0,
+                  [&](std::int64_t i) { return mix1[i] * g[i]; });
+        write_row(partial + block, count, true, [&](std::int64_t i) { return g[i] * float(x[block + i]); });
+        write_row(partial + width + block, count, true,
+                  [&](std::int64_t i) { return g[i] * float(x0[block + i]); });
+      }
+    }
+  };
+  add_row_sums(launch, launch.dim(kX, 0), 2 * width, launch.workspace<float>(), launch.data<float>(kDmix),
+               add_rows);
+}
+
+void run_backward(const Launch& launch) {
+  dispatch_compute(launch.dtype(kX), [&]<typename T>() { backward<T>(launch); });
+}
+
+MULLIGAN_CPU_KERNEL(residual_mix_norm_fwd, "in x, in x0, in mix, out? y, out n; scale eps", check_forward,
+                    run_forward)
+MULLIGAN_CPU_KERNEL(residual_mix_norm_bwd,
+                    "in x, in x0, in mix, in? dy, in? dn, inout dx, inout dx0, inout dmix; "
+                    "scale eps accumulate_dx accumulate_dx0",
+                    check_backward, run_backward)
+
+}  // namespace
+}  // namespace mulligan::cpu

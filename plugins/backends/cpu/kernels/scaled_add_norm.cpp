@@ -1,0 +1,120 @@
+// scaled_add_norm on x, a [T,d] and s [d]:  y = x + s a,  n = scale norm(y)
+//   g = dy + norm'(dn):  with r = 1 / sqrt(mean(y^2) + eps):  g = dy + scale r (dn - y r^2 mean(dn y))
+//   dx = g,  da = s g,  ds += sum over tokens of g a
+//
+// y is rounded to the compute dtype before it is normalised: the backward pass sees the same y.
+// Determinism: rows are independent; ds goes through partial sums over fixed pieces of tokens.
+#include "plugins/backends/cpu/kernels/row_math.h"
+
+namespace mulligan::cpu {
+namespace {
+
+constexpr std::int64_t kBlock = 512;  // columns whose g stays in the first-level cache
+
+void check_forward(Checker& check) {
+  check.compute_dtype(0);
+  check.rank(0, 2, 2);
+  check.like(1, 0);
+  check.dtype(2, {MLG_F32});
+  check.shape(2, {check.dim(0, 1)});
+  check.like(3, 0);
+  check.like(4, 0);
+  check.attribute_range(1, 0.0, 1.0);
+}
+
+void run_forward(const Launch& launch) {
+  const auto scale = static_cast<float>(launch.attribute(0)), eps = static_cast<float>(launch.attribute(1));
+  const std::int64_t width = launch.dim(0, 1);
+  const float* s = launch.data<const float>(2);
+  dispatch_compute(launch.dtype(0), [&]<typename T>() {
+    launch.parallel_for(launch.dim(0, 0), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const T* x = launch.data<const T>(0) + row * width;
+        const T* a = launch.data<const T>(1) + row * width;
+        T* y = launch.data<T>(3) + row * width;
+        write_row(y, width, false, [&](std::int64_t j) { return float(x[j]) + s[j] * float(a[j]); });
+        if (!launch.has(4)) continue;
+        const float sum = lane_sum(width, [&](std::int64_t j) { return float(y[j]) * float(y[j]); });
+        const float factor = scale * reciprocal_rms(sum, width, eps);
+        write_row(launch.data<T>(4) + row * width, width, false,
+                  [&](std::int64_t j) { return factor * float(y[j]); });
+      }
+    });
+  });
+}
+
+enum { kY, kA, kS, kDy, kDn, kDx, kDa, kDs };
+
+void check_backward(Checker& check) {
+  check.compute_dtype(kY);
+  check.rank(kY, 2, 2);
+  for (const std::uint32_t argument : {kA, kDy, kDn, kDx, kDa}) check.like(argument, kY);
+  for (const std::uint32_t argument : {kS, kDs}) {
+    check.dtype(argument, {MLG_F32});
+    check.shape(argument, {check.dim(kY, 1)});
+  }
+  check.attribute_range(1, 0.0, 1.0);
+  check.workspace(row_sums_bytes(check.dim(kY, 0), check.dim(kY, 1)));
+}
+
+template <typename T>
+void backward(const Launch& launch) {
+  const auto scale = static_cast<float>(launch.attribute(0)), eps = static_cast<float>(launch.attribute(1));
+  const bool accumulate_dx = launch.attribute(2) != 0, accumulate_da = launch.attribute(3) != 0;
+  const std::int64_t width = launch.dim(kY, 1);
+  const float* all_s = launch.data<const float>(kS);
+  const auto add_rows = [&](float* all_partial, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const T* y = launch.data<const T>(kY) + row * width;
+      const T* dy = launch.has(kDy) ? launch.data<const T>(kDy) + row * width : nullptr;
+      const T* dn = launch.has(kDn) ? launch.data<const T>(kDn) + row * width : nullptr;
+      float factor = 0, along = 0;  // norm'(dn) = factor dn - along y
+      if (dn) {
+        const float squares = lane_sum(width, [&](std::int64_t j) { return float(y[j]) * float(y[j]); });
+        const float product = lane_sum(width, [&](std::int64_t j) { return float(y[j]) * float(dn[j]); });
+        const float r = reciprocal_rms(squares, width, eps);
+        factor = scale * r;
+        along = factor * r * r * product / static_cast<float>(width);
+      }
+      for (std::int64_t block = 0; block < width; block += kBlock) {
+        const std::int64_t count = std::min(kBlock, width - block);
+        alignas(64) float g[kBlock];
+        if (dy && dn) {
+          write_row(g, count, false, [&](std::int64_t i) {
+            const std::int64_t j = block + i;
+            return float(dy[j]) + (factor * float(dn[j]) - along * float(y[j]));
+          });
+        } else if (dn) {
+          write_row(g, count, false, [&](std::int64_t i) {
+            return factor * float(dn[block + i]) - along * float(y[block + i]);
+          });
+        } else {
+          write_row(g, count, false, [&](std::int64_t i) { return dy ? float(dy[block + i]) : 0.0f; });
+        }
+        const T* a = launch.data<const T>(kA) + row * width + block;
+        const float* s = all_s + block;
+        write_row(launch.data<T>(kDx) + row * width + block, count, accumulate_dx,
+                  [&](std::int64_t i) { return g[i]; });
+        write_row(launch.data<T>(kDa) + row * width + block, count, accumulate_da,
+                  [&](std::int64_t i) { return s[i] * g[i]; });
+        write_row(all_partial + block, count, true, [&](std::int64_t i) { return g[i] * float(a[i]); });
+      }
+    }
+  };
+  add_row_sums(launch, launch.dim(kY, 0), width, launch.workspace<float>(), launch.data<float>(kDs),
+               add_rows);
+}
+
+void run_backward(const Launch& launch) {
+  dispatch_compute(launch.dtype(kY), [&]<typename T>() { backward<T>(launch); });
+}
+
+MULLIGAN_CPU_KERNEL(scaled_add_norm_fwd, "in x, in a, in s, out y, out? n; scale eps", check_forward,
+                    run_forward)
+MULLIGAN_CPU_KERNEL(scaled_add_norm_bwd,
+                    "in y, in a, in s, in? dy, in? dn, inout dx, inout da, inout ds; "
+                    "scale eps accumulate_dx accumulate_da",
+                    check_backward, run_backward)
+
+}  // namespace
+}  // namespace mulligan::cpu

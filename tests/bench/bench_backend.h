@@ -1,0 +1,42 @@
+// The cpu backend as the benchmarks use it: one kernel call on random data, run again and again.
+#pragma once
+
+#include <benchmark/benchmark.h>
+#include <mulligan/backend.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mulligan::bench {
+
+// A tensor of a call. f32 and bf16 are filled with values in [-1, 1); `values` fills i32.
+struct Operand {
+  mlg_dtype dtype = MLG_F32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int32_t> values = {};
+};
+
+// A prepared call with its memory. The number of threads is the environment's MULLIGAN_BENCH_THREADS (0 or
+// unset: the backend's choice). Errors end the program with the backend's sentence.
+class BenchCall {
+ public:
+  BenchCall(const std::string& kernel, const std::vector<Operand>& operands,
+            const std::vector<mlg_attribute>& attributes);
+  ~BenchCall();
+  BenchCall(const BenchCall&) = delete;
+  BenchCall& operator=(const BenchCall&) = delete;
+
+  void run();
+  // Runs the call as the benchmark's loop and reports GFLOP/s of the mean and of the fastest run (the figure
+  // to compare on a machine that does other work meanwhile), and the workspace.
+  void measure(benchmark::State& state, double flops);
+
+ private:
+  std::vector<void*> memory_;
+  void* workspace_ = nullptr;
+  std::size_t workspace_bytes_ = 0;
+  void* prepared_ = nullptr;
+};
+
+}  // namespace mulligan::bench
