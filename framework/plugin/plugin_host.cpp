@@ -149,12 +149,12 @@ Error PluginHost::not_found(PluginKind kind, const std::string& name) {
         if (file.marker->kind == kind) names.push_back(file.marker->name);
       }
     }
-    places +=
-        fmt::format("{} '{}' ({}{})", places.empty() ? "" : ",", finding.place.path.string(),
-                    finding.problem.empty()
-                        ? fmt::format("from {}: {} plugins, none of them this", finding.place.origin, usable)
-                        : fmt::format("from {}: {}", finding.place.origin, finding.problem),
-                    rejected);
+    places += fmt::format("{} '{}' ({}{})", places.empty() ? "" : ",", finding.place.path.string(),
+                          finding.problem.empty()
+                              ? fmt::format("from {}: {} plugin{}, none of them this", finding.place.origin,
+                                            usable, usable == 1 ? "" : "s")
+                              : fmt::format("from {}: {}", finding.place.origin, finding.problem),
+                          rejected);
   }
   const std::string nearest = nearest_name(name, names);
   return config_error("there is no {} plugin '{}'{}; looked in{}; add its folder with --plugin-path.",

@@ -1,0 +1,2 @@
+#define PLUGIN_NAME "no_marker"
+#include "schedule_table.h"

@@ -1,0 +1,4 @@
+/* A sound plugin in plain C; built stripped, as distributions do. */
+#define PLUGIN_NAME "plain_c"
+#include "schedule_table.h"
+MARKER(mlg_abi_1_schedule_plain_c);

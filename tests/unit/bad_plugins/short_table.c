@@ -1,0 +1,4 @@
+#define PLUGIN_NAME "short_table"
+#define TABLE_SIZE sizeof(mlg_plugin_header)
+#include "schedule_table.h"
+MARKER(mlg_abi_1_schedule_short_table);

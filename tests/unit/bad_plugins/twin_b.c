@@ -1,0 +1,4 @@
+#define PLUGIN_NAME "twin"
+#define TABLE_VERSION "2.0"
+#include "schedule_table.h"
+MARKER(mlg_abi_1_schedule_twin);

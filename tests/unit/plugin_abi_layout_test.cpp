@@ -1,0 +1,185 @@
+// The released layout of plugin ABI 1. A line that stops compiling means: plugins built earlier would read
+// the wrong member. Tables (…_table, and structs that only the host allocates) may grow at their end, which
+// changes their SIZE line and raises MLG_ABI_MINOR; anything else needs a new MLG_ABI_MAJOR. Arrays of
+// mlg_key, mlg_kernel, mlg_tensor, mlg_attribute and mlg_parameter cross the boundary, so these structs never
+// change size within a major.
+#include <gtest/gtest.h>
+#include <mulligan/backend.h>
+#include <mulligan/loss.h>
+#include <mulligan/optimizer.h>
+#include <mulligan/schedule.h>
+
+#include <cstddef>
+
+#include "tests/support/plugins.h"
+
+#define LAYOUT(type, member, offset) \
+  static_assert(offsetof(type, member) == offset, #type "." #member " has moved")
+#define SIZE(type, bytes) static_assert(sizeof(type) == bytes, #type " has changed its size")
+
+LAYOUT(mlg_plugin_header, magic, 0);
+LAYOUT(mlg_plugin_header, abi_major, 4);
+LAYOUT(mlg_plugin_header, abi_minor, 6);
+LAYOUT(mlg_plugin_header, struct_size, 8);
+LAYOUT(mlg_plugin_header, kind, 12);
+LAYOUT(mlg_plugin_header, name, 16);
+LAYOUT(mlg_plugin_header, version, 24);
+LAYOUT(mlg_plugin_header, summary, 32);
+LAYOUT(mlg_plugin_header, state_version, 40);
+LAYOUT(mlg_plugin_header, key_count, 44);
+LAYOUT(mlg_plugin_header, keys, 48);
+LAYOUT(mlg_plugin_header, kernel_count, 56);
+LAYOUT(mlg_plugin_header, kernels, 64);
+SIZE(mlg_plugin_header, 72);
+LAYOUT(mlg_host, struct_size, 0);
+LAYOUT(mlg_host, log, 8);
+SIZE(mlg_host, 16);
+LAYOUT(mlg_key, name, 0);
+LAYOUT(mlg_key, type, 8);
+LAYOUT(mlg_key, default_value, 16);
+LAYOUT(mlg_key, minimum, 24);
+LAYOUT(mlg_key, maximum, 32);
+LAYOUT(mlg_key, choices, 40);
+LAYOUT(mlg_key, help, 48);
+SIZE(mlg_key, 56);
+LAYOUT(mlg_config, self, 0);
+LAYOUT(mlg_config, get_bool, 8);
+LAYOUT(mlg_config, get_int, 16);
+LAYOUT(mlg_config, get_float, 24);
+LAYOUT(mlg_config, get_string, 32);
+LAYOUT(mlg_config, get_float_list, 40);
+SIZE(mlg_config, 48);
+LAYOUT(mlg_tensor, data, 0);
+LAYOUT(mlg_tensor, dtype, 8);
+LAYOUT(mlg_tensor, rank, 12);
+LAYOUT(mlg_tensor, shape, 16);
+SIZE(mlg_tensor, 48);
+LAYOUT(mlg_attribute, name, 0);
+LAYOUT(mlg_attribute, value, 8);
+SIZE(mlg_attribute, 16);
+LAYOUT(mlg_launch, arguments, 0);
+LAYOUT(mlg_launch, argument_count, 8);
+LAYOUT(mlg_launch, attributes, 16);
+LAYOUT(mlg_launch, workspace, 24);
+LAYOUT(mlg_launch, state, 32);
+LAYOUT(mlg_launch, parallel_for, 40);
+SIZE(mlg_launch, 48);
+LAYOUT(mlg_preparation, state, 0);
+LAYOUT(mlg_preparation, workspace_bytes, 8);
+SIZE(mlg_preparation, 16);
+LAYOUT(mlg_kernel, name, 0);
+LAYOUT(mlg_kernel, backend, 8);
+LAYOUT(mlg_kernel, signature, 16);
+LAYOUT(mlg_kernel, prepare, 24);
+LAYOUT(mlg_kernel, release, 32);
+LAYOUT(mlg_kernel, run, 40);
+LAYOUT(mlg_kernel, source, 48);
+LAYOUT(mlg_kernel, entry, 56);
+SIZE(mlg_kernel, 64);
+LAYOUT(mlg_recorder, self, 0);
+LAYOUT(mlg_recorder, describe, 8);
+LAYOUT(mlg_recorder, state, 16);
+LAYOUT(mlg_recorder, scratch, 24);
+LAYOUT(mlg_recorder, view, 32);
+LAYOUT(mlg_recorder, launch, 40);
+SIZE(mlg_recorder, 48);
+LAYOUT(mlg_parameter, name, 0);
+LAYOUT(mlg_parameter, master, 8);
+LAYOUT(mlg_parameter, gradient, 12);
+LAYOUT(mlg_parameter, lr_multiplier, 16);
+LAYOUT(mlg_parameter, weight_decay_multiplier, 24);
+SIZE(mlg_parameter, 32);
+LAYOUT(mlg_step, step, 0);
+LAYOUT(mlg_step, lr, 8);
+SIZE(mlg_step, 16);
+LAYOUT(mlg_optimizer_table, header, 0);
+LAYOUT(mlg_optimizer_table, create, 72);
+LAYOUT(mlg_optimizer_table, destroy, 80);
+LAYOUT(mlg_optimizer_table, scalar_count, 88);
+LAYOUT(mlg_optimizer_table, record, 96);
+LAYOUT(mlg_optimizer_table, scalars, 104);
+SIZE(mlg_optimizer_table, 112);
+LAYOUT(mlg_loss_forward, logits, 0);
+LAYOUT(mlg_loss_forward, targets, 4);
+LAYOUT(mlg_loss_forward, token_loss, 8);
+LAYOUT(mlg_loss_forward, softcap, 16);
+LAYOUT(mlg_loss_forward, saved, 24);
+SIZE(mlg_loss_forward, 40);
+LAYOUT(mlg_loss_backward, forward, 0);
+LAYOUT(mlg_loss_backward, upstream, 40);
+LAYOUT(mlg_loss_backward, logits_gradient, 44);
+SIZE(mlg_loss_backward, 48);
+LAYOUT(mlg_loss_table, header, 0);
+LAYOUT(mlg_loss_table, fuses_softcap, 72);
+LAYOUT(mlg_loss_table, create, 80);
+LAYOUT(mlg_loss_table, destroy, 88);
+LAYOUT(mlg_loss_table, record_forward, 96);
+LAYOUT(mlg_loss_table, record_backward, 104);
+SIZE(mlg_loss_table, 112);
+LAYOUT(mlg_progress, step, 0);
+LAYOUT(mlg_progress, total_steps, 8);
+LAYOUT(mlg_progress, budget_fraction, 16);
+LAYOUT(mlg_progress, epoch, 24);
+SIZE(mlg_progress, 32);
+LAYOUT(mlg_rate, lr, 0);
+LAYOUT(mlg_rate, cycle, 8);
+SIZE(mlg_rate, 16);
+LAYOUT(mlg_schedule_table, header, 0);
+LAYOUT(mlg_schedule_table, create, 72);
+LAYOUT(mlg_schedule_table, destroy, 80);
+LAYOUT(mlg_schedule_table, rate, 88);
+SIZE(mlg_schedule_table, 96);
+LAYOUT(mlg_call, kernel, 0);
+LAYOUT(mlg_call, arguments, 8);
+LAYOUT(mlg_call, argument_count, 16);
+LAYOUT(mlg_call, attributes, 24);
+LAYOUT(mlg_call, attribute_count, 32);
+SIZE(mlg_call, 40);
+LAYOUT(mlg_device_info, description, 0);
+LAYOUT(mlg_device_info, memory_bytes, 8);
+LAYOUT(mlg_device_info, threads, 16);
+LAYOUT(mlg_device_info, computes, 20);
+SIZE(mlg_device_info, 24);
+LAYOUT(mlg_backend_table, header, 0);
+LAYOUT(mlg_backend_table, create, 72);
+LAYOUT(mlg_backend_table, destroy, 80);
+LAYOUT(mlg_backend_table, info, 88);
+LAYOUT(mlg_backend_table, allocate, 96);
+LAYOUT(mlg_backend_table, free, 104);
+LAYOUT(mlg_backend_table, upload, 112);
+LAYOUT(mlg_backend_table, download, 120);
+LAYOUT(mlg_backend_table, copy, 128);
+LAYOUT(mlg_backend_table, zero, 136);
+LAYOUT(mlg_backend_table, add_kernels, 144);
+LAYOUT(mlg_backend_table, kernel_at, 152);
+LAYOUT(mlg_backend_table, prepare, 160);
+LAYOUT(mlg_backend_table, bind, 168);
+LAYOUT(mlg_backend_table, run, 176);
+LAYOUT(mlg_backend_table, release, 184);
+LAYOUT(mlg_backend_table, synchronize, 192);
+SIZE(mlg_backend_table, 200);
+
+static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 0);
+static_assert(MLG_BACKEND == 1 && MLG_LOSS == 2 && MLG_OPTIMIZER == 3 && MLG_SCHEDULE == 4 && MLG_TTT == 5 &&
+              MLG_QUANTIZER == 6);
+static_assert(MLG_KEY_BOOL == 1 && MLG_KEY_INT == 2 && MLG_KEY_FLOAT == 3 && MLG_KEY_STRING == 4 &&
+              MLG_KEY_FLOAT_LIST == 5);
+static_assert(MLG_ABSENT == -1 && MLG_F32 == 0 && MLG_BF16 == 1 && MLG_F16 == 2 && MLG_F64 == 3 &&
+              MLG_I32 == 4 && MLG_I64 == 5 && MLG_U16 == 6 && MLG_U8 == 7 && MLG_I8 == 8);
+static_assert(MLG_MAX_RANK == 4 && MLG_LOSS_MAX_SAVED == 4);
+
+namespace mulligan {
+namespace {
+
+// What the SDK's wrapper stamps into a built plugin is this layout.
+TEST(PluginAbi, BuiltPluginsCarryTheReleasedSizes) {
+  const PluginHandle schedule = test_plugin_host().load(PluginKind::schedule, "warmdown");
+  EXPECT_EQ(schedule->table<mlg_schedule_table>().header.struct_size, sizeof(mlg_schedule_table));
+  const PluginHandle backend = test_plugin_host().load(PluginKind::backend, "null");
+  EXPECT_EQ(backend->table<mlg_backend_table>().header.struct_size, sizeof(mlg_backend_table));
+  EXPECT_EQ(backend->table<mlg_backend_table>().header.magic, MLG_ABI_MAGIC);
+  EXPECT_EQ(backend->abi(), "1.0");
+}
+
+}  // namespace
+}  // namespace mulligan

@@ -1,0 +1,270 @@
+// PluginHost: which library is found for a name, and the sentence for each kind of bad library. The libraries
+// are built from tests/unit/bad_plugins.
+#include "framework/plugin/plugin_host.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "framework/core/file.h"
+#include "framework/plugin/plugin_listing.h"
+#include "framework/plugin/schedule.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kBad = MULLIGAN_BAD_PLUGIN_DIRECTORY;
+fs::path bad_file(const std::string& name) {
+  return kBad / ("mulligan_" + name + ".so");
+}
+
+// What `action` says when it refuses; checks the exit code, and that it is one sentence.
+template <typename Action>
+std::string sentence(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+    const std::string text = error.what();
+    EXPECT_EQ(text.find('\n'), text.npos) << text;
+    return text;
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {};
+}
+
+std::string refusal(const std::string& name) {
+  PluginHost host({});
+  const std::string text = sentence([&] { host.load(PluginKind::schedule, "", bad_file(name)); });
+  EXPECT_TRUE(host.loaded().empty());
+  EXPECT_NE(text.find(bad_file(name).string()), text.npos) << "no file in: " << text;
+  return text;
+}
+
+#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+class PluginFolders : public testing::Test {
+ protected:
+  PluginFolders() {
+    root_ = fs::temp_directory_path() / ("mulligan_plugins_" + std::to_string(::getpid()) + "_" +
+                                         testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  ~PluginFolders() override { fs::remove_all(root_); }
+
+  // A folder holding copies of bad_plugins libraries: {library, file name}.
+  fs::path folder(const std::string& name, std::vector<std::pair<std::string, std::string>> files) {
+    const fs::path path = root_ / name;
+    fs::create_directories(path);
+    for (const auto& [library, file] : files) fs::copy_file(bad_file(library), path / file);
+    return path;
+  }
+  fs::path root_;
+};
+
+TEST(PluginRefused, WrongMagic) {
+  EXPECT_SAYS(refusal("wrong_magic"), "magic number 0xdeadbeef instead of 0x4e474c4d");
+}
+TEST(PluginRefused, WrongAbiMajorBeforeAnyCodeRuns) {  // its code would abort this test
+  EXPECT_SAYS(refusal("wrong_major"), "was built for plugin ABI 9, but this program has ABI 1; rebuild it");
+}
+TEST(PluginRefused, WrongAbiMajorInTheTable) {
+  EXPECT_SAYS(refusal("wrong_major_in_table"), "has a table of plugin ABI 9");
+}
+TEST(PluginRefused, ShortTable) {
+  EXPECT_SAYS(refusal("short_table"), "has a table of 72 bytes, shorter than the 96");
+}
+TEST(PluginRefused, MissingFunctionOfTheTable) {
+  EXPECT_SAYS(refusal("missing_member"), "leaves the required function 'rate' of its table null");
+}
+TEST(PluginRefused, MissingVersion) {
+  EXPECT_SAYS(refusal("missing_version"), "leaves name, version or summary");
+}
+TEST(PluginRefused, MissingSymbolMlgPlugin) {
+  EXPECT_SAYS(refusal("no_function"),
+              "exports the marker mlg_abi_1_schedule_no_function but not the function mlg_plugin");
+}
+TEST(PluginRefused, UnresolvedSymbolAtLoadingNotLater) {
+  const std::string text = refusal("unresolved_symbol");
+  EXPECT_SAYS(text, "cannot be loaded");
+  EXPECT_SAYS(text, "a_function_that_nobody_defines");
+}
+TEST(PluginRefused, NoMarker) {
+  EXPECT_SAYS(refusal("no_marker"), "is a shared library but not a mulligan plugin");
+}
+TEST(PluginRefused, TwoMarkers) {
+  EXPECT_SAYS(refusal("two_markers"), "carries two ABI markers");
+}
+TEST(PluginRefused, NullTable) {
+  EXPECT_SAYS(refusal("null_table"), "returned no table from mlg_plugin");
+}
+TEST(PluginRefused, OtherKindInTheTable) {
+  EXPECT_SAYS(refusal("wrong_kind"), "says kind 2 in its table but 'schedule' in its ABI marker");
+}
+TEST(PluginRefused, OtherNameInTheTable) {
+  EXPECT_SAYS(refusal("wrong_name"), "is named 'another' in its table but 'wrong_name' in its ABI marker");
+}
+
+TEST(PluginRefused, ThrowingConstructorAndEveryKeyTypeReachesIt) {
+  PluginHost host({});
+  const PluginHandle plugin = host.load(PluginKind::schedule, "", bad_file("throwing_constructor"));
+  const PluginConfig defaults = test_plugin_config(plugin, "must = 7");
+  EXPECT_SAYS(sentence([&] { Schedule(plugin, defaults); }),
+              "[test]: schedule 'throwing_constructor' (" + fs::canonical(plugin->path()).string() +
+                  ") could not be set up: no good: 1 3 1099511627776 0.125 0.5 one 1 2.5 7");
+  const PluginConfig set = test_plugin_config(
+      plugin,
+      "flag = false\ncount = 10\nbig = -5\nnumber = 2\nsmall = 0.25\nword = 'two'\nlist = [9]\nmust = -1.5");
+  EXPECT_SAYS(sentence([&] { Schedule(plugin, set); }), "no good: 0 10 -5 2 0.25 two 9 -1.5");
+}
+
+TEST(PluginRefused, UnknownKeyNamesTheNearest) {
+  const PluginHandle plugin = test_plugin_host().load(PluginKind::schedule, "sgdr");
+  const std::string text =
+      sentence([&] { test_plugin_config(plugin, "period = 10\nperiod_multiplyer = 2"); });
+  EXPECT_SAYS(text, "test.toml:2");
+  EXPECT_SAYS(text, "period_multiplyer");
+  EXPECT_SAYS(text, "period_multiplier");
+}
+TEST(PluginRefused, ValueOutOfTheDeclaredRange) {
+  const PluginHandle plugin = test_plugin_host().load(PluginKind::schedule, "sgdr");
+  EXPECT_SAYS(sentence([&] { test_plugin_config(plugin, "period = 10\nperiod_multiplier = 0.5"); }),
+              "period_multiplier");
+}
+
+TEST_F(PluginFolders, FilesThatAreNoLibraries) {
+  PluginHost host({});
+  const auto text = [&](const fs::path& path) {
+    return sentence([&] { host.load(PluginKind::schedule, "", path); });
+  };
+  EXPECT_SAYS(text(root_ / "absent.so"), "does not exist");
+  EXPECT_SAYS(text(root_), "is not a file");
+  std::ofstream(root_ / "text.so") << "int main() {}\n";
+  EXPECT_SAYS(text(root_ / "text.so"), "is not a shared library");
+  std::ofstream(root_ / "empty.so");
+  EXPECT_SAYS(text(root_ / "empty.so"), "is not a shared library");
+  const std::string whole = read_file(bad_file("plain_c"));
+  // Cut anywhere: a refusal, never a crash. The section table is at the end, so every cut loses part of it.
+  for (std::size_t size = 5; size < whole.size(); size += 97) {
+    std::ofstream(root_ / "cut.so", std::ios::binary) << whole.substr(0, size);
+    EXPECT_SAYS(text(root_ / "cut.so"), "is cut short or corrupt");
+  }
+}
+
+TEST_F(PluginFolders, AStrippedPlainCPluginWorksUnderAnyFileName) {
+  PluginHost host({{"--plugin-path", folder("a", {{"plain_c", "mulligan_anything.so"}})}});
+  const PluginHandle plugin = host.load(PluginKind::schedule, "plain_c");
+  EXPECT_EQ(plugin->version(), "1.0");
+  EXPECT_EQ(plugin->abi(), "1.0");
+  EXPECT_EQ(plugin->sha256(), sha256_hex_of_file(bad_file("plain_c")));
+  EXPECT_EQ(plugin->path(), fs::canonical(root_ / "a" / "mulligan_anything.so"));
+  const Schedule schedule(plugin, test_plugin_config(plugin));
+  EXPECT_EQ(schedule.rate({5, 10, 0.5, 0.0}, 0.25).lr, 0.25);
+  EXPECT_EQ(host.load(PluginKind::schedule, "plain_c"), plugin) << "the second call gives the same plugin";
+  ASSERT_EQ(host.loaded().size(), 1u);
+}
+
+TEST_F(PluginFolders, TwoDifferentLibrariesForOneNameAreRefused) {
+  PluginHost host({{"--plugin-path", folder("a", {{"twin_a", "mulligan_twin.so"}})},
+                   {"MULLIGAN_PLUGIN_PATH", folder("b", {{"twin_b", "mulligan_twin.so"}})}});
+  const std::string text = sentence([&] { host.load(PluginKind::schedule, "twin"); });
+  EXPECT_SAYS(text, "two different libraries offer the schedule 'twin'");
+  EXPECT_SAYS(text, (root_ / "a" / "mulligan_twin.so").string());
+  EXPECT_SAYS(text, (root_ / "b" / "mulligan_twin.so").string());
+}
+TEST_F(PluginFolders, ASecondLibraryUnderANameInUseIsRefused) {
+  PluginHost host({});
+  host.load(PluginKind::schedule, "twin", bad_file("twin_a"));
+  EXPECT_SAYS(
+      sentence([&] { host.load(PluginKind::schedule, "twin", bad_file("twin_b")); }),
+      "is in use already, and '" + fs::canonical(bad_file("twin_b")).string() + "' has the same name");
+}
+TEST_F(PluginFolders, EqualCopiesAreNotDuplicatesAndThePathDecides) {
+  PluginHost copies(
+      {{"--plugin-path", folder("a", {{"twin_a", "mulligan_x.so"}, {"twin_a", "mulligan_y.so"}})}});
+  EXPECT_EQ(copies.load(PluginKind::schedule, "twin")->path().filename(), "mulligan_x.so");
+  PluginHost host(
+      {{"--plugin-path", folder("b", {{"twin_a", "mulligan_x.so"}, {"twin_b", "mulligan_y.so"}})}});
+  EXPECT_EQ(host.load(PluginKind::schedule, "twin", root_ / "b" / "mulligan_y.so")->version(), "2.0");
+}
+
+TEST_F(PluginFolders, NotFoundListsEveryPlaceAndWhy) {
+  const fs::path a = folder("a", {{"plain_c", "mulligan_plain_c.so"}, {"no_marker", "mulligan_broken.so"}});
+  PluginHost host({{"--plugin-path", a}, {"MULLIGAN_PLUGIN_PATH", root_ / "gone"}});
+  const std::string text = sentence([&] { host.load(PluginKind::schedule, "plain_d"); });
+  EXPECT_SAYS(text, "there is no schedule plugin 'plain_d' (did you mean 'plain_c'?)");
+  EXPECT_SAYS(
+      text, "'" + a.string() + "' (from --plugin-path: 1 plugin, none of them this, mulligan_broken.so is a");
+  EXPECT_SAYS(text, "'" + (root_ / "gone").string() + "' (from MULLIGAN_PLUGIN_PATH: does not exist)");
+}
+TEST_F(PluginFolders, ABrokenFileOfThatNameIsSaidPlainly) {
+  PluginHost host({{"--plugin-path", folder("a", {{"wrong_major", "mulligan_wrong_major.so"}})}});
+  EXPECT_SAYS(sentence([&] { host.load(PluginKind::schedule, "wrong_major"); }),
+              "was built for plugin ABI 9");
+  std::ofstream(root_ / "a" / "mulligan_cut.so") << "nothing";
+  PluginHost again({{"--plugin-path", root_ / "a"}});
+  EXPECT_SAYS(sentence([&] { again.load(PluginKind::loss, "cut"); }), "is not a shared library");
+}
+TEST_F(PluginFolders, ABrokenFileDoesNotHinderOthers) {
+  PluginHost host(
+      {{"--plugin-path", folder("a", {{"plain_c", "mulligan_p.so"}, {"wrong_major", "mulligan_w.so"}})}});
+  EXPECT_EQ(host.load(PluginKind::schedule, "plain_c")->name(), "plain_c");
+}
+TEST_F(PluginFolders, PathOfAnotherKindOrName) {
+  PluginHost host({});
+  EXPECT_SAYS(sentence([&] { host.load(PluginKind::optimizer, "", bad_file("plain_c")); }),
+              "holds a schedule ('plain_c'), but an optimizer is wanted here");
+  EXPECT_SAYS(sentence([&] { host.load(PluginKind::schedule, "other", bad_file("plain_c")); }),
+              "holds the schedule 'plain_c', but plugin = \"other\" is wanted here");
+}
+
+TEST_F(PluginFolders, PlacesInOrderAndNeverTheCurrentFolder) {
+  const fs::path here = folder("here", {{"plain_c", "mulligan_plain_c.so"}});
+  const fs::path before = fs::current_path();
+  fs::current_path(here);
+  ::setenv("MULLIGAN_PLUGIN_PATH", ":/c::/d:", 1);
+  const std::vector<std::string> given{"/a:/b", ""};
+  const std::vector<PluginPlace> places = plugin_places(given);
+  ::unsetenv("MULLIGAN_PLUGIN_PATH");
+  ASSERT_EQ(places.size(), 5u);
+  const char* paths[] = {"/a", "/b", "/c", "/d"};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(places[i].path, paths[i]);
+    EXPECT_EQ(places[i].origin, i < 2 ? "--plugin-path" : "MULLIGAN_PLUGIN_PATH");
+  }
+  EXPECT_TRUE(places[4].path.is_absolute());
+  EXPECT_TRUE(fs::is_directory(places[4].path)) << places[4].path << " holds the plugins of this build";
+  PluginHost host(places);
+  EXPECT_SAYS(sentence([&] { host.load(PluginKind::schedule, "plain_c"); }),
+              "there is no schedule plugin 'plain_c'");
+  fs::current_path(before);
+}
+
+TEST_F(PluginFolders, ListingShowsWhatIsUsableAndWhatIsNot) {
+  PluginHost host(
+      {{"--plugin-path", folder("a", {{"plain_c", "mulligan_p.so"}, {"wrong_magic", "mulligan_w.so"}})}});
+  const std::string text = list_plugins(host, false);
+  EXPECT_SAYS(text, "schedule   plain_c");
+  EXPECT_SAYS(text, "unusable   mulligan_w.so: ");
+  EXPECT_SAYS(list_plugins(host, true), "\"unusable\"");
+  EXPECT_SAYS(sentence([&] { describe_plugin(host, "plainc", false); }), "did you mean 'plain_c'?");
+}
+TEST(PluginListing, KeysWithTypeDefaultRangeAndHelp) {
+  const std::string text = describe_plugin(test_plugin_host(), "sgdr", false);
+  EXPECT_SAYS(text, "schedule 'sgdr' 1.0: cosine annealing with warm restarts");
+  EXPECT_SAYS(text, "period_multiplier  float");
+  EXPECT_SAYS(text, "(required)");
+  EXPECT_SAYS(text, "step, epoch, budget");
+  EXPECT_SAYS(text, "sha256  " + test_plugin_host().load(PluginKind::schedule, "sgdr")->sha256());
+  EXPECT_SAYS(describe_plugin(test_plugin_host(), "sgdr", true), "\"required\": true");
+}
+
+}  // namespace
+}  // namespace mulligan

@@ -1,0 +1,102 @@
+// Schedule plugins: what the golden fixtures leave out: units, decay of the peak, cosine, refused settings.
+#include "framework/plugin/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/plugins.h"
+
+namespace mulligan {
+namespace {
+
+std::unique_ptr<Schedule> make(const std::string& name, const std::string& toml = "") {
+  return make_plugin<Schedule>(PluginKind::schedule, name, toml);
+}
+mlg_progress at_step(std::int64_t step, std::int64_t total) {
+  return {step, total, total ? static_cast<double>(step) / static_cast<double>(total) : 0, 0};
+}
+mlg_progress at_budget(double fraction) {
+  return {0, 0, fraction, 0};
+}
+
+template <typename Action>
+std::string refusal(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {};
+}
+
+TEST(ScheduleConstant, NeverChanges) {
+  const auto schedule = make("constant");
+  for (const double done : {0.0, 0.3, 1.0}) EXPECT_EQ(schedule->rate(at_budget(done), 0.02).lr, 0.02);
+}
+
+TEST(ScheduleCosine, WarmUpPeakAndFloor) {
+  const auto schedule = make("cosine", "warmup_fraction = 0.2\nmin_factor = 0.1\nby = 'step'");
+  const auto lr = [&](std::int64_t step) { return schedule->rate(at_step(step, 100), 2.0).lr; };
+  EXPECT_EQ(lr(0), 0.0);
+  EXPECT_DOUBLE_EQ(lr(10), 1.0);
+  EXPECT_DOUBLE_EQ(lr(20), 2.0);
+  EXPECT_NEAR(lr(60), 2.0 * 0.55, 1e-15);  // half-way between peak and floor
+  EXPECT_NEAR(lr(100), 0.2, 1e-15);
+  EXPECT_NEAR(lr(105), 0.2, 1e-15) << "stays at the floor past the end";
+  for (std::int64_t step = 20; step < 100; ++step) EXPECT_GE(lr(step), lr(step + 1));
+}
+
+TEST(ScheduleSgdr, PeakDecaysPerCycleAndNeverFallsBelowTheFloor) {
+  const auto schedule = make("sgdr", "period = 10\neta_min = 0.1\ndecay = 0.5");
+  EXPECT_EQ(schedule->rate(at_step(0, 0), 1.0).lr, 1.0);
+  EXPECT_EQ(schedule->rate(at_step(10, 0), 1.0).lr, 0.5);
+  EXPECT_EQ(schedule->rate(at_step(20, 0), 1.0).lr, 0.25);
+  EXPECT_NEAR(schedule->rate(at_step(15, 0), 1.0).lr, 0.3, 1e-15);
+  EXPECT_EQ(schedule->rate(at_step(60, 0), 1.0).lr, 0.1);
+  EXPECT_EQ(schedule->rate(at_step(60, 0), 1.0).cycle, 6);
+}
+
+TEST(ScheduleSgdr, RestartsByShareOfTheBudget) {
+  const auto schedule = make("sgdr", "period = 0.2\nperiod_multiplier = 3\nby = 'budget'");
+  EXPECT_EQ(schedule->rate(at_budget(0.0), 1.0).cycle, 0);
+  EXPECT_EQ(schedule->rate(at_budget(0.199), 1.0).cycle, 0);
+  EXPECT_EQ(schedule->rate(at_budget(0.2), 1.0).cycle, 1);
+  EXPECT_EQ(schedule->rate(at_budget(0.2), 1.0).lr, 1.0);
+  EXPECT_EQ(schedule->rate(at_budget(0.79), 1.0).cycle, 1);
+  EXPECT_EQ(schedule->rate(at_budget(0.81), 1.0).cycle, 2);
+}
+
+TEST(ScheduleSgdr, CyclesGrowByAnyFactorFromOne) {
+  for (const double factor : {1.0, 1.25, 2.0}) {
+    const auto schedule = make("sgdr", fmt::format("period = 8\nperiod_multiplier = {:.17g}", factor));
+    double start = 0, length = 8;
+    for (std::int64_t cycle = 0; cycle < 12; ++cycle) {
+      const mlg_rate before = schedule->rate({0, 0, 0, 0}, 1.0);
+      EXPECT_EQ(before.cycle, 0);
+      const auto first = static_cast<std::int64_t>(std::ceil(start));
+      EXPECT_EQ(schedule->rate(at_step(first, 0), 1.0).cycle, cycle) << factor << " at step " << first;
+      if (first > 0) {
+        EXPECT_EQ(schedule->rate(at_step(first - 1, 0), 1.0).cycle, cycle - 1)
+            << factor << " before step " << first;
+      }
+      start += length;
+      length *= factor;
+    }
+  }
+}
+
+TEST(ScheduleRefusals, EachSaysHowToMendIt) {
+  EXPECT_NE(refusal([] { make("sgdr", "period = 10\nby = 'budget'"); }).find("share of the budget"),
+            std::string::npos);
+  EXPECT_NE(refusal([] { make("sgdr", "period = 0.5\nby = 'step'"); }).find("counts steps"),
+            std::string::npos);
+  EXPECT_NE(refusal([] { make("sgdr"); }).find("period"), std::string::npos) << "period is required";
+  const auto schedule = make("warmdown", "by = 'step'");
+  EXPECT_NE(refusal([&] { schedule->rate(at_step(5, 0), 1.0); }).find("bounded by its wall clock"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan
