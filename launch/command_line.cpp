@@ -1,0 +1,85 @@
+#include "launch/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "framework/config/schema.h"
+#include "launch/commands/commands.h"
+
+namespace mulligan {
+namespace {
+
+constexpr const char* kAbout =
+    "Trains compact language models under a wall-clock budget and reports bits per byte. Optimisers, losses, "
+    "schedules and backends are plugins chosen by a TOML file.";
+
+constexpr const char* kFooter =
+    "\nExit codes: 0 ok, 1 run failed, 2 bad configuration, command line or plugin, 3 bad data.";
+
+ExitCode report(const char* sentence, ExitCode code) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "mulligan: %s\n", sentence);
+  return code;
+}
+
+// An unknown command's own sentence.
+std::string unknown_command(const CLI::App& app, const std::string& name) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+    if (names.back() == name) return {};
+  }
+  const std::string nearest = nearest_name(name, names);
+  return fmt::format(
+      "unknown command '{}'; {}", name,
+      nearest.empty() ? "`mulligan --help` lists the commands." : "did you mean '" + nearest + "'?");
+}
+
+// --help and --version are no errors; any other ParseError is a slip of the user's.
+ExitCode report_parse_error(const CLI::App& app, const CLI::ParseError& error, const std::string& first) {
+  if (error.get_exit_code() == 0) {
+    app.exit(error);
+    return ExitCode::ok;
+  }
+  std::string sentence;
+  if (!first.empty() && first.front() != '-') sentence = unknown_command(app, first);
+  if (sentence.empty()) {
+    sentence =
+        fmt::format("{}; `mulligan --help` and `mulligan COMMAND --help` list what there is.", error.what());
+  }
+  return report(sentence.c_str(), ExitCode::bad_configuration);
+}
+
+}  // namespace
+
+ExitCode run_command_line(int argc, char** argv) {
+  CLI::App app(kAbout, "mulligan");
+  app.footer(kFooter);
+  app.set_version_flag("--version", MULLIGAN_VERSION);
+  add_prepare_command(app);
+  add_plugins_command(app);
+  add_config_command(app);
+  app.callback([&app] { require_command(app); });
+  try {
+    app.parse(argc, argv);  // runs the subcommand's callback
+    return ExitCode::ok;
+  } catch (const CLI::ParseError& error) {
+    return report_parse_error(app, error, argc > 1 ? argv[1] : "");
+  } catch (const Error& error) {
+    return report(error.what(), error.code());
+  } catch (const std::bad_alloc&) {
+    return report(
+        "the machine has not enough memory for this run; make train.tokens_per_step or the model smaller.",
+        ExitCode::run_failed);
+  } catch (const std::exception& error) {
+    const std::string sentence = std::string("internal error: ") + error.what();
+    return report(sentence.c_str(), ExitCode::run_failed);
+  }
+}
+
+}  // namespace mulligan

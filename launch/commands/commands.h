@@ -1,0 +1,18 @@
+// The subcommands. Each function declares one subcommand's options on `app` and what runs when it is named;
+// errors leave as mulligan::Error.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace mulligan {
+
+// Throws config_error, listing the subcommands of `parent`, when none of them was named.
+void require_command(const CLI::App& parent);
+
+void add_prepare_command(CLI::App& app);
+void add_plugins_command(CLI::App& app);
+void add_config_command(CLI::App& app);
+
+}  // namespace mulligan

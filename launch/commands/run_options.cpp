@@ -1,0 +1,45 @@
+#include "launch/commands/run_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+
+#include "framework/core/error.h"
+#include "launch/commands/commands.h"
+
+namespace mulligan {
+
+void RunOptions::declare(CLI::App& command) {
+  command
+      .add_option("--set", overrides, "Overrides one key, for example --set train.steps=100; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--plugin-path", plugin_paths,
+                  "Folder or library to look for plugins in, before MULLIGAN_PLUGIN_PATH; may be repeated")
+      ->type_name("PATH")
+      ->allow_extra_args(false);
+}
+
+void require_command(const CLI::App& parent) {
+  if (!parent.get_subcommands().empty()) return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : parent.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  throw config_error("name a command after '{}': {}.", parent.get_name(), fmt::join(names, ", "));
+}
+
+LoadedConfig load_complete_config(const std::string& path, const std::vector<std::string>& overrides,
+                                  PluginHost& host) {
+  LoadedConfig loaded = load_run_config(path, overrides);
+  resolve_plugins(loaded, [&host](mlg_kind kind, const PluginTable& table) {
+    const PluginHandle plugin = host.load(static_cast<PluginKind>(kind), table.plugin, table.path);
+    return PluginKeys{plugin->name(), key_specs(plugin->description(), plugin->keys().data(),
+                                                static_cast<uint32_t>(plugin->keys().size()))};
+  });
+  return loaded;
+}
+
+}  // namespace mulligan

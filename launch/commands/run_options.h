@@ -1,0 +1,31 @@
+// The options that every command with a configuration shares.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/plugin/plugin_host.h"
+
+namespace CLI {
+class App;
+}
+
+namespace mulligan {
+
+struct RunOptions {
+  std::string config;                     // TOML file
+  std::vector<std::string> overrides;     // --set
+  std::vector<std::string> plugin_paths;  // --plugin-path
+
+  // Declares --set and --plugin-path; the command declares its own positional for `config`.
+  void declare(CLI::App& command);
+  PluginHost plugin_host() const { return PluginHost(plugin_places(plugin_paths)); }
+};
+
+// Reads a configuration and resolves every plugin's keys with the plugins that `host` finds. Throws
+// config_error.
+LoadedConfig load_complete_config(const std::string& path, const std::vector<std::string>& overrides,
+                                  PluginHost& host);
+
+}  // namespace mulligan
