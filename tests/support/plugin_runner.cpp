@@ -2,29 +2,9 @@
 
 #include <mulligan/kernel.hpp>
 
-#include "framework/config/plugin_config.h"
-
 namespace mulligan::plugin_test {
-namespace {
-
-PluginConfig configure(const Plugin& plugin, const Keys& keys) {
-  const std::vector<KeySpec> specs =
-      key_specs(plugin.name(), plugin.keys().data(), static_cast<std::uint32_t>(plugin.keys().size()));
-  ConfigNode table = ConfigNode::make_table({});
-  for (const auto& [name, value] : keys) table.put(name, ConfigNode::make_leaf(value, Origin::command_line()));
-  return PluginConfig(plugin.name(), resolve_keys(specs, &table, "test", "the test"));
-}
-
-}  // namespace
-
-PluginHandle load(PluginKind kind, const std::string& name) {
-  static PluginHost host(plugin_places({}));
-  return host.load(kind, name);
-}
-
 std::unique_ptr<Backend> make_backend(const PluginHandle& plugin, int threads) {
-  const PluginHandle cpu = load(PluginKind::backend, "cpu");
-  auto backend = std::make_unique<Backend>(cpu, configure(*cpu, {{"threads", Value(std::int64_t{threads})}}));
+  std::unique_ptr<Backend> backend = make_cpu_backend(threads);
   if (plugin) backend->add_kernels(*plugin);
   return backend;
 }
@@ -54,10 +34,10 @@ void Execution::run() {
   store_.backend().synchronize();
 }
 
-OptimizerRunner::OptimizerRunner(const std::string& plugin, const Keys& keys,
+OptimizerRunner::OptimizerRunner(const std::string& plugin, const std::string& toml,
                                  const std::vector<Parameter>& parameters, int threads)
-    : plugin_(load(PluginKind::optimizer, plugin)), backend_(make_backend(plugin_, threads)) {
-  optimizer_ = std::make_unique<Optimizer>(plugin_, configure(*plugin_, keys));
+    : optimizer_(make_plugin<Optimizer>(PluginKind::optimizer, plugin, toml)) {
+  backend_ = make_backend(test_plugin_host().load(PluginKind::optimizer, plugin), threads);
   Graph graph;
   std::vector<mlg_parameter> group;
   for (const Parameter& p : parameters) {
@@ -65,7 +45,7 @@ OptimizerRunner::OptimizerRunner(const std::string& plugin, const Keys& keys,
                      graph.external("gradient/" + p.name, p.master.as(MLG_F32)).id, p.lr_multiplier,
                      p.weight_decay_multiplier});
   }
-  const mulligan::Value scalars = graph.external("scalars", TensorType(MLG_F32, {optimizer_->scalar_count()}));
+  const Value scalars = graph.external("scalars", TensorType(MLG_F32, {optimizer_->scalar_count()}));
   GraphRecorder recorder(graph, "state");
   optimizer_->record(*recorder.table(), group, scalars.id);
   execution_ = std::make_unique<Execution>(*backend_, std::move(graph));
@@ -101,9 +81,9 @@ std::vector<float> OptimizerRunner::scalars(std::int64_t step, double lr) const 
 LossResult run_loss(const std::string& plugin, DType dtype, double softcap, std::int64_t columns,
                     const std::vector<float>& logits, const std::vector<std::int32_t>& targets,
                     const std::vector<float>& upstream, bool in_place) {
-  const PluginHandle handle = load(PluginKind::loss, plugin);
+  const PluginHandle handle = test_plugin_host().load(PluginKind::loss, plugin);
   const std::unique_ptr<Backend> backend = make_backend(handle);
-  const Loss loss(handle, configure(*handle, {}));
+  const auto loss = make_plugin<Loss>(PluginKind::loss, plugin);
   const auto rows = static_cast<std::int64_t>(targets.size());
   const TensorType per_row(MLG_F32, {rows}), matrix(dtype, {rows, columns});
 
@@ -115,11 +95,11 @@ LossResult run_loss(const std::string& plugin, DType dtype, double softcap, std:
   forward.token_loss = graph.external("token_loss", per_row).id;
   forward.softcap = softcap;
   GraphRecorder recorder(graph, "state");
-  loss.record_forward(*recorder.table(), forward);
-  graph.call("cast", {mulligan::Value{forward.saved[0]}, graph.external("saved", per_row)});
+  loss->record_forward(*recorder.table(), forward);
+  graph.call("cast", {Value{forward.saved[0]}, graph.external("saved", per_row)});
   backward.upstream = graph.external("upstream", per_row).id;
   backward.logits_gradient = in_place ? forward.logits : graph.external("gradient", matrix).id;
-  loss.record_backward(*recorder.table(), backward);
+  loss->record_backward(*recorder.table(), backward);
 
   Execution execution(*backend, std::move(graph));
   upload_floats(execution.store(), "logits", logits);

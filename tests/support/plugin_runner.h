@@ -1,26 +1,21 @@
-// Runs optimiser plugins, loss plugins and single kernels on the cpu backend the way training does (recorded into a
-// Graph, planned, executed as a Program), with plain vectors going in and coming out.
+// Runs optimiser plugins, loss plugins and single kernels on the cpu backend the way training does (recorded
+// into a Graph, planned, executed as a Program), with plain vectors going in and coming out.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "framework/config/value.h"
 #include "framework/graph/graph_recorder.h"
 #include "framework/graph/program.h"
 #include "framework/plugin/loss.h"
 #include "framework/plugin/optimizer.h"
-#include "framework/plugin/plugin_host.h"
+#include "tests/support/plugins.h"
 
 namespace mulligan::plugin_test {
 
-// Keys of a plugin's TOML table; those that are not listed have their defaults.
-using Keys = std::map<std::string, Value>;
-
-// A plugin of this build by name. Throws Error.
-PluginHandle load(PluginKind kind, const std::string& name);
 // A cpu backend with `threads` threads that also knows the kernels of `plugin` (null: only its own).
 std::unique_ptr<Backend> make_backend(const PluginHandle& plugin, int threads = 2);
 
@@ -51,8 +46,9 @@ class OptimizerRunner {
     double lr_multiplier = 1.0;
     double weight_decay_multiplier = 1.0;
   };
-  OptimizerRunner(const std::string& plugin, const Keys& keys, const std::vector<Parameter>& parameters,
-                  int threads = 2);
+  // `toml`: the plugin's keys, for example "momentum = 0.9".
+  OptimizerRunner(const std::string& plugin, const std::string& toml,
+                  const std::vector<Parameter>& parameters, int threads = 2);
 
   // The next update, number 1 being the first, with these gradients (by parameter name) and scheduled rate.
   void step(const std::map<std::string, std::vector<float>>& gradients, double lr);
@@ -64,7 +60,6 @@ class OptimizerRunner {
   std::vector<float> scalars(std::int64_t step, double lr) const;
 
  private:
-  PluginHandle plugin_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Execution> execution_;
@@ -74,8 +69,8 @@ class OptimizerRunner {
 struct LossResult {
   std::vector<float> token_loss, saved, gradient;  // `saved`: the first of the forward's saved values
 };
-// Forward and backward of a loss plugin on logits [rows, columns] of `dtype`. With `in_place` the gradient takes the
-// memory of the logits.
+// Forward and backward of a loss plugin on logits [rows, columns] of `dtype`. With `in_place` the gradient
+// takes the memory of the logits.
 LossResult run_loss(const std::string& plugin, DType dtype, double softcap, std::int64_t columns,
                     const std::vector<float>& logits, const std::vector<std::int32_t>& targets,
                     const std::vector<float>& upstream, bool in_place = false);

@@ -1,0 +1,166 @@
+// The kernels that the plugins adamw, sgd and muon bring, against their formulas written naively in double.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/kernels/operator_tests.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+const std::vector<Shape> kShapes = {{1}, {5, 7}, {33}, {4, 100, 129}};
+
+Generator squares() {
+  return [](Random& random, std::int64_t i) { return std::pow(normal()(random, i), 2); };
+}
+
+Operand f32(std::string name, Shape shape, Generator generate = normal()) {
+  return {std::move(name), std::move(shape), MLG_F32, std::move(generate)};
+}
+
+// State in f32, and in the dtype of the weights.
+Operator adamw_step() {
+  Operator op{.forward = "adamw_step", .cases = {}, .free_extents = {"scalars"}};
+  for (const Shape& shape : kShapes) {
+    for (const bool wide_state : {true, false}) {
+      const std::optional<mlg_dtype> state = wide_state ? std::optional(MLG_F32) : std::nullopt;
+      const Operand master{"master", shape}, mean{"exp_avg", shape, state},
+          square{"exp_avg_sq", shape, state, squares()};
+      op.cases.push_back({.inputs = {f32("gradient", shape), master, mean, square,
+                                     f32("scalars", {3}, values({0.02, 0.271, 2.5}))},
+                          .outputs = {master, mean, square},
+                          .attributes = {{"lr_multiplier", 0.5},
+                                         {"weight_decay", 0.25},
+                                         {"beta1", 0.9},
+                                         {"beta2", 0.95},
+                                         {"eps", 1e-8}}});
+    }
+  }
+  op.value = [](Formula<double>& call) {
+    const double lr = call.in("scalars")[0] * call.attribute("lr_multiplier");
+    const double beta1 = call.attribute("beta1"), beta2 = call.attribute("beta2");
+    for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
+      const double g = call.in("gradient")[i];
+      const double m = beta1 * call.in("exp_avg")[i] + (1 - beta1) * g;
+      const double v = beta2 * call.in("exp_avg_sq")[i] + (1 - beta2) * g * g;
+      call.out("exp_avg")[i] = m;
+      call.out("exp_avg_sq")[i] = v;
+      call.out("master")[i] =
+          call.in("master")[i] * (1 - lr * call.attribute("weight_decay")) -
+          lr / call.in("scalars")[1] * m / (std::sqrt(v) * call.in("scalars")[2] + call.attribute("eps"));
+    }
+  };
+  return op;
+}
+const RegisterOperator registered_adamw_step(adamw_step());
+
+Operator sgd_step() {
+  Operator op{.forward = "sgd_step", .cases = {}, .free_extents = {"scalars"}};
+  for (const Shape& shape : kShapes) {
+    for (const double decoupled : {0.0, 1.0}) {
+      const Operand master{"master", shape}, buffer = f32("momentum_buffer", shape);
+      op.cases.push_back(
+          {.inputs = {f32("gradient", shape), master, buffer, f32("scalars", {1}, values({0.1}))},
+           .outputs = {master, buffer},
+           .attributes = {{"lr_multiplier", 2.0},
+                          {"weight_decay", 0.25},
+                          {"decoupled", decoupled},
+                          {"momentum", 0.9},
+                          {"nesterov", decoupled == 0.0 ? 1.0 : 0.0}}});
+    }
+  }
+  op.value = [](Formula<double>& call) {
+    const double lr = call.in("scalars")[0] * call.attribute("lr_multiplier");
+    const double decay = call.attribute("weight_decay"), momentum = call.attribute("momentum");
+    const bool decoupled = call.attribute("decoupled") != 0;
+    for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
+      double p = call.in("master")[i], direction = call.in("gradient")[i];
+      if (decoupled) {
+        p -= lr * decay * p;
+      } else {
+        direction += decay * p;
+      }
+      if (call.has("momentum_buffer")) {
+        const double buffer = momentum * call.in("momentum_buffer")[i] + direction;
+        call.out("momentum_buffer")[i] = buffer;
+        direction = call.attribute("nesterov") != 0 ? direction + momentum * buffer : buffer;
+      }
+      call.out("master")[i] = p - lr * direction;
+    }
+  };
+  return op;
+}
+const RegisterOperator registered_sgd_step(sgd_step());
+
+// Row 0 of the first matrix is zero in gradient and buffer: a norm of zero must not divide.
+Generator zero_first_row(std::int64_t columns) {
+  return [columns](Random& random, std::int64_t i) { return i < columns ? 0.0 : normal()(random, i); };
+}
+
+Operator muon_momentum() {
+  Operator op{.forward = "muon_momentum", .cases = {}, .free_extents = {"scalars"}};
+  for (const Shape& shape : std::vector<Shape>{{1, 1}, {3, 5}, {2, 7, 3}, {3, 65, 130}, {1, 40, 700}}) {
+    for (const double flag : {0.0, 1.0}) {
+      const Generator generate = zero_first_row(shape.back());
+      const Operand buffer{"momentum_buffer", shape, std::nullopt, generate}, direction{"direction", shape};
+      op.cases.push_back(
+          {.inputs = {f32("gradient", shape, generate), buffer, f32("scalars", {2}, values({0.02, 0.95}))},
+           .outputs = {buffer, direction},
+           .attributes = {{"nesterov", flag}, {"row_normalize", 1.0 - flag}}});
+    }
+  }
+  op.value = [](Formula<double>& call) {
+    const Shape& shape = call.in("gradient").shape;
+    const std::int64_t columns = shape.back(), rows = shape[shape.size() - 2];
+    const double momentum = call.in("scalars")[1];
+    for (std::int64_t first = 0; first < call.in("gradient").size(); first += rows * columns) {
+      double total = 0;
+      for (std::int64_t row = first; row < first + rows * columns; row += columns) {
+        double sum = 0;
+        for (std::int64_t i = row; i < row + columns; ++i) {
+          const double g = call.in("gradient")[i], buffer = momentum * call.in("momentum_buffer")[i] + g;
+          const double u = call.attribute("nesterov") != 0 ? g + momentum * buffer : buffer;
+          call.out("momentum_buffer")[i] = buffer;
+          call.out("direction")[i] = u;
+          sum += u * u;
+        }
+        if (call.attribute("row_normalize") != 0) {
+          const double norm = std::max(std::sqrt(sum), 1e-7);
+          for (std::int64_t i = row; i < row + columns; ++i) call.out("direction")[i] /= norm;
+          sum /= norm * norm;
+        }
+        total += sum;
+      }
+      for (std::int64_t i = first; i < first + rows * columns; ++i) {
+        call.out("direction")[i] /= std::sqrt(total) + 1e-7;
+      }
+    }
+  };
+  return op;
+}
+const RegisterOperator registered_muon_momentum(muon_momentum());
+
+Operator muon_apply() {
+  Operator op{.forward = "muon_apply", .cases = {}, .free_extents = {"scalars"}};
+  for (const Shape& shape : std::vector<Shape>{{1, 1}, {3, 5}, {2, 65, 130}}) {
+    for (const std::optional<mlg_dtype> dtype : {std::optional<mlg_dtype>(), std::optional(MLG_F32)}) {
+      const Operand master{"master", shape, dtype};
+      op.cases.push_back({.inputs = {{"direction", shape}, master, f32("scalars", {2}, values({0.02, 0.95}))},
+                          .outputs = {master},
+                          .attributes = {{"lr_multiplier", 0.5}, {"weight_decay", 0.25}, {"scale", 1.5}}});
+    }
+  }
+  op.value = [](Formula<double>& call) {
+    const double lr = call.in("scalars")[0] * call.attribute("lr_multiplier");
+    for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
+      call.out("master")[i] = call.in("master")[i] * (1 - lr * call.attribute("weight_decay")) -
+                              lr * call.attribute("scale") * call.in("direction")[i];
+    }
+  };
+  return op;
+}
+const RegisterOperator registered_muon_apply(muon_apply());
+
+}  // namespace
+}  // namespace mulligan::kernel_test

@@ -1,0 +1,128 @@
+// The kernels of the loss plugin softcap_ce: formula, gradient against finite differences, and what happens
+// at the edges.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/operator_tests.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+Operator softcap_ce() {
+  Operator op{.forward = "softcap_ce_fwd",
+              .backward = "softcap_ce_bwd",
+              .cases = {},
+              .backward_names = {{"upstream", "dtoken_loss"}},
+              .free_extents = {"logits"}};
+  struct Size {
+    std::int64_t rows, vocabulary;
+    double cap, spread;  // of the logits; beyond the cap they saturate
+  };
+  // Odd vocabularies around the kernel's block of 1024, one row and one word, no cap at all, saturated
+  // logits.
+  for (const Size s : {Size{5, 37, 30, 20}, Size{1, 1, 30, 1}, Size{3, 1000, 0, 8}, Size{2, 1025, 15, 40},
+                       Size{7, 320, 4, 1}, Size{40, 511, 30, 5}, Size{2, 3000, 200, 150}}) {
+    op.cases.push_back({.inputs = {{"logits", {s.rows, s.vocabulary}, std::nullopt, normal(0, s.spread)},
+                                   {"targets", {s.rows}, MLG_I32, uniform_integer(-1, s.vocabulary - 1)}},
+                        .outputs = {{"token_loss", {s.rows}, MLG_F32}, {"lse", {s.rows}, MLG_F32}},
+                        .attributes = {{"softcap", s.cap}}});
+  }
+  op.computes([](auto& call) {
+    using std::exp, std::log, std::tanh;
+    auto& x = call.in("logits");
+    const double cap = call.attribute("softcap");
+    for (std::int64_t t = 0; t < x.dim(0); ++t) {
+      const std::int64_t target = call.index("targets", t);
+      if (target < 0) continue;
+      const auto z = [&](std::int64_t v) { return cap > 0 ? cap * tanh(x(t, v) / cap) + cap : x(t, v); };
+      double highest = value_of(z(0));
+      for (std::int64_t v = 1; v < x.dim(1); ++v) highest = std::max(highest, value_of(z(v)));
+      auto sum = exp(z(0) - highest);
+      for (std::int64_t v = 1; v < x.dim(1); ++v) sum += exp(z(v) - highest);
+      call.out("lse")[t] = log(sum) + highest;
+      call.out("token_loss")[t] = call.out("lse")[t] - z(target);
+    }
+  });
+  return op;
+}
+const RegisterOperator registered(softcap_ce());
+
+KernelResult forward(const std::vector<double>& logits, std::int64_t target, double cap) {
+  const auto columns = static_cast<std::int64_t>(logits.size());
+  return backend_with_threads(1).run(
+      {.kernel = "softcap_ce_fwd",
+       .arguments = {{"logits", {MLG_F32, {1, columns}, logits}},
+                     {"targets", {MLG_I32, {1}, {static_cast<double>(target)}}},
+                     {"token_loss", {MLG_F32, {1}, {}}},
+                     {"lse", {MLG_F32, {1}, {}}}},
+       .attributes = {{"softcap", cap}},
+       .aliases = {}});
+}
+
+KernelCall backward(mlg_dtype dtype, const std::vector<double>& logits, std::int64_t target, double lse,
+                    double cap) {
+  const auto columns = static_cast<std::int64_t>(logits.size());
+  return {.kernel = "softcap_ce_bwd",
+          .arguments = {{"logits", {dtype, {1, columns}, logits}},
+                        {"targets", {MLG_I32, {1}, {static_cast<double>(target)}}},
+                        {"lse", {MLG_F32, {1}, {lse}}},
+                        {"upstream", {MLG_F32, {1}, {1.0}}},
+                        {"dlogits", {dtype, {1, columns}, {}}}},
+          .attributes = {{"softcap", cap}},
+          .aliases = {}};
+}
+
+// Far beyond the cap, where e^(2x/c) leaves the range of f32: two logits at +c, one at -c.
+TEST(SoftcapCe, ExtremeLogitsAreExact) {
+  for (const double huge : {500.0, 1e4, 1e30}) {
+    const KernelResult result = forward({huge, -huge, huge}, 1, 15.0);
+    EXPECT_NEAR(result.written.at("token_loss").values[0], 30.0 + std::log(2.0 + std::exp(-30.0)), 4e-6)
+        << huge;
+    const KernelResult gradient =
+        backend_with_threads(1).run(backward(MLG_F32, {huge, -huge, huge}, 1, 30.0 + std::log(2.0), 15.0));
+    for (const double g : gradient.written.at("dlogits").values) EXPECT_NEAR(g, 0.0, 1e-7) << huge;
+  }
+}
+
+// Without a cap, logits of minus infinity have probability zero, and large ones do not overflow.
+TEST(SoftcapCe, UncappedMinusInfinityAndLargeLogits) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  std::vector<double> logits(2500, -infinity);  // whole blocks of nothing but -inf, before and after
+  logits[1500] = 300.0;
+  logits[1501] = 300.0;
+  EXPECT_NEAR(forward(logits, 1500, 0.0).written.at("token_loss").values[0], std::log(2.0), 1e-6);
+}
+
+// A diverged model must show: NaN in, NaN out, for any position of the NaN and also in a target beyond the
+// vocabulary.
+TEST(SoftcapCe, NanIsNotSwallowed) {
+  for (const double cap : {0.0, 30.0}) {
+    for (const int position : {0, 17, 1999}) {
+      std::vector<double> logits(2000, 0.5);
+      logits[position] = std::numeric_limits<double>::quiet_NaN();
+      EXPECT_TRUE(std::isnan(forward(logits, 3, cap).written.at("token_loss").values[0])) << position;
+    }
+    EXPECT_TRUE(std::isnan(forward({1.0, 2.0}, 2, cap).written.at("token_loss").values[0]));
+    const auto gradient = backend_with_threads(1).run(backward(MLG_F32, {1.0, 2.0}, 2, 1.0, cap));
+    EXPECT_TRUE(std::isnan(gradient.written.at("dlogits").values[0]));
+  }
+}
+
+// dlogits may be the memory of the logits; the result is bit for bit that of separate memory.
+TEST(SoftcapCe, GradientInPlace) {
+  Random random(3);
+  for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) {
+    std::vector<double> logits;
+    for (int i = 0; i < 1037; ++i) logits.push_back(round_to(dtype, normal(0, 10)(random, i)));
+    KernelCall call = backward(dtype, logits, 700, 33.0, 30.0);
+    const KernelResult separate = backend_with_threads(1).run(call);
+    call.aliases = {{"dlogits", "logits"}};
+    EXPECT_EQ(separate.bytes.at("dlogits"), backend_with_threads(1).run(call).bytes.at("dlogits"));
+  }
+}
+
+}  // namespace
+}  // namespace mulligan::kernel_test
