@@ -1,0 +1,125 @@
+#include "framework/data/manifest.h"
+
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/data/shard.h"
+
+namespace mulligan {
+namespace {
+
+constexpr const char* kFormat = "mulligan-data-1";
+constexpr const char* kManifestName = "manifest.json";
+
+nlohmann::json to_json(const SplitRecord& split) {
+  nlohmann::json shards = nlohmann::json::array();
+  for (const ShardRecord& shard : split.shards) {
+    shards.push_back({{"file", shard.file}, {"tokens", shard.tokens}, {"sha256", shard.sha256}});
+  }
+  return {
+      {"documents", split.documents}, {"tokens", split.tokens}, {"bytes", split.bytes}, {"shards", shards}};
+}
+
+// A file name in the manifest's own folder; anything else could point a reader at foreign files.
+std::string local_name(const nlohmann::json& value) {
+  const auto name = value.get<std::string>();
+  if (name.empty() || std::filesystem::path(name).filename() != name || name == "..") {
+    throw data_error("it names the file '{}', which is not in its folder", name);
+  }
+  return name;
+}
+
+SplitRecord split_from(const nlohmann::json& value) {
+  SplitRecord split{value.at("documents"), value.at("tokens"), value.at("bytes"), {}};
+  for (const auto& shard : value.at("shards")) {
+    split.shards.push_back({local_name(shard.at("file")), shard.at("tokens"), shard.at("sha256")});
+  }
+  return split;
+}
+
+std::filesystem::path manifest_file(const std::filesystem::path& path) {
+  return std::filesystem::is_directory(path) ? path / kManifestName : path;
+}
+
+void check_digest(const std::filesystem::path& file, const std::string& expected) {
+  const std::string found = sha256_hex_of_file(file);
+  if (found != expected) {
+    throw data_error("'{}' has sha256 {} but its manifest says {}; prepare or download it again",
+                     file.string(), found, expected);
+  }
+}
+
+}  // namespace
+
+void save_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
+  const nlohmann::json value{
+      {"format", kFormat},
+      {"source", manifest.source},
+      {"split_rule", manifest.split_rule},
+      {"tokenizer",
+       {{"file", manifest.tokenizer_file},
+        {"sha256", manifest.tokenizer_sha256},
+        {"vocabulary", manifest.vocabulary},
+        {"bos_id", manifest.bos_id},
+        {"trained_here", manifest.tokenizer_trained}}},
+      {"duplicates_dropped", manifest.duplicates_dropped},
+      {"empty_dropped", manifest.empty_dropped},
+      {"train", to_json(manifest.train)},
+      {"validation", to_json(manifest.validation)},
+      {"validation_text",
+       {{"file", manifest.validation_text_file}, {"sha256", manifest.validation_text_sha256}}}};
+  write_file_atomically(folder / kManifestName, value.dump(2) + "\n");
+}
+
+Manifest load_manifest(const std::filesystem::path& path) {
+  const std::filesystem::path file = manifest_file(path);
+  const std::string text = read_file(file);
+  try {
+    const nlohmann::json value = nlohmann::json::parse(text);
+    if (value.at("format") != kFormat) {
+      throw data_error("its format is {}, not \"{}\"", value.at("format").dump(), kFormat);
+    }
+    Manifest manifest;
+    manifest.source = value.at("source");
+    manifest.split_rule = value.at("split_rule");
+    const auto& tokenizer = value.at("tokenizer");
+    manifest.tokenizer_file = local_name(tokenizer.at("file"));
+    manifest.tokenizer_sha256 = tokenizer.at("sha256");
+    manifest.vocabulary = tokenizer.at("vocabulary");
+    manifest.bos_id = tokenizer.at("bos_id");
+    manifest.tokenizer_trained = tokenizer.at("trained_here");
+    manifest.duplicates_dropped = value.at("duplicates_dropped");
+    manifest.empty_dropped = value.at("empty_dropped");
+    manifest.train = split_from(value.at("train"));
+    manifest.validation = split_from(value.at("validation"));
+    manifest.validation_text_file = local_name(value.at("validation_text").at("file"));
+    manifest.validation_text_sha256 = value.at("validation_text").at("sha256");
+    return manifest;
+  } catch (const std::exception& error) {
+    throw data_error("'{}' is not a usable data manifest: {}; prepare the data again", file.string(),
+                     error.what());
+  }
+}
+
+Manifest verify_manifest(const std::filesystem::path& path, bool digests) {
+  const Manifest manifest = load_manifest(path);
+  const std::filesystem::path folder = manifest_file(path).parent_path();
+  for (const SplitRecord* split : {&manifest.train, &manifest.validation}) {
+    for (const ShardRecord& record : split->shards) {
+      const Shard shard(folder / record.file);
+      if (shard.tokens().size() != record.tokens) {
+        throw data_error("'{}' holds {} tokens but its manifest says {}; prepare or download it again",
+                         shard.path().string(), shard.tokens().size(), record.tokens);
+      }
+      if (digests) check_digest(shard.path(), record.sha256);
+    }
+  }
+  if (digests) {
+    check_digest(folder / manifest.tokenizer_file, manifest.tokenizer_sha256);
+    check_digest(folder / manifest.validation_text_file, manifest.validation_text_sha256);
+  }
+  return manifest;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,123 @@
+#include "framework/data/tokenizer_training.h"
+
+#include <sentencepiece_trainer.h>
+
+#include <algorithm>
+#include <deque>
+#include <thread>
+#include <unordered_map>
+
+#include "framework/core/error.h"
+#include "framework/data/shard.h"
+
+namespace mulligan {
+namespace {
+
+// SentencePiece skips texts longer than its limit, so documents are handed over in pieces below this size,
+// cut at white space: pieces of the vocabulary never cross white space, so the cuts cost nothing but a word
+// start each.
+constexpr std::size_t kSentenceBytes = 8192;
+
+// Feeds documents to SentencePiece as sentences.
+class Sentences : public sentencepiece::SentenceIterator {
+ public:
+  explicit Sentences(const TextStream& texts) : texts_(texts) { Next(); }
+  bool done() const override { return done_; }
+  const std::string& value() const override { return sentence_; }
+  sentencepiece::util::Status status() const override { return {}; }
+  void Next() override {
+    while (rest_.empty()) {
+      std::optional<std::string> text = texts_();
+      if (!text) {
+        done_ = true;
+        return;
+      }
+      document_ = std::move(*text);
+      rest_ = document_;
+    }
+    std::size_t length = rest_.size();
+    if (length > kSentenceBytes) {
+      const std::size_t space = rest_.find_last_of(" \n", kSentenceBytes);
+      length = space == std::string_view::npos || space == 0 ? character_end(kSentenceBytes) : space;
+    }
+    sentence_ = rest_.substr(0, length);
+    rest_.remove_prefix(length);
+    // Nothing but white space is no sentence.
+    if (sentence_.find_first_not_of(" \n") == std::string::npos) Next();
+  }
+
+ private:
+  // The last character boundary at or before `position`.
+  std::size_t character_end(std::size_t position) const {
+    while (position > 1 && (static_cast<unsigned char>(rest_[position]) & 0xC0u) == 0x80u) --position;
+    return position;
+  }
+
+  const TextStream& texts_;
+  std::string document_;
+  std::string_view rest_;
+  std::string sentence_;
+  bool done_ = false;
+};
+
+// What SentencePiece's refusals mean to a user.
+std::string explained(const std::string& message, int vocab_size) {
+  if (message.find("too high") != std::string::npos) {
+    return fmt::format(
+        "the texts do not hold enough different words for {} pieces; ask for fewer or give more text ({})",
+        vocab_size, message);
+  }
+  if (message.find("smaller than required_chars") != std::string::npos) {
+    return fmt::format(
+        "{} pieces do not even hold the 256 byte pieces and the characters of the texts; ask for more ({})",
+        vocab_size, message);
+  }
+  return message;
+}
+
+}  // namespace
+
+std::string train_tokenizer(const TextStream& texts, int vocab_size, int threads) {
+  if (vocab_size < 1 || vocab_size > kMaxVocabulary) {
+    throw config_error("a vocabulary of {} is not possible: shards hold ids in 16 bits, so give 1 to {}",
+                       vocab_size, kMaxVocabulary);
+  }
+  if (threads < 1) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const std::unordered_map<std::string, std::string> settings{
+      {"model_type", "bpe"},
+      {"vocab_size", std::to_string(vocab_size)},
+      {"hard_vocab_limit", "true"},
+      {"character_coverage", "0.999"},
+      {"byte_fallback", "true"},
+      {"split_digits", "true"},
+      {"normalization_rule_name", "nmt_nfkc"},
+      {"add_dummy_prefix", "false"},
+      {"pad_id", "0"},
+      {"bos_id", "1"},
+      {"eos_id", "2"},
+      {"unk_id", "3"},
+      {"max_sentence_length", std::to_string(2 * kSentenceBytes)},
+      {"input_sentence_size", "0"},  // no random sampling: the caller chooses the texts
+      {"num_threads", std::to_string(std::min(threads, 64))},
+      {"minloglevel", "2"},
+  };
+  Sentences sentences(texts);
+  if (sentences.done()) throw data_error("there is no text to train a tokenizer on; give documents");
+  std::string model;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &model);
+  if (!status.ok()) {
+    throw data_error("a tokenizer of {} pieces cannot be trained: {}", vocab_size,
+                     explained(status.error_message(), vocab_size));
+  }
+  return model;
+}
+
+std::string vocab_listing(const Tokenizer& tokenizer) {
+  std::string text;
+  for (int id = 0; id < tokenizer.vocab_size(); ++id) {
+    text += fmt::format("{}\t{:g}\n", tokenizer.piece(id), tokenizer.score(id));
+  }
+  return text;
+}
+
+}  // namespace mulligan
