@@ -22,7 +22,8 @@ std::vector<ParameterLayout> parameter_layouts(const ModelConfig& model, DType c
   for (ParameterSpec& spec : model_parameters(model)) {
     const auto master = master_dtypes.find(spec.name);
     const DType compute = spec.matrix ? compute_dtype : MLG_F32;
-    layouts.push_back({std::move(spec), master == master_dtypes.end() ? MLG_F32 : master->second, compute});
+    layouts.push_back(
+        {std::move(spec), master == master_dtypes.end() ? MLG_F32 : master->second, compute, {}});
   }
   return layouts;
 }

@@ -22,8 +22,14 @@ struct ParameterLayout {
   DType master = MLG_F32;
   DType compute = MLG_F32;  // dtype that kernels read: matrices the compute dtype, all else f32
 
+  std::string
+      source;  // tensor that kernels read in place of these two, such as averaged weights; usually empty
+
   bool has_copy() const { return master != compute; }
-  std::string read_name() const { return has_copy() ? compute_name(spec.name) : master_name(spec.name); }
+  std::string read_name() const {
+    if (!source.empty()) return source;
+    return has_copy() ? compute_name(spec.name) : master_name(spec.name);
+  }
 };
 
 // `master_dtypes` names parameters whose master is not f32.

@@ -1,0 +1,97 @@
+#include "framework/eval/evaluate.h"
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "framework/core/error.h"
+#include "framework/data/shard.h"
+#include "framework/dist/communicator.h"
+#include "framework/eval/evaluator.h"
+
+namespace mulligan {
+namespace {
+
+void require_vocabulary(const ValidationSet& validation, std::int64_t vocabulary, const std::string& source) {
+  for (std::size_t i = 0; i < validation.tokens.size(); ++i) {
+    if (validation.tokens[i] < vocabulary) continue;
+    throw data_error(
+        "the validation shards '{}' have token {} at position {}, outside the vocabulary of {}; they were "
+        "made with "
+        "another tokenizer.",
+        source, validation.tokens[i], i, vocabulary);
+  }
+}
+
+// The bytes of the scored targets by the second route, counted once per range.
+std::uint64_t bytes_by_decoding(ValidationSet& validation, const EvalSums& sums) {
+  const auto range = std::pair(sums.first_target, sums.last_target + 1);
+  const auto known = validation.verified.find(range);
+  if (known != validation.verified.end()) return known->second;
+  const auto scored = std::span<const std::uint16_t>(validation.tokens)
+                          .subspan(static_cast<std::size_t>(sums.first_target - 1),
+                                   static_cast<std::size_t>(sums.last_target - sums.first_target + 2));
+  return validation.verified[range] = count_bytes_by_decoding(*validation.tokenizer, scored);
+}
+
+void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
+  if (!validation.tokenizer || sums.tokens == 0) return;
+  const std::uint64_t decoded = bytes_by_decoding(validation, sums);
+  if (decoded == sums.bytes) return;
+  throw data_error(
+      "the byte table counts {} bytes in the {} scored validation tokens, decoding them gives {}, so no bits "
+      "per byte "
+      "can be told; use a tokenizer whose pieces hold the space mark at their start only.",
+      sums.bytes, sums.tokens, decoded);
+}
+
+}  // namespace
+
+ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
+  ValidationSet validation;
+  validation.tokens = read_tokens(find_shards({data.validation}));
+  require_vocabulary(validation, vocabulary, data.validation);
+  if (validation.tokens.size() < 2) {
+    throw data_error("the validation shards '{}' hold {} tokens, but scoring needs at least 2.",
+                     data.validation, validation.tokens.size());
+  }
+  if (!data.tokenizer.empty()) {
+    validation.tokenizer = Tokenizer::load(data.tokenizer);
+    validation.byte_table = ByteTable::from_tokenizer(*validation.tokenizer, static_cast<int>(vocabulary));
+    validation.bos_id = validation.tokenizer->bos_id();
+  }
+  return validation;
+}
+
+EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, Communicator& communicator) {
+  const auto start = std::chrono::steady_clock::now();
+  const ByteTable* table = validation.byte_table ? &*validation.byte_table : nullptr;
+  const EvalSums sums =
+      evaluator.score(validation.tokens, table, communicator.world_size(), communicator.rank());
+  require_equal_bytes(validation, sums);
+
+  double totals[] = {sums.loss_nats, static_cast<double>(sums.tokens), static_cast<double>(sums.bytes)};
+  communicator.sum(totals);
+  EvalResult result;
+  result.loss_sum_nats = totals[0];
+  result.tokens = static_cast<std::uint64_t>(totals[1]);
+  result.bytes = static_cast<std::uint64_t>(totals[2]);
+  if (result.tokens == 0) {
+    throw data_error(
+        "no validation token was scored: the shards hold {} tokens, fewer than one evaluation batch; set "
+        "eval.drop_remainder = false.",
+        validation.tokens.size());
+  }
+  if (!std::isfinite(result.loss_sum_nats)) {
+    throw run_error("the validation loss is {}, so the model's weights are broken; no score is given.",
+                    result.loss_sum_nats);
+  }
+  result.val_loss_nats = result.loss_sum_nats / totals[1];
+  result.val_bpb = result.bytes == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                     : result.loss_sum_nats / std::numbers::ln2 / totals[2];
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,48 @@
+// Bits per byte of a model on a validation set.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/config/data_config.h"
+#include "framework/data/byte_count.h"
+#include "framework/data/tokenizer.h"
+
+namespace mulligan {
+
+class Communicator;
+class Evaluator;
+
+// The tokens of the validation shards and what is needed to count their bytes.
+struct ValidationSet {
+  std::vector<std::uint16_t> tokens;
+  std::optional<Tokenizer> tokenizer;  // absent: no bytes, so no bits per byte
+  std::optional<ByteTable> byte_table;
+  int bos_id = 1;
+  // Bytes of scored ranges [first target, last target + 1) that both routes agreed on.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> verified;
+};
+
+// Reads the shards and the tokenizer that `data` names. Throws data_error when a token lies outside of
+// `vocabulary` or a file is bad.
+ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary);
+
+struct EvalResult {
+  double loss_sum_nats = 0;  // fp64 sum over all scored tokens
+  std::uint64_t tokens = 0;  // scored tokens
+  std::uint64_t bytes = 0;   // of the scored tokens; 0 without a tokenizer
+  double val_loss_nats = 0;  // loss_sum_nats / tokens
+  double val_bpb = 0;        // loss_sum_nats / ln 2 / bytes; NaN without a tokenizer
+  double seconds = 0;
+};
+
+// Scores all ranks' shares and adds them up. Counts the bytes by the byte table and by decoding; throws
+// data_error when the two routes differ, so that no score is printed then, and run_error for a loss that is
+// not finite.
+EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, Communicator& communicator);
+
+}  // namespace mulligan

@@ -1,0 +1,132 @@
+#include "framework/eval/evaluator.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "framework/core/error.h"
+#include "framework/data/byte_count.h"
+#include "framework/graph/ops/softcap.h"
+
+namespace mulligan {
+namespace {
+
+constexpr const char* prefix = "eval";
+constexpr const char* token_loss_name = "eval/token_loss";
+
+bool sliding(const EvaluatorOptions& options) {
+  return options.eval.mode == EvalMode::sliding;
+}
+
+std::int64_t pass_tokens(const EvaluatorOptions& options) {
+  return options.eval.sequence_length * options.eval.batch_rows;
+}
+
+// Rotary positions count from the start of the packed row or of the window.
+std::int64_t row_positions(const EvaluatorOptions& options) {
+  return sliding(options) ? options.eval.sequence_length : pass_tokens(options);
+}
+
+}  // namespace
+
+Evaluator::Evaluator(TensorStore& store, const ModelConfig& model,
+                     const std::vector<ParameterLayout>& layouts, const EvaluatorOptions& options)
+    : store_(store),
+      options_(options),
+      program_(store.backend(), build(model, layouts, options), "evaluate"),
+      inputs_(prefix, pass_tokens(options)) {
+  store_.create_externals(program_.graph());
+  inputs_.upload_rope(store_, model, row_positions(options), options.compute);
+  const auto tokens = static_cast<std::size_t>(pass_tokens(options));
+  tokens_.resize(tokens);
+  targets_.resize(tokens);
+  token_loss_.resize(tokens);
+}
+
+Graph Evaluator::build(const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
+                       const EvaluatorOptions& options) {
+  Graph graph;
+  Tape tape(graph, false);
+  const std::int64_t tokens = pass_tokens(options);
+  const PackedInputs inputs = declare_packed_inputs(graph, prefix, model, tokens, row_positions(options));
+  ForwardOptions forward;
+  forward.looping = options.looping;
+  forward.row_length = row_positions(options);
+  const Value raw =
+      build_forward(tape, model, ParameterValues(tape, layouts, false), inputs.forward, forward);
+  const Value logits = model.softcap > 0 ? ops::softcap(tape, raw, model.softcap) : raw;
+  const TensorType per_token(MLG_F32, {tokens});
+  graph.call("cross_entropy_fwd", {logits, inputs.targets, graph.external(token_loss_name, per_token),
+                                   graph.scratch(per_token, "lse")});
+  return graph;
+}
+
+std::vector<EvalSpan> Evaluator::spans(std::int64_t token_count, int world_size, int rank) const {
+  const EvalConfig& eval = options_.eval;
+  if (sliding(options_)) {
+    return sliding_eval_windows(token_count, eval.sequence_length, eval.stride, world_size, rank);
+  }
+  PlainEvalOptions rows;
+  rows.sequence_tokens = eval.sequence_length;
+  rows.row_sequences = static_cast<int>(eval.batch_rows);
+  rows.world_size = world_size;
+  rows.rank = rank;
+  rows.drop_remainder = eval.drop_remainder;
+  return plain_eval_rows(token_count, rows);
+}
+
+// Lays the rows of one pass behind each other; places beyond the last row hold padding that is not scored.
+void Evaluator::upload_pass(std::span<const std::uint16_t> tokens, std::span<const EvalSpan> pass) {
+  const std::int64_t row_tokens = row_positions(options_);
+  const std::int64_t places = pass_tokens(options_) / row_tokens;
+  const std::int64_t longest = sliding(options_) ? 0 : options_.eval.sequence_length;
+  cu_seqlens_.clear();
+  for (std::int64_t place = 0; place < places; ++place) {
+    const bool used = place < static_cast<std::int64_t>(pass.size());
+    const EvalSpan span = used ? pass[static_cast<std::size_t>(place)] : EvalSpan{};
+    fill_eval_row(tokens, span, row_tokens, options_.bos_id, longest, row_);
+    const std::int64_t start = place * row_tokens;
+    std::ranges::copy(row_.tokens, tokens_.begin() + start);
+    std::ranges::copy(row_.targets, targets_.begin() + start);
+    for (std::int32_t segment = 0; segment < row_.segment_count; ++segment) {
+      cu_seqlens_.push_back(row_.cu_seqlens[static_cast<std::size_t>(segment)] +
+                            static_cast<std::int32_t>(start));
+    }
+  }
+  cu_seqlens_.push_back(static_cast<std::int32_t>(places * row_tokens));
+  inputs_.upload(store_, tokens_, targets_, cu_seqlens_);
+}
+
+EvalSums Evaluator::score(std::span<const std::uint16_t> tokens, const ByteTable* bytes, int world_size,
+                          int rank, const RowListener& listener) {
+  const std::vector<EvalSpan> rows = spans(static_cast<std::int64_t>(tokens.size()), world_size, rank);
+  const std::int64_t row_tokens = row_positions(options_);
+  const auto per_pass = static_cast<std::size_t>(pass_tokens(options_) / row_tokens);
+  EvalSums sums;
+  if (!rows.empty()) {
+    sums.first_target = rows.front().start + rows.front().score_begin + 1;
+    sums.last_target = rows.back().start + rows.back().length;
+  }
+  for (std::size_t first = 0; first < rows.size(); first += per_pass) {
+    const auto pass = std::span(rows).subspan(first, std::min(per_pass, rows.size() - first));
+    upload_pass(tokens, pass);
+    program_.run();
+    store_.download(token_loss_name, std::as_writable_bytes(std::span(token_loss_)));
+    for (std::size_t place = 0; place < pass.size(); ++place) {
+      const EvalSpan& span = pass[place];
+      const auto losses =
+          std::span<const float>(token_loss_)
+              .subspan(place * static_cast<std::size_t>(row_tokens), static_cast<std::size_t>(span.length));
+      if (listener) listener(span, losses);
+      for (std::int64_t i = span.score_begin; i < span.length; ++i) {
+        const auto position = static_cast<std::size_t>(span.start + i);
+        sums.loss_nats += static_cast<double>(losses[static_cast<std::size_t>(i)]);
+        if (bytes)
+          sums.bytes += static_cast<std::uint64_t>(bytes->bytes(tokens[position], tokens[position + 1]));
+      }
+      sums.tokens += static_cast<std::uint64_t>(span.length - span.score_begin);
+    }
+  }
+  return sums;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,72 @@
+// Evaluator: the forward pass over packed rows or sliding windows, and the loss of every token.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "framework/config/eval_config.h"
+#include "framework/config/model_config.h"
+#include "framework/data/eval_rows.h"
+#include "framework/graph/program.h"
+#include "framework/model/packed_inputs.h"
+#include "framework/model/parameter_values.h"
+
+namespace mulligan {
+
+class ByteTable;
+
+struct EvaluatorOptions {
+  EvalConfig eval;
+  DType compute = MLG_F32;
+  bool looping = false;  // the layer order; recurrent models are scored looped
+  int bos_id = 1;
+};
+
+// Sums over the scored tokens of one rank's share.
+struct EvalSums {
+  double loss_nats = 0;
+  std::uint64_t tokens = 0;
+  std::uint64_t bytes = 0;        // by the byte table
+  std::int64_t first_target = 0;  // the scored targets are the stream's positions [first_target, last_target]
+  std::int64_t last_target = -1;
+};
+
+class Evaluator {
+ public:
+  // Builds the program; parameters are read from `store` as `layouts` say. `store` gets the inputs and must
+  // outlive this object. Before the first score() the program must be bound (SharedArena).
+  Evaluator(TensorStore& store, const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
+            const EvaluatorOptions& options);
+
+  Program& program() { return program_; }
+  const EvaluatorOptions& options() const { return options_; }
+
+  // Called for each row or window with the losses of all its positions (also those that are not scored), in
+  // nats.
+  using RowListener = std::function<void(const EvalSpan&, std::span<const float>)>;
+
+  // Scores one rank's share of the targets tokens[1..]: token losses by softcap in the compute dtype and an
+  // fp32 cross entropy, summed in fp64. Without `bytes` none are counted. BOS as a target costs loss and
+  // counts 0 bytes.
+  EvalSums score(std::span<const std::uint16_t> tokens, const ByteTable* bytes, int world_size = 1,
+                 int rank = 0, const RowListener& listener = {});
+
+ private:
+  std::vector<EvalSpan> spans(std::int64_t token_count, int world_size, int rank) const;
+  void upload_pass(std::span<const std::uint16_t> tokens, std::span<const EvalSpan> pass);
+  static Graph build(const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
+                     const EvaluatorOptions& options);
+
+  TensorStore& store_;
+  EvaluatorOptions options_;
+  Program program_;
+  PackedInputWriter inputs_;
+  // Host sides of the inputs and of the result.
+  Batch row_;
+  std::vector<std::int32_t> tokens_, targets_, cu_seqlens_;
+  std::vector<float> token_loss_;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,46 @@
+// The inputs of a forward pass over a packed row, as persistent tensors "<prefix>/tokens",
+// "<prefix>/targets",
+// "<prefix>/cu_seqlens", "<prefix>/rope_cos" and "<prefix>/rope_sin".
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/graph/tensor_store.h"
+#include "framework/model/forward.h"
+
+namespace mulligan {
+
+struct PackedInputs {
+  ForwardInputs forward;
+  Value targets;  // [T] i32
+};
+
+// Entries of cu_seqlens that hold the boundaries of any row of `tokens` tokens, even of one-token segments.
+std::int64_t segment_capacity(std::int64_t tokens);
+
+// Declares the inputs of a row of `tokens` tokens whose rotary positions are 0..positions-1.
+PackedInputs declare_packed_inputs(Graph& graph, std::string_view prefix, const ModelConfig& model,
+                                   std::int64_t tokens, std::int64_t positions);
+
+// Uploads rows into inputs that exist in a store. Owns the padded boundaries; upload() does not allocate.
+class PackedInputWriter {
+ public:
+  PackedInputWriter(std::string_view prefix, std::int64_t tokens);
+
+  // The rotary tables; once, after the tensors were made.
+  void upload_rope(TensorStore& store, const ModelConfig& model, std::int64_t positions, DType compute) const;
+  // tokens, targets: [T]; cu_seqlens: at most segment_capacity(T) boundaries, non-decreasing from 0 to T.
+  void upload(TensorStore& store, std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets,
+              std::span<const std::int32_t> cu_seqlens);
+
+ private:
+  std::string tokens_, targets_, cu_seqlens_, rope_cos_, rope_sin_;  // tensor names
+  std::vector<std::int32_t> boundaries_;
+  std::int32_t row_tokens_;
+};
+
+}  // namespace mulligan

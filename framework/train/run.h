@@ -1,0 +1,55 @@
+// The three things that a command does with a run's configuration: train it, score weights, plan it.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/eval/evaluate.h"
+#include "framework/plugin/plugin_host.h"
+
+namespace mulligan {
+
+// Where lines for people go. With `console` null nothing is printed (the log file is still written).
+struct ConsoleOptions {
+  std::FILE* console = stdout;
+};
+
+struct TrainOptions : ConsoleOptions {
+  // Start anew in a run directory that holds a finished run (a result.json). Otherwise that is refused.
+  bool overwrite = false;
+};
+
+// What a finished training run found; result.json holds all of it and more.
+struct RunResult {
+  std::filesystem::path
+      directory;  // of config.toml, log.txt, metrics.jsonl, weights.safetensors, result.json
+  std::int64_t parameters = 0;
+  std::int64_t steps = 0;
+  std::int64_t tokens = 0;       // trained on, over all ranks
+  double initial_loss_nats = 0;  // mean token loss of the first step, before any update
+  double final_loss_nats = 0;    // of the last step
+  std::vector<std::pair<std::string, double>> seconds;  // by phase of the ledger, in order
+  double tokens_per_second = 0;                         // over the training phase
+  std::int64_t peak_memory_bytes = 0;                   // of the process (VmHWM)
+  std::optional<EvalResult> validation;                 // absent when [data] names no validation shards
+  std::vector<double> step_loss_nats;                   // by step, in order
+};
+
+// Resolves the plugins' keys in `loaded`, then trains and validates as it says. Writes the run directory.
+// Throws Error.
+RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options = {});
+
+// Scores `weights` (as written by train) on the validation shards of `loaded`. Throws Error.
+EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
+                            const ConsoleOptions& options = {});
+
+// Resolves the keys of all plugins of `loaded` (LoadedConfig::plugins), loading them through `host`. A [run]
+// threads > 0 becomes the backend's `threads` where the backend has that key and [backend] does not set it.
+void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host);
+
+}  // namespace mulligan
