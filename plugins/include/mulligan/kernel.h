@@ -32,8 +32,9 @@ typedef struct mlg_preparation {
 typedef struct mlg_kernel {
   const char* name;    /* "softcap_ce_fwd" */
   const char* backend; /* "cpu", "cuda", ... : the backend that can run this implementation */
-  /* Arguments, then attributes: "in logits, in targets, out loss, inout? total; softcap". `in?`, `out?`, `inout?` may be
-   * absent; `out` must not be read, `inout` is read and written. Names are unique; a call gives every attribute. */
+  /* Arguments between commas, then attributes between spaces: "in logits, in targets, out loss, inout? total; softcap
+   * scale". `in?`, `out?`, `inout?` may be absent; `out` must not be read, `inout` is read and written. Names are unique;
+   * a call gives every attribute. */
   const char* signature;
   /* cpu: checks shapes and dtypes once, before the first launch; may allocate. NULL: nothing to prepare.
    * `shapes` has null data pointers. The sentence it returns names the offending argument. */
