@@ -1,4 +1,5 @@
-// cast, element by element:  y = x in y's dtype; f32, bf16, f16, f64 in any combination, rounded once to nearest even.
+// cast, element by element:  y = x in y's dtype; f32, bf16, f16, f64 in any combination, rounded once to
+// nearest even.
 //
 // Determinism: elements are independent.
 #include <bit>
@@ -10,14 +11,15 @@ namespace {
 
 using Half = _Float16;
 
-// double to float such that rounding the result to a format of at most 22 bits equals rounding the double directly:
-// an inexact result gets an odd last bit ("round to odd"), so it is never a tie of the second rounding.
+// double to float such that rounding the result to a format of at most 22 bits equals rounding the double
+// directly: an inexact result gets an odd last bit ("round to odd"), so it is never a tie of the second
+// rounding.
 float round_to_odd(double value) {
   const auto nearest = static_cast<float>(value);
   const auto bits = std::bit_cast<std::uint32_t>(nearest);
-  const double difference = static_cast<double>(nearest) - value;
-  const bool inexact = difference != 0 && value == value && (bits & 1u) == 0;
-  const bool too_far_from_zero = (nearest > 0) == (difference > 0);
+  const double back = nearest;
+  const bool inexact = back != value && value == value && (bits & 1u) == 0;
+  const bool too_far_from_zero = (nearest > 0) == (back > value);
   const std::uint32_t step = nearest == 0 ? 1u : (too_far_from_zero ? ~0u : 1u);
   return std::bit_cast<float>(inexact ? bits + step : bits);
 }
@@ -38,10 +40,14 @@ To convert(From value) {
 template <typename Body>
 void dispatch_float(mlg_dtype dtype, Body&& body) {
   switch (dtype) {
-    case MLG_BF16: return body.template operator()<bfloat16>();
-    case MLG_F16: return body.template operator()<Half>();
-    case MLG_F64: return body.template operator()<double>();
-    default: return body.template operator()<float>();
+    case MLG_BF16:
+      return body.template operator()<bfloat16>();
+    case MLG_F16:
+      return body.template operator()<Half>();
+    case MLG_F64:
+      return body.template operator()<double>();
+    default:
+      return body.template operator()<float>();
   }
 }
 

@@ -1,10 +1,10 @@
 // cross_entropy on logits [T,V], targets [T]:  lse = log sum exp(logits),  token_loss = lse - logits[target]
 //   dlogits = upstream (exp(logits - lse) - onehot(target))
-// A negative target stands for "no target": loss and gradient are 0 (lse is still computed). Targets from V on are refused
-// when the kernel runs. dlogits may be the memory of logits.
+// A negative target stands for "no target": loss and gradient are 0 (lse is still computed). Targets from V
+// on are refused when the kernel runs. dlogits may be the memory of logits.
 //
-// Each row is read from memory once: blocks of it stay in the first-level cache, with a running maximum and sum.
-// Determinism: rows are independent; blocks and lanes are fixed.
+// Each row is read from memory once: blocks of it stay in the first-level cache, with a running maximum and
+// sum. Determinism: rows are independent; blocks and lanes are fixed.
 #include <atomic>
 #include <limits>
 #include <stdexcept>
@@ -71,7 +71,8 @@ float log_sum_exp(const T* row, std::int64_t count) {
 }
 
 [[noreturn]] void refuse_target() {
-  throw std::runtime_error("a target is not below the number of logits; the data do not belong to this vocabulary");
+  throw std::runtime_error(
+      "a target is not below the number of logits; the data do not belong to this vocabulary");
 }
 
 void run_forward(const Launch& launch) {
@@ -130,9 +131,10 @@ void run_backward(const Launch& launch) {
   if (refused) refuse_target();
 }
 
-MULLIGAN_CPU_KERNEL(cross_entropy_fwd, "in logits, in targets, out token_loss, out lse", check_forward, run_forward)
-MULLIGAN_CPU_KERNEL(cross_entropy_bwd, "in logits, in targets, in lse, in upstream, out dlogits", check_backward,
-                    run_backward)
+MULLIGAN_CPU_KERNEL(cross_entropy_fwd, "in logits, in targets, out token_loss, out lse", check_forward,
+                    run_forward)
+MULLIGAN_CPU_KERNEL(cross_entropy_bwd, "in logits, in targets, in lse, in upstream, out dlogits",
+                    check_backward, run_backward)
 
 }  // namespace
 }  // namespace mulligan::cpu

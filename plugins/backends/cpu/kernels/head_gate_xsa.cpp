@@ -112,7 +112,8 @@ void backward(const Launch& launch) {
             continue;
           }
           const float of_v = s * dy_u / n;
-          write_row(d_o, width, accumulate_do, [&](std::int64_t j) { return s * float(dy[j]) - of_v * float(v[j]); });
+          write_row(d_o, width, accumulate_do,
+                    [&](std::int64_t j) { return s * float(dy[j]) - of_v * float(v[j]); });
           if (!launch.has(kDv)) continue;
           const float of_dy = -p * s / n, of_self = turns * p * of_v / n;
           write_row(dv, width, head != kv_head * group, [&](std::int64_t j) {

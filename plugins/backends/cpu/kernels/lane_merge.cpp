@@ -60,11 +60,14 @@ void run_forward(const Launch& launch) {
 enum Backward { kDout0 = 8, kDout1, kDlane0, kDlane1, kDa, kDm, kDattnScale, kDmlpScale, kDrho, kDpost };
 
 // Places in a row of sums: dattn_scale [d], dmlp_scale [d], drho [2], dpost [2,2].
-std::int64_t sums_width(std::int64_t width) { return 2 * width + 6; }
+std::int64_t sums_width(std::int64_t width) {
+  return 2 * width + 6;
+}
 
 void check_backward(Checker& check) {
   check_inputs(check);
-  for (const std::uint32_t argument : {kDout0, kDout1, kDlane0, kDlane1, kDa, kDm}) check.like(argument, kLane0);
+  for (const std::uint32_t argument : {kDout0, kDout1, kDlane0, kDlane1, kDa, kDm})
+    check.like(argument, kLane0);
   check.like(kDattnScale, kAttnScale);
   check.like(kDmlpScale, kMlpScale);
   check.like(kDrho, kRho);
@@ -101,8 +104,10 @@ void backward(const Launch& launch) {
     write_row(scaled_m, count, false, [&](std::int64_t i) { return mlp_scale[i] * float(m[i]); });
     const auto of_a = [&](std::int64_t i) { return post[0] * g[0][i] + post[1] * g[1][i]; };
     const auto of_m = [&](std::int64_t i) { return post[2] * g[0][i] + post[3] * g[1][i]; };
-    write_row(launch.data<T>(kDa) + offset, count, accumulate(kDa), [&](std::int64_t i) { return attn_scale[i] * of_a(i); });
-    write_row(launch.data<T>(kDm) + offset, count, accumulate(kDm), [&](std::int64_t i) { return mlp_scale[i] * of_m(i); });
+    write_row(launch.data<T>(kDa) + offset, count, accumulate(kDa),
+              [&](std::int64_t i) { return attn_scale[i] * of_a(i); });
+    write_row(launch.data<T>(kDm) + offset, count, accumulate(kDm),
+              [&](std::int64_t i) { return mlp_scale[i] * of_m(i); });
     write_row(partial + column, count, true, [&](std::int64_t i) { return of_a(i) * float(a[i]); });
     write_row(partial + width + column, count, true, [&](std::int64_t i) { return of_m(i) * float(m[i]); });
     float* drho = partial + 2 * width;
@@ -141,14 +146,16 @@ void run_backward(const Launch& launch) {
   dispatch_compute(launch.dtype(kLane0), [&]<typename T>() { backward<T>(launch); });
 }
 
-MULLIGAN_CPU_KERNEL(lane_merge_fwd,
-                    "in lane0, in lane1, in a, in m, in attn_scale, in mlp_scale, in rho, in post, out out0, out out1",
-                    check_forward, run_forward)
-MULLIGAN_CPU_KERNEL(lane_merge_bwd,
-                    "in lane0, in lane1, in a, in m, in attn_scale, in mlp_scale, in rho, in post, in? dout0, "
-                    "in? dout1, inout dlane0, inout dlane1, inout da, inout dm, inout dattn_scale, inout dmlp_scale, "
-                    "inout drho, inout dpost; accumulate_dlane0 accumulate_dlane1 accumulate_da accumulate_dm",
-                    check_backward, run_backward)
+MULLIGAN_CPU_KERNEL(
+    lane_merge_fwd,
+    "in lane0, in lane1, in a, in m, in attn_scale, in mlp_scale, in rho, in post, out out0, out out1",
+    check_forward, run_forward)
+MULLIGAN_CPU_KERNEL(
+    lane_merge_bwd,
+    "in lane0, in lane1, in a, in m, in attn_scale, in mlp_scale, in rho, in post, in? dout0, "
+    "in? dout1, inout dlane0, inout dlane1, inout da, inout dm, inout dattn_scale, inout dmlp_scale, "
+    "inout drho, inout dpost; accumulate_dlane0 accumulate_dlane1 accumulate_da accumulate_dm",
+    check_backward, run_backward)
 
 }  // namespace
 }  // namespace mulligan::cpu

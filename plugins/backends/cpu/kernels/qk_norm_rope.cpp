@@ -1,5 +1,6 @@
-// qk_norm_rope on x [T,G,h], per head:  u = r x with r = 1 / sqrt(mean(x^2) + eps) (norm = 0: r = 1), rotated, times gain.
-// Rotation of the first rope_dims at position t mod row_length, with half = rope_dims / 2:
+// qk_norm_rope on x [T,G,h], per head:  u = r x with r = 1 / sqrt(mean(x^2) + eps) (norm = 0: r = 1),
+// rotated, times gain. Rotation of the first rope_dims at position t mod row_length, with half = rope_dims /
+// 2:
 //   (a, b) = (u[j], u[j + half]) -> (a cos + b sin, -a sin + b cos)
 // Backward: w = the transposed rotation of dy, p = sum(w x):
 //   dx = gain r (w - x r^2 p / h)  (norm = 0: gain w),   dgain[g] += sum over tokens of r p
@@ -72,10 +73,12 @@ void forward(const Launch& launch) {
           const float squares = lane_sum(width, [&](std::int64_t j) { return float(x[j]) * float(x[j]); });
           factor *= reciprocal_rms(squares, width, eps);
         }
-        write_row(y, half, false,
-                  [&](std::int64_t j) { return factor * (float(x[j]) * cos[j] + float(x[j + half]) * sin[j]); });
-        write_row(y + half, half, false,
-                  [&](std::int64_t j) { return factor * (float(x[j + half]) * cos[j] - float(x[j]) * sin[j]); });
+        write_row(y, half, false, [&](std::int64_t j) {
+          return factor * (float(x[j]) * cos[j] + float(x[j + half]) * sin[j]);
+        });
+        write_row(y + half, half, false, [&](std::int64_t j) {
+          return factor * (float(x[j + half]) * cos[j] - float(x[j]) * sin[j]);
+        });
         write_row(y + 2 * half, width - 2 * half, false,
                   [&](std::int64_t j) { return factor * float(x[2 * half + j]); });
       }
@@ -95,7 +98,8 @@ void check_backward(Checker& check) {
   check.like(kDx, 0);
   check.dtype(kDgain, {MLG_F32});
   check.shape(kDgain, {check.dim(0, 1)});
-  check.workspace(aligned_floats(check.dim(0, 1)) * sizeof(float) + row_sums_bytes(check.dim(0, 0), check.dim(0, 1)));
+  check.workspace(aligned_floats(check.dim(0, 1)) * sizeof(float) +
+                  row_sums_bytes(check.dim(0, 0), check.dim(0, 1)));
 }
 
 template <typename T>
@@ -118,7 +122,8 @@ void backward(const Launch& launch) {
                   [&](std::int64_t j) { return float(dy[j]) * cos[j] - float(dy[j + half]) * sin[j]; });
         write_row(w + half, half, false,
                   [&](std::int64_t j) { return float(dy[j]) * sin[j] + float(dy[j + half]) * cos[j]; });
-        write_row(w + 2 * half, width - 2 * half, false, [&](std::int64_t j) { return float(dy[2 * half + j]); });
+        write_row(w + 2 * half, width - 2 * half, false,
+                  [&](std::int64_t j) { return float(dy[2 * half + j]); });
         const float p = lane_sum(width, [&](std::int64_t j) { return w[j] * float(x[j]); });
         float r = 1.0f, along = 0.0f;
         if (norm) {

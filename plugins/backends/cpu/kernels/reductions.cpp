@@ -4,7 +4,8 @@
 //   scale_by         x *= scale                 lerp_into        average = decay average + (1 - decay) x
 //   record_scalar    ring[index mod n] = x
 //
-// Determinism: sums are f64, over fixed pieces of kPiece elements in fixed lanes; the pieces are added in order.
+// Determinism: sums are f64, over fixed pieces of kPiece elements in fixed lanes; the pieces are added in
+// order.
 #include "plugins/backends/cpu/kernels/row_math.h"
 
 namespace mulligan::cpu {
@@ -13,7 +14,9 @@ namespace {
 constexpr std::int64_t kPiece = 32768;
 constexpr int kDoubleLanes = 16;
 
-std::int64_t piece_count(std::int64_t elements) { return (elements + kPiece - 1) / kPiece; }
+std::int64_t piece_count(std::int64_t elements) {
+  return (elements + kPiece - 1) / kPiece;
+}
 
 template <typename Term>
 double sum_piece(std::int64_t begin, std::int64_t end, Term&& term) {
@@ -109,7 +112,8 @@ void check_lerp_into(Checker& check) {
 }
 
 void run_lerp_into(const Launch& launch) {
-  const auto keep = static_cast<float>(launch.attribute(0)), take = static_cast<float>(1.0 - launch.attribute(0));
+  const auto keep = static_cast<float>(launch.attribute(0)),
+             take = static_cast<float>(1.0 - launch.attribute(0));
   dispatch_compute(launch.dtype(1), [&]<typename T>() {
     for_elements(launch, launch.size(0), [&](std::int64_t begin, std::int64_t end) {
       float* average = launch.data<float>(0) + begin;
@@ -132,7 +136,8 @@ void check_record_scalar(Checker& check) {
 
 void run_record_scalar(const Launch& launch) {
   const std::int64_t length = launch.dim(2, 0), index = *launch.data<const std::int64_t>(1) % length;
-  const double value = launch.dtype(0) == MLG_F64 ? *launch.data<const double>(0) : *launch.data<const float>(0);
+  const double value =
+      launch.dtype(0) == MLG_F64 ? *launch.data<const double>(0) : *launch.data<const float>(0);
   launch.data<double>(2)[index < 0 ? index + length : index] = value;
 }
 

@@ -58,7 +58,9 @@ inline std::int64_t row_grain(std::int64_t width) {
 }
 
 // Floats of workspace for `count` values when another array follows: keeps 64-byte alignment.
-inline std::int64_t aligned_floats(std::int64_t count) { return (count + 15) / 16 * 16; }
+inline std::int64_t aligned_floats(std::int64_t count) {
+  return (count + 15) / 16 * 16;
+}
 
 inline constexpr std::int64_t kElementBlock = 4096;
 

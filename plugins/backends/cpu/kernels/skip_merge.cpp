@@ -1,5 +1,7 @@
-// skip_merge on x, s [T,d], weight w [d], gate [d]:  y = k x + (1 - k) w s,  k = sigmoid(gate); without gate: y = x + w s
-//   dx = k dy,  ds = (1 - k) w dy,  dw += (1 - k) sum(dy s),  dgate += k (1 - k) sum(dy (x - w s))   (no gate: dx = dy, ...)
+// skip_merge on x, s [T,d], weight w [d], gate [d]:  y = k x + (1 - k) w s,  k = sigmoid(gate); without gate:
+// y = x + w s
+//   dx = k dy,  ds = (1 - k) w dy,  dw += (1 - k) sum(dy s),  dgate += k (1 - k) sum(dy (x - w s))   (no
+//   gate: dx = dy, ...)
 //
 // Determinism: rows are independent; sums over tokens go through partial sums over fixed pieces.
 #include "plugins/backends/cpu/kernels/row_math.h"
@@ -45,8 +47,9 @@ void run_forward(const Launch& launch) {
       for (std::int64_t row = begin; row < end; ++row) {
         const T* x = launch.data<const T>(0) + row * width;
         const T* s = launch.data<const T>(1) + row * width;
-        write_row(launch.data<T>(4) + row * width, width, false,
-                  [&](std::int64_t j) { return columns.of_x[j] * float(x[j]) + columns.of_s[j] * float(s[j]); });
+        write_row(launch.data<T>(4) + row * width, width, false, [&](std::int64_t j) {
+          return columns.of_x[j] * float(x[j]) + columns.of_s[j] * float(s[j]);
+        });
       }
     });
   });
@@ -110,10 +113,11 @@ void run_backward(const Launch& launch) {
 }
 
 MULLIGAN_CPU_KERNEL(skip_merge_fwd, "in x, in s, in weight, in? gate, out y", check_forward, run_forward)
-MULLIGAN_CPU_KERNEL(skip_merge_bwd,
-                    "in x, in s, in weight, in? gate, in dy, inout dx, inout ds, inout dweight, inout? dgate; "
-                    "accumulate_dx accumulate_ds",
-                    check_backward, run_backward)
+MULLIGAN_CPU_KERNEL(
+    skip_merge_bwd,
+    "in x, in s, in weight, in? gate, in dy, inout dx, inout ds, inout dweight, inout? dgate; "
+    "accumulate_dx accumulate_ds",
+    check_backward, run_backward)
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -1,0 +1,238 @@
+#include "tests/kernels/backend_fixture.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+
+namespace mulligan::kernel_test {
+namespace {
+
+constexpr std::size_t kGuardBytes = 256;
+constexpr std::byte kGuard{0xA5};
+constexpr std::byte kUnwritten{0xFF};
+
+void check(mlg_error error) {
+  if (error) throw std::runtime_error(error);
+}
+
+// Resolved keys for create(): the plugin's defaults, with `threads` replaced.
+struct Keys {
+  const mlg_plugin_header* header;
+  int threads;
+
+  const char* text(const char* name) const {
+    for (std::uint32_t i = 0; i < header->key_count; ++i) {
+      if (std::strcmp(header->keys[i].name, name) == 0) return header->keys[i].default_value;
+    }
+    throw std::runtime_error(std::string("the backend asked for the undeclared key ") + name);
+  }
+};
+
+const Keys& keys(const void* self) {
+  return *static_cast<const Keys*>(self);
+}
+std::int32_t get_bool(const void* self, const char* name) {
+  return std::strcmp(keys(self).text(name), "true") == 0;
+}
+std::int64_t get_int(const void* self, const char* name) {
+  return std::strcmp(name, "threads") == 0 ? keys(self).threads : std::atoll(keys(self).text(name));
+}
+double get_float(const void* self, const char* name) {
+  return std::atof(keys(self).text(name));
+}
+const char* get_string(const void* self, const char* name) {
+  thread_local std::string value;
+  value = keys(self).text(name);
+  if (value.size() >= 2) value = value.substr(1, value.size() - 2);  // without the quotes of TOML
+  return value.c_str();
+}
+std::uint32_t get_float_list(const void*, const char*, const double** values) {
+  *values = nullptr;
+  return 0;
+}
+
+// Device memory between two guards.
+class GuardedBuffer {
+ public:
+  GuardedBuffer(const BackendFixture& backend, std::string name, std::vector<std::byte> contents)
+      : backend_(backend), name_(std::move(name)), contents_(std::move(contents)) {
+    std::vector<std::byte> whole(contents_.size() + 2 * kGuardBytes, kGuard);
+    std::copy(contents_.begin(), contents_.end(), whole.begin() + kGuardBytes);
+    check(table().allocate(backend_.instance(), whole.size(), &memory_));
+    check(table().upload(backend_.instance(), memory_, whole.data(), whole.size()));
+  }
+  ~GuardedBuffer() { table().free(backend_.instance(), memory_); }
+  GuardedBuffer(const GuardedBuffer&) = delete;
+  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
+
+  void* address() const { return static_cast<std::byte*>(memory_) + kGuardBytes; }
+  const std::vector<std::byte>& initial() const { return contents_; }
+
+  // What the buffer holds now. Throws when a guard was overwritten.
+  std::vector<std::byte> download() const {
+    std::vector<std::byte> whole(contents_.size() + 2 * kGuardBytes);
+    check(table().download(backend_.instance(), whole.data(), memory_, whole.size()));
+    for (std::size_t i = 0; i < kGuardBytes; ++i) {
+      if (whole[i] != kGuard) throw std::runtime_error("wrote before the start of " + name_);
+      if (whole[whole.size() - 1 - i] != kGuard) throw std::runtime_error("wrote beyond the end of " + name_);
+    }
+    return {whole.begin() + kGuardBytes, whole.end() - kGuardBytes};
+  }
+
+ private:
+  const mlg_backend_table& table() const { return backend_.table(); }
+  const BackendFixture& backend_;
+  std::string name_;
+  std::vector<std::byte> contents_;
+  void* memory_ = nullptr;
+};
+
+mlg_tensor describe(const KernelCall& call, const std::string& name) {
+  mlg_tensor tensor{nullptr, MLG_ABSENT, 0, {1, 1, 1, 1}};
+  const auto found = call.arguments.find(name);
+  if (found == call.arguments.end()) return tensor;
+  tensor.dtype = found->second.dtype;
+  tensor.rank = static_cast<std::int32_t>(found->second.shape.size());
+  std::copy(found->second.shape.begin(), found->second.shape.end(), tensor.shape);
+  return tensor;
+}
+
+// A prepared call, released with its owner.
+class Prepared {
+ public:
+  Prepared(const BackendFixture& backend, const Signature& signature, const KernelCall& call)
+      : backend_(backend) {
+    std::vector<mlg_tensor> tensors;
+    for (const Parameter& parameter : signature.arguments) tensors.push_back(describe(call, parameter.name));
+    std::vector<mlg_attribute> attributes;
+    for (const auto& [name, value] : call.attributes) attributes.push_back({name.c_str(), value});
+    const mlg_call c_call{call.kernel.c_str(), tensors.data(), static_cast<std::uint32_t>(tensors.size()),
+                          attributes.data(), static_cast<std::uint32_t>(attributes.size())};
+    check(backend_.table().prepare(backend_.instance(), &c_call, &prepared_, &workspace_bytes_));
+  }
+  ~Prepared() { backend_.table().release(backend_.instance(), prepared_); }
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+
+  void run(const std::vector<void*>& addresses) {
+    GuardedBuffer workspace(backend_, "the workspace",
+                            std::vector<std::byte>(workspace_bytes_, std::byte{0xCD}));
+    check(backend_.table().bind(backend_.instance(), prepared_, addresses.data(), workspace.address()));
+    check(backend_.table().run(backend_.instance(), &prepared_, 1));
+    check(backend_.table().synchronize(backend_.instance()));
+    workspace.download();
+  }
+
+ private:
+  const BackendFixture& backend_;
+  void* prepared_ = nullptr;
+  std::size_t workspace_bytes_ = 0;
+};
+
+// The table of the plugin library `file`. It stays loaded.
+const mlg_plugin_header* load_plugin(const std::string& file) {
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) throw std::runtime_error(dlerror());
+  const auto entry = reinterpret_cast<mlg_plugin_function>(dlsym(library, "mlg_plugin"));
+  if (!entry) throw std::runtime_error(dlerror());
+  return entry();
+}
+
+}  // namespace
+
+BackendFixture::BackendFixture(int threads)
+    : table_(reinterpret_cast<const mlg_backend_table*>(load_plugin(MULLIGAN_CPU_BACKEND_FILE))) {
+  static const mlg_host host{sizeof(mlg_host), [](std::int32_t, const char*) {}};
+  const Keys values{&table_->header, threads};
+  const mlg_config config{&values, get_bool, get_int, get_float, get_string, get_float_list};
+  check(table_->create(&host, &config, &instance_));
+  std::istringstream files(MULLIGAN_KERNEL_PLUGIN_FILES);
+  for (std::string file; std::getline(files, file, ':');) {
+    const mlg_plugin_header* plugin = load_plugin(file);
+    check(table_->add_kernels(instance_, plugin->kernels, plugin->kernel_count, 0));
+  }
+}
+
+BackendFixture::~BackendFixture() {
+  table_->destroy(instance_);
+}
+
+KernelResult BackendFixture::run(const KernelCall& call) {
+  const Signature parameters = signature(call.kernel);
+  Prepared prepared(*this, parameters, call);
+  std::map<std::string, std::unique_ptr<GuardedBuffer>> buffers;
+  for (const auto& [name, array] : call.arguments) {
+    const Parameter* parameter = parameters.find(name);
+    if (!parameter) throw std::runtime_error(call.kernel + " has no argument " + name);
+    if (call.aliases.count(name)) continue;
+    const std::size_t bytes = element_count(array.shape) * bytes_per_element(array.dtype);
+    std::vector<std::byte> contents =
+        parameter->read ? encode(array) : std::vector<std::byte>(bytes, kUnwritten);
+    if (contents.size() != bytes)
+      throw std::runtime_error(call.kernel + ": values of " + name + " do not fill it");
+    buffers[name] = std::make_unique<GuardedBuffer>(*this, name, std::move(contents));
+  }
+  const auto buffer_of = [&](const std::string& name) -> GuardedBuffer* {
+    const auto alias = call.aliases.find(name);
+    const auto found = buffers.find(alias == call.aliases.end() ? name : alias->second);
+    return found == buffers.end() ? nullptr : found->second.get();
+  };
+  std::vector<void*> addresses;
+  for (const Parameter& parameter : parameters.arguments) {
+    const GuardedBuffer* buffer = buffer_of(parameter.name);
+    addresses.push_back(buffer ? buffer->address() : nullptr);
+  }
+  prepared.run(addresses);
+
+  KernelResult result;
+  std::map<const GuardedBuffer*, bool> may_change;
+  for (const auto& [name, array] : call.arguments)
+    may_change[buffer_of(name)] |= parameters.find(name)->written;
+  for (const auto& [name, array] : call.arguments) {
+    std::vector<std::byte> bytes = buffer_of(name)->download();
+    if (!may_change[buffer_of(name)] && bytes != buffer_of(name)->initial()) {
+      throw std::runtime_error(call.kernel + " changed its input " + name);
+    }
+    if (!parameters.find(name)->written) continue;
+    result.written[name] = {array.dtype, array.shape, decode(array.dtype, bytes)};
+    result.bytes[name] = std::move(bytes);
+  }
+  return result;
+}
+
+std::string BackendFixture::refusal(const KernelCall& call) {
+  try {
+    const Prepared prepared(*this, signature(call.kernel), call);
+    return "";
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
+std::vector<std::string> BackendFixture::kernel_names() const {
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; const mlg_kernel* kernel = table_->kernel_at(instance_, i); ++i) {
+    names.emplace_back(kernel->name);
+  }
+  return names;
+}
+
+Signature BackendFixture::signature(const std::string& name) const {
+  for (std::uint32_t i = 0; const mlg_kernel* kernel = table_->kernel_at(instance_, i); ++i) {
+    if (name == kernel->name) return parse_signature(kernel->signature);
+  }
+  throw std::runtime_error("the backend has no kernel " + name);
+}
+
+BackendFixture& backend_with_threads(int threads) {
+  static std::map<int, std::unique_ptr<BackendFixture>> fixtures;
+  auto& fixture = fixtures[threads];
+  if (!fixture) fixture = std::make_unique<BackendFixture>(threads);
+  return *fixture;
+}
+
+}  // namespace mulligan::kernel_test

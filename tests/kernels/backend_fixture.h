@@ -1,0 +1,61 @@
+// One instance of a backend plugin, loaded from its file, and single kernel calls on guarded buffers.
+#pragma once
+
+#include <mulligan/backend.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/kernels/array.h"
+#include "tests/kernels/signature.h"
+
+namespace mulligan::kernel_test {
+
+// One kernel call by argument name. An argument that is not listed is absent.
+struct KernelCall {
+  std::string kernel;
+  std::map<std::string, Array> arguments;  // `out` arguments: dtype and shape only
+  std::map<std::string, double> attributes;
+  std::map<std::string, std::string> aliases;  // written argument -> argument whose memory it shares
+};
+
+struct KernelResult {
+  std::map<std::string, Array> written;                 // every present `out` and `inout` argument
+  std::map<std::string, std::vector<std::byte>> bytes;  // the same, as stored
+};
+
+class BackendFixture {
+ public:
+  // The cpu backend plugin of this build with `threads` threads, and the kernels that other plugins bring (they are
+  // tested and catalogued like its own). Throws std::runtime_error.
+  explicit BackendFixture(int threads);
+  ~BackendFixture();
+  BackendFixture(const BackendFixture&) = delete;
+  BackendFixture& operator=(const BackendFixture&) = delete;
+
+  // Prepares, binds and runs one call. Every buffer and the workspace lie between guard bytes; `out` memory
+  // starts as 0xFF bytes (NaN), the workspace as garbage. Throws std::runtime_error with the backend's
+  // sentence, or when the kernel wrote outside its outputs (guards, workspace guards, arguments it may only
+  // read).
+  KernelResult run(const KernelCall& call);
+
+  // Prepares only; returns the backend's sentence, or "" when the call was accepted.
+  std::string refusal(const KernelCall& call);
+
+  std::vector<std::string> kernel_names() const;
+  // Throws std::runtime_error when the backend has no such kernel.
+  Signature signature(const std::string& kernel) const;
+
+  const mlg_backend_table& table() const { return *table_; }
+  void* instance() const { return instance_; }
+
+ private:
+  const mlg_backend_table* table_ = nullptr;
+  void* instance_ = nullptr;
+};
+
+// The fixture with that many threads, made once per process.
+BackendFixture& backend_with_threads(int threads);
+
+}  // namespace mulligan::kernel_test

@@ -1,0 +1,108 @@
+// cross_entropy against its formula; padding, aliasing, extreme logits.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/operator_tests.h"
+#include "tests/kernels/reference.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+Case entropy_case(std::int64_t tokens, std::int64_t vocabulary, double spread) {
+  return {{{"logits", {tokens, vocabulary}, std::nullopt, normal(2, spread)},
+           {"targets", {tokens}, MLG_I32, uniform_integer(-1, vocabulary - 1)}},
+          {{"token_loss", {tokens}, MLG_F32}, {"lse", {tokens}, MLG_F32}},
+          {}};
+}
+
+Operator cross_entropy() {
+  Operator op{.forward = "cross_entropy_fwd", .backward = "cross_entropy_bwd", .cases = {}};
+  op.backward_names = {{"upstream", "dtoken_loss"}};
+  op.free_extents = {"logits"};
+  // 1: a vocabulary of one. 4099 and 9000: more than one block of a row.
+  op.cases = {entropy_case(5, 7, 3),    entropy_case(9, 65, 10),  entropy_case(3, 1, 3),
+              entropy_case(35, 320, 1), entropy_case(4, 4099, 5), entropy_case(3, 9000, 20)};
+  return op.computes([](auto& call) {
+    using std::exp;
+    using std::log;
+    using S = typename std::decay_t<decltype(call)>::Scalar;
+    auto& logits = call.in("logits");
+    for (std::int64_t t = 0; t < logits.dim(0); ++t) {
+      double maximum = -HUGE_VAL;
+      for (std::int64_t j = 0; j < logits.dim(1); ++j) maximum = std::max(maximum, value_of(logits(t, j)));
+      S sum = 0.0;
+      for (std::int64_t j = 0; j < logits.dim(1); ++j) sum += exp(logits(t, j) - S(maximum));
+      const S lse = log(sum) + S(maximum);
+      call.out("lse")[t] = lse;
+      const std::int64_t target = call.index("targets", t);
+      if (target >= 0) call.out("token_loss")[t] = lse - logits(t, target);
+    }
+  });
+}
+
+const RegisterOperator test(cross_entropy());
+
+KernelCall backward_call(const Array& logits, const Array& targets, const Array& lse, const Array& upstream) {
+  return {.kernel = "cross_entropy_bwd",
+          .arguments = {{"logits", logits},
+                        {"targets", targets},
+                        {"lse", lse},
+                        {"upstream", upstream},
+                        {"dlogits", {logits.dtype, logits.shape, {}}}},
+          .attributes = {},
+          .aliases = {}};
+}
+
+TEST(CrossEntropy, GradientMayTakeThePlaceOfTheLogits) {
+  for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) {
+    Random random(3);
+    Array logits{dtype, {37, 321}, {}}, targets{MLG_I32, {37}, {}}, lse{MLG_F32, {37}, {}}, upstream = lse;
+    for (int i = 0; i < 37 * 321; ++i) logits.values.push_back(round_to(dtype, normal()(random, i)));
+    for (int t = 0; t < 37; ++t) {
+      targets.values.push_back(t % 9 == 0 ? -1 : 8 * t);
+      lse.values.push_back(round_to(MLG_F32, 6 + normal(0, 0.1)(random, t)));
+      upstream.values.push_back(round_to(MLG_F32, normal()(random, t)));
+    }
+    KernelCall call = backward_call(logits, targets, lse, upstream);
+    const auto apart = backend_with_threads(2).run(call);
+    call.aliases = {{"dlogits", "logits"}};
+    const auto in_place = backend_with_threads(2).run(call);
+    EXPECT_TRUE(apart.bytes.at("dlogits") == in_place.bytes.at("dlogits"));
+  }
+}
+
+// Saturated, equal and hugely negative logits give the limits of the formula, not overflow.
+TEST(CrossEntropy, ExtremeLogits) {
+  const Array logits{MLG_F32, {3, 4}, {400, -400, 0, 399, -300, -300, -300, -300, 1e30, -1e30, 5, -5}};
+  const Array targets{MLG_I32, {3}, {1, 2, 0}};
+  const auto result = backend_with_threads(1).run({.kernel = "cross_entropy_fwd",
+                                                   .arguments = {{"logits", logits},
+                                                                 {"targets", targets},
+                                                                 {"token_loss", {MLG_F32, {3}, {}}},
+                                                                 {"lse", {MLG_F32, {3}, {}}}},
+                                                   .attributes = {},
+                                                   .aliases = {}});
+  const double first = 400 + std::log1p(std::exp(-1.0));
+  EXPECT_EQ(difference(result.written.at("lse"), {first, -300 + std::log(4.0), 1e30}, 1e-6), "");
+  EXPECT_EQ(difference(result.written.at("token_loss"), {first + 400, std::log(4.0), 0.0}, 1e-6), "");
+}
+
+TEST(CrossEntropy, TargetsBeyondTheVocabularyAreRefused) {
+  const Array logits{MLG_F32, {2, 4}, std::vector<double>(8, 0.0)}, targets{MLG_I32, {2}, {1, 4}};
+  const Array per_token{MLG_F32, {2}, {1, 1}};
+  EXPECT_THROW(backend_with_threads(2).run({.kernel = "cross_entropy_fwd",
+                                            .arguments = {{"logits", logits},
+                                                          {"targets", targets},
+                                                          {"token_loss", per_token},
+                                                          {"lse", per_token}},
+                                            .attributes = {},
+                                            .aliases = {}}),
+               std::runtime_error);
+  EXPECT_THROW(backend_with_threads(2).run(backward_call(logits, targets, per_token, per_token)),
+               std::runtime_error);
+}
+
+}  // namespace
+}  // namespace mulligan::kernel_test

@@ -1,0 +1,69 @@
+// embedding against its formula, and what makes its backward pass deterministic.
+#include <gtest/gtest.h>
+
+#include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/operator_tests.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+Case embedding_case(std::int64_t tokens, std::int64_t vocabulary, std::int64_t width) {
+  return {{{"ids", {tokens}, MLG_I32, uniform_integer(0, vocabulary - 1)}, {"table", {vocabulary, width}}},
+          {{"x", {tokens, width}}},
+          {}};
+}
+
+Operator embedding() {
+  Operator op{
+      .forward = "embedding_fwd", .backward = "embedding_bwd", .cases = {}, .f32_gradients = {"dtable"}};
+  // Few rows: every row is hit often. Many rows: some are hit once, most never.
+  op.cases = {embedding_case(17, 5, 7), embedding_case(9, 40, 33), embedding_case(3000, 3, 9),
+              embedding_case(700, 311, 65)};
+  return op.computes([](auto& call) {
+    auto &table = call.in("table"), &x = call.out("x");
+    for (std::int64_t t = 0; t < x.dim(0); ++t) {
+      for (std::int64_t j = 0; j < x.dim(1); ++j) x(t, j) = table(call.index("ids", t), j);
+    }
+  });
+}
+
+const RegisterOperator test(embedding());
+
+// 1 + 2^-24 + 2^-24 rounds to 1 only when the small numbers are added one by one, after the 1.
+TEST(Embedding, GradientsOfOneRowAreAddedInOrderOfTokens) {
+  const double tiny = 0x1p-24;
+  std::vector<double> ids, dx;
+  for (int t = 0; t < 5000; ++t) {
+    ids.push_back(t % 2 == 0 ? 3 : 1);
+    dx.push_back(t == 0 ? 1.0 : tiny);
+  }
+  const Array id_array{MLG_I32, {5000}, ids}, dx_array{MLG_F32, {5000, 1}, dx};
+  for (const int threads : {1, 2, 3}) {
+    const auto result = backend_with_threads(threads).run(
+        {.kernel = "embedding_bwd",
+         .arguments = {{"ids", id_array}, {"dx", dx_array}, {"dtable", {MLG_F32, {5, 1}, {0, 0, 0, 0, 0}}}},
+         .attributes = {},
+         .aliases = {}});
+    EXPECT_EQ(result.written.at("dtable").values, (std::vector<double>{0, 2500 * tiny, 0, 1, 0}));
+  }
+}
+
+TEST(Embedding, IdsOutsideTheTableAreRefused) {
+  for (const double id : {-1.0, 5.0}) {
+    const Array ids{MLG_I32, {3}, {0, id, 1}}, table{MLG_F32, {5, 2}, std::vector<double>(10, 1.0)};
+    const Array x{MLG_F32, {3, 2}, std::vector<double>(6, 1.0)};
+    EXPECT_THROW(backend_with_threads(2).run({.kernel = "embedding_fwd",
+                                              .arguments = {{"ids", ids}, {"table", table}, {"x", x}},
+                                              .attributes = {},
+                                              .aliases = {}}),
+                 std::runtime_error);
+    EXPECT_THROW(backend_with_threads(2).run({.kernel = "embedding_bwd",
+                                              .arguments = {{"ids", ids}, {"dx", x}, {"dtable", table}},
+                                              .attributes = {},
+                                              .aliases = {}}),
+                 std::runtime_error);
+  }
+}
+
+}  // namespace
+}  // namespace mulligan::kernel_test

@@ -1,0 +1,67 @@
+// skip_merge and lane_merge against their formulas (docs/kernels.md).
+#include <cmath>
+
+#include "tests/kernels/operator_tests.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+Operator skip_merge() {
+  Operator op{.forward = "skip_merge_fwd", .backward = "skip_merge_bwd", .cases = {}};
+  for (const auto& [tokens, width] :
+       {std::pair<std::int64_t, std::int64_t>{3, 5}, {7, 37}, {67, 129}, {2500, 7}}) {
+    const Shape rows{tokens, width};
+    op.cases.push_back({{{"x", rows}, {"s", rows}, {"weight", {width}, MLG_F32}, {"gate", {width}, MLG_F32}},
+                        {{"y", rows}},
+                        {}});
+  }
+  return op.computes([](auto& call) {
+    using std::exp;
+    auto &x = call.in("x"), &s = call.in("s");
+    for (std::int64_t t = 0; t < x.dim(0); ++t) {
+      for (std::int64_t j = 0; j < x.dim(1); ++j) {
+        const auto skip = call.in("weight")[j] * s(t, j);
+        if (call.has("gate")) {
+          call.out("y")(t, j) = skip + 1.0 / (1.0 + exp(-call.in("gate")[j])) * (x(t, j) - skip);
+        } else {
+          call.out("y")(t, j) = x(t, j) + skip;
+        }
+      }
+    }
+  });
+}
+
+Operator lane_merge() {
+  Operator op{.forward = "lane_merge_fwd", .backward = "lane_merge_bwd", .cases = {}};
+  for (const auto& [tokens, width] :
+       {std::pair<std::int64_t, std::int64_t>{3, 5}, {7, 37}, {67, 129}, {9, 1031}}) {
+    const Shape rows{tokens, width};
+    op.cases.push_back({{{"lane0", rows},
+                         {"lane1", rows},
+                         {"a", rows},
+                         {"m", rows},
+                         {"attn_scale", {width}, MLG_F32},
+                         {"mlp_scale", {width}, MLG_F32},
+                         {"rho", {2}, MLG_F32},
+                         {"post", {2, 2}, MLG_F32}},
+                        {{"out0", rows}, {"out1", rows}},
+                        {}});
+  }
+  return op.computes([](auto& call) {
+    auto &rho = call.in("rho"), &post = call.in("post");
+    auto &lane0 = call.in("lane0"), &lane1 = call.in("lane1");
+    for (std::int64_t t = 0; t < lane0.dim(0); ++t) {
+      for (std::int64_t j = 0; j < lane0.dim(1); ++j) {
+        const auto a = call.in("attn_scale")[j] * call.in("a")(t, j);
+        const auto m = call.in("mlp_scale")[j] * call.in("m")(t, j);
+        call.out("out0")(t, j) = rho[0] * lane0(t, j) + post(0, 0) * a + post(1, 0) * m;
+        call.out("out1")(t, j) = rho[1] * lane1(t, j) + post(0, 1) * a + post(1, 1) * m;
+      }
+    }
+  });
+}
+
+const RegisterOperator tests[] = {RegisterOperator(skip_merge()), RegisterOperator(lane_merge())};
+
+}  // namespace
+}  // namespace mulligan::kernel_test

@@ -1,0 +1,105 @@
+// What a test states about one operator: its formula, written once and naively, and the shapes to try.
+//
+// From that, operator_tests.h checks the forward kernel, the backward kernel (exact gradients through tape.h,
+// themselves checked against finite differences), every combination of optional arguments and accumulate
+// flags, f32 and bf16, one to three threads, guard bytes, and the refusal of wrong arguments.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/kernels/array.h"
+#include "tests/kernels/tape.h"
+
+namespace mulligan::kernel_test {
+
+using Random = std::mt19937_64;
+using Shape = std::vector<std::int64_t>;
+// Value of one element; `index` counts elements in row-major order.
+using Generator = std::function<double(Random&, std::int64_t index)>;
+
+Generator normal(double mean = 0.0, double deviation = 1.0);
+Generator uniform_integer(std::int64_t low, std::int64_t high);  // both ends included
+Generator values(std::vector<double> list);                      // the listed ones, in order
+
+// One argument of the forward kernel. Without a dtype it has the compute dtype (f32 or bf16, both are tried).
+struct Operand {
+  std::string name;
+  Shape shape;
+  std::optional<mlg_dtype> dtype = std::nullopt;
+  Generator generate = normal();
+};
+
+struct Case {
+  std::vector<Operand> inputs;   // `in` and `inout` arguments of the forward kernel (inout: the value before)
+  std::vector<Operand> outputs;  // `out` and `inout` arguments
+  std::map<std::string, double> attributes;
+};
+
+// A tensor of the formula's scalars.
+template <typename S>
+struct Values {
+  Shape shape;
+  std::vector<S> data;
+
+  std::int64_t dim(int axis) const { return shape.at(axis); }
+  std::int64_t size() const { return static_cast<std::int64_t>(data.size()); }
+  S& operator[](std::int64_t i) { return data.at(i); }
+  S& operator()(std::int64_t i, std::int64_t j) { return data.at(i * shape.at(1) + j); }
+  S& operator()(std::int64_t i, std::int64_t j, std::int64_t k) {
+    return data.at((i * shape.at(1) + j) * shape.at(2) + k);
+  }
+};
+
+// What a formula sees: in() holds the inputs, out() is to be filled (it starts as zero).
+template <typename S>
+struct Formula {
+  using Scalar = S;
+  std::map<std::string, Values<S>> inputs, outputs;
+  std::map<std::string, double> attributes;
+
+  bool has(const std::string& name) const { return inputs.count(name) > 0; }
+  Values<S>& in(const std::string& name) { return inputs.at(name); }
+  Values<S>& out(const std::string& name) { return outputs.at(name); }
+  std::int64_t index(const std::string& name, std::int64_t i) {
+    return static_cast<std::int64_t>(value_of(in(name)[i]));
+  }
+  double attribute(const std::string& name) const { return attributes.at(name); }
+};
+
+struct Operator {
+  std::string forward;
+  std::string backward = "";  // "": the operator has no gradient
+  std::vector<Case> cases;
+  // Arguments of the backward kernel that do not follow the rule d<output> / d<input>: {"upstream",
+  // "dtoken_loss"}.
+  std::map<std::string, std::string> backward_names = {};
+  // Gradient arguments that are f32 although their input has the compute dtype (the embedding table's).
+  std::set<std::string> f32_gradients = {};
+  // Arguments whose last extent stands alone, so that a call with another one is not wrong.
+  std::vector<std::string> free_extents = {};
+  // The compute dtypes to try; one is enough where every operand has a dtype of its own.
+  std::vector<mlg_dtype> dtypes = {MLG_F32, MLG_BF16};
+  // Allowed error relative to max(rms of the reference, |reference|).
+  double tolerance_f32 = 2e-5;
+  double tolerance_bf16 = 2e-2;
+
+  std::function<void(Formula<double>&)> value = {};
+  std::function<void(Formula<Var>&)> traced = {};
+
+  // `formula(auto& call)` computes the operator for either scalar.
+  template <typename F>
+  Operator& computes(F formula) {
+    value = [formula](Formula<double>& call) { formula(call); };
+    traced = [formula](Formula<Var>& call) { formula(call); };
+    return *this;
+  }
+};
+
+}  // namespace mulligan::kernel_test

@@ -1,0 +1,384 @@
+#include "tests/kernels/operator_tests.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/reference.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+constexpr double kUnset = std::numeric_limits<double>::quiet_NaN();
+
+// Every subset of `optional`.
+std::vector<std::set<std::string>> subsets(const std::vector<std::string>& optional) {
+  std::vector<std::set<std::string>> result;
+  for (std::size_t bits = 0; bits < (std::size_t{1} << optional.size()); ++bits) {
+    std::set<std::string> chosen;
+    for (std::size_t i = 0; i < optional.size(); ++i) {
+      if (bits >> i & 1) chosen.insert(optional[i]);
+    }
+    result.push_back(std::move(chosen));
+  }
+  return result;
+}
+
+const Operand* find(const std::vector<Operand>& operands, const std::string& name) {
+  const auto found = std::find_if(operands.begin(), operands.end(), [&](auto& o) { return o.name == name; });
+  return found == operands.end() ? nullptr : &*found;
+}
+
+std::string joined(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += " " + name;
+  return text;
+}
+
+std::string describe(const Case& c, mlg_dtype dtype) {
+  std::string text = dtype_name(dtype);
+  for (const Operand& operand : c.inputs) {
+    text += " " + operand.name + "[";
+    for (const std::int64_t extent : operand.shape) text += std::to_string(extent) + ",";
+    text.back() = ']';
+  }
+  for (const auto& [name, value] : c.attributes) text += " " + name + "=" + std::to_string(value);
+  return text;
+}
+
+// What the arguments of a backward kernel stand for.
+struct BackwardRoles {
+  std::map<std::string, std::string> cotangents;  // argument -> forward output
+  std::map<std::string, std::string> gradients;   // argument -> forward input
+  std::set<std::string> saved;                    // arguments that are forward inputs or outputs
+
+  BackwardRoles(const Operator& op, const Case& c, const Signature& signature) {
+    for (const Parameter& parameter : signature.arguments) {
+      const auto renamed = op.backward_names.find(parameter.name);
+      const std::string role = renamed == op.backward_names.end() ? parameter.name : renamed->second;
+      const std::string base = role.empty() || role[0] != 'd' ? "" : role.substr(1);
+      if (parameter.written && find(c.inputs, base)) {
+        gradients[parameter.name] = base;
+      } else if (!parameter.written && find(c.outputs, base) && !find(c.inputs, role)) {
+        cotangents[parameter.name] = base;
+      } else if (find(c.inputs, role) || find(c.outputs, role)) {
+        saved.insert(parameter.name);
+      } else {
+        throw std::invalid_argument(op.backward + ": the test does not know what " + parameter.name + " is");
+      }
+    }
+  }
+};
+
+class OperatorTest : public ::testing::Test {
+ public:
+  explicit OperatorTest(const Operator& op) : op_(op) {}
+
+ protected:
+  double tolerance(mlg_dtype dtype) const {
+    return dtype == MLG_BF16 ? op_.tolerance_bf16 : op_.tolerance_f32;
+  }
+
+  std::vector<std::string> optional_inputs() const {
+    std::vector<std::string> names;
+    for (const Parameter& p : backend_with_threads(1).signature(op_.forward).arguments) {
+      if (p.optional && p.read) names.push_back(p.name);
+    }
+    return names;
+  }
+
+  // Required inputs and the chosen optional ones.
+  std::set<std::string> with_required(const Case& c, const std::set<std::string>& chosen) const {
+    const std::vector<std::string> optional = optional_inputs();
+    std::set<std::string> present = chosen;
+    for (const Operand& operand : c.inputs) {
+      if (!std::count(optional.begin(), optional.end(), operand.name)) present.insert(operand.name);
+    }
+    return present;
+  }
+
+  // Runs with one, two and three threads: bit for bit the same. Returns the first result.
+  static KernelResult run(const KernelCall& call) {
+    KernelResult first = backend_with_threads(1).run(call);
+    for (const int threads : {2, 3}) {
+      const KernelResult other = backend_with_threads(threads).run(call);
+      for (const auto& [name, bytes] : first.bytes) {
+        EXPECT_TRUE(bytes == other.bytes.at(name))
+            << call.kernel << ": " << name << " differs between 1 and " << threads << " threads";
+      }
+    }
+    return first;
+  }
+
+  // body(case, dtype, present inputs) for everything there is to try.
+  template <typename Body>
+  void for_each_setting(Body&& body) {
+    for (const Case& c : op_.cases) {
+      for (const mlg_dtype dtype : op_.dtypes) {
+        for (const std::set<std::string>& chosen : subsets(optional_inputs())) {
+          SCOPED_TRACE(describe(c, dtype) + ", optional inputs:" + joined(chosen));
+          body(c, dtype, with_required(c, chosen));
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+
+  KernelCall forward_call(const Case& c, const Arrays& inputs, mlg_dtype dtype,
+                          const std::set<std::string>& absent_outputs) const {
+    KernelCall call{.kernel = op_.forward, .arguments = inputs, .attributes = c.attributes, .aliases = {}};
+    for (const Operand& output : c.outputs) {
+      if (absent_outputs.count(output.name) || call.arguments.count(output.name)) continue;
+      // An optional inout argument that was left out of the inputs is left out altogether.
+      if (find(c.inputs, output.name)) continue;
+      call.arguments[output.name] = {dtype_of(output, dtype), output.shape, {}};
+    }
+    return call;
+  }
+
+  const Operator& op_;
+};
+
+class ForwardTest : public OperatorTest {
+ public:
+  using OperatorTest::OperatorTest;
+
+  void TestBody() override {
+    std::vector<std::string> optional_outputs;
+    for (const Parameter& p : backend_with_threads(1).signature(op_.forward).arguments) {
+      if (p.optional && !p.read) optional_outputs.push_back(p.name);
+    }
+    for_each_setting([&](const Case& c, mlg_dtype dtype, const std::set<std::string>& present) {
+      const Arrays inputs = make_inputs(c, dtype, present, 11);
+      const Arrays expected = reference_outputs(op_, c, inputs, dtype);
+      for (const std::set<std::string>& absent : subsets(optional_outputs)) {
+        const KernelResult result = run(forward_call(c, inputs, dtype, absent));
+        for (const auto& [name, array] : result.written) {
+          EXPECT_EQ(difference(array, expected.at(name).values, tolerance(dtype)), "")
+              << op_.forward << " " << name;
+        }
+      }
+    });
+  }
+};
+
+class BackwardTest : public OperatorTest {
+ public:
+  using OperatorTest::OperatorTest;
+
+  void TestBody() override {
+    for_each_setting([&](const Case& c, mlg_dtype dtype, const std::set<std::string>& present) {
+      const Signature signature = backend_with_threads(1).signature(op_.backward);
+      const BackwardRoles roles(op_, c, signature);
+      const Arrays inputs = make_inputs(c, dtype, present, 12);
+      const Arrays outputs = reference_outputs(op_, c, inputs, dtype);
+      for (const std::set<std::string>& arguments : argument_choices(signature, roles, present)) {
+        const Arrays cotangents = make_cotangents(c, roles, arguments, dtype);
+        const Arrays gradients = reference_gradients(op_, c, inputs, cotangents);
+        for (const bool accumulate : {false, true}) {
+          SCOPED_TRACE("backward arguments:" + joined(arguments) + (accumulate ? ", accumulating" : ""));
+          compare(c, signature, roles, arguments, inputs, outputs, cotangents, gradients, accumulate, dtype);
+        }
+      }
+    });
+  }
+
+ private:
+  // The sets of arguments to call with: every choice of optional ones that makes sense (no gradient of an
+  // absent input, at least one cotangent).
+  static std::vector<std::set<std::string>> argument_choices(const Signature& signature,
+                                                             const BackwardRoles& roles,
+                                                             const std::set<std::string>& present_inputs) {
+    std::set<std::string> required;
+    std::vector<std::string> optional;
+    for (const Parameter& p : signature.arguments) {
+      const auto gradient = roles.gradients.find(p.name);
+      const std::string needs = gradient == roles.gradients.end() ? p.name : gradient->second;
+      if (!p.optional) {
+        required.insert(p.name);
+      } else if (roles.saved.count(p.name)) {
+        if (present_inputs.count(p.name)) required.insert(p.name);
+      } else if (roles.cotangents.count(p.name) || present_inputs.count(needs)) {
+        optional.push_back(p.name);
+      }
+    }
+    std::vector<std::set<std::string>> choices;
+    for (std::set<std::string> choice : subsets(optional)) {
+      choice.insert(required.begin(), required.end());
+      const bool driven = std::any_of(roles.cotangents.begin(), roles.cotangents.end(),
+                                      [&](auto& entry) { return choice.count(entry.first); });
+      if (driven) choices.push_back(std::move(choice));
+    }
+    return choices;
+  }
+
+  static Arrays make_cotangents(const Case& c, const BackwardRoles& roles,
+                                const std::set<std::string>& arguments, mlg_dtype dtype) {
+    Random random(13);
+    Arrays cotangents;
+    for (const auto& [argument, output] : roles.cotangents) {
+      const Operand& operand = *find(c.outputs, output);
+      Array array{dtype_of(operand, dtype), operand.shape, {}};
+      for (std::int64_t i = 0; i < element_count(operand.shape); ++i) {
+        array.values.push_back(round_to(array.dtype, normal()(random, i)));
+      }
+      if (arguments.count(argument)) cotangents[output] = std::move(array);
+    }
+    return cotangents;
+  }
+
+  void compare(const Case& c, const Signature& signature, const BackwardRoles& roles,
+               const std::set<std::string>& arguments, const Arrays& inputs, const Arrays& outputs,
+               const Arrays& cotangents, const Arrays& gradients, bool accumulate, mlg_dtype dtype) const {
+    KernelCall call{.kernel = op_.backward, .arguments = {}, .attributes = {}, .aliases = {}};
+    std::map<std::string, std::vector<double>> expected;
+    Random random(14);
+    for (const std::string& name : arguments) {
+      if (roles.saved.count(name)) {
+        call.arguments[name] = inputs.count(name) ? inputs.at(name) : outputs.at(name);
+      } else if (roles.cotangents.count(name)) {
+        call.arguments[name] = cotangents.at(roles.cotangents.at(name));
+      } else {
+        const Array& gradient = gradients.at(roles.gradients.at(name));
+        const std::string flag = "accumulate_" + name;
+        const bool has_flag = signature.has_attribute(flag);
+        if (has_flag) call.attributes[flag] = accumulate ? 1 : 0;
+        // What the kernel must add to holds numbers; what it must overwrite holds NaN.
+        const bool adds = signature.find(name)->read && (accumulate || !has_flag);
+        Array array{gradient_dtype(c, name, roles, dtype), gradient.shape, {}};
+        for (std::size_t i = 0; i < gradient.values.size(); ++i) {
+          array.values.push_back(adds ? round_to(array.dtype, normal()(random, 0)) : kUnset);
+          expected[name].push_back(gradient.values[i] + (adds ? array.values[i] : 0.0));
+        }
+        call.arguments[name] = std::move(array);
+      }
+    }
+    for (const std::string& name : signature.attributes) {
+      if (call.attributes.count(name)) continue;
+      const auto forward = c.attributes.find(name);  // an absent gradient's flag has no effect
+      call.attributes[name] = forward == c.attributes.end() ? 0 : forward->second;
+    }
+    const KernelResult result = run(call);
+    for (const auto& [name, values] : expected) {
+      EXPECT_EQ(difference(result.written.at(name), values, tolerance(dtype)), "")
+          << op_.backward << " " << name;
+    }
+  }
+
+  // Gradients have their input's dtype, except those of matrices that only a kernel of their own adds to
+  // (embedding).
+  mlg_dtype gradient_dtype(const Case& c, const std::string& name, const BackwardRoles& roles,
+                           mlg_dtype dtype) const {
+    const auto fixed = op_.f32_gradients.find(name);
+    return fixed != op_.f32_gradients.end() ? MLG_F32
+                                            : dtype_of(*find(c.inputs, roles.gradients.at(name)), dtype);
+  }
+};
+
+class FiniteDifferenceTest : public OperatorTest {
+ public:
+  using OperatorTest::OperatorTest;
+
+  // The gradients that BackwardTest compares with are those of the formula.
+  void TestBody() override {
+    std::int64_t compared = 0;
+    for (const Case& c : op_.cases) {
+      std::int64_t elements = 0;
+      for (const Operand& operand : c.inputs) elements += element_count(operand.shape);
+      if (elements > 1500) continue;
+      for (const std::set<std::string>& chosen : subsets(optional_inputs())) {
+        SCOPED_TRACE(describe(c, MLG_F64) + ", optional inputs:" + joined(chosen));
+        compared += compare(c, with_required(c, chosen));
+      }
+    }
+    EXPECT_GT(compared, 0) << op_.forward << " needs a case of at most 1500 input elements";
+  }
+
+ private:
+  std::int64_t compare(const Case& c, const std::set<std::string>& present) const {
+    const BackwardRoles roles(op_, c, backend_with_threads(1).signature(op_.backward));
+    const Arrays inputs = make_inputs(c, MLG_F32, present, 15);
+    Random random(16);
+    Arrays cotangents;
+    for (const auto& [argument, output] : roles.cotangents) {
+      const Operand& operand = *find(c.outputs, output);
+      Array& array = cotangents[output] = {MLG_F64, operand.shape, {}};
+      for (std::int64_t i = 0; i < element_count(operand.shape); ++i)
+        array.values.push_back(normal()(random, i));
+    }
+    const Arrays gradients = reference_gradients(op_, c, inputs, cotangents);
+    std::int64_t compared = 0;
+    for (const auto& [argument, input] : roles.gradients) {
+      if (!inputs.count(input)) continue;
+      Array numeric{MLG_F64, inputs.at(input).shape, {}};
+      for (std::size_t i = 0; i < inputs.at(input).values.size(); ++i) {
+        numeric.values.push_back(
+            finite_difference(op_, c, inputs, cotangents, input, static_cast<std::int64_t>(i)));
+      }
+      EXPECT_EQ(difference(numeric, gradients.at(input).values, 1e-6), "") << "d" << input;
+      compared += static_cast<std::int64_t>(numeric.values.size());
+    }
+    return compared;
+  }
+};
+
+class RefusalTest : public OperatorTest {
+ public:
+  using OperatorTest::OperatorTest;
+
+  // Every argument of the forward kernel, made wrong alone, is refused before the first launch, by name.
+  void TestBody() override {
+    BackendFixture& backend = backend_with_threads(1);
+    const Case& c = op_.cases.front();
+    std::set<std::string> everything;
+    for (const Operand& operand : c.inputs) everything.insert(operand.name);
+    const Arrays inputs = make_inputs(c, op_.dtypes.front(), everything, 17);
+    const KernelCall good = forward_call(c, inputs, op_.dtypes.front(), {});
+    ASSERT_EQ(backend.refusal(good), "");
+    for (const Parameter& parameter : backend.signature(op_.forward).arguments) {
+      SCOPED_TRACE(op_.forward + " " + parameter.name);
+      KernelCall call = good;
+      call.arguments[parameter.name].dtype = MLG_U8;
+      EXPECT_NE(backend.refusal(call).find("argument " + parameter.name), std::string::npos) << "dtype u8";
+      if (!parameter.optional) {
+        call = good;
+        call.arguments.erase(parameter.name);
+        EXPECT_NE(backend.refusal(call).find("argument " + parameter.name), std::string::npos) << "absent";
+      }
+      if (std::count(op_.free_extents.begin(), op_.free_extents.end(), parameter.name)) continue;
+      call = good;
+      call.arguments[parameter.name].shape.back() += 1;
+      EXPECT_NE(backend.refusal(call).find("argument "), std::string::npos) << "last extent one too long";
+    }
+  }
+};
+
+template <typename Test>
+void register_test(const std::shared_ptr<Operator>& op, const char* name) {
+  ::testing::RegisterTest(op->forward.c_str(), name, nullptr, nullptr, __FILE__, __LINE__,
+                          [op]() -> OperatorTest* { return new Test(*op); });
+}
+
+}  // namespace
+
+RegisterOperator::RegisterOperator(Operator op) {
+  const auto shared = std::make_shared<Operator>(std::move(op));
+  CoversKernel::covered().insert(shared->forward);
+  register_test<ForwardTest>(shared, "Forward");
+  register_test<RefusalTest>(shared, "WrongArgumentsAreRefused");
+  if (shared->backward.empty()) return;
+  CoversKernel::covered().insert(shared->backward);
+  register_test<BackwardTest>(shared, "Backward");
+  register_test<FiniteDifferenceTest>(shared, "FiniteDifferences");
+}
+
+std::set<std::string>& CoversKernel::covered() {
+  static std::set<std::string> kernels;
+  return kernels;
+}
+
+}  // namespace mulligan::kernel_test
