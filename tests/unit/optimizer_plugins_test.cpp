@@ -1,0 +1,158 @@
+// What the optimiser plugins promise beyond their formulas: dtypes of their state, multipliers, pure scalars,
+// refusals.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "framework/core/error.h"
+#include "tests/support/plugin_runner.h"
+
+namespace mulligan {
+namespace {
+
+using plugin_test::OptimizerRunner;
+
+std::vector<float> random_values(std::int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+std::string sentence_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(AdamwPlugin, StateFollowsTheMasterOnlyWhenAsked) {
+  const TensorType bf16(MLG_BF16, {3, 4});
+  OptimizerRunner wide("adamw", "", {{"w", bf16}}), narrow("adamw", "state_dtype = 'master'", {{"w", bf16}});
+  EXPECT_EQ(wide.state_dtype("w.exp_avg"), MLG_F32);
+  EXPECT_EQ(narrow.state_dtype("w.exp_avg"), MLG_BF16);
+  EXPECT_EQ(narrow.state_dtype("w.exp_avg_sq"), MLG_BF16);
+}
+
+// bf16 master and moments follow the f32 run within their rounding: 8 bits, so steps of 2^-9 relative to the
+// weight.
+TEST(AdamwPlugin, Bf16MasterAndMomentsStayNearF32) {
+  const std::vector<float> initial = random_values(1000, 1);
+  OptimizerRunner exact("adamw", "", {{"w", TensorType(MLG_F32, {1000}), initial}});
+  OptimizerRunner rounded("adamw", "state_dtype = 'master'", {{"w", TensorType(MLG_BF16, {1000}), initial}});
+  for (unsigned step = 0; step < 5; ++step) {
+    const std::vector<float> gradient = random_values(1000, 10 + step);
+    exact.step({{"w", gradient}}, 0.02);
+    rounded.step({{"w", gradient}}, 0.02);
+  }
+  const std::vector<float> a = exact.master("w"), b = rounded.master("w");
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 0.004 + 0.02 * std::abs(a[i])) << i;
+}
+
+TEST(AdamwPlugin, NoGradientEverMeansOnlyDecay) {
+  OptimizerRunner runner("adamw", "eps = 1e-12\nweight_decay = 0.5",
+                         {{"w", TensorType(MLG_F32, {2}), {1.0f, -2.0f}}});
+  runner.step({{"w", {0.0f, 0.0f}}}, 0.1);
+  EXPECT_EQ(runner.master("w"), (std::vector<float>{0.95f, -1.9f}));
+}
+
+// With zero gradients from the start all that is left is p (1 - lr * lr_multiplier * weight_decay *
+// wd_multiplier).
+TEST(OptimizerPlugins, MultipliersScaleRateAndDecay) {
+  const TensorType type(MLG_F32, {2, 2});
+  const std::vector<float> ones(4, 1.0f);
+  for (const std::string plugin : {"adamw", "muon", "sgd"}) {
+    OptimizerRunner runner(
+        plugin, "weight_decay = 0.5",
+        {{"plain", type, ones}, {"fast", type, ones, 3.0, 1.0}, {"free", type, ones, 1.0, 0.0}});
+    const std::vector<float> zeros(4, 0.0f);
+    runner.step({{"plain", zeros}, {"fast", zeros}, {"free", zeros}}, 0.1);
+    EXPECT_FLOAT_EQ(runner.master("plain")[3], 0.95f) << plugin;
+    EXPECT_FLOAT_EQ(runner.master("fast")[3], 0.85f) << plugin;
+    EXPECT_FLOAT_EQ(runner.master("free")[3], 1.0f) << plugin;
+  }
+}
+
+// A resumed run asks for step n without having asked for the steps before it.
+TEST(OptimizerPlugins, ScalarsDependOnNothingButTheStep) {
+  const TensorType type(MLG_F32, {2, 2});
+  for (const std::string plugin : {"adamw", "muon", "sgd"}) {
+    const OptimizerRunner fresh(plugin, "", {{"w", type}}), used(plugin, "", {{"w", type}});
+    for (std::int64_t step = 1; step < 40; ++step) used.scalars(step, 0.3);
+    EXPECT_EQ(used.scalars(7, 0.01), fresh.scalars(7, 0.01)) << plugin;
+  }
+}
+
+// A bank is updated matrix by matrix: a rank may hold any slice of it, and a matrix may stand alone.
+TEST(MuonPlugin, BankEqualsItsMatricesAlone) {
+  for (const auto& [rows, columns] : {std::pair{24, 40}, std::pair{40, 24}}) {
+    for (const std::string compute : {"fp32", "bf16"}) {
+      SCOPED_TRACE(fmt::format("{} x {} {}", rows, columns, compute));
+      const std::string keys = fmt::format("compute_dtype = '{}'\nrow_normalize = true", compute);
+      const std::int64_t size = rows * columns;
+      OptimizerRunner bank("muon", keys, {{"bank", TensorType(MLG_F32, {3, rows, columns})}});
+      OptimizerRunner alone("muon", keys, {{"matrix", TensorType(MLG_F32, {rows, columns})}});
+      const std::vector<float> gradient = random_values(3 * size, 5);
+      const std::vector<float> last(gradient.end() - size, gradient.end());
+      for (int step = 0; step < 2; ++step) {
+        bank.step({{"bank", gradient}}, 0.02);
+        alone.step({{"matrix", last}}, 0.02);
+      }
+      const std::vector<float> all = bank.master("bank"), one = alone.master("matrix");
+      for (std::int64_t i = 0; i < size; ++i) EXPECT_NEAR(all[2 * size + i], one[i], 1e-6) << i;
+    }
+  }
+}
+
+// The update is close to orthogonal: its rows (or columns, if those are fewer) have length near sqrt(max(1,
+// r/c)).
+TEST(MuonPlugin, UpdateIsNearlyOrthogonal) {
+  for (const auto& [rows, columns] : {std::pair{16, 64}, std::pair{64, 16}}) {
+    for (const int iterations : {5, 8}) {  // beyond five, the last polynomial repeats
+      OptimizerRunner runner("muon", fmt::format("iterations = {}", iterations),
+                             {{"w", TensorType(MLG_F32, {rows, columns})}});
+      runner.step({{"w", random_values(rows * columns, 9)}}, 1.0);
+      const std::vector<float> w = runner.master("w");
+      const double scale = std::max(1.0, static_cast<double>(rows) / columns);
+      const int count = std::min(rows, columns), length = std::max(rows, columns);
+      for (int k = 0; k < count; ++k) {
+        double square = 0.0;
+        for (int i = 0; i < length; ++i) {
+          square += std::pow(rows < columns ? w[k * columns + i] : w[i * columns + k], 2);
+        }
+        EXPECT_NEAR(std::sqrt(square / scale), 1.0, 0.16) << rows << " x " << columns << ", vector " << k;
+      }
+    }
+  }
+}
+
+TEST(MuonPlugin, RefusesVectorsInOneSentence) {
+  const std::string sentence = sentence_of([] {
+    OptimizerRunner("muon", "", {{"blocks.0.gain", TensorType(MLG_F32, {8})}});
+  });
+  EXPECT_NE(sentence.find("parameter blocks.0.gain has rank 1"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("adamw or sgd"), std::string::npos) << sentence;
+}
+
+TEST(SgdPlugin, NesterovNeedsMomentum) {
+  const std::string sentence = sentence_of([] {
+    OptimizerRunner("sgd", "momentum = 0\nnesterov = true", {{"w", TensorType(MLG_F32, {8})}});
+  });
+  EXPECT_NE(sentence.find("nesterov = true needs momentum > 0"), std::string::npos) << sentence;
+}
+
+TEST(SgdPlugin, WithoutMomentumThereIsNoState) {
+  OptimizerRunner runner("sgd", "momentum = 0", {{"w", TensorType(MLG_F32, {2}), {1.0f, 2.0f}}});
+  runner.step({{"w", {0.5f, -1.0f}}}, 0.5);
+  EXPECT_EQ(runner.master("w"), (std::vector<float>{0.75f, 2.5f}));
+  EXPECT_THROW(runner.state("w.momentum_buffer"), std::logic_error);
+}
+
+}  // namespace
+}  // namespace mulligan
