@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 
 #include "framework/config/plugin_config.h"
 #include "framework/config/schema.h"
@@ -87,15 +88,21 @@ std::string describe_text(const Plugin& plugin, const PluginPlace& place) {
   }
   const std::vector<KeySpec> keys = specs_of(plugin);
   if (keys.empty()) return text + "  It has no keys.\n";
-  std::size_t width = 3;
-  for (const KeySpec& key : keys) width = std::max(width, key.name.size());
-  text += fmt::format("  {:<{}}  {:<10}  {:<14}  {:<16}  {}\n", "key", width, "type", "default", "allowed",
-                      "meaning");
+  std::vector<std::array<std::string, 5>> rows{{"key", "type", "default", "allowed", "meaning"}};
   for (const KeySpec& key : keys) {
     const std::string allowed = allowed_values(key);
-    text += fmt::format("  {:<{}}  {:<10}  {:<14}  {:<16}  {}\n", key.name, width, short_name(key.type),
-                        key.required ? "(required)" : to_toml(key.default_value),
-                        allowed.empty() ? "any" : allowed, key.help);
+    rows.push_back({key.name, std::string(short_name(key.type)),
+                    key.required ? "(required)" : to_toml(key.default_value),
+                    allowed.empty() ? "any" : allowed, key.help});
+  }
+  std::array<std::size_t, 4> widths{};
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    text += ' ';
+    for (std::size_t i = 0; i < widths.size(); ++i) text += fmt::format(" {:<{}} ", row[i], widths[i]);
+    text += ' ' + row.back() + '\n';
   }
   return text;
 }
