@@ -1,0 +1,205 @@
+// attention_fwd: o = softmax(scale q k^T) v, causal inside each segment; lse = log of the softmax's
+// denominator.
+//
+// The online softmax of FlashAttention (Dao et al., 2022) on tiles of 64 keys x 64 queries, kept transposed:
+// scores are S[key, query], the output is O[channel, query]. Query positions then lie along vector lanes, the
+// running maximum and sum are plain vectors, and keys and values enter the products as they lie in memory. A
+// task is one block of queries with all query heads of one kv head; it reads keys in order, so results do not
+// depend on the number of threads. Scores are in units of log2(e).
+#include <cmath>
+
+#include "plugins/backends/cpu/kernels/attention_shape.h"
+#include "plugins/backends/cpu/kernels/tile_softmax.h"
+
+namespace mulligan::cpu {
+namespace {
+
+enum Argument : std::uint32_t { kQ, kK, kV, kCu, kO, kLse };
+
+// One thread's tiles, and the work on one block of queries.
+template <typename T, typename Math>
+class ForwardWorker {
+ public:
+  using Word = typename Math::Word;
+  static constexpr int kStep = Math::kStep;
+
+  ForwardWorker(const AttentionShape& shape, void* scratch)
+      : shape_(shape),
+        key_words_(round_up((shape.width + kStep - 1) / kStep, kLanes)),
+        value_words_(round_up(shape.width, kLanes)) {
+    ScratchLayout layout(scratch);
+    queries_ = layout.take<Word>(shape.group * key_words_ * kTile);
+    output_ = layout.take<float>(shape.group * value_words_ * kTile);
+    maximum_ = layout.take<float>(shape.group * kTile);
+    sum_ = layout.take<float>(shape.group * kTile);
+    rescale_ = layout.take<float>(kTile);
+    keys_ = layout.take<Word>(kTile * key_words_);
+    values_ = layout.take<Word>(kTile / kStep * value_words_);
+    scores_ = layout.take<float>(kTile * kTile);
+    probabilities_ = kStep == 1 ? reinterpret_cast<Word*>(scores_) : layout.take<Word>(kTile / kStep * kTile);
+    rows_ = layout.take<float>(kTile * std::max(key_words_, value_words_));
+    scratch_bytes_ = layout.used();
+  }
+
+  std::size_t scratch_bytes() const { return scratch_bytes_; }
+
+  void run(const Launch& launch, const QueryBlock& block, std::int64_t kv_head) {
+    const T* k = launch.data<const T>(kK);
+    const T* v = launch.data<const T>(kV);
+    vectors_ = (block.count + kLanes - 1) / kLanes;
+    load_queries(launch.data<const T>(kQ), block, kv_head);
+    for (std::int64_t begin = block.segment_begin; begin <= block.begin; begin += kTile) {
+      const std::int64_t count = std::min<std::int64_t>(kTile, block.segment_end - begin);
+      const std::int64_t at = shape_.kv_at(begin, kv_head);
+      pack_rows<Math>(k + at, shape_.kv_stride(), count, shape_.width, keys_, key_words_);
+      pack_row_words<Math>(v + at, shape_.kv_stride(), count, shape_.width, values_, value_words_);
+      for (std::int64_t g = 0; g < shape_.group; ++g) {
+        if (begin == block.begin) {
+          diagonal_tile(g, count, begin == block.segment_begin);
+        } else {
+          full_tile(g, count, begin == block.segment_begin);
+        }
+      }
+    }
+    for (std::int64_t g = 0; g < shape_.group; ++g) store(launch, block, kv_head * shape_.group + g, g);
+  }
+
+ private:
+  void load_queries(const T* q, const QueryBlock& block, std::int64_t kv_head) {
+    Word* rows = reinterpret_cast<Word*>(rows_);
+    for (std::int64_t g = 0; g < shape_.group; ++g) {
+      pack_rows<Math>(q + shape_.q_at(block.begin, kv_head * shape_.group + g), shape_.q_stride(),
+                      block.count, shape_.width, rows, key_words_);
+      std::fill(rows + block.count * key_words_, rows + vectors_ * kLanes * key_words_, Word{});
+      transpose_words(rows, key_words_, vectors_ * kLanes, key_words_, queries_ + g * key_words_ * kTile,
+                      kTile);
+    }
+    std::fill_n(maximum_, shape_.group * kTile, kMaskedScore);
+    std::fill_n(sum_, shape_.group * kTile, 0.0f);
+  }
+
+  void full_tile(std::int64_t g, std::int64_t count, bool first) {
+    tile_product<Math, Update::set, Order::rows>(count, vectors_, product_words(), keys_, key_words_,
+                                                 queries_ + g * key_words_ * kTile, kTile, scores_, kTile);
+    for (std::int64_t c = 0; c < vectors_; ++c) softmax(g, c, count);
+    const auto accumulate = first ? &tile_product<Math, Update::set, Order::columns>
+                                  : &tile_product<Math, Update::scale_add, Order::columns>;
+    accumulate(shape_.width, vectors_, (count + kStep - 1) / kStep, values_, value_words_, probabilities_,
+               kTile, output_ + g * value_words_ * kTile, kTile, rescale_);
+  }
+
+  // Keys of sub-block s are seen by the query columns from sub-block s on: the rest is neither computed nor
+  // read.
+  void diagonal_tile(std::int64_t g, std::int64_t count, bool first) {
+    for (std::int64_t s = 0; s * kLanes < count; ++s) {
+      tile_product<Math, Update::set, Order::rows>(
+          std::min<std::int64_t>(kLanes, count - s * kLanes), vectors_ - s, product_words(),
+          keys_ + s * kLanes * key_words_, key_words_, queries_ + g * key_words_ * kTile + s * kLanes, kTile,
+          scores_ + s * kLanes * (kTile + 1), kTile);
+    }
+    mask_diagonal(scores_, count);
+    for (std::int64_t c = 0; c < vectors_; ++c) softmax(g, c, std::min(count, (c + 1) * kLanes));
+    for (std::int64_t s = 0; s * kLanes < count; ++s) {
+      const auto accumulate = s > 0   ? &tile_product<Math, Update::add, Order::columns>
+                              : first ? &tile_product<Math, Update::set, Order::columns>
+                                      : &tile_product<Math, Update::scale_add, Order::columns>;
+      const std::int64_t rows = std::min<std::int64_t>(kLanes, count - s * kLanes);
+      accumulate(shape_.width, vectors_ - s, (rows + kStep - 1) / kStep,
+                 values_ + s * kLanes / kStep * value_words_, value_words_,
+                 probabilities_ + s * kLanes / kStep * kTile + s * kLanes, kTile,
+                 output_ + g * value_words_ * kTile + s * kLanes, kTile, rescale_ + s * kLanes);
+    }
+  }
+
+  // One vector of query columns: new maximum, probabilities of `count` keys, sum, factor for what was summed
+  // before.
+  void softmax(std::int64_t g, std::int64_t c, std::int64_t count) {
+    float* scores = scores_ + c * kLanes;
+    float* maximum = maximum_ + g * kTile + c * kLanes;
+    float* sum = sum_ + g * kTile + c * kLanes;
+    FloatVector even = load_vector(scores), odd = even;
+    for (std::int64_t r = 1; r < count; r += 2) {
+      even = larger(even, load_vector(scores + r * kTile));
+      odd = larger(odd, load_vector(scores + std::min(r + 1, count - 1) * kTile));
+    }
+    const FloatVector before = load_vector(maximum);
+    const FloatVector scale = broadcast(shape_.scale_log2e);
+    const FloatVector now = larger(before, larger(even, odd) * scale);
+    const FloatVector rescale = exp2_vector(before - now);
+    FloatVector total = load_vector(sum) * rescale;
+    Word* to = probabilities_ + c * kLanes;
+    for (std::int64_t r = 0; r < count; r += 2, to += 2 / kStep * kTile) {
+      const FloatVector first = exp2_vector(load_vector(scores + r * kTile) * scale - now);
+      total += first;
+      FloatVector second{};
+      if (r + 1 < count) {
+        second = exp2_vector(load_vector(scores + (r + 1) * kTile) * scale - now);
+        total += second;
+      }
+      store_row_words<Math>(to, first, second);
+      if (kStep == 1 && r + 1 < count) store_row_words<Math>(to + kTile, second, second);
+    }
+    store_vector(maximum, now);
+    store_vector(sum, total);
+    store_vector(rescale_ + c * kLanes, rescale);
+  }
+
+  void store(const Launch& launch, const QueryBlock& block, std::int64_t head, std::int64_t g) {
+    T* o = launch.data<T>(kO) + shape_.q_at(block.begin, head);
+    float* lse = launch.data<float>(kLse) + head * shape_.tokens + block.begin;
+    transpose_words(output_ + g * value_words_ * kTile, kTile, value_words_, vectors_ * kLanes, rows_,
+                    value_words_);
+    for (std::int64_t i = 0; i < block.count; ++i, o += shape_.q_stride()) {
+      const float sum = sum_[g * kTile + i], inverse = 1.0f / sum;
+      const float* row = rows_ + i * value_words_;
+      for (std::int64_t j = 0; j < shape_.width; ++j) o[j] = T(row[j] * inverse);
+      lse[i] = static_cast<float>((maximum_[g * kTile + i] + std::log2(sum)) * 0.6931471805599453);
+    }
+  }
+
+  std::int64_t product_words() const { return (shape_.width + kStep - 1) / kStep; }
+
+  const AttentionShape& shape_;
+  std::int64_t key_words_,
+      value_words_;           // words of a row of keys; elements of a row of values; padded to vectors
+  std::int64_t vectors_ = 0;  // vectors that hold the block's queries
+  Word *queries_, *keys_, *values_, *probabilities_;
+  float *output_, *maximum_, *sum_, *rescale_, *scores_, *rows_;
+  std::size_t scratch_bytes_;
+};
+
+void check_attention_fwd(Checker& call) {
+  check_attention_inputs(call, kQ, kK, kV, kCu);
+  call.like(kO, kQ);
+  call.dtype(kLse, {MLG_F32});
+  call.shape(kLse, {call.dim(kQ, 1), call.dim(kQ, 0)});
+  const AttentionShape shape(call, kQ, kK, kCu);
+  const std::size_t scratch = dispatch_math(call.dtype(kQ), [&]<typename T, typename Math>() {
+    return ForwardWorker<T, Math>(shape, nullptr).scratch_bytes();
+  });
+  call.workspace(SegmentBlocks::workspace_bytes(shape.segments) +
+                 scratch * static_cast<std::size_t>(omp_get_max_threads()));
+}
+
+void run_attention_fwd(const Launch& launch) {
+  const AttentionShape shape(launch, kQ, kK, kCu);
+  const SegmentBlocks blocks(shape, launch.data<const std::int32_t>(kCu), launch.workspace<void>());
+  std::byte* scratch = launch.workspace<std::byte>() + SegmentBlocks::workspace_bytes(shape.segments);
+  dispatch_math(launch.dtype(kQ), [&]<typename T, typename Math>() {
+    const std::size_t bytes = ForwardWorker<T, Math>(shape, nullptr).scratch_bytes();
+    launch.parallel_for(blocks.count() * shape.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {
+      ForwardWorker<T, Math> worker(shape, scratch + bytes * static_cast<std::size_t>(omp_get_thread_num()));
+      for (std::int64_t task = begin; task < end; ++task) {
+        // From the last block on: inside a segment later queries see more keys, and long tasks should start
+        // first.
+        worker.run(launch, blocks.block(blocks.count() - 1 - task / shape.kv_heads), task % shape.kv_heads);
+      }
+    });
+  });
+}
+
+MULLIGAN_CPU_KERNEL(attention_fwd, "in q, in k, in v, in cu_seqlens, out o, out lse; softmax_scale",
+                    check_attention_fwd, run_attention_fwd)
+
+}  // namespace
+}  // namespace mulligan::cpu

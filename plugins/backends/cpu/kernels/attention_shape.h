@@ -1,0 +1,141 @@
+// What the two attention kernels share: shapes, argument checks, and the cut of segments into blocks of
+// queries.
+#pragma once
+
+#include <omp.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "plugins/backends/cpu/cpu_kernel.h"
+#include "plugins/backends/cpu/kernels/tile_pack.h"
+
+namespace mulligan::cpu {
+
+constexpr std::size_t cache_lines(std::size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+// q[T, H, h], k and v[T, K, h], cu[N + 1].
+struct AttentionShape {
+  // `q`, `k`, `cu`: positions of the arguments. The softmax scale is attribute 0.
+  AttentionShape(const Launch& call, std::uint32_t q, std::uint32_t k, std::uint32_t cu)
+      : tokens(call.dim(q, 0)),
+        heads(call.dim(q, 1)),
+        kv_heads(call.dim(k, 1)),
+        width(call.dim(q, 2)),
+        group(heads / kv_heads),
+        segments(call.dim(cu, 0) - 1),
+        scale_log2e(static_cast<float>(call.attribute(0) * 1.4426950408889634)) {}
+
+  std::int64_t q_at(std::int64_t token, std::int64_t head) const { return (token * heads + head) * width; }
+  std::int64_t kv_at(std::int64_t token, std::int64_t head) const {
+    return (token * kv_heads + head) * width;
+  }
+  std::int64_t q_stride() const { return heads * width; }
+  std::int64_t kv_stride() const { return kv_heads * width; }
+
+  std::int64_t tokens, heads, kv_heads, width, group, segments;
+  float scale_log2e;  // scores are kept in units of log2(e), for exp2
+};
+
+// Checks q, k, v and cu of either kernel; throws std::runtime_error.
+inline void check_attention_inputs(Checker& call, std::uint32_t q, std::uint32_t k, std::uint32_t v,
+                                   std::uint32_t cu) {
+  call.compute_dtype(q);
+  call.rank(q, 3, 3);
+  call.min_elements(q, 1);
+  call.rank(k, 3, 3);
+  call.same_dtype(k, q);
+  call.min_elements(k, 1);
+  call.shape(k, {call.dim(q, 0), -1, call.dim(q, 2)});
+  call.require(call.dim(q, 1) % call.dim(k, 1) == 0, k, "must have a number of heads that divides q's");
+  call.like(v, k);
+  call.dtype(cu, {MLG_I32});
+  call.rank(cu, 1, 1);
+  call.min_elements(cu, 2);
+  call.attribute_range(0, 1e-30, 1e30);
+}
+
+// Up to kTile queries of one segment.
+struct QueryBlock {
+  std::int64_t segment_begin, segment_end, begin, count;
+};
+
+// The query blocks of all segments, numbered in order. `first_block` [segments + 1] is workspace.
+class SegmentBlocks {
+ public:
+  static std::size_t workspace_bytes(std::int64_t segments) {
+    return cache_lines(static_cast<std::size_t>(segments + 1) * sizeof(std::int64_t));
+  }
+
+  // Throws std::runtime_error when cu does not rise from 0 to the number of tokens.
+  SegmentBlocks(const AttentionShape& shape, const std::int32_t* cu, void* workspace)
+      : cu_(cu), segments_(shape.segments), first_block_(static_cast<std::int64_t*>(workspace)) {
+    std::int64_t blocks = 0;
+    for (std::int64_t i = 0; i < segments_; ++i) {
+      if (cu[i + 1] < cu[i])
+        throw std::runtime_error("cu_seqlens decreases at entry " + std::to_string(i + 1));
+      first_block_[i] = blocks;
+      blocks += (length(i) + kTile - 1) / kTile;
+    }
+    first_block_[segments_] = blocks;
+    if (cu[0] != 0 || cu[segments_] != shape.tokens) {
+      throw std::runtime_error("cu_seqlens must start at 0 and end at the number of tokens, " +
+                               std::to_string(shape.tokens));
+    }
+  }
+
+  std::int64_t count() const { return first_block_[segments_]; }
+  std::int64_t length(std::int64_t segment) const { return cu_[segment + 1] - cu_[segment]; }
+  std::int64_t segments() const { return segments_; }
+
+  std::int64_t blocks_of(std::int64_t segment) const {
+    return first_block_[segment + 1] - first_block_[segment];
+  }
+  // Block i of a segment.
+  QueryBlock block_of(std::int64_t segment, std::int64_t i) const {
+    const std::int64_t begin = cu_[segment] + i * kTile;
+    return {cu_[segment], cu_[segment + 1], begin, std::min<std::int64_t>(kTile, cu_[segment + 1] - begin)};
+  }
+  // Block i of all.
+  QueryBlock block(std::int64_t i) const {
+    const std::int64_t* after = std::upper_bound(first_block_, first_block_ + segments_ + 1, i);
+    const std::int64_t segment = after - first_block_ - 1;
+    return block_of(segment, i - first_block_[segment]);
+  }
+
+ private:
+  const std::int32_t* cu_;
+  std::int64_t segments_;
+  std::int64_t* first_block_;
+};
+
+// Hands out consecutive, cache-line aligned pieces of a thread's scratch memory. With a null base it only
+// counts.
+class ScratchLayout {
+ public:
+  explicit ScratchLayout(void* base) : base_(static_cast<std::byte*>(base)) {}
+
+  template <typename T>
+  T* take(std::int64_t count) {
+    T* piece = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + used_);
+    used_ += cache_lines(static_cast<std::size_t>(count) * sizeof(T));
+    return piece;
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  std::size_t used_ = 0;
+};
+
+// Calls body.template operator()<T, Math>() with the storage type and the arithmetic for a compute dtype.
+template <typename Body>
+decltype(auto) dispatch_math(mlg_dtype dtype, Body&& body) {
+  if (dtype == MLG_BF16) return std::forward<Body>(body).template operator()<bfloat16, NativeBf16Math>();
+  return std::forward<Body>(body).template operator()<float, F32Math>();
+}
+
+}  // namespace mulligan::cpu

@@ -1,0 +1,191 @@
+// Small dense products on tiles that fit the first-level caches: the arithmetic of attention.
+//
+// Vectors are GCC vector extensions of the target's width. A product C[rows, columns] (+)= A[rows, k] B[k,
+// columns] keeps a block of C in registers, broadcasts elements of A and reads vectors of B. Its k axis
+// counts words: a word is one float (F32Math) or a pair of neighbouring bf16 along k (Bf16Math, one
+// AVX512-BF16 dot product of two terms).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+
+namespace mulligan::cpu {
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+inline constexpr int kVectorBytes = 32;
+#else
+inline constexpr int kVectorBytes = 16;
+#endif
+inline constexpr int kLanes = kVectorBytes / 4;
+
+using FloatVector = float __attribute__((vector_size(kVectorBytes)));
+using IntVector = std::int32_t __attribute__((vector_size(kVectorBytes)));
+
+// Tile edge: queries per tile and keys per tile.
+inline constexpr int kTile = 64;
+inline constexpr int kTileVectors = kTile / kLanes;
+
+inline FloatVector load_vector(const float* from) {
+  FloatVector v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+inline void store_vector(float* to, FloatVector v) {
+  std::memcpy(to, &v, sizeof v);
+}
+inline FloatVector broadcast(float x) {
+  return FloatVector{} + x;
+}
+inline FloatVector larger(FloatVector a, FloatVector b) {
+  return a > b ? a : b;
+}
+
+// 2^x. Relative error below 7.2e-8 for x >= -126; exactly 0 from -126.5 down; the caller keeps x below 128.
+inline FloatVector exp2_vector(FloatVector x) {
+  const FloatVector bounded = larger(x, broadcast(-127.0f));
+  const FloatVector shifted = bounded + 0x1.8p+23f;  // the nearest integer now lies in the low mantissa bits
+  const FloatVector f = bounded - (shifted - 0x1.8p+23f);
+  // 2^f on [-1/2, 1/2]: polynomial of degree 6, interpolated at Chebyshev nodes.
+  FloatVector p = broadcast(0x1.44138ap-13f);
+  p = p * f + 0x1.5f0890p-10f;
+  p = p * f + 0x1.3b2a54p-7f;
+  p = p * f + 0x1.c6af6cp-5f;
+  p = p * f + 0x1.ebfbe0p-3f;
+  p = p * f + 0x1.62e430p-1f;
+  p = p * f + 1.0f;
+  const IntVector power = (reinterpret_cast<IntVector>(shifted) + 127) << 23;  // n = -127 gives +0
+  return p * reinterpret_cast<FloatVector>(power);
+}
+
+// Words of one float.
+struct F32Math {
+  using Word = float;
+  static constexpr int kStep = 1;  // elements per word along k
+  static FloatVector multiply_add(FloatVector sum, Word a, const Word* b) { return sum + a * load_vector(b); }
+};
+
+#if defined(__AVX512BF16__)
+// Words of two bf16. Products are exact, sums f32.
+struct Bf16Math {
+  using Word = std::uint32_t;
+  static constexpr int kStep = 2;
+  static FloatVector multiply_add(FloatVector sum, Word a, const Word* b) {
+    const __m512i left = _mm512_set1_epi32(static_cast<int>(a));
+    const __m512i right = _mm512_loadu_si512(b);
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(left), reinterpret_cast<__m512bh>(right));
+  }
+};
+// The bf16 arithmetic of this build; F32Math where the processor has none: bf16 is then widened when tiles
+// are loaded.
+using NativeBf16Math = Bf16Math;
+#else
+using NativeBf16Math = F32Math;
+#endif
+
+enum class Update {
+  set,       // C = A B
+  add,       // C += A B
+  scale_add  // C = C * scale + A B, one scale per column
+};
+enum class Order { rows, columns };  // A's layout: [rows, k] or [k, rows]
+
+namespace tile_detail {
+
+#if defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr int kBlockVectors = 4;  // 6 x 4 sums in 32 registers
+#else
+inline constexpr int kBlockVectors = 2;  // 6 x 2 sums in 16 registers
+#endif
+inline constexpr int kBlockRows = 6;
+
+template <typename Math, Update kUpdate, Order kOrder, int kRows, int kVectors>
+inline void block(std::int64_t k, const typename Math::Word* a, std::int64_t lda,
+                  const typename Math::Word* b, std::int64_t ldb, float* c, std::int64_t ldc,
+                  const float* scale) {
+  FloatVector sum[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      if constexpr (kUpdate == Update::set) {
+        sum[r][v] = FloatVector{};
+      } else {
+        sum[r][v] = load_vector(c + r * ldc + v * kLanes);
+        if constexpr (kUpdate == Update::scale_add) sum[r][v] *= load_vector(scale + v * kLanes);
+      }
+    }
+  }
+  for (std::int64_t i = 0; i < k; ++i) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const auto word = kOrder == Order::rows ? a[r * lda + i] : a[i * lda + r];
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = Math::multiply_add(sum[r][v], word, b + v * kLanes);
+    }
+    b += ldb;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) store_vector(c + r * ldc + v * kLanes, sum[r][v]);
+  }
+}
+
+template <typename Math, Update kUpdate, Order kOrder, int kVectors>
+inline void columns(std::int64_t rows, std::int64_t k, const typename Math::Word* a, std::int64_t lda,
+                    const typename Math::Word* b, std::int64_t ldb, float* c, std::int64_t ldc,
+                    const float* scale) {
+  const std::int64_t step = kOrder == Order::rows ? lda : 1;
+  for (; rows >= kBlockRows; rows -= kBlockRows) {
+    block<Math, kUpdate, kOrder, kBlockRows, kVectors>(k, a, lda, b, ldb, c, ldc, scale);
+    a += kBlockRows * step;
+    c += kBlockRows * ldc;
+  }
+  switch (rows) {
+    case 5:
+      return block<Math, kUpdate, kOrder, 5, kVectors>(k, a, lda, b, ldb, c, ldc, scale);
+    case 4:
+      return block<Math, kUpdate, kOrder, 4, kVectors>(k, a, lda, b, ldb, c, ldc, scale);
+    case 3:
+      return block<Math, kUpdate, kOrder, 3, kVectors>(k, a, lda, b, ldb, c, ldc, scale);
+    case 2:
+      return block<Math, kUpdate, kOrder, 2, kVectors>(k, a, lda, b, ldb, c, ldc, scale);
+    case 1:
+      return block<Math, kUpdate, kOrder, 1, kVectors>(k, a, lda, b, ldb, c, ldc, scale);
+    default:
+      return;
+  }
+}
+
+}  // namespace tile_detail
+
+// C[rows, vectors * kLanes] (kUpdate) A[rows, k words] B[k words, vectors * kLanes]. Leading dimensions count
+// words of A and B and floats of C. Each element of C is one chain of multiply-adds in order of k, whatever
+// the blocking.
+template <typename Math, Update kUpdate, Order kOrder>
+void tile_product(std::int64_t rows, std::int64_t vectors, std::int64_t k, const typename Math::Word* a,
+                  std::int64_t lda, const typename Math::Word* b, std::int64_t ldb, float* c,
+                  std::int64_t ldc, const float* scale = nullptr) {
+  using namespace tile_detail;
+  while (vectors > 0) {
+    const int taken = static_cast<int>(vectors < kBlockVectors ? vectors : kBlockVectors);
+    if (taken == 1) columns<Math, kUpdate, kOrder, 1>(rows, k, a, lda, b, ldb, c, ldc, scale);
+    if (taken == 2) columns<Math, kUpdate, kOrder, 2>(rows, k, a, lda, b, ldb, c, ldc, scale);
+    if constexpr (kBlockVectors > 2) {
+      if (taken == 3) columns<Math, kUpdate, kOrder, 3>(rows, k, a, lda, b, ldb, c, ldc, scale);
+      if (taken == 4) columns<Math, kUpdate, kOrder, 4>(rows, k, a, lda, b, ldb, c, ldc, scale);
+    }
+    vectors -= taken;
+    b += taken * kLanes;
+    c += taken * kLanes;
+    if (kUpdate == Update::scale_add) scale += taken * kLanes;
+  }
+}
+
+}  // namespace mulligan::cpu
