@@ -176,7 +176,7 @@ class Preparation {
           if (next == count) return std::nullopt;
           return sample[next++]->text();
         },
-        options_.vocab_size, options_.threads);
+        options_.vocab_size);
   }
 
   EncodedDocument encode_one(const CorpusDocument& document, const Tokenizer& tokenizer,

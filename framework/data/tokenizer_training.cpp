@@ -2,9 +2,6 @@
 
 #include <sentencepiece_trainer.h>
 
-#include <algorithm>
-#include <deque>
-#include <thread>
 #include <unordered_map>
 
 #include "framework/core/error.h"
@@ -77,12 +74,11 @@ std::string explained(const std::string& message, int vocab_size) {
 
 }  // namespace
 
-std::string train_tokenizer(const TextStream& texts, int vocab_size, int threads) {
+std::string train_tokenizer(const TextStream& texts, int vocab_size) {
   if (vocab_size < 1 || vocab_size > kMaxVocabulary) {
     throw config_error("a vocabulary of {} is not possible: shards hold ids in 16 bits, so give 1 to {}",
                        vocab_size, kMaxVocabulary);
   }
-  if (threads < 1) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const std::unordered_map<std::string, std::string> settings{
       {"model_type", "bpe"},
       {"vocab_size", std::to_string(vocab_size)},
@@ -98,7 +94,7 @@ std::string train_tokenizer(const TextStream& texts, int vocab_size, int threads
       {"unk_id", "3"},
       {"max_sentence_length", std::to_string(2 * kSentenceBytes)},
       {"input_sentence_size", "0"},  // no random sampling: the caller chooses the texts
-      {"num_threads", std::to_string(std::min(threads, 64))},
+      {"num_threads", "8"},          // the model file records it, so it may not depend on the machine
       {"minloglevel", "2"},
   };
   Sentences sentences(texts);

@@ -1,0 +1,188 @@
+// Byte counting: the table route, the decoding route and the text itself agree on tricky text, and a
+// tokenizer whose pieces make the count ambiguous is noticed.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "framework/data/byte_count.h"
+#include "framework/data/tokenizer.h"
+#include "framework/data/tokenizer_training.h"
+#include "tests/unit/data_support.h"
+
+namespace mulligan {
+namespace {
+
+std::string model_trained_on(const std::vector<std::string>& texts, int vocab_size) {
+  std::size_t next = 0;
+  return train_tokenizer(
+      [&]() -> std::optional<std::string> {
+        return next < texts.size() ? std::optional(texts[next++]) : std::nullopt;
+      },
+      vocab_size);
+}
+
+std::vector<std::string> plain_texts() {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 40; ++i) {
+    texts.push_back(
+        "The quick brown fox number " + std::to_string(i * 37) +
+        " jumps over the lazy dog, while several other animals were watching the whole performance closely.");
+  }
+  return texts;
+}
+
+const Tokenizer& tokenizer() {
+  static const Tokenizer trained = Tokenizer::from_bytes(model_trained_on(plain_texts(), 330), "test model");
+  return trained;
+}
+
+// Texts as they come out of normalisation, so that the bytes of the text itself are the truth.
+const std::vector<std::string>& tricky_texts() {
+  static const std::vector<std::string> texts{
+      "the lazy dog",
+      "a",
+      "Emoji \xF0\x9F\x98\x80\xF0\x9F\x9A\x80 and \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 done",  // with
+                                                                                                       // a
+                                                                                                       // joiner
+      "\xF0\x9F\x98\x80",                                           // byte fallback only
+      "q\xCC\x88y combining",                                       // no precomposed form exists
+      "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E \xE3\x81\xA8 English",  // Japanese
+      "<s> </s> <unk> <0x41> are text here, not control pieces",
+      "3.14159, 1,000,000!",
+      "\xE2\x96\x88 block, next to the space mark",
+  };
+  return texts;
+}
+
+std::vector<std::uint16_t> stream_of(const std::vector<std::string>& texts) {
+  std::vector<std::uint16_t> stream;
+  for (const std::string& text : texts) {
+    stream.push_back(static_cast<std::uint16_t>(tokenizer().bos_id()));
+    for (const int id : tokenizer().encode(text)) stream.push_back(static_cast<std::uint16_t>(id));
+  }
+  stream.push_back(static_cast<std::uint16_t>(tokenizer().bos_id()));
+  return stream;
+}
+
+TEST(ByteCount, BothRoutesGiveTheBytesOfTrickyTexts) {
+  const ByteTable table = ByteTable::from_tokenizer(tokenizer());
+  for (const std::string& text : tricky_texts()) {
+    SCOPED_TRACE(text);
+    const std::vector<std::uint16_t> stream = stream_of({text});
+    EXPECT_EQ(tokenizer().document_text(stream), text);
+    EXPECT_EQ(table.count(stream), text.size());
+    EXPECT_EQ(count_bytes_by_decoding(tokenizer(), stream), text.size());
+  }
+  std::size_t total = 0;
+  for (const std::string& text : tricky_texts()) total += text.size();
+  EXPECT_EQ(table.count(stream_of(tricky_texts())), total);
+  EXPECT_EQ(count_bytes_by_decoding(tokenizer(), stream_of(tricky_texts())), total);
+}
+
+// Any order of any tokens, as a model might emit them: lone bytes that are no UTF-8, repeated BOS, spaces
+// anywhere, streams that start inside a document.
+TEST(ByteCount, BothRoutesAgreeOnRandomTokens) {
+  const ByteTable table = ByteTable::from_tokenizer(tokenizer());
+  std::mt19937 random(7);
+  std::uniform_int_distribution<int> any(0, tokenizer().vocab_size() - 1);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::uint16_t> stream(50);
+    for (auto& token : stream) token = static_cast<std::uint16_t>(any(random));
+    ASSERT_EQ(count_bytes_by_decoding(tokenizer(), stream, 1), table.count(stream)) << "round " << round;
+  }
+  // Longer than a decoder run and a block, where the cuts fall inside documents.
+  std::vector<std::uint16_t> longer(150'000);
+  for (auto& token : longer) token = static_cast<std::uint16_t>(any(random));
+  for (std::size_t i = 20'000; i < 60'000; ++i) longer[i] = static_cast<std::uint16_t>(300 + i % 30);
+  EXPECT_EQ(count_bytes_by_decoding(tokenizer(), longer, 3), table.count(longer));
+}
+
+TEST(ByteCount, AgreesWithSentencePiecesOwnTextOfWholeDocuments) {
+  const ByteTable table = ByteTable::from_tokenizer(tokenizer());
+  for (const std::string& text : plain_texts()) {
+    EXPECT_EQ(tokenizer().decode(tokenizer().encode(text)).size(), table.count(stream_of({text})));
+  }
+}
+
+TEST(ByteCount, LeadingSpacesCountOnlyBehindText) {
+  const ByteTable table = ByteTable::from_tokenizer(tokenizer());
+  const int bos = tokenizer().bos_id();
+  const int space = tokenizer().find(kSpaceMark);
+  const int the = tokenizer().find(std::string(kSpaceMark) + "the");
+  const int byte = tokenizer().find("<0xFF>");
+  ASSERT_TRUE(space >= 0 && the >= 0 && byte >= 0);
+  EXPECT_EQ(table.bytes(bos, the), 3);
+  EXPECT_EQ(table.bytes(space, the), 4);
+  EXPECT_EQ(table.bytes(byte, the), 4);
+  EXPECT_EQ(table.bytes(bos, space), 0);
+  EXPECT_EQ(table.bytes(the, space), 1);
+  EXPECT_EQ(table.bytes(the, byte), 1);
+  EXPECT_EQ(table.bytes(the, bos), 0);
+}
+
+TEST(ByteCount, PaddedVocabulariesCountNothingForIdsWithoutPiece) {
+  const int pieces = tokenizer().vocab_size();
+  const ByteTable table = ByteTable::from_tokenizer(tokenizer(), pieces + 6);
+  EXPECT_EQ(table.vocabulary(), pieces + 6);
+  EXPECT_EQ(table.bytes(tokenizer().find(kSpaceMark), pieces + 5), 0);
+  EXPECT_EQ(table.bytes(pieces + 5, tokenizer().find(kSpaceMark)), 0);
+  message_of(ExitCode::bad_data, [&] { ByteTable::from_tokenizer(tokenizer(), pieces - 1); });
+}
+
+TEST(ByteCount, RefusesIdsOutsideAndUnequalTables) {
+  const auto outside = std::vector<std::uint16_t>{1, static_cast<std::uint16_t>(tokenizer().vocab_size())};
+  message_of(ExitCode::bad_data, [&] { count_bytes_by_decoding(tokenizer(), outside); });
+  message_of(ExitCode::bad_data, [&] { ByteTable::from_tokenizer(tokenizer()).count(outside); });
+  message_of(ExitCode::bad_data, [] { ByteTable({1, 2}, {0}, {0, 0}); });
+  message_of(ExitCode::bad_data, [] { ByteTable({-1}, {0}, {0}); });
+}
+
+TEST(TokenizerTraining, GivesTheExactSizeTheFixedIdsAndTheSameModelAgain) {
+  const std::string model = model_trained_on(plain_texts(), 330);
+  EXPECT_EQ(model, model_trained_on(plain_texts(), 330));
+  EXPECT_EQ(tokenizer().vocab_size(), 330);
+  EXPECT_EQ(tokenizer().bos_id(), 1);
+  EXPECT_EQ(tokenizer().find("</s>"), 2);
+  EXPECT_EQ(tokenizer().find("<unk>"), 3);
+  EXPECT_EQ(tokenizer().find("<pad>"), 0);
+  EXPECT_GE(tokenizer().find(kSpaceMark), 4);
+  EXPECT_TRUE(tokenizer().is_byte(tokenizer().find("<0x00>")));
+  EXPECT_TRUE(tokenizer().is_textless(0));
+  EXPECT_NO_THROW(require_usable(tokenizer(), "test"));
+}
+
+TEST(TokenizerTraining, TurnsSentencePiecesRefusalsIntoSentences) {
+  const std::string large =
+      message_of(ExitCode::bad_data, [] { model_trained_on({"just a few words"}, 4000); });
+  EXPECT_NE(large.find("4000"), std::string::npos) << large;
+  EXPECT_NE(large.find("fewer"), std::string::npos) << large;
+  const std::string small = message_of(ExitCode::bad_data, [] { model_trained_on(plain_texts(), 200); });
+  EXPECT_NE(small.find("200"), std::string::npos) << small;
+  message_of(ExitCode::bad_configuration, [] { model_trained_on(plain_texts(), 65537); });
+  message_of(ExitCode::bad_data, [] { model_trained_on({}, 300); });
+  message_of(ExitCode::bad_data, [] { model_trained_on({" \n "}, 300); });
+}
+
+// Documents longer than one of SentencePiece's sentences are cut at white space, or at a character when there
+// is none.
+TEST(TokenizerTraining, TakesLongDocuments) {
+  std::string words;
+  std::string unbroken;
+  for (int i = 0; i < 9000; ++i) words += "abcd ";
+  for (int i = 0; i < 9000; ++i) unbroken += "\xC3\xA9";
+  const Tokenizer trained = Tokenizer::from_bytes(model_trained_on({words, "x" + unbroken}, 275), "long");
+  EXPECT_GE(trained.find(std::string(kSpaceMark) + "abcd"), 0);
+  EXPECT_GE(trained.find("\xC3\xA9\xC3\xA9"), 0);
+}
+
+TEST(Tokenizer, RefusesWhatIsNoModel) {
+  message_of(ExitCode::bad_data, [] { Tokenizer::load("no/such/model"); });
+  for (const std::string& bytes : {std::string(), std::string("not a model"), std::string(1000, '\0')}) {
+    const std::string message =
+        message_of(ExitCode::bad_data, [&] { Tokenizer::from_bytes(bytes, "the file"); });
+    EXPECT_NE(message.find("the file"), std::string::npos) << message;
+  }
+}
+
+}  // namespace
+}  // namespace mulligan
