@@ -1,0 +1,73 @@
+# Shared by the end-to-end scripts: runs the program that tests/run built and reports checks as "ok - WHAT" and
+# "not ok - WHAT". Source it; MULLIGAN_BUILD is the build folder (default: build/release).
+set -uo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build=${MULLIGAN_BUILD:-$root/build/release}
+mulligan=$build/bin/mulligan
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+[[ -x "$mulligan" ]] || {
+  echo "not ok - the program exists: $mulligan"
+  exit 1
+}
+
+not_ok=0
+
+# pass WHAT / flunk WHAT [LINES]: one check; LINES say what was seen instead.
+pass() { echo "ok - $1"; }
+flunk() {
+  echo "not ok - $1"
+  [[ -z "${2:-}" ]] || sed 's/^/    /' <<<"$2"
+  not_ok=$((not_ok + 1))
+}
+
+# check WHAT COMMAND...: the command succeeds.
+check() {
+  local what=$1 seen
+  shift
+  if seen=$("$@" 2>&1); then pass "$what"; else flunk "$what" "exit code $?: $* : $seen"; fi
+}
+
+# check_equal WHAT EXPECTED SEEN
+check_equal() { if [[ "$2" == "$3" ]]; then pass "$1"; else flunk "$1" "expected '$2', saw '$3'"; fi; }
+
+# check_contains WHAT TEXT SEEN
+check_contains() { if [[ "$3" == *"$2"* ]]; then pass "$1"; else flunk "$1" "'$2' is not in: $3"; fi; }
+
+# check_true WHAT EXPRESSION: awk arithmetic, such as '1.5 < 2'.
+check_true() { if awk "BEGIN { exit !($2) }"; then pass "$1"; else flunk "$1" "$2 does not hold"; fi; }
+
+# check_refused WHAT CODE TEXT ARGUMENT...: mulligan ends with that exit code, prints exactly one line on stderr, and the
+# line contains TEXT.
+check_refused() {
+  local what=$1 code=$2 text=$3 seen
+  shift 3
+  "$mulligan" "$@" >refused.out 2>refused.err
+  seen=$?
+  if ((seen != code)); then
+    flunk "$what" "exit code $seen instead of $code: $(cat refused.err)"
+  elif [[ $(wc -l <refused.err) != 1 || "$(cat refused.err)" != "mulligan: "* ]]; then
+    flunk "$what" "not one sentence: $(cat refused.err)"
+  elif [[ "$(cat refused.err)" != *"$text"* ]]; then
+    flunk "$what" "'$text' is not in: $(cat refused.err)"
+  else
+    pass "$what"
+  fi
+}
+
+# json FILE KEY: the value of the first line "KEY": VALUE of a pretty-printed JSON file, quotes removed.
+json() { sed -n "s/^ *\"$2\": *\"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$1" | head -n 1; }
+
+# tiny_corpus FOLDER: a few hundred documents of real text: this repository's own sources.
+tiny_corpus() {
+  local file
+  mkdir -p "$1"
+  find "$root/framework" "$root/plugins" "$root/docs" "$root/optimizers" -name '*.h' -o -name '*.cpp' -o -name '*.md' |
+    LC_ALL=C sort | while read -r file; do cp "$file" "$1/$(tr / _ <<<"${file#"$root"/}").txt"; done
+}
+
+finish() { exit $((not_ok > 0)); }

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Bad input of every kind: one sentence that says what and where, the documented exit code, nothing started.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+quickstart=$root/configs/quickstart.toml
+
+# Command line: 2.
+check_refused "no command" 2 "name a command"
+check_refused "unknown command names the nearest" 2 "did you mean 'plugins'?" plugin
+check_refused "unknown option" 2 "--foo" plugins --foo
+check_refused "missing file argument" 2 "config is required" config print
+check_refused "unknown subcommand of config" 2 "prin" config prin
+check "--help" "$mulligan" --help
+check "--version" "$mulligan" --version
+for command in prepare train eval plugins config; do
+  check_contains "$command --help" "mulligan $command" "$("$mulligan" "$command" --help)"
+done
+
+# Configuration: 2.
+check_refused "missing configuration" 2 "nothere.toml" config check nothere.toml
+printf '[model]\nlayer = 3\n' >unknown_key.toml
+check_refused "unknown key: file, line, nearest key" 2 "unknown_key.toml:2: unknown key 'model.layer'; did you mean 'model.layers'?" \
+  config check unknown_key.toml
+check_refused "--set of a wrong type" 2 "model.layers" config check "$quickstart" --set model.layers=many
+check_refused "--set of an unknown key" 2 "model.layer" config check "$quickstart" --set model.layer=3
+check_refused "--set without a value" 2 "--set" config check "$quickstart" --set model.layers
+printf '[model\n' >broken.toml
+check_refused "invalid TOML: file and line" 2 "broken.toml:1" config check broken.toml
+printf 'extends = "circle.toml"\n' >circle.toml
+check_refused "extends in a circle" 2 "circle.toml" config check circle.toml
+
+# Plugins: 2.
+check_refused "unknown plugin" 2 "'lionn'" config check "$quickstart" \
+  --set optimizer.matrices.plugin=lionn --set optimizer.matrices.lr=0.1
+check_refused "unknown key of a plugin" 2 "nesterof" config check "$quickstart" --set optimizer.matrices.nesterof=true
+printf 'not a library\n' >mulligan_text.so
+check_refused "a plugin file that is no library" 2 "mulligan_text.so" config check "$quickstart" --set loss.path="$work/mulligan_text.so"
+check_refused "unknown plugin name of plugins" 2 "nosuch" plugins nosuch
+
+# Data: 3.
+check_refused "prepare: input that does not exist" 3 "nothere" prepare nothere --out out
+check_refused "prepare: no input" 2 "prepare needs" prepare --out out
+mkdir empty
+check_refused "prepare: empty folder" 3 "no text document" prepare empty --out out
+check_refused "prepare --check: no manifest" 3 "manifest" prepare --check empty
+check_refused "train: no data" 3 "fineweb" train "$quickstart" --set data.train='nothere/fineweb_*.bin' --set run.directory="$work/run"
+check_equal "nothing was started" "" "$(find "$work/run" -name 'metrics.jsonl' 2>/dev/null)"
+finish
