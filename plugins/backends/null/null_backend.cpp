@@ -45,7 +45,7 @@ class NullBackend final : public sdk::Backend {
     const std::uintptr_t address = next_;
     if (bytes > kEnd - next_ - kAlignment) throw sdk::Error("the null backend ran out of addresses");
     next_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    return reinterpret_cast<void*>(address);
+    return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): never dereferenced
   }
   void free(void*) noexcept override {}
   void upload(void*, const void*, std::size_t) override {}

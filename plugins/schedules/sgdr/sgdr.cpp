@@ -62,7 +62,7 @@ class Sgdr final : public sdk::Schedule {
     std::int64_t cycle = 0;
     if (config_.period_multiplier == 1) {
       // Equal cycles need no summing, and fmod is exact.
-      cycle = static_cast<std::int64_t>((into_cycle - std::fmod(into_cycle, length)) / length + 0.5);
+      cycle = std::llround((into_cycle - std::fmod(into_cycle, length)) / length);
       into_cycle = std::fmod(into_cycle, length);
       peak *= std::pow(config_.decay, static_cast<double>(cycle));
     } else {
