@@ -70,4 +70,59 @@ tiny_corpus() {
     LC_ALL=C sort | while read -r file; do cp "$file" "$1/$(tr / _ <<<"${file#"$root"/}").txt"; done
 }
 
+# small_config DATA: a configuration with every feature of the record's architecture that trains in seconds.
+small_config() {
+  cat <<TOML
+[run]
+name = "small"
+[data]
+train = "$1/fineweb_train_*.bin"
+validation = "$1/fineweb_val_*.bin"
+tokenizer = "$1/tokenizer.model"
+[model]
+vocabulary = 512
+layers = 4
+width = 64
+heads = 4
+kv_heads = 2
+[model.rope]
+dims = 8
+[model.loop]
+first = 1
+last = 2
+extra_passes = 1
+start_fraction = 0.35
+[model.lanes]
+parallel_start = 3
+[optimizer.embedding]
+plugin = "adamw"
+lr = 0.03
+[optimizer.matrices]
+plugin = "muon"
+lr = 0.02
+[optimizer.vectors]
+plugin = "adamw"
+lr = 0.01
+[[parameters]]
+match = "tok_emb*"
+optimizer = "embedding"
+[[parameters]]
+match = "*_bank"
+optimizer = "matrices"
+[[parameters]]
+match = "*"
+optimizer = "vectors"
+[train]
+steps = 20
+tokens_per_step = 1024
+micro_batches = 2
+sequence_length = 256
+[ema]
+decay = 0.8
+[eval]
+sequence_length = 256
+batch_rows = 4
+TOML
+}
+
 finish() { exit $((not_ok > 0)); }

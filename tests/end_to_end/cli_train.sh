@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# The main job: prepare a small corpus, train a small model of the record's architecture, score it again from its files.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+tiny_corpus corpus
+check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.1
+check "prepare --check" "$mulligan" prepare --check data
+"$mulligan" prepare corpus --out again --vocab-size 512 --validation-fraction 0.1 >/dev/null
+check_equal "the same text gives the same data" "$(cat data/*.bin data/tokenizer.model | sha256sum)" \
+  "$(cat again/*.bin again/tokenizer.model | sha256sum)"
+truncate -s -2 again/fineweb_val_000000.bin
+check_refused "prepare --check: a truncated shard" 3 "fineweb_val_000000.bin" prepare --check again
+
+small_config "$work/data" >small.toml
+check "train" "$mulligan" train small.toml
+result=runs/small/result.json
+check_equal "20 steps" 20 "$(json $result steps)"
+check_equal "tokens of 20 steps" $((20 * 1024)) "$(json $result tokens)"
+check_equal "scored bytes are those of the validation text" "$(stat -c %s data/validation.txt)" "$(json $result val_bytes)"
+bpb=$(json $result val_bpb)
+check_true "val_bpb is that of loss, tokens and bytes" \
+  "sqrt(($bpb - $(json $result val_loss_nats) / log(2) * $(json $result val_tokens) / $(json $result val_bytes))^2) < 1e-9"
+check_true "20 steps are better than guessing" "$(json $result val_loss_nats) < log(512) - 0.5"
+check_true "the loss starts at ln(vocabulary)" "sqrt(($(json $result initial_loss_nats) - log(512))^2) < 0.05"
+for key in parameters peak_memory_bytes tokens_per_second; do check_true "result.json has $key" "$(json $result $key) > 0"; done
+for file in config.toml metrics.jsonl weights.safetensors; do check "the run directory has $file" test -s "runs/small/$file"; done
+check_contains "result.json names its plugins" "softcap_ce" "$(cat $result)"
+check_equal "every step is in metrics.jsonl or logged at its interval" "" "$(grep -c nan runs/small/metrics.jsonl | grep -v '^0$')"
+
+check_refused "a finished run is not overwritten" 2 "runs/small" train small.toml
+seen=$("$mulligan" eval runs/small)
+check_contains "eval of the run directory gives the same val_bpb" "$(printf '%.5f' "$bpb" | cut -c1-6)" "$seen"
+check_contains "eval of the weights with a configuration" "$(printf '%.5f' "$bpb" | cut -c1-6)" \
+  "$("$mulligan" eval runs/small/weights.safetensors --config small.toml)"
+check "sliding evaluation" "$mulligan" eval runs/small --set eval.mode=sliding --set eval.stride=128
+check_refused "eval: nothing there" 3 "nothere" eval nothere
+
+printf 'damaged' >damaged.safetensors
+check_refused "eval: damaged weights" 3 "damaged.safetensors" eval damaged.safetensors --config small.toml
+head -c 3000 data/fineweb_train_000000.bin >short_train_000000.bin
+check_refused "train: a truncated shard" 3 "short_train_000000.bin" train small.toml \
+  --set data.train=short_train_000000.bin --set run.directory=runs/short
+finish
