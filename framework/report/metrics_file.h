@@ -1,0 +1,62 @@
+// MetricsFile: metrics.jsonl, one JSON object per line.
+//
+// {"event":"step", ...} every train.log_every steps; "restart", "loop_start", "validation" and "initial_loss"
+// when they happen. Numbers carry their unit in their name; a number that is not finite is null.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mulligan {
+
+struct StepRecord {
+  std::int64_t step = 0;          // updates done, counting this one
+  double loss_nats = 0;           // mean token loss of this step
+  std::int64_t window_first = 0;  // the window of steps [first, last) that ends with this one
+  std::int64_t window_last = 0;
+  double window_loss_nats = 0;                     // mean of the steps' losses over the window
+  double gradient_norm = 0;                        // before clipping
+  std::vector<std::pair<std::string, double>> lr;  // by optimiser
+  std::int64_t tokens = 0;                         // trained on so far
+  double tokens_per_second = 0;                    // over the window
+  double elapsed_seconds = 0;                      // of the training clock
+  double budget_fraction = 0;
+  bool looping = false;
+};
+
+struct ValidationRecord {
+  std::int64_t step = 0;
+  double val_loss_nats = 0;
+  double val_bpb = 0;
+  std::uint64_t val_tokens = 0;
+  std::uint64_t val_bytes = 0;
+  double seconds = 0;
+};
+
+class MetricsFile {
+ public:
+  // Starts the file anew. Throws run_error when it cannot be made.
+  explicit MetricsFile(const std::filesystem::path& path);
+
+  void step(const StepRecord& record);
+  void validation(const ValidationRecord& record);
+  void restart(std::int64_t step, const std::string& optimizer, std::int64_t cycle, double lr);
+  void loop_start(std::int64_t step, double budget_fraction);
+  void initial_loss(double loss_nats, double ln_vocabulary);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  void write(const std::string& line);
+
+  std::filesystem::path path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,69 @@
+// Ledger: every second of a run booked to a phase. Budget: how much of the training budget is spent.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/config/eval_config.h"
+#include "framework/config/train_config.h"
+
+namespace mulligan {
+
+// Seconds that never go back, from any origin.
+using SecondsClock = std::function<double()>;
+double steady_seconds();
+
+class Ledger {
+ public:
+  explicit Ledger(SecondsClock clock = steady_seconds) : clock_(std::move(clock)) {}
+  // Books the time from now on to `phase`; returns the phase before ("" at the start).
+  std::string enter(const std::string& phase);
+  // Books the time up to now.
+  void close();
+  double seconds(const std::string& phase) const;
+  // In the order in which the phases were first entered.
+  const std::vector<std::pair<std::string, double>>& phases() const { return phases_; }
+
+ private:
+  SecondsClock clock_;
+  std::vector<std::pair<std::string, double>> phases_;
+  std::string current_;
+  double since_ = 0;
+};
+
+// The limits that the booked phases break, one sentence each.
+std::vector<std::string> broken_limits(const LedgerConfig& limits, const Ledger& ledger);
+
+// The wall clock runs between resume() and pause() only: validations do not count.
+class Budget {
+ public:
+  explicit Budget(const TrainConfig& train, SecondsClock clock = steady_seconds)
+      : train_(train), clock_(std::move(clock)) {}
+  void resume();
+  void pause();
+  double elapsed_seconds() const;
+  // Spent share, 0 to 1: of budget_seconds - reserve_seconds, or of the steps where there is no time budget.
+  double fraction(std::int64_t steps_done) const;
+  // Tells that a step has ended; its duration, since the step before or since resume(), is the estimate for
+  // the next.
+  void mark_step();
+  // Whether training ends, at this spent fraction and after this many steps: the budget less the reserve is
+  // spent, the next step would pass the budget, or all steps are done.
+  bool ended(double fraction, std::int64_t steps_done) const;
+  // Seconds until the end at the present pace; negative where that cannot be told yet.
+  double remaining_seconds(std::int64_t steps_done) const;
+
+ private:
+  TrainConfig train_;
+  SecondsClock clock_;
+  double spent_ = 0;
+  double since_ = 0;
+  double last_mark_ = 0;     // elapsed seconds at the last mark
+  double step_seconds_ = 0;  // of the last step
+  bool running_ = false;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,16 @@
+// Attaches a loss plugin to the logits of a forward pass.
+#pragma once
+
+#include "framework/graph/tape.h"
+#include "framework/plugin/loss.h"
+
+namespace mulligan {
+
+// Records token_loss [T] f32 (nats) from logits [T, V] before the model's softcap `cap` (0: none) and targets
+// [T] i32. A loss that fuses the softcap gets the raw logits and the cap; for others the softcap is recorded
+// beforehand. The gradient with respect to the logits takes over their storage, so that no second [T, V]
+// tensor is needed. `loss` must live until the tape's backward pass is recorded. Throws the plugin's sentence
+// as run_error.
+Value attach_loss(Tape& tape, const Loss& loss, double cap, Value logits, Value targets);
+
+}  // namespace mulligan

@@ -1,0 +1,38 @@
+// Which optimiser, precision and communication each parameter of a run gets: the parameter table applied to
+// the model.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/model/parameter_values.h"
+
+namespace mulligan {
+
+struct PlannedParameter {
+  ParameterLayout layout;
+  std::size_t optimizer = 0;  // index into RunConfig::optimizers
+  double lr_multiplier = 1;
+  double weight_decay_multiplier = 1;
+  Communication communication = Communication::replicated;
+
+  const std::string& name() const { return layout.spec.name; }
+  // What one of `world_size` ranks updates: the whole parameter, or with `sharded` its slice along the first
+  // dimension.
+  TensorType updated_type(int world_size) const;
+  // The tensors that the optimiser updates and reads: the master and gradient themselves unless they are cut.
+  std::string updated_master(int world_size) const;
+  std::string updated_gradient(int world_size) const;
+};
+
+DType to_dtype(Precision precision);
+
+// In the model's order. Throws config_error when a parameter is matched by no row, a row takes none, or an
+// [optimizer.NAME] updates nothing.
+std::vector<PlannedParameter> plan_parameters(const RunConfig& config);
+
+std::vector<ParameterLayout> layouts_of(const std::vector<PlannedParameter>& parameters);
+
+}  // namespace mulligan

@@ -1,0 +1,61 @@
+#include "framework/train/run.h"
+
+#include "framework/core/error.h"
+#include "framework/dist/communicator.h"
+#include "framework/eval/evaluator.h"
+#include "framework/report/run_log.h"
+#include "framework/train/run_plugins.h"
+#include "framework/train/step_graphs.h"
+#include "framework/train/trainer.h"
+#include "framework/train/weights.h"
+
+namespace mulligan {
+
+RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options) {
+  resolve_run_plugins(loaded, host);
+  const std::unique_ptr<Communicator> communicator = make_self_communicator();
+  return Trainer(loaded, host, *communicator, options).run();
+}
+
+EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
+                            const ConsoleOptions& options) {
+  resolve_run_plugins(loaded, host);
+  const RunConfig& config = loaded.config;
+  if (config.data.validation.empty()) {
+    throw data_error(
+        "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin.");
+  }
+  const RunPlugins plugins = make_run_plugins(loaded, host);
+  Backend& backend = *plugins.backend;
+  if (!backend.info().computes) {
+    throw config_error("[backend]: {} computes nothing, so nothing can be scored.",
+                       backend.plugin().description());
+  }
+  RunLog log(options.console, {});
+  ValidationSet validation = load_validation(config.data, config.model.vocabulary);
+  log.print("scoring {} tokens with '{}' on {}", validation.tokens.size() - 1, weights.string(),
+            backend.info().description);
+
+  // Stored weights are read into f32 masters, whatever the training run's masters were.
+  EvaluatorOptions evaluator_options;
+  evaluator_options.eval = config.eval;
+  evaluator_options.compute = to_dtype(config.train.compute_dtype);
+  evaluator_options.looping = config.model.loop.extra_passes > 0;
+  evaluator_options.bos_id = validation.bos_id;
+  const std::vector<ParameterLayout> layouts = parameter_layouts(config.model, evaluator_options.compute);
+  TensorStore store(backend);
+  for (const ParameterLayout& layout : layouts) store.create(master_name(layout.spec.name), layout.spec.type);
+  Evaluator evaluator(store, config.model, layouts, evaluator_options);
+  Graph copies;
+  build_refresh_copies(copies, layouts);
+  store.create_externals(copies);
+  Program refresh(backend, std::move(copies), "refresh");
+  SharedArena arena(backend);
+  arena.bind({&evaluator.program(), &refresh}, store);
+  load_weights(weights, store, layouts);
+  refresh.run();
+  const std::unique_ptr<Communicator> communicator = make_self_communicator();
+  return evaluate(evaluator, validation, *communicator);
+}
+
+}  // namespace mulligan

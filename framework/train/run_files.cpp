@@ -1,0 +1,98 @@
+#include "framework/train/run_files.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "framework/config/config_report.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/report/machine.h"
+
+namespace mulligan {
+
+using Json = nlohmann::ordered_json;
+
+RunFiles open_run_directory(const RunSection& run, bool overwrite) {
+  const RunFiles files{run.directory};
+  std::error_code failed;
+  if (!overwrite && std::filesystem::exists(files.result(), failed)) {
+    throw config_error(
+        "the run directory '{}' holds a finished run; choose another with --set run.directory=..., or start "
+        "anew "
+        "there with --overwrite.",
+        run.directory);
+  }
+  std::filesystem::create_directories(files.directory, failed);
+  if (failed) throw run_error("the run directory '{}' cannot be made: {}.", run.directory, failed.message());
+  for (const auto& path : {files.result(), files.weights(), files.metrics(), files.log(), files.config()}) {
+    std::filesystem::remove(path, failed);
+    if (failed) throw run_error("the file '{}' cannot be replaced: {}.", path.string(), failed.message());
+  }
+  return files;
+}
+
+std::string config_digest(const LoadedConfig& loaded) {
+  const std::string resolved = print_resolved(loaded);
+  std::string settings;
+  for (std::size_t begin = 0; begin < resolved.size();) {
+    const std::size_t end = resolved.find('\n', begin);
+    const std::string line = resolved.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.starts_with('#')) continue;
+    // The origin is the comment behind the value.
+    const std::string setting = line.substr(0, line.rfind("  # "));
+    settings += setting.substr(0, setting.find_last_not_of(' ') + 1) + "\n";
+  }
+  return sha256_hex(settings);
+}
+
+std::map<std::string, std::string> weights_metadata(const LoadedConfig& loaded,
+                                                    const std::string& weights_kind) {
+  return {{"format", "mulligan weights 1"},
+          {"run", loaded.config.run.name},
+          {"weights", weights_kind},
+          {"config", print_resolved(loaded)},
+          {"commit", build_commit()}};
+}
+
+void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,
+                  const RunFacts& facts) {
+  Json seconds = Json::object();
+  for (const auto& [phase, value] : result.seconds) seconds[phase] = value;
+  Json plugins = Json::array();
+  for (const PluginHandle& plugin : facts.plugins) {
+    plugins.push_back({{"kind", kind_word(plugin->kind())},
+                       {"name", plugin->name()},
+                       {"version", plugin->version()},
+                       {"state_version", plugin->state_version()},
+                       {"sha256", plugin->sha256()}});
+  }
+  Json json{{"run", loaded.config.run.name},
+            {"config", loaded.file},
+            {"config_sha256", config_digest(loaded)},
+            {"seed", loaded.config.run.seed},
+            {"parameters", result.parameters},
+            {"steps", result.steps},
+            {"tokens", result.tokens},
+            {"initial_loss_nats", result.initial_loss_nats},
+            {"ln_vocabulary", std::log(static_cast<double>(loaded.config.model.vocabulary))},
+            {"final_loss_nats", result.final_loss_nats},
+            {"tokens_per_second", result.tokens_per_second},
+            {"seconds", seconds},
+            {"peak_memory_bytes", result.peak_memory_bytes},
+            {"weights", facts.weights_kind},
+            {"device", facts.device},
+            {"cpu", processor_name()},
+            {"commit", build_commit()},
+            {"plugins", plugins},
+            {"broken_limits", facts.broken_limits}};
+  if (result.validation) {
+    json["val_loss_nats"] = result.validation->val_loss_nats;
+    json["val_bpb"] = result.validation->val_bpb;
+    json["val_tokens"] = result.validation->tokens;
+    json["val_bytes"] = result.validation->bytes;
+  }
+  write_file_atomically(files.result(), json.dump(2) + "\n");
+}
+
+}  // namespace mulligan

@@ -1,0 +1,83 @@
+#include "framework/train/run_plugins.h"
+
+#include <algorithm>
+#include <set>
+
+#include "framework/train/run.h"
+
+namespace mulligan {
+namespace {
+
+PluginHandle load(PluginHost& host, mlg_kind kind, const PluginTable& table) {
+  return host.load(static_cast<PluginKind>(kind), table.plugin, table.path);
+}
+
+std::vector<KeySpec> keys_of(const Plugin& plugin) {
+  const auto keys = plugin.keys();
+  return key_specs(plugin.name(), keys.data(), static_cast<std::uint32_t>(keys.size()));
+}
+
+// [run] threads is the one number a user sets; a backend that runs on host threads takes it from there.
+void pass_threads_on(RunConfig& config, std::span<const KeySpec> backend_keys) {
+  const bool has_key = std::ranges::find(backend_keys, "threads", &KeySpec::name) != backend_keys.end();
+  if (config.run.threads == 0 || !has_key || config.backend.keys.find("threads")) return;
+  Origin origin;
+  origin.kind = Origin::Kind::derived;
+  config.backend.keys.put("threads", ConfigNode::make_leaf(ConfigValue(config.run.threads), origin));
+}
+
+std::unique_ptr<Backend> make_backend(const LoadedConfig& loaded, PluginHost& host, const std::string& name) {
+  if (name.empty()) {
+    return std::make_unique<Backend>(load(host, MLG_BACKEND, loaded.config.backend),
+                                     loaded.plugin("backend"));
+  }
+  const PluginHandle plugin = host.load(PluginKind::backend, name);
+  PluginTable table = read_plugin_table(nullptr, "backend", loaded.file, name);
+  return std::make_unique<Backend>(plugin, resolve_plugin_keys(table, plugin->name(), keys_of(*plugin)));
+}
+
+}  // namespace
+
+void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host) {
+  pass_threads_on(loaded.config, keys_of(*load(host, MLG_BACKEND, loaded.config.backend)));
+  resolve_plugins(loaded, [&host](mlg_kind kind, const PluginTable& table) {
+    const PluginHandle plugin = load(host, kind, table);
+    return PluginKeys{plugin->name(), keys_of(*plugin)};
+  });
+}
+
+RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const std::string& backend) {
+  const RunConfig& config = loaded.config;
+  RunPlugins plugins;
+  plugins.backend = make_backend(loaded, host, backend);
+  plugins.loss = std::make_unique<Loss>(load(host, MLG_LOSS, config.loss), loaded.plugin("loss"));
+  const auto add_schedule = [&](const PluginTable& table) {
+    plugins.schedules.push_back(
+        std::make_unique<Schedule>(load(host, MLG_SCHEDULE, table), loaded.plugin(table.section)));
+    return plugins.schedules.back().get();
+  };
+  const Schedule* shared = add_schedule(config.schedule);
+  std::set<const Plugin*> known;
+  const auto add_kernels = [&](const Plugin& plugin) {
+    if (known.insert(&plugin).second) plugins.backend->add_kernels(plugin);
+  };
+  add_kernels(plugins.loss->plugin());
+  for (const OptimizerConfig& optimizer : config.optimizers) {
+    plugins.optimizers.push_back(std::make_unique<Optimizer>(load(host, MLG_OPTIMIZER, optimizer.table),
+                                                             loaded.plugin(optimizer.table.section)));
+    plugins.optimizer_schedules.push_back(optimizer.schedule ? add_schedule(*optimizer.schedule) : shared);
+    add_kernels(plugins.optimizers.back()->plugin());
+  }
+  return plugins;
+}
+
+std::vector<PluginHandle> plugins_in_use(const LoadedConfig& loaded, PluginHost& host) {
+  std::vector<PluginHandle> used;
+  for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
+    PluginHandle plugin = load(host, ref.kind, *ref.table);
+    if (std::ranges::find(used, plugin) == used.end()) used.push_back(std::move(plugin));
+  }
+  return used;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,32 @@
+// The plugin instances of one run.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/plugin/backend.h"
+#include "framework/plugin/loss.h"
+#include "framework/plugin/optimizer.h"
+#include "framework/plugin/plugin_host.h"
+#include "framework/plugin/schedule.h"
+
+namespace mulligan {
+
+struct RunPlugins {
+  std::unique_ptr<Backend> backend;  // knows the kernels of the loss and of all optimisers
+  std::unique_ptr<Loss> loss;
+  std::vector<std::unique_ptr<Optimizer>> optimizers;  // in the order of RunConfig::optimizers
+  std::vector<std::unique_ptr<Schedule>> schedules;    // the run's, then those of optimisers with their own
+  std::vector<const Schedule*> optimizer_schedules;    // the one that each optimiser follows
+};
+
+// Makes all instances from resolved keys (resolve_run_plugins). With `backend` that backend plugin, with its
+// default keys, stands in for the configured one. Throws config_error.
+RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const std::string& backend = {});
+
+// The plugins in use, each once: what result.json and weights name.
+std::vector<PluginHandle> plugins_in_use(const LoadedConfig& loaded, PluginHost& host);
+
+}  // namespace mulligan

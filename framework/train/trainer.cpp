@@ -1,0 +1,308 @@
+#include "framework/train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/config/config_report.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/data/shard.h"
+#include "framework/report/machine.h"
+#include "framework/train/snapshot.h"
+#include "framework/train/step_graphs.h"
+#include "framework/train/weights.h"
+
+namespace mulligan {
+namespace {
+
+// The first step's loss of a sound model lies this close to that of the uniform distribution.
+constexpr double initial_loss_tolerance_nats = 0.05;
+constexpr double live_line_seconds = 0.2;
+
+void require_trainable(const RunConfig& config, const Backend& backend) {
+  if (!backend.info().computes) {
+    throw config_error("[backend]: {} computes nothing, so nothing would be trained; use --dry-run.",
+                       backend.plugin().description());
+  }
+  if (config.run.determinism == Determinism::world) {
+    throw config_error(
+        "run.determinism = \"world\" needs gradients reduced in a tree over micro-batches, which the "
+        "communicator "
+        "'self' does not do; set \"run\" for bit-identical repetitions.");
+  }
+  if (config.data.train.empty()) {
+    throw data_error(
+        "data.train is not set; name the training shards, for example data/fineweb_train_*.bin.");
+  }
+}
+
+}  // namespace
+
+Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& communicator,
+                 const TrainOptions& options)
+    : loaded_(loaded),
+      config_(loaded.config),
+      host_(host),
+      communicator_(communicator),
+      budget_(config_.train),
+      files_((ledger_.enter("setup"), open_run_directory(config_.run, options.overwrite))),
+      log_(options.console, files_.log()),
+      metrics_(files_.metrics()),
+      plugins_(make_run_plugins(loaded, host)),
+      parameters_(plan_parameters(config_)),
+      groups_(config_, plugins_, parameters_),
+      arena_(*plugins_.backend),
+      cycles_(config_.optimizers.size(), 0) {
+  require_trainable(config_, *plugins_.backend);
+  const std::string resolved = print_resolved(loaded_);
+  write_file_atomically(files_.config(), resolved);
+  log_.line(resolved);
+  result_.directory = files_.directory;
+  result_.parameters = parameter_count(model_parameters(config_.model));
+  log_.print("{} parameters, on {}", result_.parameters, plugins_.backend->info().description);
+  open_data();
+  compile();
+}
+
+void Trainer::open_data() {
+  if (!config_.data.validation.empty()) {
+    validation_ = std::make_unique<ValidationSet>(load_validation(config_.data, config_.model.vocabulary));
+    log_.print("validation: {} tokens", validation_->tokens.size());
+  }
+  LoaderOptions options;
+  options.shards = find_shards({config_.data.train});
+  options.row_tokens = tokens_per_micro_batch(config_.train);
+  options.max_segment_tokens = config_.train.sequence_length;
+  options.world_size = communicator_.world_size();
+  options.rank = communicator_.rank();
+  options.vocabulary = static_cast<int>(config_.model.vocabulary);
+  if (!config_.data.tokenizer.empty()) options.bos_id = Tokenizer::load(config_.data.tokenizer).bos_id();
+  auto loader = std::make_unique<Loader>(options);
+  log_.print("training: {} shards, {} tokens per pass", options.shards.size(),
+             loader->spans_per_epoch() * options.row_tokens);
+  rows_ = std::make_unique<Prefetcher>(std::move(loader), static_cast<std::size_t>(config_.data.prefetch));
+}
+
+void Trainer::compile() {
+  ledger_.enter("compile");
+  engine_ = std::make_unique<TrainingEngine>(config_, plugins_, parameters_, groups_, communicator_,
+                                             config_.train.log_every);
+  std::vector<Program*> programs = engine_->programs();
+  if (validation_) {
+    const bool averaged = config_.ema.decay > 0 && config_.eval.use_ema;
+    EvaluatorOptions options;
+    options.eval = config_.eval;
+    options.compute = to_dtype(config_.train.compute_dtype);
+    options.looping = config_.model.loop.extra_passes > 0;
+    options.bos_id = validation_->bos_id;
+    evaluator_ = std::make_unique<Evaluator>(
+        engine_->store(), config_.model, averaged ? average_layouts(parameters_) : layouts_of(parameters_),
+        options);
+    programs.push_back(&evaluator_->program());
+    if (averaged) {
+      Graph graph = build_average_refresh(parameters_);
+      engine_->store().create_externals(graph);
+      average_refresh_ = std::make_unique<Program>(*plugins_.backend, std::move(graph), "average refresh");
+      programs.push_back(average_refresh_.get());
+    }
+  }
+  arena_.bind(programs, engine_->store());
+  engine_->initialise(static_cast<std::uint64_t>(config_.run.seed));
+  log_.print("device memory: {:.1f} MB of tensors, {:.1f} MB of working memory",
+             static_cast<double>(engine_->store().total_bytes()) / 1e6,
+             static_cast<double>(arena_.bytes()) / 1e6);
+}
+
+RunResult Trainer::run() {
+  warm_up();
+  train_until_budget_is_spent();
+  save();
+  validate();
+  return finish();
+}
+
+// Steps before the clock starts: first touches of memory and caches are then no part of the budget.
+// Everything that they changed returns to its initial value; so a run with and without warm-up is the same
+// run.
+void Trainer::warm_up() {
+  const WarmupConfig& warmup = config_.train.warmup;
+  if (warmup.steps == 0) return;
+  ledger_.enter("warmup");
+  std::vector<std::string> tensors = engine_->state_tensors();
+  if (warmup.keep_muon_momentum) {
+    std::erase_if(tensors, [](const std::string& name) {
+      return name.starts_with("optimizer/") && name.find("momentum") != std::string::npos;
+    });
+  }
+  const StateSnapshot initial(engine_->store(), tensors);
+  const LoaderPosition start = rows_->position();
+  groups_.set_rates(progress(0));
+  const LayerOrders orders = layer_orders_of(config_.model);
+  for (const bool looping : {false, true}) {
+    if (!(looping ? orders.looped : orders.plain)) continue;
+    for (std::int64_t number = 1; number <= warmup.steps; ++number) engine_->step(number, looping, *rows_);
+  }
+  initial.restore();
+  engine_->refresh_copies();
+  rows_->restore(start);
+  communicator_.barrier(engine_->store());
+  log_.print("warm-up: {} steps per layer order, then everything restored", warmup.steps);
+}
+
+void Trainer::train_until_budget_is_spent() {
+  ledger_.enter("train");
+  budget_.resume();
+  double fraction = 0;
+  while (fraction = communicator_.agree(budget_.fraction(step_)), !budget_.ended(fraction, step_)) {
+    choose_layer_order(fraction);
+    follow_schedules(fraction);
+    engine_->step(step_ + 1, looping_, *rows_);
+    engine_->record_metrics(step_);
+    ++step_;
+    budget_.mark_step();
+    if (report_due()) report_steps(fraction);
+    show_progress();
+    const std::int64_t every = config_.train.validate_every;
+    if (every > 0 && step_ % every == 0) validate();
+  }
+  if (reported_ < step_) report_steps(fraction);
+  communicator_.barrier(engine_->store());
+  budget_.pause();
+  result_.steps = step_;
+  result_.tokens = step_ * config_.train.tokens_per_step;
+  result_.tokens_per_second = static_cast<double>(result_.tokens) / budget_.elapsed_seconds();
+}
+
+mlg_progress Trainer::progress(double budget_fraction) const {
+  const auto consumed = static_cast<double>(rows_->position().consumed_spans);
+  return {step_, config_.train.steps, budget_fraction,
+          consumed / static_cast<double>(rows_->loader().spans_per_epoch())};
+}
+
+void Trainer::choose_layer_order(double budget_fraction) {
+  const LoopConfig& loop = config_.model.loop;
+  if (looping_ || loop.extra_passes == 0 || budget_fraction < loop.start_fraction) return;
+  looping_ = true;
+  log_.print("step {}: depth recurrence starts, {:.1f} % of the budget is spent", step_,
+             100 * budget_fraction);
+  metrics_.loop_start(step_, budget_fraction);
+}
+
+void Trainer::follow_schedules(double budget_fraction) {
+  groups_.set_rates(progress(budget_fraction));
+  for (std::size_t i = 0; i < cycles_.size(); ++i) {
+    const OptimizerGroup& group = groups_.groups()[i];
+    if (group.rate.cycle == cycles_[i]) continue;
+    cycles_[i] = group.rate.cycle;
+    log_.print("step {}: warm restart of [optimizer.{}], cycle {} begins at lr {:.6g}", step_, group.name,
+               group.rate.cycle, group.rate.lr);
+    metrics_.restart(step_, group.name, group.rate.cycle, group.rate.lr);
+  }
+}
+
+bool Trainer::report_due() const {
+  return step_ == 1 || step_ % config_.train.log_every == 0;
+}
+
+// Fetches the metrics of the steps since the last report: the only place where training waits for the device.
+void Trainer::report_steps(double budget_fraction) {
+  const auto tokens = static_cast<double>(config_.train.tokens_per_step);
+  StepRecord record;
+  record.window_first = reported_;
+  record.window_last = step_;
+  for (const StepMetrics& metrics : engine_->read_metrics(reported_, step_)) {
+    record.loss_nats = metrics.loss_sum_nats / tokens;
+    record.gradient_norm = metrics.gradient_norm;
+    const auto number = static_cast<std::int64_t>(result_.step_loss_nats.size()) + 1;
+    if (!std::isfinite(record.loss_nats) || !std::isfinite(record.gradient_norm)) {
+      throw run_error(
+          "step {}: the training loss is {} nats and the gradient norm {}; training has stopped and no "
+          "weights were "
+          "written; lower the learning rate or clip harder (train.clip_norm).",
+          number, record.loss_nats, record.gradient_norm);
+    }
+    result_.step_loss_nats.push_back(record.loss_nats);
+    record.window_loss_nats += record.loss_nats / static_cast<double>(step_ - reported_);
+  }
+  if (reported_ == 0) check_initial_loss(result_.step_loss_nats.front());
+  record.step = step_;
+  for (const OptimizerGroup& group : groups_.groups()) record.lr.emplace_back(group.name, group.rate.lr);
+  record.tokens = step_ * config_.train.tokens_per_step;
+  record.elapsed_seconds = budget_.elapsed_seconds();
+  record.tokens_per_second =
+      static_cast<double>(step_ - reported_) * tokens / (record.elapsed_seconds - reported_at_);
+  record.budget_fraction = budget_fraction;
+  record.looping = looping_;
+  metrics_.step(record);
+  log_.print(
+      "step {:>6}  loss {:.4f} nats (mean {:.4f})  norm {:.3f}  lr x{:.3f}  {:.0f} tokens/s  {:.1f} s  "
+      "{:.1f} %",
+      record.step, record.loss_nats, record.window_loss_nats, record.gradient_norm,
+      groups_.groups()[0].rate.lr / groups_.groups()[0].base_lr, record.tokens_per_second,
+      record.elapsed_seconds, 100 * budget_fraction);
+  result_.final_loss_nats = record.loss_nats;
+  reported_ = step_;
+  reported_at_ = record.elapsed_seconds;
+}
+
+void Trainer::check_initial_loss(double loss_nats) {
+  const double uniform = std::log(static_cast<double>(config_.model.vocabulary));
+  result_.initial_loss_nats = loss_nats;
+  metrics_.initial_loss(loss_nats, uniform);
+  const bool near = std::abs(loss_nats - uniform) <= initial_loss_tolerance_nats;
+  log_.print("{}loss at initialisation {:.4f} nats, ln(vocabulary) {:.4f}",
+             near ? "" : "warning: ", loss_nats, uniform);
+}
+
+void Trainer::show_progress() {
+  const double now = budget_.elapsed_seconds();
+  if (!log_.live() || now - shown_at_ < live_line_seconds) return;
+  shown_at_ = now;
+  const double remaining = budget_.remaining_seconds(step_);
+  log_.progress(fmt::format("step {}  loss {:.3f}  {:.0f} tokens/s  {:.0f} % of the budget  {:.0f} s left",
+                            step_, result_.final_loss_nats,
+                            static_cast<double>(step_ * config_.train.tokens_per_step) / now,
+                            100 * budget_.fraction(step_), std::max(0.0, remaining)));
+}
+
+void Trainer::validate() {
+  if (!evaluator_) return;
+  communicator_.barrier(engine_->store());
+  budget_.pause();
+  const std::string phase = ledger_.enter("evaluate");
+  if (average_refresh_) average_refresh_->run();
+  result_.validation = evaluate(*evaluator_, *validation_, communicator_);
+  const EvalResult& score = *result_.validation;
+  metrics_.validation({step_, score.val_loss_nats, score.val_bpb, score.tokens, score.bytes, score.seconds});
+  log_.print("step {:>6}  validation: {:.4f} nats, {:.4f} bits per byte over {} tokens, {} bytes ({:.1f} s)",
+             step_, score.val_loss_nats, score.val_bpb, score.tokens, score.bytes, score.seconds);
+  if (phase != "train") return;
+  ledger_.enter(phase);
+  budget_.resume();
+}
+
+void Trainer::save() {
+  ledger_.enter("save");
+  const bool averaged = config_.ema.decay > 0 && config_.eval.use_ema;
+  save_weights(files_.weights(), engine_->store(), parameters_, averaged,
+               weights_metadata(loaded_, averaged ? "averaged" : "last"));
+}
+
+RunResult Trainer::finish() {
+  ledger_.close();
+  result_.seconds = ledger_.phases();
+  result_.peak_memory_bytes = peak_memory_bytes();
+  RunFacts facts;
+  facts.plugins = plugins_in_use(loaded_, host_);
+  facts.device = plugins_.backend->info().description;
+  facts.broken_limits = broken_limits(config_.ledger, ledger_);
+  facts.weights_kind = config_.ema.decay > 0 && config_.eval.use_ema ? "averaged" : "last";
+  for (const std::string& limit : facts.broken_limits) {
+    if (config_.ledger.rules == LedgerRules::strict) throw run_error("{}; the result is refused.", limit);
+    log_.print("warning: {}", limit);
+  }
+  write_result(files_, loaded_, result_, facts);
+  return result_;
+}
+
+}  // namespace mulligan

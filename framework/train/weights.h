@@ -1,0 +1,30 @@
+// Weights as files and as host numbers.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/graph/tensor_store.h"
+#include "framework/train/parameter_plan.h"
+
+namespace mulligan {
+
+// Bytes of f32 values stored as `dtype` (f32, or bf16 rounded to nearest even), and back. Throws
+// std::logic_error for other dtypes.
+std::vector<std::byte> encode_floats(const std::vector<float>& values, DType dtype);
+std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype);
+
+// Writes each parameter under its name: the averaged weights (f32) or the masters in their own dtype.
+// `metadata` goes into the file's header.
+void save_weights(const std::filesystem::path& path, const TensorStore& store,
+                  const std::vector<PlannedParameter>& parameters, bool averaged,
+                  const std::map<std::string, std::string>& metadata);
+
+// Reads weights (f32 or bf16) into the f32 masters of `layouts`. Throws data_error when a tensor is missing,
+// has another shape or dtype, or the file holds one that the model has not.
+void load_weights(const std::filesystem::path& path, TensorStore& store,
+                  const std::vector<ParameterLayout>& layouts);
+
+}  // namespace mulligan
