@@ -1,0 +1,130 @@
+// attention against softmax(scale q k^T) v written out, causal inside each segment: lengths around the tile
+// edge, many short segments, empty ones, grouped heads, odd widths. One and three threads take different
+// schedules in the backward pass (attention_bwd.cpp); the harness demands the same bits.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/operator_tests.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+struct Heads {
+  std::int64_t query, kv, width;
+};
+
+Case attention_case(const std::vector<std::int64_t>& lengths, const Heads& heads, double scale = 0.0) {
+  std::vector<double> cu = {0.0};
+  for (const std::int64_t length : lengths) cu.push_back(cu.back() + static_cast<double>(length));
+  const auto tokens = static_cast<std::int64_t>(cu.back());
+  const Shape q{tokens, heads.query, heads.width}, kv{tokens, heads.kv, heads.width};
+  const Shape segments{static_cast<std::int64_t>(cu.size())};
+  return {{{"q", q}, {"k", kv}, {"v", kv}, {"cu_seqlens", segments, MLG_I32, values(cu)}},
+          {{"o", q}, {"lse", {heads.query, tokens}, MLG_F32}},
+          {{"softmax_scale", scale > 0 ? scale : 1.0 / std::sqrt(static_cast<double>(heads.width))}}};
+}
+
+Operator attention() {
+  Operator op{.forward = "attention_fwd", .backward = "attention_bwd", .cases = {}};
+  op.cases = {attention_case({3, 1, 4}, {2, 1, 4}),
+              attention_case({1, 2}, {1, 1, 8}),
+              attention_case({1, 2, 63, 64, 65}, {4, 2, 8}),
+              attention_case({70, 0, 0}, {8, 4, 16}),
+              attention_case({0, 17, 0, 33, 5}, {3, 1, 33}),
+              attention_case({200}, {2, 1, 5}),
+              attention_case({131, 66}, {2, 2, 64}),
+              attention_case({40, 90}, {1, 1, 50}),
+              attention_case({67, 2}, {2, 1, 128}),
+              attention_case({100}, {1, 1, 16}, 2.0)};  // large scores: a sharp softmax
+  op.free_extents = {"cu_seqlens"};
+  // The backward pass reads o in bf16 and rounds probabilities and their gradients to bf16 before each product.
+  op.tolerance_bf16 = 5e-2;
+  return op.computes([](auto& call) {
+    using S = typename std::remove_reference_t<decltype(call)>::Scalar;
+    using std::exp;
+    using std::log;
+    auto &q = call.in("q"), &k = call.in("k"), &v = call.in("v"), &o = call.out("o"), &lse = call.out("lse");
+    const std::int64_t width = q.dim(2), group = q.dim(1) / k.dim(1);
+    for (std::int64_t segment = 0; segment + 1 < call.in("cu_seqlens").size(); ++segment) {
+      const std::int64_t begin = call.index("cu_seqlens", segment),
+                         end = call.index("cu_seqlens", segment + 1);
+      for (std::int64_t t = begin; t < end; ++t) {
+        for (std::int64_t head = 0; head < q.dim(1); ++head) {
+          // Scores are moderate: exp without subtracting the maximum is exact enough in double.
+          S sum = 0.0;
+          std::vector<S> weights;
+          for (std::int64_t s = begin; s <= t; ++s) {
+            S score = 0.0;
+            for (std::int64_t j = 0; j < width; ++j) score += q(t, head, j) * k(s, head / group, j);
+            weights.push_back(exp(S(call.attribute("softmax_scale")) * score));
+            sum += weights.back();
+          }
+          lse(head, t) = log(sum);
+          for (std::int64_t s = begin; s <= t; ++s) {
+            const S weight = weights[static_cast<std::size_t>(s - begin)] / sum;
+            for (std::int64_t j = 0; j < width; ++j) o(t, head, j) += weight * v(s, head / group, j);
+          }
+        }
+      }
+    }
+  });
+}
+
+const RegisterOperator test(attention());
+
+// A lone token attends to itself: o = v, lse = scale q k, dv = do, and nothing reaches q and k (up to
+// rounding, which is why the relative comparison above cannot say it).
+TEST(Attention, LoneToken) {
+  const Array q{MLG_F32, {1, 1, 3}, {1, 2, 3}}, k{MLG_F32, {1, 1, 3}, {0.5, -1, 2}},
+      v{MLG_F32, {1, 1, 3}, {4, 5, 6}}, d_o{MLG_F32, {1, 1, 3}, {0.25, -7, 1}}, cu{MLG_I32, {2}, {0, 1}},
+      lse{MLG_F32, {1, 1}, {}}, row{MLG_F32, {1, 1, 3}, {}}, zeros{MLG_F32, {1, 1, 3}, {0, 0, 0}};
+  BackendFixture& backend = backend_with_threads(1);
+  KernelResult forward =
+      backend.run({.kernel = "attention_fwd",
+                   .arguments = {{"q", q}, {"k", k}, {"v", v}, {"cu_seqlens", cu}, {"o", row}, {"lse", lse}},
+                   .attributes = {{"softmax_scale", 0.5}},
+                   .aliases = {}});
+  EXPECT_EQ(forward.written.at("o").values, v.values);
+  EXPECT_NEAR(forward.written.at("lse").values[0], 0.5 * (0.5 - 2 + 6), 1e-6);
+  KernelResult backward = backend.run({.kernel = "attention_bwd",
+                                       .arguments = {{"q", q},
+                                                     {"k", k},
+                                                     {"v", v},
+                                                     {"cu_seqlens", cu},
+                                                     {"o", v},
+                                                     {"lse", forward.written.at("lse")},
+                                                     {"do", d_o},
+                                                     {"dq", zeros},
+                                                     {"dk", zeros},
+                                                     {"dv", zeros}},
+                                       .attributes = {{"softmax_scale", 0.5},
+                                                      {"accumulate_dq", 0},
+                                                      {"accumulate_dk", 0},
+                                                      {"accumulate_dv", 0}},
+                                       .aliases = {}});
+  for (int j = 0; j < 3; ++j) {
+    EXPECT_NEAR(backward.written.at("dv").values[j], d_o.values[j], 1e-5);
+    EXPECT_NEAR(backward.written.at("dq").values[j], 0.0, 1e-4);
+    EXPECT_NEAR(backward.written.at("dk").values[j], 0.0, 1e-4);
+  }
+}
+
+// Segment bounds that do not fit the tokens are refused, not followed into other memory.
+TEST(Attention, BadSegmentsAreRefused) {
+  const Array q{MLG_F32, {4, 1, 2}, std::vector<double>(8, 0.5)}, lse{MLG_F32, {1, 4}, {}};
+  for (const std::vector<double>& bounds :
+       std::vector<std::vector<double>>{{0, 3}, {0, 5}, {1, 4}, {0, 3, 2, 4}}) {
+    const Array cu{MLG_I32, {static_cast<std::int64_t>(bounds.size())}, bounds};
+    const KernelCall call{
+        .kernel = "attention_fwd",
+        .arguments = {{"q", q}, {"k", q}, {"v", q}, {"cu_seqlens", cu}, {"o", q}, {"lse", lse}},
+        .attributes = {{"softmax_scale", 1}},
+        .aliases = {}};
+    EXPECT_THROW(backend_with_threads(1).run(call), std::runtime_error);
+  }
+}
+
+}  // namespace
+}  // namespace mulligan::kernel_test

@@ -1,0 +1,77 @@
+// matmul against its formula: every layout, batches, alpha and beta, odd sizes, inner dimensions that are cut
+// in pieces, f32 results of bf16 products.
+#include <limits>
+
+#include "tests/kernels/operator_tests.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+struct Product {
+  std::int64_t m, n, k;
+  std::int64_t batch = 0;  // 0: rank 2
+  double alpha = 1.0, beta = 0.0;
+};
+
+Case product_case(const Product& p, bool transpose_a, bool transpose_b, std::optional<mlg_dtype> c_dtype) {
+  const auto shape = [&](std::int64_t rows, std::int64_t columns) {
+    return p.batch == 0 ? Shape{rows, columns} : Shape{p.batch, rows, columns};
+  };
+  // beta = 0 must not read c: NaN times 0 would show.
+  const Generator before = p.beta != 0.0 ? normal() : [](Random&, std::int64_t) {
+    return std::numeric_limits<double>::quiet_NaN();
+  };
+  const Operand c{"c", shape(p.m, p.n), c_dtype, before};
+  return {{{"a", transpose_a ? shape(p.k, p.m) : shape(p.m, p.k)},
+           {"b", transpose_b ? shape(p.n, p.k) : shape(p.k, p.n)},
+           c},
+          {c},
+          {{"transpose_a", transpose_a ? 1.0 : 0.0},
+           {"transpose_b", transpose_b ? 1.0 : 0.0},
+           {"alpha", p.alpha},
+           {"beta", p.beta}}};
+}
+
+Operator matmul() {
+  Operator op{.forward = "matmul", .backward = "", .cases = {}};
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      for (const std::optional<mlg_dtype> c :
+           {std::optional<mlg_dtype>(), std::optional<mlg_dtype>(MLG_F32)}) {
+        const auto add = [&](const Product& p) {
+          op.cases.push_back(product_case(p, transpose_a, transpose_b, c));
+        };
+        add({.m = 5, .n = 7, .k = 3});
+        add({.m = 1, .n = 1, .k = 1, .beta = 1.0});
+        add({.m = 65, .n = 33, .k = 129, .alpha = 0.5, .beta = 1.0});
+        add({.m = 8, .n = 10, .k = 6, .batch = 3, .alpha = -1.5, .beta = 0.25});
+        add({.m = 300, .n = 530, .k = 17, .beta = 1.0});                // several tiles, shorter last ones
+        add({.m = 17, .n = 9, .k = 2100, .alpha = 0.3, .beta = -2.0});  // inner dimension in pieces
+        add({.m = 12, .n = 8, .k = 3001, .batch = 2});
+      }
+    }
+  }
+  return op.computes([](auto& call) {
+    using S = typename std::remove_reference_t<decltype(call)>::Scalar;
+    auto &a = call.in("a"), &b = call.in("b"), &before = call.in("c"), &c = call.out("c");
+    const bool ta = call.attribute("transpose_a") != 0, tb = call.attribute("transpose_b") != 0;
+    const int rank = static_cast<int>(a.shape.size());
+    const std::int64_t batch = rank == 3 ? a.dim(0) : 1, m = c.dim(rank - 2), n = c.dim(rank - 1);
+    const std::int64_t k = a.size() / (batch * m);
+    for (std::int64_t i = 0; i < c.size(); ++i) {
+      const std::int64_t item = i / (m * n), row = i / n % m, column = i % n;
+      S sum = 0.0;
+      for (std::int64_t j = 0; j < k; ++j) {
+        sum += a[item * m * k + (ta ? j * m + row : row * k + j)] *
+               b[item * k * n + (tb ? column * k + j : j * n + column)];
+      }
+      c[i] = S(call.attribute("alpha")) * sum;
+      if (call.attribute("beta") != 0) c[i] += S(call.attribute("beta")) * before[i];
+    }
+  });
+}
+
+const RegisterOperator test(matmul());
+
+}  // namespace
+}  // namespace mulligan::kernel_test
