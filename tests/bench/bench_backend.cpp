@@ -46,7 +46,7 @@ Loaded& backend() {
 std::vector<std::byte> contents(const Operand& operand) {
   std::size_t count = 1;
   for (const std::int64_t extent : operand.shape) count *= static_cast<std::size_t>(extent);
-  std::vector<std::byte> bytes(count * (operand.dtype == MLG_BF16 ? 2 : 4));
+  std::vector<std::byte> bytes(count * (operand.dtype == MLG_BF16 ? 2 : operand.dtype == MLG_F64 ? 8 : 4));
   if (operand.dtype == MLG_I32) {
     std::memcpy(bytes.data(), operand.values.data(), bytes.size());
     return bytes;

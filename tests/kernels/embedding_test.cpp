@@ -16,9 +16,10 @@ Case embedding_case(std::int64_t tokens, std::int64_t vocabulary, std::int64_t w
 Operator embedding() {
   Operator op{
       .forward = "embedding_fwd", .backward = "embedding_bwd", .cases = {}, .f32_gradients = {"dtable"}};
-  // Few rows: every row is hit often. Many rows: some are hit once, most never.
+  // Few rows: every row is hit often (600 columns: by tokens that several threads share out). Many rows: some
+  // are hit once, most never.
   op.cases = {embedding_case(17, 5, 7), embedding_case(9, 40, 33), embedding_case(3000, 3, 9),
-              embedding_case(700, 311, 65)};
+              embedding_case(700, 311, 65), embedding_case(300, 2, 600)};
   return op.computes([](auto& call) {
     auto &table = call.in("table"), &x = call.out("x");
     for (std::int64_t t = 0; t < x.dim(0); ++t) {
@@ -32,19 +33,25 @@ const RegisterOperator test(embedding());
 // 1 + 2^-24 + 2^-24 rounds to 1 only when the small numbers are added one by one, after the 1.
 TEST(Embedding, GradientsOfOneRowAreAddedInOrderOfTokens) {
   const double tiny = 0x1p-24;
-  std::vector<double> ids, dx;
-  for (int t = 0; t < 5000; ++t) {
-    ids.push_back(t % 2 == 0 ? 3 : 1);
-    dx.push_back(t == 0 ? 1.0 : tiny);
+  const std::int64_t tokens = 600, width = 512;
+  Array ids{MLG_I32, {tokens}, {}}, dx{MLG_F32, {tokens, width}, {}};
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    ids.values.push_back(t % 2 == 0 ? 3 : 1);
+    dx.values.insert(dx.values.end(), width, t == 0 ? 1.0 : tiny);
   }
-  const Array id_array{MLG_I32, {5000}, ids}, dx_array{MLG_F32, {5000, 1}, dx};
   for (const int threads : {1, 2, 3}) {
-    const auto result = backend_with_threads(threads).run(
-        {.kernel = "embedding_bwd",
-         .arguments = {{"ids", id_array}, {"dx", dx_array}, {"dtable", {MLG_F32, {5, 1}, {0, 0, 0, 0, 0}}}},
-         .attributes = {},
-         .aliases = {}});
-    EXPECT_EQ(result.written.at("dtable").values, (std::vector<double>{0, 2500 * tiny, 0, 1, 0}));
+    const Array table{MLG_F32, {5, width}, std::vector<double>(5 * width, 0.0)};
+    const auto result =
+        backend_with_threads(threads).run({.kernel = "embedding_bwd",
+                                           .arguments = {{"ids", ids}, {"dx", dx}, {"dtable", table}},
+                                           .attributes = {},
+                                           .aliases = {}});
+    const std::vector<double>& sums = result.written.at("dtable").values;
+    for (std::int64_t j = 0; j < width; ++j) {
+      EXPECT_EQ(sums[width + j], 300 * tiny);
+      EXPECT_EQ(sums[3 * width + j], 1.0);
+      EXPECT_EQ(sums[4 * width + j], 0.0);
+    }
   }
 }
 
