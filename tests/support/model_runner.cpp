@@ -67,6 +67,10 @@ void ModelRunner::build(const ModelConfig& model, std::int64_t tokens, const Opt
 
   Graph copies;
   build_refresh_copies(copies, layouts_);
+  for (const ParameterLayout& layout : layouts_) {  // also those that this layer order does not touch
+    store_.create(master_name(layout.spec.name), layout.spec.type);
+    store_.create(gradient_name(layout.spec.name), layout.spec.type);
+  }
   store_.create_externals(graph);
   store_.create_externals(copies);
   program_ = std::make_unique<Program>(backend_, std::move(graph), "model under test");
@@ -81,7 +85,6 @@ void ModelRunner::build(const ModelConfig& model, std::int64_t tokens, const Opt
 }
 
 void ModelRunner::set_parameter(const std::string& name, const std::vector<float>& values) {
-  store_.create(master_name(name), TensorType(MLG_F32, {static_cast<std::int64_t>(values.size())}));
   store_.upload(master_name(name), values);
 }
 
