@@ -37,7 +37,7 @@ Operator attention() {
               attention_case({131, 66}, {2, 2, 64}),
               attention_case({40, 90}, {1, 1, 50}),
               attention_case({67, 2}, {2, 1, 128}),
-              attention_case({100}, {1, 1, 16}, 2.0)};  // large scores: a sharp softmax
+              attention_case({100}, {1, 1, 16}, 0.6)};  // larger scores: a sharper softmax
   op.free_extents = {"cu_seqlens"};
   // The backward pass reads o in bf16 and rounds probabilities and their gradients to bf16 before each product.
   op.tolerance_bf16 = 5e-2;
