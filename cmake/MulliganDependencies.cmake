@@ -13,8 +13,6 @@ find_package(Boost 1.74 QUIET)                 # Boost.DLL (header only)
 mulligan_require(Boost_FOUND libboost-dev)
 find_package(fmt QUIET)
 mulligan_require(fmt_FOUND libfmt-dev)
-find_package(spdlog QUIET)
-mulligan_require(spdlog_FOUND libspdlog-dev)
 find_package(nlohmann_json QUIET)
 mulligan_require(nlohmann_json_FOUND nlohmann-json3-dev)
 find_package(OpenSSL QUIET COMPONENTS Crypto)  # sha256
