@@ -4,6 +4,7 @@
 #include <mulligan/backend.h>
 #include <mulligan/loss.h>
 #include <mulligan/optimizer.h>
+#include <mulligan/quantizer.h>
 #include <mulligan/schedule.h>
 
 #include <cstddef>
@@ -37,6 +38,9 @@ constexpr Required kOptimizer[] = {
     REQUIRED(mlg_optimizer_table, scalars)};
 constexpr Required kSchedule[] = {REQUIRED(mlg_schedule_table, create), REQUIRED(mlg_schedule_table, destroy),
                                   REQUIRED(mlg_schedule_table, rate)};
+constexpr Required kQuantizer[] = {REQUIRED(mlg_quantizer_table, create),
+                                   REQUIRED(mlg_quantizer_table, destroy),
+                                   REQUIRED(mlg_quantizer_table, quantize)};
 #undef REQUIRED
 
 // The required members lie within the table as ABI 1.0 released it, so their end is the smallest struct_size.
@@ -50,8 +54,9 @@ std::span<const Required> required_members(PluginKind kind) {
       return kOptimizer;
     case PluginKind::schedule:
       return kSchedule;
-    case PluginKind::ttt:
     case PluginKind::quantizer:
+      return kQuantizer;
+    case PluginKind::ttt:
       break;
   }
   return {};

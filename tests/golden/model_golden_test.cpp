@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/golden/golden_fixture.h"
+#include "tests/golden/golden_model.h"
 #include "tests/support/model_runner.h"
 
 namespace mulligan {
@@ -15,36 +16,6 @@ constexpr double logits_tolerance = 1e-4;
 constexpr double token_loss_tolerance = 1e-4;
 constexpr double mean_loss_tolerance = 1e-5;
 constexpr double gradient_tolerance = 1e-4;  // of the tensor's largest element
-
-ModelConfig model_of(const nlohmann::json& config) {
-  ModelConfig model;
-  model.layers = config.at("num_layers");
-  model.width = config.at("model_dim");
-  model.heads = config.at("num_heads");
-  model.kv_heads = config.at("num_kv_heads");
-  model.head_width = config.at("head_dim");
-  model.rope.dims = config.at("rope_dims");
-  model.rope.base = config.at("rope_base");
-  model.mlp_hidden = config.at("hidden_dim");
-  model.vocabulary = config.at("vocab_size");
-  model.xsa_last_layers = config.at("xsa_last_n");
-  model.attention_gate = config.at("gated_attn");
-  model.ln_scale = config.at("ln_scale");
-  model.skip_gates = config.at("skip_gates");
-  model.loop.first = config.at("loop_start");
-  model.loop.last = config.at("loop_end");
-  model.loop.extra_passes = config.at("num_loops");
-  model.lanes.parallel_start = config.at("parallel_start_layer");
-  model.softcap = config.at("logit_softcap");
-  model.norm_eps = config.at("rms_eps");
-  model.tied_head = config.at("tie_embeddings");
-  const std::string lane = config.at("parallel_final_lane");
-  model.lanes.final_lane = lane == "mean"  ? FinalLane::mean
-                           : lane == "mlp" ? FinalLane::mlp
-                                           : FinalLane::attention;
-  resolve_model_defaults(model);
-  return model;
-}
 
 double largest_difference(const std::vector<float>& ours, const std::vector<double>& theirs) {
   if (ours.size() != theirs.size()) return INFINITY;
@@ -110,7 +81,7 @@ TEST_F(ModelGolden, ForwardAndGradientsInBothLayerOrdersAndBothMasks) {
     for (const bool varlen : {true, false}) {
       const std::string prefix = fmt::format("loop{}.{}", looping ? 1 : 0, varlen ? "varlen" : "causal");
       SCOPED_TRACE(prefix);
-      const auto model = run(model_of(config_), looping, varlen, true);
+      const auto model = run(golden_model(config_), looping, varlen, true);
       EXPECT_LE(largest_difference(model->pre_logits(), data_.doubles(prefix + ".pre_logits")),
                 logits_tolerance);
       EXPECT_LE(largest_difference(model->logits(), data_.doubles(prefix + ".logits")), logits_tolerance);
@@ -132,7 +103,7 @@ TEST_F(ModelGolden, ForwardAndGradientsInBothLayerOrdersAndBothMasks) {
 
 TEST_F(ModelGolden, EveryExecutedBlock) {
   for (const bool looping : {false, true}) {
-    const auto model = run(model_of(config_), looping, true, true);
+    const auto model = run(golden_model(config_), looping, true, true);
     const std::string prefix = fmt::format("loop{}.varlen.act.", looping ? 1 : 0);
     int compared = 0;
     for (const std::string& name : data_.names()) {
@@ -160,7 +131,7 @@ TEST_F(ModelGolden, EverySwitchChangesTheLossAsInTheReference) {
     const std::string variant = name.substr(0, name.find('.'));
     const bool looping = name.find(".loop1.") != std::string::npos;
     const bool varlen = name.ends_with(".varlen");
-    ModelConfig model = model_of(config_);
+    ModelConfig model = golden_model(config_);
     const auto number = [&] { return std::stoll(variant.substr(variant.rfind('_') + 1)); };
     std::vector<float> frequencies;
     if (variant == "final_lane_mean") {
@@ -202,7 +173,7 @@ TEST_F(ModelGolden, EverySwitchChangesTheLossAsInTheReference) {
 
 // Causality: changing a token leaves every earlier position's logits bit for bit the same.
 TEST_F(ModelGolden, LaterTokensDoNotMoveEarlierLogits) {
-  const auto model = runner(model_of(config_), true, false, false);
+  const auto model = runner(golden_model(config_), true, false, false);
   model->run(tokens_, targets_, segments(false));
   const std::vector<float> before = model->pre_logits();
   const std::size_t changed = tokens_.size() / 2;

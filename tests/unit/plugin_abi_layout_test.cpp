@@ -7,6 +7,7 @@
 #include <mulligan/backend.h>
 #include <mulligan/loss.h>
 #include <mulligan/optimizer.h>
+#include <mulligan/quantizer.h>
 #include <mulligan/schedule.h>
 
 #include <cstddef>
@@ -158,6 +159,25 @@ LAYOUT(mlg_backend_table, run, 176);
 LAYOUT(mlg_backend_table, release, 184);
 LAYOUT(mlg_backend_table, synchronize, 192);
 SIZE(mlg_backend_table, 200);
+LAYOUT(mlg_quantize_request, name, 0);
+LAYOUT(mlg_quantize_request, weight, 8);
+LAYOUT(mlg_quantize_request, hessian, 16);
+LAYOUT(mlg_quantize_request, rows, 24);
+LAYOUT(mlg_quantize_request, columns, 32);
+LAYOUT(mlg_quantize_request, bits, 40);
+LAYOUT(mlg_quantize_request, clip_sigmas, 48);
+LAYOUT(mlg_quantize_request, parallel_for, 56);
+SIZE(mlg_quantize_request, 64);
+LAYOUT(mlg_quantize_result, codes, 0);
+LAYOUT(mlg_quantize_result, scales, 8);
+LAYOUT(mlg_quantize_result, squared_error, 16);
+SIZE(mlg_quantize_result, 24);
+LAYOUT(mlg_quantizer_table, header, 0);
+LAYOUT(mlg_quantizer_table, needs_hessian, 72);
+LAYOUT(mlg_quantizer_table, create, 80);
+LAYOUT(mlg_quantizer_table, destroy, 88);
+LAYOUT(mlg_quantizer_table, quantize, 96);
+SIZE(mlg_quantizer_table, 104);
 
 static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 0);
 static_assert(MLG_BACKEND == 1 && MLG_LOSS == 2 && MLG_OPTIMIZER == 3 && MLG_SCHEDULE == 4 && MLG_TTT == 5 &&

@@ -1,0 +1,116 @@
+#include "framework/artifact/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "framework/model/forward.h"
+
+namespace mulligan {
+namespace {
+
+constexpr const char* prefix = "calibration";
+
+std::string moment_name(const TapPoint& point) {
+  return fmt::format("hessian/{}.{}", static_cast<int>(point.kind), point.layer);
+}
+
+// Adds X^T X of what each site's linear layer reads to the point's moments.
+class MomentTaps : public Taps {
+ public:
+  explicit MomentTaps(std::vector<TapPoint> points) : points_(std::move(points)) {}
+
+  Value at(Tape& tape, const TapSite& site) override {
+    const TapPoint point{site.kind, site.layer};
+    if (std::ranges::find(points_, point) == points_.end()) return site.output;
+    Graph& graph = tape.graph();
+    const TensorType& type = graph.type(site.layer_input);
+    const std::int64_t tokens = type.dims[0];
+    const std::int64_t columns = type.elements() / tokens;
+    const Value x = graph.reshape(site.layer_input, TensorType(type.dtype, {tokens, columns}));
+    const Value moments = graph.external(moment_name(point), TensorType(MLG_F32, {columns, columns}));
+    graph.call("matmul", {x, x, moments},
+               {{"transpose_a", 1}, {"transpose_b", 0}, {"alpha", 1}, {"beta", 1}});
+    return site.output;
+  }
+
+ private:
+  std::vector<TapPoint> points_;
+};
+
+std::vector<TapPoint> tap_points(const ModelConfig& model) {
+  std::vector<TapPoint> points;
+  for (const ArtifactPart& part : artifact_parts(model)) {
+    if (part.input && std::ranges::find(points, *part.input) == points.end()) points.push_back(*part.input);
+  }
+  return points;
+}
+
+}  // namespace
+
+Calibrator::Calibrator(TensorStore& store, const ModelConfig& model,
+                       const std::vector<ParameterLayout>& layouts, DType compute,
+                       const CalibrationShape& shape)
+    : store_(store),
+      shape_(shape),
+      points_(tap_points(model)),
+      program_(store.backend(), build(model, layouts), "calibrate"),
+      inputs_(prefix, rows_per_pass() * shape.row_tokens) {
+  store_.create_externals(program_.graph());
+  inputs_.upload_rope(store_, model, shape_.row_tokens, compute);
+  for (std::int64_t row = 0; row <= rows_per_pass(); ++row) {
+    boundaries_.push_back(static_cast<std::int32_t>(row * shape_.row_tokens));
+  }
+  reset();
+}
+
+std::int64_t Calibrator::rows_per_pass() const {
+  const std::int64_t most = std::max<std::int64_t>(1, shape_.pass_tokens / shape_.row_tokens);
+  std::int64_t rows = std::min(most, shape_.batch_rows);
+  while (shape_.batch_rows % rows != 0) --rows;
+  return rows;
+}
+
+Graph Calibrator::build(const ModelConfig& model, const std::vector<ParameterLayout>& layouts) {
+  Graph graph;
+  Tape tape(graph, false);
+  const PackedInputs inputs =
+      declare_packed_inputs(graph, prefix, model, rows_per_pass() * shape_.row_tokens, shape_.row_tokens);
+  MomentTaps taps(points_);
+  ForwardOptions forward;
+  forward.looping = model.loop.extra_passes > 0;
+  forward.row_length = shape_.row_tokens;
+  forward.taps = &taps;
+  build_forward(tape, model, ParameterValues(tape, layouts, false), inputs.forward, forward);
+  return graph;
+}
+
+void Calibrator::add(std::span<const std::int32_t> tokens) {
+  if (static_cast<std::int64_t>(tokens.size()) != shape_.batch_rows * shape_.row_tokens) {
+    throw std::logic_error(fmt::format("Calibrator: a batch of {} tokens instead of {} rows of {}",
+                                       tokens.size(), shape_.batch_rows, shape_.row_tokens));
+  }
+  const auto pass = static_cast<std::size_t>(rows_per_pass() * shape_.row_tokens);
+  for (std::size_t first = 0; first < tokens.size(); first += pass) {
+    const auto part = tokens.subspan(first, pass);
+    inputs_.upload(store_, part, part, boundaries_);  // targets are not read: no loss is computed
+    program_.run();
+  }
+  ++batches_;
+}
+
+std::vector<float> Calibrator::hessian(const TapPoint& point) const {
+  if (batches_ == 0) throw std::logic_error("Calibrator: no batch was added");
+  std::vector<float> moments = store_.download_as<float>(moment_name(point));
+  const auto count = static_cast<double>(batches_);
+  for (float& value : moments) value = static_cast<float>(value / count);
+  return moments;
+}
+
+void Calibrator::reset() {
+  for (const TapPoint& point : points_) store_.zero(moment_name(point));
+  batches_ = 0;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,58 @@
+// Second moments of the linear layers' inputs, collected in the one forward pass through taps.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "framework/artifact/tensor_map.h"
+#include "framework/graph/program.h"
+#include "framework/model/packed_inputs.h"
+#include "framework/model/parameter_values.h"
+
+namespace mulligan {
+
+// Rows are plain causal: attention reaches from a row's start, across documents (spec/record-run section 9,
+// note 17).
+struct CalibrationShape {
+  std::int64_t batch_rows = 1;  // rows of one batch
+  std::int64_t row_tokens = 0;  // tokens of one row
+  std::int64_t pass_tokens =
+      32768;  // a batch is cut into forward passes of whole rows and at most so many tokens
+};
+
+// H = X^T X of every tap point, in f32 on the backend, summed over the batches and over repeated executions
+// of a looped layer, and divided by the number of batches alone. X is in the compute dtype. Recurrent models
+// run looped.
+class Calibrator {
+ public:
+  // Builds the program; parameters are read from `store` as `layouts` say. `store` gets the inputs and the
+  // moments and must outlive this object. Bind program() (SharedArena) before the first batch.
+  Calibrator(TensorStore& store, const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
+             DType compute, const CalibrationShape& shape);
+
+  Program& program() { return program_; }
+
+  // One batch: batch_rows * row_tokens tokens, row after row.
+  void add(std::span<const std::int32_t> tokens);
+  std::int64_t batches() const { return batches_; }
+
+  // [columns, columns] f32. Waits for the backend. Throws std::logic_error before the first batch.
+  std::vector<float> hessian(const TapPoint& point) const;
+  // Frees nothing, but starts anew with zero moments.
+  void reset();
+
+ private:
+  std::int64_t rows_per_pass() const;
+  Graph build(const ModelConfig& model, const std::vector<ParameterLayout>& layouts);
+
+  TensorStore& store_;
+  CalibrationShape shape_;
+  std::vector<TapPoint> points_;
+  Program program_;
+  PackedInputWriter inputs_;
+  std::vector<std::int32_t> boundaries_;
+  std::int64_t batches_ = 0;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,72 @@
+// Weights to the formats of an artifact and back.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/artifact/tensor_map.h"
+#include "framework/config/quantize_config.h"
+
+namespace mulligan {
+
+class Quantizer;
+
+// One tensor as an artifact holds it. Rows are the tensor seen as [elements / last dimension, last
+// dimension].
+struct QuantizedTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  TensorFormat format = TensorFormat::fp32;
+  int bits = 0;                       // of a code; 0 for fp16, bf16, fp32
+  std::vector<std::int8_t> codes;     // integer, int8_row: all elements; else empty
+  std::vector<std::uint16_t> scales;  // integer, int8_row: fp16 bits, one per row; else empty
+  std::string values;                 // fp16, bf16, fp32: the elements as little-endian bytes; else empty
+
+  std::int64_t elements() const;
+  std::int64_t columns() const { return shape.empty() ? 1 : shape.back(); }
+  bool operator==(const QuantizedTensor&) const = default;
+};
+
+// "int", "int8_row", "fp16", "bf16", "fp32": the words of the configuration.
+std::string_view format_word(TensorFormat format);
+
+// For each part the row of the table that takes it: the first whose pattern matches. Throws config_error for
+// a part without a row, a row that takes no part, and the format int for a tensor of one dimension or none.
+std::vector<const QuantizeTensorRow*> resolve_quantize_table(std::span<const ArtifactPart> parts,
+                                                             std::span<const QuantizeTensorRow> rows);
+
+// int8 per row: q = clamp(round(w / a * 127)), a = max(absmax(row), 1e-8), scale = fp16(a / 127); ties to
+// even.
+QuantizedTensor quantize_int8_rows(std::string name, std::vector<std::int64_t> shape,
+                                   std::span<const float> weights);
+// fp16, bf16 (nearest, ties to even) or fp32. A finite weight beyond fp16's range is a run_error.
+QuantizedTensor store_as(TensorFormat format, std::string name, std::vector<std::int64_t> shape,
+                         std::span<const float> weights);
+// The weights that an evaluation works with: code * scale, or the stored value, in f32.
+std::vector<float> dequantize(const QuantizedTensor& tensor);
+
+// What quantising needs from outside.
+struct QuantizeSources {
+  // f32 elements of a whole parameter, masters or averaged weights.
+  std::function<std::vector<float>(const std::string& parameter)> weights;
+  // The second moments of a point's input; may be empty when the quantiser needs none.
+  std::function<std::vector<float>(const TapPoint&)> hessian;
+  const Quantizer* quantizer = nullptr;
+  int threads = 0;  // 0: all cores
+};
+
+struct QuantizedModel {
+  std::vector<QuantizedTensor> tensors;  // in the order of artifact_parts
+  std::vector<double> squared_error;     // by tensor, as the plugin reports it; 0 for the host's formats
+};
+
+// Quantises every part of the model as the table says. Throws config_error for the table, run_error for
+// weights that are not finite or a quantiser that fails or returns codes or scales out of range.
+QuantizedModel quantize_model(const ModelConfig& model, std::span<const QuantizeTensorRow> rows,
+                              const QuantizeSources& sources);
+
+}  // namespace mulligan

@@ -1,0 +1,37 @@
+// The [quantize] section and its [[quantize.tensors]] rows: how trained weights become an artifact.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/config/plugin_config.h"
+#include "framework/config/value.h"
+
+namespace mulligan {
+
+// How one tensor is stored. integer: codes of `bits` bits with an fp16 scale per row, chosen by the quantiser
+// plugin. int8_row: codes of 8 bits, scale absmax/127 per row, by the host.
+enum class TensorFormat { integer, int8_row, fp16, bf16, fp32 };
+
+enum class Compression { brotli, xz, zstd };
+
+// One row of [[quantize.tensors]]; the first row that matches a tensor's name takes it.
+struct QuantizeTensorRow {
+  std::string match;  // glob over the whole tensor name, for example "blocks.*.attn.*"
+  TensorFormat format = TensorFormat::integer;
+  int64_t bits = 6;            // format int only
+  double clip_sigmas = 12.85;  // format int only: scale = clip_sigmas * std(row) / qmax
+  Origin origin;
+};
+
+// [quantize]
+struct QuantizeConfig {
+  PluginTable table;  // the quantiser plugin, section "quantize"
+  int64_t calibration_batches = 16;
+  int64_t calibration_rows = 16;  // rows of train.sequence_length tokens per batch
+  Compression compression = Compression::brotli;
+  std::vector<QuantizeTensorRow> tensors;
+};
+
+}  // namespace mulligan

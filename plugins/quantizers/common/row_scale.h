@@ -1,0 +1,30 @@
+// What the quantisers share: the scale of a row and the rounding of a weight.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <mulligan/half.hpp>
+
+namespace mulligan {
+
+// fp16(max(k * std(row) / qmax, 1e-10)), std with n - 1 in the denominator (spec/record-run section 5). The
+// smallest scales round to 0 in fp16: such a row is all but zero, and its codes are 0. A row of one column
+// has no deviation and takes its magnitude in place of k * std.
+inline float row_scale(const float* row, std::int64_t columns, double clip_sigmas, int qmax) {
+  double mean = 0;
+  for (std::int64_t j = 0; j < columns; ++j) mean += row[j];
+  mean /= static_cast<double>(columns);
+  double squares = 0;
+  for (std::int64_t j = 0; j < columns; ++j) squares += (row[j] - mean) * (row[j] - mean);
+  const double reach = columns > 1 ? clip_sigmas * std::sqrt(squares / static_cast<double>(columns - 1))
+                                   : std::abs(static_cast<double>(row[0]));
+  return sdk::round_to_half(static_cast<float>(std::max(reach / qmax, 1e-10)));
+}
+
+// clamp(round(w / scale), -qmax, qmax), ties to even; 0 for a scale of 0.
+inline double code_of(double weight, double scale, double qmax) {
+  return scale > 0 ? std::clamp(std::nearbyint(weight / scale), -qmax, qmax) : 0.0;
+}
+
+}  // namespace mulligan

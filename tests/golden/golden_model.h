@@ -1,0 +1,13 @@
+// The model of a fixture's manifest.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "framework/config/model_config.h"
+
+namespace mulligan {
+
+// `config`: the manifest's "config" object, with the reference script's names.
+ModelConfig golden_model(const nlohmann::json& config);
+
+}  // namespace mulligan
