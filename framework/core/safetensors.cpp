@@ -102,9 +102,10 @@ class HeaderReader {
     require(shape.is_array() && std::all_of(shape.begin(), shape.end(), is_size), "an invalid shape");
     require(offsets.is_array() && offsets.size() == 2 && std::all_of(offsets.begin(), offsets.end(), is_size),
             "invalid data_offsets");
+    const auto type_name = type.get<std::string>();
     const auto row = std::find_if(kTypes.begin(), kTypes.end(),
-                                  [&](const TypeRow& candidate) { return candidate.name == type; });
-    require(row != kTypes.end(), fmt::format("the unknown dtype '{}'", type.get<std::string>()));
+                                  [&](const TypeRow& candidate) { return candidate.name == type_name; });
+    require(row != kTypes.end(), fmt::format("the unknown dtype '{}'", type_name));
 
     HeaderEntry result;
     result.tensor.name = name;
