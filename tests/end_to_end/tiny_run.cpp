@@ -1,0 +1,145 @@
+#include "tests/end_to_end/tiny_run.h"
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <random>
+
+#include "framework/core/file.h"
+#include "framework/data/prepare.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+constexpr const char* tiny_config = R"(
+[run]
+seed = 7
+threads = 1
+
+[model]
+vocabulary = 320
+layers = 4
+width = 32
+heads = 4
+kv_heads = 2
+mlp_hidden = 64
+
+[model.rope]
+dims = 4
+
+[model.loop]
+first = 1
+last = 2
+extra_passes = 1
+start_fraction = 0.5
+
+[model.lanes]
+parallel_start = 3
+
+[loss]
+plugin = "softcap_ce"
+
+[schedule]
+plugin = "constant"
+
+[optimizer.matrices]
+plugin = "muon"
+lr = 0.02
+
+[optimizer.rest]
+plugin = "adamw"
+lr = 0.01
+
+[[parameters]]
+match = "*_bank"
+optimizer = "matrices"
+
+[[parameters]]
+match = "*"
+optimizer = "rest"
+
+[train]
+steps = 10
+tokens_per_step = 256
+sequence_length = 64
+clip_norm = 1.0
+log_every = 5
+
+[eval]
+sequence_length = 64
+batch_rows = 4
+)";
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "mulligan_end_to_end_XXXXXX").string();
+  if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string synthetic_document(std::uint64_t seed) {
+  static constexpr const char* colours[] = {"red", "green", "blue", "black", "white"};
+  static constexpr const char* animals[] = {"cat", "dog", "horse", "bird"};
+  static constexpr const char* places[] = {"house", "river", "forest", "old bridge"};
+  std::mt19937_64 random(seed);
+  const auto pick = [&](const auto& words) { return words[random() % std::size(words)]; };
+  std::string text;
+  const std::size_t sentences = 3 + random() % 12;
+  for (std::size_t i = 0; i < sentences; ++i) {
+    text += fmt::format("The {} {} walks to the {} near the {}. ", pick(colours), pick(animals), pick(colours),
+                        pick(places));
+  }
+  return text;
+}
+
+TinyRun::TinyRun() {
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    write_file_atomically(folder() / "text" / fmt::format("{}.txt", i), synthetic_document(i));
+  }
+  PrepareOptions options;
+  options.inputs = {folder() / "text"};
+  options.output = folder() / "data";
+  options.vocab_size = tiny_vocabulary;
+  options.validation_documents = 20;
+  options.tokens_per_shard = 8000;
+  prepare(options);
+}
+
+std::string TinyRun::next_directory() {
+  return (folder() / ("run" + std::to_string(runs_++))).string();
+}
+
+LoadedConfig TinyRun::config(const std::vector<std::string>& overrides) const {
+  std::vector<std::string> all = {"data.train=" + (folder() / "data/fineweb_train_*.bin").string(),
+                                  "data.validation=" + (folder() / "data/fineweb_val_*.bin").string(),
+                                  "data.tokenizer=" + (folder() / "data/tokenizer.model").string()};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  return parse_run_config(tiny_config, "tiny.toml", all);
+}
+
+RunResult TinyRun::train(const std::vector<std::string>& overrides) {
+  std::vector<std::string> all = {"run.directory=" + next_directory()};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  LoadedConfig loaded = config(all);
+  TrainOptions options;
+  options.console = nullptr;
+  return mulligan::train(loaded, test_plugin_host(), options);
+}
+
+std::vector<std::string> lines_of(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace mulligan::end_to_end

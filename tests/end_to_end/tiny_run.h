@@ -1,0 +1,51 @@
+// Whole training runs in seconds: a tiny model on synthetic text with a tokenizer of its own, through the plugins of this build.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "framework/train/run.h"
+
+namespace mulligan::end_to_end {
+
+// A folder that is removed with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline constexpr int tiny_vocabulary = 320;
+
+// Text whose words follow few rules, so that a small model soon predicts it far better than chance.
+std::string synthetic_document(std::uint64_t seed);
+
+// Prepared data of synthetic documents in one folder, made once per object.
+class TinyRun {
+ public:
+  TinyRun();
+
+  // The configuration (every feature of the model on, two optimisers) after `overrides` such as "train.steps=10".
+  LoadedConfig config(const std::vector<std::string>& overrides) const;
+  // Trains it without console output, in a run directory of its own.
+  RunResult train(const std::vector<std::string>& overrides);
+  // A fresh run directory below the folder.
+  std::string next_directory();
+
+  const std::filesystem::path& folder() const { return folder_.path(); }
+
+ private:
+  TemporaryFolder folder_;
+  int runs_ = 0;
+};
+
+// The lines of a text file.
+std::vector<std::string> lines_of(const std::filesystem::path& file);
+
+}  // namespace mulligan::end_to_end
