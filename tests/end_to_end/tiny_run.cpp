@@ -95,8 +95,8 @@ std::string synthetic_document(std::uint64_t seed) {
   std::string text;
   const std::size_t sentences = 3 + random() % 12;
   for (std::size_t i = 0; i < sentences; ++i) {
-    text += fmt::format("The {} {} walks to the {} near the {}. ", pick(colours), pick(animals), pick(colours),
-                        pick(places));
+    text += fmt::format("The {} {} walks to the {} near the {}. ", pick(colours), pick(animals),
+                        pick(colours), pick(places));
   }
   return text;
 }

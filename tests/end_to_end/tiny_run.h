@@ -1,4 +1,5 @@
-// Whole training runs in seconds: a tiny model on synthetic text with a tokenizer of its own, through the plugins of this build.
+// Whole training runs in seconds: a tiny model on synthetic text with a tokenizer of its own, through the
+// plugins of this build.
 #pragma once
 
 #include <filesystem>
@@ -31,7 +32,8 @@ class TinyRun {
  public:
   TinyRun();
 
-  // The configuration (every feature of the model on, two optimisers) after `overrides` such as "train.steps=10".
+  // The configuration (every feature of the model on, two optimisers) after `overrides` such as
+  // "train.steps=10".
   LoadedConfig config(const std::vector<std::string>& overrides) const;
   // Trains it without console output, in a run directory of its own.
   RunResult train(const std::vector<std::string>& overrides);

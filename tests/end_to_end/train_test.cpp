@@ -29,8 +29,10 @@ TEST(Train, StartsAtTheUniformLossAndLearns) {
   ASSERT_TRUE(result.validation);
   EXPECT_LT(result.validation->val_loss_nats, 0.5 * uniform_loss);
   EXPECT_GT(result.validation->bytes, result.validation->tokens);
-  EXPECT_NEAR(result.validation->val_bpb,
-              result.validation->loss_sum_nats / std::log(2.0) / static_cast<double>(result.validation->bytes), 1e-12);
+  EXPECT_NEAR(
+      result.validation->val_bpb,
+      result.validation->loss_sum_nats / std::log(2.0) / static_cast<double>(result.validation->bytes),
+      1e-12);
   EXPECT_EQ(result.steps, 150);
   EXPECT_EQ(result.step_loss_nats.size(), 150u);
   EXPECT_EQ(result.tokens, 150 * 256);
