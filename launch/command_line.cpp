@@ -62,6 +62,8 @@ ExitCode run_command_line(int argc, char** argv) {
   app.footer(kFooter);
   app.set_version_flag("--version", MULLIGAN_VERSION);
   add_prepare_command(app);
+  add_train_command(app);
+  add_eval_command(app);
   add_plugins_command(app);
   add_config_command(app);
   app.callback([&app] { require_command(app); });

@@ -12,6 +12,8 @@ namespace mulligan {
 void require_command(const CLI::App& parent);
 
 void add_prepare_command(CLI::App& app);
+void add_train_command(CLI::App& app);
+void add_eval_command(CLI::App& app);
 void add_plugins_command(CLI::App& app);
 void add_config_command(CLI::App& app);
 

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "framework/core/error.h"
+#include "framework/train/run.h"
 #include "launch/commands/commands.h"
 
 namespace mulligan {
@@ -34,11 +35,7 @@ void require_command(const CLI::App& parent) {
 LoadedConfig load_complete_config(const std::string& path, const std::vector<std::string>& overrides,
                                   PluginHost& host) {
   LoadedConfig loaded = load_run_config(path, overrides);
-  resolve_plugins(loaded, [&host](mlg_kind kind, const PluginTable& table) {
-    const PluginHandle plugin = host.load(static_cast<PluginKind>(kind), table.plugin, table.path);
-    return PluginKeys{plugin->name(), key_specs(plugin->description(), plugin->keys().data(),
-                                                static_cast<uint32_t>(plugin->keys().size()))};
-  });
+  resolve_run_plugins(loaded, host);
   return loaded;
 }
 
