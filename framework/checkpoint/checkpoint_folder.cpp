@@ -1,0 +1,248 @@
+#include "framework/checkpoint/checkpoint_folder.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace mulligan {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* manifest_file = "manifest.json";
+constexpr const char* manifest_sum_file = "manifest.json.sha256";
+constexpr std::string_view name_prefix = "step_";
+constexpr std::string_view temporary_prefix = ".writing_";
+constexpr std::string_view removed_prefix = ".removing_";
+
+// Step of a folder's name, or nothing for other names.
+std::optional<std::int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(name_prefix)) return {};
+  const std::string digits = name.substr(name_prefix.size());
+  const bool numeric = std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+  if (!numeric || digits.empty() || digits.size() > 18) return {};
+  const std::int64_t step = std::stoll(digits);
+  if (checkpoint_name(step) != name) return {};
+  return step;
+}
+
+std::string sum_line(std::string_view manifest_text) {
+  return fmt::format("{}  {}\n", sha256_hex(manifest_text), manifest_file);
+}
+
+// Makes a rename or a new entry in a folder outlive a power failure.
+void sync_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool failed = descriptor < 0 || ::fsync(descriptor) != 0;
+  const int reason = errno;
+  if (descriptor >= 0) ::close(descriptor);
+  if (failed)
+    throw run_error("the folder '{}' cannot be synced: {}.", folder.string(), std::strerror(reason));
+}
+
+// Puts `made` into the place of `final`, which may exist.
+void move_into_place(const fs::path& made, const fs::path& final) {
+  if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, final.c_str(), RENAME_NOREPLACE) == 0) return;
+  if (errno == EEXIST && ::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, final.c_str(), RENAME_EXCHANGE) == 0) {
+    std::error_code ignored;  // the old folder now has the temporary name, which the next start removes
+    fs::remove_all(made, ignored);
+    return;
+  }
+  // A file system without these two: the plain way, with an instant in which the step has no folder.
+  std::error_code failed;
+  if (fs::exists(final)) {
+    fs::path old = final;
+    old.replace_filename(std::string(removed_prefix) + final.filename().string());
+    fs::rename(final, old, failed);
+    if (!failed) fs::remove_all(old, failed);
+  }
+  if (!failed) fs::rename(made, final, failed);
+  if (failed) {
+    throw run_error("the checkpoint '{}' cannot be renamed into place: {}.", final.string(),
+                    failed.message());
+  }
+}
+
+void verify_file(const fs::path& path, const CheckpointFile& file) {
+  std::error_code failed;
+  const std::uint64_t bytes = fs::file_size(path, failed);
+  if (failed) {
+    throw data_error("the checkpoint file '{}' cannot be read: {}; use another checkpoint.", path.string(),
+                     failed.message());
+  }
+  if (bytes != file.bytes) {
+    throw data_error(
+        "the checkpoint file '{}' has {} bytes, but its manifest says {}; use another checkpoint.",
+        path.string(), bytes, file.bytes);
+  }
+  if (sha256_hex_of_file(path) != file.sha256) {
+    throw data_error(
+        "the checkpoint file '{}' was changed: its sha256 is not that of its manifest; use another "
+        "checkpoint.",
+        path.string());
+  }
+}
+
+// A folder that is removed with the object unless it was moved into place.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {
+    std::error_code failed;
+    fs::remove_all(path_, failed);
+    fs::create_directories(path_, failed);
+    if (failed) throw run_error("the folder '{}' cannot be made: {}.", path_.string(), failed.message());
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+}  // namespace
+
+std::string checkpoint_name(std::int64_t step) {
+  return fmt::format("{}{:08}", name_prefix, step);
+}
+
+std::vector<CheckpointEntry> list_checkpoints(const fs::path& directory) {
+  std::vector<CheckpointEntry> entries;
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, failed)) {
+    const auto step = step_of(entry.path().filename().string());
+    if (step && entry.is_directory(failed)) entries.push_back({*step, entry.path()});
+  }
+  std::ranges::sort(entries, {}, &CheckpointEntry::step);
+  return entries;
+}
+
+Checkpoint open_checkpoint(const fs::path& path) {
+  const fs::path manifest_path = path / manifest_file, sum_path = path / manifest_sum_file;
+  const std::string text = read_file(manifest_path);
+  if (read_file(sum_path) != sum_line(text)) {
+    throw data_error(
+        "the checkpoint's '{}' and '{}' do not agree: one of them was changed; use another "
+        "checkpoint.",
+        manifest_path.string(), sum_path.string());
+  }
+  CheckpointManifest manifest = manifest_from_json(text, manifest_path.string());
+  bool has_tensors = false;
+  for (const CheckpointFile& file : manifest.files) {
+    // A manifest names files of its own folder only.
+    if (fs::path(file.name).filename() != file.name) {
+      throw data_error("'{}' names the file '{}', which is not of this folder; use another checkpoint.",
+                       manifest_path.string(), file.name);
+    }
+    verify_file(path / file.name, file);
+    has_tensors |= file.name == checkpoint_tensors_file;
+  }
+  if (!has_tensors) {
+    throw data_error("'{}' does not list '{}'; use another checkpoint.", manifest_path.string(),
+                     checkpoint_tensors_file);
+  }
+  return {path, std::move(manifest), SafetensorsFile(path / checkpoint_tensors_file)};
+}
+
+std::optional<Checkpoint> newest_sound_checkpoint(const fs::path& directory,
+                                                  std::vector<std::string>& damaged) {
+  std::vector<CheckpointEntry> entries = list_checkpoints(directory);
+  if (entries.empty()) return {};
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    try {
+      return open_checkpoint(entry->path);
+    } catch (const Error& error) {
+      damaged.push_back(error.what());
+    }
+  }
+  throw data_error("none of the {} checkpoints in '{}' is sound; of the newest: {}", entries.size(),
+                   directory.string(), damaged.front());
+}
+
+Checkpoint find_checkpoint(const fs::path& path) {
+  std::error_code failed;
+  if (fs::exists(path / manifest_file, failed) || step_of(path.filename().string())) {
+    return open_checkpoint(path);
+  }
+  std::vector<std::string> damaged;
+  for (const fs::path& directory : {path / "checkpoints", path}) {
+    if (auto found = newest_sound_checkpoint(directory, damaged)) return std::move(*found);
+  }
+  throw data_error(
+      "'{}' is neither a checkpoint nor a run directory with one; name a folder such as "
+      "runs/NAME/checkpoints/{}.",
+      path.string(), checkpoint_name(1234));
+}
+
+fs::path write_checkpoint(const fs::path& directory, CheckpointManifest manifest,
+                          const std::vector<StoredTensor>& tensors) {
+  const std::string name = checkpoint_name(manifest.step);
+  const TemporaryFolder made(directory / (std::string(temporary_prefix) + name));
+  const fs::path tensors_path = made.path() / checkpoint_tensors_file;
+  write_safetensors(tensors_path, tensors,
+                    {{"format", "mulligan checkpoint tensors"}, {"step", std::to_string(manifest.step)}});
+  manifest.files = {{checkpoint_tensors_file, fs::file_size(tensors_path), sha256_hex_of_file(tensors_path)}};
+  const std::string text = to_json(manifest);
+  write_file_atomically(made.path() / manifest_file, text);
+  write_file_atomically(made.path() / manifest_sum_file, sum_line(text));
+  sync_folder(made.path());
+  move_into_place(made.path(), directory / name);
+  sync_folder(directory);
+  return directory / name;
+}
+
+void keep_newest_checkpoints(const fs::path& directory, std::int64_t keep) {
+  const std::vector<CheckpointEntry> entries = list_checkpoints(directory);
+  std::error_code ignored;  // what cannot be removed now is tried again after the next checkpoint
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < entries.size(); ++i) {
+    const fs::path nameless = directory / (std::string(removed_prefix) + entries[i].path.filename().string());
+    fs::remove_all(nameless, ignored);
+    fs::rename(entries[i].path, nameless, ignored);
+    fs::remove_all(nameless, ignored);
+  }
+}
+
+void remove_checkpoint_leftovers(const fs::path& directory) {
+  std::vector<fs::path> leftovers;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(temporary_prefix) || name.starts_with(removed_prefix)) {
+      leftovers.push_back(entry.path());
+    }
+  }
+  for (const fs::path& path : leftovers) fs::remove_all(path, ignored);
+}
+
+std::vector<fs::path> set_aside_later_checkpoints(const fs::path& directory, std::int64_t step) {
+  std::vector<fs::path> moved;
+  for (const CheckpointEntry& entry : list_checkpoints(directory)) {
+    if (entry.step <= step) continue;
+    fs::path target = directory / ("set_aside_" + entry.path.filename().string());
+    for (int number = 2; fs::exists(target); ++number) {
+      target = directory / fmt::format("set_aside_{}_{}", number, entry.path.filename().string());
+    }
+    std::error_code failed;
+    fs::rename(entry.path, target, failed);
+    if (failed) {
+      throw run_error("the later checkpoint '{}' cannot be renamed: {}.", entry.path.string(),
+                      failed.message());
+    }
+    moved.push_back(target);
+  }
+  return moved;
+}
+
+}  // namespace mulligan

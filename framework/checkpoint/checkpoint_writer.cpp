@@ -1,0 +1,129 @@
+#include "framework/checkpoint/checkpoint_writer.h"
+
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+// Training has the processors first: hashing and writing take what it leaves.
+void yield_to_training() {
+  constexpr int niceness = 10;
+  setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), niceness);
+}
+
+}  // namespace
+
+StoredType stored_type(DType dtype) {
+  switch (dtype) {
+    case MLG_F32:
+      return StoredType::f32;
+    case MLG_BF16:
+      return StoredType::bf16;
+    case MLG_F16:
+      return StoredType::f16;
+    case MLG_F64:
+      return StoredType::f64;
+    case MLG_I32:
+      return StoredType::i32;
+    case MLG_I64:
+      return StoredType::i64;
+    case MLG_U16:
+      return StoredType::u16;
+    case MLG_U8:
+      return StoredType::u8;
+    case MLG_I8:
+      return StoredType::i8;
+    case MLG_ABSENT:
+      break;
+  }
+  throw std::logic_error("stored_type: not a dtype of a tensor");
+}
+
+std::vector<std::int64_t> stored_shape(const TensorType& type) {
+  return {type.dims.begin(), type.dims.begin() + type.rank};
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (writing_.valid()) writing_.wait();
+}
+
+bool CheckpointWriter::busy() const {
+  return writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+}
+
+std::vector<StoredTensor> CheckpointWriter::copy_to_host(const TensorStore& store,
+                                                         const std::vector<std::string>& tensors) {
+  host_.resize(tensors.size());
+  std::vector<StoredTensor> copies;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const TensorType& type = store.type(tensors[i]);
+    host_[i].resize(static_cast<std::size_t>(type.bytes()));
+    store.download(tensors[i], host_[i]);
+    copies.push_back({tensors[i], stored_type(type.dtype), stored_shape(type), host_[i]});
+  }
+  return copies;
+}
+
+void CheckpointWriter::begin(CheckpointManifest manifest, const TensorStore& store,
+                             const std::vector<std::string>& tensors) {
+  if (writing_.valid()) throw std::logic_error("a checkpoint is still being written or was not asked for");
+  writing_ = std::async(std::launch::async, [this, manifest = std::move(manifest),
+                                             copies = copy_to_host(store, tensors)]() mutable {
+    yield_to_training();
+    std::filesystem::path path = write_checkpoint(directory_, std::move(manifest), copies);
+    keep_newest_checkpoints(directory_, keep_);
+    return path;
+  });
+}
+
+std::optional<std::filesystem::path> CheckpointWriter::completed() {
+  if (!writing_.valid() || busy()) return {};
+  return writing_.get();
+}
+
+std::optional<std::filesystem::path> CheckpointWriter::finish() {
+  if (!writing_.valid()) return {};
+  return writing_.get();
+}
+
+void restore_tensors(const Checkpoint& checkpoint, TensorStore& store,
+                     const std::vector<std::string>& names) {
+  const std::string path = checkpoint.path.string();
+  for (const StoredTensor& tensor : checkpoint.tensors.tensors()) {
+    if (std::ranges::find(names, tensor.name) == names.end()) {
+      throw data_error(
+          "the checkpoint '{}' holds the tensor '{}', which the configured run does not have; resume with "
+          "the "
+          "configuration of the saved run.",
+          path, tensor.name);
+    }
+  }
+  for (const std::string& name : names) {
+    const StoredTensor* tensor = checkpoint.tensors.find(name);
+    if (!tensor) {
+      throw data_error(
+          "the checkpoint '{}' does not hold the tensor '{}' of the configured run; resume with the "
+          "configuration of the saved run.",
+          path, name);
+    }
+    const TensorType& type = store.type(name);
+    if (tensor->type != stored_type(type.dtype) || tensor->shape != stored_shape(type)) {
+      throw data_error(
+          "the checkpoint '{}' holds '{}' as {} [{}], but the configured run has {}; resume with the "
+          "configuration of the saved run.",
+          path, name, stored_name(tensor->type), fmt::join(tensor->shape, ", "), type.text());
+    }
+  }
+  for (const std::string& name : names) store.upload(name, checkpoint.tensors.at(name).bytes);
+}
+
+}  // namespace mulligan

@@ -1,0 +1,57 @@
+// CheckpointWriter: copies the state of training on the step path and writes it in the background.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/checkpoint/checkpoint_folder.h"
+#include "framework/graph/tensor_store.h"
+
+namespace mulligan {
+
+// All functions are called from one thread.
+class CheckpointWriter {
+ public:
+  // Checkpoints go to `directory` (made when first needed), of which the newest `keep` (>= 1) stay.
+  CheckpointWriter(std::filesystem::path directory, std::int64_t keep)
+      : directory_(std::move(directory)), keep_(keep) {}
+  // Waits for a write in progress; its failure is then lost, so call finish() first.
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  // Whether a write is in progress: begin() must wait then. At most one is.
+  bool busy() const;
+  // Copies `tensors` of `store` to host memory, which waits for the device and takes memory once, and starts
+  // to write them with `manifest`. Precondition: not busy (std::logic_error).
+  void begin(CheckpointManifest manifest, const TensorStore& store, const std::vector<std::string>& tensors);
+
+  // The checkpoint that was completed since the last call, if any. Does not wait. Throws the run_error of a
+  // write that failed, once.
+  std::optional<std::filesystem::path> completed();
+  // The same after waiting for a write in progress.
+  std::optional<std::filesystem::path> finish();
+
+ private:
+  std::vector<StoredTensor> copy_to_host(const TensorStore& store, const std::vector<std::string>& tensors);
+
+  std::filesystem::path directory_;
+  std::int64_t keep_;
+  std::vector<std::vector<std::byte>> host_;  // one per tensor, kept between checkpoints
+  std::future<std::filesystem::path> writing_;
+};
+
+// Uploads `names` from a checkpoint. Throws data_error naming the tensor when one is missing, has another
+// shape or dtype, or the checkpoint holds one that is not among `names`; nothing has been uploaded then.
+void restore_tensors(const Checkpoint& checkpoint, TensorStore& store, const std::vector<std::string>& names);
+
+// The dtype of a tensor as files call it, and its shape as they store it.
+StoredType stored_type(DType dtype);
+std::vector<std::int64_t> stored_shape(const TensorType& type);
+
+}  // namespace mulligan

@@ -1,0 +1,57 @@
+#include "framework/checkpoint/compare.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/checkpoint/float_formats.h"
+
+namespace mulligan {
+namespace {
+
+std::string kind(const StoredTensor& tensor) {
+  return fmt::format("{} [{}]", stored_name(tensor.type), fmt::join(tensor.shape, ", "));
+}
+
+std::string compare(const StoredTensor& a, const StoredTensor& b) {
+  if (a.type != b.type || a.shape != b.shape) return fmt::format("is {} and {}", kind(a), kind(b));
+  if (std::ranges::equal(a.bytes, b.bytes)) return {};
+  const std::size_t size = stored_size(a.type), count = a.element_count();
+  std::size_t different = 0, first = count;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (std::ranges::equal(a.bytes.subspan(i * size, size), b.bytes.subspan(i * size, size))) continue;
+    ++different;
+    first = std::min(first, i);
+  }
+  std::string text = fmt::format("differs in {} of {} elements, first at {}", different, count, first);
+  if (!is_weight_format(a.type)) return text;
+  const std::vector<float> left = decode_weights(a.bytes, a.type), right = decode_weights(b.bytes, b.type);
+  double largest = 0, squares = 0, reference = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double difference = static_cast<double>(left[i]) - static_cast<double>(right[i]);
+    largest = std::max(largest, std::abs(difference));
+    squares += difference * difference;
+    reference += static_cast<double>(left[i]) * static_cast<double>(left[i]);
+  }
+  return text + fmt::format(", at most by {:.3g}, relative norm {:.3g}", largest,
+                            reference > 0 ? std::sqrt(squares / reference) : std::sqrt(squares));
+}
+
+}  // namespace
+
+std::vector<TensorDifference> compare_tensors(const SafetensorsFile& first, const SafetensorsFile& second) {
+  std::vector<TensorDifference> differences;
+  for (const StoredTensor& tensor : first.tensors()) {
+    const StoredTensor* other = second.find(tensor.name);
+    const std::string what = other ? compare(tensor, *other) : "only in the first";
+    if (!what.empty()) differences.push_back({tensor.name, what});
+  }
+  for (const StoredTensor& tensor : second.tensors()) {
+    if (!first.find(tensor.name)) differences.push_back({tensor.name, "only in the second"});
+  }
+  std::ranges::sort(differences, {}, &TensorDifference::name);
+  return differences;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,30 @@
+// The floating-point formats of weight files, decoded and encoded bit by bit.
+//
+// Written apart from the kernels' conversions on purpose: an import is checked against what these say.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "framework/core/safetensors.h"
+
+namespace mulligan {
+
+// f32, bf16 and f16 are; f64 and integers are not.
+bool is_weight_format(StoredType type);
+
+// IEEE half precision to single, exact for every pattern (subnormals, infinities, NaN).
+float decode_f16(std::uint16_t bits);
+// bfloat16 to single: the upper half of its bits.
+float decode_bf16(std::uint16_t bits);
+// Single to half or bfloat16, to nearest, ties to even; too large values become infinite, NaN stays NaN.
+std::uint16_t encode_f16(float value);
+std::uint16_t encode_bf16(float value);
+
+// Values of raw bytes, and raw bytes of values. Throws std::logic_error unless is_weight_format(type).
+std::vector<float> decode_weights(std::span<const std::byte> bytes, StoredType type);
+std::vector<std::byte> encode_weights(std::span<const float> values, StoredType type);
+
+}  // namespace mulligan

@@ -1,0 +1,81 @@
+// LossAccount: the mean training loss of a run, in a form that survives interruptions.
+//
+// Every mean has the number of steps it was summed over as its only denominator; a mean over a window says
+// which window, [first, last). (Specification: numerics-and-diagnostics, section 1.2 (a).)
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mulligan {
+
+// Sums over some steps. Losses in nats, fp64.
+struct LossSums {
+  double loss_sum_nats = 0;       // over tokens
+  std::uint64_t tokens = 0;       // that loss_sum_nats was taken over
+  double step_loss_sum_nats = 0;  // over steps, of the step's mean token loss
+  std::uint64_t steps_counted = 0;
+
+  // Mean over steps of the steps' mean token losses. Precondition: steps_counted > 0.
+  double mean_nats() const { return step_loss_sum_nats / static_cast<double>(steps_counted); }
+  bool operator==(const LossSums&) const = default;
+};
+
+// The mean over the steps [first, last), counted from 0.
+struct WindowMean {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  double mean_nats = 0;
+};
+
+class LossAccount {
+ public:
+  // All that a checkpoint keeps.
+  struct State {
+    LossSums run;
+    std::vector<std::pair<std::string, LossSums>> phases;  // by name, in order of first appearance
+    std::int64_t step_first = 0;                           // first step ever counted
+    std::int64_t step_last = 0;                            // one past the last step counted
+    std::vector<double> ring;  // mean losses of the last steps, the newest last, in nats
+    bool operator==(const State&) const = default;
+  };
+
+  // Keeps the single losses of the last `ring` (>= 1) steps.
+  explicit LossAccount(std::size_t ring = 100) : capacity_(ring) {}
+
+  // Counts step `step` (from 0; the first step sets where counting starts): the summed loss of its tokens,
+  // over all ranks. Precondition: tokens > 0.
+  void add(std::int64_t step, double loss_sum_nats, std::uint64_t tokens, const std::string& phase);
+
+  const LossSums& run() const { return state_.run; }
+  const std::vector<std::pair<std::string, LossSums>>& phases() const { return state_.phases; }
+  std::int64_t step_last() const { return state_.step_last; }
+
+  // The mean loss of one step, or of a window of steps; absent unless the ring holds all of it.
+  std::optional<double> step_loss_nats(std::int64_t step) const;
+  std::optional<WindowMean> window(std::int64_t first, std::int64_t last) const;
+  // The mean over the last steps, as many as the ring holds; absent before the first step.
+  std::optional<WindowMean> last_steps() const;
+
+  // What the transformers trainer reports as train_loss: the losses summed since this process started (since
+  // restore()), divided by the number of all steps since training began. After a resume that is no mean of
+  // anything; it exists to compare with logs made that way (metrics.hf_compat).
+  double train_loss_hf_nats() const;
+
+  // A sentence when the steps counted are not the steps made, which means that the sums were lost once.
+  std::optional<std::string> inconsistency() const;
+
+  const State& state() const { return state_; }
+  // Continues from a saved state.
+  void restore(State state);
+
+ private:
+  std::size_t capacity_;
+  State state_;
+  double process_start_sum_ = 0;  // step_loss_sum_nats when this process began
+};
+
+}  // namespace mulligan

@@ -1,0 +1,88 @@
+// CheckpointManifest: what a checkpoint holds besides tensors, as manifest.json.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framework/checkpoint/loss_account.h"
+
+namespace mulligan {
+
+// Version of the folder's layout and of the manifest's keys. Another one is refused.
+inline constexpr std::int64_t checkpoint_format_version = 1;
+
+struct CheckpointFile {
+  std::string name;  // within the checkpoint's folder
+  std::uint64_t bytes = 0;
+  std::string sha256;
+  bool operator==(const CheckpointFile&) const = default;
+};
+
+// A plugin that took part: what it keeps in the tensors is only understood by the same state version.
+struct CheckpointPlugin {
+  std::string section;  // of the configuration: "loss", "optimizer.matrices"
+  std::string kind;
+  std::string name;
+  std::string version;
+  std::int64_t state_version = 0;
+  std::string sha256;  // of the library
+  bool operator==(const CheckpointPlugin&) const = default;
+};
+
+struct CheckpointShard {
+  std::string name;  // file name without folder: data may move
+  std::int64_t tokens = 0;
+  bool operator==(const CheckpointShard&) const = default;
+};
+
+// Where the data stream stood (units of LoaderPosition) and what it was reading.
+struct CheckpointData {
+  std::int64_t consumed_spans = 0;
+  std::int64_t shard_visits = 0;
+  std::int64_t visit_spans = 0;
+  std::int64_t row_tokens = 0;  // a span is this many tokens and one more
+  std::vector<CheckpointShard> shards;
+  bool operator==(const CheckpointData&) const = default;
+};
+
+// Host-side progress of training.
+struct CheckpointProgress {
+  double elapsed_seconds = 0;                                  // of the training clock
+  double step_seconds = 0;                                     // of the last step
+  std::int64_t reported_step = 0;                              // last line of the log
+  double reported_at_seconds = 0;                              // training clock then
+  double initial_loss_nats = 0;                                // of the first step
+  bool looping = false;                                        // depth recurrence is on
+  std::vector<std::pair<std::string, std::int64_t>> cycles;    // of warm-restart schedules, by optimiser
+  std::vector<std::pair<std::string, double>> ledger_seconds;  // by phase, in order
+  bool operator==(const CheckpointProgress&) const = default;
+};
+
+struct CheckpointManifest {
+  std::int64_t step = 0;    // updates done
+  std::int64_t tokens = 0;  // trained on, over all ranks
+  std::string run;
+  std::string commit;
+  std::int64_t seed = 0;  // of all counter-based random numbers: with the step, their whole state
+  std::int64_t world_size = 1;
+  double ema_decay = 0;  // 0: the tensors hold no averages
+  std::string config_sha256;
+  std::string config;  // resolved, as TOML
+  std::vector<CheckpointFile> files;
+  std::vector<CheckpointPlugin> plugins;
+  CheckpointData data;
+  CheckpointProgress progress;
+  LossAccount::State loss;
+  bool operator==(const CheckpointManifest&) const = default;
+};
+
+// JSON text; every number reads back to the same value. Throws run_error when a number is not finite.
+std::string to_json(const CheckpointManifest& manifest);
+// Reads it; `source` names the file in sentences. Throws data_error for invalid JSON, another format
+// version, a missing key, a wrong type, or a negative count.
+CheckpointManifest manifest_from_json(std::string_view text, const std::string& source);
+
+}  // namespace mulligan

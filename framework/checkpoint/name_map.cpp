@@ -1,0 +1,131 @@
+#include "framework/checkpoint/name_map.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "framework/config/schema.h"
+#include "framework/config/toml_document.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace mulligan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Row {
+  std::string theirs, ours;
+  std::int64_t slice = -1;
+  std::int64_t repeat = 1;
+  bool transpose = false;
+  bool check_magnitude = true;
+};
+
+struct Top {
+  std::vector<std::string> ignore;
+};
+
+const Schema<Row>& row_schema() {
+  static const Schema<Row> schema = [] {
+    Schema<Row> s;
+    s.key("theirs", &Row::theirs, "tensor of the other file; {i} stands for the repetition").required();
+    s.key("ours", &Row::ours, "parameter here").required();
+    s.key("slice", &Row::slice, "entry of the parameter's first dimension; -1: all of it").at_least(-1);
+    s.key("repeat", &Row::repeat, "how many tensors the row stands for").range(1, 100000);
+    s.key("transpose", &Row::transpose, "theirs is stored transposed");
+    s.key("check_magnitude", &Row::check_magnitude, "apply the log2-magnitude test");
+    return s;
+  }();
+  return schema;
+}
+
+const Schema<Top>& top_schema() {
+  static const Schema<Top> schema = [] {
+    Schema<Top> s;
+    s.key("ignore", &Top::ignore, "globs over tensors of the other file that are left out");
+    return s;
+  }();
+  return schema;
+}
+
+// JSON as the tree that TOML is read into.
+ConfigNode to_tree(const Json& json, const Origin& origin) {
+  if (json.is_object()) {
+    ConfigNode table = ConfigNode::make_table(origin);
+    for (const auto& [name, value] : json.items()) table.put(name, to_tree(value, origin));
+    return table;
+  }
+  if (json.is_array() && std::ranges::any_of(json, [](const Json& row) { return row.is_object(); })) {
+    ConfigNode rows = ConfigNode::make_rows(origin);
+    for (const Json& row : json) rows.rows.push_back(to_tree(row, origin));
+    return rows;
+  }
+  if (json.is_array() && std::ranges::all_of(json, [](const Json& row) { return row.is_string(); })) {
+    return ConfigNode::make_leaf(ConfigValue(json.get<std::vector<std::string>>()), origin);
+  }
+  if (json.is_boolean()) return ConfigNode::make_leaf(ConfigValue(json.get<bool>()), origin);
+  if (json.is_number_integer()) return ConfigNode::make_leaf(ConfigValue(json.get<std::int64_t>()), origin);
+  if (json.is_string()) return ConfigNode::make_leaf(ConfigValue(json.get<std::string>()), origin);
+  throw config_error("'{}': the value {} has no place in a name map.", origin.file, json.dump());
+}
+
+ConfigNode read_tree(const std::filesystem::path& path) {
+  if (path.extension() != ".json") return read_toml(path.string());
+  const Json json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) throw config_error("'{}' is not a JSON object.", path.string());
+  Origin origin;
+  origin.kind = Origin::Kind::file;
+  origin.file = path.string();
+  return to_tree(json, origin);
+}
+
+std::string numbered(std::string name, std::int64_t number) {
+  for (std::size_t at = name.find("{i}"); at != std::string::npos; at = name.find("{i}")) {
+    name.replace(at, 3, std::to_string(number));
+  }
+  return name;
+}
+
+}  // namespace
+
+bool NameMap::ignores(const std::string& theirs) const {
+  return std::ranges::any_of(
+      ignore, [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), theirs.c_str(), 0) == 0; });
+}
+
+NameMap read_name_map(const std::filesystem::path& path) {
+  const ConfigNode tree = read_tree(path);
+  static const std::vector<std::string> elsewhere = {"tensor"};
+  Top top;
+  top_schema().store(resolve_keys(top_schema().keys(), &tree, {}, path.string(), elsewhere), top);
+  NameMap map;
+  map.source = path.string();
+  map.ignore = top.ignore;
+  const ConfigNode* rows = tree.find("tensor");
+  if (!rows || rows->kind != ConfigNode::Kind::table_list) {
+    throw config_error("the name map '{}' has no [[tensor]] rows; add one with theirs and ours.", map.source);
+  }
+  std::set<std::string> seen;
+  for (const ConfigNode& node : rows->rows) {
+    Row row;
+    row_schema().store(resolve_keys(row_schema().keys(), &node, "tensor", node.origin.text()), row);
+    if (row.repeat > 1 && row.theirs.find("{i}") == std::string::npos) {
+      throw config_error("{}: repeat = {} needs {{i}} in theirs = \"{}\".", node.origin.text(), row.repeat,
+                         row.theirs);
+    }
+    for (std::int64_t i = 0; i < row.repeat; ++i) {
+      map.pairs.push_back({numbered(row.theirs, i), numbered(row.ours, i), row.slice < 0 ? -1 : row.slice + i,
+                           row.transpose, row.check_magnitude});
+      if (!seen.insert(map.pairs.back().theirs).second) {
+        throw config_error("{}: the tensor '{}' is mapped twice.", node.origin.text(),
+                           map.pairs.back().theirs);
+      }
+    }
+  }
+  return map;
+}
+
+}  // namespace mulligan

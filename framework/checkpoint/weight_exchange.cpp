@@ -1,0 +1,283 @@
+#include "framework/checkpoint/weight_exchange.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include "framework/checkpoint/float_formats.h"
+#include "framework/checkpoint/magnitude.h"
+#include "framework/core/error.h"
+
+namespace mulligan {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+std::size_t elements_of(const Shape& shape) {
+  std::size_t count = 1;
+  for (const std::int64_t extent : shape) count *= static_cast<std::size_t>(extent);
+  return count;
+}
+
+// Where the elements of one mapped tensor lie within the whole parameter.
+struct Place {
+  std::size_t begin = 0;  // first element
+  Shape shape;            // of the part, as ours
+};
+
+Place place_of(const NamePair& pair, const Shape& whole, const std::string& map) {
+  if (pair.slice < 0) return {0, whole};
+  if (whole.size() < 2 || pair.slice >= whole.front()) {
+    throw data_error("the name map '{}' puts '{}' into entry {} of '{}', which has the shape [{}].", map,
+                     pair.theirs, pair.slice, pair.ours, fmt::join(whole, ", "));
+  }
+  Shape part(whole.begin() + 1, whole.end());
+  const std::size_t size = elements_of(part);
+  return {static_cast<std::size_t>(pair.slice) * size, std::move(part)};
+}
+
+Shape their_shape(const NamePair& pair, const Shape& ours, const std::string& map) {
+  if (!pair.transpose) return ours;
+  if (ours.size() != 2) {
+    throw data_error(
+        "the name map '{}' transposes '{}', but its place in '{}' has the shape [{}], not two dimensions.",
+        map, pair.theirs, pair.ours, fmt::join(ours, ", "));
+  }
+  return {ours[1], ours[0]};
+}
+
+// Index in a row-major [rows, columns] matrix's transpose, or the index itself.
+std::size_t source_index(std::size_t index, const Shape& target, bool transpose) {
+  if (!transpose) return index;
+  const auto columns = static_cast<std::size_t>(target[1]), rows = static_cast<std::size_t>(target[0]);
+  return (index % columns) * rows + index / columns;
+}
+
+// A tensor to be written, and which elements of which source fill it.
+struct Part {
+  const StoredTensor* source = nullptr;
+  std::size_t source_begin = 0;
+  std::size_t target_begin = 0;
+  Shape shape;  // of the part in the target
+  bool transpose = false;
+};
+struct Target {
+  std::string name;
+  StoredType type = StoredType::f32;
+  Shape shape;
+  std::vector<Part> parts;
+};
+
+StoredTensor as_weight(const StoredTensor& tensor, const std::string& file) {
+  if (!is_weight_format(tensor.type)) {
+    throw data_error("'{}' holds '{}' as {}, but weights are F32, BF16 or F16.", file, tensor.name,
+                     stored_name(tensor.type));
+  }
+  return tensor;
+}
+
+std::vector<float> decode_part(const Part& part) {
+  const std::size_t size = stored_size(part.source->type), count = elements_of(part.shape);
+  return decode_weights(part.source->bytes.subspan(part.source_begin * size, count * size),
+                        part.source->type);
+}
+
+std::vector<std::byte> fill(const Target& target) {
+  std::vector<float> values(elements_of(target.shape));
+  for (const Part& part : target.parts) {
+    const std::vector<float> source = decode_part(part);
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      const float value = source[source_index(i, part.shape, part.transpose)];
+      if (target.type == StoredType::f16 && std::isfinite(value) &&
+          !std::isfinite(decode_f16(encode_f16(value)))) {
+        throw data_error("'{}' holds the value {}, which F16 cannot; choose bf16 or f32.", part.source->name,
+                         value);
+      }
+      values[part.target_begin + i] = value;
+    }
+  }
+  return encode_weights(values, target.type);
+}
+
+// The bits that a source element must have become, from its raw bytes.
+std::uint32_t expected_bits(const StoredTensor& source, std::size_t index, StoredType type) {
+  std::uint32_t raw = 0;
+  std::memcpy(&raw, source.bytes.data() + index * stored_size(source.type), stored_size(source.type));
+  if (type == source.type) return raw;
+  const auto half = static_cast<std::uint16_t>(raw);
+  const float value = source.type == StoredType::bf16  ? decode_bf16(half)
+                      : source.type == StoredType::f16 ? decode_f16(half)
+                                                       : std::bit_cast<float>(raw);
+  if (type == StoredType::bf16) return encode_bf16(value);
+  if (type == StoredType::f16) return encode_f16(value);
+  return std::bit_cast<std::uint32_t>(value);
+}
+
+void compare_with_sources(const SafetensorsFile& written, const std::vector<Target>& targets,
+                          ExchangeReport& report) {
+  for (const Target& target : targets) {
+    const StoredTensor& tensor = written.at(target.name);
+    if (tensor.type != target.type || tensor.shape != target.shape) {
+      throw data_error("'{}' was written with another dtype or shape than asked for.", target.name);
+    }
+    for (const Part& part : target.parts) {
+      const std::size_t count = elements_of(part.shape);
+      for (std::size_t i = 0; i < count; ++i) {
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, tensor.bytes.data() + (part.target_begin + i) * stored_size(tensor.type),
+                    stored_size(tensor.type));
+        const std::size_t from = part.source_begin + source_index(i, part.shape, part.transpose);
+        if (bits != expected_bits(*part.source, from, target.type)) {
+          throw data_error("element {} of '{}' does not have the bits of its source '{}', element {}.",
+                           part.target_begin + i, target.name, part.source->name, from);
+        }
+      }
+      report.elements += count;
+      ++report.dtypes[std::string(stored_name(part.source->type))];
+    }
+    ++report.tensors;
+  }
+}
+
+// Writes under a hidden name, compares, and only then gives the file its name.
+ExchangeReport write_checked(const std::vector<Target>& targets, const fs::path& output,
+                             const std::map<std::string, std::string>& metadata) {
+  std::vector<std::vector<std::byte>> contents;
+  std::vector<StoredTensor> tensors;
+  for (const Target& target : targets) {
+    contents.push_back(fill(target));
+    tensors.push_back({target.name, target.type, target.shape, contents.back()});
+  }
+  fs::path unchecked = output;
+  unchecked.replace_filename("." + output.filename().string() + ".unchecked");
+  write_safetensors(unchecked, tensors, metadata);
+  ExchangeReport report;
+  std::error_code failed;
+  try {
+    compare_with_sources(SafetensorsFile(unchecked), targets, report);
+  } catch (...) {
+    fs::remove(unchecked, failed);
+    throw;
+  }
+  fs::rename(unchecked, output, failed);
+  if (failed) throw run_error("'{}' cannot be renamed into place: {}.", output.string(), failed.message());
+  return report;
+}
+
+void require_magnitudes(const Part& part, const NamePair& pair, std::vector<std::string>& warnings) {
+  const auto magnitudes = test_magnitudes(decode_part(part));
+  if (!magnitudes || magnitudes->verdict == MagnitudeVerdict::plausible) return;
+  if (magnitudes->verdict == MagnitudeVerdict::suspicious) {
+    warnings.push_back(fmt::format("'{}': {}", pair.theirs, describe(*magnitudes)));
+    return;
+  }
+  throw data_error(
+      "'{}', stored as {}: {}; convert the file again from its source, or set check_magnitude = false for "
+      "this "
+      "tensor.",
+      pair.theirs, stored_name(part.source->type), describe(*magnitudes));
+}
+
+void require_all_used(const std::vector<std::string>& left, const char* what, const std::string& map) {
+  if (left.empty()) return;
+  const std::size_t shown = std::min<std::size_t>(left.size(), 3);
+  throw data_error("{} {} the name map '{}' does not mention, for example {}; add them{}.", left.size(), what,
+                   map, fmt::join(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                   std::string_view(what).starts_with("tensors") ? ", or name them in ignore" : "");
+}
+
+}  // namespace
+
+ExchangeReport import_weights(const fs::path& source, const NameMap& map,
+                              const std::vector<WeightSpec>& model, StoredType dtype, const fs::path& output,
+                              const std::map<std::string, std::string>& metadata) {
+  const SafetensorsFile file(source);
+  std::vector<StoredTensor> sources;  // checked copies of the mapped tensors; targets point at them
+  sources.reserve(map.pairs.size());
+  std::vector<Target> targets;
+  std::vector<std::vector<bool>> filled;
+  std::vector<std::string> warnings, left;
+  for (const WeightSpec& spec : model) {
+    targets.push_back({spec.name, dtype, spec.shape, {}});
+    filled.emplace_back(spec.shape.empty() ? 1 : static_cast<std::size_t>(spec.shape.front()), false);
+  }
+  std::set<std::string> used;
+  for (const NamePair& pair : map.pairs) {
+    const auto spec = std::ranges::find(model, pair.ours, &WeightSpec::name);
+    if (spec == model.end()) {
+      throw data_error("the name map '{}' fills '{}', which the configured model does not have.", map.source,
+                       pair.ours);
+    }
+    const auto number = static_cast<std::size_t>(spec - model.begin());
+    const Place place = place_of(pair, spec->shape, map.source);
+    sources.push_back(as_weight(file.at(pair.theirs), source.string()));
+    const StoredTensor& tensor = sources.back();
+    used.insert(pair.theirs);
+    const Shape expected = their_shape(pair, place.shape, map.source);
+    if (tensor.shape != expected) {
+      throw data_error(
+          "'{}' holds '{}' with the shape [{}], but '{}' needs [{}]{}.", source.string(), pair.theirs,
+          fmt::join(tensor.shape, ", "), pair.ours, fmt::join(expected, ", "),
+          tensor.shape == Shape(expected.rbegin(), expected.rend()) ? "; it may have to be transposed" : "");
+    }
+    for (std::size_t entry = 0; entry < filled[number].size(); ++entry) {
+      if (pair.slice >= 0 && entry != static_cast<std::size_t>(pair.slice)) continue;
+      if (filled[number][entry]) {
+        throw data_error("the name map '{}' fills entry {} of '{}' twice, the second time with '{}'.",
+                         map.source, entry, pair.ours, pair.theirs);
+      }
+      filled[number][entry] = true;
+    }
+    targets[number].parts.push_back({&tensor, 0, place.begin, place.shape, pair.transpose});
+    if (spec->matrix && pair.check_magnitude)
+      require_magnitudes(targets[number].parts.back(), pair, warnings);
+  }
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (!used.contains(tensor.name) && !map.ignores(tensor.name)) left.push_back(tensor.name);
+  }
+  require_all_used(left, "tensors of the file", map.source);
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const auto missing = std::ranges::find(filled[i], false);
+    if (missing != filled[i].end()) {
+      left.push_back(fmt::format("{} (entry {})", targets[i].name, missing - filled[i].begin()));
+    }
+  }
+  require_all_used(left, "parameters of the model", map.source);
+  ExchangeReport report = write_checked(targets, output, metadata);
+  report.warnings = std::move(warnings);
+  return report;
+}
+
+ExchangeReport export_weights(const std::vector<StoredTensor>& weights, const NameMap* map,
+                              std::optional<StoredType> dtype, const fs::path& output,
+                              const std::map<std::string, std::string>& metadata) {
+  std::vector<Target> targets;
+  std::vector<std::string> left;
+  for (const StoredTensor& weight : weights) {
+    as_weight(weight, output.string());
+    const StoredType type = dtype.value_or(weight.type);
+    if (!map) {
+      targets.push_back({weight.name, type, weight.shape, {{&weight, 0, 0, weight.shape, false}}});
+      continue;
+    }
+    bool mapped = false;
+    for (const NamePair& pair : map->pairs) {
+      if (pair.ours != weight.name) continue;
+      mapped = true;
+      const Place place = place_of(pair, weight.shape, map->source);
+      const Shape shape = their_shape(pair, place.shape, map->source);
+      targets.push_back({pair.theirs, type, shape, {{&weight, place.begin, 0, shape, pair.transpose}}});
+    }
+    if (!mapped) left.push_back(weight.name);
+  }
+  if (map) require_all_used(left, "parameters of the model", map->source);
+  return write_checked(targets, output, metadata);
+}
+
+}  // namespace mulligan

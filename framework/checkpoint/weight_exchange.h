@@ -1,0 +1,48 @@
+// Weights to and from other trainers' safetensors files, by a name map, checked bit by bit.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/checkpoint/name_map.h"
+#include "framework/core/safetensors.h"
+
+namespace mulligan {
+
+// A parameter as the model here has it.
+struct WeightSpec {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  bool matrix = false;  // the magnitude test applies
+};
+
+struct ExchangeReport {
+  std::size_t tensors = 0;                    // written
+  std::map<std::string, std::size_t> dtypes;  // of the source's tensors that were used, by name
+  std::uint64_t elements = 0;                 // each compared with its source after writing
+  std::vector<std::string> warnings;          // suspicious magnitudes
+};
+
+// Writes the file `output` with every parameter of `model` as `dtype`, filled from `source` as `map` says.
+// The written file is then read again and each element's bits compared with the source's, decoded by the
+// dtype of the source and rounded to nearest even where `dtype` is narrower.
+// Throws data_error, and leaves no output, when: a tensor of the source is neither mapped nor ignored, a
+// mapped one is missing, shapes do not fit, a parameter is not filled or filled twice, a value does not fit
+// into `dtype`, a matrix fails the magnitude test, or a bit differs.
+ExchangeReport import_weights(const std::filesystem::path& source, const NameMap& map,
+                              const std::vector<WeightSpec>& model, StoredType dtype,
+                              const std::filesystem::path& output,
+                              const std::map<std::string, std::string>& metadata);
+
+// Writes `weights` (named as here; their bytes must stay valid) under the names of `map`, or under their own
+// without one, as `dtype`, or in their own dtype without one. Checked as an import is. Throws data_error as
+// above; every weight must be mapped.
+ExchangeReport export_weights(const std::vector<StoredTensor>& weights, const NameMap* map,
+                              std::optional<StoredType> dtype, const std::filesystem::path& output,
+                              const std::map<std::string, std::string>& metadata);
+
+}  // namespace mulligan
