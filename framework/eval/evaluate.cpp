@@ -64,6 +64,13 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
   return validation;
 }
 
+std::string score_text(const EvalResult& result) {
+  const std::string loss =
+      fmt::format("val_loss {:.5f} nats over {} tokens", result.val_loss_nats, result.tokens);
+  if (result.bytes == 0) return loss + ", no bits per byte without a tokenizer";
+  return fmt::format("val_bpb {:.5f} ({}, {} bytes)", result.val_bpb, loss, result.bytes);
+}
+
 EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, Communicator& communicator) {
   const auto start = std::chrono::steady_clock::now();
   const ByteTable* table = validation.byte_table ? &*validation.byte_table : nullptr;

@@ -40,6 +40,9 @@ struct EvalResult {
   double seconds = 0;
 };
 
+// "val_bpb 1.23456 (val_loss 3.00000 nats over 1000 tokens, 3500 bytes)"; without bytes the loss alone.
+std::string score_text(const EvalResult& result);
+
 // Scores all ranks' shares and adds them up. Counts the bytes by the byte table and by decoding; throws
 // data_error when the two routes differ, so that no score is printed then, and run_error for a loss that is
 // not finite.

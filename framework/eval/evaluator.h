@@ -40,6 +40,10 @@ class Evaluator {
   Evaluator(TensorStore& store, const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
             const EvaluatorOptions& options);
 
+  // The forward pass with its token losses, as the constructor prepares it.
+  static Graph build(const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
+                     const EvaluatorOptions& options);
+
   Program& program() { return program_; }
   const EvaluatorOptions& options() const { return options_; }
 
@@ -56,8 +60,6 @@ class Evaluator {
  private:
   std::vector<EvalSpan> spans(std::int64_t token_count, int world_size, int rank) const;
   void upload_pass(std::span<const std::uint16_t> tokens, std::span<const EvalSpan> pass);
-  static Graph build(const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
-                     const EvaluatorOptions& options);
 
   TensorStore& store_;
   EvaluatorOptions options_;

@@ -55,7 +55,9 @@ EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::f
   load_weights(weights, store, layouts);
   refresh.run();
   const std::unique_ptr<Communicator> communicator = make_self_communicator();
-  return evaluate(evaluator, validation, *communicator);
+  const EvalResult result = evaluate(evaluator, validation, *communicator);
+  log.line(score_text(result));
+  return result;
 }
 
 }  // namespace mulligan

@@ -1,4 +1,4 @@
-// The three things that a command does with a run's configuration: train it, score weights, plan it.
+// What a command does with a run's configuration: train it, or score weights. Planning it: dry_run.h.
 #pragma once
 
 #include <cstdint>

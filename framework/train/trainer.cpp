@@ -36,6 +36,27 @@ void require_trainable(const RunConfig& config, const Backend& backend) {
   }
 }
 
+std::string final_table(const RunResult& result) {
+  std::string table = "\n";
+  const auto row = [&](std::string_view what, const std::string& value) {
+    table += fmt::format("{:<28} {}\n", what, value);
+  };
+  row("parameters", fmt::format("{}", result.parameters));
+  row("steps", fmt::format("{}", result.steps));
+  row("tokens", fmt::format("{}", result.tokens));
+  row("tokens per second", fmt::format("{:.0f}", result.tokens_per_second));
+  for (const auto& [phase, seconds] : result.seconds) row(phase + " seconds", fmt::format("{:.2f}", seconds));
+  row("peak memory", fmt::format("{:.1f} MB", static_cast<double>(result.peak_memory_bytes) / 1e6));
+  row("training loss, first step", fmt::format("{:.4f} nats", result.initial_loss_nats));
+  row("training loss, last step", fmt::format("{:.4f} nats", result.final_loss_nats));
+  if (result.validation) {
+    row("val_loss", fmt::format("{:.5f} nats", result.validation->val_loss_nats));
+    if (result.validation->bytes > 0) row("val_bpb", fmt::format("{:.5f}", result.validation->val_bpb));
+  }
+  row("run directory", result.directory.string());
+  return table;
+}
+
 }  // namespace
 
 Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& communicator,
@@ -274,8 +295,7 @@ void Trainer::validate() {
   result_.validation = evaluate(*evaluator_, *validation_, communicator_);
   const EvalResult& score = *result_.validation;
   metrics_.validation({step_, score.val_loss_nats, score.val_bpb, score.tokens, score.bytes, score.seconds});
-  log_.print("step {:>6}  validation: {:.4f} nats, {:.4f} bits per byte over {} tokens, {} bytes ({:.1f} s)",
-             step_, score.val_loss_nats, score.val_bpb, score.tokens, score.bytes, score.seconds);
+  log_.print("step {:>6}  {} ({:.1f} s)", step_, score_text(score), score.seconds);
   if (phase != "train") return;
   ledger_.enter(phase);
   budget_.resume();
@@ -302,6 +322,7 @@ RunResult Trainer::finish() {
     log_.print("warning: {}", limit);
   }
   write_result(files_, loaded_, result_, facts);
+  log_.line(final_table(result_));
   return result_;
 }
 

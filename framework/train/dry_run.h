@@ -1,0 +1,61 @@
+// A run planned without data and without its device: parameters, memory, cost per step.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/plugin/plugin_host.h"
+#include "framework/train/cost.h"
+
+namespace mulligan {
+
+struct DryRunOptions {
+  Card card = known_cards().front();
+  int ranks = 1;  // must divide train.micro_batches
+};
+
+struct DryRun {
+  struct Tensor {
+    std::string name;
+    std::string shape;  // "[22, 512, 512]"
+    std::int64_t elements = 0;
+    std::string master_dtype;
+    std::string optimizer;  // NAME of [optimizer.NAME]
+    std::string plugin;
+    double lr_multiplier = 1;
+    double weight_decay_multiplier = 1;
+    std::string communication;
+  };
+  // Bytes of one rank, in the order of the run's setup.
+  struct Memory {
+    std::string what;
+    std::int64_t bytes = 0;
+  };
+  // One optimiser step of one rank.
+  struct Step {
+    bool looping = false;
+    std::int64_t layers = 0;  // executed
+    Cost cost;
+  };
+  std::int64_t parameters = 0;
+  std::vector<Tensor> tensors;
+  std::vector<Memory>
+      memory;  // persistent tensors by category, then the shared arena; they add up to the total
+  std::vector<Memory> arenas;  // scratch of each program; the shared arena is as large as the largest
+  std::int64_t memory_bytes = 0;
+  std::vector<Step> steps;  // the layer orders that training uses
+  std::int64_t tokens_per_step = 0;
+  int ranks = 1;
+  Card card;
+};
+
+// Builds every program of training and evaluation on the `null` backend. Kernels' workspace depends on the
+// backend and is not part of the plan. Resolves the plugins' keys in `loaded`. Throws Error.
+DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& options = {});
+
+// As tables for people; ends with a newline.
+std::string format_dry_run(const DryRun& plan);
+
+}  // namespace mulligan
