@@ -1,0 +1,161 @@
+#include "framework/artifact/artifact_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "framework/artifact/artifact_layout.h"
+#include "framework/artifact/compression.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/data/parallel.h"
+
+namespace mulligan {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "numbers are stored as they lie in memory");
+
+using Json = nlohmann::ordered_json;
+
+// One stream in one of its layouts, compressed.
+struct Candidate {
+  const StreamKind* kind;
+  std::string layout;
+  std::uint64_t raw_bytes = 0;
+  std::string compressed;
+};
+
+std::string gather(const Artifact& artifact, const StreamKind& kind) {
+  std::string bytes;
+  for (const QuantizedTensor& tensor : artifact.tensors) bytes += stream_part(tensor, kind);
+  return bytes;
+}
+
+std::vector<Candidate> compress_streams(const Artifact& artifact, Compression compression, int threads) {
+  std::vector<std::string> raw;
+  std::vector<Candidate> candidates;
+  std::vector<std::size_t> source;
+  for (const StreamKind& kind : stream_kinds()) {
+    std::string bytes = gather(artifact, kind);
+    if (bytes.empty()) continue;
+    raw.push_back(std::move(bytes));
+    for (const std::string& layout : kind.layouts) {
+      candidates.push_back({&kind, layout, 0, {}});
+      source.push_back(raw.size() - 1);
+    }
+  }
+  parallel_for(candidates.size(), threads, [&](std::size_t i) {
+    const std::string encoded = encode_layout(raw[source[i]], *candidates[i].kind, candidates[i].layout);
+    candidates[i].raw_bytes = encoded.size();
+    candidates[i].compressed = compress(compression, encoded);
+  });
+  std::vector<Candidate> smallest;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const bool same_stream = i > 0 && source[i] == source[i - 1];
+    if (!same_stream) {
+      smallest.push_back(std::move(candidates[i]));
+    } else if (candidates[i].compressed.size() < smallest.back().compressed.size()) {
+      smallest.back() = std::move(candidates[i]);
+    }
+  }
+  return smallest;
+}
+
+Json manifest_of(const Artifact& artifact, std::span<const Candidate> streams, Compression compression) {
+  Json manifest{{"configuration", artifact.configuration},
+                {"tokenizer_sha256", artifact.tokenizer_sha256},
+                {"streams", Json::array()},
+                {"tensors", Json::array()}};
+  for (const Candidate& stream : streams) {
+    manifest["streams"].push_back({{"content", stream.kind->content},
+                                   {"layout", stream.layout},
+                                   {"compression", compression_word(compression)},
+                                   {"raw_bytes", stream.raw_bytes},
+                                   {"bytes", stream.compressed.size()}});
+  }
+  for (const QuantizedTensor& tensor : artifact.tensors) {
+    manifest["tensors"].push_back({{"name", tensor.name},
+                                   {"shape", tensor.shape},
+                                   {"format", format_word(tensor.format)},
+                                   {"bits", tensor.bits}});
+  }
+  return manifest;
+}
+
+void put_u32(std::string& bytes, std::size_t value) {
+  const auto word = static_cast<std::uint32_t>(value);
+  bytes.append(reinterpret_cast<const char*>(&word), sizeof word);
+}
+
+// Bits that an ideal order-0 coder of bytes needs, each byte of an element coded for itself.
+double entropy_bits(std::string_view bytes, int element_bytes) {
+  double bits = 0;
+  const auto stride = static_cast<std::size_t>(element_bytes);
+  for (std::size_t phase = 0; phase < stride; ++phase) {
+    std::array<double, 256> counts{};
+    for (std::size_t i = phase; i < bytes.size(); i += stride) ++counts[static_cast<unsigned char>(bytes[i])];
+    const double total = static_cast<double>(bytes.size() / stride);
+    for (const double count : counts) {
+      if (count > 0) bits += count * std::log2(total / count);
+    }
+  }
+  return bits;
+}
+
+// Each stream's bytes go to the tensors in it by the entropy of their parts (plus one bit, so that nothing is
+// free).
+void share_out(const Artifact& artifact, std::span<const Candidate> streams, ArtifactSizes& sizes) {
+  for (const QuantizedTensor& tensor : artifact.tensors) sizes.tensors.push_back({tensor.name, 0});
+  for (const Candidate& stream : streams) {
+    std::vector<double> bits;
+    double total = 0;
+    for (const QuantizedTensor& tensor : artifact.tensors) {
+      const std::string_view part = stream_part(tensor, *stream.kind);
+      bits.push_back(part.empty() ? 0 : entropy_bits(part, stream.kind->element_bytes) + 1);
+      total += bits.back();
+    }
+    for (std::size_t i = 0; i < bits.size(); ++i) {
+      sizes.tensors[i].bytes += bits[i] / total * static_cast<double>(stream.compressed.size());
+    }
+    sizes.streams.push_back(
+        {stream.kind->content, stream.layout, stream.raw_bytes, stream.compressed.size()});
+  }
+}
+
+}  // namespace
+
+std::string serialize_artifact(const Artifact& artifact, Compression compression, ArtifactSizes* sizes,
+                               int threads) {
+  const std::vector<Candidate> streams = compress_streams(artifact, compression, threads);
+  const std::string manifest = manifest_of(artifact, streams, compression).dump();
+  const std::string packed_manifest = compress(Compression::brotli, manifest);
+
+  std::string bytes(artifact_magic);
+  put_u32(bytes, artifact_version);
+  put_u32(bytes, packed_manifest.size());
+  put_u32(bytes, manifest.size());
+  bytes.append(artifact_header_bytes - bytes.size(), '\0');
+  bytes += packed_manifest;
+  const std::uint64_t overhead = bytes.size();
+  for (const Candidate& stream : streams) bytes += stream.compressed;
+  bytes.replace(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset, artifact_hash(bytes));
+
+  if (sizes) {
+    *sizes = {};
+    share_out(artifact, streams, *sizes);
+    sizes->overhead_bytes = overhead;
+    sizes->total_bytes = bytes.size();
+  }
+  return bytes;
+}
+
+Artifact read_artifact(const std::filesystem::path& path) {
+  return parse_artifact(read_file(path), path.string());
+}
+
+}  // namespace mulligan

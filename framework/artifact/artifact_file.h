@@ -1,0 +1,61 @@
+// The artifact: everything that scoring starts from, in one file. Format: docs/artifact.md.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/artifact/quantize.h"
+#include "framework/config/quantize_config.h"
+
+namespace mulligan {
+
+inline constexpr std::uint32_t artifact_version = 1;
+
+struct Artifact {
+  std::string
+      configuration;  // TOML: the resolved configuration that scoring needs, the model's shape above all
+  std::string tokenizer_sha256;  // of the SentencePiece model; empty: not known
+  std::vector<QuantizedTensor> tensors;
+  bool operator==(const Artifact&) const = default;
+};
+
+// One compressed run of bytes: the same kind of number of all tensors, one tensor after the other.
+struct ArtifactStream {
+  std::string content;          // "codes6", "scales", "fp16", ...
+  std::string layout;           // "bytes", "packed", "shuffled"
+  std::uint64_t raw_bytes = 0;  // before compression, in that layout
+  std::uint64_t bytes = 0;      // in the file
+};
+
+// Where the bytes of a file went.
+struct ArtifactSizes {
+  struct Tensor {
+    std::string name;
+    double bytes =
+        0;  // its share of the streams, by the entropy of its numbers; all shares add up to the streams
+  };
+  std::vector<ArtifactStream> streams;
+  std::vector<Tensor> tensors;       // in the order of the artifact
+  std::uint64_t overhead_bytes = 0;  // header and manifest
+  std::uint64_t total_bytes = 0;     // of the file
+};
+
+// The bytes of the file. Every stream is compressed in each of its layouts, and the smallest is kept. The
+// result depends on the artifact and the compression library alone. `sizes` may be null. threads 0: all
+// cores.
+std::string serialize_artifact(const Artifact& artifact, Compression compression,
+                               ArtifactSizes* sizes = nullptr, int threads = 0);
+
+// The reverse; bit-identical tensors. `origin` names the file in sentences. Whatever the bytes are, the
+// result is an artifact or a data_error: the checksum is compared first, then every size is checked before
+// memory is taken for it. No more than `raw_limit` bytes are decompressed.
+Artifact parse_artifact(std::string_view bytes, const std::string& origin,
+                        std::uint64_t raw_limit = std::uint64_t{4} << 30);
+
+// Throws data_error for an unreadable file, and like parse_artifact.
+Artifact read_artifact(const std::filesystem::path& path);
+
+}  // namespace mulligan

@@ -1,0 +1,49 @@
+// Offsets of the artifact file's header, little-endian; docs/artifact.md has the whole format.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/artifact/quantize.h"
+
+namespace mulligan {
+
+inline constexpr std::string_view artifact_magic = "MULLIGAN";
+inline constexpr std::size_t artifact_version_offset = 8;        // u32
+inline constexpr std::size_t artifact_manifest_offset = 12;      // u32: bytes of the manifest in the file
+inline constexpr std::size_t artifact_manifest_raw_offset = 16;  // u32: its bytes decompressed
+inline constexpr std::size_t artifact_hash_offset = 20;  // 32 bytes: sha256 of all other bytes of the file
+inline constexpr std::size_t artifact_header_bytes = 52;
+
+// The sha256 that belongs at artifact_hash_offset, as 32 bytes. Precondition: at least a header.
+std::string artifact_hash(std::string_view bytes);
+
+// What a tensor puts into a stream, and how a stream may be laid out. The streams of an artifact are those
+// with any bytes, in this order.
+struct StreamKind {
+  std::string content;
+  int element_bytes = 1;             // as one byte per code, two per fp16, ...
+  int bits = 8;                      // codes: their width
+  std::vector<std::string> layouts;  // tried in this order; the first of the smallest is kept
+};
+std::span<const StreamKind> stream_kinds();
+
+// Elements that a tensor of this shape and format has in the stream; 0: none.
+std::uint64_t stream_elements(const QuantizedTensor& tensor, const StreamKind& kind);
+// The tensor's part of the stream in the layout "bytes", and the reverse (`bytes` has the size that belongs).
+std::string_view stream_part(const QuantizedTensor& tensor, const StreamKind& kind);
+void set_stream_part(QuantizedTensor& tensor, const StreamKind& kind, std::string_view bytes);
+
+// A stream from the layout "bytes" into another and back. decode throws std::runtime_error with a reason.
+std::string encode_layout(std::string_view bytes, const StreamKind& kind, std::string_view layout);
+std::string decode_layout(std::string encoded, const StreamKind& kind, std::string_view layout,
+                          std::uint64_t elements);
+
+// Bytes that `elements` of the stream take in the layout.
+std::uint64_t layout_bytes(std::uint64_t elements, const StreamKind& kind, std::string_view layout);
+
+}  // namespace mulligan

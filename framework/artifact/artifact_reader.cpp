@@ -1,0 +1,279 @@
+// parse_artifact: the only code that meets bytes of unknown origin. Nothing is believed before it was
+// checked.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <mulligan/half.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "framework/artifact/artifact_file.h"
+#include "framework/artifact/artifact_layout.h"
+#include "framework/artifact/compression.h"
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t largest_manifest = std::uint64_t{64} << 20;
+constexpr std::int64_t largest_dim = std::int64_t{1} << 31;
+constexpr std::uint64_t most_elements = std::uint64_t{1} << 40;
+
+struct DeclaredStream {
+  const StreamKind* kind = nullptr;
+  std::string layout;
+  Compression compression = Compression::brotli;
+  std::uint64_t raw_bytes = 0, bytes = 0;
+};
+
+// A typed member of a JSON object, or nothing.
+template <typename T>
+std::optional<T> member(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end()) return std::nullopt;
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (!found->is_string()) return std::nullopt;
+    return found->template get_ref<const std::string&>();
+  } else {
+    if (!found->is_number_unsigned()) return std::nullopt;
+    return found->template get<T>();
+  }
+}
+
+class ArtifactReader {
+ public:
+  ArtifactReader(std::string_view bytes, const std::string& origin, std::uint64_t raw_limit)
+      : bytes_(bytes), origin_(origin), raw_limit_(raw_limit) {}
+
+  Artifact read() {
+    const Json manifest = read_manifest();
+    Artifact artifact;
+    artifact.configuration = string_of(manifest, "configuration");
+    artifact.tokenizer_sha256 = string_of(manifest, "tokenizer_sha256");
+    for (const Json& entry : list_of(manifest, "tensors")) artifact.tensors.push_back(read_tensor(entry));
+    for (const DeclaredStream& stream : read_streams(list_of(manifest, "streams"), artifact)) {
+      fill_tensors(stream, artifact);
+    }
+    for (const QuantizedTensor& tensor : artifact.tensors) require_sound(tensor);
+    return artifact;
+  }
+
+ private:
+  template <typename... Args>
+  Error bad(fmt::format_string<Args...> format, Args&&... args) const {
+    return data_error("the artifact '{}' {}; make it again or copy it again", origin_,
+                      fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  std::uint32_t u32(std::size_t offset) const {
+    std::uint32_t value = 0;
+    std::memcpy(&value, bytes_.data() + offset, sizeof value);
+    return value;
+  }
+
+  std::string_view take(std::uint64_t count, const char* what) {
+    if (count > bytes_.size() - position_) {
+      throw bad("is truncated: its {} of {} bytes passes the file's end", what, count);
+    }
+    const std::string_view part = bytes_.substr(position_, static_cast<std::size_t>(count));
+    position_ += static_cast<std::size_t>(count);
+    return part;
+  }
+
+  Json read_manifest() {
+    if (bytes_.size() < artifact_header_bytes) {
+      throw bad("is truncated: it has {} bytes, fewer than the {} of its header", bytes_.size(),
+                artifact_header_bytes);
+    }
+    if (!bytes_.starts_with(artifact_magic)) {
+      throw data_error("'{}' is not an artifact of mulligan: it does not start with the word {}", origin_,
+                       artifact_magic);
+    }
+    if (const std::uint32_t version = u32(artifact_version_offset); version != artifact_version) {
+      throw data_error("the artifact '{}' has format version {}, but this program reads version {} only",
+                       origin_, version, artifact_version);
+    }
+    if (bytes_.substr(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset) !=
+        artifact_hash(bytes_)) {
+      throw bad("is corrupt or truncated: its bytes do not have the sha256 that its header tells");
+    }
+    position_ = artifact_header_bytes;
+    const std::string_view packed = take(u32(artifact_manifest_offset), "manifest");
+    const std::uint64_t raw = u32(artifact_manifest_raw_offset);
+    if (raw > largest_manifest) throw bad("declares a manifest of {} bytes, more than any has", raw);
+    Json manifest = Json::parse(decompressed(Compression::brotli, packed, raw, "manifest"), nullptr, false);
+    if (!manifest.is_object()) throw bad("has a manifest that is not a JSON object");
+    return manifest;
+  }
+
+  std::string decompressed(Compression compression, std::string_view packed, std::uint64_t raw,
+                           std::string_view what) {
+    try {
+      return decompress(compression, packed, raw);
+    } catch (const std::runtime_error& error) {
+      throw bad("has a part '{}' that {}", what, error.what());
+    }
+  }
+
+  std::string string_of(const Json& object, const char* name) const {
+    const auto value = member<std::string>(object, name);
+    if (!value) throw bad("has no text '{}' in its manifest", name);
+    return *value;
+  }
+  std::uint64_t number_of(const Json& object, const char* name) const {
+    const auto value = member<std::uint64_t>(object, name);
+    if (!value) throw bad("has no whole number '{}' in an entry of its manifest", name);
+    return *value;
+  }
+  const Json& list_of(const Json& object, const char* name) const {
+    const auto found = object.find(name);
+    if (found == object.end() || !found->is_array()) throw bad("has no list '{}' in its manifest", name);
+    return *found;
+  }
+  const Json& entry_of(const Json& entry) const {
+    if (!entry.is_object()) throw bad("has an entry in its manifest that is no object");
+    return entry;
+  }
+
+  QuantizedTensor read_tensor(const Json& entry) {
+    QuantizedTensor tensor;
+    tensor.name = string_of(entry_of(entry), "name");
+    if (!names_.insert(tensor.name).second) throw bad("has the tensor '{}' twice", tensor.name);
+    std::uint64_t elements = 1;
+    for (const Json& dim : list_of(entry, "shape")) {
+      const std::int64_t size = dim.is_number_unsigned() ? dim.get<std::int64_t>() : 0;
+      if (size < 1 || size > largest_dim || tensor.shape.size() == MLG_MAX_RANK) {
+        throw bad("has a tensor '{}' whose shape is no list of at most {} positive numbers", tensor.name,
+                  MLG_MAX_RANK);
+      }
+      tensor.shape.push_back(size);
+      elements *= static_cast<std::uint64_t>(size);  // both factors are below 2^41: no overflow
+      if (elements > most_elements) throw bad("has a tensor '{}' larger than any can be", tensor.name);
+    }
+    tensor.format = read_format(string_of(entry, "format"), tensor.name);
+    const std::uint64_t bits = number_of(entry, "bits");
+    const bool sound = tensor.format == TensorFormat::integer    ? bits >= 2 && bits <= 8
+                       : tensor.format == TensorFormat::int8_row ? bits == 8
+                                                                 : bits == 0;
+    if (!sound)
+      throw bad("has a tensor '{}' of format {} with {} bits", tensor.name, format_word(tensor.format), bits);
+    tensor.bits = static_cast<int>(bits);
+    return tensor;
+  }
+
+  TensorFormat read_format(const std::string& word, const std::string& tensor) const {
+    for (const TensorFormat format : {TensorFormat::integer, TensorFormat::int8_row, TensorFormat::fp16,
+                                      TensorFormat::bf16, TensorFormat::fp32}) {
+      if (format_word(format) == word) return format;
+    }
+    throw bad("has a tensor '{}' of the unknown format '{}'", tensor, word);
+  }
+
+  // The streams that these tensors need, in their order, with sizes that fit them, filling the file exactly.
+  std::vector<DeclaredStream> read_streams(const Json& list, const Artifact& artifact) const {
+    std::vector<DeclaredStream> streams;
+    std::uint64_t raw_total = 0, total = position_;
+    for (const StreamKind& kind : stream_kinds()) {
+      const std::uint64_t elements = elements_of(artifact, kind);
+      if (elements == 0) continue;
+      if (streams.size() == list.size()) throw bad("lacks the part '{}' that its tensors need", kind.content);
+      const Json& entry = entry_of(list[streams.size()]);
+      if (string_of(entry, "content") != kind.content) {
+        throw bad("has a part '{}' where its tensors need '{}'", string_of(entry, "content"), kind.content);
+      }
+      DeclaredStream stream{&kind, string_of(entry, "layout"), read_compression(entry),
+                            number_of(entry, "raw_bytes"), number_of(entry, "bytes")};
+      if (std::ranges::find(kind.layouts, stream.layout) == kind.layouts.end()) {
+        throw bad("has a part '{}' in the unknown layout '{}'", kind.content, stream.layout);
+      }
+      if (stream.raw_bytes != layout_bytes(elements, kind, stream.layout)) {
+        throw bad("declares {} bytes for the part '{}', but its tensors have {}", stream.raw_bytes,
+                  kind.content, layout_bytes(elements, kind, stream.layout));
+      }
+      raw_total += stream.raw_bytes;
+      if (raw_total > raw_limit_)
+        throw bad("would take {} bytes decompressed, the limit is {}", raw_total, raw_limit_);
+      if (stream.bytes > bytes_.size() - total) throw bad("is truncated in its part '{}'", kind.content);
+      total += stream.bytes;
+      streams.push_back(std::move(stream));
+    }
+    if (streams.size() != list.size()) throw bad("has parts that belong to no tensor");
+    if (total != bytes_.size()) throw bad("has {} bytes after its last part", bytes_.size() - total);
+    return streams;
+  }
+
+  std::uint64_t elements_of(const Artifact& artifact, const StreamKind& kind) const {
+    std::uint64_t elements = 0;
+    for (const QuantizedTensor& tensor : artifact.tensors) {
+      elements += stream_elements(tensor, kind);
+      if (elements > most_elements) throw bad("has more elements than any artifact can have");
+    }
+    return elements;
+  }
+
+  Compression read_compression(const Json& entry) const {
+    const std::string word = string_of(entry, "compression");
+    for (const Compression compression : {Compression::brotli, Compression::xz, Compression::zstd}) {
+      if (compression_word(compression) == word) return compression;
+    }
+    throw bad("has a part in the unknown compression '{}'", word);
+  }
+
+  void fill_tensors(const DeclaredStream& stream, Artifact& artifact) {
+    const std::string_view packed = take(stream.bytes, stream.kind->content.c_str());
+    std::string encoded = decompressed(stream.compression, packed, stream.raw_bytes, stream.kind->content);
+    std::string bytes;
+    try {
+      bytes =
+          decode_layout(std::move(encoded), *stream.kind, stream.layout, elements_of(artifact, *stream.kind));
+    } catch (const std::runtime_error& error) {
+      throw bad("has a part '{}' that {}", stream.kind->content, error.what());
+    }
+    std::size_t offset = 0;
+    for (QuantizedTensor& tensor : artifact.tensors) {
+      const std::uint64_t elements = stream_elements(tensor, *stream.kind);
+      if (elements == 0) continue;
+      const auto size =
+          static_cast<std::size_t>(elements) * static_cast<std::size_t>(stream.kind->element_bytes);
+      set_stream_part(tensor, *stream.kind, std::string_view(bytes).substr(offset, size));
+      offset += size;
+    }
+  }
+
+  void require_sound(const QuantizedTensor& tensor) const {
+    const int qmax = tensor.bits > 0 ? (1 << (tensor.bits - 1)) - 1 : 0;
+    const auto beyond = [&](std::int8_t code) { return code > qmax || code < -qmax; };
+    if (std::ranges::any_of(tensor.codes, beyond)) {
+      throw bad("has codes in the tensor '{}' outside of [-{}, {}]", tensor.name, qmax, qmax);
+    }
+    const auto unusable = [](std::uint16_t bits) {
+      return !(std::isfinite(sdk::half_value(bits)) && bits < 0x8000U);
+    };
+    if (std::ranges::any_of(tensor.scales, unusable))
+      throw bad("has a scale in the tensor '{}' that is none", tensor.name);
+    if (!tensor.codes.empty()) return;
+    const std::vector<float> values = dequantize(tensor);
+    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) {
+      throw bad("has a value in the tensor '{}' that is not finite", tensor.name);
+    }
+  }
+
+  std::string_view bytes_;
+  const std::string& origin_;
+  std::uint64_t raw_limit_;
+  std::size_t position_ = 0;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+Artifact parse_artifact(std::string_view bytes, const std::string& origin, std::uint64_t raw_limit) {
+  return ArtifactReader(bytes, origin, raw_limit).read();
+}
+
+}  // namespace mulligan

@@ -1,0 +1,25 @@
+// Lossless compression of byte strings: Brotli, xz, zstd.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "framework/config/quantize_config.h"
+
+namespace mulligan {
+
+// "brotli", "xz", "zstd".
+std::string_view compression_word(Compression compression);
+
+// At the strongest setting: Brotli quality 11 with a window of 16 MiB, xz preset 9 extreme, zstd level 22.
+// Depends on the bytes and the library's version only. Throws run_error when the library fails.
+std::string compress(Compression compression, std::string_view bytes);
+
+// The bytes that were compressed. `raw_bytes` is their number as the file declares it: memory is taken as
+// output comes, so a false declaration costs no more than the output there is. Throws std::runtime_error with
+// a reason ("is corrupt", "holds more than the 12 bytes declared") that reads on from the name of what was
+// read.
+std::string decompress(Compression compression, std::string_view compressed, std::uint64_t raw_bytes);
+
+}  // namespace mulligan

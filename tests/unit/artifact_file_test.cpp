@@ -1,0 +1,280 @@
+// The artifact file: round trips, and every way in which bytes can be wrong.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <mulligan/half.hpp>
+
+#include "framework/artifact/artifact_file.h"
+#include "framework/artifact/artifact_layout.h"
+#include "framework/artifact/byte_layout.h"
+#include "framework/artifact/compression.h"
+#include "framework/core/error.h"
+#include "framework/core/philox.h"
+
+namespace mulligan {
+namespace {
+
+constexpr Compression every_compression[] = {Compression::brotli, Compression::xz, Compression::zstd};
+
+std::vector<float> normal_weights(std::size_t count, const std::string& purpose) {
+  std::vector<float> weights(count);
+  PhiloxStream(7, purpose).fill_normal(weights, 0.05);
+  return weights;
+}
+
+QuantizedTensor integer_tensor(const std::string& name, std::int64_t rows, std::int64_t columns, int bits) {
+  QuantizedTensor tensor{name, {rows, columns}, TensorFormat::integer, bits, {}, {}, {}};
+  const PhiloxStream random(11, name);
+  const int qmax = (1 << (bits - 1)) - 1;
+  for (std::int64_t i = 0; i < rows * columns; ++i) {
+    const double code = random.normal(static_cast<std::uint64_t>(i)) * qmax / 4.0;
+    tensor.codes.push_back(static_cast<std::int8_t>(std::clamp(code, -1.0 * qmax, 1.0 * qmax)));
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    tensor.scales.push_back(
+        sdk::half_bits(static_cast<float>(0.01 + 0.01 * random.uniform(static_cast<std::uint64_t>(r)))));
+  }
+  return tensor;
+}
+
+// Every format, every width, a tensor of rank 1 and one of rank 3.
+Artifact sample_artifact() {
+  Artifact artifact;
+  artifact.configuration = "[model]\nlayers = 2\n";
+  artifact.tokenizer_sha256 = std::string(64, 'a');
+  for (int bits = 2; bits <= 8; ++bits) {
+    artifact.tensors.push_back(integer_tensor("integer" + std::to_string(bits), 6, 11, bits));
+  }
+  artifact.tensors.push_back(quantize_int8_rows("gate", {3, 8}, normal_weights(24, "gate")));
+  artifact.tensors.push_back(store_as(TensorFormat::fp16, "scale", {17}, normal_weights(17, "scale")));
+  artifact.tensors.push_back(store_as(TensorFormat::bf16, "brain", {5, 2, 2}, normal_weights(20, "brain")));
+  artifact.tensors.push_back(store_as(TensorFormat::fp32, "full", {9}, normal_weights(9, "full")));
+  return artifact;
+}
+
+// Gives changed bytes the checksum that belongs to them, as somebody who forges a file would.
+std::string resealed(std::string bytes) {
+  if (bytes.size() < artifact_header_bytes) return bytes;
+  return bytes.replace(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset,
+                       artifact_hash(bytes));
+}
+
+// The sentence of the data_error that reading gives; fails the test when there is none.
+std::string refusal(const std::string& bytes, std::uint64_t limit = std::uint64_t{1} << 20) {
+  try {
+    parse_artifact(bytes, "x.mulligan", limit);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    return error.what();
+  }
+  ADD_FAILURE() << "the bytes were accepted";
+  return "";
+}
+
+TEST(ArtifactFile, RoundTripsBitForBitInEveryCompression) {
+  const Artifact artifact = sample_artifact();
+  for (const Compression compression : every_compression) {
+    SCOPED_TRACE(compression_word(compression));
+    const std::string bytes = serialize_artifact(artifact, compression);
+    const Artifact again = parse_artifact(bytes, "sample");
+    EXPECT_TRUE(again == artifact);
+    EXPECT_EQ(serialize_artifact(again, compression), bytes);
+    EXPECT_EQ(serialize_artifact(artifact, compression, nullptr, 1), bytes) << "depends on the threads";
+  }
+}
+
+TEST(ArtifactFile, SizesAddUpToTheFile) {
+  ArtifactSizes sizes;
+  const std::string bytes = serialize_artifact(sample_artifact(), Compression::brotli, &sizes);
+  EXPECT_EQ(sizes.total_bytes, bytes.size());
+  std::uint64_t streams = sizes.overhead_bytes;
+  double tensors = 0;
+  for (const ArtifactStream& stream : sizes.streams) streams += stream.bytes;
+  for (const auto& tensor : sizes.tensors) tensors += tensor.bytes;
+  EXPECT_EQ(streams, bytes.size());
+  EXPECT_NEAR(tensors, static_cast<double>(bytes.size() - sizes.overhead_bytes), 1e-6);
+}
+
+// Codes that use their whole width pack; codes around zero leave bytes of low entropy.
+TEST(ArtifactFile, TheLayoutIsChosenByTheResultingSize) {
+  Artifact uniform, peaked;
+  uniform.tensors = {integer_tensor("w", 64, 256, 6)};
+  peaked.tensors = uniform.tensors;
+  const PhiloxStream random(3, "uniform");
+  for (std::size_t i = 0; i < uniform.tensors[0].codes.size(); ++i) {
+    uniform.tensors[0].codes[i] = static_cast<std::int8_t>(static_cast<int>(random.bits(i) % 63) - 31);
+    peaked.tensors[0].codes[i] = static_cast<std::int8_t>(random.bits(i) % 64 == 0 ? 1 : 0);
+  }
+  ArtifactSizes sizes;
+  serialize_artifact(uniform, Compression::zstd, &sizes);
+  EXPECT_EQ(sizes.streams.at(0).layout, "packed");
+  serialize_artifact(peaked, Compression::brotli, &sizes);
+  EXPECT_EQ(sizes.streams.at(0).content, "codes6");
+}
+
+TEST(ArtifactFile, PackedIntegersRoundTrip) {
+  for (int bits = 2; bits <= 8; ++bits) {
+    for (const std::int64_t columns : {1, 7, 8, 9, 64}) {
+      const QuantizedTensor tensor = integer_tensor("p", 3, columns, bits);
+      const std::string packed = pack_integers(tensor.codes, bits);
+      EXPECT_EQ(packed.size(), packed_bytes(tensor.codes.size(), bits));
+      EXPECT_EQ(unpack_integers(packed, tensor.codes.size(), bits), tensor.codes);
+    }
+  }
+}
+
+TEST(ArtifactFile, TruncationAtEveryByteIsRefused) {
+  const std::string bytes = serialize_artifact(sample_artifact(), Compression::brotli);
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(refusal(bytes.substr(0, length)).empty()) << length;
+    EXPECT_FALSE(refusal(resealed(bytes.substr(0, length))).empty()) << length << " with the checksum mended";
+  }
+  EXPECT_FALSE(refusal(bytes + "x").empty());
+  EXPECT_NE(refusal(resealed(bytes + "x")).find("after its last part"), std::string::npos);
+}
+
+TEST(ArtifactFile, EveryFlippedBitIsNoticed) {
+  const std::string bytes = serialize_artifact(sample_artifact(), Compression::brotli);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    std::string changed = bytes;
+    changed[i] = static_cast<char>(changed[i] ^ (1 << (i % 8)));
+    EXPECT_FALSE(refusal(changed).empty()) << "byte " << i;
+  }
+}
+
+// Random damage whose checksum was mended, so that it reaches the parser: an artifact or a data_error, never
+// anything else. (Run under sanitizers, this shows that no read leaves its buffer.)
+TEST(ArtifactFile, RandomDamageBehindTheChecksum) {
+  int accepted = 0, refused = 0;
+  for (const Compression compression : every_compression) {
+    const std::string bytes = serialize_artifact(sample_artifact(), compression);
+    const PhiloxStream random(42, compression_word(compression));
+    std::uint64_t draw = 0;
+    for (int round = 0; round < 2000; ++round) {
+      std::string changed = bytes;
+      const int edits = 1 + static_cast<int>(random.bits(draw++) % 4);
+      for (int edit = 0; edit < edits && !changed.empty(); ++edit) {
+        const std::size_t at = random.bits(draw++) % changed.size();
+        const std::uint32_t action = random.bits(draw++) % 4;
+        if (action == 0) changed[at] = static_cast<char>(random.bits(draw++));
+        if (action == 1) changed.erase(at, 1 + random.bits(draw++) % 8);
+        if (action == 2) {
+          const std::size_t count = 1 + random.bits(draw++) % 8;
+          changed.insert(at, count, static_cast<char>(random.bits(draw++)));
+        }
+        if (action == 3) changed.resize(at);
+      }
+      try {
+        parse_artifact(resealed(changed), "damaged", std::uint64_t{1} << 20);
+        ++accepted;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::bad_data) << error.what();
+        ++refused;
+      }
+    }
+  }
+  EXPECT_EQ(accepted + refused, 6000);
+  EXPECT_GT(refused, 3000);
+}
+
+// Damage to the manifest itself, where the sizes and shapes stand.
+class Manifest : public testing::Test {
+ protected:
+  // The sample with its manifest edited as text.
+  std::string with(const std::function<void(std::string&)>& edit) const {
+    const std::string bytes = serialize_artifact(sample_artifact(), Compression::brotli);
+    const auto number = [&](std::size_t offset) {
+      std::uint32_t value = 0;
+      bytes.copy(reinterpret_cast<char*>(&value), sizeof value, offset);
+      return value;
+    };
+    const std::uint32_t packed = number(artifact_manifest_offset);
+    std::string manifest =
+        decompress(Compression::brotli, std::string_view(bytes).substr(artifact_header_bytes, packed),
+                   number(artifact_manifest_raw_offset));
+    edit(manifest);
+    const std::string repacked = compress(Compression::brotli, manifest);
+    std::string result =
+        bytes.substr(0, artifact_header_bytes) + repacked + bytes.substr(artifact_header_bytes + packed);
+    const auto put = [&](std::size_t offset, std::size_t value) {
+      const auto word = static_cast<std::uint32_t>(value);
+      result.replace(offset, sizeof word, reinterpret_cast<const char*>(&word), sizeof word);
+    };
+    put(artifact_manifest_offset, repacked.size());
+    put(artifact_manifest_raw_offset, manifest.size());
+    return resealed(result);
+  }
+  std::string refused_after(const std::string& from, const std::string& to) const {
+    return refusal(with([&](std::string& manifest) {
+      const std::size_t at = manifest.find(from);
+      ASSERT_NE(at, std::string::npos) << from;
+      manifest.replace(at, from.size(), to);
+    }));
+  }
+};
+
+TEST_F(Manifest, UnchangedItIsRead) {
+  EXPECT_TRUE(parse_artifact(with([](std::string&) {}), "same") == sample_artifact());
+}
+
+TEST_F(Manifest, WrongEntriesHaveTheirOwnSentences) {
+  const auto says = [&](const char* from, const char* to, const char* sentence) {
+    EXPECT_NE(refused_after(from, to).find(sentence), std::string::npos)
+        << from << " -> " << to << ": " << refused_after(from, to);
+  };
+  says("\"configuration\":", "\"konfiguration\":", "no text 'configuration'");
+  says("\"tensors\":[", "\"tensors\":7,\"rest\":[", "no list 'tensors'");
+  says("\"streams\":[", "\"streams\":[1,", "no object");
+  says("\"shape\":[6,11]", "\"shape\":[6,0]", "shape");
+  says("\"shape\":[6,11]", "\"shape\":[6,-11]", "shape");
+  says("\"shape\":[6,11]", "\"shape\":[1,2,3,4,5]", "shape");
+  says("\"shape\":[6,11]", "\"shape\":[2147483648,2147483648]", "larger than any");
+  says("\"shape\":[6,11]", "\"shape\":[4294967296,1]", "shape");
+  says("\"shape\":[6,11]", "\"shape\":[6,12]", "declares");
+  says("\"name\":\"integer3\"", "\"name\":\"integer2\"", "twice");
+  says("\"format\":\"int\"", "\"format\":\"float\"", "unknown format 'float'");
+  says("\"bits\":2", "\"bits\":9", "with 9 bits");
+  says("\"bits\":2", "\"bits\":-2", "no whole number 'bits'");
+  says("\"content\":\"codes3\"", "\"content\":\"codes9\"", "need 'codes3'");
+  says("\"layout\":\"", "\"layout\":\"un", "unknown layout");
+  says("\"compression\":\"brotli\"", "\"compression\":\"gzip\"", "unknown compression 'gzip'");
+  says("\"compression\":\"brotli\"", "\"compression\":\"xz\"", "a part 'codes2' that");
+  says("\"compression\":\"brotli\"", "\"compression\":\"zstd\"", "is corrupt");
+}
+
+TEST_F(Manifest, NoMemoryIsTakenForAFalseDeclaration) {
+  const std::string bytes = serialize_artifact(sample_artifact(), Compression::brotli);
+  EXPECT_NE(refusal(bytes, 100).find("the limit is 100"), std::string::npos);
+  EXPECT_NE(refused_after("\"shape\":[17]", "\"shape\":[1099511627776]").find("shape"), std::string::npos);
+  EXPECT_NE(refused_after("\"shape\":[17]", "\"shape\":[536870912,17]").find("declares"), std::string::npos);
+}
+
+TEST(ArtifactCompression, MoreOutputThanDeclaredIsRefused) {
+  const std::string bomb(std::size_t{1} << 22, 'x');
+  for (const Compression compression : every_compression) {
+    SCOPED_TRACE(compression_word(compression));
+    const std::string packed = compress(compression, bomb);
+    EXPECT_EQ(decompress(compression, packed, bomb.size()), bomb);
+    EXPECT_THROW(decompress(compression, packed, 1000), std::runtime_error);
+    EXPECT_THROW(decompress(compression, packed, bomb.size() - 1), std::runtime_error);
+    EXPECT_THROW(decompress(compression, packed, bomb.size() + 1), std::runtime_error);
+    EXPECT_THROW(decompress(compression, packed + "x", bomb.size()), std::runtime_error);
+    EXPECT_THROW(decompress(compression, packed.substr(0, packed.size() - 1), bomb.size()),
+                 std::runtime_error);
+    EXPECT_THROW(decompress(compression, "", 0), std::runtime_error);
+    const std::string empty = compress(compression, "");
+    EXPECT_EQ(decompress(compression, empty, 0), "");
+  }
+}
+
+TEST(ArtifactFile, OtherFilesAreNamedAsSuch) {
+  EXPECT_NE(refusal(std::string(200, 'z')).find("is not an artifact"), std::string::npos);
+  std::string newer = serialize_artifact(sample_artifact(), Compression::brotli);
+  newer[artifact_version_offset] = 9;
+  EXPECT_NE(refusal(resealed(newer)).find("format version 9"), std::string::npos);
+  EXPECT_THROW(read_artifact("/nowhere/at/all.mulligan"), Error);
+}
+
+}  // namespace
+}  // namespace mulligan
