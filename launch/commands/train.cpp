@@ -1,9 +1,12 @@
 // mulligan train
 #include "framework/train/run.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "framework/train/dry_run.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 
@@ -13,12 +16,19 @@ namespace {
 struct TrainArguments {
   RunOptions run;
   TrainOptions train;
+  bool dry_run = false;
+  std::string card = known_cards().front().name;
+  int ranks = 1;
 };
 
 void run(const TrainArguments& arguments) {
   PluginHost host = arguments.run.plugin_host();
   LoadedConfig loaded = load_run_config(arguments.run.config, arguments.run.overrides);
-  train(loaded, host, arguments.train);
+  if (arguments.dry_run) {
+    fmt::print("{}", format_dry_run(dry_run(loaded, host, {find_card(arguments.card), arguments.ranks})));
+  } else {
+    train(loaded, host, arguments.train);
+  }
 }
 
 }  // namespace
@@ -29,6 +39,19 @@ void add_train_command(CLI::App& app) {
   command->add_option("config", arguments->run.config, "Configuration (TOML)")->required()->type_name("FILE");
   arguments->run.declare(*command);
   command->add_flag("--overwrite", arguments->train.overwrite, "Replace a finished run in the run directory");
+  CLI::Option* dry_run =
+      command->add_flag("--dry-run", arguments->dry_run,
+                        "Print parameters, memory, FLOPs and bytes per step; needs neither data nor device");
+  std::string cards;
+  for (const Card& card : known_cards()) cards += (cards.empty() ? "" : ", ") + card.name;
+  command->add_option("--card", arguments->card, "Device of the dry run's roofline estimate: " + cards)
+      ->needs(dry_run)
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_option("--ranks", arguments->ranks, "Ranks of the dry run; memory and cost are those of one")
+      ->needs(dry_run)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command->callback([arguments] { run(*arguments); });
 }
 
