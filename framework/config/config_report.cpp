@@ -64,6 +64,10 @@ std::vector<PrintedTable> all_tables(const LoadedConfig& loaded) {
   for (size_t i = 0; i < loaded.parameter_rows.size(); ++i) {
     tables.push_back({"[[parameters]]", fmt::format("parameters.{}", i), loaded.parameter_rows[i].all()});
   }
+  for (size_t i = 0; i < loaded.quantize_rows.size(); ++i) {
+    tables.push_back(
+        {"[[quantize.tensors]]", fmt::format("quantize.tensors.{}", i), loaded.quantize_rows[i].all()});
+  }
   return tables;
 }
 

@@ -160,6 +160,29 @@ Schema<EmaConfig> ema_section() {
   return s;
 }
 
+Schema<CheckpointConfig> checkpoint_section() {
+  Schema<CheckpointConfig> s;
+  s.key("every_steps", &CheckpointConfig::every_steps, "steps between checkpoints; 0 = not by steps")
+      .at_least(0);
+  s.key("every_seconds", &CheckpointConfig::every_seconds,
+        "seconds of training between checkpoints; 0 = not by time")
+      .range(0, 1e9);
+  s.key("at_end", &CheckpointConfig::at_end, "also write one after the last step, before validation");
+  s.key("keep", &CheckpointConfig::keep, "newest checkpoints that stay; older ones are removed").at_least(1);
+  s.key("directory", &CheckpointConfig::directory, "folder of the checkpoints")
+      .derived("`<run.directory>/checkpoints`");
+  return s;
+}
+
+Schema<MetricsConfig> metrics_section() {
+  Schema<MetricsConfig> s;
+  s.key(
+      "hf_compat", &MetricsConfig::hf_compat,
+      "also report train_loss_hf, the loss summed since the process started over all steps since the first, "
+      "which after a resume is no mean; only to compare with logs made that way");
+  return s;
+}
+
 Schema<EvalConfig> eval_section() {
   Schema<EvalConfig> s;
   s.choice<EvalMode>("mode", &EvalConfig::mode, {{"rows", EvalMode::rows}, {"sliding", EvalMode::sliding}},
@@ -217,6 +240,8 @@ const Schema<RunConfig>& core_schema() {
     s.section("model", &RunConfig::model, model_section());
     s.section("train", &RunConfig::train, train_section());
     s.section("ema", &RunConfig::ema, ema_section());
+    s.section("checkpoint", &RunConfig::checkpoint, checkpoint_section());
+    s.section("metrics", &RunConfig::metrics, metrics_section());
     s.section("eval", &RunConfig::eval, eval_section());
     s.section("ledger", &RunConfig::ledger, ledger_section());
     return s;
@@ -244,6 +269,60 @@ const Schema<ParameterRow>& parameter_row_schema() {
     return s;
   }();
   return schema;
+}
+
+namespace {
+
+const Schema<QuantizeOptions>& quantize_host_schema() {
+  static const Schema<QuantizeOptions> schema = [] {
+    Schema<QuantizeOptions> s;
+    s.key("calibration_batches", &QuantizeOptions::calibration_batches,
+          "batches of training text from which second moments are collected")
+        .range(1, 1 << 20);
+    s.key("calibration_rows", &QuantizeOptions::calibration_rows,
+          "rows of train.sequence_length tokens in a calibration batch")
+        .range(1, 1 << 20);
+    s.choice<Compression>(
+        "compression", &QuantizeOptions::compression,
+        {{"brotli", Compression::brotli}, {"xz", Compression::xz}, {"zstd", Compression::zstd}},
+        "compression of the artifact, each at its strongest setting");
+    return s;
+  }();
+  return schema;
+}
+
+}  // namespace
+
+const Schema<QuantizeTensorRow>& quantize_row_schema() {
+  static const Schema<QuantizeTensorRow> schema = [] {
+    Schema<QuantizeTensorRow> s;
+    s.key("match", &QuantizeTensorRow::match,
+          "glob over tensor names, in which banks are taken apart: blocks.3.attn.c_q.weight")
+        .required();
+    s.choice<TensorFormat>(
+         "format", &QuantizeTensorRow::format,
+         {{"int", TensorFormat::integer},
+          {"int8_row", TensorFormat::int8_row},
+          {"fp16", TensorFormat::fp16},
+          {"bf16", TensorFormat::bf16},
+          {"fp32", TensorFormat::fp32}},
+         "int = codes by the quantiser plugin, int8_row = 8 bits by each row's largest magnitude")
+        .required();
+    s.key("bits", &QuantizeTensorRow::bits, "bits of a code; format int only").range(2, 8);
+    s.key("clip_sigmas", &QuantizeTensorRow::clip_sigmas,
+          "scale of a row = clip_sigmas * std(row) / (2^(bits-1) - 1); format int only")
+        .range(1e-3, 1e3);
+    return s;
+  }();
+  return schema;
+}
+
+std::vector<KeySpec> quantize_host_keys() {
+  return quantize_host_schema().keys();
+}
+
+void store_quantize_host_keys(QuantizeConfig& quantize) {
+  quantize_host_schema().store(quantize.table.host, quantize.options);
 }
 
 std::vector<KeySpec> optimizer_host_keys() {
@@ -286,7 +365,19 @@ std::vector<KeySection> core_sections() {
        "Steps before the clock starts; weights, optimiser state and data position are restored.",
        keys_of_table("train.warmup")},
       {"[ema]", "Exponential moving average of all weights in fp32.", keys_of_table("ema")},
+      {"[checkpoint]",
+       "Complete states of training, from which `mulligan train --resume` continues bit for bit.",
+       keys_of_table("checkpoint")},
+      {"[metrics]", "What is reported besides the usual.", keys_of_table("metrics")},
       {"[eval]", "How validation text is scored.", keys_of_table("eval")},
+      {"[quantize]",
+       "Plugin table, optional: how the trained weights become an artifact. Without it a run makes none.",
+       plugin_keys_with_default("gptq", quantize_host_keys())},
+      {"[[quantize.tensors]]",
+       "How each tensor is stored: the first row that matches its name. A row that takes no tensor and a "
+       "tensor that no "
+       "row takes are errors.",
+       quantize_row_schema().keys()},
       {"[ledger]", "Limits of the run.", keys_of_table("ledger")},
   };
 }

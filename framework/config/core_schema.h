@@ -9,10 +9,15 @@
 
 namespace mulligan {
 
-// [run], [data], [model.*], [train.*], [ema], [eval], [ledger], bound to RunConfig; full names.
+// [run], [data], [model.*], [train.*], [ema], [checkpoint], [metrics], [eval], [ledger], bound to RunConfig; full names.
 const Schema<RunConfig>& core_schema();
 // The keys of one [[parameters]] row.
 const Schema<ParameterRow>& parameter_row_schema();
+// The keys of one [[quantize.tensors]] row.
+const Schema<QuantizeTensorRow>& quantize_row_schema();
+// What the host reads in [quantize] besides plugin and path, and its way from the table into the struct.
+std::vector<KeySpec> quantize_host_keys();
+void store_quantize_host_keys(QuantizeConfig& quantize);
 // What the host reads in [optimizer.NAME] besides plugin and path.
 std::vector<KeySpec> optimizer_host_keys();
 

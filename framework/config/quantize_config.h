@@ -25,12 +25,17 @@ struct QuantizeTensorRow {
   Origin origin;
 };
 
-// [quantize]
-struct QuantizeConfig {
-  PluginTable table;  // the quantiser plugin, section "quantize"
+// What the host itself reads in [quantize].
+struct QuantizeOptions {
   int64_t calibration_batches = 16;
   int64_t calibration_rows = 16;  // rows of train.sequence_length tokens per batch
   Compression compression = Compression::brotli;
+};
+
+// [quantize]
+struct QuantizeConfig {
+  QuantizeOptions options;
+  PluginTable table;  // the quantiser plugin, section "quantize"
   std::vector<QuantizeTensorRow> tensors;
 };
 

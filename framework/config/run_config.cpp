@@ -12,12 +12,16 @@ namespace mulligan {
 namespace {
 
 // Tables whose members are not known beforehand; read by the functions below.
-const std::vector<std::string> kOpenTables = {"backend", "loss", "schedule", "optimizer", "parameters"};
+const std::vector<std::string> kOpenTables = {"backend",   "loss",       "schedule",
+                                              "optimizer", "parameters", "quantize"};
 
 void derive(RunConfig& config, const std::string& file) {
   resolve_model_defaults(config.model);
   if (config.run.name.empty()) config.run.name = std::filesystem::path(file).stem().string();
   if (config.run.directory.empty()) config.run.directory = "runs/" + config.run.name;
+  if (config.checkpoint.directory.empty()) {
+    config.checkpoint.directory = (std::filesystem::path(config.run.directory) / "checkpoints").string();
+  }
 }
 
 OptimizerConfig read_optimizer(const ConfigMember& member, const std::string& file) {
@@ -64,6 +68,31 @@ void read_parameters(const ConfigNode& tree, LoadedConfig& loaded) {
   }
 }
 
+void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
+  static const std::vector<std::string> own_tables = {"tensors"};
+  const ConfigNode* table = tree.find("quantize");
+  if (table == nullptr) return;
+  QuantizeConfig quantize;
+  quantize.table =
+      read_plugin_table(table, "quantize", loaded.file, "gptq", quantize_host_keys(), own_tables);
+  store_quantize_host_keys(quantize);
+  const ConfigNode* list = table->find("tensors");
+  if (list == nullptr || list->kind != ConfigNode::Kind::table_list) {
+    throw config_error(
+        "{}: [quantize] has no rows [[quantize.tensors]]; add one with match = \"*\" and a format.",
+        table->origin.text());
+  }
+  for (const ConfigNode& node : list->rows) {
+    loaded.quantize_rows.push_back(
+        resolve_keys(quantize_row_schema().keys(), &node, "quantize.tensors", node.origin.text()));
+    QuantizeTensorRow row;
+    quantize_row_schema().store(loaded.quantize_rows.back(), row);
+    row.origin = node.origin;
+    quantize.tensors.push_back(std::move(row));
+  }
+  loaded.config.quantize = std::move(quantize);
+}
+
 LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const std::string> overrides) {
   apply_overrides(tree, overrides);
   LoadedConfig loaded;
@@ -78,6 +107,7 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
   loaded.config.schedule = read_plugin_table(tree.find("schedule"), "schedule", file, "warmdown");
   read_optimizers(tree, loaded);
   read_parameters(tree, loaded);
+  read_quantize(tree, loaded);
   check_rules(loaded);
   return loaded;
 }
@@ -106,6 +136,7 @@ std::vector<PluginTableRef> plugin_tables(const RunConfig& config) {
     tables.push_back({MLG_OPTIMIZER, &optimizer.table});
     if (optimizer.schedule) tables.push_back({MLG_SCHEDULE, &*optimizer.schedule});
   }
+  if (config.quantize) tables.push_back({MLG_QUANTIZER, &config.quantize->table});
   return tables;
 }
 

@@ -14,6 +14,7 @@
 #include "framework/config/model_config.h"
 #include "framework/config/parameter_table.h"
 #include "framework/config/plugin_config.h"
+#include "framework/config/quantize_config.h"
 #include "framework/config/train_config.h"
 
 namespace mulligan {
@@ -45,6 +46,8 @@ struct RunConfig {
   ModelConfig model;  // derived values filled in
   TrainConfig train;
   EmaConfig ema;
+  CheckpointConfig checkpoint;
+  MetricsConfig metrics;
   EvalConfig eval;
   LedgerConfig ledger;
   PluginTable backend;
@@ -52,6 +55,7 @@ struct RunConfig {
   PluginTable schedule;
   std::vector<OptimizerConfig> optimizers;  // in order of appearance
   std::vector<ParameterRow> parameters;     // in order: the first row that matches a parameter takes it
+  std::optional<QuantizeConfig> quantize;   // absent: the run makes no artifact
 };
 
 // A RunConfig together with every setting's value and origin.
@@ -60,6 +64,7 @@ struct LoadedConfig {
   RunConfig config;
   Settings core;                                // all bound keys, full names
   std::vector<Settings> parameter_rows;         // one per row of [[parameters]]
+  std::vector<Settings> quantize_rows;          // one per row of [[quantize.tensors]]
   std::map<std::string, PluginConfig> plugins;  // by section; filled by resolve_plugins
 
   // The resolved keys of a plugin table such as "loss" or "optimizer.matrices". Throws std::logic_error

@@ -1,7 +1,9 @@
-// The [train], [train.warmup] and [ema] sections: budget, batch, precision, clipping, warm-up.
+// The [train], [train.warmup], [ema], [checkpoint] and [metrics] sections: budget, batch, precision,
+// clipping, warm-up, what is saved and reported.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "framework/config/precision.h"
 
@@ -21,6 +23,21 @@ struct WarmupConfig {
 // [ema] Exponential moving average of all weights in fp32, started from the initial weights.
 struct EmaConfig {
   double decay = 0.0;  // per step; 0 = off
+};
+
+// [checkpoint] Complete states of training to continue from. Whichever period ends first asks for one, unless
+// one is still being written; a run that is told to stop writes one in any case.
+struct CheckpointConfig {
+  int64_t every_steps = 0;       // 0 = not by steps
+  double every_seconds = 300.0;  // of the training clock; 0 = not by time
+  bool at_end = true;            // also after the last step
+  int64_t keep = 2;              // newest checkpoints that stay
+  std::string directory;         // "" in the file = <run.directory>/checkpoints
+};
+
+// [metrics]
+struct MetricsConfig {
+  bool hf_compat = false;  // also report train_loss_hf: the loss summed since the process started / all steps
 };
 
 // [train]
