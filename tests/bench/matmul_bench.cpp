@@ -2,6 +2,7 @@
 //   forward   y[T, F]  = x[T, d] W[F, d]^T
 //   input     dx[T, d] = dy[T, F] W[F, d]
 //   weight    dW[F, d] += dy[T, F]^T x[T, d]   (f32 result, added to)
+//   polynomial c = -2 a a + 1.5 c for a stack of square matrices (Muon's Newton-Schulz steps)
 #include <benchmark/benchmark.h>
 
 #include "tests/bench/bench_backend.h"
@@ -30,6 +31,14 @@ void run(benchmark::State& state, Product product, mlg_dtype dtype) {
   call.measure(state, 2.0 * static_cast<double>(t * d * f));
 }
 
+void polynomial(benchmark::State& state, mlg_dtype dtype) {
+  const std::int64_t batch = state.range(0), n = state.range(1);
+  const Operand matrices{dtype, {batch, n, n}};
+  BenchCall call("matmul", {matrices, matrices, matrices},
+                 {{"transpose_a", 0}, {"transpose_b", 0}, {"alpha", -2}, {"beta", 1.5}});
+  call.measure(state, 2.0 * static_cast<double>(batch * n * n * n));
+}
+
 void shapes(benchmark::internal::Benchmark* b) {
   b->ArgNames({"T", "d", "F"})
       ->UseRealTime()
@@ -48,6 +57,13 @@ BENCHMARK_CAPTURE(run, weight_f32, Product::weight, MLG_F32)->Apply(shapes);
 BENCHMARK_CAPTURE(run, forward_bf16, Product::forward, MLG_BF16)->Apply(shapes);
 BENCHMARK_CAPTURE(run, input_bf16, Product::input, MLG_BF16)->Apply(shapes);
 BENCHMARK_CAPTURE(run, weight_bf16, Product::weight, MLG_BF16)->Apply(shapes);
+
+void stacks(benchmark::internal::Benchmark* b) {
+  b->ArgNames({"batch", "n"})->UseRealTime()->Unit(benchmark::kMillisecond)->MinWarmUpTime(0.1)->MinTime(0.3);
+  b->Args({11, 512})->Args({22, 256})->Args({6, 192});
+}
+BENCHMARK_CAPTURE(polynomial, f32, MLG_F32)->Apply(stacks);
+BENCHMARK_CAPTURE(polynomial, bf16, MLG_BF16)->Apply(stacks);
 
 }  // namespace
 }  // namespace mulligan::bench

@@ -96,7 +96,8 @@ void PreparedCall::bind(void* const* addresses, void* workspace) {
         std::any_of(argument.shape, argument.shape + MLG_MAX_RANK, [](std::int64_t n) { return n == 0; });
     if (!empty && addresses[i] == nullptr) {
       throw std::runtime_error(
-          std::string("kernel ") + kernel_.name + ": argument " + std::to_string(i) +
+          std::string("kernel ") + kernel_.name + ": argument " +
+          parse_signature(kernel_.name, kernel_.signature).arguments[i].name +
           " is bound to no address; bind every argument that the call was prepared with");
     }
     argument.data = argument.dtype == MLG_ABSENT ? nullptr : addresses[i];

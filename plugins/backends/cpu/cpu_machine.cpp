@@ -52,6 +52,18 @@ int quota() {
   return std::max(1, static_cast<int>(std::ceil(microseconds / period)));
 }
 
+// What can be allocated without swapping or being killed, as the system estimates it; a large number when
+// unknown.
+std::uint64_t available_bytes() {
+  std::uint64_t available = ~std::uint64_t{0};
+  std::ifstream file("/proc/meminfo");
+  for (std::string key; file >> key;) {
+    if (std::uint64_t kibibytes = 0; key == "MemAvailable:" && file >> kibibytes) available = kibibytes << 10;
+  }
+  if (const std::uint64_t all = memory_bytes(); all > 0) available = std::min(available, all);
+  return available;
+}
+
 }  // namespace
 
 std::string processor_name() {
@@ -89,11 +101,14 @@ void* allocate_zeroed(std::size_t bytes) {
   const bool large = bytes >= kHugePage;
   const std::size_t alignment = large ? kHugePage : kAlignment;
   const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-  void* address = std::aligned_alloc(alignment, rounded);
+  // Asked before allocating: the system promises more than it has, and kills the process when the pages are
+  // touched.
+  const std::uint64_t available = available_bytes();
+  void* address = bytes <= available ? std::aligned_alloc(alignment, rounded) : nullptr;
   if (address == nullptr) {
-    throw std::runtime_error(
-        "the cpu backend cannot allocate " + std::to_string(bytes) +
-        " bytes of memory; use a smaller batch or model, or free memory on this machine");
+    throw std::runtime_error("the cpu backend cannot allocate " + std::to_string(bytes) +
+                             " bytes of memory, " + std::to_string(available) +
+                             " are free; use a smaller batch or model, or free memory on this machine");
   }
   if (large) madvise(address, rounded, MADV_HUGEPAGE);  // advice: without it everything works, slower
   zero_memory(address, rounded);

@@ -15,7 +15,6 @@ struct MatmulPlan {
       : batch(batch), m(m), n(n), k(k) {
     tile_m = even_tile(m, kRows);
     tile_n = even_tile(n, kColumns);
-    if (tiles_of_output() >= 2 * kEnoughTiles) tile_n = even_tile(n, 2 * kColumns);
     const std::int64_t wanted = (kEnoughTiles + tiles_of_output() - 1) / tiles_of_output();
     const std::int64_t pieces = std::clamp<std::int64_t>(k / kShortestInner, 1, wanted);
     tile_k = even_tile(k, (k + pieces - 1) / pieces);
