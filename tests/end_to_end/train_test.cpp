@@ -2,11 +2,20 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/safetensors.h"
+#include "framework/model/initialise.h"
+#include "framework/train/weights.h"
 #include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
 
 namespace mulligan::end_to_end {
 namespace {
+
+using Json = nlohmann::json;
 
 TinyRun& tiny() {
   static TinyRun run;
@@ -15,11 +24,31 @@ TinyRun& tiny() {
 
 const double uniform_loss = std::log(static_cast<double>(tiny_vocabulary));
 
-[[maybe_unused]] double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return INFINITY;
   double largest = 0;
   for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
   return largest;
+}
+
+// The records of one event in metrics.jsonl.
+std::vector<Json> events(const RunResult& result, const std::string& name) {
+  std::vector<Json> found;
+  for (const std::string& line : lines_of(result.directory / "metrics.jsonl")) {
+    Json record = Json::parse(line);
+    if (record.at("event") == name) found.push_back(std::move(record));
+  }
+  return found;
+}
+
+std::string refusal(const std::vector<std::string>& overrides, ExitCode code) {
+  try {
+    tiny().train(overrides);
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
 }
 
 TEST(Train, StartsAtTheUniformLossAndLearns) {
@@ -27,15 +56,292 @@ TEST(Train, StartsAtTheUniformLossAndLearns) {
   EXPECT_NEAR(result.initial_loss_nats, uniform_loss, 0.05);
   EXPECT_LT(result.final_loss_nats, 0.5 * uniform_loss);
   ASSERT_TRUE(result.validation);
-  EXPECT_LT(result.validation->val_loss_nats, 0.5 * uniform_loss);
-  EXPECT_GT(result.validation->bytes, result.validation->tokens);
-  EXPECT_NEAR(
-      result.validation->val_bpb,
-      result.validation->loss_sum_nats / std::log(2.0) / static_cast<double>(result.validation->bytes),
-      1e-12);
+  const EvalResult& score = *result.validation;
+  EXPECT_LT(score.val_loss_nats, 0.5 * uniform_loss);
+  EXPECT_GT(score.bytes, score.tokens);
+  EXPECT_NEAR(score.val_bpb, score.loss_sum_nats / std::log(2.0) / static_cast<double>(score.bytes), 1e-12);
   EXPECT_EQ(result.steps, 150);
   EXPECT_EQ(result.step_loss_nats.size(), 150u);
   EXPECT_EQ(result.tokens, 150 * 256);
+}
+
+TEST(Train, TheSameSeedTwiceGivesTheSameLossesBitForBit) {
+  const std::vector<std::string> overrides = {"train.steps=12", "ema.decay=0.9"};
+  const RunResult first = tiny().train(overrides);
+  const RunResult second = tiny().train(overrides);
+  EXPECT_EQ(first.step_loss_nats, second.step_loss_nats);
+  EXPECT_EQ(first.validation->loss_sum_nats, second.validation->loss_sum_nats);
+  const RunResult other = tiny().train({"train.steps=12", "ema.decay=0.9", "run.seed=8"});
+  EXPECT_NE(first.step_loss_nats, other.step_loss_nats);
+}
+
+TEST(Train, TheThreadCountDoesNotChangeTheLosses) {
+  const RunResult one = tiny().train({"train.steps=4", "run.threads=1"});
+  const RunResult three = tiny().train({"train.steps=4", "run.threads=3"});
+  EXPECT_EQ(one.step_loss_nats, three.step_loss_nats);
+}
+
+TEST(Train, BothLossPluginsGiveTheSameLosses) {
+  const RunResult fused = tiny().train({"loss.plugin=softcap_ce"});
+  const RunResult plain = tiny().train({"loss.plugin=cross_entropy"});
+  EXPECT_LE(largest_difference(fused.step_loss_nats, plain.step_loss_nats), 1e-4);
+  const RunResult uncapped = tiny().train({"loss.plugin=softcap_ce", "model.softcap=0.0"});
+  const RunResult plain_uncapped = tiny().train({"loss.plugin=cross_entropy", "model.softcap=0.0"});
+  EXPECT_LE(largest_difference(uncapped.step_loss_nats, plain_uncapped.step_loss_nats), 1e-4);
+}
+
+TEST(Train, EveryCombinationOfPluginsTrains) {
+  const std::vector<std::vector<std::string>> schedules = {
+      {"schedule.plugin=constant"},
+      {"schedule.plugin=cosine"},
+      {"schedule.plugin=warmdown"},
+      {"schedule.plugin=sgdr", "schedule.period=3.0", "schedule.by=step"}};
+  const std::vector<std::vector<std::string>> optimizers = {
+      {"optimizer.matrices.plugin=muon", "optimizer.matrices.lr=0.02"},
+      {"optimizer.matrices.plugin=adamw", "optimizer.matrices.lr=0.005"},
+      {"optimizer.matrices.plugin=sgd", "optimizer.matrices.lr=0.05"}};
+  for (const char* loss : {"softcap_ce", "cross_entropy"}) {
+    for (const auto& optimizer : optimizers) {
+      for (const auto& schedule : schedules) {
+        std::vector<std::string> overrides = {"train.steps=8", std::string("loss.plugin=") + loss};
+        overrides.insert(overrides.end(), optimizer.begin(), optimizer.end());
+        overrides.insert(overrides.end(), schedule.begin(), schedule.end());
+        SCOPED_TRACE(loss + optimizer[0] + schedule[0]);
+        const RunResult result = tiny().train(overrides);
+        EXPECT_LT(result.final_loss_nats, result.initial_loss_nats - 0.2);
+      }
+    }
+  }
+}
+
+TEST(Train, ClipOrderDoesNotMatterToOneRank) {
+  const std::vector<std::string> common = {"train.micro_batches=2", "train.clip_norm=0.2"};
+  auto before = common, after = common;
+  before.push_back("train.clip_order=before_reduction");
+  after.push_back("train.clip_order=after_reduction");
+  EXPECT_EQ(tiny().train(before).step_loss_nats, tiny().train(after).step_loss_nats);
+}
+
+TEST(Train, ClippingActs) {
+  EXPECT_NE(
+      tiny()
+          .train({"train.clip_norm=0.01", "optimizer.matrices.plugin=sgd", "optimizer.matrices.lr=0.02"})
+          .step_loss_nats,
+      tiny()
+          .train({"train.clip_norm=0.0", "optimizer.matrices.plugin=sgd", "optimizer.matrices.lr=0.02"})
+          .step_loss_nats);
+}
+
+TEST(Train, WarmUpLeavesTheRunAsItWouldBeWithout) {
+  const std::vector<std::string> common = {"ema.decay=0.8", "train.micro_batches=2"};
+  auto warm = common;
+  warm.push_back("train.warmup.steps=3");
+  const RunResult without = tiny().train(common);
+  const RunResult with = tiny().train(warm);
+  EXPECT_EQ(without.step_loss_nats, with.step_loss_nats);
+  EXPECT_EQ(without.validation->loss_sum_nats, with.validation->loss_sum_nats);
+  auto kept = warm;
+  kept.push_back("train.warmup.keep_muon_momentum=true");
+  const RunResult with_momentum = tiny().train(kept);
+  EXPECT_EQ(without.step_loss_nats[0], with_momentum.step_loss_nats[0]);  // the weights are restored
+  EXPECT_NE(without.step_loss_nats, with_momentum.step_loss_nats);
+}
+
+std::vector<float> weights_of(const RunResult& result, const std::string& name) {
+  const SafetensorsFile file(result.directory / "weights.safetensors");
+  return file.at(name).copy<float>();
+}
+
+// e <- d e + (1 - d) p after each step, from the initial weights.
+TEST(Train, AveragedWeightsFollowTheFormula) {
+  const double decay = 0.7;
+  const std::vector<std::string> always_looped = {"model.loop.start_fraction=0.0"};
+  const std::string name = "mlp_up_bank";
+  const LoadedConfig loaded = tiny().config({});
+  std::vector<double> average;
+  for (const ParameterSpec& spec : model_parameters(loaded.config.model)) {
+    if (spec.name != name) continue;
+    for (const float value : initial_values(spec, static_cast<std::uint64_t>(loaded.config.run.seed))) {
+      average.push_back(static_cast<double>(value));
+    }
+  }
+  for (int steps = 1; steps <= 3; ++steps) {
+    const RunResult result = tiny().train({"train.steps=" + std::to_string(steps), always_looped[0]});
+    const std::vector<float> weights = weights_of(result, name);
+    ASSERT_EQ(weights.size(), average.size());
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      average[i] = decay * average[i] + (1 - decay) * static_cast<double>(weights[i]);
+    }
+  }
+  const RunResult averaged = tiny().train({"train.steps=3", "ema.decay=0.7", always_looped[0]});
+  const std::vector<float> theirs = weights_of(averaged, name);
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    ASSERT_NEAR(static_cast<double>(theirs[i]), average[i], 1e-6) << i;
+  }
+}
+
+TEST(Train, SavedWeightsScoreAsTheRunDid) {
+  for (const char* compute : {"train.compute_dtype=fp32", "train.compute_dtype=bf16"}) {
+    const std::vector<std::string> overrides = {"ema.decay=0.8", compute};
+    const RunResult result = tiny().train(overrides);
+    LoadedConfig loaded = tiny().config(overrides);
+    ConsoleOptions quiet;
+    quiet.console = nullptr;
+    const EvalResult again =
+        evaluate_weights(loaded, test_plugin_host(), result.directory / "weights.safetensors", quiet);
+    EXPECT_EQ(again.loss_sum_nats, result.validation->loss_sum_nats) << compute;
+    EXPECT_EQ(again.bytes, result.validation->bytes);
+  }
+}
+
+TEST(Train, Bf16ComputeAndBf16MastersStayCloseToFp32) {
+  const RunResult fp32 = tiny().train({"train.steps=15"});
+  const RunResult bf16 = tiny().train({"train.steps=15", "train.compute_dtype=bf16"});
+  EXPECT_LE(largest_difference(fp32.step_loss_nats, bf16.step_loss_nats), 0.08);
+  EXPECT_NE(fp32.step_loss_nats, bf16.step_loss_nats);
+  const RunResult masters = tiny().train({"train.steps=15", "parameters.1.master_dtype=bf16"});
+  EXPECT_LE(largest_difference(fp32.step_loss_nats, masters.step_loss_nats), 0.08);
+  EXPECT_NE(fp32.step_loss_nats, masters.step_loss_nats);
+}
+
+TEST(Train, AWallClockBudgetEndsTheRun) {
+  const RunResult result = tiny().train(
+      {"train.steps=0", "train.budget_seconds=1.0", "schedule.plugin=warmdown", "schedule.by=budget"});
+  EXPECT_GE(result.steps, 1);
+  const auto steps = events(result, "step");
+  ASSERT_FALSE(steps.empty());
+  EXPECT_GT(steps.back().at("budget_fraction").get<double>(), 0.0);
+}
+
+TEST(Train, DepthRecurrenceStartsAtItsShareOfTheBudget) {
+  const RunResult result = tiny().train({"train.steps=10", "train.log_every=1"});
+  const auto starts = events(result, "loop_start");
+  ASSERT_EQ(starts.size(), 1u);
+  EXPECT_EQ(starts[0].at("step"), 5);
+  for (const Json& step : events(result, "step")) {
+    EXPECT_EQ(step.at("looping").get<bool>(), step.at("step").get<int>() > 5) << step.dump();
+  }
+}
+
+TEST(Train, WarmRestartsOfTheScheduleAreLogged) {
+  const RunResult result =
+      tiny().train({"train.steps=10", "train.log_every=1", "optimizer.rest.schedule.plugin=sgdr",
+                    "optimizer.rest.schedule.period=4.0", "optimizer.rest.schedule.by=step"});
+  const auto restarts = events(result, "restart");
+  ASSERT_EQ(restarts.size(), 2u);
+  EXPECT_EQ(restarts[0].at("optimizer"), "rest");
+  EXPECT_EQ(restarts[0].at("step"), 4);
+  EXPECT_EQ(restarts[1].at("step"), 8);
+  EXPECT_EQ(restarts[1].at("cycle"), 2);
+  // The other group keeps the run's own schedule.
+  for (const Json& step : events(result, "step")) EXPECT_EQ(step.at("lr").at("matrices"), 0.02);
+}
+
+TEST(Train, MetricsGiveWindowsAndTheirMeans) {
+  const RunResult result = tiny().train({"train.steps=12", "train.log_every=5", "train.validate_every=6"});
+  const auto steps = events(result, "step");
+  ASSERT_EQ(steps.size(), 4u);  // 1, 5, 10, and the end
+  const std::vector<std::pair<int, int>> windows = {{0, 1}, {1, 5}, {5, 10}, {10, 12}};
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto [first, last] = windows[i];
+    EXPECT_EQ(steps[i].at("window"), Json({first, last}));
+    EXPECT_EQ(steps[i].at("step"), last);
+    EXPECT_EQ(steps[i].at("tokens"), last * 256);
+    double sum = 0;
+    for (int step = first; step < last; ++step) sum += result.step_loss_nats[static_cast<std::size_t>(step)];
+    EXPECT_NEAR(steps[i].at("window_loss_nats").get<double>(), sum / (last - first), 1e-12);
+    EXPECT_EQ(steps[i].at("loss_nats").get<double>(),
+              result.step_loss_nats[static_cast<std::size_t>(last - 1)]);
+    EXPECT_GT(steps[i].at("gradient_norm").get<double>(), 0.0);
+  }
+  const auto validations = events(result, "validation");
+  ASSERT_EQ(validations.size(), 3u);  // 6, 12, and the end
+  EXPECT_EQ(validations[0].at("step"), 6);
+  EXPECT_EQ(validations[2].at("val_bpb").get<double>(), result.validation->val_bpb);
+}
+
+TEST(Train, ValidationDoesNotChangeTheRun) {
+  EXPECT_EQ(tiny().train({"train.validate_every=2", "ema.decay=0.9"}).step_loss_nats,
+            tiny().train({"ema.decay=0.9"}).step_loss_nats);
+}
+
+TEST(Train, TheRunDirectoryHoldsConfigurationLogMetricsWeightsAndResult) {
+  const RunResult result = tiny().train({"ema.decay=0.9"});
+  const Json json = Json::parse(read_file(result.directory / "result.json"));
+  EXPECT_EQ(json.at("steps"), 10);
+  EXPECT_EQ(json.at("tokens"), 2560);
+  EXPECT_EQ(json.at("parameters"), result.parameters);
+  EXPECT_EQ(json.at("val_bpb").get<double>(), result.validation->val_bpb);
+  EXPECT_EQ(json.at("val_tokens"), result.validation->tokens);
+  EXPECT_EQ(json.at("val_bytes"), result.validation->bytes);
+  EXPECT_EQ(json.at("weights"), "averaged");
+  EXPECT_EQ(json.at("config_sha256").get<std::string>().size(), 64u);
+  EXPECT_GT(json.at("peak_memory_bytes").get<std::int64_t>(), 0);
+  EXPECT_FALSE(json.at("commit").get<std::string>().empty());
+  for (const char* phase : {"setup", "compile", "train", "evaluate"}) {
+    EXPECT_GE(json.at("seconds").at(phase).get<double>(), 0.0) << phase;
+  }
+  std::vector<std::string> names;
+  for (const Json& plugin : json.at("plugins")) {
+    names.push_back(plugin.at("name"));
+    EXPECT_EQ(plugin.at("sha256").get<std::string>().size(), 64u);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"cpu", "softcap_ce", "constant", "muon", "adamw"}));
+  EXPECT_FALSE(lines_of(result.directory / "log.txt").empty());
+  // The resolved configuration is a configuration, of the same run.
+  const LoadedConfig again = load_run_config((result.directory / "config.toml").string());
+  EXPECT_EQ(again.config.train.steps, 10);
+  EXPECT_EQ(again.config.ema.decay, 0.9);
+}
+
+TEST(Train, AFinishedRunIsNotOverwrittenUnasked) {
+  const std::string directory = tiny().next_directory();
+  tiny().train({"run.directory=" + directory, "train.steps=1"});
+  EXPECT_NE(
+      refusal({"run.directory=" + directory, "train.steps=1"}, ExitCode::bad_configuration).find(directory),
+      std::string::npos);
+  LoadedConfig loaded = tiny().config({"run.directory=" + directory, "train.steps=2"});
+  TrainOptions options;
+  options.console = nullptr;
+  options.overwrite = true;
+  EXPECT_EQ(train(loaded, test_plugin_host(), options).steps, 2);
+}
+
+TEST(Train, ALossThatIsNotFiniteStopsTheRunNamingItsStep) {
+  const std::string directory = tiny().next_directory();
+  const std::string message =
+      refusal({"run.directory=" + directory, "optimizer.matrices.plugin=sgd", "optimizer.matrices.lr=1e6",
+               "optimizer.rest.lr=1e6", "train.clip_norm=0.0", "train.steps=40", "train.log_every=3"},
+              ExitCode::run_failed);
+  EXPECT_NE(message.find("step "), std::string::npos) << message;
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(directory) / "result.json"));
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(directory) / "weights.safetensors"));
+}
+
+TEST(Train, WhatCannotBeHonouredIsRefused) {
+  EXPECT_NE(refusal({"backend.plugin=null"}, ExitCode::bad_configuration).find("null"), std::string::npos);
+  EXPECT_NE(refusal({"run.determinism=world"}, ExitCode::bad_configuration).find("world"), std::string::npos);
+  EXPECT_NE(refusal({"data.train=/nowhere/*.bin"}, ExitCode::bad_data).find("/nowhere"), std::string::npos);
+  EXPECT_NE(
+      refusal({"ledger.rules=strict", "ledger.train_seconds=1e-9"}, ExitCode::run_failed).find("ledger"),
+      std::string::npos);
+}
+
+TEST(Train, MuonRefusesAVectorNamingItsGroup) {
+  const std::string message = refusal({"parameters.0.match=*"}, ExitCode::bad_configuration);
+  EXPECT_FALSE(message.empty());
+  const std::string vectors =
+      refusal({"optimizer.rest.plugin=muon", "optimizer.rest.lr=0.01"}, ExitCode::bad_configuration);
+  EXPECT_NE(vectors.find("[optimizer.rest]"), std::string::npos) << vectors;
+}
+
+TEST(Train, SlidingEvaluationScoresTheSameTokensWithMoreContext) {
+  const RunResult rows = tiny().train({"train.steps=60"});
+  const RunResult sliding = tiny().train({"train.steps=60", "eval.mode=sliding", "eval.stride=16"});
+  EXPECT_EQ(rows.validation->tokens, sliding.validation->tokens);
+  EXPECT_EQ(rows.validation->bytes, sliding.validation->bytes);
+  EXPECT_NE(rows.validation->loss_sum_nats, sliding.validation->loss_sum_nats);
+  EXPECT_NEAR(rows.validation->val_loss_nats, sliding.validation->val_loss_nats, 0.3);
 }
 
 }  // namespace

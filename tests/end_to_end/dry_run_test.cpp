@@ -1,0 +1,102 @@
+// The plan of a run: what the record's configuration needs, without data and without a GPU.
+#include "framework/train/dry_run.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "framework/core/error.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+LoadedConfig record() {
+  return load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml");
+}
+
+std::int64_t bytes_of(const std::vector<DryRun::Memory>& rows, const std::string& what) {
+  for (const DryRun::Memory& row : rows) {
+    if (row.what == what) return row.bytes;
+  }
+  return -1;
+}
+
+TEST(DryRun, TheRecordsModelHasItsPublishedNumberOfParameters) {
+  LoadedConfig loaded = record();
+  const DryRun plan = dry_run(loaded, test_plugin_host());
+  EXPECT_EQ(plan.parameters, 35'989'658);
+  std::int64_t sum = 0;
+  std::map<std::string, std::int64_t> by_plugin;
+  for (const DryRun::Tensor& tensor : plan.tensors) {
+    sum += tensor.elements;
+    by_plugin[tensor.plugin] += tensor.elements;
+  }
+  EXPECT_EQ(sum, plan.parameters);
+  const std::int64_t banks = 22 * 512 * 512 + 22 * 256 * 512 + 2 * 11 * 2048 * 512;
+  EXPECT_EQ(by_plugin["muon"], banks);
+  EXPECT_EQ(by_plugin["adamw"], plan.parameters - banks);
+  EXPECT_NE(format_dry_run(plan).find("35,989,658"), std::string::npos);
+}
+
+TEST(DryRun, MemoryOfTheRecordAddsUpByHand) {
+  LoadedConfig loaded = record();
+  const DryRun plan = dry_run(loaded, test_plugin_host());
+  const std::int64_t embedding = 8192 * 512;
+  const std::int64_t banks = 22 * 512 * 512 + 22 * 256 * 512 + 2 * 11 * 2048 * 512;
+  const std::int64_t gates = 11 * 8 * 512;
+  const std::int64_t rest = plan.parameters - embedding - banks;
+  EXPECT_EQ(bytes_of(plan.memory, "master weights"), 2 * embedding + 4 * (banks + rest));
+  EXPECT_EQ(bytes_of(plan.memory, "compute copies"), 2 * (banks + gates));
+  EXPECT_EQ(bytes_of(plan.memory, "gradients"), 4 * plan.parameters);
+  // Muon: one bf16 buffer; AdamW: two moments, bf16 for the embedding.
+  EXPECT_EQ(bytes_of(plan.memory, "optimiser state"), 2 * banks + 2 * 2 * embedding + 2 * 4 * rest);
+  std::int64_t total = 0, largest = 0;
+  for (const DryRun::Memory& row : plan.memory) total += row.bytes;
+  for (const DryRun::Memory& row : plan.arenas) largest = std::max(largest, row.bytes);
+  EXPECT_EQ(plan.memory_bytes, total);
+  EXPECT_EQ(plan.memory.back().bytes, largest);
+}
+
+TEST(DryRun, ShardedParametersShareTheirStateOverTheRanks) {
+  LoadedConfig one = record(), eight = record();
+  DryRunOptions options;
+  const std::int64_t whole = bytes_of(dry_run(one, test_plugin_host(), options).memory, "optimiser state");
+  options.ranks = 8;
+  const DryRun plan = dry_run(eight, test_plugin_host(), options);
+  const std::int64_t banks = 22 * 512 * 512 + 22 * 256 * 512 + 2 * 11 * 2048 * 512;
+  // Slices of ceil(22/8) = 3 and ceil(11/8) = 2 matrices.
+  const std::int64_t slices = 3 * 512 * 512 + 3 * 256 * 512 + 2 * 2 * 2048 * 512;
+  EXPECT_EQ(bytes_of(plan.memory, "optimiser state"), whole - 2 * banks + 2 * slices);
+}
+
+TEST(DryRun, FloatingPointOperationsMatchTheClosedForm) {
+  LoadedConfig loaded = record();
+  const DryRun plan = dry_run(loaded, test_plugin_host());
+  ASSERT_EQ(plan.steps.size(), 2u);
+  EXPECT_EQ(plan.steps[0].layers, 11);
+  EXPECT_EQ(plan.steps[1].layers, 17);
+  // Per token and layer: q and out d*d each, k and v d*d/2 each, MLP 8 d*d, gate 8 d; head V*d. Forward and
+  // backward: 6.
+  const double d = 512, tokens = 786432, layer = 11 * d * d + 8 * d;
+  const double looped_less_plain = plan.steps[1].cost.matmul_flops - plan.steps[0].cost.matmul_flops;
+  EXPECT_NEAR(looped_less_plain, 6 * tokens * 6 * layer, 1e-9 * looped_less_plain);
+  EXPECT_GT(plan.steps[0].cost.matmul_flops, 6 * tokens * (11 * layer + 8192 * d));
+  const double pairs = tokens * (2048 + 1) / 2;
+  EXPECT_NEAR(plan.steps[0].cost.attention_flops, 11 * 14 * 64.0 * 8 * pairs, 1e-3);
+}
+
+TEST(DryRun, UnknownCardIsRefusedWithTheKnownOnes) {
+  try {
+    find_card("abacus");
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+    EXPECT_NE(std::string(error.what()).find("abacus"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("h100"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end

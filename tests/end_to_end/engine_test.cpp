@@ -1,0 +1,190 @@
+// One training step: it allocates nothing, and its gradient does not depend on how the step is cut into
+// micro-batches.
+#include "framework/train/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "framework/data/shard.h"
+#include "framework/train/step_graphs.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+
+namespace {
+
+std::atomic<long> allocations{0};
+
+void* counted(std::size_t bytes, std::size_t alignment) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* address = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (!address) throw std::bad_alloc();
+  return address;
+}
+
+}  // namespace
+
+// Every C++ allocation of this process, plugins included, is counted.
+void* operator new(std::size_t bytes) {
+  return counted(bytes ? bytes : 1, alignof(std::max_align_t));
+}
+void* operator new[](std::size_t bytes) {
+  return counted(bytes ? bytes : 1, alignof(std::max_align_t));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return counted(bytes ? bytes : 1, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return counted(bytes ? bytes : 1, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* address) noexcept {
+  std::free(address);
+}
+void operator delete[](void* address) noexcept {
+  std::free(address);
+}
+void operator delete(void* address, std::size_t) noexcept {
+  std::free(address);
+}
+void operator delete[](void* address, std::size_t) noexcept {
+  std::free(address);
+}
+void operator delete(void* address, std::align_val_t) noexcept {
+  std::free(address);
+}
+void operator delete[](void* address, std::align_val_t) noexcept {
+  std::free(address);
+}
+void operator delete(void* address, std::size_t, std::align_val_t) noexcept {
+  std::free(address);
+}
+void operator delete[](void* address, std::size_t, std::align_val_t) noexcept {
+  std::free(address);
+}
+
+namespace mulligan::end_to_end {
+namespace {
+
+// An engine on the given shard, ready to step.
+class EngineRunner {
+ public:
+  EngineRunner(LoadedConfig loaded, const std::filesystem::path& shard)
+      : loaded_(std::move(loaded)),
+        plugins_((resolve_run_plugins(loaded_, test_plugin_host()),
+                  make_run_plugins(loaded_, test_plugin_host()))),
+        parameters_(plan_parameters(loaded_.config)),
+        groups_(loaded_.config, plugins_, parameters_),
+        communicator_(make_self_communicator()),
+        engine_(loaded_.config, plugins_, parameters_, groups_, *communicator_, 4),
+        arena_(*plugins_.backend) {
+    arena_.bind(engine_.programs(), engine_.store());
+    engine_.initialise(3);
+    groups_.set_rates({0, 10, 0, 0});
+    LoaderOptions options;
+    options.shards = {shard};
+    options.row_tokens = tokens_per_micro_batch(loaded_.config.train);
+    options.max_segment_tokens = loaded_.config.train.sequence_length;
+    rows_ = std::make_unique<Prefetcher>(std::make_unique<Loader>(options), 4);
+  }
+
+  void step(std::int64_t number, bool looping) {
+    groups_.set_rates({number - 1, 10, 0, 0});
+    engine_.step(number, looping, *rows_);
+    engine_.record_metrics(number - 1);
+  }
+  TrainingEngine& engine() { return engine_; }
+  const std::vector<PlannedParameter>& parameters() const { return parameters_; }
+
+ private:
+  LoadedConfig loaded_;
+  RunPlugins plugins_;
+  std::vector<PlannedParameter> parameters_;
+  OptimizerGroups groups_;
+  std::unique_ptr<Communicator> communicator_;
+  TrainingEngine engine_;
+  SharedArena arena_;
+  std::unique_ptr<Prefetcher> rows_;
+};
+
+// Documents of exactly `row` tokens, so that rows of any number of documents cut the text at documents. Spans
+// overlap nowhere: each is followed by one BOS, the target of its last token.
+std::vector<std::uint16_t> rows_of_documents(int documents_per_span, int row, int documents) {
+  std::vector<std::uint16_t> tokens;
+  for (int document = 0; document < documents; ++document) {
+    tokens.push_back(1);
+    for (int i = 1; i < row; ++i) {
+      tokens.push_back(static_cast<std::uint16_t>(5 + (document * 31 + i * (3 + document)) % 300));
+    }
+    if ((document + 1) % documents_per_span == 0) tokens.push_back(1);
+  }
+  return tokens;
+}
+
+TinyRun& tiny() {
+  static TinyRun run;
+  return run;
+}
+
+TEST(Engine, AStepAllocatesNothing) {
+  const auto shard = tiny().folder() / "allocation.bin";
+  write_shard(shard, rows_of_documents(1, 64, 200));
+  EngineRunner runner(tiny().config({"train.micro_batches=4", "ema.decay=0.9", "run.threads=2"}), shard);
+  for (std::int64_t number = 1; number <= 4; ++number) runner.step(number, number > 2);
+  for (const bool looping : {false, true}) {
+    const long before = allocations.load();
+    for (std::int64_t number = 5; number <= 8; ++number) runner.step(number, looping);
+    EXPECT_EQ(allocations.load() - before, 0) << "looping " << looping;
+  }
+}
+
+TEST(Engine, MicroBatchesGiveTheGradientOfTheWholeStep) {
+  const auto in_one = tiny().folder() / "one.bin", in_four = tiny().folder() / "four.bin";
+  write_shard(in_one, rows_of_documents(4, 64, 8));
+  write_shard(in_four, rows_of_documents(1, 64, 8));
+  // The update may overwrite gradients; a learning rate of zero and no clipping leave them as they were.
+  const std::vector<std::string> common = {"train.clip_norm=0.0", "optimizer.matrices.plugin=adamw",
+                                           "optimizer.matrices.lr=0.01"};
+  auto four = common;
+  four.push_back("train.micro_batches=4");
+  EngineRunner one_row(tiny().config(common), in_one);
+  EngineRunner four_rows(tiny().config(four), in_four);
+  for (const bool looping : {false, true}) {
+    one_row.engine().initialise(3);
+    four_rows.engine().initialise(3);
+    one_row.step(1, looping);
+    four_rows.step(1, looping);
+    const StepMetrics a = one_row.engine().read_metrics(0, 1)[0],
+                      b = four_rows.engine().read_metrics(0, 1)[0];
+    EXPECT_NEAR(a.loss_sum_nats, b.loss_sum_nats, 1e-6 * a.loss_sum_nats);
+    EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-5 * a.gradient_norm);
+    for (const PlannedParameter& parameter : one_row.parameters()) {
+      const auto whole = one_row.engine().store().download_as<float>(gradient_name(parameter.name()));
+      const auto sum = four_rows.engine().store().download_as<float>(gradient_name(parameter.name()));
+      float largest = 0, difference = 0;
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        largest = std::max(largest, std::abs(whole[i]));
+        difference = std::max(difference, std::abs(whole[i] - sum[i]));
+      }
+      EXPECT_LE(difference, 1e-4f * largest + 1e-9f) << parameter.name();
+    }
+  }
+}
+
+TEST(Engine, StateTensorsAreMastersOptimiserStatesAndAverages) {
+  const auto shard = tiny().folder() / "state.bin";
+  write_shard(shard, rows_of_documents(4, 64, 8));
+  EngineRunner runner(tiny().config({"ema.decay=0.9"}), shard);
+  const std::vector<std::string> names = runner.engine().state_tensors();
+  const auto has = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
+  EXPECT_TRUE(has("master/qo_bank"));
+  EXPECT_TRUE(has("ema/qo_bank"));
+  EXPECT_TRUE(has("optimizer/matrices/qo_bank.momentum_buffer"));
+  EXPECT_TRUE(has("optimizer/rest/tok_emb.weight.exp_avg"));
+  EXPECT_FALSE(has("gradient/qo_bank"));
+  for (const std::string& name : names) EXPECT_TRUE(runner.engine().store().contains(name)) << name;
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end

@@ -1,0 +1,126 @@
+// Bits per byte are told only when both ways of counting bytes agree, and only for tokens that were scored.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "framework/core/error.h"
+#include "framework/data/shard.h"
+#include "framework/dist/communicator.h"
+#include "framework/eval/evaluate.h"
+#include "framework/eval/evaluator.h"
+#include "framework/model/initialise.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan {
+namespace {
+
+end_to_end::TinyRun& tiny() {
+  static end_to_end::TinyRun run;
+  return run;
+}
+
+// An untrained tiny model that scores the prepared validation text.
+class EvalBytes : public testing::Test {
+ protected:
+  EvalBytes()
+      : loaded_(tiny().config({})),
+        layouts_(parameter_layouts(loaded_.config.model, MLG_F32)),
+        backend_(make_cpu_backend(1)),
+        store_(*backend_),
+        arena_(*backend_),
+        communicator_(make_self_communicator()),
+        validation_(load_validation(loaded_.config.data, loaded_.config.model.vocabulary)) {}
+
+  Evaluator& evaluator(const EvalConfig& eval) {
+    EvaluatorOptions options;
+    options.eval = eval;
+    options.bos_id = validation_.bos_id;
+    evaluator_ = std::make_unique<Evaluator>(store_, loaded_.config.model, layouts_, options);
+    arena_.bind({&evaluator_->program()}, store_);
+    for (const ParameterLayout& layout : layouts_) {
+      store_.upload(master_name(layout.spec.name), initial_values(layout.spec, 1));
+    }
+    return *evaluator_;
+  }
+
+  std::string refusal(const EvalConfig& eval, ExitCode code) {
+    try {
+      evaluate(evaluator(eval), validation_, *communicator_);
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      return error.what();
+    }
+  }
+
+  LoadedConfig loaded_;
+  std::vector<ParameterLayout> layouts_;
+  std::unique_ptr<Backend> backend_;
+  TensorStore store_;
+  SharedArena arena_;
+  std::unique_ptr<Communicator> communicator_;
+  ValidationSet validation_;
+  std::unique_ptr<Evaluator> evaluator_;
+};
+
+TEST_F(EvalBytes, AllTokensAndTheBytesOfTheTextAreCounted) {
+  const EvalResult result = evaluate(evaluator(loaded_.config.eval), validation_, *communicator_);
+  EXPECT_EQ(result.tokens, validation_.tokens.size() - 1);
+  EXPECT_EQ(result.bytes, std::filesystem::file_size(tiny().folder() / "data/validation.txt"));
+  EXPECT_NEAR(result.val_loss_nats, std::log(end_to_end::tiny_vocabulary), 0.05);
+  EXPECT_NEAR(result.val_bpb, result.loss_sum_nats / std::log(2.0) / static_cast<double>(result.bytes),
+              1e-12);
+}
+
+TEST_F(EvalBytes, ADroppedRemainderLeavesOutTheBytesOfItsTokens) {
+  EvalConfig eval = loaded_.config.eval;
+  eval.drop_remainder = true;
+  const EvalResult result = evaluate(evaluator(eval), validation_, *communicator_);
+  const auto row = static_cast<std::uint64_t>(eval.sequence_length * eval.batch_rows);
+  EXPECT_EQ(result.tokens, (validation_.tokens.size() - 1) / row * row);
+  EXPECT_EQ(result.bytes,
+            validation_.byte_table->count(std::span(validation_.tokens).first(result.tokens + 1)));
+}
+
+TEST_F(EvalBytes, AByteTableThatDisagreesWithTheTextGivesNoScore) {
+  std::vector<std::int32_t> base(end_to_end::tiny_vocabulary, 1);
+  std::vector<std::uint8_t> zeros(end_to_end::tiny_vocabulary, 0);
+  validation_.byte_table = ByteTable(base, zeros, zeros);
+  const std::string message = refusal(loaded_.config.eval, ExitCode::bad_data);
+  EXPECT_NE(message.find("byte"), std::string::npos) << message;
+}
+
+TEST_F(EvalBytes, WithoutATokenizerThereIsALossButNoBitsPerByte) {
+  validation_.tokenizer.reset();
+  validation_.byte_table.reset();
+  const EvalResult result = evaluate(evaluator(loaded_.config.eval), validation_, *communicator_);
+  EXPECT_EQ(result.bytes, 0u);
+  EXPECT_TRUE(std::isnan(result.val_bpb));
+  EXPECT_GT(result.val_loss_nats, 0);
+  EXPECT_NE(score_text(result).find("no bits per byte"), std::string::npos);
+}
+
+TEST_F(EvalBytes, NothingToScoreIsAnError) {
+  EvalConfig eval = loaded_.config.eval;
+  eval.drop_remainder = true;
+  validation_.tokens.resize(50);
+  EXPECT_NE(refusal(eval, ExitCode::bad_data).find("drop_remainder"), std::string::npos);
+}
+
+TEST_F(EvalBytes, ATokenOutsideOfTheVocabularyIsNamed) {
+  DataConfig data = loaded_.config.data;
+  const auto shard = tiny().folder() / "foreign.bin";
+  write_shard(shard, std::vector<std::uint16_t>{1, 5, 999, 6});
+  data.validation = shard.string();
+  try {
+    load_validation(data, loaded_.config.model.vocabulary);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    EXPECT_NE(std::string(error.what()).find("999"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace mulligan

@@ -1,0 +1,122 @@
+// The parameter table applied to the model: every parameter in exactly one group, with its precision and its
+// slice.
+#include "framework/train/parameter_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+constexpr const char* model_text = R"(
+[data]
+train = "t"
+validation = "v"
+tokenizer = "m"
+[model]
+vocabulary = 64
+layers = 3
+width = 16
+heads = 4
+[train]
+steps = 1
+tokens_per_step = 64
+)";
+
+constexpr const char* two_optimizers = R"(
+[optimizer.a]
+plugin = "adamw"
+lr = 0.1
+[optimizer.b]
+plugin = "sgd"
+lr = 0.2
+)";
+
+std::vector<PlannedParameter> plan(const std::string& rest) {
+  return plan_parameters(parse_run_config(std::string(model_text) + rest, "plan.toml").config);
+}
+
+std::string refusal(const std::string& rest) {
+  try {
+    plan(rest);
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+    return error.what();
+  }
+}
+
+TEST(ParameterPlan, FirstMatchingRowTakesAParameter) {
+  const auto parameters = plan(std::string(two_optimizers) + R"(
+[[parameters]]
+match = "*_bank"
+optimizer = "b"
+lr_multiplier = 0.5
+weight_decay_multiplier = 0.0
+communication = "sharded"
+[[parameters]]
+match = "tok_emb*"
+optimizer = "a"
+master_dtype = "bf16"
+[[parameters]]
+match = "*"
+optimizer = "a"
+)");
+  int banks = 0;
+  for (const PlannedParameter& parameter : parameters) {
+    SCOPED_TRACE(parameter.name());
+    const bool bank = parameter.name().ends_with("_bank");
+    banks += bank;
+    EXPECT_EQ(parameter.optimizer, bank ? 1u : 0u);
+    EXPECT_EQ(parameter.lr_multiplier, bank ? 0.5 : 1.0);
+    EXPECT_EQ(parameter.weight_decay_multiplier, bank ? 0.0 : 1.0);
+    EXPECT_EQ(parameter.communication, bank ? Communication::sharded : Communication::replicated);
+    EXPECT_EQ(parameter.layout.master, parameter.name() == "tok_emb.weight" ? MLG_BF16 : MLG_F32);
+    if (bank) {
+      const std::int64_t entries = parameter.layout.spec.type.dims[0];
+      EXPECT_EQ(parameter.updated_type(1), parameter.layout.spec.type);
+      EXPECT_EQ(parameter.updated_type(4).dims[0], (entries + 3) / 4);
+      EXPECT_EQ(parameter.updated_master(1), master_name(parameter.name()));
+      EXPECT_NE(parameter.updated_master(4), master_name(parameter.name()));
+    } else {
+      EXPECT_EQ(parameter.updated_type(4), parameter.layout.spec.type);
+      EXPECT_EQ(parameter.updated_gradient(4), gradient_name(parameter.name()));
+    }
+  }
+  EXPECT_EQ(banks, 4);
+  EXPECT_EQ(layouts_of(parameters).size(), parameters.size());
+}
+
+TEST(ParameterPlan, AParameterThatNoRowTakesIsNamed) {
+  const std::string message = refusal(std::string(two_optimizers) + R"(
+[[parameters]]
+match = "*_bank"
+optimizer = "a"
+)");
+  EXPECT_NE(message.find("tok_emb.weight"), std::string::npos) << message;
+}
+
+TEST(ParameterPlan, ARowThatTakesNothingIsNamed) {
+  const std::string message = refusal(std::string(two_optimizers) + R"(
+[[parameters]]
+match = "*"
+optimizer = "a"
+[[parameters]]
+match = "lm_head*"
+optimizer = "b"
+)");
+  EXPECT_NE(message.find("lm_head*"), std::string::npos) << message;
+}
+
+TEST(ParameterPlan, AnOptimizerWithoutParametersIsNamed) {
+  const std::string message = refusal(std::string(two_optimizers) + R"(
+[[parameters]]
+match = "*"
+optimizer = "a"
+)");
+  EXPECT_NE(message.find("[optimizer.b]"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace mulligan
