@@ -28,8 +28,9 @@ class BenchCall {
   BenchCall& operator=(const BenchCall&) = delete;
 
   void run();
-  // Runs the call as the benchmark's loop and reports GFLOP/s of the mean and of the fastest run (the figure
-  // to compare on a machine that does other work meanwhile), and the workspace.
+  // Runs the call as the benchmark's loop and reports the workspace and GFLOP/s: of the mean run; of the
+  // fastest run; and per second of processor time (core_), which on one thread is a core's own speed even
+  // while other programs run.
   void measure(benchmark::State& state, double flops);
 
  private:
