@@ -75,6 +75,14 @@ void Program::run() {
   backend_->run(handles_);
 }
 
+void Program::run_range(std::size_t begin, std::size_t end) {
+  require_bound();
+  if (begin > end || end > handles_.size()) {
+    throw std::logic_error(fmt::format("program '{}' has no calls {} to {}", name_, begin, end));
+  }
+  backend_->run(std::span(handles_).subspan(begin, end - begin));
+}
+
 std::map<std::string, double> Program::run_profiled() {
   require_bound();
   std::map<std::string, double> seconds;

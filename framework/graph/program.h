@@ -31,6 +31,9 @@ class Program {
 
   // Enqueues all calls. Neither allocates nor waits.
   void run();
+  // Enqueues the calls [begin, end). Parts of one run, in order and without a run of another program that shares the
+  // arena in between, equal run().
+  void run_range(std::size_t begin, std::size_t end);
 
   // Runs call by call with a synchronisation after each; returns seconds by kernel name.
   std::map<std::string, double> run_profiled();

@@ -6,6 +6,7 @@
 #include <mulligan/optimizer.h>
 #include <mulligan/quantizer.h>
 #include <mulligan/schedule.h>
+#include <mulligan/ttt.h>
 
 #include <cstddef>
 #include <span>
@@ -41,6 +42,8 @@ constexpr Required kSchedule[] = {REQUIRED(mlg_schedule_table, create), REQUIRED
 constexpr Required kQuantizer[] = {REQUIRED(mlg_quantizer_table, create),
                                    REQUIRED(mlg_quantizer_table, destroy),
                                    REQUIRED(mlg_quantizer_table, quantize)};
+// Adapters or base updates or both: who asks for one of them checks that it is there.
+constexpr Required kTtt[] = {REQUIRED(mlg_ttt_table, create), REQUIRED(mlg_ttt_table, destroy)};
 #undef REQUIRED
 
 // The required members lie within the table as ABI 1.0 released it, so their end is the smallest struct_size.
@@ -57,7 +60,7 @@ std::span<const Required> required_members(PluginKind kind) {
     case PluginKind::quantizer:
       return kQuantizer;
     case PluginKind::ttt:
-      break;
+      return kTtt;
   }
   return {};
 }

@@ -207,13 +207,33 @@ class BackwardTest : public OperatorTest {
       }
     }
     std::vector<std::set<std::string>> choices;
-    for (std::set<std::string> choice : subsets(optional)) {
+    for (std::set<std::string> choice : selections(optional, roles)) {
       choice.insert(required.begin(), required.end());
       const bool driven = std::any_of(roles.cotangents.begin(), roles.cotangents.end(),
                                       [&](auto& entry) { return choice.count(entry.first); });
       if (driven) choices.push_back(std::move(choice));
     }
     return choices;
+  }
+
+  // Every subset of a few optional arguments; of many: all, all but one, and each gradient alone.
+  static std::vector<std::set<std::string>> selections(const std::vector<std::string>& optional,
+                                                       const BackwardRoles& roles) {
+    if (optional.size() <= 6) return subsets(optional);
+    const std::set<std::string> all(optional.begin(), optional.end());
+    std::vector<std::set<std::string>> result = {all};
+    for (const std::string& name : optional) {
+      std::set<std::string> without = all;
+      without.erase(name);
+      result.push_back(std::move(without));
+      if (roles.cotangents.count(name)) continue;
+      std::set<std::string> alone = {name};
+      for (const auto& [cotangent, output] : roles.cotangents) {
+        if (all.count(cotangent)) alone.insert(cotangent);
+      }
+      result.push_back(std::move(alone));
+    }
+    return result;
   }
 
   static Arrays make_cotangents(const Case& c, const BackwardRoles& roles,

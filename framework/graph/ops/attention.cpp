@@ -12,9 +12,15 @@ Value attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens) {
   const Value lse = graph.scratch(TensorType(MLG_F32, {type.dims[1], type.dims[0]}), "attention logsumexp");
   graph.call("attention_fwd", {q, k, v, cu_seqlens, o, lse}, {scale});
   tape.record({o}, {q, k, v}, [=](Backward& b) {
-    const auto dq = b.into(q);
-    const auto dk = b.into(k);
-    const auto dv = b.into(v);
+    // The kernel computes all three together; one that nobody needs goes to scratch memory.
+    const auto gradient = [&](Value input) {
+      Backward::Target target = b.into(input);
+      if (!target.value) target.value = b.graph().scratch(b.graph().type(input), "unused gradient");
+      return target;
+    };
+    const auto dq = gradient(q);
+    const auto dk = gradient(k);
+    const auto dv = gradient(v);
     b.graph().call("attention_bwd", {q, k, v, cu_seqlens, o, lse, b.of(o), dq.value, dk.value, dv.value},
                    {scale,
                     {"accumulate_dq", dq.accumulate},

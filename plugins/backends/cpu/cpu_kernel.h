@@ -79,11 +79,17 @@ inline std::size_t row_sums_bytes(std::int64_t rows, std::int64_t width) {
 // out[width] += sum over rows. body(partial, begin, end) adds the rows [begin, end), in order, to
 // partial[width], which starts at zero; the partial sums are then added to `out` in order of the pieces.
 // While it has a piece the body may also compute what belongs to its rows alone. `workspace`:
-// row_sums_bytes(rows, width), 64-byte aligned.
+// row_sums_bytes(rows, width), 64-byte aligned. Without `out` (null) nothing is summed: the body gets a null
+// partial and only does its rows' own work.
 template <typename Body>
 void add_row_sums(const Launch& launch, std::int64_t rows, std::int64_t width, float* workspace, float* out,
                   Body&& body) {
   const Pieces pieces(rows);
+  if (!out) {
+    launch.parallel_for(rows, pieces.length,
+                        [&](std::int64_t begin, std::int64_t end) { body(nullptr, begin, end); });
+    return;
+  }
   launch.parallel_for(pieces.count, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t piece = first; piece < last; ++piece) {
       float* partial = workspace + piece * width;

@@ -32,8 +32,9 @@ typedef struct mlg_optimizer_table {
   /* How many f32 numbers scalars() supplies; constant over the instance's life. */
   uint32_t (*scalar_count)(void* instance);
   /* Records one update of all parameters. `scalars` is an f32 [scalar_count] tensor that holds, at each replay, what
-   * scalars() wrote for that step: everything that changes from step to step goes through it. Called once per plan;
-   * the calls recorded must not depend on anything but the configuration and the shapes. */
+   * scalars() wrote for that step: everything that changes from step to step goes through it. Called once per
+   * plan, or once for each of several disjoint parts of the group; the calls recorded must not depend on anything but
+   * the configuration and the shapes. */
   mlg_error (*record)(void* instance, const mlg_recorder* recorder, const mlg_parameter* parameters, uint32_t count,
                       mlg_value scalars);
   /* Fills `values` for the coming step. On the step path: no allocation, no synchronisation. Must be a pure function of

@@ -47,7 +47,7 @@ void run_forward(const Launch& launch) {
         for (std::uint32_t i = 0; i < 2; ++i) {
           const T* lane = launch.data<const T>(kLane0 + i) + row * width;
           const float of_lane = rho[i], of_a = post[i], of_m = post[2 + i];
-          write_row(launch.data<T>(kOut0 + i) + row * width, width, false, [&](std::int64_t j) {
+          write_row(launch.data<T>(kOut0 + i) + row * width, width, false, [=](std::int64_t j) {
             return of_lane * float(lane[j]) + of_a * (attn_scale[j] * float(a[j])) +
                    of_m * (mlp_scale[j] * float(m[j]));
           });
@@ -83,7 +83,7 @@ void load_block(float* block, const T* tensor, std::int64_t offset, std::int64_t
     std::fill_n(block, count, 0.0f);
     return;
   }
-  write_row(block, count, false, [&](std::int64_t i) { return float(tensor[offset + i]); });
+  write_row(block, count, false, [=](std::int64_t i) { return float(tensor[offset + i]); });
 }
 
 template <typename T>
@@ -93,39 +93,53 @@ void backward(const Launch& launch) {
   const float* post = launch.data<const float>(kPost);
   const auto accumulate = [&](std::uint32_t gradient) { return launch.attribute(gradient - kDlane0) != 0; };
   const auto add_block = [&](float* partial, std::int64_t offset, std::int64_t column, std::int64_t count) {
-    alignas(64) float g[2][kBlock], scaled_a[kBlock], scaled_m[kBlock];
+    alignas(64) float blocks[4][kBlock];
+    float *g0 = blocks[0], *g1 = blocks[1], *scaled_a = blocks[2], *scaled_m = blocks[3];
     const float* attn_scale = launch.data<const float>(kAttnScale) + column;
     const float* mlp_scale = launch.data<const float>(kMlpScale) + column;
     const T* a = launch.data<const T>(kA) + offset;
     const T* m = launch.data<const T>(kM) + offset;
-    load_block(g[0], launch.data<const T>(kDout0), offset, count);
-    load_block(g[1], launch.data<const T>(kDout1), offset, count);
-    write_row(scaled_a, count, false, [&](std::int64_t i) { return attn_scale[i] * float(a[i]); });
-    write_row(scaled_m, count, false, [&](std::int64_t i) { return mlp_scale[i] * float(m[i]); });
-    const auto of_a = [&](std::int64_t i) { return post[0] * g[0][i] + post[1] * g[1][i]; };
-    const auto of_m = [&](std::int64_t i) { return post[2] * g[0][i] + post[3] * g[1][i]; };
-    write_row(launch.data<T>(kDa) + offset, count, accumulate(kDa),
-              [&](std::int64_t i) { return attn_scale[i] * of_a(i); });
-    write_row(launch.data<T>(kDm) + offset, count, accumulate(kDm),
-              [&](std::int64_t i) { return mlp_scale[i] * of_m(i); });
-    write_row(partial + column, count, true, [&](std::int64_t i) { return of_a(i) * float(a[i]); });
-    write_row(partial + width + column, count, true, [&](std::int64_t i) { return of_m(i) * float(m[i]); });
+    load_block(g0, launch.data<const T>(kDout0), offset, count);
+    load_block(g1, launch.data<const T>(kDout1), offset, count);
+    write_row(scaled_a, count, false, [=](std::int64_t i) { return attn_scale[i] * float(a[i]); });
+    write_row(scaled_m, count, false, [=](std::int64_t i) { return mlp_scale[i] * float(m[i]); });
+    const float post00 = post[0], post01 = post[1], post10 = post[2], post11 = post[3];
+    const auto of_a = [=](std::int64_t i) { return post00 * g0[i] + post01 * g1[i]; };
+    const auto of_m = [=](std::int64_t i) { return post10 * g0[i] + post11 * g1[i]; };
+    if (launch.has(kDa)) {
+      write_row(launch.data<T>(kDa) + offset, count, accumulate(kDa),
+                [=](std::int64_t i) { return attn_scale[i] * of_a(i); });
+    }
+    if (launch.has(kDm)) {
+      write_row(launch.data<T>(kDm) + offset, count, accumulate(kDm),
+                [=](std::int64_t i) { return mlp_scale[i] * of_m(i); });
+    }
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      if (!launch.has(kDlane0 + i)) continue;
+      const float* gradient = blocks[i];
+      const float of_lane = rho[i];
+      write_row(launch.data<T>(kDlane0 + i) + offset, count, accumulate(kDlane0 + i),
+                [=](std::int64_t j) { return of_lane * gradient[j]; });
+    }
+    if (!partial) return;
+    write_row(partial + column, count, true, [=](std::int64_t i) { return of_a(i) * float(a[i]); });
+    write_row(partial + width + column, count, true, [=](std::int64_t i) { return of_m(i) * float(m[i]); });
     float* drho = partial + 2 * width;
     float* dpost = drho + 2;
     for (std::uint32_t i = 0; i < 2; ++i) {
       const T* lane = launch.data<const T>(kLane0 + i) + offset;
-      const float* gradient = g[i];
-      write_row(launch.data<T>(kDlane0 + i) + offset, count, accumulate(kDlane0 + i),
-                [&](std::int64_t j) { return rho[i] * gradient[j]; });
-      drho[i] += lane_sum(count, [&](std::int64_t j) { return gradient[j] * float(lane[j]); });
-      dpost[i] += lane_sum(count, [&](std::int64_t j) { return gradient[j] * scaled_a[j]; });
-      dpost[2 + i] += lane_sum(count, [&](std::int64_t j) { return gradient[j] * scaled_m[j]; });
+      const float* gradient = blocks[i];
+      drho[i] += lane_sum(count, [=](std::int64_t j) { return gradient[j] * float(lane[j]); });
+      dpost[i] += lane_sum(count, [=](std::int64_t j) { return gradient[j] * scaled_a[j]; });
+      dpost[2 + i] += lane_sum(count, [=](std::int64_t j) { return gradient[j] * scaled_m[j]; });
     }
   };
   const std::int64_t sums = sums_width(width);
   float* total = launch.workspace<float>();
   std::fill_n(total, sums, 0.0f);
-  add_row_sums(launch, launch.dim(kLane0, 0), sums, total + aligned_floats(sums), total,
+  const bool wanted =
+      launch.has(kDattnScale) || launch.has(kDmlpScale) || launch.has(kDrho) || launch.has(kDpost);
+  add_row_sums(launch, launch.dim(kLane0, 0), sums, total + aligned_floats(sums), wanted ? total : nullptr,
                [&](float* partial, std::int64_t begin, std::int64_t end) {
                  for (std::int64_t row = begin; row < end; ++row) {
                    for (std::int64_t column = 0; column < width; column += kBlock) {
@@ -134,7 +148,7 @@ void backward(const Launch& launch) {
                  }
                });
   const auto add = [](float* to, const float* from, std::int64_t count) {
-    for (std::int64_t j = 0; j < count; ++j) to[j] += from[j];
+    for (std::int64_t j = 0; to && j < count; ++j) to[j] += from[j];
   };
   add(launch.data<float>(kDattnScale), total, width);
   add(launch.data<float>(kDmlpScale), total + width, width);
@@ -153,8 +167,9 @@ MULLIGAN_CPU_KERNEL(
 MULLIGAN_CPU_KERNEL(
     lane_merge_bwd,
     "in lane0, in lane1, in a, in m, in attn_scale, in mlp_scale, in rho, in post, in? dout0, "
-    "in? dout1, inout dlane0, inout dlane1, inout da, inout dm, inout dattn_scale, inout dmlp_scale, "
-    "inout drho, inout dpost; accumulate_dlane0 accumulate_dlane1 accumulate_da accumulate_dm",
+    "in? dout1, inout? dlane0, inout? dlane1, inout? da, inout? dm, inout? dattn_scale, "
+    "inout? dmlp_scale, inout? drho, inout? dpost; accumulate_dlane0 accumulate_dlane1 accumulate_da "
+    "accumulate_dm",
     check_backward, run_backward)
 
 }  // namespace

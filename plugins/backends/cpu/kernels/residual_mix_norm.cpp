@@ -2,7 +2,7 @@
 //   g = dy + norm'(dn):  with r = 1 / sqrt(mean(y^2) + eps):  g = dy + scale r (dn - y r^2 mean(dn y))
 //   dx = mix0 g,  dx0 = mix1 g,  dmix += (sum over tokens of g x, of g x0)
 //
-// y is rounded to the compute dtype before it is normalised, so n is the same whether y is kept or not.
+// n comes from y before y is rounded to the compute dtype, so it is the same whether y is kept or not.
 // Determinism: rows are independent; dmix goes through partial sums over fixed pieces of tokens.
 #include "plugins/backends/cpu/kernels/row_math.h"
 
@@ -32,17 +32,17 @@ void run_forward(const Launch& launch) {
       for (std::int64_t row = begin; row < end; ++row) {
         const T* x = launch.data<const T>(0) + row * width;
         const T* x0 = launch.data<const T>(1) + row * width;
-        const auto mixed = [&](std::int64_t j) {
-          return T(mix[j] * float(x[j]) + mix[width + j] * float(x0[j]));
+        const auto mixed = [=](std::int64_t j) {
+          return mix[j] * float(x[j]) + mix[width + j] * float(x0[j]);
         };
-        const float sum = lane_sum(width, [&](std::int64_t j) {
+        const float sum = lane_sum(width, [=](std::int64_t j) {
           const float y = mixed(j);
           return y * y;
         });
         const float factor = scale * reciprocal_rms(sum, width, eps);
         if (launch.has(3)) write_row(launch.data<T>(3) + row * width, width, false, mixed);
         write_row(launch.data<T>(4) + row * width, width, false,
-                  [&](std::int64_t j) { return factor * float(mixed(j)); });
+                  [=](std::int64_t j) { return factor * mixed(j); });
       }
     });
   });
@@ -74,43 +74,47 @@ void backward(const Launch& launch) {
       const T* x0 = launch.data<const T>(kX0) + row * width;
       const T* dy = launch.has(kDy) ? launch.data<const T>(kDy) + row * width : nullptr;
       const T* dn = launch.has(kDn) ? launch.data<const T>(kDn) + row * width : nullptr;
-      const auto mixed = [&](std::int64_t j) {
-        return float(T(mix[j] * float(x[j]) + mix[width + j] * float(x0[j])));
-      };
+      const auto mixed = [=](std::int64_t j) { return mix[j] * float(x[j]) + mix[width + j] * float(x0[j]); };
       float factor = 0, along = 0;  // norm'(dn) = factor dn - along y
       if (dn) {
-        const float squares = lane_sum(width, [&](std::int64_t j) {
+        const float squares = lane_sum(width, [=](std::int64_t j) {
           const float y = mixed(j);
           return y * y;
         });
-        const float product = lane_sum(width, [&](std::int64_t j) { return mixed(j) * float(dn[j]); });
+        const float product = lane_sum(width, [=](std::int64_t j) { return mixed(j) * float(dn[j]); });
         const float r = reciprocal_rms(squares, width, eps);
         factor = scale * r;
         along = factor * r * r * product / static_cast<float>(width);
       }
       for (std::int64_t block = 0; block < width; block += kBlock) {
         const std::int64_t count = std::min(kBlock, width - block);
-        alignas(64) float g[kBlock];
+        alignas(64) float g_block[kBlock];
+        float* g = g_block;
         if (dy && dn) {
-          write_row(g, count, false, [&](std::int64_t i) {
+          write_row(g, count, false, [=](std::int64_t i) {
             const std::int64_t j = block + i;
             return float(dy[j]) + (factor * float(dn[j]) - along * mixed(j));
           });
         } else if (dn) {
           write_row(g, count, false,
-                    [&](std::int64_t i) { return factor * float(dn[block + i]) - along * mixed(block + i); });
+                    [=](std::int64_t i) { return factor * float(dn[block + i]) - along * mixed(block + i); });
         } else {
-          write_row(g, count, false, [&](std::int64_t i) { return dy ? float(dy[block + i]) : 0.0f; });
+          write_row(g, count, false, [=](std::int64_t i) { return dy ? float(dy[block + i]) : 0.0f; });
         }
         const float* mix0 = mix + block;
         const float* mix1 = mix + width + block;
-        write_row(launch.data<T>(kDx) + row * width + block, count, accumulate_dx,
-                  [&](std::int64_t i) { return mix0[i] * g[i]; });
-        write_row(launch.data<T>(kDx0) + row * width + block, count, accumulate_dx0,
-                  [&](std::int64_t i) { return mix1[i] * g[i]; });
-        write_row(partial + block, count, true, [&](std::int64_t i) { return g[i] * float(x[block + i]); });
+        if (launch.has(kDx)) {
+          write_row(launch.data<T>(kDx) + row * width + block, count, accumulate_dx,
+                    [=](std::int64_t i) { return mix0[i] * g[i]; });
+        }
+        if (launch.has(kDx0)) {
+          write_row(launch.data<T>(kDx0) + row * width + block, count, accumulate_dx0,
+                    [=](std::int64_t i) { return mix1[i] * g[i]; });
+        }
+        if (!partial) continue;
+        write_row(partial + block, count, true, [=](std::int64_t i) { return g[i] * float(x[block + i]); });
         write_row(partial + width + block, count, true,
-                  [&](std::int64_t i) { return g[i] * float(x0[block + i]); });
+                  [=](std::int64_t i) { return g[i] * float(x0[block + i]); });
       }
     }
   };
@@ -125,7 +129,7 @@ void run_backward(const Launch& launch) {
 MULLIGAN_CPU_KERNEL(residual_mix_norm_fwd, "in x, in x0, in mix, out? y, out n; scale eps", check_forward,
                     run_forward)
 MULLIGAN_CPU_KERNEL(residual_mix_norm_bwd,
-                    "in x, in x0, in mix, in? dy, in? dn, inout dx, inout dx0, inout dmix; "
+                    "in x, in x0, in mix, in? dy, in? dn, inout? dx, inout? dx0, inout? dmix; "
                     "scale eps accumulate_dx accumulate_dx0",
                     check_backward, run_backward)
 

@@ -32,12 +32,12 @@ void run_forward(const Launch& launch) {
         const T* x = launch.data<const T>(0) + row * width;
         const T* a = launch.data<const T>(1) + row * width;
         T* y = launch.data<T>(3) + row * width;
-        write_row(y, width, false, [&](std::int64_t j) { return float(x[j]) + s[j] * float(a[j]); });
+        write_row(y, width, false, [=](std::int64_t j) { return float(x[j]) + s[j] * float(a[j]); });
         if (!launch.has(4)) continue;
-        const float sum = lane_sum(width, [&](std::int64_t j) { return float(y[j]) * float(y[j]); });
+        const float sum = lane_sum(width, [=](std::int64_t j) { return float(y[j]) * float(y[j]); });
         const float factor = scale * reciprocal_rms(sum, width, eps);
         write_row(launch.data<T>(4) + row * width, width, false,
-                  [&](std::int64_t j) { return factor * float(y[j]); });
+                  [=](std::int64_t j) { return factor * float(y[j]); });
       }
     });
   });
@@ -70,34 +70,40 @@ void backward(const Launch& launch) {
       const T* dn = launch.has(kDn) ? launch.data<const T>(kDn) + row * width : nullptr;
       float factor = 0, along = 0;  // norm'(dn) = factor dn - along y
       if (dn) {
-        const float squares = lane_sum(width, [&](std::int64_t j) { return float(y[j]) * float(y[j]); });
-        const float product = lane_sum(width, [&](std::int64_t j) { return float(y[j]) * float(dn[j]); });
+        const float squares = lane_sum(width, [=](std::int64_t j) { return float(y[j]) * float(y[j]); });
+        const float product = lane_sum(width, [=](std::int64_t j) { return float(y[j]) * float(dn[j]); });
         const float r = reciprocal_rms(squares, width, eps);
         factor = scale * r;
         along = factor * r * r * product / static_cast<float>(width);
       }
       for (std::int64_t block = 0; block < width; block += kBlock) {
         const std::int64_t count = std::min(kBlock, width - block);
-        alignas(64) float g[kBlock];
+        alignas(64) float g_block[kBlock];
+        float* g = g_block;
         if (dy && dn) {
-          write_row(g, count, false, [&](std::int64_t i) {
+          write_row(g, count, false, [=](std::int64_t i) {
             const std::int64_t j = block + i;
             return float(dy[j]) + (factor * float(dn[j]) - along * float(y[j]));
           });
         } else if (dn) {
-          write_row(g, count, false, [&](std::int64_t i) {
+          write_row(g, count, false, [=](std::int64_t i) {
             return factor * float(dn[block + i]) - along * float(y[block + i]);
           });
         } else {
-          write_row(g, count, false, [&](std::int64_t i) { return dy ? float(dy[block + i]) : 0.0f; });
+          write_row(g, count, false, [=](std::int64_t i) { return dy ? float(dy[block + i]) : 0.0f; });
         }
         const T* a = launch.data<const T>(kA) + row * width + block;
         const float* s = all_s + block;
-        write_row(launch.data<T>(kDx) + row * width + block, count, accumulate_dx,
-                  [&](std::int64_t i) { return g[i]; });
-        write_row(launch.data<T>(kDa) + row * width + block, count, accumulate_da,
-                  [&](std::int64_t i) { return s[i] * g[i]; });
-        write_row(all_partial + block, count, true, [&](std::int64_t i) { return g[i] * float(a[i]); });
+        if (launch.has(kDx)) {
+          write_row(launch.data<T>(kDx) + row * width + block, count, accumulate_dx,
+                    [=](std::int64_t i) { return g[i]; });
+        }
+        if (launch.has(kDa)) {
+          write_row(launch.data<T>(kDa) + row * width + block, count, accumulate_da,
+                    [=](std::int64_t i) { return s[i] * g[i]; });
+        }
+        if (!all_partial) continue;
+        write_row(all_partial + block, count, true, [=](std::int64_t i) { return g[i] * float(a[i]); });
       }
     }
   };
@@ -112,7 +118,7 @@ void run_backward(const Launch& launch) {
 MULLIGAN_CPU_KERNEL(scaled_add_norm_fwd, "in x, in a, in s, out y, out? n; scale eps", check_forward,
                     run_forward)
 MULLIGAN_CPU_KERNEL(scaled_add_norm_bwd,
-                    "in y, in a, in s, in? dy, in? dn, inout dx, inout da, inout ds; "
+                    "in y, in a, in s, in? dy, in? dn, inout? dx, inout? da, inout? ds; "
                     "scale eps accumulate_dx accumulate_da",
                     check_backward, run_backward)
 

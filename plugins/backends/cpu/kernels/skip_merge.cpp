@@ -47,7 +47,7 @@ void run_forward(const Launch& launch) {
       for (std::int64_t row = begin; row < end; ++row) {
         const T* x = launch.data<const T>(0) + row * width;
         const T* s = launch.data<const T>(1) + row * width;
-        write_row(launch.data<T>(4) + row * width, width, false, [&](std::int64_t j) {
+        write_row(launch.data<T>(4) + row * width, width, false, [=](std::int64_t j) {
           return columns.of_x[j] * float(x[j]) + columns.of_s[j] * float(s[j]);
         });
       }
@@ -87,23 +87,30 @@ void backward(const Launch& launch) {
       const T* x = launch.data<const T>(kX) + row * width;
       const T* s = launch.data<const T>(kS) + row * width;
       const T* dy = launch.data<const T>(kDy) + row * width;
-      write_row(partial, width, true, [&](std::int64_t j) { return float(dy[j]) * float(s[j]); });
-      if (launch.has(kDgate)) {
-        write_row(partial + width, width, true,
-                  [&](std::int64_t j) { return float(dy[j]) * (float(x[j]) - weight[j] * float(s[j])); });
+      if (partial) {
+        write_row(partial, width, true, [=](std::int64_t j) { return float(dy[j]) * float(s[j]); });
       }
-      write_row(launch.data<T>(kDx) + row * width, width, accumulate_dx,
-                [&](std::int64_t j) { return columns.of_x[j] * float(dy[j]); });
-      write_row(launch.data<T>(kDs) + row * width, width, accumulate_ds,
-                [&](std::int64_t j) { return columns.of_s[j] * float(dy[j]); });
+      if (partial && launch.has(kDgate)) {
+        write_row(partial + width, width, true,
+                  [=](std::int64_t j) { return float(dy[j]) * (float(x[j]) - weight[j] * float(s[j])); });
+      }
+      if (launch.has(kDx)) {
+        write_row(launch.data<T>(kDx) + row * width, width, accumulate_dx,
+                  [=](std::int64_t j) { return columns.of_x[j] * float(dy[j]); });
+      }
+      if (launch.has(kDs)) {
+        write_row(launch.data<T>(kDs) + row * width, width, accumulate_ds,
+                  [=](std::int64_t j) { return columns.of_s[j] * float(dy[j]); });
+      }
     }
   };
-  add_row_sums(launch, launch.dim(kX, 0), 2 * width, partials, total, add_rows);
+  const bool sums = launch.has(kDweight) || launch.has(kDgate);
+  add_row_sums(launch, launch.dim(kX, 0), 2 * width, partials, sums ? total : nullptr, add_rows);
   float* dweight = launch.data<float>(kDweight);
   float* dgate = launch.data<float>(kDgate);
   for (std::int64_t j = 0; j < width; ++j) {
     const float rest = gate ? fast_sigmoid(-gate[j]) : 1.0f;  // 1 - k
-    dweight[j] += rest * total[j];
+    if (dweight) dweight[j] += rest * total[j];
     if (dgate) dgate[j] += columns.of_x[j] * rest * total[width + j];
   }
 }
@@ -115,7 +122,7 @@ void run_backward(const Launch& launch) {
 MULLIGAN_CPU_KERNEL(skip_merge_fwd, "in x, in s, in weight, in? gate, out y", check_forward, run_forward)
 MULLIGAN_CPU_KERNEL(
     skip_merge_bwd,
-    "in x, in s, in weight, in? gate, in dy, inout dx, inout ds, inout dweight, inout? dgate; "
+    "in x, in s, in weight, in? gate, in dy, inout? dx, inout? ds, inout? dweight, inout? dgate; "
     "accumulate_dx accumulate_ds",
     check_backward, run_backward)
 

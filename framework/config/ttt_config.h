@@ -1,0 +1,49 @@
+// The [ttt] section: how the validation set is scored with test-time training.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/config/plugin_config.h"
+
+namespace mulligan {
+
+enum class DocumentOrder { longest_first, shortest_first };
+
+// What happens when the running bits per byte exceed the score without test-time training on the same
+// documents by the margin. fallback: the remaining documents are scored with adapters at zero and no updates
+// (legal: it depends on the past only).
+enum class OnCollapse { off, warn, fallback };
+
+// [ttt]
+struct TttConfig {
+  int64_t batch_documents = 64;  // documents adapted together; the remainder holds the longest
+  DocumentOrder order = DocumentOrder::longest_first;
+  int64_t context_tokens = 2048;  // longest window; a chunk is scored in the window that ends with it
+  int64_t chunk_tokens = 48;      // tokens that are scored, then trained on, at once
+  // Batches whose longest document has at most chunk_limits[i] targets (ascending) have chunks of
+  // chunk_sizes[i] tokens.
+  std::vector<double> chunk_limits, chunk_sizes;
+  int64_t gradient_steps = 1;  // updates per chunk
+  double document_fraction = 1.0;
+  int64_t document_seed = 1337;
+  int64_t prefix_documents =
+      0;  // documents (in order of scoring) after which the base model is no longer trained; 0: never
+  int64_t phases = 1;  // base-model passes within the prefix, at equal distances
+  OnCollapse on_collapse = OnCollapse::warn;
+  double collapse_margin = 0.005;  // bits per byte
+  std::string audit;               // file of the audit log; empty: none
+};
+
+// [ttt] with its plugin tables.
+struct TttSection {
+  TttConfig config;
+  PluginTable adapters;             // [ttt.adapters]
+  PluginTable optimizer;            // [ttt.optimizer]
+  double lr = 0;                    // of the adapters; constant
+  std::optional<PluginTable> base;  // [ttt.base]; absent: the base model is never trained
+};
+
+}  // namespace mulligan

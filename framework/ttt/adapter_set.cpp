@@ -1,0 +1,169 @@
+#include "framework/ttt/adapter_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "framework/core/philox.h"
+#include "framework/graph/graph_recorder.h"
+
+namespace mulligan {
+
+AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t documents,
+                       const std::vector<std::int64_t>& contexts)
+    : model_(model),
+      setup_(setup),
+      documents_(documents),
+      prefix_(fmt::format("ttt/batch{}", documents)),
+      scalars_(setup.optimizer.scalar_count()),
+      scalars_name_(prefix_ + "/scalars") {
+  std::set<std::string> states;
+  // The update follows an adapter's gradient at once, so that gradients live in the arena for a moment only.
+  const auto update = [&](Graph& graph, std::span<const AdapterTaps::Gradient> gradients) {
+    std::vector<mlg_parameter> rows;
+    for (const auto& [adapter, gradient] : gradients) {
+      rows.push_back(
+          {adapter->name.c_str(), graph.external(adapter->master, adapter->type).id, gradient.id, 1.0, 1.0});
+    }
+    Value scalars;
+    if (!scalars_.empty()) {
+      scalars =
+          graph.external(scalars_name_, TensorType(MLG_F32, {static_cast<std::int64_t>(scalars_.size())}));
+    }
+    GraphRecorder recorder(graph, prefix_ + "/optimizer");
+    setup.optimizer.record(*recorder.table(), rows, scalars.id);
+    states.insert(recorder.states().begin(), recorder.states().end());
+    for (const auto& [adapter, gradient] : gradients) {
+      if (adapter->copy.empty()) continue;
+      graph.call("cast", {graph.external(adapter->master, adapter->type),
+                          graph.external(adapter->copy, adapter->type.as(model.compute))});
+    }
+  };
+  for (const std::int64_t context : contexts) {
+    windows_[context] = std::make_unique<WindowProgram>(
+        model, &setup.plugin, prefix_, WindowShape{documents, context}, setup.positions, update);
+  }
+  states_.assign(states.begin(), states.end());
+  for (const auto& tensor : tensors()) {
+    if (std::ranges::find(groups_, tensor->group) == groups_.end()) groups_.push_back(tensor->group);
+  }
+  Graph copies;
+  for (const auto& tensor : tensors()) {
+    const Value master = copies.external(tensor->master, tensor->type);
+    if (tensor->copy.empty()) continue;
+    copies.call("cast", {master, copies.external(tensor->copy, tensor->type.as(model.compute))});
+  }
+  Graph norms = build_norms();
+  model.store.create_externals(copies);
+  model.store.create_externals(norms);
+  refresh_ = std::make_unique<Program>(model.store.backend(), std::move(copies), "refresh adapters");
+  norms_ = std::make_unique<Program>(model.store.backend(), std::move(norms), "adapter norms");
+}
+
+std::vector<Program*> AdapterSet::programs() {
+  std::vector<Program*> programs = {norms_.get(), refresh_.get()};
+  for (const auto& [context, window] : windows_) programs.push_back(&window->program());
+  return programs;
+}
+
+std::string AdapterSet::total(const std::string& name, const char* what) const {
+  return fmt::format("{}/{}/{}", prefix_, what, name);
+}
+
+Graph AdapterSet::build_norms() const {
+  Graph graph;
+  const TensorType sum(MLG_F64, {1});
+  for (const auto& tensor : tensors()) {
+    const Value now = graph.external(tensor->master, tensor->type);
+    graph.call("sum_squares_f64", {now, graph.external(total(tensor->group, "norm"), sum)});
+    const Value drift = graph.external(total(tensor->group, "drift"), sum);
+    if (!tensor->uniform) {
+      graph.call("sum_squares_f64", {now, drift});
+      continue;
+    }
+    const Value difference = graph.scratch(tensor->type, "drift");
+    graph.call("axpby", {now, graph.external(tensor->start, tensor->type), difference},
+               {{"alpha", 1.0}, {"beta", -1.0}, {"accumulate_y", 0.0}});
+    graph.call("sum_squares_f64", {difference, drift});
+  }
+  return graph;
+}
+
+void AdapterSet::start(const AdapterTensor& tensor, std::int64_t draw) {
+  if (!tensor.uniform) {
+    model_.store.zero(tensor.master);
+    return;
+  }
+  std::vector<float> values(static_cast<std::size_t>(tensor.type.elements()));
+  setup_.draws.fill(draw, tensor, values);
+  model_.store.upload(tensor.master, values);
+  model_.store.copy(tensor.start, tensor.master);
+}
+
+void AdapterSet::begin_batch() {
+  for (const std::string& state : states_) model_.store.zero(state);
+  step_ = 0;
+  refresh_->run();
+}
+
+void AdapterSet::create(std::int64_t draw) {
+  for (const auto& tensor : tensors()) start(*tensor, draw);
+  begin_batch();
+}
+
+void AdapterSet::reset(std::int64_t draw) {
+  for (const auto& tensor : tensors()) {
+    if (!tensor->keep) start(*tensor, draw);
+  }
+  begin_batch();
+}
+
+void AdapterSet::clear() {
+  for (const auto& tensor : tensors()) model_.store.zero(tensor->master);
+  refresh_->run();
+}
+
+void AdapterSet::fill_at_random() {
+  constexpr double bound = 0.05;
+  for (const auto& tensor : tensors()) {
+    const PhiloxStream stream(0, "ttt/probe/" + tensor->name);
+    std::vector<float> values(static_cast<std::size_t>(tensor->type.elements()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(bound * (2.0 * stream.uniform(i) - 1.0));
+    }
+    model_.store.upload(tensor->master, values);
+  }
+  refresh_->run();
+}
+
+bool AdapterSet::reset_draws() const {
+  return std::ranges::any_of(tensors(), [](const auto& tensor) { return tensor->uniform && !tensor->keep; });
+}
+
+void AdapterSet::update(WindowProgram& window, double lr) {
+  if (!scalars_.empty()) {
+    setup_.optimizer.scalars(++step_, lr, scalars_);
+    model_.store.upload(scalars_name_, scalars_);
+  }
+  window.update();
+}
+
+std::vector<AdapterNorm> AdapterSet::norms() {
+  for (const std::string& group : groups_) {
+    model_.store.zero(total(group, "norm"));
+    model_.store.zero(total(group, "drift"));
+  }
+  norms_->run();
+  std::vector<AdapterNorm> norms;
+  for (const std::string& group : groups_) {
+    const auto root = [&](const char* what) {
+      return std::sqrt(model_.store.download_as<double>(total(group, what)).front());
+    };
+    norms.push_back({group, root("norm"), root("drift")});
+  }
+  return norms;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,84 @@
+// AdapterSet: the adapters of all batches of one size, their optimiser's state, and their programs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/plugin/optimizer.h"
+#include "framework/ttt/adapter_draws.h"
+#include "framework/ttt/window_program.h"
+
+namespace mulligan {
+
+// Norms over all adapters that the plugin calls by one name.
+struct AdapterNorm {
+  std::string name;  // "A"
+  double norm = 0;   // Euclidean, over all documents and taps
+  double drift = 0;  // distance from the values they started with (when created, or redrawn for a batch)
+};
+
+class AdapterSet {
+ public:
+  struct Setup {
+    const TttPlugin& plugin;
+    const Optimizer& optimizer;
+    const AdapterDraws& draws;
+    std::int64_t positions = 0;  // of the rotary tables
+  };
+
+  // Plans a program for each context length in `contexts` (not empty). All references must outlive this
+  // object.
+  AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t documents,
+             const std::vector<std::int64_t>& contexts);
+
+  std::int64_t documents() const { return documents_; }
+  // To be bound before anything runs.
+  std::vector<Program*> programs();
+  WindowProgram& window(std::int64_t context) { return *windows_.at(context); }
+  WindowProgram& longest_window() { return *windows_.rbegin()->second; }
+
+  // All adapters at their first values (draw event `draw`), the optimiser's state empty.
+  void create(std::int64_t draw);
+  // For the next batch of documents: what is not kept starts anew, uniform adapters with draw event `draw`;
+  // the optimiser's state is empty.
+  void reset(std::int64_t draw);
+  // All adapters at zero, for scoring without them.
+  void clear();
+  // All adapters at small random values, zeros included: for probes.
+  void fill_at_random();
+  // Whether reset() draws anything.
+  bool reset_draws() const;
+
+  // One update from the last forward() of this window, at learning rate `lr`.
+  void update(WindowProgram& window, double lr);
+
+  // By adapter name, in the order of first appearance. Waits.
+  std::vector<AdapterNorm> norms();
+  // The trainable tensors, in the order of the forward pass.
+  const std::vector<std::shared_ptr<const AdapterTensor>>& tensors() const { return first().adapters(); }
+
+ private:
+  const WindowProgram& first() const { return *windows_.begin()->second; }
+  void start(const AdapterTensor& tensor, std::int64_t draw);
+  void begin_batch();
+  Graph build_norms() const;
+  std::string total(const std::string& name, const char* what) const;
+
+  const BaseModel& model_;
+  Setup setup_;
+  std::int64_t documents_;
+  std::string prefix_;
+  std::map<std::int64_t, std::unique_ptr<WindowProgram>> windows_;  // by context
+  std::unique_ptr<Program> norms_, refresh_;
+  std::vector<std::string> groups_;  // names of adapters
+  std::vector<std::string> states_;  // of the optimiser
+  std::vector<float> scalars_;
+  std::string scalars_name_;
+  std::int64_t step_ = 0;  // updates since the last reset
+};
+
+}  // namespace mulligan

@@ -1,0 +1,70 @@
+// Adapters of a plugin put into the one forward pass, and their gradients into its backward pass.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/model/taps.h"
+#include "framework/plugin/ttt.h"
+#include "framework/ttt/tap_recorder.h"
+
+namespace mulligan {
+
+// "q", "k", "v", "attention_output", "mlp_up", "mlp_down", "head".
+const char* tap_kind_name(TapKind kind);
+
+// One trainable tensor: the adapter `group` of one tap.
+struct AdapterTensor {
+  std::string name;   // "q/3/A", "head/B": unique within a batch size
+  std::string group;  // "A": as the plugin calls it
+  TapKind kind = TapKind::q;
+  std::int64_t slot = -1;
+  TensorType type;       // f32 [documents, ...]
+  bool uniform = false;  // first value: drawn from +-bound, or zero
+  bool keep = false;     // inherited by the next batch of documents
+  double bound = 0;
+  std::string master;  // tensor in the store
+  std::string copy;    // what kernels read where the compute dtype is not f32; else empty
+  std::string start;   // the value it started from, kept for the drift; only where `uniform`
+
+  const std::string& read_name() const { return copy.empty() ? master : copy; }
+};
+
+class AdapterTaps : public Taps {
+ public:
+  // A tap's adapters with their gradients (f32, complete), in backward order: what follows it in the graph is
+  // free to update them in place.
+  struct Gradient {
+    const AdapterTensor* adapter;
+    Value value;
+  };
+  using GradientSink = std::function<void(Graph&, std::span<const Gradient>)>;
+
+  // `prefix`: of the tensors' names in the store. Every tap sees `documents` windows behind each other.
+  // `plugin` must outlive this object, and this object the plugin's last call.
+  AdapterTaps(const TttPlugin& plugin, std::string prefix, std::int64_t documents, DType compute,
+              GradientSink sink);
+
+  Value at(Tape& tape, const TapSite& site) override;
+  // In the order of the forward pass; complete once the forward pass is built.
+  const std::vector<std::shared_ptr<const AdapterTensor>>& tensors() const { return tensors_; }
+
+ private:
+  struct TapState;
+  AdapterTensor make_tensor(const TapSite& site, const mlg_adapter& adapter) const;
+  void record_backward(TapState& state, const TapSite& site, Backward& backward);
+
+  const TttPlugin& plugin_;
+  std::string prefix_;
+  std::int64_t documents_;
+  DType compute_;
+  GradientSink sink_;
+  std::vector<std::shared_ptr<const AdapterTensor>> tensors_;
+  std::vector<std::shared_ptr<TapState>> states_;
+};
+
+}  // namespace mulligan

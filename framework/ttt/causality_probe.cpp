@@ -1,0 +1,62 @@
+#include "framework/ttt/causality_probe.h"
+
+#include <cstring>
+
+#include "framework/core/error.h"
+#include "framework/core/philox.h"
+
+namespace mulligan {
+namespace {
+
+std::vector<float> losses_of(WindowProgram& window, std::span<const std::int32_t> tokens,
+                             std::span<const std::int32_t> targets) {
+  std::vector<float> losses(tokens.size());
+  window.set_inputs(tokens, targets);
+  window.forward();
+  window.download_losses(losses);
+  return losses;
+}
+
+// Token ids for the probe: any will do.
+std::vector<std::int32_t> made_up_tokens(std::int64_t count, std::int64_t vocabulary, const char* purpose) {
+  const PhiloxStream stream(0, purpose);
+  std::vector<std::int32_t> tokens;
+  for (std::int64_t i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<std::int32_t>(stream.bits(static_cast<std::uint64_t>(i)) %
+                                               static_cast<std::uint64_t>(vocabulary)));
+  }
+  return tokens;
+}
+
+}  // namespace
+
+void probe_causality(AdapterSet& set, const BaseModel& model, const TttPlugin& plugin) {
+  WindowProgram& window = set.longest_window();
+  const WindowShape shape = window.shape();
+  set.fill_at_random();
+  const auto tokens = made_up_tokens(shape.tokens(), model.config.vocabulary, "ttt/probe");
+  const auto targets = made_up_tokens(shape.tokens(), model.config.vocabulary, "ttt/probe targets");
+  const std::vector<float> before = losses_of(window, tokens, targets);
+  std::vector<std::int32_t> changed = tokens;
+  for (std::int64_t i = shape.context / 2; i < shape.context; ++i) {
+    auto& token = changed[static_cast<std::size_t>(i)];
+    token = static_cast<std::int32_t>((token + 1) % model.config.vocabulary);
+  }
+  const std::vector<float> after = losses_of(window, changed, targets);
+  for (std::int64_t i = 0; i < shape.tokens(); ++i) {
+    if (i >= shape.context / 2 && i < shape.context) continue;
+    if (std::memcmp(&before[static_cast<std::size_t>(i)], &after[static_cast<std::size_t>(i)],
+                    sizeof(float)) == 0) {
+      continue;
+    }
+    throw config_error(
+        "[ttt.adapters]: with {} the score of position {} of document {} depends on later tokens (its loss "
+        "went from {} to {} "
+        "when only positions from {} of document 0 changed), so its scores would be illegal; use another "
+        "plugin.",
+        plugin.plugin().description(), i % shape.context, i / shape.context,
+        before[static_cast<std::size_t>(i)], after[static_cast<std::size_t>(i)], shape.context / 2);
+  }
+}
+
+}  // namespace mulligan

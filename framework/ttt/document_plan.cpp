@@ -1,0 +1,108 @@
+#include "framework/ttt/document_plan.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+std::int64_t chunk_tokens_of(const TttConfig& config, std::int64_t longest_targets) {
+  for (std::size_t i = 0; i < config.chunk_limits.size(); ++i) {
+    if (static_cast<double>(longest_targets) <= config.chunk_limits[i]) {
+      return static_cast<std::int64_t>(config.chunk_sizes[i]);
+    }
+  }
+  return config.chunk_tokens;
+}
+
+// Numbers of the documents to score, ascending.
+std::vector<int> chosen_documents(const std::vector<Document>& documents, const TttConfig& config) {
+  std::vector<int> chosen;
+  if (config.document_fraction < 1.0) {
+    chosen = sample_documents(static_cast<int>(documents.size()), config.document_fraction,
+                              static_cast<std::uint64_t>(config.document_seed));
+  } else {
+    for (std::size_t i = 0; i < documents.size(); ++i) chosen.push_back(static_cast<int>(i));
+  }
+  std::erase_if(chosen, [&](int number) { return documents[static_cast<std::size_t>(number)].length < 2; });
+  return chosen;
+}
+
+}  // namespace
+
+DocumentPlan plan_documents(std::span<const std::uint16_t> tokens, int bos_id, const TttConfig& config) {
+  DocumentPlan plan;
+  plan.documents = find_documents(tokens, bos_id);
+  if (plan.documents.empty()) {
+    throw data_error(
+        "the {} validation tokens hold no BOS token ({}), so there is no document to adapt to; prepare the "
+        "data anew with "
+        "BOS in front of each document.",
+        tokens.size(), bos_id);
+  }
+  const std::vector<int> chosen = chosen_documents(plan.documents, config);
+  if (chosen.empty()) {
+    throw data_error("none of the {} validation documents has a token to score; give longer validation data.",
+                     plan.documents.size());
+  }
+  std::vector<Document> subset;
+  for (const int number : chosen) subset.push_back(plan.document(number));
+  const auto order =
+      config.order == DocumentOrder::longest_first ? BatchOrder::longest_first : BatchOrder::shortest_first;
+  for (DocumentBatch& batch : batch_documents(subset, static_cast<int>(config.batch_documents), order)) {
+    for (int& slot : batch.documents) slot = chosen[static_cast<std::size_t>(slot)];
+    PlannedBatch planned;
+    const std::int64_t longest = plan.targets(batch.documents.back());
+    planned.chunk_tokens = chunk_tokens_of(config, longest);
+    planned.chunks = chunk_count(longest, planned.chunk_tokens);
+    planned.batch = std::move(batch);
+    plan.queue.push_back(std::move(planned));
+  }
+  plan.chosen_documents = static_cast<std::int64_t>(chosen.size());
+  return plan;
+}
+
+std::int64_t window_context(const PlannedBatch& batch, std::int64_t chunk, std::int64_t context_tokens) {
+  return std::min((chunk + 1) * batch.chunk_tokens, context_tokens);
+}
+
+std::vector<std::int64_t> window_contexts(const PlannedBatch& batch, std::int64_t context_tokens) {
+  std::vector<std::int64_t> contexts;
+  for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
+    const std::int64_t context = window_context(batch, chunk, context_tokens);
+    if (contexts.empty() || contexts.back() != context) contexts.push_back(context);
+  }
+  return contexts;
+}
+
+PhasePlan::PhasePlan(const TttConfig& config, std::int64_t documents) {
+  const std::int64_t prefix = std::min(config.prefix_documents, documents);
+  if (prefix == 0) return;
+  for (std::int64_t i = 0; i < config.phases; ++i) boundaries_.push_back(prefix * (i + 1) / config.phases);
+}
+
+std::optional<std::int64_t> PhasePlan::due(std::int64_t scored) {
+  if (next_ == static_cast<std::int64_t>(boundaries_.size())) return std::nullopt;
+  const std::int64_t boundary = boundaries_[static_cast<std::size_t>(next_)];
+  if (scored < boundary) return std::nullopt;
+  ++next_;
+  return boundary;
+}
+
+std::vector<std::uint16_t> phase_tokens(std::span<const std::uint16_t> tokens, const DocumentPlan& plan,
+                                        std::vector<ScoredDocument> scored, std::int64_t boundary) {
+  std::ranges::sort(scored, {}, [](const ScoredDocument& d) { return std::tuple(d.batch_index, d.slot); });
+  scored.resize(std::min(scored.size(), static_cast<std::size_t>(boundary)));
+  std::vector<std::uint16_t> collected;
+  for (const ScoredDocument& one : scored) {
+    const Document& document = plan.document(one.number);
+    const auto slice =
+        tokens.subspan(static_cast<std::size_t>(document.start), static_cast<std::size_t>(document.length));
+    collected.insert(collected.end(), slice.begin(), slice.end());
+  }
+  return collected;
+}
+
+}  // namespace mulligan

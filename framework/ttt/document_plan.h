@@ -1,0 +1,63 @@
+// Which documents are scored in which batches, chunks and windows; and when the base model is trained.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "framework/config/ttt_config.h"
+#include "framework/data/documents.h"
+
+namespace mulligan {
+
+struct PlannedBatch {
+  DocumentBatch batch;
+  std::int64_t chunk_tokens = 0;
+  std::int64_t chunks = 0;  // of its longest document
+};
+
+struct DocumentPlan {
+  std::vector<Document> documents;    // all of the stream
+  std::vector<PlannedBatch> queue;    // in the order of scoring; slots are numbers of `documents`
+  std::int64_t chosen_documents = 0;  // in the queue
+
+  const Document& document(int number) const { return documents[static_cast<std::size_t>(number)]; }
+  // Targets of a document: its tokens but the first.
+  std::int64_t targets(int number) const { return document(number).length - 1; }
+};
+
+// Documents without a target (a BOS at the end of the stream) are left out. Throws data_error when none is
+// left.
+DocumentPlan plan_documents(std::span<const std::uint16_t> tokens, int bos_id, const TttConfig& config);
+
+// Tokens of the windows in which chunk `chunk` of a batch is scored: min((chunk + 1) * chunk_tokens,
+// context_tokens).
+std::int64_t window_context(const PlannedBatch& batch, std::int64_t chunk, std::int64_t context_tokens);
+// The different ones among the chunks of a batch, ascending.
+std::vector<std::int64_t> window_contexts(const PlannedBatch& batch, std::int64_t context_tokens);
+
+// When the base model is trained: after the batch with which the number of scored documents reaches
+// floor(prefix * (i + 1) / phases), for i = 0 ... phases - 1; at most one phase per batch.
+class PhasePlan {
+ public:
+  PhasePlan(const TttConfig& config, std::int64_t documents);
+  // The boundary that `scored` documents have reached, once each.
+  std::optional<std::int64_t> due(std::int64_t scored);
+  std::int64_t phase() const { return next_; }  // phases that were due so far
+
+ private:
+  std::vector<std::int64_t> boundaries_;
+  std::int64_t next_ = 0;
+};
+
+// A document that was scored.
+struct ScoredDocument {
+  int batch_index = 0, slot = 0, number = 0;
+};
+// The tokens of the first `boundary` documents by (batch_index, slot), one behind the other. Each ends with
+// the BOS of its successor, so that BOS stands twice where two documents meet, as in the record's script.
+std::vector<std::uint16_t> phase_tokens(std::span<const std::uint16_t> tokens, const DocumentPlan& plan,
+                                        std::vector<ScoredDocument> scored, std::int64_t boundary);
+
+}  // namespace mulligan

@@ -1,0 +1,49 @@
+// What a run of test-time training found.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/ttt/adapter_set.h"
+#include "framework/ttt/base_training.h"
+#include "framework/ttt/score_book.h"
+
+namespace mulligan {
+
+struct TttBatchReport {
+  std::int64_t queue = 0;        // position in the order of scoring
+  std::int64_t batch_index = 0;  // in ascending order of length
+  std::int64_t documents = 0;
+  std::int64_t longest_tokens = 0;  // targets of its longest document
+  ScoreSums sums;                   // of this batch
+  ScoreSums running, reference;     // of all batches so far: with test-time training, and without (if known)
+  std::vector<AdapterNorm> norms;   // after its last update
+  bool adapted = true;              // false after a fallback
+  double seconds = 0;
+};
+
+struct TttPhaseReport {
+  std::int64_t phase = 0;      // from 1
+  std::int64_t documents = 0;  // trained on
+  std::int64_t tokens = 0;     // of these documents, doubled BOS included
+  std::vector<BaseStep> steps;
+  double seconds = 0;
+};
+
+// Documents with [shortest, longest] targets.
+struct TttLengthBin {
+  std::int64_t shortest = 0, longest = 0, documents = 0;
+  ScoreSums sums, reference;
+};
+
+struct TttReport {
+  ScoreSums sums, reference;  // of all scored documents; reference.tokens is 0 when no reference was given
+  std::int64_t documents = 0;
+  std::vector<TttBatchReport> batches;
+  std::vector<TttPhaseReport> phases;
+  std::vector<TttLengthBin> bins;  // by powers of two, ascending, empty ones left out
+  std::int64_t collapsed_at = -1;  // queue position of the batch after which the collapse was seen; -1: none
+  bool fell_back = false;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,311 @@
+#include "framework/ttt/ttt_run.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <numbers>
+#include <set>
+
+#include "framework/core/error.h"
+#include "framework/ttt/causality_probe.h"
+
+namespace mulligan {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void require_offers(const TttSetup& setup) {
+  if (!setup.adapters.has_adapters()) {
+    throw config_error("[ttt.adapters]: {} has no adapters; name a plugin that has, such as doc_lora.",
+                       setup.adapters.plugin().description());
+  }
+  if (setup.base && !setup.base->has_base_update()) {
+    throw config_error(
+        "[ttt.base]: {} does not train the base model; name a plugin that does, such as global_sgd.",
+        setup.base->plugin().description());
+  }
+}
+
+}  // namespace
+
+const char* event_name(TttEvent::Kind kind) {
+  static constexpr const char* names[] = {"create", "reset",  "score", "book",
+                                          "reveal", "update", "phase", "fallback"};
+  return names[static_cast<int>(kind)];
+}
+
+TttRun::TttRun(const BaseModel& model, const TttSetup& setup, const TttData& data, TttListener* listener)
+    : model_(model),
+      setup_(setup),
+      data_(data),
+      listener_(listener),
+      plan_(plan_documents(data.tokens, data.bos_id, setup.config)),
+      book_(data.tokens, data.bytes),
+      arena_(model.store.backend()) {
+  require_offers(setup);
+  const std::int64_t context_tokens = setup.config.context_tokens;
+  std::map<std::int64_t, std::set<std::int64_t>> contexts;
+  for (const PlannedBatch& batch : plan_.queue) {
+    const auto of_batch = window_contexts(batch, context_tokens);
+    contexts[static_cast<std::int64_t>(batch.batch.documents.size())].insert(of_batch.begin(),
+                                                                             of_batch.end());
+  }
+  const AdapterSet::Setup adapters{setup.adapters, setup.optimizer, setup.draws, context_tokens};
+  std::vector<Program*> programs;
+  for (const auto& [documents, of_size] : contexts) {
+    auto& set = sets_[documents];
+    set = std::make_unique<AdapterSet>(model, adapters, documents,
+                                       std::vector<std::int64_t>(of_size.begin(), of_size.end()));
+    for (Program* program : set->programs()) programs.push_back(program);
+  }
+  if (setup.base && setup.config.prefix_documents > 0) {
+    base_ = std::make_unique<BaseTraining>(model, *setup.base, *setup.base_optimizer, setup.row_tokens,
+                                           data.bos_id);
+    for (Program* program : base_->programs()) programs.push_back(program);
+  }
+  arena_.bind(programs, model.store);
+  upload_window_rope(model, context_tokens);
+}
+
+TttReport TttRun::run() {
+  order_ = make_order();
+  for (const auto& [documents, set] : sets_) probe_causality(*set, model_, setup_.adapters);
+  const std::int64_t full = setup_.config.batch_documents;
+  const auto create_reusable = [&](std::int64_t queue) {
+    const std::int64_t event = draw_++;
+    if (!sets_.contains(full)) return;
+    adapters(full).create(event);
+    tell({TttEvent::Kind::create, queue, -1, -1, {}, &adapters(full)});
+  };
+  create_reusable(-1);
+
+  PhasePlan phases(setup_.config, plan_.chosen_documents);
+  for (std::int64_t queue = 0; queue < static_cast<std::int64_t>(plan_.queue.size()); ++queue) {
+    const auto start = Clock::now();
+    AdapterSet& set = begin_batch(queue);
+    score_batch(queue, set);
+    report_.batches.push_back(report_batch(queue, set, seconds_since(start)));
+    if (listener_) listener_->on_batch(report_.batches.back());
+    watch_for_collapse(report_.batches.back());
+    const auto boundary = phases.due(static_cast<std::int64_t>(scored_.size()));
+    if (!boundary || !base_ || report_.fell_back) continue;
+    train_base(*boundary, queue);
+    create_reusable(queue);
+  }
+  report_.sums = book_.sums();
+  report_.reference = reference_;
+  report_.documents = plan_.chosen_documents;
+  report_.bins = length_bins();
+  return report_;
+}
+
+// Batches of the full size share the reusable adapters; another size gets its own.
+AdapterSet& TttRun::begin_batch(std::int64_t queue) {
+  const DocumentBatch& batch = plan_.queue[static_cast<std::size_t>(queue)].batch;
+  const auto documents = static_cast<std::int64_t>(batch.documents.size());
+  AdapterSet& set = adapters(documents);
+  if (report_.fell_back) {
+    set.clear();
+    return set;
+  }
+  const bool reusable = documents == setup_.config.batch_documents;
+  if (!reusable) {
+    set.create(draw_++);
+  } else {
+    set.reset(draw_);
+    if (set.reset_draws()) ++draw_;
+  }
+  tell({reusable ? TttEvent::Kind::reset : TttEvent::Kind::create, queue, batch.index, -1, batch.documents,
+        &set});
+  return set;
+}
+
+void TttRun::score_batch(std::int64_t queue, AdapterSet& set) {
+  const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];
+  for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
+    Turn turn = make_turn(queue, chunk, set);
+    take_turn(turn);
+    order_->finish();
+  }
+  for (std::size_t slot = 0; slot < batch.batch.documents.size(); ++slot) {
+    scored_.push_back({batch.batch.index, static_cast<int>(slot), batch.batch.documents[slot]});
+  }
+}
+
+TttRun::Turn TttRun::make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set) {
+  const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];
+  const std::int64_t context = window_context(batch, chunk, setup_.config.context_tokens);
+  Turn turn{batch, queue, chunk, set, set.window(context), {}, false};
+  for (const int number : batch.batch.documents) {
+    const std::int64_t targets = plan_.targets(number);
+    const std::int64_t chunks = chunk_count(targets, batch.chunk_tokens);
+    Turn::Row row;
+    row.active = chunk < chunks;
+    row.more = chunk + 1 < chunks;
+    if (row.active) row.window = chunk_window(targets, batch.chunk_tokens, context, chunk);
+    turn.trains = turn.trains || (row.more && !report_.fell_back);
+    turn.rows.push_back(row);
+  }
+  const auto size = static_cast<std::size_t>(turn.program.shape().tokens());
+  tokens_.assign(size, 0);
+  targets_.assign(size, 0);
+  losses_.resize(size);
+  for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
+    const Turn::Row& row = turn.rows[slot];
+    const Document& document = plan_.document(batch.batch.documents[slot]);
+    const auto first = static_cast<std::size_t>(document.start + row.window.window_start);
+    const std::size_t place = slot * static_cast<std::size_t>(context);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(row.window.window_length); ++i) {
+      tokens_[place + i] = data_.tokens[first + i];
+      targets_[place + i] = data_.tokens[first + i + 1];
+    }
+  }
+  return turn;
+}
+
+void TttRun::take_turn(Turn& turn) {
+  score(turn);
+  book(turn);
+  if (!turn.trains) return;
+  reveal(turn);
+  update(turn);
+}
+
+void TttRun::score(Turn& turn) {
+  order_->score();
+  turn.program.set_inputs(tokens_, targets_);
+  turn.program.forward();
+  turn.program.download_losses(losses_);
+  tell(TttEvent::Kind::score, turn, false);
+}
+
+void TttRun::book(Turn& turn) {
+  order_->book();
+  const std::int64_t context = turn.program.shape().context;
+  for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
+    const Turn::Row& row = turn.rows[slot];
+    if (!row.active) continue;
+    const ChunkWindow& window = row.window;
+    const Document& document = plan_.document(turn.batch.batch.documents[slot]);
+    for (std::int64_t i = window.chunk_offset; i < window.chunk_offset + window.chunk_length; ++i) {
+      book_.enter(document.start + window.window_start + i + 1,
+                  losses_[slot * static_cast<std::size_t>(context) + static_cast<std::size_t>(i)]);
+    }
+  }
+  tell(TttEvent::Kind::book, turn, false);
+}
+
+// The objective: over documents with a later chunk, the sum of the chunk's mean losses.
+void TttRun::reveal(Turn& turn) {
+  order_->reveal();
+  weights_.assign(losses_.size(), 0.0F);
+  const std::int64_t context = turn.program.shape().context;
+  for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
+    const Turn::Row& row = turn.rows[slot];
+    if (!row.more) continue;
+    const auto first =
+        static_cast<std::ptrdiff_t>(static_cast<std::int64_t>(slot) * context + row.window.chunk_offset);
+    std::fill_n(weights_.begin() + first, row.window.chunk_length,
+                static_cast<float>(1.0 / static_cast<double>(row.window.chunk_length)));
+  }
+  turn.program.set_weights(weights_);
+  tell(TttEvent::Kind::reveal, turn, true);
+}
+
+void TttRun::update(Turn& turn) {
+  for (std::int64_t step = 0; step < setup_.config.gradient_steps; ++step) {
+    order_->update();
+    if (step > 0) turn.program.forward();  // the first step's activations are those of the scoring
+    turn.set.update(turn.program, setup_.lr);
+    tell(TttEvent::Kind::update, turn, true);
+  }
+}
+
+TttBatchReport TttRun::report_batch(std::int64_t queue, AdapterSet& set, double seconds) {
+  const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];
+  TttBatchReport report;
+  report.queue = queue;
+  report.batch_index = batch.batch.index;
+  report.documents = static_cast<std::int64_t>(batch.batch.documents.size());
+  report.longest_tokens = plan_.targets(batch.batch.documents.back());
+  for (const int number : batch.batch.documents) {
+    const std::int64_t first = plan_.document(number).start + 1;
+    report.sums += book_.range(first, first + plan_.targets(number));
+    if (!data_.reference.empty()) {
+      reference_ += book_.range_of(data_.reference, first, first + plan_.targets(number));
+    }
+  }
+  report.running = book_.sums();
+  report.reference = reference_;
+  report.norms = set.norms();
+  report.adapted = !report_.fell_back;
+  report.seconds = seconds;
+  return report;
+}
+
+void TttRun::watch_for_collapse(const TttBatchReport& batch) {
+  if (setup_.config.on_collapse == OnCollapse::off || data_.reference.empty() || report_.collapsed_at >= 0)
+    return;
+  const auto units =
+      static_cast<double>(batch.running.bytes > 0 ? batch.running.bytes : batch.running.tokens);
+  const double excess = (batch.running.loss_nats - batch.reference.loss_nats) / std::numbers::ln2 / units;
+  if (excess <= setup_.config.collapse_margin) return;
+  report_.collapsed_at = batch.queue;
+  if (setup_.config.on_collapse != OnCollapse::fallback) return;
+  report_.fell_back = true;
+  tell({TttEvent::Kind::fallback, batch.queue, batch.batch_index, -1, {}, nullptr});
+}
+
+void TttRun::train_base(std::int64_t boundary, std::int64_t queue) {
+  if (!order_->idle()) throw std::logic_error("the base model may only be trained between two batches");
+  const auto start = Clock::now();
+  const std::vector<std::uint16_t> tokens = phase_tokens(data_.tokens, plan_, scored_, boundary);
+  TttPhaseReport phase;
+  phase.phase = static_cast<std::int64_t>(report_.phases.size()) + 1;
+  phase.documents = std::min<std::int64_t>(boundary, static_cast<std::int64_t>(scored_.size()));
+  phase.tokens = static_cast<std::int64_t>(tokens.size());
+  phase.steps = base_->run(tokens);
+  phase.seconds = seconds_since(start);
+  report_.phases.push_back(phase);
+  tell({TttEvent::Kind::phase, queue, -1, -1, {}, nullptr});
+  if (listener_) listener_->on_phase(report_.phases.back());
+}
+
+std::vector<TttLengthBin> TttRun::length_bins() const {
+  std::map<int, TttLengthBin> bins;
+  for (const ScoredDocument& one : scored_) {
+    const std::int64_t targets = plan_.targets(one.number);
+    const int power = std::bit_width(static_cast<std::uint64_t>(targets)) - 1;
+    TttLengthBin& bin = bins[power];
+    bin.shortest = std::int64_t{1} << power;
+    bin.longest = 2 * bin.shortest - 1;
+    ++bin.documents;
+    const std::int64_t first = plan_.document(one.number).start + 1;
+    bin.sums += book_.range(first, first + targets);
+    if (!data_.reference.empty()) bin.reference += book_.range_of(data_.reference, first, first + targets);
+  }
+  std::vector<TttLengthBin> list;
+  for (const auto& [power, bin] : bins) list.push_back(bin);
+  return list;
+}
+
+void TttRun::tell(TttEvent::Kind kind, const Turn& turn, bool only_more) {
+  if (!listener_) return;
+  std::vector<int> documents;
+  for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
+    if (only_more ? turn.rows[slot].more : turn.rows[slot].active) {
+      documents.push_back(turn.batch.batch.documents[slot]);
+    }
+  }
+  listener_->on_event({kind, turn.queue, turn.batch.batch.index, turn.chunk, documents, &turn.set});
+}
+
+void TttRun::tell(const TttEvent& event) {
+  if (listener_) listener_->on_event(event);
+}
+
+}  // namespace mulligan

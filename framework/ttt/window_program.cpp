@@ -1,0 +1,92 @@
+#include "framework/ttt/window_program.h"
+
+#include <fmt/format.h>
+
+#include "framework/graph/ops/cross_entropy.h"
+#include "framework/graph/ops/softcap.h"
+#include "framework/model/forward.h"
+#include "framework/model/rope.h"
+
+namespace mulligan {
+namespace {
+
+constexpr const char* rope_cos = "ttt/rope_cos";
+constexpr const char* rope_sin = "ttt/rope_sin";
+
+ForwardInputs declare_inputs(Graph& graph, const std::string& prefix, const ModelConfig& model,
+                             const WindowShape& shape, std::int64_t positions) {
+  const TensorType table(MLG_F32, {positions, model.rope.dims / 2});
+  ForwardInputs inputs;
+  inputs.tokens = graph.external(prefix + "/tokens", TensorType(MLG_I32, {shape.tokens()}));
+  inputs.cu_seqlens = graph.external(prefix + "/cu_seqlens", TensorType(MLG_I32, {shape.documents + 1}));
+  if (model.rope.dims > 0) {
+    inputs.rope_cos = graph.external(rope_cos, table);
+    inputs.rope_sin = graph.external(rope_sin, table);
+  }
+  return inputs;
+}
+
+}  // namespace
+
+WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
+                             const std::string& adapter_prefix, const WindowShape& shape,
+                             std::int64_t positions, GradientSink sink)
+    : store_(model.store),
+      shape_(shape),
+      prefix_(fmt::format("ttt/window/{}x{}{}", shape.documents, shape.context, adapters ? "" : "/plain")) {
+  if (adapters) {
+    taps_ = std::make_unique<AdapterTaps>(*adapters, adapter_prefix, shape.documents, model.compute,
+                                          std::move(sink));
+  }
+  Graph graph;
+  Tape tape(graph, adapters != nullptr);
+  const ForwardInputs inputs = declare_inputs(graph, prefix_, model.config, shape, positions);
+  const Value targets = graph.external(prefix_ + "/targets", TensorType(MLG_I32, {shape.tokens()}));
+  ForwardOptions options;
+  options.looping = model.looping;
+  options.row_length = shape.context;
+  options.taps = taps_.get();
+  const ParameterValues parameters(tape, model.layouts, false);
+  const Value raw = build_forward(tape, model.config, parameters, inputs, options);
+  const Value logits = model.config.softcap > 0 ? ops::softcap(tape, raw, model.config.softcap) : raw;
+  const TensorType per_token(MLG_F32, {shape.tokens()});
+  const Value losses = graph.external(prefix_ + "/token_loss", per_token);
+  ops::cross_entropy(tape, logits, targets, losses);
+  split_ = graph.calls().size();
+  if (adapters) tape.backward(losses, graph.external(prefix_ + "/weights", per_token));
+
+  store_.create_externals(graph);
+  program_ = std::make_unique<Program>(store_.backend(), std::move(graph), prefix_);
+  std::vector<std::int32_t> boundaries;
+  for (std::int64_t row = 0; row <= shape.documents; ++row) {
+    boundaries.push_back(static_cast<std::int32_t>(row * shape.context));
+  }
+  store_.upload(prefix_ + "/cu_seqlens", boundaries);
+}
+
+const std::vector<std::shared_ptr<const AdapterTensor>>& WindowProgram::adapters() const {
+  static const std::vector<std::shared_ptr<const AdapterTensor>> none;
+  return taps_ ? taps_->tensors() : none;
+}
+
+void WindowProgram::set_inputs(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets) {
+  store_.upload(prefix_ + "/tokens", std::as_bytes(tokens));
+  store_.upload(prefix_ + "/targets", std::as_bytes(targets));
+}
+
+void WindowProgram::set_weights(std::span<const float> weights) {
+  store_.upload(prefix_ + "/weights", std::as_bytes(weights));
+}
+
+void WindowProgram::download_losses(std::span<float> losses) const {
+  store_.download(prefix_ + "/token_loss", std::as_writable_bytes(losses));
+}
+
+void upload_window_rope(const BaseModel& model, std::int64_t positions) {
+  if (model.config.rope.dims == 0) return;
+  const RopeTables tables = rope_tables(model.config.rope, positions, model.compute);
+  model.store.upload(rope_cos, tables.cos);
+  model.store.upload(rope_sin, tables.sin);
+}
+
+}  // namespace mulligan

@@ -1,0 +1,66 @@
+// WindowProgram: forward pass, token losses, gradients and adapter updates for one shape of window.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/graph/program.h"
+#include "framework/ttt/adapter_taps.h"
+#include "framework/ttt/base_model.h"
+
+namespace mulligan {
+
+// B windows of R tokens behind each other: T = B*R.
+struct WindowShape {
+  std::int64_t documents = 0;  // B
+  std::int64_t context = 0;    // R
+  auto operator<=>(const WindowShape&) const = default;
+  std::int64_t tokens() const { return documents * context; }
+};
+
+class WindowProgram {
+ public:
+  // What happens to an adapter's complete gradient: an optimiser's update in the graph, or a copy for a test.
+  using GradientSink = AdapterTaps::GradientSink;
+
+  // Plans one program in two parts: the forward pass with the token losses, and the backward pass with what
+  // `sink` records. Positions in a window count from 0; the rotary tables hold `positions` of them.
+  // `adapters` null: no taps, no second part. Base parameters get no gradient. Makes the tensors it needs in
+  // the model's store.
+  WindowProgram(const BaseModel& model, const TttPlugin* adapters, const std::string& adapter_prefix,
+                const WindowShape& shape, std::int64_t positions, GradientSink sink);
+
+  const WindowShape& shape() const { return shape_; }
+  // Must be bound before it runs.
+  Program& program() { return *program_; }
+  const std::vector<std::shared_ptr<const AdapterTensor>>& adapters() const;
+
+  // tokens, targets: [B*R], row by row.
+  void set_inputs(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets);
+  // Weight of each position's loss in the objective, [B*R].
+  void set_weights(std::span<const float> weights);
+
+  // Computes the token losses.
+  void forward() { program_->run_range(0, split_); }
+  // The losses of the last forward(), [B*R] nats. Waits.
+  void download_losses(std::span<float> losses) const;
+  // Gradients of sum(weights * losses), from the activations of the last forward(), and what the sink
+  // recorded for them.
+  void update() { program_->run_range(split_, program_->graph().calls().size()); }
+
+ private:
+  TensorStore& store_;
+  WindowShape shape_;
+  std::string prefix_;
+  std::unique_ptr<AdapterTaps> taps_;
+  std::unique_ptr<Program> program_;
+  std::size_t split_ = 0;
+};
+
+// The rotary tables that all window programs of a model share; once, after the first program was made.
+void upload_window_rope(const BaseModel& model, std::int64_t positions);
+
+}  // namespace mulligan

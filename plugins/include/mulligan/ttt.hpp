@@ -1,0 +1,94 @@
+// C++ side of ttt.h: derive from Adapters (per-document adapters at taps) or from BaseUpdate (training the
+// whole model between batches), then MULLIGAN_EXPORT_TTT(Class, name).
+#pragma once
+
+#include <mulligan/ttt.h>
+#include <mulligan/plugin.hpp>
+#include <mulligan/recorder.hpp>
+
+#include <type_traits>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace mulligan::sdk {
+
+using Tap = mlg_tap;
+using Adapter = mlg_adapter;
+using TapForward = mlg_tap_forward;
+using TapBackward = mlg_tap_backward;
+using BaseNumbers = mlg_base_update;
+
+// Adapters per document. The host keeps their values, decides on every step, and reveals no token.
+class Adapters {
+ public:
+  virtual ~Adapters() = default;
+
+  // The adapters of a tap, at most MLG_TAP_ADAPTERS; none: the tap stays as it is. A pure function of the
+  // configuration and the tap.
+  virtual std::vector<Adapter> declare(const Tap& tap) const = 0;
+  // Records what is added to forward.output; puts what backward needs into forward.saved.
+  virtual void record_forward(Recorder& recorder, const Tap& tap, TapForward& forward) const = 0;
+  // Records backward.gradients (written) and the contribution to backward.input_gradient.
+  virtual void record_backward(Recorder& recorder, const Tap& tap, const TapBackward& backward) const = 0;
+};
+
+class BaseUpdate {
+ public:
+  virtual ~BaseUpdate() = default;
+
+  virtual BaseNumbers numbers() const = 0;
+  // Learning rate of chunk `index` of `count` (the last of which is never trained). Pure.
+  virtual double rate(std::int64_t index, std::int64_t count) const = 0;
+};
+
+template <typename Class>
+mlg_ttt_table make_ttt_table(const char* name) {
+  constexpr bool adapts = std::is_base_of_v<Adapters, Class>;
+  static_assert(adapts != std::is_base_of_v<BaseUpdate, Class>,
+                "derive the class from mulligan::sdk::Adapters or from mulligan::sdk::BaseUpdate");
+  using Base = std::conditional_t<adapts, Adapters, BaseUpdate>;
+  mlg_ttt_table table{};
+  table.header = make_header<Class, mlg_ttt_table>(MLG_TTT, name);
+  table.create = create_instance<Class, Base>;
+  table.destroy = destroy_instance<Base>;
+  if constexpr (adapts) {
+    table.declare = [](void* self, const mlg_tap* tap, mlg_adapter* out, std::uint32_t* count) -> mlg_error {
+      return guarded([&] {
+        const std::vector<Adapter> adapters = static_cast<const Adapters*>(self)->declare(*tap);
+        if (adapters.size() > MLG_TAP_ADAPTERS) throw Error("a tap has at most four adapters; declare fewer");
+        *count = static_cast<std::uint32_t>(adapters.size());
+        for (const Adapter& adapter : adapters) *out++ = adapter;
+      });
+    };
+    table.record_forward = [](void* self, const mlg_recorder* recorder, const mlg_tap* tap,
+                              mlg_tap_forward* forward) -> mlg_error {
+      return guarded([&] {
+        Recorder wrapped(recorder);
+        static_cast<const Adapters*>(self)->record_forward(wrapped, *tap, *forward);
+      });
+    };
+    table.record_backward = [](void* self, const mlg_recorder* recorder, const mlg_tap* tap,
+                               const mlg_tap_backward* backward) -> mlg_error {
+      return guarded([&] {
+        Recorder wrapped(recorder);
+        static_cast<const Adapters*>(self)->record_backward(wrapped, *tap, *backward);
+      });
+    };
+  } else {
+    table.base_update = [](void* self, mlg_base_update* out) -> mlg_error {
+      return guarded([&] { *out = static_cast<const BaseUpdate*>(self)->numbers(); });
+    };
+    table.base_rate = [](void* self, std::int64_t index, std::int64_t count, double* lr) -> mlg_error {
+      return guarded([&] { *lr = static_cast<const BaseUpdate*>(self)->rate(index, count); });
+    };
+  }
+  return table;
+}
+
+}  // namespace mulligan::sdk
+
+#pragma GCC visibility pop
+
+#define MULLIGAN_EXPORT_TTT(Class, name) \
+  MULLIGAN_EXPORT_PLUGIN(ttt, name, mulligan::sdk::make_ttt_table<Class>(#name))

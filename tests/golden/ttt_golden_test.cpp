@@ -1,0 +1,466 @@
+// Test-time training against the public reference (fixture folder ttt/): every scored token of every
+// configuration, the sums, the base model's phases, the adapters at the end, and their gradients.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "framework/data/shard.h"
+#include "tests/golden/golden_fixture.h"
+#include "tests/golden/golden_model.h"
+#include "tests/support/ttt_runner.h"
+
+namespace mulligan {
+namespace {
+
+using nlohmann::json;
+
+// Tolerances of the fixtures' README, section 11, for an f32 implementation.
+constexpr double token_loss_mean = 2e-5, token_loss_max = 1e-3;
+constexpr double val_loss_tolerance = 1e-5, val_bpb_tolerance = 5e-6;
+constexpr double adapter_tolerance = 5e-4, adapter_share = 0.999;
+constexpr double delta_tolerance = 6e-6;
+constexpr double forward_loss_tolerance = 1e-4,
+                 forward_gradient_tolerance = 1e-4;  // gradient: of the tensor's largest
+constexpr double sgd_loss_tolerance = 1e-4;
+
+// The fixture's names of the adapters' places.
+std::string place_of(TapKind kind) {
+  switch (kind) {
+    case TapKind::head:
+      return "lm_head";
+    case TapKind::attention_output:
+      return "o";
+    case TapKind::mlp_down:
+      return "mlp";
+    default:
+      return tap_kind_name(kind);
+  }
+}
+
+// The part of a fixture tensor [slots, ...] (head: [...]) that belongs to an adapter, as `T`s.
+template <typename T>
+std::vector<T> slot_part(const std::vector<T>& all, const std::vector<std::int64_t>& shape,
+                         const AdapterTensor& tensor) {
+  if (tensor.slot < 0) return all;
+  const auto size = all.size() / static_cast<std::size_t>(shape.at(0));
+  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(size) * tensor.slot;
+  return {begin, begin + static_cast<std::ptrdiff_t>(size)};
+}
+
+class FixtureDraws : public AdapterDraws {
+ public:
+  explicit FixtureDraws(const GoldenFixture& data) : data_(data) {}
+  void fill(std::int64_t draw, const AdapterTensor& tensor, std::span<float> values) const override {
+    const std::string name = fmt::format("draw{}.{}.{}", draw, place_of(tensor.kind), tensor.group);
+    const std::vector<float> part = slot_part(data_.floats(name), data_.shape(name), tensor);
+    // The first documents of the draw, when the batch is short.
+    std::copy_n(part.begin(), values.size(), values.begin());
+  }
+
+ private:
+  const GoldenFixture& data_;
+};
+
+// Keeps what the comparison needs while a run goes on.
+class Recording : public TttListener {
+ public:
+  Recording(TttRunner& runner) : runner_(runner) {}
+  void on_event(const TttEvent& event) override {
+    if (event.kind == TttEvent::Kind::phase) phase_queues.push_back(event.queue);
+    if (event.kind != TttEvent::Kind::update) return;
+    std::map<std::string, double> squares;
+    for (const AdapterNorm& norm : event.adapters->norms()) squares[norm.name] = norm.norm * norm.norm;
+    trace.insert(trace.end(), {static_cast<double>(event.queue), static_cast<double>(event.chunk),
+                               squares.at("A"), squares.at("B")});
+  }
+  void on_phase(const TttPhaseReport&) override {
+    auto& after = parameters.emplace_back();
+    for (const ParameterLayout& layout : runner_.model().layouts) {
+      after[layout.spec.name] = runner_.parameter(layout.spec.name);
+    }
+  }
+
+  std::vector<double> trace;  // rows of queue position, chunk, sum(A^2), sum(B^2)
+  std::vector<std::int64_t> phase_queues;
+  std::vector<std::map<std::string, std::vector<float>>> parameters;  // after each phase
+
+ private:
+  TttRunner& runner_;
+};
+
+class TttGolden : public testing::Test {
+ protected:
+  TttGolden()
+      : data_("ttt"),
+        model_data_("model"),
+        params_("model", "params.safetensors"),
+        config_(data_.manifest().at("config")),
+        results_(data_.manifest().at("results")),
+        bytes_(data_.ints("base_bytes"), data_.bytes("has_leading_space"), data_.bytes("is_boundary")) {
+    for (const std::int32_t token : data_.ints("val_tokens"))
+      tokens_.push_back(static_cast<std::uint16_t>(token));
+  }
+
+  TttRunner::Options options(const json& settings) const {
+    TttRunner::Options options;
+    options.model = golden_model(model_data_.manifest().at("config"));
+    options.looping = settings.value("loop", config_.at("looping_active").get<bool>());
+    const auto flag = [&](const char* name) { return settings.value(name, true); };
+    options.adapters = fmt::format(
+        "rank = {}\nalpha = {}\nwarm_start_a = {}\nq = {}\nk = {}\nv = {}\nattention_output = {}\nmlp = "
+        "{}\nhead = {}",
+        config_.at("rank").get<int>(), config_.at("alpha").get<double>(), flag("warm"), flag("q"), flag("k"),
+        flag("v"), flag("o"), flag("mlp"), flag("lm_head"));
+    options.lr = settings.value("lr", config_.at("lr").get<double>());
+    const double decay = settings.value("wd", 2.0);
+    const double beta1 = settings.value("beta1", config_.at("betas").at(0).get<double>());
+    if (settings.value("opt", "adam") == "sgd") {
+      options.optimizer = "sgd";
+      options.optimizer_keys =
+          fmt::format("momentum = {}\nweight_decay = {}\nweight_decay_mode = \"coupled\"", beta1, decay);
+    } else {
+      options.optimizer_keys =
+          fmt::format("beta1 = {}\nbeta2 = {}\neps = {}\nweight_decay = {}", beta1,
+                      config_.at("betas").at(1).get<double>(), config_.at("eps").get<double>(), decay);
+    }
+    options.base = base_keys(json::object());
+    options.row_tokens = config_.at("eval_seq_len");
+    options.draws = std::make_shared<FixtureDraws>(data_);
+    return options;
+  }
+
+  // Keys of global_sgd; `settings` with the reference script's names.
+  std::string base_keys(const json& settings) const {
+    const json& sgd = config_.at("global_sgd");
+    const auto number = [&](const char* script, const char* name) {
+      return settings.value(script, sgd.at(name).get<double>());
+    };
+    return fmt::format(
+        "lr = {}\nmomentum = {}\nclip_norm = {}\nchunk_tokens = {}\nbatch_rows = {}\nepochs = {}\n"
+        "respect_documents = {}\nwarmup_chunks = {}\nwarmup_start_lr = {}",
+        number("global_ttt_lr", "lr"), number("global_ttt_momentum", "momentum"),
+        number("global_ttt_grad_clip", "grad_clip"), sgd.at("chunk_tokens").get<int>(),
+        sgd.at("batch_seqs").get<int>(), settings.value("global_ttt_epochs", sgd.at("epochs").get<int>()),
+        settings.value("global_ttt_respect_doc_boundaries", sgd.at("respect_doc_boundaries").get<bool>()),
+        settings.value("global_ttt_warmup_chunks", 0), settings.value("global_ttt_warmup_start_lr", 0.0));
+  }
+
+  TttConfig ttt_config(const json& settings) const {
+    TttConfig config;
+    config.batch_documents = config_.at("ttt_batch");
+    config.chunk_tokens = config_.at("chunk_size");
+    config.context_tokens = config_.at("ttt_eval_seq_len");
+    config.gradient_steps = settings.value("grad_steps", 1);
+    config.prefix_documents = settings.value("prefix", config_.at("prefix_docs").get<std::int64_t>());
+    config.phases = settings.value("phases", config_.at("num_phases").get<std::int64_t>());
+    config.document_fraction = settings.value("fraction", 1.0);
+    config.document_seed = settings.value("seed", config.document_seed);
+    if (settings.contains("eval_batches")) config.order = DocumentOrder::shortest_first;
+    config.on_collapse = OnCollapse::off;
+    return config;
+  }
+
+  std::unique_ptr<TttRunner> runner(const TttRunner::Options& options) const {
+    auto runner = std::make_unique<TttRunner>(options);
+    for (const ParameterLayout& layout : runner->model().layouts) {
+      runner->set_parameter(layout.spec.name, params_.floats(layout.spec.name));
+    }
+    return runner;
+  }
+
+  void compare_losses(const std::string& prefix, const TttRun& run) const {
+    const std::vector<std::int32_t> order = data_.ints(prefix + ".doc_index");
+    const std::vector<std::int32_t> batches = data_.ints(prefix + ".batch_index");
+    const std::vector<double> expected = data_.doubles(prefix + ".token_loss");
+    std::size_t document = 0, token = 0;
+    double sum = 0, largest = 0;
+    for (const PlannedBatch& batch : run.plan().queue) {
+      for (const int number : batch.batch.documents) {
+        ASSERT_LT(document, order.size());
+        EXPECT_EQ(number, order[document]);
+        EXPECT_EQ(batch.batch.index, batches[document++]);
+        const std::int64_t first = run.plan().document(number).start + 1;
+        for (std::int64_t target = first; target < first + run.plan().targets(number); ++target) {
+          ASSERT_LT(token, expected.size());
+          const double difference = std::abs(run.book().loss(target) - expected[token++]);
+          sum += difference;
+          largest = std::max(largest, difference);
+        }
+      }
+    }
+    EXPECT_EQ(document, order.size());
+    EXPECT_EQ(token, expected.size());
+    EXPECT_LE(sum / static_cast<double>(token), token_loss_mean);
+    EXPECT_LE(largest, token_loss_max);
+  }
+
+  void compare_sums(const std::string& prefix, const TttReport& report) const {
+    const std::vector<double> sums = data_.doubles(prefix + ".loss_sum_byte_sum_token_count");
+    EXPECT_EQ(static_cast<double>(report.sums.bytes), sums.at(1));
+    EXPECT_EQ(static_cast<double>(report.sums.tokens), sums.at(2));
+    const std::vector<double> scores = data_.doubles(prefix + ".val_loss_val_bpb");
+    EXPECT_NEAR(report.sums.mean_loss_nats(), scores.at(0), val_loss_tolerance);
+    EXPECT_NEAR(report.sums.bpb(), scores.at(1), val_bpb_tolerance);
+  }
+
+  void compare_trace(const std::string& prefix, const std::vector<double>& trace) const {
+    const std::vector<double> expected = data_.doubles(prefix + ".step_trace");
+    ASSERT_EQ(trace.size(), expected.size());
+    for (std::size_t i = 0; i < trace.size(); ++i) {
+      const bool count = i % 4 < 2;
+      EXPECT_NEAR(trace[i], expected[i], count ? 0.0 : 1e-3 * expected[i] + 1e-9)
+          << "row " << i / 4 << " column " << i % 4;
+    }
+  }
+
+  static void compare_phases(const json& expected, const TttReport& report) {
+    ASSERT_EQ(report.phases.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      SCOPED_TRACE(fmt::format("phase {}", i + 1));
+      const TttPhaseReport& phase = report.phases[i];
+      EXPECT_EQ(phase.tokens, expected[i].at("tokens").get<std::int64_t>());
+      ASSERT_EQ(phase.steps.size(), expected[i].at("lr").size());
+      for (std::size_t step = 0; step < phase.steps.size(); ++step) {
+        EXPECT_NEAR(phase.steps[step].lr, expected[i].at("lr")[step].get<double>(), 1e-12);
+        EXPECT_NEAR(phase.steps[step].loss_nats, expected[i].at("loss")[step].get<double>(),
+                    sgd_loss_tolerance);
+        const double norm = expected[i].at("grad_norm")[step];
+        EXPECT_NEAR(phase.steps[step].gradient_norm, norm, 1e-4 * norm);
+      }
+    }
+  }
+
+  // The change of a parameter since the start against `name`.
+  void compare_delta(const std::string& name, const std::string& parameter,
+                     const std::vector<float>& now) const {
+    const std::vector<double> expected = data_.doubles(name);
+    const std::vector<float> before = params_.floats(parameter);
+    ASSERT_EQ(now.size(), expected.size());
+    double largest = 0;
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      largest = std::max(largest, std::abs(static_cast<double>(now[i]) - before[i] - expected[i]));
+    }
+    EXPECT_LE(largest, delta_tolerance) << name;
+  }
+
+  // Compares every delta of the fixture below `prefix`; returns how many there are.
+  int compare_deltas(const std::string& prefix,
+                     const std::map<std::string, std::vector<float>>& parameters) const {
+    int compared = 0;
+    for (const std::string& name : data_.names()) {
+      if (!name.starts_with(prefix + ".delta.")) continue;
+      const std::string parameter = name.substr(prefix.size() + 7);
+      compare_delta(name, parameter, parameters.at(parameter));
+      ++compared;
+    }
+    return compared;
+  }
+
+  void compare_adapters(const std::string& prefix, AdapterSet& set, TensorStore& store) const {
+    std::size_t elements = 0, strays = 0;
+    for (const auto& tensor : set.tensors()) {
+      const std::string name = fmt::format("{}.final.{}.{}", prefix, place_of(tensor->kind), tensor->group);
+      const std::vector<float> expected = slot_part(data_.floats(name), data_.shape(name), *tensor);
+      const std::vector<float> ours = store.download_as<float>(tensor->master);
+      ASSERT_EQ(ours.size(), expected.size());
+      for (std::size_t i = 0; i < ours.size(); ++i) {
+        ++elements;
+        if (!(std::abs(ours[i] - expected[i]) <= adapter_tolerance)) ++strays;
+      }
+    }
+    EXPECT_GT(elements, 0u);
+    EXPECT_LE(static_cast<double>(strays), (1.0 - adapter_share) * static_cast<double>(elements));
+  }
+
+  GoldenFixture data_, model_data_, params_;
+  json config_, results_;
+  ByteTable bytes_;
+  std::vector<std::uint16_t> tokens_;
+};
+
+TEST_F(TttGolden, StreamAndDocuments) {
+  std::vector<std::uint16_t> stream = read_tokens(find_shards({(data_.folder() / "val").string()}));
+  EXPECT_EQ(stream.size(), config_.at("raw_tokens").get<std::size_t>());
+  stream.resize(static_cast<std::size_t>(whole_rows_length(static_cast<std::int64_t>(stream.size()),
+                                                           config_.at("eval_seq_len").get<std::int64_t>())));
+  EXPECT_EQ(stream, tokens_);
+  const std::vector<std::int32_t> expected = data_.ints("docs");
+  const std::vector<Document> documents = find_documents(tokens_);
+  ASSERT_EQ(2 * documents.size(), expected.size());
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    EXPECT_EQ(documents[i], (Document{expected[2 * i], expected[2 * i + 1]}));
+  }
+}
+
+TEST_F(TttGolden, EveryConfiguration) {
+  int configurations = 0, finals = 0, deltas = 0;
+  for (const auto& [name, result] : results_.items()) {
+    if (!result.is_object() || !result.contains("settings")) continue;
+    SCOPED_TRACE(name);
+    const json& settings = result.at("settings");
+    for (const auto& [key, value] : settings.items()) {
+      static const std::vector<std::string> known = {
+          "wd",    "warm", "grad_steps", "q",    "k",      "v",    "o",        "mlp",          "opt",
+          "beta1", "lr",   "prefix",     "seed", "phases", "loop", "fraction", "eval_batches", "lm_head"};
+      EXPECT_NE(std::ranges::find(known, key), known.end()) << "this test does not know the setting " << key;
+    }
+    const std::string prefix = "cfg." + name;
+    const auto host = runner(options(settings));
+    const TttConfig config = ttt_config(settings);
+    const TttSetup setup = host->setup(config);
+    Recording recording(*host);
+    TttRun run(host->model(), setup, {tokens_, 1, &bytes_, {}}, &recording);
+    const TttReport report = run.run();
+
+    compare_losses(prefix, run);
+    compare_sums(prefix, report);
+    compare_trace(prefix, recording.trace);
+    compare_phases(result.at("phases"), report);
+    if (data_.has(prefix + ".final.lm_head.A")) {
+      compare_adapters(prefix, run.adapters(config.batch_documents), host->store());
+      ++finals;
+    }
+    const bool default_phases = !settings.contains("prefix") && !settings.contains("phases") &&
+                                !settings.contains("loop") && !settings.contains("fraction") &&
+                                !settings.contains("eval_batches");
+    for (std::size_t i = 0; default_phases && i < recording.parameters.size(); ++i) {
+      deltas += compare_deltas(fmt::format("phase{}", i + 1), recording.parameters[i]);
+      const auto tokens = data_.ints(fmt::format("phase{}.tokens", i + 1));
+      EXPECT_EQ(report.phases[i].tokens, static_cast<std::int64_t>(tokens.size()));
+    }
+    ++configurations;
+  }
+  EXPECT_GT(configurations, 0);
+  EXPECT_GT(finals, 0);
+  EXPECT_GT(deltas, 0);
+}
+
+// What a phase is trained on, token by token.
+TEST_F(TttGolden, PhaseTokens) {
+  const TttConfig config = ttt_config(json::object());
+  const DocumentPlan plan = plan_documents(tokens_, 1, config);
+  PhasePlan phases(config, plan.chosen_documents);
+  std::vector<ScoredDocument> scored;
+  int compared = 0;
+  for (const PlannedBatch& batch : plan.queue) {
+    for (std::size_t slot = 0; slot < batch.batch.documents.size(); ++slot) {
+      scored.push_back({batch.batch.index, static_cast<int>(slot), batch.batch.documents[slot]});
+    }
+    const auto boundary = phases.due(static_cast<std::int64_t>(scored.size()));
+    if (!boundary) continue;
+    const std::vector<std::int32_t> expected = data_.ints(fmt::format("phase{}.tokens", phases.phase()));
+    const std::vector<std::uint16_t> ours = phase_tokens(tokens_, plan, scored, *boundary);
+    EXPECT_EQ(std::vector<std::int32_t>(ours.begin(), ours.end()), expected);
+    ++compared;
+  }
+  EXPECT_EQ(compared, config.phases);
+}
+
+// Without updates the score is that of the windows alone.
+TEST_F(TttGolden, ReferenceWithoutUpdates) {
+  TttRunner::Options frozen = options({{"prefix", 0}});
+  frozen.lr = 0;
+  const auto host = runner(frozen);
+  const TttConfig config = ttt_config({{"prefix", 0}});
+  const TttSetup setup = host->setup(config);
+  const TttReport report = TttRun(host->model(), setup, {tokens_, 1, &bytes_, {}}).run();
+  EXPECT_NEAR(report.sums.mean_loss_nats(), results_.at("no_ttt_reference").at("val_loss").get<double>(),
+              val_loss_tolerance);
+  EXPECT_NEAR(report.sums.bpb(), results_.at("no_ttt_reference").at("val_bpb").get<double>(),
+              val_bpb_tolerance);
+}
+
+// One forward and backward pass with random adapters.
+TEST_F(TttGolden, ForwardAndGradients) {
+  const std::vector<std::int64_t> shape = data_.shape("fwd.x");
+  const WindowShape window{shape.at(0), shape.at(1)};
+  for (const bool looping : {true, false}) {
+    SCOPED_TRACE(looping ? "loop1" : "loop0");
+    const std::string prefix = looping ? "fwd.loop1" : "fwd.loop0";
+    const auto host = runner(options({{"loop", looping}}));
+    const auto keep = [](Graph& graph, std::span<const AdapterTaps::Gradient> gradients) {
+      for (const auto& [adapter, gradient] : gradients) {
+        graph.call("cast", {gradient, graph.external("kept/" + adapter->name, adapter->type)});
+      }
+    };
+    WindowProgram program(host->model(), &host->adapters(), "ttt/test", window, window.context, keep);
+    SharedArena arena(host->store().backend());
+    arena.bind({&program.program()}, host->store());
+    upload_window_rope(host->model(), window.context);
+    for (const auto& tensor : program.adapters()) {
+      const std::string name = fmt::format("fwd.{}.{}", place_of(tensor->kind), tensor->group);
+      host->store().upload(tensor->master, slot_part(data_.floats(name), data_.shape(name), *tensor));
+    }
+    program.set_inputs(data_.ints("fwd.x"), data_.ints("fwd.y"));
+    program.set_weights(data_.floats("fwd.upstream"));
+    program.forward();
+    std::vector<float> losses(static_cast<std::size_t>(window.tokens()));
+    program.download_losses(losses);
+    if (data_.has(prefix + ".token_loss")) {
+      const std::vector<double> expected = data_.doubles(prefix + ".token_loss");
+      for (std::size_t i = 0; i < losses.size(); ++i)
+        EXPECT_NEAR(losses[i], expected[i], forward_loss_tolerance);
+    }
+    program.update();
+    int compared = 0;
+    for (const auto& tensor : program.adapters()) {
+      const std::string name = fmt::format("{}.{}", place_of(tensor->kind), tensor->group);
+      const std::vector<float> ours = host->store().download_as<float>("kept/" + tensor->name);
+      if (data_.has(prefix + ".grad." + name)) {
+        const std::vector<double> all = data_.doubles(prefix + ".grad." + name);
+        double scale = 0, largest = 0;
+        for (const double value : all) scale = std::max(scale, std::abs(value));
+        const std::vector<double> expected = slot_part(all, data_.shape(prefix + ".grad." + name), *tensor);
+        for (std::size_t i = 0; i < ours.size(); ++i)
+          largest = std::max(largest, std::abs(ours[i] - expected[i]));
+        EXPECT_LE(largest, forward_gradient_tolerance * scale) << tensor->name;
+        ++compared;
+      }
+      if (data_.has(prefix + ".gradnorm." + name)) {
+        const auto slot = static_cast<std::size_t>(std::max<std::int64_t>(tensor->slot, 0));
+        const double expected = data_.doubles(prefix + ".gradnorm." + name).at(slot);
+        double squares = 0;
+        for (const float value : ours) squares += static_cast<double>(value) * value;
+        EXPECT_NEAR(std::sqrt(squares), expected, forward_gradient_tolerance * expected) << tensor->name;
+        ++compared;
+      }
+    }
+    EXPECT_GT(compared, 0);
+  }
+}
+
+// The base model's pass alone, over the whole stream.
+TEST_F(TttGolden, BaseTraining) {
+  int variants = 0;
+  for (const auto& [name, result] : results_.items()) {
+    if (!name.starts_with("sgd.")) continue;
+    SCOPED_TRACE(name);
+    TttRunner::Options with = options(json::object());
+    with.base = base_keys(result);
+    const auto host = runner(with);
+    BaseTraining training(host->model(), *host->base(), *host->base_optimizer(), with.row_tokens, 1);
+    SharedArena arena(host->store().backend());
+    arena.bind(training.programs(), host->store());
+    const std::vector<BaseStep> steps = training.run(tokens_);
+    ASSERT_EQ(steps.size(), result.at("steps").get<std::size_t>());
+    EXPECT_NEAR(steps.front().loss_nats, result.at("first").get<double>(), sgd_loss_tolerance);
+    EXPECT_NEAR(steps.back().loss_nats, result.at("last").get<double>(), sgd_loss_tolerance);
+    if (data_.has(name + ".loss")) {
+      const std::vector<double> losses = data_.doubles(name + ".loss");
+      for (std::size_t i = 0; i < steps.size(); ++i)
+        EXPECT_NEAR(steps[i].loss_nats, losses[i], sgd_loss_tolerance);
+    }
+    std::map<std::string, std::vector<float>> now;
+    for (const ParameterLayout& layout : host->model().layouts) {
+      now[layout.spec.name] = host->parameter(layout.spec.name);
+    }
+    compare_deltas(name, now);
+    ++variants;
+  }
+  EXPECT_GT(variants, 0);
+}
+
+}  // namespace
+}  // namespace mulligan

@@ -1,0 +1,117 @@
+// The test-time-training plugin `doc_lora`: low-rank adapters per document and execution slot.
+//
+//   output += (x A^T) B^T * alpha / rank,   A [B, r, in] uniform in +-1/sqrt(in), B [B, out, r] zero
+//
+// x is the block's normed input, also for the attention output and the MLP's down projection: their adapters
+// run beside the whole attention or MLP, not behind it. (Specification of the record run, section 7.)
+#include <mulligan/ttt.hpp>
+
+#include <cmath>
+#include <string>
+#include <string_view>
+
+namespace mulligan::ttt {
+namespace {
+
+struct DocLoraConfig {
+  std::int64_t rank = 128;
+  double alpha = 144.0;
+  bool q = true;
+  bool k = true;
+  bool v = true;
+  bool attention_output = true;
+  bool mlp = true;
+  bool head = true;
+  bool warm_start_a = true;
+};
+
+enum : std::size_t { kA, kB };   // adapters as declared
+enum : std::size_t { kHidden };  // saved: x A^T [B, R, r]
+
+class DocLora : public sdk::Adapters {
+ public:
+  static constexpr const char* version = "1.0";
+  static constexpr const char* summary = "low-rank adapters per document on the linear layers and the head";
+  static inline const sdk::Schema<DocLoraConfig> schema{
+      sdk::key("rank", &DocLoraConfig::rank, "rank of the adapters").range(1, 65536),
+      sdk::key("alpha", &DocLoraConfig::alpha, "adapters are multiplied by alpha / rank").range(0, 1e6),
+      sdk::key("q", &DocLoraConfig::q, "adapt the query projections"),
+      sdk::key("k", &DocLoraConfig::k, "adapt the key projections"),
+      sdk::key("v", &DocLoraConfig::v, "adapt the value projections"),
+      sdk::key("attention_output", &DocLoraConfig::attention_output,
+               "adapt the attention's result, reading the attention's normed input"),
+      sdk::key("mlp", &DocLoraConfig::mlp, "adapt the MLP's result, reading the MLP's normed input"),
+      sdk::key("head", &DocLoraConfig::head, "adapt the logits, reading the final norm"),
+      sdk::key("warm_start_a", &DocLoraConfig::warm_start_a,
+               "A goes on from one batch of documents to the next (B starts at zero each time); false: A is "
+               "redrawn")};
+
+  explicit DocLora(const DocLoraConfig& config) : config_(config) {}
+
+  std::vector<sdk::Adapter> declare(const sdk::Tap& tap) const override {
+    if (!wanted(tap.kind)) return {};
+    const std::int64_t rank = config_.rank;
+    return {{"A", sdk::shape(MLG_F32, {tap.documents, rank, tap.inputs}), MLG_START_UNIFORM,
+             config_.warm_start_a, 1.0 / std::sqrt(static_cast<double>(tap.inputs))},
+            {"B", sdk::shape(MLG_F32, {tap.documents, tap.outputs, rank}), MLG_START_ZERO, 0, 0.0}};
+  }
+
+  void record_forward(sdk::Recorder& recorder, const sdk::Tap& tap, sdk::TapForward& forward) const override {
+    const auto dtype = static_cast<mlg_dtype>(recorder.describe(forward.output).dtype);
+    const sdk::Value hidden = recorder.scratch(sdk::shape(dtype, {tap.documents, tap.tokens, config_.rank}));
+    product(recorder, rows(recorder, forward.block_input, tap, tap.inputs), forward.adapters[kA], hidden,
+            false, true, 1.0, 0.0);
+    product(recorder, hidden, forward.adapters[kB], rows(recorder, forward.output, tap, tap.outputs), false,
+            true, scale(), 1.0);
+    forward.saved[kHidden] = hidden;
+  }
+
+  void record_backward(sdk::Recorder& recorder, const sdk::Tap& tap,
+                       const sdk::TapBackward& backward) const override {
+    const sdk::TapForward& forward = backward.forward;
+    const sdk::Value hidden = forward.saved[kHidden];
+    const sdk::Value d_out = rows(recorder, backward.output_gradient, tap, tap.outputs);
+    const sdk::Value d_hidden = recorder.scratch(recorder.describe(hidden));
+    product(recorder, d_out, hidden, backward.gradients[kB], true, false, scale(), 0.0);
+    product(recorder, d_out, forward.adapters[kB], d_hidden, false, false, scale(), 0.0);
+    product(recorder, d_hidden, rows(recorder, forward.block_input, tap, tap.inputs), backward.gradients[kA],
+            true, false, 1.0, 0.0);
+    if (backward.input_gradient == sdk::absent) return;
+    product(recorder, d_hidden, forward.adapters[kA],
+            rows(recorder, backward.input_gradient, tap, tap.inputs), false, false, 1.0, backward.accumulate);
+  }
+
+ private:
+  double scale() const { return config_.alpha / static_cast<double>(config_.rank); }
+
+  bool wanted(std::string_view kind) const {
+    if (kind == "q") return config_.q;
+    if (kind == "k") return config_.k;
+    if (kind == "v") return config_.v;
+    if (kind == "attention_output") return config_.attention_output;
+    if (kind == "mlp_down") return config_.mlp;
+    return kind == "head" && config_.head;
+  }
+
+  // [B*R, features] as [B, R, features].
+  static sdk::Value rows(sdk::Recorder& recorder, sdk::Value value, const sdk::Tap& tap,
+                         std::int64_t features) {
+    const auto dtype = static_cast<mlg_dtype>(recorder.describe(value).dtype);
+    return recorder.view(value, 0, sdk::shape(dtype, {tap.documents, tap.tokens, features}));
+  }
+
+  // c = alpha * op(a) op(b) + beta * c, one product per document.
+  static void product(sdk::Recorder& recorder, sdk::Value a, sdk::Value b, sdk::Value c, bool transpose_a,
+                      bool transpose_b, double alpha, double beta) {
+    recorder.launch(
+        "matmul", {a, b, c},
+        {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"alpha", alpha}, {"beta", beta}});
+  }
+
+  DocLoraConfig config_;
+};
+
+}  // namespace
+}  // namespace mulligan::ttt
+
+MULLIGAN_EXPORT_TTT(mulligan::ttt::DocLora, doc_lora);
