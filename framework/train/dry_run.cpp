@@ -52,8 +52,9 @@ std::vector<DryRun::Tensor> describe(const RunConfig& config,
 // The programs of a run, planned one after the other; their persistent tensors by name.
 class Planner {
  public:
-  Planner(Backend& backend, std::int64_t segment_tokens, const Card& card)
-      : backend_(backend), segment_tokens_(segment_tokens), card_(card) {}
+  // `device` may be null: then no workspace is learnt.
+  Planner(Backend& backend, Backend* device, std::int64_t segment_tokens, const Card& card)
+      : backend_(backend), device_(device), segment_tokens_(segment_tokens), card_(card) {}
 
   Cost add(const char* name, Graph graph) {
     for (std::uint32_t id = 1; id <= graph.value_count(); ++id) {
@@ -61,6 +62,8 @@ class Planner {
       if (info.storage == Graph::Storage::external) tensors_[info.name] = info.type.bytes();
     }
     const Cost cost = graph_cost(graph, segment_tokens_, card_);
+    if (device_)
+      workspace_bytes_ = std::max(workspace_bytes_, Program(*device_, graph, name).workspace_bytes());
     const Program program(backend_, std::move(graph), name);
     arenas_.push_back({name, program.arena_bytes()});
     return cost;
@@ -81,10 +84,13 @@ class Planner {
     for (const DryRun::Memory& arena : arenas_) largest = std::max(largest, arena.bytes);
     plan.memory.push_back({"arena (activations, shared by all programs)", largest});
     for (const DryRun::Memory& row : plan.memory) plan.memory_bytes += row.bytes;
+    if (device_) plan.workspace_bytes = workspace_bytes_;
   }
 
  private:
   Backend& backend_;
+  Backend* device_;
+  std::int64_t workspace_bytes_ = 0;
   std::int64_t segment_tokens_;
   const Card& card_;
   std::map<std::string, std::int64_t> tensors_;
@@ -102,6 +108,18 @@ void add_evaluation(Planner& planner, const RunConfig& config,
   planner.add("evaluate",
               Evaluator::build(config.model, averaged ? average_layouts(parameters) : layouts_of(parameters),
                                options));
+}
+
+// The configured backend where it can be started; otherwise none, and `note` says why.
+RunPlugins device_plugins(const LoadedConfig& loaded, PluginHost& host, std::string& note) {
+  try {
+    RunPlugins plugins = make_run_plugins(loaded, host);
+    if (plugins.backend->info().computes) return plugins;
+    note = "the backend computes nothing";
+  } catch (const Error& error) {
+    note = error.what();
+  }
+  return {};
 }
 
 }  // namespace
@@ -124,7 +142,8 @@ DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& opti
   plan.ranks = options.ranks;
   plan.card = options.card;
 
-  Planner planner(*plugins.backend, config.train.sequence_length, options.card);
+  const RunPlugins device = device_plugins(loaded, host, plan.workspace_note);
+  Planner planner(*plugins.backend, device.backend.get(), config.train.sequence_length, options.card);
   const std::int64_t tokens = tokens_per_micro_batch(config.train);
   const auto micro_batches = static_cast<double>(config.train.micro_batches / options.ranks);
   const LayerOrders orders = layer_orders_of(config.model);
@@ -170,9 +189,15 @@ std::string format_dry_run(const DryRun& plan) {
   line("");
   line("parameters: {}", grouped(plan.parameters));
   line("");
-  line("memory of one of {} rank{}, without the kernels' workspace:", plan.ranks, plan.ranks == 1 ? "" : "s");
+  line("memory of one of {} rank{}:", plan.ranks, plan.ranks == 1 ? "" : "s");
   for (const DryRun::Memory& row : plan.memory) line("  {:<44} {:>18} bytes", row.what, grouped(row.bytes));
   line("  {:<44} {:>18} bytes", "total", grouped(plan.memory_bytes));
+  if (plan.workspace_bytes) {
+    line("  {:<44} {:>18} bytes", "besides: workspace of the backend's kernels",
+         grouped(*plan.workspace_bytes));
+  } else {
+    line("  workspace of the backend's kernels: not known ({})", plan.workspace_note);
+  }
   line("scratch of each program (the arena holds the largest):");
   for (const DryRun::Memory& row : plan.arenas) line("  {:<44} {:>18} bytes", row.what, grouped(row.bytes));
   line("");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,10 @@ struct DryRun {
       memory;  // persistent tensors by category, then the shared arena; they add up to the total
   std::vector<Memory> arenas;  // scratch of each program; the shared arena is as large as the largest
   std::int64_t memory_bytes = 0;
+  // What the kernels of the configured backend need besides; absent, with the reason, where that backend
+  // cannot be started here.
+  std::optional<std::int64_t> workspace_bytes;
+  std::string workspace_note;
   std::vector<Step> steps;  // the layer orders that training uses
   std::int64_t tokens_per_step = 0;
   int ranks = 1;
