@@ -25,7 +25,7 @@ class TttRunner {
     std::int64_t row_tokens = 0;  // of the base model's rows
     std::shared_ptr<AdapterDraws> draws = std::make_shared<PhiloxDraws>(1);
     std::string adapter_plugin = "doc_lora";
-    int threads = 2;
+    int threads = 1;
   };
   explicit TttRunner(const Options& options);
 
