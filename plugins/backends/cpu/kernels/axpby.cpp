@@ -23,13 +23,13 @@ void run(const Launch& launch) {
         const A* a = launch.data<const A>(kA) + begin;
         Y* y = launch.data<Y>(kY) + begin;
         if (!launch.has(kB)) {
-          write_row(y, end - begin, accumulate, [&](std::int64_t i) { return alpha * float(a[i]); });
+          write_row(y, end - begin, accumulate, [=](std::int64_t i) { return alpha * float(a[i]); });
           return;
         }
         dispatch_compute(launch.dtype(kB), [&]<typename B>() {
           const B* b = launch.data<const B>(kB) + begin;
           write_row(y, end - begin, accumulate,
-                    [&](std::int64_t i) { return alpha * float(a[i]) + beta * float(b[i]); });
+                    [=](std::int64_t i) { return alpha * float(a[i]) + beta * float(b[i]); });
         });
       });
     });

@@ -65,7 +65,7 @@ float log_sum_exp(const T* row, std::int64_t count) {
       sum *= fast_exp_nonpositive(maximum - block_maximum);
       maximum = block_maximum;
     }
-    sum += lane_sum(length, [&](std::int64_t j) { return fast_exp_nonpositive(float(block[j]) - maximum); });
+    sum += lane_sum(length, [=](std::int64_t j) { return fast_exp_nonpositive(float(block[j]) - maximum); });
   }
   return maximum + std::log(sum);
 }
@@ -123,7 +123,7 @@ void run_backward(const Launch& launch) {
         const float lse = launch.data<const float>(2)[t], upstream = launch.data<const float>(3)[t];
         const float at_target = upstream * (fast_exp_nonpositive(float(logits[targets[t]]) - lse) - 1.0f);
         write_row(dlogits, columns, false,
-                  [&](std::int64_t j) { return upstream * fast_exp_nonpositive(float(logits[j]) - lse); });
+                  [=](std::int64_t j) { return upstream * fast_exp_nonpositive(float(logits[j]) - lse); });
         dlogits[targets[t]] = T(at_target);
       }
     });

@@ -83,7 +83,7 @@ void run_backward(const Launch& launch) {
         id = ids[t];
         const T* from = dx + t * width;
         write_row(table + id * width, width, true,
-                  [&](std::int64_t j) { return static_cast<float>(from[j]); });
+                  [=](std::int64_t j) { return static_cast<float>(from[j]); });
       }
     });
   });

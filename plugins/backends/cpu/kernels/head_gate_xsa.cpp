@@ -36,41 +36,67 @@ void check_forward(Checker& check) {
 }
 
 template <typename A, typename B>
-float dot(const A* a, const B* b, std::int64_t count) {
-  return lane_sum(count, [&](std::int64_t j) { return float(a[j]) * float(b[j]); });
+[[gnu::always_inline]] inline float dot(const A* a, const B* b, std::int64_t count) {
+  return lane_sum(count, [=](std::int64_t j) { return float(a[j]) * float(b[j]); });
 }
 
+// The arguments of one call, and how its heads are grouped.
 template <typename T>
-float norm_of(const T* v, std::int64_t width) {
-  return std::max(std::sqrt(dot(v, v, width)), kSmallestNorm);
+struct Heads {
+  const T *o, *v, *gate;
+  std::int64_t tokens, count, width, kv_count, group;
+
+  explicit Heads(const Launch& launch)
+      : o(launch.data<const T>(kO)),
+        v(launch.data<const T>(kV)),
+        gate(launch.data<const T>(kGate)),
+        tokens(launch.dim(kO, 0)),
+        count(launch.dim(kO, 1)),
+        width(launch.dim(kO, 2)),
+        kv_count(v ? launch.dim(kV, 1) : count),
+        group(count / kv_count) {}
+  float openness(std::int64_t row) const { return gate ? fast_sigmoid(float(gate[row])) : 1.0f; }
+};
+
+// v of one kv head as floats, in `scratch`, and its norm.
+template <typename T>
+[[gnu::always_inline]] inline float load_value(const T* v, std::int64_t width, float* scratch) {
+  fill_row(scratch, width, [=](std::int64_t j) { return float(v[j]); });
+  return std::max(std::sqrt(dot(scratch, scratch, width)), kSmallestNorm);
 }
 
-template <typename T>
+// kWidth: the head width as a constant (the head then lives in registers); 0: any.
+template <typename T, int kWidth>
 void forward(const Launch& launch) {
-  const std::int64_t heads = launch.dim(kO, 1), width = launch.dim(kO, 2);
-  const std::int64_t kv_heads = launch.has(kV) ? launch.dim(kV, 1) : heads, group = heads / kv_heads;
-  launch.parallel_for(launch.dim(kO, 0), row_grain(heads * width), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t t = begin; t < end; ++t) {
-      for (std::int64_t head = 0; head < heads; ++head) {
-        const std::int64_t row = t * heads + head;
-        const T* o = launch.data<const T>(kO) + row * width;
-        T* y = launch.data<T>(kY) + row * width;
-        const float s = launch.has(kGate) ? fast_sigmoid(float(launch.data<const T>(kGate)[row])) : 1.0f;
-        if (!launch.has(kV)) {
-          write_row(y, width, false, [&](std::int64_t j) { return s * float(o[j]); });
+  const Heads<T> heads(launch);
+  const std::int64_t width = kWidth > 0 ? kWidth : heads.width;
+  T* all_y = launch.data<T>(kY);
+  const auto work = [=](std::int64_t begin, std::int64_t end) {
+    alignas(64) float scratch[kWidth > 0 ? kWidth : kMaxHeadWidth];
+    float* v = scratch;
+    for (std::int64_t kv_row = begin * heads.kv_count; kv_row < end * heads.kv_count; ++kv_row) {
+      const float inverse = heads.v ? 1.0f / load_value(heads.v + kv_row * width, width, v) : 0.0f;
+      for (std::int64_t row = kv_row * heads.group; row < (kv_row + 1) * heads.group; ++row) {
+        const T* o = heads.o + row * width;
+        T* y = all_y + row * width;
+        const float s = heads.openness(row);
+        if (!heads.v) {
+          fill_row(y, width, [=](std::int64_t j) { return s * float(o[j]); });
           continue;
         }
-        const T* v = launch.data<const T>(kV) + (t * kv_heads + head / group) * width;
-        const float n = norm_of(v, width);
-        const float along = dot(o, v, width) / n / n;
-        write_row(y, width, false, [&](std::int64_t j) { return s * (float(o[j]) - along * float(v[j])); });
+        const float along = dot(o, v, width) * inverse * inverse;
+        fill_row(y, width, [=](std::int64_t j) { return s * (float(o[j]) - along * v[j]); });
       }
     }
-  });
+  };
+  launch.parallel_for(heads.tokens, row_grain(heads.count * width), work);
 }
 
 void run_forward(const Launch& launch) {
-  dispatch_compute(launch.dtype(kO), [&]<typename T>() { forward<T>(launch); });
+  dispatch_compute(launch.dtype(kO), [&]<typename T>() {
+    if (launch.dim(kO, 2) == 64) return forward<T, 64>(launch);
+    forward<T, 0>(launch);
+  });
 }
 
 void check_backward(Checker& check) {
@@ -83,54 +109,56 @@ void check_backward(Checker& check) {
   check.like(kDgate, kGate);
 }
 
-template <typename T>
+template <typename T, int kWidth>
 void backward(const Launch& launch) {
-  const std::int64_t heads = launch.dim(kO, 1), width = launch.dim(kO, 2);
-  const std::int64_t kv_heads = launch.has(kV) ? launch.dim(kV, 1) : heads, group = heads / kv_heads;
+  const Heads<T> heads(launch);
+  const std::int64_t width = kWidth > 0 ? kWidth : heads.width;
+  const T* all_dy = launch.data<const T>(kDy);
+  T *all_do = launch.data<T>(kDo), *all_dv = launch.data<T>(kDv), *dgate = launch.data<T>(kDgate);
   const bool accumulate_do = launch.attribute(0) != 0, accumulate_dv = launch.attribute(1) != 0;
   const bool accumulate_dgate = launch.attribute(2) != 0;
-  launch.parallel_for(launch.dim(kO, 0), row_grain(heads * width), [&](std::int64_t begin, std::int64_t end) {
-    alignas(64) float dv[kMaxHeadWidth];
-    for (std::int64_t t = begin; t < end; ++t) {
-      for (std::int64_t kv_head = 0; kv_head < kv_heads; ++kv_head) {
-        const T* v = launch.has(kV) ? launch.data<const T>(kV) + (t * kv_heads + kv_head) * width : nullptr;
-        const float n = v ? norm_of(v, width) : 1.0f;
-        const float turns = n > kSmallestNorm ? 2.0f : 0.0f;
-        for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-          const std::int64_t row = t * heads + head;
-          const T* o = launch.data<const T>(kO) + row * width;
-          const T* dy = launch.data<const T>(kDy) + row * width;
-          const float s = launch.has(kGate) ? fast_sigmoid(float(launch.data<const T>(kGate)[row])) : 1.0f;
-          const float p = v ? dot(o, v, width) / n : 0.0f, dy_u = v ? dot(dy, v, width) / n : 0.0f;
-          if (launch.has(kDgate)) {
-            write_row(launch.data<T>(kDgate) + row, 1, accumulate_dgate,
-                      [&](std::int64_t) { return s * (1.0f - s) * (dot(dy, o, width) - p * dy_u); });
-          }
-          T* d_o = launch.data<T>(kDo) + row * width;
-          if (!v) {
-            write_row(d_o, width, accumulate_do, [&](std::int64_t j) { return s * float(dy[j]); });
-            continue;
-          }
-          const float of_v = s * dy_u / n;
-          write_row(d_o, width, accumulate_do,
-                    [&](std::int64_t j) { return s * float(dy[j]) - of_v * float(v[j]); });
-          if (!launch.has(kDv)) continue;
-          const float of_dy = -p * s / n, of_self = turns * p * of_v / n;
-          write_row(dv, width, head != kv_head * group, [&](std::int64_t j) {
-            return of_self * float(v[j]) - of_v * float(o[j]) + of_dy * float(dy[j]);
-          });
+  const auto work = [=](std::int64_t begin, std::int64_t end) {
+    alignas(64) float scratch[4][kWidth > 0 ? kWidth : kMaxHeadWidth];
+    float *v = scratch[0], *dv = scratch[1], *o = scratch[2], *dy = scratch[3];
+    for (std::int64_t kv_row = begin * heads.kv_count; kv_row < end * heads.kv_count; ++kv_row) {
+      const float n = heads.v ? load_value(heads.v + kv_row * width, width, v) : 1.0f, inverse = 1.0f / n;
+      const float turns = n > kSmallestNorm ? 2.0f : 0.0f;
+      fill_row(dv, width, [](std::int64_t) { return 0.0f; });
+      for (std::int64_t row = kv_row * heads.group; row < (kv_row + 1) * heads.group; ++row) {
+        fill_row(o, width, [from = heads.o + row * width](std::int64_t j) { return float(from[j]); });
+        fill_row(dy, width, [from = all_dy + row * width](std::int64_t j) { return float(from[j]); });
+        const float s = heads.openness(row);
+        const float p = heads.v ? dot(o, v, width) * inverse : 0.0f;
+        const float dy_u = heads.v ? dot(dy, v, width) * inverse : 0.0f;
+        if (dgate) {
+          const float slope = s * (1.0f - s) * (dot(dy, o, width) - p * dy_u);
+          dgate[row] = T(accumulate_dgate ? float(dgate[row]) + slope : slope);
         }
-        if (launch.has(kDv)) {
-          write_row(launch.data<T>(kDv) + (t * kv_heads + kv_head) * width, width, accumulate_dv,
-                    [&](std::int64_t j) { return dv[j]; });
+        T* d_o = all_do + row * width;
+        if (!heads.v) {
+          write_row(d_o, width, accumulate_do, [=](std::int64_t j) { return s * dy[j]; });
+          continue;
         }
+        const float of_v = s * dy_u * inverse;
+        write_row(d_o, width, accumulate_do, [=](std::int64_t j) { return s * dy[j] - of_v * v[j]; });
+        if (!all_dv) continue;
+        const float of_dy = -p * s * inverse, of_self = turns * p * of_v * inverse;
+        fill_row(dv, width,
+                 [=](std::int64_t j) { return dv[j] + (of_self * v[j] - of_v * o[j] + of_dy * dy[j]); });
+      }
+      if (all_dv) {
+        write_row(all_dv + kv_row * width, width, accumulate_dv, [=](std::int64_t j) { return dv[j]; });
       }
     }
-  });
+  };
+  launch.parallel_for(heads.tokens, row_grain(heads.count * width), work);
 }
 
 void run_backward(const Launch& launch) {
-  dispatch_compute(launch.dtype(kO), [&]<typename T>() { backward<T>(launch); });
+  dispatch_compute(launch.dtype(kO), [&]<typename T>() {
+    if (launch.dim(kO, 2) == 64) return backward<T, 64>(launch);
+    backward<T, 0>(launch);
+  });
 }
 
 MULLIGAN_CPU_KERNEL(head_gate_xsa_fwd, "in o, in? v, in? gate, out y", check_forward, run_forward)

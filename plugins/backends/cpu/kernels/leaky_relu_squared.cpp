@@ -17,7 +17,7 @@ void run_forward(const Launch& launch) {
   dispatch_compute(launch.dtype(0), [&]<typename T>() {
     for_elements(launch, launch.size(0), [&](std::int64_t begin, std::int64_t end) {
       const T* u = launch.data<const T>(0) + begin;
-      write_row(launch.data<T>(1) + begin, end - begin, false, [&](std::int64_t i) {
+      write_row(launch.data<T>(1) + begin, end - begin, false, [=](std::int64_t i) {
         const float value = u[i], bent = value > 0 ? value : slope * value;
         return bent * bent;
       });
@@ -38,7 +38,7 @@ void run_backward(const Launch& launch) {
     for_elements(launch, launch.size(0), [&](std::int64_t begin, std::int64_t end) {
       const T* u = launch.data<const T>(0) + begin;
       const T* dy = launch.data<const T>(1) + begin;
-      write_row(launch.data<T>(2) + begin, end - begin, launch.attribute(1) != 0, [&](std::int64_t i) {
+      write_row(launch.data<T>(2) + begin, end - begin, launch.attribute(1) != 0, [=](std::int64_t i) {
         const float value = u[i];
         return float(dy[i]) * (value * (value > 0 ? 2.0f : below));
       });

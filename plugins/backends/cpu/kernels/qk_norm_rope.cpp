@@ -53,41 +53,55 @@ void check_forward(Checker& check) {
   check.like(4, 0);
 }
 
-template <typename T>
+// Calls body.operator()<width, half>() with the extents as constants for the usual heads, which then live in
+// registers; 0 stands for "any".
+template <typename Body>
+void dispatch_head(std::int64_t width, std::int64_t half, Body&& body) {
+  if (width == 64 && half == 8) return body.template operator()<64, 8>();
+  if (width == 64 && half == 32) return body.template operator()<64, 32>();
+  if (width == 128 && half == 64) return body.template operator()<128, 64>();
+  return body.template operator()<0, 0>();
+}
+
+template <typename T, int kWidth, int kHalf>
 void forward(const Launch& launch) {
-  const std::int64_t heads = launch.dim(0, 1), width = launch.dim(0, 2);
+  const Rotation rotation(launch);
+  const std::int64_t heads = launch.dim(0, 1), width = kWidth > 0 ? kWidth : launch.dim(0, 2);
+  const std::int64_t half = kHalf > 0 ? kHalf : rotation.half;
+  const T* all_x = launch.data<const T>(0);
+  T* all_y = launch.data<T>(4);
   const float* gain = launch.data<const float>(3);
   const bool norm = launch.attribute(kNorm) != 0;
   const auto eps = static_cast<float>(launch.attribute(kEps));
-  const Rotation rotation(launch);
-  launch.parallel_for(launch.dim(0, 0), row_grain(heads * width), [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t half = rotation.half;
+  launch.parallel_for(launch.dim(0, 0), row_grain(heads * width), [=](std::int64_t begin, std::int64_t end) {
+    alignas(64) float scratch[kWidth > 0 ? kWidth : kMaxHeadWidth];
+    float* u = scratch;
     for (std::int64_t t = begin; t < end; ++t) {
       const float* cos = rotation.cos + rotation.offset(t);
       const float* sin = rotation.sin + rotation.offset(t);
       for (std::int64_t head = 0; head < heads; ++head) {
-        const T* x = launch.data<const T>(0) + (t * heads + head) * width;
-        T* y = launch.data<T>(4) + (t * heads + head) * width;
+        const T* x = all_x + (t * heads + head) * width;
+        fill_row(u, width, [=](std::int64_t j) { return float(x[j]); });
         float factor = gain ? gain[head] : 1.0f;
-        if (norm) {
-          const float squares = lane_sum(width, [&](std::int64_t j) { return float(x[j]) * float(x[j]); });
-          factor *= reciprocal_rms(squares, width, eps);
+        if (norm)
+          factor *= reciprocal_rms(lane_sum(width, [=](std::int64_t j) { return u[j] * u[j]; }), width, eps);
+#pragma GCC ivdep
+        for (std::int64_t j = 0; j < half; ++j) {
+          const float a = u[j], b = u[j + half];
+          u[j] = a * cos[j] + b * sin[j];
+          u[j + half] = b * cos[j] - a * sin[j];
         }
-        write_row(y, half, false, [&](std::int64_t j) {
-          return factor * (float(x[j]) * cos[j] + float(x[j + half]) * sin[j]);
-        });
-        write_row(y + half, half, false, [&](std::int64_t j) {
-          return factor * (float(x[j + half]) * cos[j] - float(x[j]) * sin[j]);
-        });
-        write_row(y + 2 * half, width - 2 * half, false,
-                  [&](std::int64_t j) { return factor * float(x[2 * half + j]); });
+        fill_row(all_y + (t * heads + head) * width, width, [=](std::int64_t j) { return factor * u[j]; });
       }
     }
   });
 }
 
 void run_forward(const Launch& launch) {
-  dispatch_compute(launch.dtype(0), [&]<typename T>() { forward<T>(launch); });
+  dispatch_compute(launch.dtype(0), [&]<typename T>() {
+    dispatch_head(launch.dim(0, 2), Rotation(launch).half,
+                  [&]<int kWidth, int kHalf>() { forward<T, kWidth, kHalf>(launch); });
+  });
 }
 
 enum { kDy = 4, kDx, kDgain };
@@ -102,39 +116,45 @@ void check_backward(Checker& check) {
                   row_sums_bytes(check.dim(0, 0), check.dim(0, 1)));
 }
 
-template <typename T>
+template <typename T, int kWidth, int kHalf>
 void backward(const Launch& launch) {
-  const std::int64_t heads = launch.dim(0, 1), width = launch.dim(0, 2);
+  const Rotation rotation(launch);
+  const std::int64_t heads = launch.dim(0, 1), width = kWidth > 0 ? kWidth : launch.dim(0, 2);
+  const std::int64_t half = kHalf > 0 ? kHalf : rotation.half;
+  const T* all_x = launch.data<const T>(0);
+  const T* all_dy = launch.data<const T>(kDy);
+  T* all_dx = launch.data<T>(kDx);
   const float* gain = launch.data<const float>(3);
   const bool norm = launch.attribute(kNorm) != 0, accumulate = launch.attribute(4) != 0;
   const auto eps = static_cast<float>(launch.attribute(kEps));
-  const Rotation rotation(launch);
-  const std::int64_t half = rotation.half;
-  const auto add_tokens = [&](float* partial, std::int64_t begin, std::int64_t end) {
-    alignas(64) float w[kMaxHeadWidth];
+  const auto add_tokens = [=](float* partial, std::int64_t begin, std::int64_t end) {
+    alignas(64) float scratch[2][kWidth > 0 ? kWidth : kMaxHeadWidth];
+    float *w = scratch[0], *x = scratch[1];
     for (std::int64_t t = begin; t < end; ++t) {
       const float* cos = rotation.cos + rotation.offset(t);
       const float* sin = rotation.sin + rotation.offset(t);
       for (std::int64_t head = 0; head < heads; ++head) {
-        const T* x = launch.data<const T>(0) + (t * heads + head) * width;
-        const T* dy = launch.data<const T>(kDy) + (t * heads + head) * width;
-        write_row(w, half, false,
-                  [&](std::int64_t j) { return float(dy[j]) * cos[j] - float(dy[j + half]) * sin[j]; });
-        write_row(w + half, half, false,
-                  [&](std::int64_t j) { return float(dy[j]) * sin[j] + float(dy[j + half]) * cos[j]; });
-        write_row(w + 2 * half, width - 2 * half, false,
-                  [&](std::int64_t j) { return float(dy[2 * half + j]); });
-        const float p = lane_sum(width, [&](std::int64_t j) { return w[j] * float(x[j]); });
+        const T* dy = all_dy + (t * heads + head) * width;
+        fill_row(x, width,
+                 [from = all_x + (t * heads + head) * width](std::int64_t j) { return float(from[j]); });
+        fill_row(w, width, [=](std::int64_t j) { return float(dy[j]); });
+#pragma GCC ivdep
+        for (std::int64_t j = 0; j < half; ++j) {
+          const float a = w[j], b = w[j + half];
+          w[j] = a * cos[j] - b * sin[j];
+          w[j + half] = a * sin[j] + b * cos[j];
+        }
+        const float p = lane_sum(width, [=](std::int64_t j) { return w[j] * x[j]; });
         float r = 1.0f, along = 0.0f;
         if (norm) {
-          const float squares = lane_sum(width, [&](std::int64_t j) { return float(x[j]) * float(x[j]); });
+          const float squares = lane_sum(width, [=](std::int64_t j) { return x[j] * x[j]; });
           r = reciprocal_rms(squares, width, eps);
           along = r * r * p / static_cast<float>(width);
         }
         partial[head] += r * p;
         const float factor = gain ? gain[head] * r : r;
-        write_row(launch.data<T>(kDx) + (t * heads + head) * width, width, accumulate,
-                  [&](std::int64_t j) { return factor * (w[j] - along * float(x[j])); });
+        write_row(all_dx + (t * heads + head) * width, width, accumulate,
+                  [=](std::int64_t j) { return factor * (w[j] - along * x[j]); });
       }
     }
   };
@@ -146,7 +166,10 @@ void backward(const Launch& launch) {
 }
 
 void run_backward(const Launch& launch) {
-  dispatch_compute(launch.dtype(0), [&]<typename T>() { backward<T>(launch); });
+  dispatch_compute(launch.dtype(0), [&]<typename T>() {
+    dispatch_head(launch.dim(0, 2), Rotation(launch).half,
+                  [&]<int kWidth, int kHalf>() { backward<T, kWidth, kHalf>(launch); });
+  });
 }
 
 MULLIGAN_CPU_KERNEL(qk_norm_rope_fwd, "in x, in cos, in sin, in? gain, out y; rope_dims row_length norm eps",

@@ -100,7 +100,7 @@ void run_scale_by(const Launch& launch) {
   if (scale == 1.0f) return;  // a clip that does not bite costs no memory traffic
   for_elements(launch, launch.size(0), [&](std::int64_t begin, std::int64_t end) {
     float* x = launch.data<float>(0) + begin;
-    write_row(x, end - begin, false, [&](std::int64_t i) { return x[i] * scale; });
+    write_row(x, end - begin, false, [=](std::int64_t i) { return x[i] * scale; });
   });
 }
 
@@ -119,7 +119,7 @@ void run_lerp_into(const Launch& launch) {
       float* average = launch.data<float>(0) + begin;
       const T* x = launch.data<const T>(1) + begin;
       write_row(average, end - begin, false,
-                [&](std::int64_t i) { return keep * average[i] + take * float(x[i]); });
+                [=](std::int64_t i) { return keep * average[i] + take * float(x[i]); });
     });
   });
 }

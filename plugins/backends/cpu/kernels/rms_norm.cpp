@@ -23,9 +23,9 @@ void run_forward(const Launch& launch) {
     launch.parallel_for(row_count(launch, 0), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         const T* x = all_x + row * width;
-        const float sum = lane_sum(width, [&](std::int64_t j) { return float(x[j]) * float(x[j]); });
+        const float sum = lane_sum(width, [=](std::int64_t j) { return float(x[j]) * float(x[j]); });
         const float factor = scale * reciprocal_rms(sum, width, eps);
-        write_row(all_y + row * width, width, false, [&](std::int64_t j) { return factor * float(x[j]); });
+        write_row(all_y + row * width, width, false, [=](std::int64_t j) { return factor * float(x[j]); });
       }
     });
   });
@@ -51,12 +51,12 @@ void run_backward(const Launch& launch) {
       for (std::int64_t row = begin; row < end; ++row) {
         const T* x = all_x + row * width;
         const T* dy = all_dy + row * width;
-        const float squares = lane_sum(width, [&](std::int64_t j) { return float(x[j]) * float(x[j]); });
-        const float product = lane_sum(width, [&](std::int64_t j) { return float(x[j]) * float(dy[j]); });
+        const float squares = lane_sum(width, [=](std::int64_t j) { return float(x[j]) * float(x[j]); });
+        const float product = lane_sum(width, [=](std::int64_t j) { return float(x[j]) * float(dy[j]); });
         const float r = reciprocal_rms(squares, width, eps), factor = scale * r;
         const float along = factor * r * r * product / static_cast<float>(width);
         write_row(all_dx + row * width, width, accumulate,
-                  [&](std::int64_t j) { return factor * float(dy[j]) - along * float(x[j]); });
+                  [=](std::int64_t j) { return factor * float(dy[j]) - along * float(x[j]); });
       }
     });
   });

@@ -4,46 +4,89 @@
 // partial sums, and element loops are cut at multiples of kElementBlock.
 #pragma once
 
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
+
 #include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "plugins/backends/cpu/cpu_kernel.h"
 
 namespace mulligan::cpu {
 
-// Independent partial sums of a row: two 512-bit registers, enough to hide the latency of an addition.
-inline constexpr int kLanes = 32;
+// Independent partial sums of a row: four 512-bit registers, enough to hide the latency of an addition.
+inline constexpr int kLanes = 64;
 
-template <int Width>
-[[gnu::always_inline]] inline void fold_lanes(float* lanes) {
-  if constexpr (Width >= 1) {
-    for (int lane = 0; lane < Width; ++lane) lanes[lane] += lanes[lane + Width];
-    fold_lanes<Width / 2>(lanes);
-  }
+// Elements that are narrowed to bf16 at once.
+inline constexpr int kNarrowed = 32;
+
+// Sum of kLanes floats, folded in halves: lane i + lane i + 32, then + 16, + 8, ... Written with vector types
+// because compilers turn the loop form of the last steps into single floats.
+[[gnu::always_inline]] inline float fold_lanes(const float* lanes) {
+  using Floats16 [[gnu::vector_size(64)]] = float;
+  using Floats8 [[gnu::vector_size(32)]] = float;
+  using Floats4 [[gnu::vector_size(16)]] = float;
+  Floats16 quarters[4];
+  std::memcpy(quarters, lanes, sizeof quarters);
+  const Floats16 low = (quarters[0] + quarters[2]) + (quarters[1] + quarters[3]);
+  const Floats8 eight = __builtin_shufflevector(low, low, 0, 1, 2, 3, 4, 5, 6, 7) +
+                        __builtin_shufflevector(low, low, 8, 9, 10, 11, 12, 13, 14, 15);
+  const Floats4 four =
+      __builtin_shufflevector(eight, eight, 0, 1, 2, 3) + __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+  const Floats4 two = four + __builtin_shufflevector(four, four, 2, 3, 2, 3);
+  return two[0] + two[1];
 }
 
 // Sum over j in [0, count) of term(j), as kLanes partial sums folded in halves.
 template <typename Term>
 [[gnu::always_inline]] inline float lane_sum(std::int64_t count, Term&& term) {
   float lanes[kLanes] = {};
-  std::int64_t j = 0;
-  for (; j + kLanes <= count; j += kLanes) {
+  const std::int64_t whole = count / kLanes * kLanes;
+  for (std::int64_t j = 0; j < whole; j += kLanes) {
     for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += term(j + lane);
   }
-  for (int lane = 0; j + lane < count; ++lane) lanes[lane] += term(j + lane);
-  fold_lanes<kLanes / 2>(lanes);
-  return lanes[0];
+  for (std::int64_t j = whole; j < count; ++j) lanes[j - whole] += term(j);
+  return fold_lanes(lanes);
 }
 
-// row[j] = value(j), or row[j] += value(j) where `accumulate`. value(j) may read row[j] of an aliased input.
+#ifdef __AVX512BF16__
+// 32 floats to bf16, to nearest even. Unlike bfloat16's constructor the instruction takes numbers below
+// 2^-126 for zero.
+inline void narrow(const float* from, bfloat16* to) {
+  const __m512bh packed = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + 16), _mm512_loadu_ps(from));
+  _mm512_storeu_si512(to, reinterpret_cast<const __m512i&>(packed));
+}
+#else
+inline void narrow(const float* from, bfloat16* to) {
+  for (int lane = 0; lane < kNarrowed; ++lane) to[lane] = bfloat16(from[lane]);
+}
+#endif
+
+// row[j] = value(j) for every j. value(j) may read row[j] of an aliased input.
+template <typename T, typename Value>
+[[gnu::always_inline]] inline void fill_row(T* row, std::int64_t count, Value&& value) {
+  const std::int64_t whole = std::is_same_v<T, bfloat16> ? count / kNarrowed * kNarrowed : 0;
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    for (std::int64_t j = 0; j < whole; j += kNarrowed) {
+      alignas(64) float block[kNarrowed];
+      for (int lane = 0; lane < kNarrowed; ++lane) block[lane] = value(j + lane);
+      narrow(block, row + j);
+    }
+  }
+#pragma GCC ivdep
+  for (std::int64_t j = whole; j < count; ++j) row[j] = T(value(j));
+}
+
+// The same, or row[j] += value(j) where `accumulate`.
 template <typename T, typename Value>
 [[gnu::always_inline]] inline void write_row(T* row, std::int64_t count, bool accumulate, Value&& value) {
   if (accumulate) {
-#pragma GCC ivdep
-    for (std::int64_t j = 0; j < count; ++j) row[j] = T(static_cast<float>(row[j]) + value(j));
+    fill_row(row, count, [=](std::int64_t j) { return static_cast<float>(row[j]) + value(j); });
   } else {
-#pragma GCC ivdep
-    for (std::int64_t j = 0; j < count; ++j) row[j] = T(value(j));
+    fill_row(row, count, value);
   }
 }
 

@@ -21,7 +21,7 @@ void run_forward(const Launch& launch) {
     for_elements(launch, launch.size(0), [&](std::int64_t begin, std::int64_t end) {
       const T* z = launch.data<const T>(0) + begin;
       write_row(launch.data<T>(1) + begin, end - begin, false,
-                [&](std::int64_t i) { return cap * fast_tanh(float(z[i]) * inverse); });
+                [=](std::int64_t i) { return cap * fast_tanh(float(z[i]) * inverse); });
     });
   });
 }
@@ -39,7 +39,7 @@ void run_backward(const Launch& launch) {
     for_elements(launch, launch.size(0), [&](std::int64_t begin, std::int64_t end) {
       const T* z = launch.data<const T>(0) + begin;
       const T* dy = launch.data<const T>(1) + begin;
-      write_row(launch.data<T>(2) + begin, end - begin, launch.attribute(1) != 0, [&](std::int64_t i) {
+      write_row(launch.data<T>(2) + begin, end - begin, launch.attribute(1) != 0, [=](std::int64_t i) {
         return float(dy[i]) * sdk::fast_tanh_and_slope(float(z[i]) * inverse).slope;
       });
     });
