@@ -59,6 +59,7 @@ std::vector<PrintedTable> core_tables(const LoadedConfig& loaded) {
 
 std::vector<PrintedTable> all_tables(const LoadedConfig& loaded) {
   std::vector<PrintedTable> tables = core_tables(loaded);
+  if (loaded.config.ttt) tables.push_back({"[ttt]", "ttt", loaded.config.ttt->settings.all()});
   for (const PluginTableRef& ref : plugin_tables(loaded.config))
     tables.push_back(plugin_table(loaded, *ref.table));
   for (size_t i = 0; i < loaded.parameter_rows.size(); ++i) {

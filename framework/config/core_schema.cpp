@@ -378,6 +378,17 @@ std::vector<KeySection> core_sections() {
        "tensor that no "
        "row takes are errors.",
        quantize_row_schema().keys()},
+      {"[ttt]", "Optional: test-time training while the validation set is scored. Without it there is none.",
+       ttt_host_keys()},
+      {"[ttt.adapters]", "Plugin table: what adapts to each document.", plugin_keys_with_default("doc_lora")},
+      {"[ttt.optimizer]",
+       "Plugin table: the optimiser of the adapters, whose state starts empty for each batch of documents.",
+       plugin_keys_with_default("adamw", ttt_optimizer_host_keys())},
+      {"[ttt.base]",
+       "Plugin table, optional: how the base model is trained between batches on documents scored so far; "
+       "goes with "
+       "ttt.prefix_documents.",
+       plugin_keys_with_default("global_sgd")},
       {"[ledger]", "Limits of the run.", keys_of_table("ledger")},
   };
 }

@@ -13,7 +13,7 @@ namespace {
 
 // Tables whose members are not known beforehand; read by the functions below.
 const std::vector<std::string> kOpenTables = {"backend",   "loss",       "schedule",
-                                              "optimizer", "parameters", "quantize"};
+                                              "optimizer", "parameters", "quantize", "ttt"};
 
 void derive(RunConfig& config, const std::string& file) {
   resolve_model_defaults(config.model);
@@ -108,6 +108,7 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
   read_optimizers(tree, loaded);
   read_parameters(tree, loaded);
   read_quantize(tree, loaded);
+  loaded.config.ttt = read_ttt(tree.find("ttt"), file);
   check_rules(loaded);
   return loaded;
 }
@@ -121,6 +122,11 @@ LoadedConfig load_run_config(const std::string& path, std::span<const std::strin
 LoadedConfig parse_run_config(std::string_view text, const std::string& name,
                               std::span<const std::string> overrides) {
   return load_tree(parse_toml(text, name), name, overrides);
+}
+
+LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
+                                 std::span<const std::string> overrides) {
+  return load_tree(parse_stored_toml(text, name), name, overrides);
 }
 
 const PluginConfig& LoadedConfig::plugin(const std::string& section) const {
@@ -137,6 +143,11 @@ std::vector<PluginTableRef> plugin_tables(const RunConfig& config) {
     if (optimizer.schedule) tables.push_back({MLG_SCHEDULE, &*optimizer.schedule});
   }
   if (config.quantize) tables.push_back({MLG_QUANTIZER, &config.quantize->table});
+  if (config.ttt) {
+    tables.push_back({MLG_TTT, &config.ttt->adapters});
+    tables.push_back({MLG_OPTIMIZER, &config.ttt->optimizer});
+    if (config.ttt->base) tables.push_back({MLG_TTT, &*config.ttt->base});
+  }
   return tables;
 }
 

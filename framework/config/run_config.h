@@ -16,6 +16,7 @@
 #include "framework/config/plugin_config.h"
 #include "framework/config/quantize_config.h"
 #include "framework/config/train_config.h"
+#include "framework/config/ttt_config.h"
 
 namespace mulligan {
 
@@ -56,6 +57,7 @@ struct RunConfig {
   std::vector<OptimizerConfig> optimizers;  // in order of appearance
   std::vector<ParameterRow> parameters;     // in order: the first row that matches a parameter takes it
   std::optional<QuantizeConfig> quantize;   // absent: the run makes no artifact
+  std::optional<TttSection> ttt;            // absent: no test-time training
 };
 
 // A RunConfig together with every setting's value and origin.
@@ -79,6 +81,11 @@ LoadedConfig load_run_config(const std::string& path, std::span<const std::strin
 LoadedConfig parse_run_config(std::string_view text, const std::string& name,
                               std::span<const std::string> overrides = {});
 
+// The same for text of unknown origin that came with data (an artifact): it can neither name a library nor
+// have other files read; `overrides` can.
+LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
+                                 std::span<const std::string> overrides = {});
+
 // What a table's plugin is called and which keys it declares; asked for each table by resolve_plugins.
 struct PluginKeys {
   std::string plugin;
@@ -90,7 +97,7 @@ using PluginKeySource = std::function<PluginKeys(mlg_kind kind, const PluginTabl
 void resolve_plugins(LoadedConfig& loaded, const PluginKeySource& source);
 
 // All plugin tables of a configuration with their kinds: backend, loss, schedule, then each optimiser
-// followed by its own schedule.
+// followed by its own schedule, the quantiser, and those of test-time training.
 struct PluginTableRef {
   mlg_kind kind;
   const PluginTable* table;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include "framework/core/error.h"
@@ -145,6 +146,25 @@ ConfigNode read_toml(const std::string& path) {
 
 ConfigNode parse_toml(std::string_view text, const std::string& name) {
   return extend(parse_one(text, name), name, {fs::weakly_canonical(name)});
+}
+
+ConfigNode parse_stored_toml(std::string_view text, const std::string& name) {
+  ConfigNode tree = parse_one(text, name);
+  if (tree.find("extends") != nullptr) {
+    throw config_error("{}: a stored configuration may not extend another file.", name);
+  }
+  const std::function<void(const ConfigNode&)> refuse_paths = [&](const ConfigNode& node) {
+    for (const ConfigMember& member : node.members) {
+      if (member.name == "path") {
+        throw config_error("{}: a stored configuration may not name a library, as its key 'path' does.",
+                           member.node.origin.text());
+      }
+      refuse_paths(member.node);
+    }
+    for (const ConfigNode& row : node.rows) refuse_paths(row);
+  };
+  refuse_paths(tree);
+  return tree;
 }
 
 void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides) {

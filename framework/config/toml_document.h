@@ -19,6 +19,10 @@ ConfigNode read_toml(const std::string& path);
 // The same for TOML text; `name` stands for the file in messages, and extends is relative to its folder.
 ConfigNode parse_toml(std::string_view text, const std::string& name);
 
+// Text that came from elsewhere, such as a configuration stored in a file of weights: like parse_toml, but
+// nothing else is read. Throws config_error for `extends` and for a key `path` (of a library) anywhere.
+ConfigNode parse_stored_toml(std::string_view text, const std::string& name);
+
 // Lays overrides `a.b=value` over `tree`, later ones winning. A value is read as TOML (3, 0.5, true, "x", [1,
 // 2]); text that is not valid TOML counts as a string. Whether the key exists and the type fits is the
 // schema's to say. Throws config_error for an override without '=' or with an empty part in its key.

@@ -40,10 +40,18 @@ struct TttConfig {
 // [ttt] with its plugin tables.
 struct TttSection {
   TttConfig config;
+  Settings settings;                // its keys, bare names
   PluginTable adapters;             // [ttt.adapters]
   PluginTable optimizer;            // [ttt.optimizer]
   double lr = 0;                    // of the adapters; constant
   std::optional<PluginTable> base;  // [ttt.base]; absent: the base model is never trained
 };
+
+// The section of a configuration; absent where `table` is null. Throws config_error for keys that contradict
+// each other.
+std::optional<TttSection> read_ttt(const ConfigNode* table, const std::string& source);
+// The host's keys of [ttt], and of [ttt.optimizer] besides plugin and path.
+std::vector<KeySpec> ttt_host_keys();
+std::vector<KeySpec> ttt_optimizer_host_keys();
 
 }  // namespace mulligan

@@ -1,0 +1,123 @@
+#include "framework/config/ttt_config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+const Schema<TttConfig>& ttt_schema() {
+  static const Schema<TttConfig> schema = [] {
+    Schema<TttConfig> s;
+    s.key("batch_documents", &TttConfig::batch_documents,
+          "documents adapted together, each with adapters of its own; the remainder holds the longest")
+        .range(1, 1 << 16);
+    s.choice<DocumentOrder>(
+        "order", &TttConfig::order,
+        {{"longest_first", DocumentOrder::longest_first}, {"shortest_first", DocumentOrder::shortest_first}},
+        "order in which batches of documents are scored");
+    s.key("context_tokens", &TttConfig::context_tokens,
+          "longest window in tokens; each chunk is scored at its window's end")
+        .range(1, 1 << 24);
+    s.key("chunk_tokens", &TttConfig::chunk_tokens, "tokens that are scored, then trained on, at once")
+        .range(1, 1 << 24);
+    s.key("chunk_limits", &TttConfig::chunk_limits,
+          "ascending tokens: batches whose longest document has at most chunk_limits[i] use chunk_sizes[i]")
+        .at_least(1);
+    s.key("chunk_sizes", &TttConfig::chunk_sizes,
+          "chunk tokens of the batches that chunk_limits name, one for each")
+        .at_least(1);
+    s.key("gradient_steps", &TttConfig::gradient_steps, "updates of the adapters per chunk").range(1, 1000);
+    s.key("document_fraction", &TttConfig::document_fraction,
+          "share of the documents that is scored, drawn by document_seed")
+        .range(1e-9, 1);
+    s.key("document_seed", &TttConfig::document_seed, "seed of that drawing").at_least(0);
+    s.key("prefix_documents", &TttConfig::prefix_documents,
+          "scored documents up to which [ttt.base] trains the base model; 0 = never")
+        .at_least(0);
+    s.key("phases", &TttConfig::phases, "trainings of the base model within the prefix, at equal distances")
+        .range(1, 1 << 16);
+    s.choice<OnCollapse>(
+        "on_collapse", &TttConfig::on_collapse,
+        {{"off", OnCollapse::off}, {"warn", OnCollapse::warn}, {"fallback", OnCollapse::fallback}},
+        "when the running bits per byte exceed those without test-time training: warn, or also score the "
+        "rest without it");
+    s.key("collapse_margin", &TttConfig::collapse_margin, "excess in bits per byte that counts as a collapse")
+        .range(0, 100);
+    s.key("audit", &TttConfig::audit,
+          "file for the order of scores and updates, in the run directory; empty: none");
+    return s;
+  }();
+  return schema;
+}
+
+void check_chunks(const TttConfig& config, const Settings& settings) {
+  const std::string limits = settings.where("chunk_limits"), sizes = settings.where("chunk_sizes");
+  if (config.chunk_limits.size() != config.chunk_sizes.size()) {
+    throw config_error("{} has {} entries, but {} has {}; give one size for each limit.", limits,
+                       config.chunk_limits.size(), sizes, config.chunk_sizes.size());
+  }
+  for (std::size_t i = 0; i < config.chunk_limits.size(); ++i) {
+    if (i > 0 && config.chunk_limits[i] <= config.chunk_limits[i - 1]) {
+      throw config_error("{} does not ascend: {} follows {}; sort the limits.", limits,
+                         config.chunk_limits[i], config.chunk_limits[i - 1]);
+    }
+    if (config.chunk_sizes[i] != std::floor(config.chunk_sizes[i])) {
+      throw config_error("{} holds {}, but a chunk has a whole number of tokens.", sizes,
+                         config.chunk_sizes[i]);
+    }
+  }
+  double largest = static_cast<double>(config.chunk_tokens);
+  for (const double size : config.chunk_sizes) largest = std::max(largest, size);
+  if (largest > static_cast<double>(config.context_tokens)) {
+    throw config_error("{} is {}, but a chunk has {} tokens; a window must hold a whole chunk.",
+                       settings.where("context_tokens"), config.context_tokens, largest);
+  }
+}
+
+}  // namespace
+
+std::optional<TttSection> read_ttt(const ConfigNode* table, const std::string& source) {
+  if (table == nullptr) return std::nullopt;
+  static const std::vector<std::string> own_tables = {"adapters", "optimizer", "base"};
+  TttSection section;
+  section.settings = resolve_keys(ttt_schema().keys(), table, "ttt", source, own_tables);
+  ttt_schema().store(section.settings, section.config);
+  section.adapters = read_plugin_table(table->find("adapters"), "ttt.adapters", source, "doc_lora");
+  section.optimizer = read_plugin_table(table->find("optimizer"), "ttt.optimizer", source, "adamw",
+                                        ttt_optimizer_host_keys());
+  section.lr = section.optimizer.host.at("lr").value.real();
+  if (const ConfigNode* base = table->find("base")) {
+    section.base = read_plugin_table(base, "ttt.base", source, "global_sgd");
+  }
+  check_chunks(section.config, section.settings);
+  if (section.config.audit.find('/') != std::string::npos) {
+    throw config_error("{} is \"{}\", but must be a bare file name; the file goes into the run directory.",
+                       section.settings.where("audit"), section.config.audit);
+  }
+  if (section.config.prefix_documents > 0 && !section.base) {
+    throw config_error(
+        "{} is {}, but there is no [ttt.base] that says how the base model is trained; add it or set 0.",
+        section.settings.where("prefix_documents"), section.config.prefix_documents);
+  }
+  return section;
+}
+
+std::vector<KeySpec> ttt_optimizer_host_keys() {
+  KeySpec lr;
+  lr.name = "lr";
+  lr.type = ValueType::real;
+  lr.required = true;
+  lr.minimum = 0;
+  lr.maximum = 1e6;
+  lr.help = "learning rate of the adapters, constant";
+  return {lr};
+}
+
+std::vector<KeySpec> ttt_host_keys() {
+  return ttt_schema().keys();
+}
+
+}  // namespace mulligan

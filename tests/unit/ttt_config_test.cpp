@@ -1,0 +1,69 @@
+// The [ttt] section: optional, with its plugin tables, and the rules between its keys.
+#include "framework/config/ttt_config.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/config/config_report.h"
+#include "framework/config/run_config.h"
+#include "tests/unit/config_testing.h"
+
+namespace mulligan {
+namespace {
+
+constexpr const char* kOptimizer = "[ttt.optimizer]\nlr = 1e-4\n";
+
+LoadedConfig load(const std::string& more, const std::vector<std::string>& sets = {}) {
+  return parse_run_config(kSmallConfig + more, "conf/small.toml", sets);
+}
+
+std::string refusal(const std::string& more, const std::vector<std::string>& sets = {}) {
+  return error_of([&] { load(more, sets); });
+}
+
+TEST(TttConfig, WithoutTheTableThereIsNone) {
+  EXPECT_FALSE(load("").config.ttt.has_value());
+}
+
+TEST(TttConfig, TablesHaveDefaultsAndComeAfterTheOptimizers) {
+  const LoadedConfig loaded =
+      load(std::string("[ttt]\nprefix_documents = 20\n") + kOptimizer + "[ttt.base]\nlr = 2e-3\n");
+  const TttSection& ttt = *loaded.config.ttt;
+  EXPECT_EQ(ttt.config.chunk_tokens, 48);
+  EXPECT_EQ(ttt.config.prefix_documents, 20);
+  EXPECT_EQ(ttt.adapters.plugin, "doc_lora");
+  EXPECT_EQ(ttt.optimizer.plugin, "adamw");
+  EXPECT_EQ(ttt.lr, 1e-4);
+  ASSERT_TRUE(ttt.base.has_value());
+  EXPECT_EQ(ttt.base->plugin, "global_sgd");
+  std::vector<std::string> sections;
+  for (const PluginTableRef& ref : plugin_tables(loaded.config)) sections.push_back(ref.table->section);
+  EXPECT_EQ(sections, (std::vector<std::string>{"backend", "loss", "schedule", "optimizer.all",
+                                                "ttt.adapters", "ttt.optimizer", "ttt.base"}));
+}
+
+TEST(TttConfig, IsPrintedAndCompared) {
+  const LoadedConfig a = load(std::string("[ttt]\n") + kOptimizer);
+  const LoadedConfig b = load(std::string("[ttt]\nchunk_tokens = 32\n") + kOptimizer);
+  EXPECT_NE(print_resolved(a).find("[ttt]\n"), std::string::npos);
+  const std::vector<ConfigDifference> differences = diff_configs(a, b);
+  ASSERT_EQ(differences.size(), 1u);
+  EXPECT_EQ(differences[0].key, "ttt.chunk_tokens");
+}
+
+TEST(TttConfig, RefusesWhatContradicts) {
+  const std::string table = std::string("[ttt]\n") + kOptimizer;
+  EXPECT_NE(refusal("[ttt]\n").find("ttt.optimizer.lr"), std::string::npos);
+  EXPECT_NE(refusal(table, {"ttt.prefix_documents=5"}).find("[ttt.base]"), std::string::npos);
+  EXPECT_NE(refusal(table, {"ttt.chunk_limits=[10, 20]", "ttt.chunk_sizes=[4]"}).find("2 entries"),
+            std::string::npos);
+  EXPECT_NE(refusal(table, {"ttt.chunk_limits=[20, 10]", "ttt.chunk_sizes=[4, 8]"}).find("does not ascend"),
+            std::string::npos);
+  EXPECT_NE(refusal(table, {"ttt.chunk_limits=[20]", "ttt.chunk_sizes=[4.5]"}).find("whole number"),
+            std::string::npos);
+  EXPECT_NE(refusal(table, {"ttt.context_tokens=40"}).find("hold a whole chunk"), std::string::npos);
+  EXPECT_NE(refusal(table, {"ttt.audit='../a.jsonl'"}).find("bare file name"), std::string::npos);
+  EXPECT_NE(refusal(table, {"ttt.chunk_token=3"}).find("chunk_tokens"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan
