@@ -28,6 +28,22 @@ std::vector<std::int32_t> made_up_tokens(std::int64_t count, std::int64_t vocabu
   return tokens;
 }
 
+// Sets of documents to change such that for any two documents one set holds the first alone.
+std::vector<std::vector<bool>> choices(std::int64_t documents) {
+  if (documents == 1) return {{true}};
+  std::vector<std::vector<bool>> sets;
+  for (std::int64_t bit = 1; bit < documents; bit *= 2) {
+    std::vector<bool> with, without;
+    for (std::int64_t document = 0; document < documents; ++document) {
+      with.push_back((document & bit) != 0);
+      without.push_back((document & bit) == 0);
+    }
+    sets.push_back(with);
+    sets.push_back(without);
+  }
+  return sets;
+}
+
 }  // namespace
 
 void probe_causality(AdapterSet& set, const BaseModel& model, const TttPlugin& plugin) {
@@ -37,25 +53,26 @@ void probe_causality(AdapterSet& set, const BaseModel& model, const TttPlugin& p
   const auto tokens = made_up_tokens(shape.tokens(), model.config.vocabulary, "ttt/probe");
   const auto targets = made_up_tokens(shape.tokens(), model.config.vocabulary, "ttt/probe targets");
   const std::vector<float> before = losses_of(window, tokens, targets);
-  std::vector<std::int32_t> changed = tokens;
-  for (std::int64_t i = shape.context / 2; i < shape.context; ++i) {
-    auto& token = changed[static_cast<std::size_t>(i)];
-    token = static_cast<std::int32_t>((token + 1) % model.config.vocabulary);
-  }
-  const std::vector<float> after = losses_of(window, changed, targets);
-  for (std::int64_t i = 0; i < shape.tokens(); ++i) {
-    if (i >= shape.context / 2 && i < shape.context) continue;
-    if (std::memcmp(&before[static_cast<std::size_t>(i)], &after[static_cast<std::size_t>(i)],
-                    sizeof(float)) == 0) {
-      continue;
+  for (const std::vector<bool>& chosen : choices(shape.documents)) {
+    std::vector<std::int32_t> changed = tokens;
+    const auto may_move = [&](std::int64_t place) {
+      return chosen[static_cast<std::size_t>(place / shape.context)] &&
+             place % shape.context >= shape.context / 2;
+    };
+    for (std::int64_t i = 0; i < shape.tokens(); ++i) {
+      auto& token = changed[static_cast<std::size_t>(i)];
+      if (may_move(i)) token = static_cast<std::int32_t>((token + 1) % model.config.vocabulary);
     }
-    throw config_error(
-        "[ttt.adapters]: with {} the score of position {} of document {} depends on later tokens (its loss "
-        "went from {} to {} "
-        "when only positions from {} of document 0 changed), so its scores would be illegal; use another "
-        "plugin.",
-        plugin.plugin().description(), i % shape.context, i / shape.context,
-        before[static_cast<std::size_t>(i)], after[static_cast<std::size_t>(i)], shape.context / 2);
+    const std::vector<float> after = losses_of(window, changed, targets);
+    for (std::int64_t i = 0; i < shape.tokens(); ++i) {
+      const float &was = before[static_cast<std::size_t>(i)], &is = after[static_cast<std::size_t>(i)];
+      if (may_move(i) || std::memcmp(&was, &is, sizeof(float)) == 0) continue;
+      throw config_error(
+          "[ttt.adapters]: with {} the score of position {} of document {} moved from {} to {} when only "
+          "later tokens, or "
+          "other documents, changed, so its scores would be illegal; use another plugin.",
+          plugin.plugin().description(), i % shape.context, i / shape.context, was, is);
+    }
   }
 }
 

@@ -5,10 +5,11 @@
 
 namespace mulligan {
 
-// Runs the longest window of `set` with random adapters on made-up tokens, changes the second half of the
-// first document, and compares: every other document's losses and those of the unchanged half must stay bit
-// for bit the same. Throws config_error naming the plugin when they do not: its adapters would carry tokens
-// that are not scored yet into scores. Leaves the adapters undefined; create() must follow.
+// Runs the longest window of `set` with random adapters on made-up tokens, changes the second halves of some
+// documents, and compares: the losses of all other documents and of the unchanged halves must stay bit for
+// bit the same. The sets of changed documents are such that one document's reading of any other is seen.
+// Throws config_error naming the plugin when a loss moves: its adapters would carry tokens that are not
+// scored yet into scores. Leaves the adapters undefined; create() must follow.
 void probe_causality(AdapterSet& set, const BaseModel& model, const TttPlugin& plugin);
 
 }  // namespace mulligan

@@ -13,7 +13,9 @@ TttRunner::TttRunner(const Options& options)
       store_(*backend_),
       layouts_(parameter_layouts(options.model, options.compute)),
       model_{store_, options_.model, layouts_, options.compute, options.looping} {
-  adapters_ = make_plugin<TttPlugin>(PluginKind::ttt, options.adapter_plugin, options.adapters);
+  const PluginHandle adapters =
+      test_plugin_host().load(PluginKind::ttt, options.adapter_plugin, options.adapter_file);
+  adapters_ = std::make_unique<TttPlugin>(adapters, test_plugin_config(adapters, options.adapters));
   optimizer_ = make_plugin<Optimizer>(PluginKind::optimizer, options.optimizer, options.optimizer_keys);
   if (options.base != "none") {
     base_ = make_plugin<TttPlugin>(PluginKind::ttt, "global_sgd", options.base);

@@ -1,0 +1,36 @@
+// AuditLog: the order of scores and updates as a file, one JSON object per line.
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "framework/ttt/ttt_run.h"
+
+namespace mulligan {
+
+// {"sequence": 17, "event": "book", "queue": 3, "batch": 12, "chunk": 0, "documents": [5, 4, 12]}
+// sequence counts from 0; queue is the position in the order of scoring, batch the number in ascending order
+// of length; chunk and documents (numbers in the stream) are left out where they mean nothing. Events:
+// create, reset (adapters), score, book, reveal, update, phase (base model), fallback.
+class AuditLog : public TttListener {
+ public:
+  // Starts the file anew and passes everything on to `next` (may be null). Throws run_error when the file
+  // cannot be made.
+  AuditLog(const std::filesystem::path& path, TttListener* next);
+
+  void on_event(const TttEvent& event) override;
+  void on_batch(const TttBatchReport& batch) override;
+  void on_phase(const TttPhaseReport& phase) override;
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::filesystem::path path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  TttListener* next_;
+  std::int64_t sequence_ = 0;
+};
+
+}  // namespace mulligan

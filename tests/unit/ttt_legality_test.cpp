@@ -1,0 +1,279 @@
+// Test-time training is legal: scores depend on the strict past only, come from a full distribution, stand
+// before any update, and are given once. And these tests can fail: a host that breaks its order on purpose is
+// caught.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "framework/ttt/audit_log.h"
+#include "tests/unit/ttt_world.h"
+
+namespace mulligan {
+namespace {
+
+const std::vector<int> kLengths = {9, 14, 31, 7, 22, 12, 18, 27};
+
+// A run of class `Run` over `tokens`; returns the losses by stream position.
+template <typename Run>
+std::vector<float> losses_of(const std::vector<std::uint16_t>& tokens, const TttConfig& config,
+                             TttListener* listener = nullptr, double lr = 0.02) {
+  TttRunner::Options options = tiny_options();
+  options.lr = lr;
+  TttRunner runner(options);
+  runner.set_random_parameters(3);
+  const TttSetup setup = runner.setup(config);
+  Run run(runner.model(), setup, {tokens, 1, nullptr, {}}, listener);
+  const TttReport report = run.run();
+  std::vector<float> losses(tokens.size());
+  std::uint64_t booked = 0;
+  for (std::size_t target = 1; target < tokens.size(); ++target) {
+    losses[target] = run.book().loss(static_cast<std::int64_t>(target));
+    booked += run.book().booked(static_cast<std::int64_t>(target)) ? 1 : 0;
+  }
+  EXPECT_EQ(booked, tokens.size() - 1);
+  EXPECT_EQ(report.sums.tokens, booked);
+  return losses;
+}
+
+// Which scores that must stay the same moved, when the tokens of `document` from its position `from` on (>=
+// 1) were replaced.
+template <typename Run>
+std::vector<std::size_t> moved_by_later_tokens(int document, std::int64_t from) {
+  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+  const TttConfig config = tiny_config();
+  const DocumentPlan plan = plan_documents(tokens, 1, config);
+  const Document& where = plan.document(document);
+  std::vector<std::uint16_t> changed = tokens;
+  for (std::int64_t i = from; i < where.length - 1; ++i) {
+    auto& token = changed[static_cast<std::size_t>(where.start + i)];
+    token = static_cast<std::uint16_t>(2 + (token - 2 + 5) % (kTinyVocabulary - 2));
+  }
+  const std::vector<float> before = losses_of<Run>(tokens, config);
+  const std::vector<float> after = losses_of<Run>(changed, config);
+  std::vector<std::size_t> moved;
+  bool past = true;
+  for (const PlannedBatch& batch : plan.queue) {
+    bool here = false;
+    for (const int number : batch.batch.documents) {
+      const Document& one = plan.document(number);
+      here = here || number == document;
+      // The document's own tokens from the first changed one on may move, and so may later batches.
+      const std::int64_t last = number == document ? from : one.length;
+      for (std::int64_t i = 1; past && i < last; ++i) {
+        const auto target = static_cast<std::size_t>(one.start + i);
+        if (std::memcmp(&before[target], &after[target], sizeof(float)) != 0) moved.push_back(target);
+      }
+    }
+    if (here) past = false;
+  }
+  EXPECT_NE(before, after) << "the changed tokens themselves must score differently";
+  return moved;
+}
+
+// Trains on a chunk before its scores are final.
+class OutOfOrderRun : public TttRun {
+ public:
+  using TttRun::TttRun;
+
+ protected:
+  void take_turn(Turn& turn) override {
+    score(turn);
+    if (turn.trains) {
+      reveal(turn);
+      update(turn);
+      score(turn);
+    }
+    book(turn);
+  }
+};
+
+// The same without the state machine's refusals: what a broken host would do.
+class BrokenRun : public OutOfOrderRun {
+ public:
+  using OutOfOrderRun::OutOfOrderRun;
+
+ protected:
+  class AnyOrder : public TurnOrder {
+    void require(bool, const char*) const override {}
+  };
+  std::unique_ptr<TurnOrder> make_order() const override { return std::make_unique<AnyOrder>(); }
+};
+
+TEST(TttLegality, LaterTokensMoveNoEarlierScore) {
+  // In the middle of a chunk, at its start, in the first chunk; in the longest and in a short document.
+  for (const auto& [document, from] : {std::pair{2, 13}, {2, 10}, {7, 3}, {1, 8}}) {
+    EXPECT_EQ(moved_by_later_tokens<TttRun>(document, from), std::vector<std::size_t>{})
+        << "document " << document << " changed from " << from;
+  }
+}
+
+TEST(TttLegality, TheStateMachineRefusesToRevealBeforeBooking) {
+  try {
+    losses_of<OutOfOrderRun>(made_up_stream(kLengths), tiny_config());
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const std::logic_error& error) {
+    EXPECT_NE(std::string(error.what()).find("out of order: reveal"), std::string::npos) << error.what();
+  }
+}
+
+TEST(TttLegality, ABrokenOrderIsSeenByTheProbe) {
+  EXPECT_NE(moved_by_later_tokens<BrokenRun>(2, 13), std::vector<std::size_t>{});
+}
+
+TEST(TttLegality, TheOrderOfATurn) {
+  TurnOrder order;
+  EXPECT_THROW(order.book(), std::logic_error);
+  EXPECT_THROW(order.reveal(), std::logic_error);
+  EXPECT_THROW(order.update(), std::logic_error);
+  EXPECT_THROW(order.finish(), std::logic_error);
+  order.score();
+  EXPECT_FALSE(order.idle());
+  EXPECT_THROW(order.score(), std::logic_error);
+  EXPECT_THROW(order.reveal(), std::logic_error);
+  order.book();
+  EXPECT_THROW(order.update(), std::logic_error);
+  order.reveal();
+  order.update();
+  order.update();
+  EXPECT_THROW(order.book(), std::logic_error);
+  order.finish();
+  EXPECT_TRUE(order.idle());
+}
+
+TEST(TttLegality, EachTokenIsBookedOnce) {
+  const std::vector<std::uint16_t> tokens = {1, 5, 6, 7};
+  ScoreBook book(tokens, nullptr);
+  book.enter(2, 1.5F);
+  EXPECT_THROW(book.enter(2, 1.0F), std::logic_error);
+  EXPECT_THROW(book.enter(0, 1.0F), std::logic_error);
+  EXPECT_THROW(book.enter(4, 1.0F), std::logic_error);
+  EXPECT_THROW(book.enter(1, NAN), Error);
+  EXPECT_EQ(book.sums().tokens, 1u);
+  EXPECT_EQ(book.loss(2), 1.5F);
+  EXPECT_THROW(book.range(1, 3), std::logic_error);
+}
+
+// exp(-loss) over every possible target is a distribution, with adapters at work.
+TEST(TttLegality, ProbabilitiesSumToOne) {
+  TttRunner runner(tiny_options());
+  runner.set_random_parameters(3);
+  const WindowShape shape{2, 9};
+  AdapterSet set(runner.model(),
+                 {runner.adapters(), runner.optimizer(), *runner.options().draws, shape.context},
+                 shape.documents, {shape.context});
+  SharedArena arena(runner.store().backend());
+  arena.bind(set.programs(), runner.store());
+  upload_window_rope(runner.model(), shape.context);
+  set.fill_at_random();
+  WindowProgram& window = set.window(shape.context);
+  std::vector<std::int32_t> tokens, targets(static_cast<std::size_t>(shape.tokens()));
+  for (std::int64_t i = 0; i < shape.tokens(); ++i)
+    tokens.push_back(static_cast<std::int32_t>(i % kTinyVocabulary));
+  std::vector<float> losses(tokens.size());
+  std::vector<double> sums(tokens.size());
+  for (std::int32_t target = 0; target < kTinyVocabulary; ++target) {
+    std::ranges::fill(targets, target);
+    window.set_inputs(tokens, targets);
+    window.forward();
+    window.download_losses(losses);
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += std::exp(-static_cast<double>(losses[i]));
+  }
+  for (const double sum : sums) EXPECT_NEAR(sum, 1.0, 1e-5);
+}
+
+// With adapters that stay zero, every score is that of the same window without adapters, bit for bit.
+TEST(TttLegality, ZeroAdaptersScoreLikeThePlainModel) {
+  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+  TttConfig config = tiny_config();
+  config.prefix_documents = 0;
+  const std::vector<float> losses = losses_of<TttRun>(tokens, config, nullptr, 0.0);
+
+  TttRunner runner(tiny_options());
+  runner.set_random_parameters(3);
+  const DocumentPlan plan = plan_documents(tokens, 1, config);
+  std::map<WindowShape, std::unique_ptr<WindowProgram>> programs;
+  int compared = 0;
+  for (const PlannedBatch& batch : plan.queue) {
+    for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
+      const WindowShape shape{static_cast<std::int64_t>(batch.batch.documents.size()),
+                              window_context(batch, chunk, config.context_tokens)};
+      auto& program = programs[shape];
+      if (!program) {
+        program = std::make_unique<WindowProgram>(runner.model(), nullptr, "", shape, config.context_tokens,
+                                                  nullptr);
+      }
+      SharedArena arena(runner.store().backend());
+      arena.bind({&program->program()}, runner.store());
+      upload_window_rope(runner.model(), config.context_tokens);
+      std::vector<std::int32_t> inputs(static_cast<std::size_t>(shape.tokens()), 0), targets = inputs;
+      std::vector<std::pair<std::size_t, std::size_t>> scored;  // place in the window, target in the stream
+      for (std::size_t slot = 0; slot < batch.batch.documents.size(); ++slot) {
+        const int number = batch.batch.documents[slot];
+        if (chunk >= chunk_count(plan.targets(number), config.chunk_tokens)) continue;
+        const ChunkWindow window =
+            chunk_window(plan.targets(number), config.chunk_tokens, config.context_tokens, chunk);
+        for (std::int64_t i = 0; i < window.window_length; ++i) {
+          const auto place = slot * static_cast<std::size_t>(shape.context) + static_cast<std::size_t>(i);
+          const auto at = static_cast<std::size_t>(plan.document(number).start + window.window_start + i);
+          inputs[place] = tokens[at];
+          targets[place] = tokens[at + 1];
+          if (i >= window.chunk_offset) scored.emplace_back(place, at + 1);
+        }
+      }
+      program->set_inputs(inputs, targets);
+      program->forward();
+      std::vector<float> plain(inputs.size());
+      program->download_losses(plain);
+      for (const auto& [place, target] : scored) {
+        EXPECT_EQ(std::memcmp(&plain[place], &losses[target], sizeof(float)), 0) << "target " << target;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_EQ(compared, static_cast<int>(tokens.size()) - 1);
+}
+
+// The audit log alone proves the order: no chunk is revealed before it was booked, none is booked twice.
+TEST(TttLegality, TheAuditLogTellsTheOrder) {
+  const auto path =
+      std::filesystem::temp_directory_path() / fmt::format("mulligan_audit_{}.jsonl", ::getpid());
+  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+  AuditLog audit(path, nullptr);
+  losses_of<TttRun>(tokens, tiny_config(), &audit);
+  std::ifstream file(path);
+  std::map<std::pair<int, int>, std::string> chunks;  // (document, chunk) -> last event
+  int sequence = 0, updates = 0, phases = 0;
+  for (std::string line; std::getline(file, line);) {
+    const auto event = nlohmann::json::parse(line);
+    EXPECT_EQ(event.at("sequence"), sequence++);
+    const std::string what = event.at("event");
+    if (what == "phase") ++phases;
+    if (what == "update") ++updates;
+    if (!event.contains("chunk")) continue;
+    static const std::map<std::string, std::string> before = {
+        {"score", ""}, {"book", "score"}, {"reveal", "book"}, {"update", "reveal"}};
+    for (const int document : event.at("documents")) {
+      std::string& last = chunks[{document, event.at("chunk").get<int>()}];
+      EXPECT_EQ(last, before.at(what)) << line;
+      last = what;
+    }
+  }
+  EXPECT_GT(updates, 0);
+  EXPECT_EQ(phases, 1);
+  const DocumentPlan plan = plan_documents(tokens, 1, tiny_config());
+  std::size_t expected = 0;
+  for (const PlannedBatch& batch : plan.queue) {
+    for (const int number : batch.batch.documents) {
+      expected += static_cast<std::size_t>(chunk_count(plan.targets(number), batch.chunk_tokens));
+    }
+  }
+  EXPECT_EQ(chunks.size(), expected);
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace mulligan

@@ -1,0 +1,65 @@
+// A tiny model and a made-up validation stream for tests of test-time training.
+#pragma once
+
+#include <vector>
+
+#include "tests/support/ttt_runner.h"
+
+namespace mulligan {
+
+inline constexpr std::int64_t kTinyVocabulary = 24;
+
+inline ModelConfig tiny_model() {
+  ModelConfig model;
+  model.vocabulary = kTinyVocabulary;
+  model.layers = 4;
+  model.width = 16;
+  model.heads = 2;
+  model.kv_heads = 1;
+  model.mlp_hidden = 24;
+  model.loop.first = 1;
+  model.loop.last = 2;
+  model.loop.extra_passes = 1;
+  model.lanes.parallel_start = 3;
+  resolve_model_defaults(model);
+  return model;
+}
+
+// Documents of these lengths (BOS included), one behind the other; tokens 2 and up inside.
+inline std::vector<std::uint16_t> made_up_stream(const std::vector<int>& lengths) {
+  std::vector<std::uint16_t> tokens;
+  std::uint32_t state = 12345;
+  for (const int length : lengths) {
+    tokens.push_back(1);
+    for (int i = 1; i < length; ++i) {
+      state = state * 1664525u + 1013904223u;
+      tokens.push_back(static_cast<std::uint16_t>(2 + (state >> 16) % (kTinyVocabulary - 2)));
+    }
+  }
+  return tokens;
+}
+
+inline TttRunner::Options tiny_options(const std::string& adapters = "rank = 3\nalpha = 6.0") {
+  TttRunner::Options options;
+  options.model = tiny_model();
+  options.looping = true;
+  options.adapters = adapters;
+  options.optimizer_keys = "beta1 = 0.0\nbeta2 = 0.999\neps = 1e-10\nweight_decay = 1.0";
+  options.lr = 0.02;
+  options.base = "chunk_tokens = 16\nbatch_rows = 2\nlr = 0.01";
+  options.row_tokens = 8;
+  return options;
+}
+
+inline TttConfig tiny_config() {
+  TttConfig config;
+  config.batch_documents = 3;
+  config.chunk_tokens = 5;
+  config.context_tokens = 12;
+  config.prefix_documents = 4;
+  config.phases = 1;
+  config.on_collapse = OnCollapse::off;
+  return config;
+}
+
+}  // namespace mulligan
