@@ -17,8 +17,8 @@ RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& opti
   return Trainer(loaded, host, *communicator, options).run();
 }
 
-EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
-                            const ConsoleOptions& options) {
+EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const std::string& origin,
+                           const WeightLoader& load, const ConsoleOptions& options) {
   resolve_run_plugins(loaded, host);
   const RunConfig& config = loaded.config;
   if (config.data.validation.empty()) {
@@ -33,7 +33,7 @@ EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::f
   }
   RunLog log(options.console, {});
   ValidationSet validation = load_validation(config.data, config.model.vocabulary);
-  log.print("scoring {} tokens with '{}' on {}", validation.tokens.size() - 1, weights.string(),
+  log.print("scoring {} tokens with '{}' on {}", validation.tokens.size() - 1, origin,
             backend.info().description);
 
   // Stored weights are read into f32 masters, whatever the training run's masters were.
@@ -52,12 +52,22 @@ EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::f
   Program refresh(backend, std::move(copies), "refresh");
   SharedArena arena(backend);
   arena.bind({&evaluator.program(), &refresh}, store);
-  load_weights(weights, store, layouts);
+  load(store, layouts);
   refresh.run();
   const std::unique_ptr<Communicator> communicator = make_self_communicator();
   const EvalResult result = evaluate(evaluator, validation, *communicator);
   log.line(score_text(result));
   return result;
+}
+
+EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
+                            const ConsoleOptions& options) {
+  return evaluate_loaded(
+      loaded, host, weights.string(),
+      [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+        load_weights(weights, store, layouts);
+      },
+      options);
 }
 
 }  // namespace mulligan

@@ -4,15 +4,19 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/config/run_config.h"
 #include "framework/eval/evaluate.h"
+#include "framework/model/parameter_values.h"
 #include "framework/plugin/plugin_host.h"
 
 namespace mulligan {
+
+class TensorStore;
 
 // Where lines for people go. With `console` null nothing is printed (the log file is still written).
 struct ConsoleOptions {
@@ -43,6 +47,13 @@ struct RunResult {
 // Resolves the plugins' keys in `loaded`, then trains and validates as it says. Writes the run directory.
 // Throws Error.
 RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options = {});
+
+// Gives a model its weights: fills the f32 masters of `layouts`, which exist in the store.
+using WeightLoader = std::function<void(TensorStore& store, const std::vector<ParameterLayout>& layouts)>;
+
+// Scores weights on the validation shards of `loaded`; `origin` names them in the log. Throws Error.
+EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const std::string& origin,
+                           const WeightLoader& load, const ConsoleOptions& options = {});
 
 // Scores `weights` (as written by train) on the validation shards of `loaded`. Throws Error.
 EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,

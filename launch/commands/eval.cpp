@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "framework/train/run.h"
+#include "framework/artifact/artifact_run.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 
@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 struct EvalArguments {
   RunOptions run;
-  std::string path;  // run directory or weights file
+  std::string path;  // artifact, run directory or weights file
 };
 
 // A run directory brings both weights and configuration; beside a weights file lies the configuration of its
@@ -22,10 +22,19 @@ struct EvalArguments {
 void run(EvalArguments& arguments) {
   const fs::path path = arguments.path;
   if (!fs::exists(path)) {
-    throw data_error("'{}' does not exist; give a run directory or a weights file (.safetensors).",
+    throw data_error("'{}' does not exist; give an artifact, a run directory or a weights file.",
                      arguments.path);
   }
   const bool directory = fs::is_directory(path);
+  if (!directory && is_artifact(path)) {
+    if (!arguments.run.config.empty()) {
+      throw config_error(
+          "an artifact brings its own configuration; change keys with --set instead of --config.");
+    }
+    PluginHost host = arguments.run.plugin_host();
+    evaluate_artifact(path, arguments.run.overrides, host);
+    return;
+  }
   const fs::path weights = directory ? path / "weights.safetensors" : path;
   const fs::path folder = directory ? path : path.parent_path();
   if (!fs::exists(weights)) {
@@ -50,7 +59,7 @@ void run(EvalArguments& arguments) {
 void add_eval_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("eval", "Scores weights on the validation shards in bits per byte");
   auto arguments = std::make_shared<EvalArguments>();
-  command->add_option("path", arguments->path, "Run directory or weights file (.safetensors)")
+  command->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
       ->required()
       ->type_name("PATH");
   command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")

@@ -5,6 +5,7 @@
 #include <map>
 #include <mulligan/half.hpp>
 
+#include "framework/artifact/byte_layout.h"
 #include "framework/artifact/calibrate.h"
 #include "framework/artifact/quantize.h"
 #include "framework/data/parallel.h"
@@ -112,6 +113,26 @@ TEST(GptqGolden, GatesAsInt8PerRowAndPassthroughAsFp16) {
   const QuantizedTensor plain = store_as(TensorFormat::fp16, "plain", fixture.shape("passthrough.in"),
                                          fixture.floats("passthrough.in"));
   EXPECT_EQ(dequantize(plain), fixture.floats("passthrough.out"));
+}
+
+TEST(GptqGolden, ByteShuffleOfEveryLengthAndStride) {
+  const GoldenFixture fixture("gptq");
+  const auto text = [](const nlohmann::json& numbers) {
+    std::string bytes;
+    for (const nlohmann::json& number : numbers) bytes += static_cast<char>(number.get<int>());
+    return bytes;
+  };
+  int compared = 0;
+  for (const auto& [name, shuffle] : fixture.manifest().at("byte_shuffle").items()) {
+    SCOPED_TRACE(name);
+    const int stride =
+        name.find("stride") == std::string::npos ? 2 : static_cast<int>(number_after(name, "stride"));
+    const std::string input = text(shuffle.at("input")), output = text(shuffle.at("output"));
+    EXPECT_EQ(shuffle_bytes(input, stride), output);
+    EXPECT_EQ(unshuffle_bytes(output, stride), input);
+    ++compared;
+  }
+  EXPECT_GT(compared, 0);
 }
 
 // The whole model: calibration, quantisation, losses.

@@ -1,0 +1,46 @@
+#include "framework/artifact/artifact_model.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "framework/artifact/tensor_map.h"
+#include "framework/core/error.h"
+
+namespace mulligan {
+
+void require_model(const Artifact& artifact, const ModelConfig& model, const std::string& origin) {
+  const std::vector<ArtifactPart> parts = artifact_parts(model);
+  if (parts.size() != artifact.tensors.size()) {
+    throw data_error(
+        "the artifact '{}' holds {} tensors, but the model of its configuration has {}; make it again",
+        origin, artifact.tensors.size(), parts.size());
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const QuantizedTensor& tensor = artifact.tensors[i];
+    const TensorType& type = parts[i].type;
+    const bool same_shape =
+        std::ranges::equal(tensor.shape, std::span(type.dims).first(static_cast<std::size_t>(type.rank)));
+    if (tensor.name == parts[i].name && same_shape) continue;
+    throw data_error(
+        "the artifact '{}' holds the tensor '{}' with shape [{}] where the model of its configuration has "
+        "'{}', {}; make it "
+        "again",
+        origin, tensor.name, fmt::join(tensor.shape, ", "), parts[i].name, type.text());
+  }
+}
+
+void load_artifact(const Artifact& artifact, const ModelConfig& model, TensorStore& store,
+                   const std::vector<ParameterLayout>& layouts) {
+  const std::vector<ArtifactPart> parts = artifact_parts(model);
+  for (const ParameterLayout& layout : layouts) {
+    std::vector<float> whole(static_cast<std::size_t>(layout.spec.type.elements()));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].parameter != layout.spec.name) continue;
+      std::ranges::copy(dequantize(artifact.tensors[i]), whole.begin() + parts[i].offset);
+    }
+    store.upload(master_name(layout.spec.name), whole);
+  }
+}
+
+}  // namespace mulligan

@@ -1,0 +1,154 @@
+#include "framework/artifact/artifact_run.h"
+
+#include <array>
+#include <fstream>
+
+#include "framework/artifact/artifact_layout.h"
+#include "framework/artifact/artifact_model.h"
+#include "framework/artifact/code_size.h"
+#include "framework/artifact/size_prediction.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/graph/program.h"
+#include "framework/plugin/quantizer.h"
+#include "framework/report/run_log.h"
+#include "framework/train/parameter_plan.h"
+#include "framework/train/run_plugins.h"
+#include "framework/train/weights.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+const QuantizeConfig& require_quantize(const LoadedConfig& loaded) {
+  if (loaded.config.quantize) return *loaded.config.quantize;
+  throw config_error(
+      "{}: there is no [quantize] section, which says how tensors are stored; add one, as "
+      "configs/quickstart.toml "
+      "has it.",
+      loaded.file);
+}
+
+PluginHandle quantizer_plugin(const LoadedConfig& loaded, PluginHost& host) {
+  const PluginTable& table = loaded.config.quantize->table;
+  return host.load(PluginKind::quantizer, table.plugin, table.path);
+}
+
+// The source where there is any, and the binaries in use: this program and the plugins loaded so far.
+CodeSizes count_code(const PluginHost& host, const fs::path& source) {
+  CodeSizes code;
+  const bool here = source.empty() && fs::is_directory("framework") && fs::is_directory("plugins");
+  if (here || !source.empty()) code.source_bytes = compressed_source_bytes(here ? fs::path(".") : source);
+  std::vector<fs::path> binaries{fs::read_symlink("/proc/self/exe")};
+  for (const PluginHandle& plugin : host.loaded()) binaries.push_back(plugin->path());
+  code.binary_bytes = compressed_binary_bytes(binaries);
+  return code;
+}
+
+void require_limit(const LedgerConfig& ledger, std::uint64_t artifact, const CodeSizes& code) {
+  if (ledger.rules != LedgerRules::strict || ledger.artifact_bytes == 0) return;
+  const std::uint64_t total = artifact + code.source_bytes.value_or(0);
+  if (total <= static_cast<std::uint64_t>(ledger.artifact_bytes)) return;
+  throw run_error(
+      "the artifact and its source have {} bytes, {} more than ledger.artifact_bytes = {} allows; use fewer "
+      "bits "
+      "or a larger clip_sigmas in [[quantize.tensors]]",
+      total, total - static_cast<std::uint64_t>(ledger.artifact_bytes), ledger.artifact_bytes);
+}
+
+}  // namespace
+
+bool is_artifact(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw data_error("'{}' cannot be read; check the path and its permissions", path.string());
+  std::array<char, artifact_magic.size()> start{};
+  stream.read(start.data(), start.size());
+  return std::string_view(start.data(), static_cast<std::size_t>(stream.gcount())) == artifact_magic;
+}
+
+MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::path& weights,
+                              const QuantizeRunOptions& options) {
+  const QuantizeConfig& quantize = require_quantize(loaded);
+  resolve_run_plugins(loaded, host);
+  const RunConfig& config = loaded.config;
+  const RunPlugins plugins = make_run_plugins(loaded, host);
+  const Quantizer quantizer(quantizer_plugin(loaded, host), loaded.plugin("quantize"));
+  Backend& backend = *plugins.backend;
+  RunLog log(options.console, {});
+
+  ArtifactSources sources;
+  sources.layouts = parameter_layouts(config.model, to_dtype(config.train.compute_dtype));
+  sources.quantizer = &quantizer;
+  TensorStore store(backend);
+  sources.store = &store;
+  for (const ParameterLayout& layout : sources.layouts)
+    store.create(master_name(layout.spec.name), layout.spec.type);
+  load_weights(weights, store, sources.layouts);
+  Graph copies;
+  build_refresh_copies(copies, sources.layouts);
+  store.create_externals(copies);
+  Program refresh(backend, std::move(copies), "refresh");
+  SharedArena arena(backend);
+  arena.bind({&refresh}, store);
+  refresh.run();
+  sources.weights = [&](const std::string& parameter) {
+    return store.download_as<float>(master_name(parameter));
+  };
+
+  log.print("quantising '{}' with {} on {}", weights.string(), quantizer.plugin().name(),
+            backend.info().description);
+  MadeArtifact made = make_artifact(loaded, sources);
+  write_file_atomically(options.output, made.bytes);
+  const CodeSizes code = count_code(host, options.source);
+  const std::vector<double> predicted = predict_sizes(artifact_parts(config.model), quantize.tensors);
+  log.line(format_sizes(made.artifact, made.sizes, predicted, code, config.ledger.artifact_bytes));
+  log.print("calibration {:.1f} s (training time), quantisation {:.1f} s, compression {:.1f} s",
+            made.calibrate_seconds, made.quantize_seconds, made.compress_seconds);
+  log.print("artifact '{}', sha256 {}", options.output.string(), sha256_hex(made.bytes));
+  require_limit(config.ledger, made.sizes.total_bytes, code);
+  return made;
+}
+
+std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const fs::path& source) {
+  const QuantizeConfig& quantize = require_quantize(loaded);
+  resolve_run_plugins(loaded, host);
+  return format_prediction(artifact_parts(loaded.config.model), quantize.tensors, count_code(host, source),
+                           loaded.config.ledger.artifact_bytes);
+}
+
+OpenedArtifact open_artifact(const fs::path& path, const std::vector<std::string>& overrides) {
+  OpenedArtifact opened;
+  opened.artifact = read_artifact(path);
+  try {
+    parse_stored_config(opened.artifact.configuration, path.string());
+  } catch (const Error& error) {
+    throw data_error("the artifact '{}' carries a configuration that this program cannot use: {}",
+                     path.string(), error.what());
+  }
+  opened.loaded = parse_stored_config(opened.artifact.configuration, path.string(), overrides);
+  require_model(opened.artifact, opened.loaded.config.model, path.string());
+  const std::string& tokenizer = opened.loaded.config.data.tokenizer;
+  if (!opened.artifact.tokenizer_sha256.empty() && !tokenizer.empty() &&
+      sha256_hex_of_file(tokenizer) != opened.artifact.tokenizer_sha256) {
+    throw data_error(
+        "the tokenizer '{}' is not the one that the artifact '{}' was made with; name that one with --set "
+        "data.tokenizer=FILE",
+        tokenizer, path.string());
+  }
+  return opened;
+}
+
+EvalResult evaluate_artifact(const fs::path& path, const std::vector<std::string>& overrides,
+                             PluginHost& host, const ConsoleOptions& options) {
+  OpenedArtifact opened = open_artifact(path, overrides);
+  const ModelConfig& model = opened.loaded.config.model;
+  return evaluate_loaded(
+      opened.loaded, host, path.string(),
+      [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+        load_artifact(opened.artifact, model, store, layouts);
+      },
+      options);
+}
+
+}  // namespace mulligan

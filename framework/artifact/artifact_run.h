@@ -1,0 +1,49 @@
+// What the commands do with artifacts: make one from a run's weights, predict its size, score it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "framework/artifact/make_artifact.h"
+#include "framework/artifact/size_report.h"
+#include "framework/plugin/plugin_host.h"
+#include "framework/train/run.h"
+
+namespace mulligan {
+
+// Whether the file starts like an artifact. Throws data_error when it cannot be read.
+bool is_artifact(const std::filesystem::path& path);
+
+struct QuantizeRunOptions : ConsoleOptions {
+  std::filesystem::path output;  // the artifact file
+  // Source tree whose code is counted; empty: the current folder where it is one, else the source is not
+  // counted.
+  std::filesystem::path source;
+};
+
+// Quantises `weights` (as written by train) as [quantize] of `loaded` says, writes the artifact and prints
+// the table of its sizes. Throws Error; run_error when the artifact with its source breaks
+// ledger.artifact_bytes under strict rules (the file is written all the same).
+MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
+                              const QuantizeRunOptions& options);
+
+// Prints the predicted sizes; needs neither weights nor data nor a device.
+std::string predict_artifact(LoadedConfig& loaded, PluginHost& host,
+                             const std::filesystem::path& source = {});
+
+// Scores an artifact. Its own configuration is taken, with `overrides` (as of --set) on top: that is where
+// the validation shards and the tokenizer are named when they lie elsewhere than in training. Throws Error;
+// data_error when the tokenizer is not the one that the artifact was made with.
+EvalResult evaluate_artifact(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                             PluginHost& host, const ConsoleOptions& options = {});
+
+// Artifact and configuration, checked against one another and against the tokenizer file that the
+// configuration names.
+struct OpenedArtifact {
+  Artifact artifact;
+  LoadedConfig loaded;
+};
+OpenedArtifact open_artifact(const std::filesystem::path& path, const std::vector<std::string>& overrides);
+
+}  // namespace mulligan

@@ -1,0 +1,73 @@
+#include "framework/artifact/calibration_rows.h"
+
+#include <algorithm>
+
+#include "framework/core/error.h"
+#include "framework/core/philox.h"
+
+namespace mulligan {
+
+CalibrationRows::CalibrationRows(const std::vector<std::filesystem::path>& shards, std::int64_t row_tokens,
+                                 std::int64_t vocabulary, std::uint64_t seed)
+    : row_tokens_(row_tokens), vocabulary_(vocabulary), seed_(seed) {
+  const PhiloxStream phases(seed, "calibration/phase");
+  for (const std::filesystem::path& path : shards) {
+    Source source{Shard(path), 0, 0};
+    const auto tokens = static_cast<std::int64_t>(source.shard.tokens().size());
+    // A shard that holds one row only has no room for a phase.
+    const std::int64_t room = std::clamp<std::int64_t>(tokens - row_tokens + 1, 1, row_tokens);
+    source.phase = static_cast<std::int64_t>(phases.uniform(sources_.size()) * static_cast<double>(room));
+    source.rows = std::max<std::int64_t>(0, (tokens - source.phase) / row_tokens);
+    count_ += source.rows;
+    sources_.push_back(std::move(source));
+  }
+  if (count_ == 0) {
+    throw data_error(
+        "none of the {} training shards holds {} tokens, one row of calibration; prepare more text or "
+        "shorten "
+        "train.sequence_length",
+        shards.size(), row_tokens);
+  }
+}
+
+// Fisher-Yates, of which only the places that were touched are kept.
+std::int64_t CalibrationRows::draw() {
+  const std::int64_t place = drawn_ % count_;
+  if (place == 0) moved_.clear();
+  const PhiloxStream order(seed_, "calibration/order");
+  const std::int64_t other =
+      place + static_cast<std::int64_t>(order.uniform(static_cast<std::uint64_t>(drawn_++)) *
+                                        static_cast<double>(count_ - place));
+  const auto at = [&](std::int64_t index) {
+    const auto found = moved_.find(index);
+    return found == moved_.end() ? index : found->second;
+  };
+  const std::int64_t row = at(other);
+  moved_[other] = at(place);
+  return row;
+}
+
+void CalibrationRows::next(std::span<std::int32_t> rows) {
+  const auto length = static_cast<std::size_t>(row_tokens_);
+  for (std::size_t begin = 0; begin < rows.size(); begin += length)
+    copy_row(draw(), rows.subspan(begin, length));
+}
+
+void CalibrationRows::copy_row(std::int64_t row, std::span<std::int32_t> out) const {
+  std::size_t index = 0;
+  while (row >= sources_[index].rows) row -= sources_[index++].rows;
+  const Source& source = sources_[index];
+  const auto first = static_cast<std::size_t>(source.phase + row * row_tokens_);
+  const auto tokens = source.shard.tokens().subspan(first, out.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (tokens[i] >= vocabulary_) {
+      throw data_error(
+          "shard '{}' has token {} at position {}, outside of the vocabulary of {}; it was made with another "
+          "tokenizer",
+          source.shard.path().string(), tokens[i], first + i, vocabulary_);
+    }
+    out[i] = tokens[i];
+  }
+}
+
+}  // namespace mulligan

@@ -1,0 +1,133 @@
+#include "framework/artifact/code_size.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+
+#include "framework/artifact/compression.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+extern char** environ;
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t tar_block = 512;
+
+// One ustar header: name, mode 0644, size; owner and time are zero.
+std::string tar_header(const std::string& name, std::size_t size) {
+  std::string base = name, prefix;
+  if (base.size() > 100) {
+    const std::size_t slash = base.rfind('/', 155);
+    if (slash == std::string::npos || base.size() - slash - 1 > 100) {
+      throw data_error("the path '{}' is too long for a tar archive; shorten it", name);
+    }
+    prefix = base.substr(0, slash);
+    base = base.substr(slash + 1);
+  }
+  std::string header(tar_block, '\0');
+  const auto put = [&](std::size_t offset, const std::string& text) {
+    header.replace(offset, text.size(), text);
+  };
+  put(0, base);
+  put(100, "0000644");
+  put(108, "0000000");
+  put(116, "0000000");
+  put(124, fmt::format("{:011o}", size));
+  put(136, "00000000000");
+  put(148, "        ");
+  put(156, "0");
+  put(257, "ustar");
+  put(263, "00");
+  put(345, prefix);
+  unsigned sum = 0;
+  for (const char c : header) sum += static_cast<unsigned char>(c);
+  put(148, fmt::format("{:06o}", sum));
+  header[154] = '\0';
+  return header;
+}
+
+// A folder that is removed with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "mulligan.XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr)
+      throw run_error("cannot make a folder '{}'; free space there", pattern);
+    path_ = pattern;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+void strip(const fs::path& from, const fs::path& to) {
+  std::string program = "strip", option = "-o", target = to.string(), source = from.string();
+  const std::array<char*, 5> arguments{program.data(), option.data(), target.data(), source.data(), nullptr};
+  pid_t process = 0;
+  int status = 0;
+  const int failed = ::posix_spawnp(&process, "strip", nullptr, nullptr, arguments.data(), environ);
+  if (failed != 0 || ::waitpid(process, &status, 0) < 0 || status != 0) {
+    throw run_error("strip could not copy '{}' without its symbols; install binutils", source);
+  }
+}
+
+}  // namespace
+
+std::string tar_archive(const fs::path& root, const std::vector<fs::path>& files) {
+  std::vector<std::pair<std::string, fs::path>> entries;
+  for (const fs::path& file : files)
+    entries.emplace_back(file.lexically_relative(root).generic_string(), file);
+  std::ranges::sort(entries);
+  std::string archive;
+  for (const auto& [name, path] : entries) {
+    const std::string contents = read_file(path);
+    archive += tar_header(name, contents.size());
+    archive += contents;
+    archive.append((tar_block - contents.size() % tar_block) % tar_block, '\0');
+  }
+  archive.append(2 * tar_block, '\0');
+  return archive;
+}
+
+std::uint64_t compressed_source_bytes(const fs::path& root) {
+  if (!fs::is_directory(root / "framework")) {
+    throw data_error(
+        "'{}' is not mulligan's source tree, so its code cannot be counted; name it with --source",
+        root.string());
+  }
+  std::vector<fs::path> files;
+  for (const char* folder : {"framework", "plugins", "optimizers", "ttt", "launch", "configs"}) {
+    if (!fs::is_directory(root / folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (entry.is_regular_file()) files.push_back(entry.path());
+    }
+  }
+  return compress(Compression::brotli, tar_archive(root, files)).size();
+}
+
+std::uint64_t compressed_binary_bytes(const std::vector<fs::path>& binaries) {
+  const TemporaryFolder folder;
+  std::vector<fs::path> stripped;
+  for (const fs::path& binary : binaries) {
+    stripped.push_back(folder.path() / binary.filename());
+    strip(binary, stripped.back());
+  }
+  return compress(Compression::brotli, tar_archive(folder.path(), stripped)).size();
+}
+
+}  // namespace mulligan

@@ -1,0 +1,26 @@
+// How many bytes the code of a result counts, in two ways: as source and as binaries.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace mulligan {
+
+// Files as one archive in the format of tar (ustar), by path, without times or owners: equal files give equal
+// bytes. Names are relative to `root`. Throws data_error for an unreadable file and for a name that ustar
+// cannot hold.
+std::string tar_archive(const std::filesystem::path& root, const std::vector<std::filesystem::path>& files);
+
+// Source of training and evaluation: all files below framework, plugins, optimizers, ttt, launch and configs
+// of `root`, as tar_archive, compressed with Brotli 11. Throws data_error when `root` holds no framework
+// folder.
+std::uint64_t compressed_source_bytes(const std::filesystem::path& root);
+
+// The program and the plugin libraries, stripped of symbols (by the system's strip), as tar_archive,
+// compressed with Brotli
+// 11. Throws run_error when strip is missing or fails.
+std::uint64_t compressed_binary_bytes(const std::vector<std::filesystem::path>& binaries);
+
+}  // namespace mulligan

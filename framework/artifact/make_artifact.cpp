@@ -1,0 +1,104 @@
+#include "framework/artifact/make_artifact.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "framework/artifact/calibrate.h"
+#include "framework/artifact/calibration_rows.h"
+#include "framework/config/config_report.h"
+#include "framework/core/file.h"
+#include "framework/plugin/quantizer.h"
+
+namespace mulligan {
+namespace {
+
+class Stopwatch {
+ public:
+  // Seconds since the last call.
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+    return seconds;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+DType compute_dtype(const RunConfig& config) {
+  return config.train.compute_dtype == Precision::bf16 ? MLG_BF16 : MLG_F32;
+}
+
+// Second moments over all calibration batches.
+class Calibration {
+ public:
+  Calibration(const RunConfig& config, const ArtifactSources& sources)
+      : shape_{config.quantize->options.calibration_rows, config.train.sequence_length},
+        rows_(find_shards({config.data.train}), shape_.row_tokens, config.model.vocabulary,
+              static_cast<std::uint64_t>(config.run.seed)),
+        calibrator_(*sources.store, config.model, sources.layouts, compute_dtype(config), shape_),
+        arena_(sources.store->backend()) {
+    arena_.bind({&calibrator_.program()}, *sources.store);
+    std::vector<std::int32_t> batch(static_cast<std::size_t>(shape_.batch_rows * shape_.row_tokens));
+    for (std::int64_t i = 0; i < config.quantize->options.calibration_batches; ++i) {
+      rows_.next(batch);
+      calibrator_.add(batch);
+    }
+    sources.store->backend().synchronize();
+  }
+  std::vector<float> hessian(const TapPoint& point) const { return calibrator_.hessian(point); }
+
+ private:
+  CalibrationShape shape_;
+  CalibrationRows rows_;
+  Calibrator calibrator_;
+  SharedArena arena_;
+};
+
+}  // namespace
+
+std::string artifact_configuration(const LoadedConfig& loaded) {
+  const std::string resolved = print_resolved(loaded);
+  std::string text;
+  for (std::size_t begin = 0; begin < resolved.size();) {
+    const std::size_t end = std::min(resolved.find('\n', begin), resolved.size());
+    const std::string line = resolved.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.empty() || line.starts_with('#') || line.starts_with("path = ")) continue;
+    // The origin is the comment behind the value.
+    const std::string setting = line.substr(0, line.rfind("  # "));
+    text += setting.substr(0, setting.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& sources) {
+  const RunConfig& config = loaded.config;
+  MadeArtifact made;
+  Stopwatch watch;
+  std::optional<Calibration> calibration;
+  if (sources.quantizer->needs_hessian()) {
+    calibration.emplace(config, sources);
+    made.calibrate_seconds = watch.lap();
+  }
+  QuantizeSources quantize;
+  quantize.weights = sources.weights;
+  quantize.hessian = [&](const TapPoint& point) { return calibration->hessian(point); };
+  quantize.quantizer = sources.quantizer;
+  quantize.threads = static_cast<int>(config.run.threads);
+  QuantizedModel model = quantize_model(config.model, config.quantize->tensors, quantize);
+  made.squared_error = std::move(model.squared_error);
+  made.artifact.configuration = artifact_configuration(loaded);
+  if (!config.data.tokenizer.empty())
+    made.artifact.tokenizer_sha256 = sha256_hex_of_file(config.data.tokenizer);
+  made.artifact.tensors = std::move(model.tensors);
+  made.quantize_seconds = watch.lap();
+  made.bytes = serialize_artifact(made.artifact, config.quantize->options.compression, &made.sizes,
+                                  static_cast<int>(config.run.threads));
+  made.compress_seconds = watch.lap();
+  return made;
+}
+
+}  // namespace mulligan

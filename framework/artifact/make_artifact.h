@@ -1,0 +1,47 @@
+// From trained weights to an artifact: calibrate, quantise, serialise. The steps that a run or a command goes
+// through.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/artifact/artifact_file.h"
+#include "framework/config/run_config.h"
+#include "framework/graph/tensor_store.h"
+#include "framework/model/parameter_values.h"
+
+namespace mulligan {
+
+class Quantizer;
+
+struct ArtifactSources {
+  // A store that holds the weights to quantise (averaged ones, where the run keeps them) under the read names
+  // of `layouts`, compute copies up to date.
+  TensorStore* store = nullptr;
+  std::vector<ParameterLayout> layouts;
+  // f32 elements of a whole parameter, before any rounding to the compute dtype.
+  std::function<std::vector<float>(const std::string& parameter)> weights;
+  const Quantizer* quantizer = nullptr;
+};
+
+struct MadeArtifact {
+  Artifact artifact;
+  std::string bytes;  // of the file
+  ArtifactSizes sizes;
+  std::vector<double> squared_error;  // by tensor, see QuantizedModel
+  // Calibration reads training data, so its time belongs to the training budget; the rest does not.
+  double calibrate_seconds = 0;
+  double quantize_seconds = 0;
+  double compress_seconds = 0;
+};
+
+// The configuration text that an artifact carries: all resolved keys, without origins and without library
+// paths.
+std::string artifact_configuration(const LoadedConfig& loaded);
+
+// Reads the training shards and the tokenizer file that `loaded` names. Precondition: loaded.config.quantize
+// is set. With a quantiser that needs no hessian nothing is calibrated. Throws Error.
+MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& sources);
+
+}  // namespace mulligan

@@ -1,0 +1,31 @@
+// The table of an artifact's bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "framework/artifact/artifact_file.h"
+#include "framework/artifact/tensor_map.h"
+#include "framework/config/quantize_config.h"
+
+namespace mulligan {
+
+// Bytes of code, counted in two ways; what cannot be counted here is absent.
+struct CodeSizes {
+  std::optional<std::uint64_t> source_bytes;  // source of training and evaluation, compressed
+  std::optional<std::uint64_t> binary_bytes;  // program and plugins, stripped and compressed
+};
+
+// One line per tensor: shape, format, bytes in the file, bits per element; then the streams, the file, the
+// code both ways, and each total against `limit_bytes` (0: no limit). `predicted` (by tensor; may be empty)
+// adds a column.
+std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
+                         std::span<const double> predicted, const CodeSizes& code, std::int64_t limit_bytes);
+
+// The same before there are weights: predicted bytes alone.
+std::string format_prediction(std::span<const ArtifactPart> parts, std::span<const QuantizeTensorRow> rows,
+                              const CodeSizes& code, std::int64_t limit_bytes);
+
+}  // namespace mulligan

@@ -1,0 +1,89 @@
+// mulligan quantize
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "framework/artifact/artifact_run.h"
+#include "launch/commands/commands.h"
+#include "launch/commands/run_options.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct QuantizeArguments {
+  RunOptions run;
+  std::string path;  // run directory, weights file or, for the dry run, configuration
+  std::string output;
+  std::string source;
+  bool dry_run = false;
+};
+
+fs::path folder_of(const fs::path& path) {
+  return fs::is_directory(path) ? path : path.parent_path();
+}
+
+// The configuration that was named, else the one that lies in the run directory.
+std::string configuration_of(const QuantizeArguments& arguments) {
+  if (!arguments.run.config.empty()) return arguments.run.config;
+  if (fs::path(arguments.path).extension() == ".toml") return arguments.path;
+  const fs::path beside = folder_of(arguments.path) / "config.toml";
+  if (!fs::exists(beside)) {
+    throw config_error("there is no config.toml beside '{}'; name the configuration with --config.",
+                       arguments.path);
+  }
+  return beside.string();
+}
+
+void run(const QuantizeArguments& arguments) {
+  PluginHost host = arguments.run.plugin_host();
+  LoadedConfig loaded = load_run_config(configuration_of(arguments), arguments.run.overrides);
+  if (arguments.dry_run) {
+    fmt::print("{}", predict_artifact(loaded, host, arguments.source));
+    return;
+  }
+  const fs::path path = arguments.path;
+  const fs::path weights = fs::is_directory(path) ? path / "weights.safetensors" : path;
+  if (weights.extension() == ".toml" || !fs::exists(weights)) {
+    throw data_error(
+        "'{}' holds no weights; give the directory of a finished run, or --dry-run for a prediction.",
+        arguments.path);
+  }
+  QuantizeRunOptions options;
+  options.output =
+      arguments.output.empty() ? folder_of(path) / "artifact.mulligan" : fs::path(arguments.output);
+  options.source = arguments.source;
+  quantize_weights(loaded, host, weights, options);
+}
+
+}  // namespace
+
+void add_quantize_command(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("quantize", "Makes the artifact of a run and tells where its bytes go");
+  auto arguments = std::make_shared<QuantizeArguments>();
+  command
+      ->add_option("path", arguments->path,
+                   "Run directory, weights file (.safetensors) or, with --dry-run, configuration (TOML)")
+      ->required()
+      ->type_name("PATH");
+  command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
+      ->type_name("FILE");
+  command
+      ->add_option("--output", arguments->output,
+                   "Artifact; without it artifact.mulligan in the run directory")
+      ->type_name("FILE");
+  command
+      ->add_option("--source", arguments->source,
+                   "Source tree whose code is counted; without it the current folder")
+      ->type_name("DIR");
+  command->add_flag("--dry-run", arguments->dry_run,
+                    "Predict the sizes from shapes and formats; needs no weights");
+  arguments->run.declare(*command);
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace mulligan

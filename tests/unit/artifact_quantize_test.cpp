@@ -1,0 +1,441 @@
+// Formats, quantisers, calibration rows, sizes: the parts of an artifact without a file.
+#include "framework/artifact/quantize.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <mulligan/half.hpp>
+#include <numeric>
+#include <set>
+
+#include "framework/artifact/artifact_layout.h"
+#include "framework/artifact/artifact_model.h"
+#include "framework/artifact/byte_layout.h"
+#include "framework/artifact/calibration_rows.h"
+#include "framework/artifact/code_size.h"
+#include "framework/artifact/size_prediction.h"
+#include "framework/artifact/size_report.h"
+#include "framework/artifact/tensor_map.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/philox.h"
+#include "framework/data/shard.h"
+#include "framework/model/parameters.h"
+#include "framework/plugin/quantizer.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+ModelConfig small_model() {
+  ModelConfig model;
+  model.vocabulary = 64;
+  model.layers = 3;
+  model.width = 16;
+  model.heads = 2;
+  model.kv_heads = 1;
+  model.mlp_hidden = 24;
+  model.lanes.parallel_start = 2;
+  resolve_model_defaults(model);
+  return model;
+}
+
+// The published record's model: 35,989,658 parameters.
+ModelConfig record_model() {
+  ModelConfig model;
+  model.vocabulary = 8192;
+  model.layers = 11;
+  model.width = 512;
+  model.heads = 8;
+  model.kv_heads = 4;
+  model.mlp_hidden = 2048;
+  model.loop = {3, 5, 2, 0.35};
+  model.lanes.parallel_start = 8;
+  resolve_model_defaults(model);
+  return model;
+}
+
+QuantizeTensorRow row(const char* match, TensorFormat format, std::int64_t bits = 6, double clip = 12.85) {
+  return {match, format, bits, clip, {}};
+}
+
+std::vector<QuantizeTensorRow> record_rows() {
+  return {row("tok_emb.weight", TensorFormat::integer, 7, 15.0), row("*.attn_gate_w", TensorFormat::int8_row),
+          row("blocks.*.attn.*.weight", TensorFormat::integer, 6, 13.0),
+          row("blocks.*.mlp.*.weight", TensorFormat::integer, 6, 12.0), row("*", TensorFormat::fp16)};
+}
+
+std::vector<float> normal_values(std::size_t count, const std::string& purpose, double deviation = 0.05) {
+  std::vector<float> values(count);
+  PhiloxStream(5, purpose).fill_normal(values, deviation);
+  return values;
+}
+
+std::string sentence_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return "";
+}
+
+// Every fp16 number reads back as itself, and rounding goes to the nearest, ties to even.
+TEST(Half, AllBitPatternsAndTheirNeighbours) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    const float value = sdk::half_value(half);
+    if (std::isnan(value)) continue;
+    EXPECT_EQ(sdk::half_bits(value), half);
+    const auto next = static_cast<std::uint16_t>(half + 1);
+    if ((half & 0x7FFF) >= 0x7BFF) continue;  // the next one is no number
+    const double middle = (static_cast<double>(value) + sdk::half_value(next)) / 2;
+    const std::uint16_t even = half % 2 == 0 ? half : next;
+    EXPECT_EQ(sdk::half_bits(static_cast<float>(middle)), even);  // 12 bits: exact in float
+    const float above = std::nextafter(static_cast<float>(middle), sdk::half_value(next));
+    EXPECT_EQ(sdk::half_bits(above), next);
+  }
+  EXPECT_TRUE(std::isinf(sdk::half_value(sdk::half_bits(65520.0F))));
+  EXPECT_EQ(sdk::half_value(sdk::half_bits(65519.0F)), 65504.0F);
+  EXPECT_TRUE(std::isnan(sdk::half_value(sdk::half_bits(std::numeric_limits<float>::quiet_NaN()))));
+}
+
+TEST(TensorMap, CoversEveryParameterExactlyOnce) {
+  for (const ModelConfig& model : {small_model(), record_model()}) {
+    std::map<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>> pieces;
+    std::set<std::string> names;
+    for (const ArtifactPart& part : artifact_parts(model)) {
+      EXPECT_TRUE(names.insert(part.name).second) << part.name;
+      pieces[part.parameter].emplace_back(part.offset, part.offset + part.type.elements());
+    }
+    std::int64_t total = 0;
+    for (const ParameterSpec& spec : model_parameters(model)) {
+      auto& list = pieces[spec.name];
+      std::ranges::sort(list);
+      std::int64_t next = 0;
+      for (const auto& [begin, end] : list) {
+        EXPECT_EQ(begin, next) << spec.name;
+        next = end;
+      }
+      EXPECT_EQ(next, spec.type.elements()) << spec.name;
+      total += next;
+    }
+    EXPECT_EQ(total, parameter_count(model_parameters(model)));
+    EXPECT_EQ(pieces.size(), model_parameters(model).size());
+  }
+}
+
+TEST(QuantizeTable, FirstMatchWinsAndNothingIsLeftOver) {
+  const std::vector<ArtifactPart> parts = artifact_parts(small_model());
+  const auto rows = record_rows();
+  const auto table = resolve_quantize_table(parts, rows);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].name == "tok_emb.weight") {
+      EXPECT_EQ(table[i]->bits, 7);
+    }
+    if (parts[i].name == "blocks.0.mlp.fc.weight") {
+      EXPECT_EQ(table[i]->clip_sigmas, 12.0);
+    }
+    if (parts[i].name == "skip_weights") {
+      EXPECT_EQ(table[i]->format, TensorFormat::fp16);
+    }
+  }
+  const auto refused = [&](std::vector<QuantizeTensorRow> rows) {
+    return sentence_of([&] { resolve_quantize_table(parts, rows); });
+  };
+  EXPECT_NE(refused({row("blocks.*", TensorFormat::fp16)}).find("'tok_emb.weight' is matched by no row"),
+            std::string::npos);
+  EXPECT_NE(
+      refused({row("*", TensorFormat::fp16), row("tok_emb*", TensorFormat::fp16)}).find("takes no tensor"),
+      std::string::npos);
+  EXPECT_NE(refused({row("*", TensorFormat::integer)}).find("has no rows to scale"), std::string::npos);
+}
+
+TEST(Formats, Int8RowsClampTiesToEvenAndZeroRows) {
+  const std::vector<float> weights{127.0F, 0.5F, 1.5F, -127.0F, 0.0F, 0.0F, 0.0F, 0.0F};
+  const QuantizedTensor tensor = quantize_int8_rows("w", {2, 4}, weights);
+  EXPECT_EQ(tensor.codes, (std::vector<std::int8_t>{127, 0, 2, -127, 0, 0, 0, 0}));
+  EXPECT_EQ(sdk::half_value(tensor.scales[0]), 1.0F);
+  EXPECT_EQ(dequantize(tensor), (std::vector<float>{127, 0, 2, -127, 0, 0, 0, 0}));
+}
+
+TEST(Formats, ValuesThatFp16CannotHoldAreRefused) {
+  EXPECT_NE(
+      sentence_of([] { store_as(TensorFormat::fp16, "w", {1}, std::vector<float>{1e6F}); }).find("bf16"),
+      std::string::npos);
+  const QuantizedTensor stored = store_as(TensorFormat::bf16, "w", {1}, std::vector<float>{1e6F});
+  EXPECT_NEAR(dequantize(stored)[0], 1e6F, 4e3F);
+  const std::vector<float> exact = normal_values(40, "exact");
+  EXPECT_EQ(dequantize(store_as(TensorFormat::fp32, "w", {40}, exact)), exact);
+}
+
+QuantizedModel quantize_small(const std::string& plugin, const std::vector<QuantizeTensorRow>& rows,
+                              const std::function<std::vector<float>(const std::string&)>& weights) {
+  const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, plugin);
+  QuantizeSources sources;
+  sources.weights = weights;
+  sources.hessian = [](const TapPoint& point) {
+    // A random positive definite matrix: correlated inputs, on which GPTQ can gain.
+    const std::size_t n = point.kind == TapKind::mlp_down ? 24 : 16;
+    const std::vector<float> x = normal_values(n * 64, "inputs", 1.0);
+    std::vector<float> h(n * n);
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        for (std::size_t t = 0; t < 64; ++t)
+          h[i * n + j] += (x[t * n + i] + x[t * n]) * (x[t * n + j] + x[t * n]);
+      }
+    }
+    return h;
+  };
+  sources.quantizer = quantizer.get();
+  sources.threads = 2;
+  return quantize_model(small_model(), rows, sources);
+}
+
+std::vector<float> small_weights(const std::string& parameter) {
+  for (const ParameterSpec& spec : model_parameters(small_model())) {
+    if (spec.name == parameter)
+      return normal_values(static_cast<std::size_t>(spec.type.elements()), parameter);
+  }
+  return {};
+}
+
+// The error that the plugin reports is the one of the definition, and GPTQ's is the smaller.
+TEST(Quantizers, GptqLosesLessThanRoundingToNearest) {
+  const QuantizedModel gptq = quantize_small("gptq", record_rows(), small_weights);
+  const QuantizedModel rtn = quantize_small("rtn", record_rows(), small_weights);
+  const std::vector<ArtifactPart> parts = artifact_parts(small_model());
+  double gptq_total = 0, rtn_total = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (gptq.tensors[i].format != TensorFormat::integer) continue;
+    const std::vector<float> whole = small_weights(parts[i].parameter);
+    const std::vector<float> nearest = dequantize(rtn.tensors[i]);
+    double squares = 0;
+    for (std::size_t k = 0; k < nearest.size(); ++k) {
+      squares +=
+          std::pow(static_cast<double>(whole[static_cast<std::size_t>(parts[i].offset) + k]) - nearest[k], 2);
+    }
+    EXPECT_NEAR(rtn.squared_error[i], squares, 1e-9 * squares) << parts[i].name;
+    EXPECT_EQ(gptq.tensors[i].scales, rtn.tensors[i].scales) << "one rule for the scales";
+    // Both under the layer's second moments.
+    const std::size_t n = static_cast<std::size_t>(parts[i].type.dims[1]);
+    const std::vector<float> x = normal_values(n * 64, "inputs", 1.0);
+    const auto error = [&](const QuantizedTensor& tensor) {
+      const std::vector<float> values = dequantize(tensor);
+      double sum = 0;
+      for (std::size_t r = 0; r < values.size() / n; ++r) {
+        for (std::size_t t = 0; t < 64; ++t) {
+          double y = 0;
+          for (std::size_t c = 0; c < n; ++c) {
+            const std::size_t at = r * n + c;
+            y += (static_cast<double>(whole[static_cast<std::size_t>(parts[i].offset) + at]) - values[at]) *
+                 (static_cast<double>(x[t * n + c]) + x[t * n]);
+          }
+          sum += y * y;
+        }
+      }
+      return sum;
+    };
+    EXPECT_NEAR(gptq.squared_error[i], error(gptq.tensors[i]), 1e-4 * error(gptq.tensors[i]))
+        << parts[i].name;
+    gptq_total += error(gptq.tensors[i]);
+    rtn_total += error(rtn.tensors[i]);
+  }
+  EXPECT_LT(gptq_total, 0.8 * rtn_total);
+}
+
+TEST(Quantizers, WithoutSecondMomentsGptqRoundsToNearest) {
+  const auto quantize = [](const char* plugin) {
+    const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, plugin);
+    const std::vector<float> weights = normal_values(20 * 33, "plain");
+    std::vector<std::int8_t> codes(weights.size());
+    std::vector<float> scales(20);
+    const mlg_quantize_request request{
+        "w",
+        weights.data(),
+        nullptr,
+        20,
+        33,
+        4,
+        3.0,
+        [](std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
+          body(context, 0, count);
+        }};
+    mlg_quantize_result result{codes.data(), scales.data(), 0};
+    quantizer->quantize(request, result);
+    return std::pair(codes, result.squared_error);
+  };
+  const auto [gptq, gptq_error] = quantize("gptq");
+  const auto [rtn, rtn_error] = quantize("rtn");
+  EXPECT_EQ(gptq, rtn);
+  EXPECT_NEAR(gptq_error, rtn_error, 1e-9 * rtn_error);
+}
+
+TEST(Quantizers, BrokenInputsAreNamed) {
+  const auto with = [](float value) {
+    return [value](const std::string& parameter) {
+      std::vector<float> weights = small_weights(parameter);
+      if (parameter == "kv_bank") weights[3] = value;
+      return weights;
+    };
+  };
+  const std::string sentence = sentence_of([&] { quantize_small("gptq", record_rows(), with(NAN)); });
+  EXPECT_NE(sentence.find("blocks.0.attn.c_k.weight"), std::string::npos) << sentence;
+
+  const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "damping = 0.0");
+  const std::vector<float> weights(4, 1.0F), indefinite{1, 2, 2, 1};
+  std::vector<std::int8_t> codes(4);
+  std::vector<float> scales(2);
+  const mlg_quantize_request request{
+      "some.matrix",
+      weights.data(),
+      indefinite.data(),
+      2,
+      2,
+      4,
+      3.0,
+      [](std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
+        body(context, 0, count);
+      }};
+  mlg_quantize_result result{codes.data(), scales.data(), 0};
+  const std::string refused = sentence_of([&] { quantizer->quantize(request, result); });
+  EXPECT_NE(refused.find("some.matrix"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("not positive definite"), std::string::npos) << refused;
+}
+
+TEST(ArtifactModel, OnlyTheTensorsOfTheModelAreTaken) {
+  Artifact artifact;
+  artifact.tensors = quantize_small("rtn", record_rows(), small_weights).tensors;
+  require_model(artifact, small_model(), "a");
+  const auto refused = [&](const std::function<void(Artifact&)>& change) {
+    Artifact changed = artifact;
+    change(changed);
+    return sentence_of([&] { require_model(changed, small_model(), "a"); });
+  };
+  EXPECT_NE(refused([](Artifact& a) { a.tensors.pop_back(); }).find("tensors, but the model"),
+            std::string::npos);
+  EXPECT_NE(refused([](Artifact& a) { std::swap(a.tensors[1], a.tensors[2]); }).find("where the model"),
+            std::string::npos);
+  EXPECT_NE(
+      refused([](Artifact& a) { std::swap(a.tensors[0].shape[0], a.tensors[0].shape[1]); }).find("shape"),
+      std::string::npos);
+}
+
+class CalibrationRowsTest : public testing::Test {
+ protected:
+  CalibrationRowsTest() {
+    folder_ = fs::temp_directory_path() / fmt::format("mulligan_rows_{}", ::getpid());
+    // Token values tell shard and place.
+    for (int shard = 0; shard < 2; ++shard) {
+      std::vector<std::uint16_t> tokens(static_cast<std::size_t>(100 + 50 * shard));
+      std::iota(tokens.begin(), tokens.end(), static_cast<std::uint16_t>(1000 * shard));
+      paths_.push_back(folder_ / fmt::format("shard{}.bin", shard));
+      write_shard(paths_.back(), tokens);
+    }
+  }
+  ~CalibrationRowsTest() override { fs::remove_all(folder_); }
+
+  fs::path folder_;
+  std::vector<fs::path> paths_;
+};
+
+TEST_F(CalibrationRowsTest, EveryRowOnceThenAgainDependingOnTheSeedAlone) {
+  CalibrationRows rows(paths_, 10, 2000, 9), same(paths_, 10, 2000, 9), other(paths_, 10, 2000, 10);
+  const auto count = static_cast<std::size_t>(rows.count());
+  EXPECT_GE(count, 9U + 14U);
+  std::vector<std::int32_t> first(count * 10), again(count * 10), different(count * 10);
+  rows.next(first);
+  for (std::size_t i = 0; i < count; ++i)
+    same.next(std::span(again).subspan(i * 10, 10));  // row by row: the same
+  EXPECT_EQ(first, again);
+  std::set<std::int32_t> starts;
+  bool sorted = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    EXPECT_TRUE(starts.insert(first[i * 10]).second) << "a row came twice";
+    for (std::size_t t = 1; t < 10; ++t)
+      EXPECT_EQ(first[i * 10 + t], first[i * 10] + static_cast<std::int32_t>(t));
+    sorted = sorted && (i == 0 || first[i * 10] > first[i * 10 - 10]);
+  }
+  EXPECT_FALSE(sorted);
+  different.resize(static_cast<std::size_t>(other.count()) * 10);
+  other.next(different);
+  EXPECT_NE(first, different);
+  std::vector<std::int32_t> second(count * 10);
+  rows.next(second);  // the next pass has the same rows in another order
+  std::set<std::int32_t> second_starts;
+  for (std::size_t i = 0; i < count; ++i) second_starts.insert(second[i * 10]);
+  EXPECT_EQ(second_starts, starts);
+  EXPECT_NE(first, second);
+}
+
+TEST_F(CalibrationRowsTest, ShortShardsAndForeignTokensAreRefused) {
+  EXPECT_NE(sentence_of([&] { CalibrationRows(paths_, 200, 2000, 1); }).find("none of the 2 training shards"),
+            std::string::npos);
+  EXPECT_EQ(CalibrationRows(paths_, 150, 2000, 1).count(), 1);
+  CalibrationRows rows(paths_, 10, 500, 1);
+  std::vector<std::int32_t> all(static_cast<std::size_t>(rows.count()) * 10);
+  EXPECT_NE(sentence_of([&] { rows.next(all); }).find("outside of the vocabulary"), std::string::npos);
+}
+
+// The closed form against quantised normal numbers.
+TEST(SizePrediction, EntropyOfNormalCodes) {
+  for (const auto& [bits, clip] : {std::pair{6, 13.0}, {7, 15.0}, {4, 3.0}}) {
+    const int qmax = (1 << (bits - 1)) - 1;
+    const std::vector<float> values = normal_values(400000, "entropy", 1.0);
+    std::map<int, double> counts;
+    for (const float value : values) {
+      ++counts[std::clamp(static_cast<int>(std::nearbyint(value * qmax / clip)), -qmax, qmax)];
+    }
+    double measured = 0;
+    for (const auto& [code, count] : counts) measured += count / 4e5 * std::log2(4e5 / count);
+    EXPECT_NEAR(normal_code_entropy(clip / qmax, qmax), measured, 0.01);
+  }
+  EXPECT_EQ(normal_code_entropy(1e9, 31), 0.0);
+}
+
+// The record's own artifact: 15.98 MB with 29.8 kB of code.
+TEST(SizePrediction, TheRecordsModelFitsAsPublished) {
+  const std::vector<double> sizes = predict_sizes(artifact_parts(record_model()), record_rows());
+  const double total = std::accumulate(sizes.begin(), sizes.end(), 0.0);
+  EXPECT_NEAR(total / 15.95e6, 1.0, 0.04);
+}
+
+TEST(SizeReport, TotalsStandAgainstTheLimit) {
+  Artifact artifact;
+  artifact.tensors = quantize_small("rtn", record_rows(), small_weights).tensors;
+  ArtifactSizes sizes;
+  serialize_artifact(artifact, Compression::brotli, &sizes);
+  const std::string below = format_sizes(artifact, sizes, {}, {std::uint64_t{1000}, std::nullopt}, 16000000);
+  EXPECT_NE(below.find("below the limit of 16,000,000"), std::string::npos) << below;
+  EXPECT_NE(below.find("not counted"), std::string::npos);
+  EXPECT_NE(below.find("blocks.2.mlp.proj.weight"), std::string::npos);
+  const std::string over = format_sizes(artifact, sizes, {}, {std::uint64_t{1000}, std::nullopt}, 1500);
+  EXPECT_NE(over.find("OVER the limit of 1,500"), std::string::npos) << over;
+}
+
+TEST(CodeSize, TheTarArchiveIsReadByTar) {
+  const fs::path folder = fs::temp_directory_path() / fmt::format("mulligan_tar_{}", ::getpid());
+  const std::string deep = std::string(60, 'd') + "/" + std::string(70, 'e');
+  write_file_atomically(folder / "framework" / "a.txt", std::string(600, 'a'));
+  write_file_atomically(folder / "framework" / deep / "b.txt", "b");
+  const std::vector<fs::path> files{folder / "framework" / deep / "b.txt", folder / "framework" / "a.txt"};
+  const std::string archive = tar_archive(folder, files);
+  EXPECT_EQ(archive.size() % 512, 0U);
+  write_file_atomically(folder / "x.tar", archive);
+  fs::create_directories(folder / "out");
+  ASSERT_EQ(std::system(fmt::format("tar -C {0}/out -xf {0}/x.tar", folder.string()).c_str()), 0);
+  EXPECT_EQ(read_file(folder / "out" / "framework" / "a.txt"), std::string(600, 'a'));
+  EXPECT_EQ(read_file(folder / "out" / "framework" / deep / "b.txt"), "b");
+  EXPECT_GT(compressed_source_bytes(folder), 0U);
+  EXPECT_NE(sentence_of([&] { compressed_source_bytes(folder / "out" / "framework"); }).find("source tree"),
+            std::string::npos);
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace mulligan
