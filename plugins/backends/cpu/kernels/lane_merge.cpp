@@ -12,8 +12,6 @@
 namespace mulligan::cpu {
 namespace {
 
-constexpr std::int64_t kBlock = 512;  // columns that are converted to float and worked on at once
-
 enum Forward { kLane0, kLane1, kA, kM, kAttnScale, kMlpScale, kRho, kPost, kOut0, kOut1 };
 
 void check_inputs(Checker& check) {
@@ -76,64 +74,69 @@ void check_backward(Checker& check) {
   check.workspace(aligned_floats(sums) * sizeof(float) + row_sums_bytes(check.dim(kLane0, 0), sums));
 }
 
-// A block of a row of floats; zeros where the tensor is absent.
+// A row of an argument; null where that is absent.
 template <typename T>
-void load_block(float* block, const T* tensor, std::int64_t offset, std::int64_t count) {
-  if (!tensor) {
-    std::fill_n(block, count, 0.0f);
-    return;
-  }
-  write_row(block, count, false, [=](std::int64_t i) { return float(tensor[offset + i]); });
+T* row_of(const Launch& launch, std::uint32_t argument, std::int64_t row, std::int64_t width) {
+  return launch.has(argument) ? launch.data<T>(argument) + row * width : nullptr;
+}
+
+// One token's gradients of activations; adds its part of the parameters' gradients to `partial` unless that
+// is null.
+template <typename T>
+void backward_row(const Launch& launch, float* partial, std::int64_t row) {
+  const std::int64_t width = launch.dim(kLane0, 1);
+  const float* attn_scale = launch.data<const float>(kAttnScale);
+  const float* mlp_scale = launch.data<const float>(kMlpScale);
+  const float* rho = launch.data<const float>(kRho);
+  const float* post = launch.data<const float>(kPost);
+  const float rho0 = rho[0], rho1 = rho[1];
+  const float post00 = post[0], post01 = post[1], post10 = post[2], post11 = post[3];
+  const auto input = [&](std::uint32_t argument) { return row_of<const T>(launch, argument, row, width); };
+  const auto output = [&](std::uint32_t argument) { return row_of<T>(launch, argument, row, width); };
+  const auto accumulate = [&](std::uint32_t gradient) { return launch.attribute(gradient - kDlane0) != 0; };
+  const T *lane0 = input(kLane0), *lane1 = input(kLane1), *a = input(kA), *m = input(kM);
+  const T *dout0 = input(kDout0), *dout1 = input(kDout1);
+  T *dlane0 = output(kDlane0), *dlane1 = output(kDlane1), *da = output(kDa), *dm = output(kDm);
+  const bool add_lane0 = accumulate(kDlane0), add_lane1 = accumulate(kDlane1);
+  const bool add_a = accumulate(kDa), add_m = accumulate(kDm);
+  // Sums over the columns, in lanes: g0 lane0, g1 lane1, g0 A, g1 A, g0 M, g1 M (drho, dpost).
+  alignas(64) float lane_storage[6][kBlock] = {};
+  static_assert(kBlock == kLanes);
+  auto* lanes = lane_storage;
+  for_blocks(width, [=](std::int64_t column, auto count) {
+    alignas(64) float storage[4][kBlock];
+    float *g0 = storage[0], *g1 = storage[1], *ga = storage[2], *gm = storage[3];
+    fill_row(g0, count, [=](std::int64_t i) { return dout0 ? float(dout0[column + i]) : 0.0f; });
+    fill_row(g1, count, [=](std::int64_t i) { return dout1 ? float(dout1[column + i]) : 0.0f; });
+    fill_row(ga, count, [=](std::int64_t i) { return post00 * g0[i] + post01 * g1[i]; });
+    fill_row(gm, count, [=](std::int64_t i) { return post10 * g0[i] + post11 * g1[i]; });
+    const float *of_a = attn_scale + column, *of_m = mlp_scale + column;
+    if (dlane0) write_row(dlane0 + column, count, add_lane0, [=](std::int64_t i) { return rho0 * g0[i]; });
+    if (dlane1) write_row(dlane1 + column, count, add_lane1, [=](std::int64_t i) { return rho1 * g1[i]; });
+    if (da) write_row(da + column, count, add_a, [=](std::int64_t i) { return of_a[i] * ga[i]; });
+    if (dm) write_row(dm + column, count, add_m, [=](std::int64_t i) { return of_m[i] * gm[i]; });
+    if (!partial) return;
+    write_row(partial + column, count, true, [=](std::int64_t i) { return ga[i] * float(a[column + i]); });
+    write_row(partial + width + column, count, true,
+              [=](std::int64_t i) { return gm[i] * float(m[column + i]); });
+    write_row(lanes[0], count, true, [=](std::int64_t i) { return g0[i] * float(lane0[column + i]); });
+    write_row(lanes[1], count, true, [=](std::int64_t i) { return g1[i] * float(lane1[column + i]); });
+    write_row(lanes[2], count, true,
+              [=](std::int64_t i) { return g0[i] * (of_a[i] * float(a[column + i])); });
+    write_row(lanes[3], count, true,
+              [=](std::int64_t i) { return g1[i] * (of_a[i] * float(a[column + i])); });
+    write_row(lanes[4], count, true,
+              [=](std::int64_t i) { return g0[i] * (of_m[i] * float(m[column + i])); });
+    write_row(lanes[5], count, true,
+              [=](std::int64_t i) { return g1[i] * (of_m[i] * float(m[column + i])); });
+  });
+  if (!partial) return;
+  for (int i = 0; i < 6; ++i) partial[2 * width + i] += fold_lanes(lanes[i]);
 }
 
 template <typename T>
 void backward(const Launch& launch) {
   const std::int64_t width = launch.dim(kLane0, 1);
-  const float* rho = launch.data<const float>(kRho);
-  const float* post = launch.data<const float>(kPost);
-  const auto accumulate = [&](std::uint32_t gradient) { return launch.attribute(gradient - kDlane0) != 0; };
-  const auto add_block = [&](float* partial, std::int64_t offset, std::int64_t column, std::int64_t count) {
-    alignas(64) float blocks[4][kBlock];
-    float *g0 = blocks[0], *g1 = blocks[1], *scaled_a = blocks[2], *scaled_m = blocks[3];
-    const float* attn_scale = launch.data<const float>(kAttnScale) + column;
-    const float* mlp_scale = launch.data<const float>(kMlpScale) + column;
-    const T* a = launch.data<const T>(kA) + offset;
-    const T* m = launch.data<const T>(kM) + offset;
-    load_block(g0, launch.data<const T>(kDout0), offset, count);
-    load_block(g1, launch.data<const T>(kDout1), offset, count);
-    write_row(scaled_a, count, false, [=](std::int64_t i) { return attn_scale[i] * float(a[i]); });
-    write_row(scaled_m, count, false, [=](std::int64_t i) { return mlp_scale[i] * float(m[i]); });
-    const float post00 = post[0], post01 = post[1], post10 = post[2], post11 = post[3];
-    const auto of_a = [=](std::int64_t i) { return post00 * g0[i] + post01 * g1[i]; };
-    const auto of_m = [=](std::int64_t i) { return post10 * g0[i] + post11 * g1[i]; };
-    if (launch.has(kDa)) {
-      write_row(launch.data<T>(kDa) + offset, count, accumulate(kDa),
-                [=](std::int64_t i) { return attn_scale[i] * of_a(i); });
-    }
-    if (launch.has(kDm)) {
-      write_row(launch.data<T>(kDm) + offset, count, accumulate(kDm),
-                [=](std::int64_t i) { return mlp_scale[i] * of_m(i); });
-    }
-    for (std::uint32_t i = 0; i < 2; ++i) {
-      if (!launch.has(kDlane0 + i)) continue;
-      const float* gradient = blocks[i];
-      const float of_lane = rho[i];
-      write_row(launch.data<T>(kDlane0 + i) + offset, count, accumulate(kDlane0 + i),
-                [=](std::int64_t j) { return of_lane * gradient[j]; });
-    }
-    if (!partial) return;
-    write_row(partial + column, count, true, [=](std::int64_t i) { return of_a(i) * float(a[i]); });
-    write_row(partial + width + column, count, true, [=](std::int64_t i) { return of_m(i) * float(m[i]); });
-    float* drho = partial + 2 * width;
-    float* dpost = drho + 2;
-    for (std::uint32_t i = 0; i < 2; ++i) {
-      const T* lane = launch.data<const T>(kLane0 + i) + offset;
-      const float* gradient = blocks[i];
-      drho[i] += lane_sum(count, [=](std::int64_t j) { return gradient[j] * float(lane[j]); });
-      dpost[i] += lane_sum(count, [=](std::int64_t j) { return gradient[j] * scaled_a[j]; });
-      dpost[2 + i] += lane_sum(count, [=](std::int64_t j) { return gradient[j] * scaled_m[j]; });
-    }
-  };
   const std::int64_t sums = sums_width(width);
   float* total = launch.workspace<float>();
   std::fill_n(total, sums, 0.0f);
@@ -141,11 +144,7 @@ void backward(const Launch& launch) {
       launch.has(kDattnScale) || launch.has(kDmlpScale) || launch.has(kDrho) || launch.has(kDpost);
   add_row_sums(launch, launch.dim(kLane0, 0), sums, total + aligned_floats(sums), wanted ? total : nullptr,
                [&](float* partial, std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t row = begin; row < end; ++row) {
-                   for (std::int64_t column = 0; column < width; column += kBlock) {
-                     add_block(partial, row * width + column, column, std::min(kBlock, width - column));
-                   }
-                 }
+                 for (std::int64_t row = begin; row < end; ++row) backward_row<T>(launch, partial, row);
                });
   const auto add = [](float* to, const float* from, std::int64_t count) {
     for (std::int64_t j = 0; to && j < count; ++j) to[j] += from[j];

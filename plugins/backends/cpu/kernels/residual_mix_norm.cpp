@@ -9,9 +9,6 @@
 namespace mulligan::cpu {
 namespace {
 
-// Columns that are worked on at once in the backward pass: g of a block stays in the first-level cache.
-constexpr std::int64_t kBlock = 512;
-
 void check_forward(Checker& check) {
   check.compute_dtype(0);
   check.rank(0, 2, 2);
@@ -68,6 +65,7 @@ void backward(const Launch& launch) {
   const bool accumulate_dx = launch.attribute(2) != 0, accumulate_dx0 = launch.attribute(3) != 0;
   const std::int64_t width = launch.dim(kX, 1);
   const float* mix = launch.data<const float>(kMix);
+  T *all_dx = launch.data<T>(kDx), *all_dx0 = launch.data<T>(kDx0);
   const auto add_rows = [&](float* partial, std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const T* x = launch.data<const T>(kX) + row * width;
@@ -77,45 +75,37 @@ void backward(const Launch& launch) {
       const auto mixed = [=](std::int64_t j) { return mix[j] * float(x[j]) + mix[width + j] * float(x0[j]); };
       float factor = 0, along = 0;  // norm'(dn) = factor dn - along y
       if (dn) {
-        const float squares = lane_sum(width, [=](std::int64_t j) {
+        const auto [squares, product] = lane_sums<2>(width, [=](std::int64_t j) {
           const float y = mixed(j);
-          return y * y;
+          return std::array{y * y, y * float(dn[j])};
         });
-        const float product = lane_sum(width, [=](std::int64_t j) { return mixed(j) * float(dn[j]); });
         const float r = reciprocal_rms(squares, width, eps);
         factor = scale * r;
         along = factor * r * r * product / static_cast<float>(width);
       }
-      for (std::int64_t block = 0; block < width; block += kBlock) {
-        const std::int64_t count = std::min(kBlock, width - block);
-        alignas(64) float g_block[kBlock];
-        float* g = g_block;
-        if (dy && dn) {
-          write_row(g, count, false, [=](std::int64_t i) {
-            const std::int64_t j = block + i;
-            return float(dy[j]) + (factor * float(dn[j]) - along * mixed(j));
+      T* dx = all_dx ? all_dx + row * width : nullptr;
+      T* dx0 = all_dx0 ? all_dx0 + row * width : nullptr;
+      for_blocks(width, [=](std::int64_t column, auto count) {
+        alignas(64) float block[kBlock];
+        float* g = block;
+        if (dn) {
+          fill_row(g, count, [=](std::int64_t i) {
+            const std::int64_t j = column + i;
+            return factor * float(dn[j]) - along * mixed(j);
           });
-        } else if (dn) {
-          write_row(g, count, false,
-                    [=](std::int64_t i) { return factor * float(dn[block + i]) - along * mixed(block + i); });
-        } else {
-          write_row(g, count, false, [=](std::int64_t i) { return dy ? float(dy[block + i]) : 0.0f; });
         }
-        const float* mix0 = mix + block;
-        const float* mix1 = mix + width + block;
-        if (launch.has(kDx)) {
-          write_row(launch.data<T>(kDx) + row * width + block, count, accumulate_dx,
-                    [=](std::int64_t i) { return mix0[i] * g[i]; });
-        }
-        if (launch.has(kDx0)) {
-          write_row(launch.data<T>(kDx0) + row * width + block, count, accumulate_dx0,
-                    [=](std::int64_t i) { return mix1[i] * g[i]; });
-        }
-        if (!partial) continue;
-        write_row(partial + block, count, true, [=](std::int64_t i) { return g[i] * float(x[block + i]); });
-        write_row(partial + width + block, count, true,
-                  [=](std::int64_t i) { return g[i] * float(x0[block + i]); });
-      }
+        if (dy) write_row(g, count, dn != nullptr, [=](std::int64_t i) { return float(dy[column + i]); });
+        if (!dy && !dn) fill_row(g, count, [](std::int64_t) { return 0.0f; });
+        const float* mix0 = mix + column;
+        const float* mix1 = mix + width + column;
+        if (dx) write_row(dx + column, count, accumulate_dx, [=](std::int64_t i) { return mix0[i] * g[i]; });
+        if (dx0)
+          write_row(dx0 + column, count, accumulate_dx0, [=](std::int64_t i) { return mix1[i] * g[i]; });
+        if (!partial) return;
+        write_row(partial + column, count, true, [=](std::int64_t i) { return g[i] * float(x[column + i]); });
+        write_row(partial + width + column, count, true,
+                  [=](std::int64_t i) { return g[i] * float(x0[column + i]); });
+      });
     }
   };
   add_row_sums(launch, launch.dim(kX, 0), 2 * width, launch.workspace<float>(), launch.data<float>(kDmix),

@@ -8,6 +8,7 @@
 #include <immintrin.h>
 #endif
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -52,6 +53,26 @@ template <typename Term>
   return fold_lanes(lanes);
 }
 
+// The sums of several terms at once: term(j) gives a std::array<float, N>.
+template <std::size_t N, typename Term>
+[[gnu::always_inline]] inline std::array<float, N> lane_sums(std::int64_t count, Term&& term) {
+  float lanes[N][kLanes] = {};
+  const std::int64_t whole = count / kLanes * kLanes;
+  for (std::int64_t j = 0; j < whole; j += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const std::array<float, N> terms = term(j + lane);
+      for (std::size_t n = 0; n < N; ++n) lanes[n][lane] += terms[n];
+    }
+  }
+  for (std::int64_t j = whole; j < count; ++j) {
+    const std::array<float, N> terms = term(j);
+    for (std::size_t n = 0; n < N; ++n) lanes[n][j - whole] += terms[n];
+  }
+  std::array<float, N> sums;
+  for (std::size_t n = 0; n < N; ++n) sums[n] = fold_lanes(lanes[n]);
+  return sums;
+}
+
 #ifdef __AVX512BF16__
 // 32 floats to bf16, to nearest even. Unlike bfloat16's constructor the instruction takes numbers below
 // 2^-126 for zero.
@@ -88,6 +109,21 @@ template <typename T, typename Value>
   } else {
     fill_row(row, count, value);
   }
+}
+
+// Columns that a kernel with many inputs and outputs takes at once: intermediate results of a block stay in
+// registers, and all rows advance together, which keeps memory busy.
+inline constexpr std::int64_t kBlock = 64;
+
+// body(column, count) over the blocks of a row; `count` is a compile-time kBlock for all but a shorter last
+// one.
+template <typename Body>
+[[gnu::always_inline]] inline void for_blocks(std::int64_t width, Body&& body) {
+  const std::int64_t whole = width / kBlock * kBlock;
+  for (std::int64_t column = 0; column < whole; column += kBlock) {
+    body(column, std::integral_constant<std::int64_t, kBlock>());
+  }
+  if (whole < width) body(whole, width - whole);
 }
 
 // 1 / sqrt(mean square + eps) of a row of `count` elements.

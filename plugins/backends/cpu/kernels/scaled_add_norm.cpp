@@ -9,8 +9,6 @@
 namespace mulligan::cpu {
 namespace {
 
-constexpr std::int64_t kBlock = 512;  // columns whose g stays in the first-level cache
-
 void check_forward(Checker& check) {
   check.compute_dtype(0);
   check.rank(0, 2, 2);
@@ -62,49 +60,43 @@ void backward(const Launch& launch) {
   const auto scale = static_cast<float>(launch.attribute(0)), eps = static_cast<float>(launch.attribute(1));
   const bool accumulate_dx = launch.attribute(2) != 0, accumulate_da = launch.attribute(3) != 0;
   const std::int64_t width = launch.dim(kY, 1);
-  const float* all_s = launch.data<const float>(kS);
-  const auto add_rows = [&](float* all_partial, std::int64_t begin, std::int64_t end) {
+  const float* s = launch.data<const float>(kS);
+  const T* all_a = launch.data<const T>(kA);
+  T *all_dx = launch.data<T>(kDx), *all_da = launch.data<T>(kDa);
+  const auto add_rows = [&](float* partial, std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const T* y = launch.data<const T>(kY) + row * width;
       const T* dy = launch.has(kDy) ? launch.data<const T>(kDy) + row * width : nullptr;
       const T* dn = launch.has(kDn) ? launch.data<const T>(kDn) + row * width : nullptr;
       float factor = 0, along = 0;  // norm'(dn) = factor dn - along y
       if (dn) {
-        const float squares = lane_sum(width, [=](std::int64_t j) { return float(y[j]) * float(y[j]); });
-        const float product = lane_sum(width, [=](std::int64_t j) { return float(y[j]) * float(dn[j]); });
+        const auto [squares, product] = lane_sums<2>(width, [=](std::int64_t j) {
+          return std::array{float(y[j]) * float(y[j]), float(y[j]) * float(dn[j])};
+        });
         const float r = reciprocal_rms(squares, width, eps);
         factor = scale * r;
         along = factor * r * r * product / static_cast<float>(width);
       }
-      for (std::int64_t block = 0; block < width; block += kBlock) {
-        const std::int64_t count = std::min(kBlock, width - block);
-        alignas(64) float g_block[kBlock];
-        float* g = g_block;
-        if (dy && dn) {
-          write_row(g, count, false, [=](std::int64_t i) {
-            const std::int64_t j = block + i;
-            return float(dy[j]) + (factor * float(dn[j]) - along * float(y[j]));
+      const T* a = all_a + row * width;
+      T* dx = all_dx ? all_dx + row * width : nullptr;
+      T* da = all_da ? all_da + row * width : nullptr;
+      for_blocks(width, [=](std::int64_t column, auto count) {
+        alignas(64) float block[kBlock];
+        float* g = block;
+        if (dn) {
+          fill_row(g, count, [=](std::int64_t i) {
+            const std::int64_t j = column + i;
+            return factor * float(dn[j]) - along * float(y[j]);
           });
-        } else if (dn) {
-          write_row(g, count, false, [=](std::int64_t i) {
-            return factor * float(dn[block + i]) - along * float(y[block + i]);
-          });
-        } else {
-          write_row(g, count, false, [=](std::int64_t i) { return dy ? float(dy[block + i]) : 0.0f; });
         }
-        const T* a = launch.data<const T>(kA) + row * width + block;
-        const float* s = all_s + block;
-        if (launch.has(kDx)) {
-          write_row(launch.data<T>(kDx) + row * width + block, count, accumulate_dx,
-                    [=](std::int64_t i) { return g[i]; });
-        }
-        if (launch.has(kDa)) {
-          write_row(launch.data<T>(kDa) + row * width + block, count, accumulate_da,
-                    [=](std::int64_t i) { return s[i] * g[i]; });
-        }
-        if (!all_partial) continue;
-        write_row(all_partial + block, count, true, [=](std::int64_t i) { return g[i] * float(a[i]); });
-      }
+        if (dy) write_row(g, count, dn != nullptr, [=](std::int64_t i) { return float(dy[column + i]); });
+        if (!dy && !dn) fill_row(g, count, [](std::int64_t) { return 0.0f; });
+        if (dx) write_row(dx + column, count, accumulate_dx, [=](std::int64_t i) { return g[i]; });
+        if (da)
+          write_row(da + column, count, accumulate_da, [=](std::int64_t i) { return s[column + i] * g[i]; });
+        if (!partial) return;
+        write_row(partial + column, count, true, [=](std::int64_t i) { return g[i] * float(a[column + i]); });
+      });
     }
   };
   add_row_sums(launch, launch.dim(kY, 0), width, launch.workspace<float>(), launch.data<float>(kDs),
