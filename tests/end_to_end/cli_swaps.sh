@@ -6,7 +6,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_corpus corpus
 "$mulligan" prepare corpus --out data --vocab-size 384 --validation-fraction 0.1 >/dev/null
-small_config "$work/data" | sed -e 's/^vocabulary = .*/vocabulary = 384/' -e 's/^steps = .*/steps = 12/' >base.toml
+# Without validation: scoring is cli_train.sh's subject.
+small_config "$work/data" | sed -e 's/^vocabulary = .*/vocabulary = 384/' -e 's/^steps = .*/steps = 12/' \
+  -e '/^validation = /d' >base.toml
 
 declare -A loss=([softcap_ce]='[loss]
 plugin = "softcap_ce"' [cross_entropy]='[loss]
@@ -51,9 +53,8 @@ ${optimizer[$o]}
 ${schedule[$s]}"; done
   done
 done
-for swap in "${loss[@]}" "${optimizer[@]}" "${schedule[@]}"; do
-  check_true "a swap takes at most five lines" "$(wc -l <<<"$swap") <= 5"
-done
+longest=$(for swap in "${loss[@]}" "${optimizer[@]}" "${schedule[@]}"; do wc -l <<<"$swap"; done | sort -n | tail -n 1)
+check_true "every swap takes at most five lines" "$longest <= 5"
 
 # plugins/example, built by the tests against an installed SDK.
 lion=$build/tests/example_plugin/mulligan_lion.so
