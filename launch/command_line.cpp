@@ -19,7 +19,8 @@ constexpr const char* kAbout =
     "schedules and backends are plugins chosen by a TOML file.";
 
 constexpr const char* kFooter =
-    "\nExit codes: 0 ok, 1 run failed, 2 bad configuration, command line or plugin, 3 bad data.";
+    "\nExit codes: 0 ok, 1 run failed, 2 bad configuration, command line or plugin, 3 bad data, 4 stopped by "
+    "a signal (a checkpoint was written).";
 
 ExitCode report(const char* sentence, ExitCode code) {
   std::fflush(stdout);
@@ -66,6 +67,7 @@ ExitCode run_command_line(int argc, char** argv) {
   add_eval_command(app);
   add_plugins_command(app);
   add_quantize_command(app);
+  add_checkpoint_command(app);
   add_config_command(app);
   app.callback([&app] { require_command(app); });
   try {

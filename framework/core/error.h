@@ -16,6 +16,7 @@ enum class ExitCode : int {
   run_failed = 1,         // the run itself failed (device, disk, non-finite loss, broken budget)
   bad_configuration = 2,  // configuration, command line or plugin
   bad_data = 3,           // shards, tokenizer, manifest, documents
+  interrupted = 4,        // stopped by a signal after writing a checkpoint; --resume continues
 };
 
 // An error meant for the user. `what()` is the sentence that is printed.

@@ -12,7 +12,7 @@ void TensorStore::create(std::string_view name, const TensorType& type) {
     throw std::logic_error(
         fmt::format("tensor '{}' is {}, asked for as {}", name, known->second.type.text(), type.text()));
   }
-  entries_.emplace(std::string(name), Entry{type, backend_.allocate(static_cast<std::size_t>(type.bytes()))});
+  entries_.emplace(std::string(name), Entry{type, {}});
 }
 
 void TensorStore::create_externals(const Graph& graph) {
@@ -28,6 +28,13 @@ const TensorStore::Entry& TensorStore::entry(std::string_view name) const {
   return found->second;
 }
 
+void* TensorStore::memory(const Entry& entry) const {
+  if (!entry.buffer.address()) {
+    entry.buffer = backend_.allocate(static_cast<std::size_t>(entry.type.bytes()));
+  }
+  return entry.buffer.address();
+}
+
 bool TensorStore::contains(std::string_view name) const {
   return entries_.contains(name);
 }
@@ -35,7 +42,7 @@ const TensorType& TensorStore::type(std::string_view name) const {
   return entry(name).type;
 }
 void* TensorStore::address(std::string_view name) const {
-  return entry(name).buffer.address();
+  return memory(entry(name));
 }
 
 std::vector<std::string> TensorStore::names() const {
@@ -56,7 +63,7 @@ void TensorStore::upload(std::string_view name, std::span<const std::byte> bytes
     throw std::logic_error(
         fmt::format("upload of {} bytes into '{}', which is {}", bytes.size(), name, target.type.text()));
   }
-  backend_.upload(target.buffer.address(), bytes.data(), bytes.size());
+  backend_.upload(memory(target), bytes.data(), bytes.size());
 }
 
 void TensorStore::download(std::string_view name, std::span<std::byte> bytes) const {
@@ -65,12 +72,12 @@ void TensorStore::download(std::string_view name, std::span<std::byte> bytes) co
     throw std::logic_error(
         fmt::format("download of {} bytes from '{}', which is {}", bytes.size(), name, source.type.text()));
   }
-  backend_.download(bytes.data(), source.buffer.address(), bytes.size());
+  backend_.download(bytes.data(), memory(source), bytes.size());
 }
 
 void TensorStore::zero(std::string_view name) {
   const Entry& target = entry(name);
-  backend_.zero(target.buffer.address(), static_cast<std::size_t>(target.type.bytes()));
+  backend_.zero(memory(target), static_cast<std::size_t>(target.type.bytes()));
 }
 
 void TensorStore::copy(std::string_view to, std::string_view from) {
@@ -80,8 +87,7 @@ void TensorStore::copy(std::string_view to, std::string_view from) {
     throw std::logic_error(
         fmt::format("copy from '{}', {}, to '{}', {}", from, source.type.text(), to, target.type.text()));
   }
-  backend_.copy(target.buffer.address(), source.buffer.address(),
-                static_cast<std::size_t>(target.type.bytes()));
+  backend_.copy(memory(target), memory(source), static_cast<std::size_t>(target.type.bytes()));
 }
 
 }  // namespace mulligan

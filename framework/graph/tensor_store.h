@@ -20,8 +20,9 @@ class TensorStore {
   TensorStore(const TensorStore&) = delete;
   TensorStore& operator=(const TensorStore&) = delete;
 
-  // Makes a zeroed tensor. Making it again with the same type is allowed and changes nothing; with another
-  // type it is a std::logic_error.
+  // Makes a zeroed tensor; its memory is taken when it is first used or bound, so that total_bytes() can be
+  // checked before. Making it again with the same type is allowed and changes nothing; with another type it
+  // is a std::logic_error.
   void create(std::string_view name, const TensorType& type);
   // Makes every external of `graph` that does not exist yet.
   void create_externals(const Graph& graph);
@@ -57,9 +58,10 @@ class TensorStore {
  private:
   struct Entry {
     TensorType type;
-    DeviceBuffer buffer;
+    mutable DeviceBuffer buffer;
   };
   const Entry& entry(std::string_view name) const;
+  void* memory(const Entry& entry) const;
 
   Backend& backend_;
   std::map<std::string, Entry, std::less<>> entries_;

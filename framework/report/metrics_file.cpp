@@ -3,15 +3,46 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 
 namespace mulligan {
 
 using Json = nlohmann::ordered_json;  // nlohmann writes numbers that are not finite as null
 
-MetricsFile::MetricsFile(const std::filesystem::path& path)
-    : path_(path), file_(std::fopen(path.c_str(), "w")) {
+namespace {
+
+// Keeps whole lines of events up to `step`.
+void keep_events_until(const std::filesystem::path& path, std::int64_t step) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;
+  std::istringstream text(read_file(path));
+  std::string kept;
+  for (std::string line; std::getline(text, line);) {
+    const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!event.is_object()) continue;  // the end of a line that a killed process did not finish
+    // Restarts and the start of the depth recurrence are told before the next step, so after the checkpoint.
+    const auto kind = event.find("event");
+    const bool before_step = kind != event.end() && (*kind == "restart" || *kind == "loop_start");
+    const std::int64_t last = before_step ? step - 1 : step;
+    const auto at = event.find("step");
+    if (at == event.end() || (at->is_number_integer() && at->get<std::int64_t>() <= last))
+      kept += line + "\n";
+  }
+  write_file_atomically(path, kept);
+}
+
+std::FILE* open_metrics(const std::filesystem::path& path, std::optional<std::int64_t> continue_after) {
+  if (continue_after) keep_events_until(path, *continue_after);
+  return std::fopen(path.c_str(), continue_after ? "a" : "w");
+}
+
+}  // namespace
+
+MetricsFile::MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> continue_after)
+    : path_(path), file_(open_metrics(path, continue_after)) {
   if (!file_)
     throw run_error("the metrics file '{}' cannot be written: {}.", path.string(), std::strerror(errno));
 }
@@ -27,19 +58,27 @@ void MetricsFile::write(const std::string& line) {
 void MetricsFile::step(const StepRecord& record) {
   Json lr = Json::object();
   for (const auto& [name, rate] : record.lr) lr[name] = rate;
-  write(Json{{"event", "step"},
-             {"step", record.step},
-             {"loss_nats", record.loss_nats},
-             {"window", {record.window_first, record.window_last}},
-             {"window_loss_nats", record.window_loss_nats},
-             {"gradient_norm", record.gradient_norm},
-             {"lr", lr},
-             {"tokens", record.tokens},
-             {"tokens_per_second", record.tokens_per_second},
-             {"elapsed_seconds", record.elapsed_seconds},
-             {"budget_fraction", record.budget_fraction},
-             {"looping", record.looping}}
-            .dump());
+  Json phases = Json::object();
+  for (const auto& [name, loss] : record.phase_loss_nats) phases[name] = loss;
+  Json json{{"event", "step"},
+            {"step", record.step},
+            {"loss_nats", record.loss_nats},
+            {"window", {record.window_first, record.window_last}},
+            {"window_loss_nats", record.window_loss_nats},
+            {"gradient_norm", record.gradient_norm},
+            {"lr", lr},
+            {"tokens", record.tokens},
+            {"tokens_per_second", record.tokens_per_second},
+            {"elapsed_seconds", record.elapsed_seconds},
+            {"budget_fraction", record.budget_fraction},
+            {"looping", record.looping},
+            {"train_loss_run_nats", record.run_loss_nats},
+            {"steps_counted", record.steps_counted},
+            {"train_loss_phase_nats", phases},
+            {"train_loss_last_k",
+             {{"nats", record.last_loss_nats}, {"window", {record.last_first, record.last_last}}}}};
+  if (record.train_loss_hf) json["train_loss_hf"] = *record.train_loss_hf;
+  write(json.dump());
 }
 
 void MetricsFile::validation(const ValidationRecord& record) {
@@ -60,6 +99,10 @@ void MetricsFile::restart(std::int64_t step, const std::string& optimizer, std::
 
 void MetricsFile::loop_start(std::int64_t step, double budget_fraction) {
   write(Json{{"event", "loop_start"}, {"step", step}, {"budget_fraction", budget_fraction}}.dump());
+}
+
+void MetricsFile::resume(std::int64_t step, const std::string& checkpoint) {
+  write(Json{{"event", "resume"}, {"step", step}, {"checkpoint", checkpoint}}.dump());
 }
 
 void MetricsFile::initial_loss(double loss_nats, double ln_vocabulary) {

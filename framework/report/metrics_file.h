@@ -1,13 +1,15 @@
 // MetricsFile: metrics.jsonl, one JSON object per line.
 //
-// {"event":"step", ...} every train.log_every steps; "restart", "loop_start", "validation" and "initial_loss"
-// when they happen. Numbers carry their unit in their name; a number that is not finite is null.
+// {"event":"step", ...} every train.log_every steps; "restart", "loop_start", "validation", "resume" and
+// "initial_loss" when they happen. Numbers carry their unit in their name; a number that is not finite is
+// null.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +29,14 @@ struct StepRecord {
   double elapsed_seconds = 0;                      // of the training clock
   double budget_fraction = 0;
   bool looping = false;
+  // Means of the whole run so far, over the steps counted; see LossAccount.
+  double run_loss_nats = 0;
+  std::uint64_t steps_counted = 0;
+  std::vector<std::pair<std::string, double>> phase_loss_nats;
+  std::int64_t last_first = 0;  // the window [first, last) of the most recent steps
+  std::int64_t last_last = 0;
+  double last_loss_nats = 0;
+  std::optional<double> train_loss_hf;
 };
 
 struct ValidationRecord {
@@ -40,13 +50,16 @@ struct ValidationRecord {
 
 class MetricsFile {
  public:
-  // Starts the file anew. Throws run_error when it cannot be made.
-  explicit MetricsFile(const std::filesystem::path& path);
+  // Starts the file anew, or with `continue_after` keeps the events up to that many steps and goes on: what a
+  // killed process reported beyond its last checkpoint is reported again. Throws run_error when it cannot be
+  // made.
+  explicit MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> continue_after = {});
 
   void step(const StepRecord& record);
   void validation(const ValidationRecord& record);
   void restart(std::int64_t step, const std::string& optimizer, std::int64_t cycle, double lr);
   void loop_start(std::int64_t step, double budget_fraction);
+  void resume(std::int64_t step, const std::string& checkpoint);
   void initial_loss(double loss_nats, double ln_vocabulary);
 
  private:

@@ -18,10 +18,10 @@ void write(std::FILE* file, std::string_view text) {
 
 }  // namespace
 
-RunLog::RunLog(std::FILE* console, const std::filesystem::path& file)
+RunLog::RunLog(std::FILE* console, const std::filesystem::path& file, bool append)
     : console_(console), live_(console && isatty(fileno(console))) {
   if (file.empty()) return;
-  file_.reset(std::fopen(file.c_str(), "w"));
+  file_.reset(std::fopen(file.c_str(), append ? "a" : "w"));
   if (!file_)
     throw run_error("the log file '{}' cannot be written: {}.", file.string(), std::strerror(errno));
 }

@@ -13,8 +13,9 @@ namespace mulligan {
 
 class RunLog {
  public:
-  // `console` may be null; an empty `file` means no file. Throws run_error when the file cannot be made.
-  RunLog(std::FILE* console, const std::filesystem::path& file);
+  // `console` may be null; an empty `file` means no file; `append` keeps what the file holds. Throws
+  // run_error when the file cannot be made.
+  RunLog(std::FILE* console, const std::filesystem::path& file, bool append = false);
 
   // A line, written at once to both.
   void line(std::string_view text);

@@ -26,6 +26,14 @@ void Ledger::close() {
   since_ = now;
 }
 
+void Ledger::add(const std::vector<std::pair<std::string, double>>& phases) {
+  for (const auto& [name, seconds] : phases) {
+    auto found = std::ranges::find(phases_, name, &std::pair<std::string, double>::first);
+    if (found == phases_.end()) found = phases_.insert(found, {name, 0.0});
+    found->second += seconds;
+  }
+}
+
 double Ledger::seconds(const std::string& phase) const {
   const auto found = std::ranges::find(phases_, phase, &std::pair<std::string, double>::first);
   return found == phases_.end() ? 0.0 : found->second;
@@ -54,6 +62,12 @@ void Budget::resume() {
 void Budget::pause() {
   spent_ = elapsed_seconds();
   running_ = false;
+}
+
+void Budget::restore(double elapsed_seconds, double step_seconds) {
+  spent_ = elapsed_seconds;
+  last_mark_ = elapsed_seconds;
+  step_seconds_ = step_seconds;
 }
 
 void Budget::mark_step() {

@@ -23,6 +23,8 @@ class Ledger {
   std::string enter(const std::string& phase);
   // Books the time up to now.
   void close();
+  // Adds time of an earlier process of the same run.
+  void add(const std::vector<std::pair<std::string, double>>& phases);
   double seconds(const std::string& phase) const;
   // In the order in which the phases were first entered.
   const std::vector<std::pair<std::string, double>>& phases() const { return phases_; }
@@ -44,7 +46,10 @@ class Budget {
       : train_(train), clock_(std::move(clock)) {}
   void resume();
   void pause();
+  // Continues the clock of an earlier process of the same run. Precondition: not running.
+  void restore(double elapsed_seconds, double step_seconds);
   double elapsed_seconds() const;
+  double step_seconds() const { return step_seconds_; }  // of the last step
   // Spent share, 0 to 1: of budget_seconds - reserve_seconds, or of the steps where there is no time budget.
   double fraction(std::int64_t steps_done) const;
   // Tells that a step has ended; its duration, since the step before or since resume(), is the estimate for

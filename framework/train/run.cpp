@@ -4,6 +4,7 @@
 #include "framework/dist/communicator.h"
 #include "framework/eval/evaluator.h"
 #include "framework/report/run_log.h"
+#include "framework/train/resume.h"
 #include "framework/train/run_plugins.h"
 #include "framework/train/step_graphs.h"
 #include "framework/train/trainer.h"
@@ -14,7 +15,10 @@ namespace mulligan {
 RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options) {
   resolve_run_plugins(loaded, host);
   const std::unique_ptr<Communicator> communicator = make_self_communicator();
-  return Trainer(loaded, host, *communicator, options).run();
+  if (options.overwrite && !options.resume.empty()) {
+    throw config_error("a run is either continued (--resume) or started anew (--overwrite); leave one out.");
+  }
+  return Trainer(loaded, host, *communicator, options, find_resume_point(loaded, host, options.resume)).run();
 }
 
 EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const std::string& origin,

@@ -26,6 +26,9 @@ struct ConsoleOptions {
 struct TrainOptions : ConsoleOptions {
   // Start anew in a run directory that holds a finished run (a result.json). Otherwise that is refused.
   bool overwrite = false;
+  // Continue from a checkpoint: "auto" the run's newest sound one (or from the beginning when it has none
+  // yet), or the path of one or of a run directory. "": start anew.
+  std::string resume;
 };
 
 // What a finished training run found; result.json holds all of it and more.
@@ -41,7 +44,9 @@ struct RunResult {
   double tokens_per_second = 0;                         // over the training phase
   std::int64_t peak_memory_bytes = 0;                   // of the process (VmHWM)
   std::optional<EvalResult> validation;                 // absent when [data] names no validation shards
-  std::vector<double> step_loss_nats;                   // by step, in order
+  std::vector<double> step_loss_nats;                   // of the steps that this process made, in order
+  std::int64_t first_step = 0;                          // the first of them, counted from 0
+  std::filesystem::path resumed_from;                   // a checkpoint, or empty
 };
 
 // Resolves the plugins' keys in `loaded`, then trains and validates as it says. Writes the run directory.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -12,21 +13,62 @@ namespace mulligan {
 
 using Json = nlohmann::ordered_json;
 
-RunFiles open_run_directory(const RunSection& run, bool overwrite) {
-  const RunFiles files{run.directory};
+namespace {
+
+void require_fresh(const RunFiles& files, const RunConfig& config) {
   std::error_code failed;
-  if (!overwrite && std::filesystem::exists(files.result(), failed)) {
+  if (std::filesystem::exists(files.result(), failed)) {
     throw config_error(
         "the run directory '{}' holds a finished run; choose another with --set run.directory=..., or start "
-        "anew "
-        "there with --overwrite.",
-        run.directory);
+        "anew there with --overwrite.",
+        config.run.directory);
   }
+  const std::vector<CheckpointEntry> checkpoints = list_checkpoints(config.checkpoint.directory);
+  if (!checkpoints.empty()) {
+    throw config_error(
+        "'{}' holds checkpoints of a run up to step {}; continue it with --resume, choose another with --set "
+        "run.directory=..., or start anew there with --overwrite.",
+        config.checkpoint.directory, checkpoints.back().step);
+  }
+}
+
+Json loss_json(const LossAccount& loss, bool hf_compat) {
+  const LossAccount::State& state = loss.state();
+  Json json = Json::object();
+  if (state.run.steps_counted == 0) return json;
+  json["train_loss_run_nats"] = state.run.mean_nats();
+  json["steps_counted"] = state.run.steps_counted;
+  json["window"] = {state.step_first, state.step_last};
+  for (const auto& [phase, sums] : state.phases) {
+    json["train_loss_phase_nats"][phase] = {{"nats", sums.mean_nats()},
+                                            {"steps_counted", sums.steps_counted}};
+  }
+  if (const auto last = loss.last_steps()) {
+    json["train_loss_last_k"] = {{"nats", last->mean_nats}, {"window", {last->first, last->last}}};
+  }
+  if (hf_compat) json["train_loss_hf"] = loss.train_loss_hf_nats();
+  return json;
+}
+
+}  // namespace
+
+RunFiles open_run_directory(const RunConfig& config, RunStart start) {
+  const RunFiles files{config.run.directory};
+  if (start == RunStart::fresh) require_fresh(files, config);
+  std::error_code failed;
   std::filesystem::create_directories(files.directory, failed);
-  if (failed) throw run_error("the run directory '{}' cannot be made: {}.", run.directory, failed.message());
+  if (failed) {
+    throw run_error("the run directory '{}' cannot be made: {}.", config.run.directory, failed.message());
+  }
+  remove_checkpoint_leftovers(config.checkpoint.directory);
+  if (start == RunStart::resume) return files;
   for (const auto& path : {files.result(), files.weights(), files.metrics(), files.log(), files.config()}) {
     std::filesystem::remove(path, failed);
     if (failed) throw run_error("the file '{}' cannot be replaced: {}.", path.string(), failed.message());
+  }
+  for (const CheckpointEntry& entry : list_checkpoints(config.checkpoint.directory)) {
+    std::filesystem::remove_all(entry.path, failed);
+    if (failed) throw run_error("'{}' cannot be removed: {}.", entry.path.string(), failed.message());
   }
   return files;
 }
@@ -86,6 +128,8 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
             {"commit", build_commit()},
             {"plugins", plugins},
             {"broken_limits", facts.broken_limits}};
+  if (facts.loss) json["train_loss"] = loss_json(*facts.loss, facts.hf_compat);
+  if (!result.resumed_from.empty()) json["resumed_from"] = result.resumed_from.string();
   if (result.validation) {
     json["val_loss_nats"] = result.validation->val_loss_nats;
     json["val_bpb"] = result.validation->val_bpb;

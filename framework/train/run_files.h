@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/checkpoint/loss_account.h"
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin.h"
 #include "framework/train/run.h"
@@ -20,9 +21,16 @@ struct RunFiles {
   std::filesystem::path result() const { return directory / "result.json"; }
 };
 
-// Makes the run's directory and removes what an earlier run left under these names. Throws config_error when
-// it holds a finished run and `overwrite` is not set, and run_error when the folder cannot be made.
-RunFiles open_run_directory(const RunSection& run, bool overwrite);
+// How a run uses its directory.
+enum class RunStart {
+  fresh,      // refused where there is a finished run or a checkpoint
+  overwrite,  // what an earlier run left goes, its checkpoints too
+  resume,     // an earlier run's log and metrics go on
+};
+// Makes the run's directory and removes what an earlier run left under these names; with RunStart::resume
+// nothing is removed but leftovers of killed writers. Throws config_error when a fresh run finds another, and
+// run_error when the folder cannot be made.
+RunFiles open_run_directory(const RunConfig& config, RunStart start);
 
 // sha256 of all settings without their origins: equal for equal configurations.
 std::string config_digest(const LoadedConfig& loaded);
@@ -33,6 +41,8 @@ struct RunFacts {
   std::string device;                      // the backend's own description
   std::vector<std::string> broken_limits;  // of [ledger], with rules = "open"
   std::string weights_kind;                // "averaged" or "last"
+  const LossAccount* loss = nullptr;       // of the whole run
+  bool hf_compat = false;
 };
 void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,
                   const RunFacts& facts);

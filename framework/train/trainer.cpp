@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/checkpoint/stop_request.h"
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -18,6 +19,18 @@ namespace {
 // The first step's loss of a sound model lies this close to that of the uniform distribution.
 constexpr double initial_loss_tolerance_nats = 0.05;
 constexpr double live_line_seconds = 0.2;
+constexpr std::int64_t loss_ring_steps = 100;  // single losses kept for means over the last steps
+constexpr double stop_requested = -1;  // in place of a budget fraction, so that all ranks agree in one call
+
+RunStart start_of(const TrainOptions& options, const ResumePoint& resume) {
+  if (resume.in_place) return RunStart::resume;
+  return options.overwrite ? RunStart::overwrite : RunStart::fresh;
+}
+
+std::optional<std::int64_t> step_to_continue(const ResumePoint& resume) {
+  if (!resume.in_place) return {};
+  return resume.checkpoint->manifest.step;
+}
 
 void require_trainable(const RunConfig& config, const Backend& backend) {
   if (!backend.info().computes) {
@@ -60,29 +73,41 @@ std::string final_table(const RunResult& result) {
 }  // namespace
 
 Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& communicator,
-                 const TrainOptions& options)
+                 const TrainOptions& options, ResumePoint resume)
     : loaded_(loaded),
       config_(loaded.config),
       host_(host),
       communicator_(communicator),
       budget_(config_.train),
-      files_((ledger_.enter("setup"), open_run_directory(config_.run, options.overwrite))),
-      log_(options.console, files_.log()),
-      metrics_(files_.metrics()),
+      files_((ledger_.enter("setup"), open_run_directory(config_, start_of(options, resume)))),
+      log_(options.console, files_.log(), resume.in_place),
+      metrics_(files_.metrics(), step_to_continue(resume)),
       plugins_(make_run_plugins(loaded, host)),
       parameters_(plan_parameters(config_)),
       groups_(config_, plugins_, parameters_),
       arena_(*plugins_.backend),
+      checkpoints_(config_.checkpoint.directory, config_.checkpoint.keep),
+      account_(static_cast<std::size_t>(std::max<std::int64_t>(loss_ring_steps, config_.train.log_every))),
+      collect_every_step_(plugins_.backend->info().threads > 0),
       cycles_(config_.optimizers.size(), 0) {
   require_trainable(config_, *plugins_.backend);
   const std::string resolved = print_resolved(loaded_);
   write_file_atomically(files_.config(), resolved);
   log_.line(resolved);
+  for (const std::string& note : resume.notes) log_.line(note);
   result_.directory = files_.directory;
   result_.parameters = parameter_count(model_parameters(config_.model));
   log_.print("{} parameters, on {}", result_.parameters, plugins_.backend->info().description);
   open_data();
   compile();
+  if (!resume.checkpoint) return;
+  resume_from(*resume.checkpoint);
+  if (!resume.in_place) return;
+  std::error_code ignored;  // absent after an interrupted run
+  std::filesystem::remove(files_.result(), ignored);
+  for (const auto& path : set_aside_later_checkpoints(config_.checkpoint.directory, step_)) {
+    log_.print("warning: a checkpoint of a later step was set aside: {}", path.string());
+  }
 }
 
 void Trainer::open_data() {
@@ -127,6 +152,7 @@ void Trainer::compile() {
       programs.push_back(average_refresh_.get());
     }
   }
+  require_memory(programs);
   arena_.bind(programs, engine_->store());
   engine_->initialise(static_cast<std::uint64_t>(config_.run.seed));
   log_.print("device memory: {:.1f} MB of tensors, {:.1f} MB of working memory",
@@ -135,7 +161,7 @@ void Trainer::compile() {
 }
 
 RunResult Trainer::run() {
-  warm_up();
+  if (result_.resumed_from.empty()) warm_up();
   train_until_budget_is_spent();
   save();
   validate();
@@ -174,18 +200,22 @@ void Trainer::train_until_budget_is_spent() {
   ledger_.enter("train");
   budget_.resume();
   double fraction = 0;
-  while (fraction = communicator_.agree(budget_.fraction(step_)), !budget_.ended(fraction, step_)) {
+  while (fraction = communicator_.agree(stop_signal() == 0 ? budget_.fraction(step_) : stop_requested),
+         fraction != stop_requested && !budget_.ended(fraction, step_)) {
     choose_layer_order(fraction);
     follow_schedules(fraction);
     engine_->step(step_ + 1, looping_, *rows_);
     engine_->record_metrics(step_);
     ++step_;
     budget_.mark_step();
+    if (collect_every_step_) collect_losses();
     if (report_due()) report_steps(fraction);
     show_progress();
     const std::int64_t every = config_.train.validate_every;
     if (every > 0 && step_ % every == 0) validate();
+    checkpoint_if_due();
   }
+  if (fraction == stop_requested) stop_early(stop_signal());
   if (reported_ < step_) report_steps(fraction);
   communicator_.barrier(engine_->store());
   budget_.pause();
@@ -203,6 +233,7 @@ mlg_progress Trainer::progress(double budget_fraction) const {
 void Trainer::choose_layer_order(double budget_fraction) {
   const LoopConfig& loop = config_.model.loop;
   if (looping_ || loop.extra_passes == 0 || budget_fraction < loop.start_fraction) return;
+  collect_losses();  // the steps before belong to the phase before
   looping_ = true;
   log_.print("step {}: depth recurrence starts, {:.1f} % of the budget is spent", step_,
              100 * budget_fraction);
@@ -225,27 +256,42 @@ bool Trainer::report_due() const {
   return step_ == 1 || step_ % config_.train.log_every == 0;
 }
 
-// Fetches the metrics of the steps since the last report: the only place where training waits for the device.
+// Books the losses of the steps made since the last call. Waits for the device: for reports and checkpoints,
+// and after every step only where that costs nothing.
+void Trainer::collect_losses() {
+  if (collected_ == step_) return;
+  const auto tokens = static_cast<std::uint64_t>(config_.train.tokens_per_step);
+  for (const StepMetrics& metrics : engine_->read_metrics(collected_, step_)) {
+    const double loss_nats = metrics.loss_sum_nats / static_cast<double>(tokens);
+    if (!std::isfinite(loss_nats) || !std::isfinite(metrics.gradient_norm)) {
+      stop_at_non_finite(collected_ + 1, loss_nats, metrics.gradient_norm);
+    }
+    account_.add(collected_, metrics.loss_sum_nats, tokens, looping_ ? "looped" : "plain");
+    gradient_norm_ = metrics.gradient_norm;
+    result_.step_loss_nats.push_back(loss_nats);
+    result_.final_loss_nats = loss_nats;
+    if (++collected_ == 1) check_initial_loss(loss_nats);
+  }
+}
+
 void Trainer::report_steps(double budget_fraction) {
+  collect_losses();
   const auto tokens = static_cast<double>(config_.train.tokens_per_step);
   StepRecord record;
   record.window_first = reported_;
   record.window_last = step_;
-  for (const StepMetrics& metrics : engine_->read_metrics(reported_, step_)) {
-    record.loss_nats = metrics.loss_sum_nats / tokens;
-    record.gradient_norm = metrics.gradient_norm;
-    const auto number = static_cast<std::int64_t>(result_.step_loss_nats.size()) + 1;
-    if (!std::isfinite(record.loss_nats) || !std::isfinite(record.gradient_norm)) {
-      throw run_error(
-          "step {}: the training loss is {} nats and the gradient norm {}; training has stopped and no "
-          "weights were "
-          "written; lower the learning rate or clip harder (train.clip_norm).",
-          number, record.loss_nats, record.gradient_norm);
-    }
-    result_.step_loss_nats.push_back(record.loss_nats);
-    record.window_loss_nats += record.loss_nats / static_cast<double>(step_ - reported_);
-  }
-  if (reported_ == 0) check_initial_loss(result_.step_loss_nats.front());
+  record.loss_nats = result_.final_loss_nats;
+  record.gradient_norm = gradient_norm_;
+  record.window_loss_nats = account_.window(reported_, step_).value().mean_nats;
+  record.run_loss_nats = account_.run().mean_nats();
+  record.steps_counted = account_.run().steps_counted;
+  for (const auto& [phase, sums] : account_.phases())
+    record.phase_loss_nats.emplace_back(phase, sums.mean_nats());
+  const WindowMean last = account_.last_steps().value();
+  record.last_first = last.first;
+  record.last_last = last.last;
+  record.last_loss_nats = last.mean_nats;
+  if (config_.metrics.hf_compat) record.train_loss_hf = account_.train_loss_hf_nats();
   record.step = step_;
   for (const OptimizerGroup& group : groups_.groups()) record.lr.emplace_back(group.name, group.rate.lr);
   record.tokens = step_ * config_.train.tokens_per_step;
@@ -261,7 +307,6 @@ void Trainer::report_steps(double budget_fraction) {
       record.step, record.loss_nats, record.window_loss_nats, record.gradient_norm,
       groups_.groups()[0].rate.lr / groups_.groups()[0].base_lr, record.tokens_per_second,
       record.elapsed_seconds, 100 * budget_fraction);
-  result_.final_loss_nats = record.loss_nats;
   reported_ = step_;
   reported_at_ = record.elapsed_seconds;
 }
@@ -303,12 +348,21 @@ void Trainer::validate() {
 
 void Trainer::save() {
   ledger_.enter("save");
+  note_checkpoint(checkpoints_.finish());
+  const bool last_step_saved = checkpoint_step_ == step_ && !last_checkpoint_.empty();
+  if (config_.checkpoint.at_end && step_ > 0 && !last_step_saved) begin_checkpoint();
   const bool averaged = config_.ema.decay > 0 && config_.eval.use_ema;
   save_weights(files_.weights(), engine_->store(), parameters_, averaged,
                weights_metadata(loaded_, averaged ? "averaged" : "last"));
 }
 
 RunResult Trainer::finish() {
+  try {
+    note_checkpoint(checkpoints_.finish());
+  } catch (const Error& error) {  // the weights are saved and scored: the run is not lost
+    log_.print("warning: the last checkpoint was not written: {}", error.what());
+  }
+  if (const auto sentence = account_.inconsistency()) log_.print("warning: {}", *sentence);
   ledger_.close();
   result_.seconds = ledger_.phases();
   result_.peak_memory_bytes = peak_memory_bytes();
@@ -317,6 +371,8 @@ RunResult Trainer::finish() {
   facts.device = plugins_.backend->info().description;
   facts.broken_limits = broken_limits(config_.ledger, ledger_);
   facts.weights_kind = config_.ema.decay > 0 && config_.eval.use_ema ? "averaged" : "last";
+  facts.loss = &account_;
+  facts.hf_compat = config_.metrics.hf_compat;
   for (const std::string& limit : facts.broken_limits) {
     if (config_.ledger.rules == LedgerRules::strict) throw run_error("{}; the result is refused.", limit);
     log_.print("warning: {}", limit);

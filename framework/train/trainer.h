@@ -6,11 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "framework/checkpoint/checkpoint_writer.h"
+#include "framework/checkpoint/loss_account.h"
 #include "framework/eval/evaluator.h"
 #include "framework/report/metrics_file.h"
 #include "framework/report/run_log.h"
 #include "framework/train/engine.h"
 #include "framework/train/ledger.h"
+#include "framework/train/resume.h"
 #include "framework/train/run.h"
 #include "framework/train/run_files.h"
 
@@ -18,10 +21,10 @@ namespace mulligan {
 
 class Trainer {
  public:
-  // Opens the run directory, the data and the plugins, and makes every program. `loaded` has its plugins
-  // resolved and must outlive this object. Throws Error.
+  // Opens the run directory, the data and the plugins, makes every program, and continues from `resume` where
+  // that holds a checkpoint. `loaded` has its plugins resolved and must outlive this object. Throws Error.
   Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& communicator,
-          const TrainOptions& options);
+          const TrainOptions& options, ResumePoint resume);
 
   RunResult run();
 
@@ -38,9 +41,20 @@ class Trainer {
   void follow_schedules(double budget_fraction);
   void choose_layer_order(double budget_fraction);
   bool report_due() const;
+  void collect_losses();
   void report_steps(double budget_fraction);
   void check_initial_loss(double loss_nats);
   void show_progress();
+
+  // trainer_checkpoint.cpp
+  CheckpointManifest manifest() const;
+  void begin_checkpoint();
+  void checkpoint_if_due();
+  void note_checkpoint(const std::optional<std::filesystem::path>& written);
+  void resume_from(const Checkpoint& checkpoint);
+  [[noreturn]] void stop_early(int signal);
+  [[noreturn]] void stop_at_non_finite(std::int64_t number, double loss_nats, double gradient_norm);
+  void require_memory(const std::vector<Program*>& programs) const;
 
   const LoadedConfig& loaded_;
   const RunConfig& config_;
@@ -63,10 +77,20 @@ class Trainer {
   std::unique_ptr<Prefetcher> rows_;
   std::unique_ptr<ValidationSet> validation_;
 
-  std::int64_t step_ = 0;      // updates done
-  std::int64_t reported_ = 0;  // of which reported
-  double reported_at_ = 0;     // training clock at the last report, seconds
-  double shown_at_ = 0;        // the same for the live line
+  CheckpointWriter checkpoints_;
+  std::filesystem::path last_checkpoint_;  // complete; empty before the first
+  std::int64_t checkpoint_step_ = 0;       // updates done when the last one was begun
+  double checkpoint_at_ = 0;               // training clock then, seconds
+
+  LossAccount account_;
+  bool collect_every_step_ = false;  // the device has finished a step when the call returns
+  double gradient_norm_ = 0;         // of the last step collected
+
+  std::int64_t step_ = 0;       // updates done
+  std::int64_t collected_ = 0;  // of which the losses are booked
+  std::int64_t reported_ = 0;   // of which reported
+  double reported_at_ = 0;      // training clock at the last report, seconds
+  double shown_at_ = 0;         // the same for the live line
   bool looping_ = false;
   std::vector<std::int64_t> cycles_;  // of the groups' schedules
   RunResult result_;

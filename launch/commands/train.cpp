@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "framework/checkpoint/stop_request.h"
 #include "framework/train/dry_run.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
@@ -27,6 +28,7 @@ void run(const TrainArguments& arguments) {
   if (arguments.dry_run) {
     fmt::print("{}", format_dry_run(dry_run(loaded, host, {find_card(arguments.card), arguments.ranks})));
   } else {
+    const StopSignals signals;
     train(loaded, host, arguments.train);
   }
 }
@@ -39,6 +41,12 @@ void add_train_command(CLI::App& app) {
   command->add_option("config", arguments->run.config, "Configuration (TOML)")->required()->type_name("FILE");
   arguments->run.declare(*command);
   command->add_flag("--overwrite", arguments->train.overwrite, "Replace a finished run in the run directory");
+  command
+      ->add_option("--resume", arguments->train.resume,
+                   "Continue from the run's newest checkpoint, or from PATH, a checkpoint or a run directory")
+      ->expected(0, 1)
+      ->default_str("auto")
+      ->type_name("PATH");
   CLI::Option* dry_run =
       command->add_flag("--dry-run", arguments->dry_run,
                         "Print parameters, memory, FLOPs and bytes per step; needs neither data nor device");

@@ -1,0 +1,166 @@
+#include "framework/train/resume.h"
+
+#include <algorithm>
+
+#include "framework/config/config_report.h"
+#include "framework/core/error.h"
+#include "framework/data/shard.h"
+#include "framework/train/run.h"
+
+namespace mulligan {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+enum class Change { harmless, noted, refused };
+
+// What a setting that differs from the saved run's means for a run that continues from it.
+Change meaning_of(const std::string& key) {
+  const auto starts = [&](const char* prefix) { return key.starts_with(prefix); };
+  const auto ends = [&](const char* suffix) { return key.ends_with(suffix); };
+  // The tensors would not fit, or the steps done would not be what the step number says.
+  if (starts("model.") || key == "train.tokens_per_step") return Change::refused;
+  if (starts("optimizer.") && ends(".plugin") && !ends(".schedule.plugin")) return Change::refused;
+  if (starts("parameters.") && (ends(".match") || ends(".optimizer") || ends(".master_dtype"))) {
+    return Change::refused;
+  }
+  // Places, threads, reports, and what happens after training.
+  for (const char* prefix :
+       {"run.name", "run.directory", "run.threads", "run.determinism", "backend.threads", "checkpoint.",
+        "metrics.", "data.prefetch", "data.train", "data.validation", "data.tokenizer", "eval.", "ledger.",
+        "quantize.", "ttt.", "train.log_every", "train.validate_every", "train.warmup."}) {
+    if (starts(prefix)) return Change::harmless;
+  }
+  return ends(".path") ? Change::harmless : Change::noted;
+}
+
+void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, PluginHost& host,
+                     std::vector<std::string>& notes) {
+  LoadedConfig saved = parse_run_config(checkpoint.manifest.config, checkpoint.path.string() + " (config)");
+  resolve_run_plugins(saved, host);
+  for (const ConfigDifference& difference : diff_configs(saved, loaded)) {
+    const Change change = meaning_of(difference.key);
+    if (change == Change::refused) {
+      throw config_error(
+          "the checkpoint '{}' was written with {} = {}, but now it is {}; resume with the saved run's "
+          "setting, "
+          "or start anew in another run.directory.",
+          checkpoint.path.string(), difference.key, difference.left.empty() ? "(none)" : difference.left,
+          difference.right.empty() ? "(none)" : difference.right);
+    }
+    if (change == Change::noted) {
+      notes.push_back(fmt::format("warning: {} was {} and is now {}: the run no longer repeats the saved one",
+                                  difference.key, difference.left, difference.right));
+    }
+  }
+}
+
+bool same_folder(const fs::path& a, const fs::path& b) {
+  std::error_code failed;
+  return fs::equivalent(a, b, failed) && !failed;
+}
+
+}  // namespace
+
+std::vector<CheckpointPlugin> checkpoint_plugins(const LoadedConfig& loaded, PluginHost& host) {
+  std::vector<CheckpointPlugin> plugins;
+  for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
+    const PluginHandle plugin =
+        host.load(static_cast<PluginKind>(ref.kind), ref.table->plugin, ref.table->path);
+    plugins.push_back({ref.table->section, std::string(kind_word(plugin->kind())), plugin->name(),
+                       plugin->version(), plugin->state_version(), plugin->sha256()});
+  }
+  return plugins;
+}
+
+std::vector<std::string> compare_plugins(const CheckpointManifest& manifest, const LoadedConfig& loaded,
+                                         PluginHost& host) {
+  std::vector<std::string> notes;
+  for (const CheckpointPlugin& now : checkpoint_plugins(loaded, host)) {
+    const auto saved = std::ranges::find(manifest.plugins, now.section, &CheckpointPlugin::section);
+    if (saved == manifest.plugins.end() || saved->name != now.name) continue;  // told as a changed setting
+    if (saved->state_version != now.state_version) {
+      throw config_error(
+          "[{}]: the checkpoint keeps the state of {} '{}' in version {}, but this library (version {}) has "
+          "state version {}; resume with the library of the saved run, version {}.",
+          now.section, now.kind, now.name, saved->state_version, now.version, now.state_version,
+          saved->version);
+    }
+    if (saved->sha256 != now.sha256) {
+      notes.push_back(fmt::format(
+          "warning: [{}]: the library of {} '{}' is not the one of the saved run (version {}, now {}): "
+          "losses may differ in their last bits",
+          now.section, now.kind, now.name, saved->version, now.version));
+    }
+  }
+  return notes;
+}
+
+ResumePoint find_resume_point(const LoadedConfig& loaded, PluginHost& host, const std::string& resume) {
+  ResumePoint point;
+  if (resume.empty()) return point;
+  const fs::path own = loaded.config.checkpoint.directory;
+  if (resume == "auto") {
+    point.checkpoint = newest_sound_checkpoint(own, point.notes);
+    for (std::string& note : point.notes) note = "warning: " + note;
+    if (!point.checkpoint) {
+      point.notes.push_back(
+          fmt::format("'{}' holds no checkpoint yet: training starts from the beginning", own.string()));
+      return point;
+    }
+  } else {
+    point.checkpoint = find_checkpoint(resume);
+  }
+  point.in_place = same_folder(point.checkpoint->path.parent_path(), own);
+  compare_configs(*point.checkpoint, loaded, host, point.notes);
+  for (std::string& note : compare_plugins(point.checkpoint->manifest, loaded, host)) {
+    point.notes.push_back(std::move(note));
+  }
+  return point;
+}
+
+std::vector<CheckpointShard> checkpoint_shards(const LoaderOptions& options) {
+  std::vector<CheckpointShard> shards;
+  for (const fs::path& path : options.shards) {
+    const auto tokens =
+        static_cast<std::int64_t>((fs::file_size(path) - kShardHeaderBytes) / sizeof(std::uint16_t));
+    shards.push_back({path.filename().string(), tokens});
+  }
+  return shards;
+}
+
+void require_same_data(const CheckpointData& saved, const LoaderOptions& options) {
+  if (saved.row_tokens != options.row_tokens) {
+    throw config_error(
+        "the saved run read rows of {} tokens, this one reads rows of {}; resume with its "
+        "train.tokens_per_step "
+        "and train.micro_batches.",
+        saved.row_tokens, options.row_tokens);
+  }
+  const std::vector<CheckpointShard> now = checkpoint_shards(options);
+  for (const CheckpointShard& shard : saved.shards) {
+    const auto found = std::ranges::find(now, shard.name, &CheckpointShard::name);
+    if (found == now.end()) {
+      throw data_error(
+          "the training shard '{}' of the saved run is not among the {} that data.train names; bring it "
+          "back, "
+          "or the run would read other text.",
+          shard.name, now.size());
+    }
+    if (found->tokens != shard.tokens) {
+      throw data_error(
+          "the training shard '{}' has {} tokens, but had {} in the saved run; bring that file back.",
+          shard.name, found->tokens, shard.tokens);
+    }
+  }
+  if (now != saved.shards) {
+    throw data_error(
+        "data.train names {} shards in another order or with new ones among them, the saved run read {}; "
+        "name "
+        "exactly those.",
+        now.size(), saved.shards.size());
+  }
+}
+
+}  // namespace mulligan

@@ -1,0 +1,176 @@
+// Trainer: checkpoints, resuming and stopping.
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+
+#include "framework/checkpoint/stop_request.h"
+#include "framework/config/config_report.h"
+#include "framework/core/error.h"
+#include "framework/report/machine.h"
+#include "framework/train/non_finite.h"
+#include "framework/train/resume.h"
+#include "framework/train/trainer.h"
+
+namespace mulligan {
+
+CheckpointManifest Trainer::manifest() const {
+  CheckpointManifest m;
+  m.step = step_;
+  m.tokens = step_ * config_.train.tokens_per_step;
+  m.run = config_.run.name;
+  m.commit = build_commit();
+  m.seed = config_.run.seed;
+  m.world_size = communicator_.world_size();
+  m.ema_decay = config_.ema.decay;
+  m.config_sha256 = config_digest(loaded_);
+  m.config = print_resolved(loaded_);
+  m.plugins = checkpoint_plugins(loaded_, host_);
+  const LoaderPosition position = rows_->position();
+  m.data = {position.consumed_spans, position.shard_visits, position.visit_spans,
+            rows_->loader().options().row_tokens, checkpoint_shards(rows_->loader().options())};
+  CheckpointProgress& p = m.progress;
+  p.elapsed_seconds = budget_.elapsed_seconds();
+  p.step_seconds = budget_.step_seconds();
+  p.reported_step = reported_;
+  p.reported_at_seconds = reported_at_;
+  p.initial_loss_nats = result_.initial_loss_nats;
+  p.looping = looping_;
+  for (std::size_t i = 0; i < cycles_.size(); ++i) {
+    p.cycles.emplace_back(groups_.groups()[i].name, cycles_[i]);
+  }
+  Ledger so_far = ledger_;
+  so_far.close();
+  p.ledger_seconds = so_far.phases();
+  m.loss = account_.state();
+  return m;
+}
+
+// The step path copies the state to the host; the rest happens in the background.
+void Trainer::begin_checkpoint() {
+  collect_losses();  // also refuses to save a run whose loss is not finite
+  note_checkpoint(checkpoints_.finish());
+  if (communicator_.rank() == 0) {
+    checkpoints_.begin(manifest(), engine_->store(), engine_->state_tensors());
+  }
+  checkpoint_step_ = step_;
+  checkpoint_at_ = budget_.elapsed_seconds();
+}
+
+void Trainer::checkpoint_if_due() {
+  // A failed write ends the run here, at the step after it: what was saved before is untouched.
+  note_checkpoint(checkpoints_.completed());
+  const CheckpointConfig& config = config_.checkpoint;
+  const bool by_steps = config.every_steps > 0 && step_ - checkpoint_step_ >= config.every_steps;
+  const bool by_time =
+      config.every_seconds > 0 && budget_.elapsed_seconds() - checkpoint_at_ >= config.every_seconds;
+  if ((by_steps || by_time) && !checkpoints_.busy()) begin_checkpoint();
+}
+
+void Trainer::note_checkpoint(const std::optional<std::filesystem::path>& written) {
+  if (!written) return;
+  last_checkpoint_ = *written;
+  log_.print("checkpoint written: {}", written->string());
+}
+
+void Trainer::resume_from(const Checkpoint& checkpoint) {
+  const CheckpointManifest& m = checkpoint.manifest;
+  require_same_data(m.data, rows_->loader().options());
+  restore_tensors(checkpoint, engine_->store(), engine_->state_tensors());
+  engine_->refresh_copies();
+  rows_->restore({m.data.consumed_spans, m.data.shard_visits, m.data.visit_spans});
+  const CheckpointProgress& p = m.progress;
+  step_ = m.step;
+  collected_ = m.step;
+  reported_ = p.reported_step;
+  reported_at_ = p.reported_at_seconds;
+  checkpoint_step_ = m.step;
+  checkpoint_at_ = p.elapsed_seconds;
+  last_checkpoint_ = checkpoint.path;
+  looping_ = p.looping;
+  for (const auto& [name, cycle] : p.cycles) {
+    const auto group = std::ranges::find(groups_.groups(), name, &OptimizerGroup::name);
+    if (group != groups_.groups().end()) {
+      cycles_[static_cast<std::size_t>(group - groups_.groups().begin())] = cycle;
+    }
+  }
+  budget_.restore(p.elapsed_seconds, p.step_seconds);
+  ledger_.add(p.ledger_seconds);
+  account_.restore(m.loss);
+  result_.first_step = m.step;
+  result_.resumed_from = checkpoint.path;
+  result_.initial_loss_nats = p.initial_loss_nats;
+  result_.final_loss_nats = account_.step_loss_nats(m.step - 1).value_or(0);
+  log_.print("resumed from '{}': step {}, {:.1f} s of training", checkpoint.path.string(), m.step,
+             p.elapsed_seconds);
+  metrics_.resume(m.step, checkpoint.path.string());
+}
+
+// A signal asked for it, between two steps.
+void Trainer::stop_early(int signal) {
+  communicator_.barrier(engine_->store());
+  budget_.pause();
+  ledger_.enter("save");
+  note_checkpoint(checkpoints_.finish());
+  if (checkpoint_step_ != step_ || last_checkpoint_.empty()) begin_checkpoint();
+  note_checkpoint(checkpoints_.finish());
+  throw Error(
+      ExitCode::interrupted,
+      fmt::format("stopped by {} after step {}; the checkpoint is '{}'; continue with the same command and "
+                  "--resume.",
+                  signal == SIGINT ? "SIGINT" : "SIGTERM", step_, last_checkpoint_.string()));
+}
+
+// Precondition: the loss or the gradient norm of step `number` (from 1) is not finite.
+void Trainer::stop_at_non_finite(std::int64_t number, double loss_nats, double gradient_norm) {
+  std::string write_failure;
+  try {
+    note_checkpoint(checkpoints_.finish());
+  } catch (const Error& error) {
+    write_failure = fmt::format(" (the one being written failed: {})", error.what());
+  }
+  std::vector<std::string> gradients, masters;
+  for (const PlannedParameter& parameter : parameters_) {
+    gradients.push_back(gradient_name(parameter.name()));
+    masters.push_back(master_name(parameter.name()));
+  }
+  const auto gradient = find_non_finite(engine_->store(), gradients);
+  const auto master = find_non_finite(engine_->store(), masters);
+  const auto& first = gradient ? gradient : master;
+  std::string where = "all gradients and weights are finite";
+  if (first) {
+    where = fmt::format(
+        "{} the first tensor that is not finite is '{}' (element {} is {}), one of {} gradients and "
+        "{} weights",
+        number == step_ ? "after it" : fmt::format("at step {}, when this was seen,", step_), first->tensor,
+        first->element, first->value, gradient ? gradient->tensors : 0, master ? master->tensors : 0);
+  }
+  throw run_error(
+      "step {}: the training loss is {} nats and the gradient norm {}; {}; training has stopped and no "
+      "weights "
+      "were written; {}{}; lower the learning rate or clip harder (train.clip_norm).",
+      number, loss_nats, gradient_norm, where,
+      last_checkpoint_.empty() ? std::string("there is no checkpoint yet")
+                               : fmt::format("the last good checkpoint is '{}'", last_checkpoint_.string()),
+      write_failure);
+}
+
+// Tensors of this run and its working memory must fit before any of it is allocated.
+void Trainer::require_memory(const std::vector<Program*>& programs) const {
+  std::int64_t arena = 0, workspace = 0;
+  for (const Program* program : programs) {
+    arena = std::max(arena, program->arena_bytes());
+    workspace = std::max(workspace, program->workspace_bytes());
+  }
+  const auto needed = static_cast<std::uint64_t>(engine_->store().total_bytes() + arena + workspace);
+  const Backend::Info info = plugins_.backend->info();
+  if (info.memory_bytes == 0 || needed <= info.memory_bytes) return;
+  constexpr double gigabyte = 1e9;
+  throw run_error(
+      "the run needs {:.1f} GB of memory ({:.1f} for weights, gradients and optimiser state, {:.1f} for "
+      "activations), but {} has {:.1f} GB; raise train.micro_batches, or make the model smaller.",
+      static_cast<double>(needed) / gigabyte, static_cast<double>(engine_->store().total_bytes()) / gigabyte,
+      static_cast<double>(arena + workspace) / gigabyte, info.description,
+      static_cast<double>(info.memory_bytes) / gigabyte);
+}
+
+}  // namespace mulligan

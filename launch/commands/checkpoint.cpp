@@ -1,0 +1,204 @@
+// mulligan checkpoint show|verify|diff|export|import
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "framework/checkpoint/checkpoint_folder.h"
+#include "framework/checkpoint/compare.h"
+#include "framework/checkpoint/name_map.h"
+#include "framework/checkpoint/weight_exchange.h"
+#include "framework/core/error.h"
+#include "framework/model/parameters.h"
+#include "framework/train/run_files.h"
+#include "launch/commands/commands.h"
+#include "launch/commands/run_options.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view master_prefix = "master/";
+constexpr std::string_view average_prefix = "ema/";
+
+struct CheckpointArguments {
+  std::string path, other, output, map, dtype;
+  bool averaged = false;
+  RunOptions run;
+};
+
+void show(const std::string& path) {
+  const Checkpoint checkpoint = find_checkpoint(path);
+  const CheckpointManifest& m = checkpoint.manifest;
+  const auto row = [](std::string_view what, const std::string& value) {
+    fmt::print("{:<16} {}\n", what, value);
+  };
+  row("checkpoint", checkpoint.path.string());
+  row("run", fmt::format("{}, commit {}, seed {}, {} ranks", m.run, m.commit, m.seed, m.world_size));
+  row("step",
+      fmt::format("{}, {} tokens, {:.1f} s of training", m.step, m.tokens, m.progress.elapsed_seconds));
+  if (m.loss.run.steps_counted > 0) {
+    row("train loss", fmt::format("{:.6f} nats, mean of {} steps [{}, {})", m.loss.run.mean_nats(),
+                                  m.loss.run.steps_counted, m.loss.step_first, m.loss.step_last));
+  }
+  row("data", fmt::format("{} spans of {} + 1 tokens read, {} shards", m.data.consumed_spans,
+                          m.data.row_tokens, m.data.shards.size()));
+  row("averages", m.ema_decay > 0 ? fmt::format("decay {}", m.ema_decay) : std::string("none"));
+  row("configuration", "sha256 " + m.config_sha256);
+  for (const CheckpointPlugin& plugin : m.plugins) {
+    row("plugin",
+        fmt::format("[{}] {} '{}' {}, state version {}, sha256 {}", plugin.section, plugin.kind, plugin.name,
+                    plugin.version, plugin.state_version, plugin.sha256.substr(0, 16)));
+  }
+  for (const CheckpointFile& file : m.files) {
+    row("file", fmt::format("{} {} bytes, sha256 {}", file.name, file.bytes, file.sha256));
+  }
+  for (const StoredTensor& tensor : checkpoint.tensors.tensors()) {
+    fmt::print("{:<48} {:<5} [{}]\n", tensor.name, stored_name(tensor.type), fmt::join(tensor.shape, ", "));
+  }
+}
+
+// One checkpoint, or all of a run. Every one is looked at before the exit code tells of the damaged ones.
+void verify(const std::string& path) {
+  std::vector<fs::path> folders;
+  for (const fs::path& directory : {fs::path(path), fs::path(path) / "checkpoints"}) {
+    for (const CheckpointEntry& entry : list_checkpoints(directory)) folders.push_back(entry.path);
+  }
+  if (folders.empty()) folders.emplace_back(path);
+  std::vector<std::string> damaged;
+  for (const fs::path& folder : folders) {
+    try {
+      const Checkpoint checkpoint = open_checkpoint(folder);
+      fmt::print("ok       {}, step {}, {} tensors\n", folder.string(), checkpoint.manifest.step,
+                 checkpoint.tensors.tensors().size());
+    } catch (const Error& error) {
+      fmt::print("damaged  {}\n", folder.string());
+      damaged.emplace_back(error.what());
+    }
+  }
+  if (damaged.size() == 1) throw data_error("{}", damaged.front());
+  if (!damaged.empty()) {
+    throw data_error("{} of {} checkpoints are damaged; of the first: {}", damaged.size(), folders.size(),
+                     damaged.front());
+  }
+}
+
+SafetensorsFile tensors_of(const std::string& path) {
+  if (fs::path(path).extension() == ".safetensors") return SafetensorsFile(path);
+  return find_checkpoint(path).tensors;
+}
+
+void diff(const std::string& first, const std::string& second) {
+  const SafetensorsFile a = tensors_of(first), b = tensors_of(second);
+  const std::vector<TensorDifference> differences = compare_tensors(a, b);
+  for (const TensorDifference& difference : differences)
+    fmt::print("{}: {}\n", difference.name, difference.what);
+  if (differences.empty()) {
+    fmt::print("identical: {} tensors\n", a.tensors().size());
+    return;
+  }
+  throw run_error("'{}' and '{}' differ in {} tensors.", first, second, differences.size());
+}
+
+std::optional<StoredType> dtype_of(const std::string& word) {
+  if (word == "f32") return StoredType::f32;
+  if (word == "bf16") return StoredType::bf16;
+  if (word == "f16") return StoredType::f16;
+  return {};
+}
+
+void print_report(const ExchangeReport& report, const std::string& output) {
+  for (const std::string& warning : report.warnings) fmt::print("warning: {}\n", warning);
+  std::vector<std::string> sources;
+  for (const auto& [name, count] : report.dtypes) sources.push_back(fmt::format("{} {}", count, name));
+  fmt::print("{}: {} tensors from {} of the source; {} elements agree with it bit for bit\n", output,
+             report.tensors, fmt::join(sources, ", "), report.elements);
+}
+
+void export_checkpoint(const CheckpointArguments& arguments) {
+  const bool is_file = fs::path(arguments.path).extension() == ".safetensors";
+  const SafetensorsFile source = tensors_of(arguments.path);
+  const std::string_view prefix = arguments.averaged ? average_prefix : master_prefix;
+  std::vector<StoredTensor> weights;
+  for (StoredTensor tensor : source.tensors()) {
+    if (!is_file && !tensor.name.starts_with(prefix)) continue;
+    if (!is_file) tensor.name = tensor.name.substr(prefix.size());
+    weights.push_back(std::move(tensor));
+  }
+  if (weights.empty()) {
+    throw data_error("'{}' holds no {} weights{}.", arguments.path,
+                     arguments.averaged ? "averaged" : "master",
+                     arguments.averaged ? "; leave out --averaged" : "");
+  }
+  std::optional<NameMap> map;
+  if (!arguments.map.empty()) map = read_name_map(arguments.map);
+  print_report(export_weights(weights, map ? &*map : nullptr, dtype_of(arguments.dtype), arguments.output,
+                              {{"format", "pt"}, {"source", arguments.path}}),
+               arguments.output);
+}
+
+void import_checkpoint(const CheckpointArguments& arguments) {
+  PluginHost host = arguments.run.plugin_host();
+  const LoadedConfig loaded = load_complete_config(arguments.run.config, arguments.run.overrides, host);
+  std::vector<WeightSpec> model;
+  for (const ParameterSpec& spec : model_parameters(loaded.config.model)) {
+    model.push_back(
+        {spec.name, {spec.type.dims.begin(), spec.type.dims.begin() + spec.type.rank}, spec.matrix});
+  }
+  print_report(import_weights(arguments.path, read_name_map(arguments.map), model,
+                              dtype_of(arguments.dtype).value_or(StoredType::f32), arguments.output,
+                              weights_metadata(loaded, "imported")),
+               arguments.output);
+}
+
+}  // namespace
+
+void add_checkpoint_command(CLI::App& app) {
+  CLI::App* checkpoint =
+      app.add_subcommand("checkpoint", "Shows, verifies, compares, exports and imports checkpoints");
+  checkpoint->callback([checkpoint] { require_command(*checkpoint); });
+  auto arguments = std::make_shared<CheckpointArguments>();
+  const auto add = [&](const char* name, const char* about, const char* path_help) {
+    CLI::App* command = checkpoint->add_subcommand(name, about);
+    command->add_option("path", arguments->path, path_help)->required()->type_name("PATH");
+    return command;
+  };
+  const auto add_exchange = [&](CLI::App* command, const char* dtype_help) {
+    command->add_option("--out", arguments->output, "Safetensors file to write")
+        ->required()
+        ->type_name("FILE");
+    command->add_option("--dtype", arguments->dtype, dtype_help)
+        ->check(CLI::IsMember({"f32", "bf16", "f16"}));
+    return command->add_option("--map", arguments->map, "Name map (TOML or JSON)")->type_name("FILE");
+  };
+
+  add("show", "Prints what a checkpoint holds", "Checkpoint or run directory")->callback([arguments] {
+    show(arguments->path);
+  });
+  add("verify", "Checks every byte of a checkpoint, or of all of a run", "Checkpoint or run directory")
+      ->callback([arguments] { verify(arguments->path); });
+
+  CLI::App* compare =
+      add("diff", "Compares tensors bit by bit", "Checkpoint, run directory or .safetensors file");
+  compare->add_option("other", arguments->other, "The one to compare with")->required()->type_name("PATH");
+  compare->callback([arguments] { diff(arguments->path, arguments->other); });
+
+  CLI::App* out = add("export", "Writes the weights as one safetensors file",
+                      "Checkpoint, run directory or .safetensors file of weights");
+  add_exchange(out, "dtype of the file; without it each tensor's own");
+  out->add_flag("--averaged", arguments->averaged, "The averaged weights of a checkpoint");
+  out->callback([arguments] { export_checkpoint(*arguments); });
+
+  CLI::App* in =
+      add("import", "Makes a weights file of another trainer's safetensors file", "Their .safetensors file");
+  add_exchange(in, "dtype of the file (f32)")->required();
+  in->add_option("--config", arguments->run.config, "Configuration of the model (TOML)")
+      ->required()
+      ->type_name("FILE");
+  arguments->run.declare(*in);
+  in->callback([arguments] { import_checkpoint(*arguments); });
+}
+
+}  // namespace mulligan

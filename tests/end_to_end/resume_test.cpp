@@ -1,0 +1,384 @@
+// A run that was interrupted and resumed is the run that was not: every loss, the weights, the score and the
+// accounts, compared with != and no tolerance. And what resuming refuses.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "framework/checkpoint/checkpoint_folder.h"
+#include "framework/checkpoint/stop_request.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using Overrides = std::vector<std::string>;
+
+TinyRun& tiny() {
+  static TinyRun run;
+  return run;
+}
+
+// Every part of the state at once: averages, bf16 masters, two micro-batches, clipping, depth recurrence that
+// starts half way, a schedule with warm restarts, a warm-up, losses that are reported every third step.
+Overrides everything() {
+  return {"train.steps=24",       "train.micro_batches=2", "train.log_every=3",
+          "train.warmup.steps=1", "ema.decay=0.9",         "parameters.1.master_dtype=bf16",
+          "schedule.plugin=sgdr", "schedule.period=5",     "run.name=everything"};
+}
+
+Overrides with(Overrides base, const Overrides& more) {
+  base.insert(base.end(), more.begin(), more.end());
+  return base;
+}
+
+RunResult train_in(const std::string& directory, const Overrides& overrides, const std::string& resume = "",
+                   bool overwrite = false) {
+  LoadedConfig loaded = tiny().config(with(overrides, {"run.directory=" + directory}));
+  TrainOptions options;
+  options.console = nullptr;
+  options.resume = resume;
+  options.overwrite = overwrite;
+  return train(loaded, test_plugin_host(), options);
+}
+
+// The sentence with which such a run is refused, and its exit code.
+std::pair<std::string, ExitCode> refusal(const std::string& directory, const Overrides& overrides,
+                                         const std::string& resume = "") {
+  try {
+    train_in(directory, overrides, resume);
+  } catch (const Error& error) {
+    return {error.what(), error.code()};
+  }
+  return {"", ExitCode::ok};
+}
+
+std::vector<Json> events(const std::string& directory, const std::string& kind) {
+  std::vector<Json> found;
+  for (const std::string& line : lines_of(fs::path(directory) / "metrics.jsonl")) {
+    Json event = Json::parse(line);
+    if (event.at("event") == kind) found.push_back(std::move(event));
+  }
+  return found;
+}
+
+// What depends on the clock, or on having been resumed.
+Json without_times(Json event) {
+  for (const char* key : {"tokens_per_second", "elapsed_seconds", "seconds"}) event.erase(key);
+  return event;
+}
+
+void expect_same_run(const std::string& straight, const RunResult& a, const std::string& resumed,
+                     const RunResult& b) {
+  const auto first = static_cast<std::size_t>(b.first_step);
+  ASSERT_EQ(a.step_loss_nats.size(), first + b.step_loss_nats.size());
+  for (std::size_t i = 0; i < b.step_loss_nats.size(); ++i) {
+    if (a.step_loss_nats[first + i] != b.step_loss_nats[i])
+      FAIL() << "losses differ at step " << first + i + 1;
+  }
+  EXPECT_EQ(a.initial_loss_nats, b.initial_loss_nats);
+  EXPECT_EQ(a.final_loss_nats, b.final_loss_nats);
+  EXPECT_EQ(a.steps, b.steps);
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_EQ(a.validation->val_loss_nats, b.validation->val_loss_nats);
+  const fs::path left = fs::path(straight) / "weights.safetensors",
+                 right = fs::path(resumed) / "weights.safetensors";
+  const SafetensorsFile one(left), other(right);
+  for (const StoredTensor& tensor : one.tensors()) {
+    EXPECT_TRUE(std::ranges::equal(tensor.bytes, other.at(tensor.name).bytes)) << tensor.name;
+  }
+}
+
+// A run whose checkpoints are all kept: after step 2, then whenever the disk is ready again, and after the
+// last step.
+class Resume : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = tiny().next_directory();
+    result_ = train_in(directory_, with(everything(), {"checkpoint.every_steps=2", "checkpoint.keep=100"}));
+  }
+  static std::string checkpoint(std::int64_t step) {
+    return (fs::path(directory_) / "checkpoints" / checkpoint_name(step)).string();
+  }
+  static std::string directory_;
+  static RunResult result_;
+};
+std::string Resume::directory_;
+RunResult Resume::result_;
+
+TEST_F(Resume, CheckpointsDoNotChangeTheRun) {
+  const RunResult without =
+      train_in(tiny().next_directory(), with(everything(), {"checkpoint.at_end=false"}));
+  EXPECT_EQ(without.step_loss_nats, result_.step_loss_nats);
+}
+
+// A chain of processes, each resumed from what the one before left one step after it began.
+TEST_F(Resume, AfterAnyStepTheRunGoesOnBitForBit) {
+  fs::path from = list_checkpoints(fs::path(directory_) / "checkpoints").front().path;
+  for (std::int64_t step = 2; step < 24; ++step) {
+    SCOPED_TRACE(step);
+    const std::string copy = tiny().next_directory();
+    const RunResult result = train_in(
+        copy, with(everything(), {"checkpoint.every_steps=1", "checkpoint.keep=100"}), from.string());
+    ASSERT_EQ(result.first_step, step);
+    expect_same_run(directory_, result_, copy, result);
+    from = list_checkpoints(fs::path(copy) / "checkpoints").front().path;
+  }
+}
+
+// The same in the run's own directory, where the log and the metrics go on.
+TEST_F(Resume, InPlaceTheMetricsAreThoseOfAnUninterruptedRun) {
+  const std::string copy = tiny().next_directory();
+  const std::int64_t step = list_checkpoints(fs::path(directory_) / "checkpoints").front().step;
+  fs::create_directories(copy);
+  fs::copy(directory_, copy, fs::copy_options::recursive);
+  for (const CheckpointEntry& entry : list_checkpoints(fs::path(copy) / "checkpoints")) {
+    if (entry.step > step) fs::remove_all(entry.path);
+  }
+  std::ofstream(fs::path(copy) / "metrics.jsonl", std::ios::app)
+      << "{\"event\":\"step\",\"st";  // killed while writing
+  const RunResult result = train_in(copy, everything(), "auto");
+  EXPECT_EQ(result.first_step, step);
+  expect_same_run(directory_, result_, copy, result);
+  for (const char* kind : {"initial_loss", "step", "restart", "loop_start"}) {
+    const std::vector<Json> expected = events(directory_, kind), seen = events(copy, kind);
+    ASSERT_EQ(seen.size(), expected.size()) << kind;
+    for (std::size_t i = 0; i < seen.size(); ++i)
+      EXPECT_EQ(without_times(seen[i]), without_times(expected[i]));
+  }
+  ASSERT_EQ(events(copy, "resume").size(), 1u);
+  EXPECT_EQ(events(copy, "resume")[0].at("step"), step);
+  const Json straight = Json::parse(read_file(fs::path(directory_) / "result.json"));
+  const Json json = Json::parse(read_file(fs::path(copy) / "result.json"));
+  EXPECT_EQ(json.at("train_loss"), straight.at("train_loss"));
+  EXPECT_EQ(json.at("train_loss").at("steps_counted"), 24);
+  EXPECT_EQ(json.at("train_loss").at("window"), Json({0, 24}));
+  EXPECT_TRUE(json.contains("resumed_from"));
+  EXPECT_FALSE(straight.contains("resumed_from"));
+  // Time before the interruption counts.
+  EXPECT_GT(json.at("seconds").at("train").get<double>(),
+            open_checkpoint(checkpoint(step)).manifest.progress.elapsed_seconds);
+}
+
+TEST_F(Resume, ADamagedCheckpointIsToldAndTheOneBeforeUsed) {
+  const std::string copy = tiny().next_directory();
+  fs::create_directories(copy);
+  fs::copy(directory_, copy, fs::copy_options::recursive);
+  const auto entries = list_checkpoints(fs::path(copy) / "checkpoints");
+  fs::resize_file(entries.back().path / "tensors.safetensors", 1000);
+  const RunResult result = train_in(copy, everything(), "auto");
+  EXPECT_EQ(result.first_step, entries[entries.size() - 2].step);
+  expect_same_run(directory_, result_, copy, result);
+  const std::string log = read_file(fs::path(copy) / "log.txt");
+  EXPECT_NE(log.find("warning: the checkpoint file"), std::string::npos);
+  EXPECT_NE(log.find("set aside"), std::string::npos);
+  // Named outright it is refused.
+  const auto [sentence, code] = refusal(
+      tiny().next_directory(), everything(),
+      (fs::path(copy) / "checkpoints" / ("set_aside_" + entries.back().path.filename().string())).string());
+  EXPECT_NE(sentence.find("1000 bytes"), std::string::npos) << sentence;
+  EXPECT_EQ(code, ExitCode::bad_data);
+}
+
+TEST_F(Resume, AutoStartsFromTheBeginningWhereThereIsNothingYet) {
+  const RunResult result = train_in(tiny().next_directory(), everything(), "auto");
+  EXPECT_EQ(result.first_step, 0);
+  EXPECT_EQ(result.step_loss_nats, result_.step_loss_nats);
+}
+
+TEST_F(Resume, CheckpointsAreNotTrainedOverUnasked) {
+  const std::string copy = tiny().next_directory();
+  fs::create_directories(copy);
+  fs::copy(fs::path(directory_) / "checkpoints", fs::path(copy) / "checkpoints", fs::copy_options::recursive);
+  const auto [sentence, code] = refusal(copy, everything());
+  EXPECT_NE(sentence.find("--resume"), std::string::npos) << sentence;
+  EXPECT_EQ(code, ExitCode::bad_configuration);
+  EXPECT_FALSE(list_checkpoints(fs::path(copy) / "checkpoints").empty());
+  train_in(copy, with(everything(), {"train.steps=1", "checkpoint.at_end=false"}), "", true);
+  EXPECT_TRUE(list_checkpoints(fs::path(copy) / "checkpoints").empty());
+}
+
+TEST_F(Resume, ALongerRunMayBeMadeOfAFinishedOne) {
+  const std::string copy = tiny().next_directory();
+  const Overrides longer = with(everything(), {"train.steps=27"});
+  const RunResult result = train_in(copy, longer, checkpoint(24));
+  EXPECT_EQ(result.steps, 27);
+  EXPECT_EQ(result.step_loss_nats.size(), 3u);
+  EXPECT_NE(read_file(fs::path(copy) / "log.txt").find("warning: train.steps was 24 and is now 27"),
+            std::string::npos);
+}
+
+TEST_F(Resume, WhatDoesNotContinueTheRunIsRefusedByName) {
+  const auto refused = [&](const Overrides& change) {
+    return refusal(tiny().next_directory(), with(everything(), change), checkpoint(24)).first;
+  };
+  EXPECT_NE(refused({"model.layers=5"}).find("model.layers = 4"), std::string::npos);
+  EXPECT_NE(refused({"optimizer.rest.plugin=sgd", "optimizer.rest.lr=0.01"}).find("optimizer.rest.plugin"),
+            std::string::npos);
+  EXPECT_NE(refused({"parameters.1.master_dtype=fp32"}).find("parameters.1.master_dtype"), std::string::npos);
+  EXPECT_NE(refused({"train.tokens_per_step=512"}).find("train.tokens_per_step"), std::string::npos);
+  EXPECT_NE(refused({"train.micro_batches=1"}).find("rows of 128"), std::string::npos);
+  EXPECT_NE(refused({"ema.decay=0.0"}).find("'ema/"), std::string::npos);
+  EXPECT_NE(refusal(tiny().next_directory(), everything(), "/nowhere").first.find("/nowhere"),
+            std::string::npos);
+}
+
+TEST_F(Resume, AVanishedOrChangedShardIsNamed) {
+  const std::string shards = tiny().next_directory();
+  fs::create_directories(shards);
+  fs::copy(tiny().folder() / "data/fineweb_train_000000.bin", shards);
+  const Overrides elsewhere = with(everything(), {"data.train=" + shards + "/*.bin"});
+  EXPECT_NE(
+      refusal(tiny().next_directory(), elsewhere, checkpoint(24)).first.find("'fineweb_train_000001.bin'"),
+      std::string::npos);
+  for (const auto& entry : fs::directory_iterator(tiny().folder() / "data")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("fineweb_train_") || name == "fineweb_train_000000.bin") continue;
+    fs::copy(entry.path(), shards);
+  }
+  EXPECT_EQ(refusal(tiny().next_directory(), elsewhere, checkpoint(24)).first, "");  // data may move
+  fs::copy_file(tiny().folder() / "data/fineweb_val_000000.bin",
+                fs::path(shards) / "fineweb_train_000001.bin", fs::copy_options::overwrite_existing);
+  const std::string changed = refusal(tiny().next_directory(), elsewhere, checkpoint(24)).first;
+  EXPECT_NE(changed.find("'fineweb_train_000001.bin' has"), std::string::npos) << changed;
+}
+
+// The same tensors under a manifest that says they were written by another library.
+TEST_F(Resume, AnotherStateVersionIsRefusedAndAnotherLibraryTold) {
+  const Checkpoint saved = open_checkpoint(checkpoint(24));
+  const auto rewritten = [&](auto&& change) {
+    CheckpointManifest manifest = saved.manifest;
+    for (CheckpointPlugin& plugin : manifest.plugins) {
+      if (plugin.section == "optimizer.matrices") change(plugin);
+    }
+    return write_checkpoint(tiny().next_directory(), manifest, saved.tensors.tensors()).string();
+  };
+  const std::string other_state = rewritten([](CheckpointPlugin& plugin) { plugin.state_version += 1; });
+  const auto [sentence, code] = refusal(tiny().next_directory(), everything(), other_state);
+  EXPECT_NE(sentence.find("[optimizer.matrices]"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("state version"), std::string::npos) << sentence;
+  EXPECT_EQ(code, ExitCode::bad_configuration);
+  const std::string copy = tiny().next_directory();
+  train_in(copy, everything(), rewritten([](CheckpointPlugin& plugin) { plugin.sha256 = "other"; }));
+  EXPECT_NE(read_file(fs::path(copy) / "log.txt").find("warning: [optimizer.matrices]"), std::string::npos);
+}
+
+// train_loss_hf of a run resumed after 24 of 27 steps: the losses of 3 steps over 27.
+TEST_F(Resume, TheHfFigureIsGivenOnRequestOnlyAndUnderItsName) {
+  const std::string copy = tiny().next_directory();
+  const Overrides longer = with(everything(), {"train.steps=27", "metrics.hf_compat=true"});
+  const RunResult result = train_in(copy, longer, checkpoint(24));
+  const Json loss = Json::parse(read_file(fs::path(copy) / "result.json")).at("train_loss");
+  double sum = 0;
+  for (const double step : result.step_loss_nats) sum += step;
+  EXPECT_NEAR(loss.at("train_loss_hf").get<double>(), sum / 27, 1e-12);
+  EXPECT_EQ(loss.at("steps_counted"), 27);
+  EXPECT_TRUE(events(copy, "step").back().contains("train_loss_hf"));
+  EXPECT_FALSE(events(directory_, "step").back().contains("train_loss_hf"));
+  EXPECT_EQ(read_file(fs::path(directory_) / "result.json").find("train_loss_hf"), std::string::npos);
+}
+
+// A wall-clock budget goes on with the seconds spent: half of the time was used, half is left.
+TEST_F(Resume, ATimeBudgetGoesOnWithTheSecondsSpent) {
+  const std::string first = tiny().next_directory(), second = tiny().next_directory();
+  const Overrides timed = {"train.steps=0", "train.budget_seconds=1.0", "checkpoint.every_seconds=0.4",
+                           "checkpoint.at_end=false", "checkpoint.keep=1"};
+  train_in(first, timed);
+  const auto entries = list_checkpoints(fs::path(first) / "checkpoints");
+  ASSERT_EQ(entries.size(), 1u);
+  const double spent = open_checkpoint(entries[0].path).manifest.progress.elapsed_seconds;
+  const auto start = std::chrono::steady_clock::now();
+  const RunResult result = train_in(second, timed, entries[0].path.string());
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_GT(result.first_step, 0);
+  const auto last = events(second, "step").back();
+  EXPECT_GT(last.at("elapsed_seconds").get<double>(), spent);
+  EXPECT_LE(last.at("elapsed_seconds").get<double>(), 1.0 + took.count());
+  EXPECT_TRUE(last.at("looping").get<bool>());
+}
+
+TEST_F(Resume, ASignalEndsTheStepSavesAndIsResumed) {
+  const std::string directory = tiny().next_directory();
+  const Overrides endless = with(everything(), {"train.steps=100000", "checkpoint.every_seconds=0"});
+  std::string sentence;
+  {
+    const StopSignals signals;
+    std::thread sender([&] {
+      while (!fs::exists(fs::path(directory) / "metrics.jsonl") || events(directory, "step").size() < 2) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+      ::kill(::getpid(), SIGTERM);
+    });
+    ExitCode code = ExitCode::ok;
+    std::tie(sentence, code) = refusal(directory, endless);
+    sender.join();
+    EXPECT_EQ(code, ExitCode::interrupted);
+  }
+  EXPECT_NE(sentence.find("SIGTERM"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("--resume"), std::string::npos) << sentence;
+  EXPECT_FALSE(fs::exists(fs::path(directory) / "result.json"));
+  const std::int64_t step = list_checkpoints(fs::path(directory) / "checkpoints").at(0).step;
+  ASSERT_GE(step, 3);
+  const std::string more = std::to_string(step + 3);
+  const StopSignals none;  // forgets the signal
+  const RunResult resumed = train_in(directory, with(everything(), {"train.steps=" + more}), "auto");
+  EXPECT_EQ(resumed.first_step, step);
+  EXPECT_EQ(resumed.steps, step + 3);
+}
+
+TEST_F(Resume, ALossThatIsNotFiniteNamesTensorAndCheckpoint) {
+  const auto [sentence, code] =
+      refusal(tiny().next_directory(),
+              {"optimizer.matrices.plugin=sgd", "optimizer.matrices.lr=1e6", "optimizer.rest.lr=1e6",
+               "train.clip_norm=0.0", "train.steps=40", "train.log_every=40", "checkpoint.every_steps=1"});
+  EXPECT_EQ(code, ExitCode::run_failed);
+  EXPECT_NE(sentence.find("the first tensor that is not finite is '"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("the last good checkpoint is '"), std::string::npos) << sentence;
+}
+
+TEST_F(Resume, AFolderThatCannotBeWrittenIsNamed) {
+  EXPECT_NE(refusal("/proc/mulligan_run", everything()).first.find("'/proc/mulligan_run'"),
+            std::string::npos);
+  const auto [sentence, code] = refusal(
+      tiny().next_directory(),
+      with(everything(), {"checkpoint.directory=/proc/mulligan_checkpoints", "checkpoint.every_steps=1"}));
+  EXPECT_NE(sentence.find("/proc/mulligan_checkpoints"), std::string::npos) << sentence;
+  EXPECT_EQ(code, ExitCode::run_failed);
+}
+
+TEST_F(Resume, ARunThatDoesNotFitIntoMemoryIsRefusedBeforeItTakesAny) {
+  const auto [sentence, code] =
+      refusal(tiny().next_directory(), {"model.width=32768", "model.heads=256", "model.kv_heads=256",
+                                        "model.layers=64", "model.mlp_hidden=65536"});
+  EXPECT_EQ(code, ExitCode::run_failed);
+  EXPECT_NE(sentence.find("GB of memory"), std::string::npos) << sentence;
+}
+
+// determinism = "run": the same run twice, and with any number of threads, losses and weights bit for bit.
+TEST(Determinism, RepetitionsAndThreadCountsGiveTheSameBits) {
+  const Overrides run = with(everything(), {"run.determinism=run", "train.steps=8"});
+  const std::string first = tiny().next_directory();
+  const RunResult expected = train_in(first, with(run, {"run.threads=2"}));
+  for (const int threads : {1, 2, 3}) {
+    SCOPED_TRACE(threads);
+    const std::string directory = tiny().next_directory();
+    const RunResult result = train_in(directory, with(run, {"run.threads=" + std::to_string(threads)}));
+    expect_same_run(first, expected, directory, result);
+  }
+}
+
+TEST(Determinism, WorldIsRefusedUntilItCanBeKept) {
+  const auto [sentence, code] = refusal(tiny().next_directory(), {"run.determinism=world"});
+  EXPECT_EQ(code, ExitCode::bad_configuration);
+  EXPECT_NE(sentence.find("\"world\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end

@@ -1,0 +1,274 @@
+// Weights to and from other trainers: number formats, the magnitude test, name maps, and the bit comparison.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "framework/checkpoint/compare.h"
+#include "framework/checkpoint/float_formats.h"
+#include "framework/checkpoint/magnitude.h"
+#include "framework/checkpoint/weight_exchange.h"
+#include "framework/core/philox.h"
+#include "tests/unit/checkpoint_support.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ScratchFolder;
+using testing::sentence_of;
+
+std::vector<float> gaussian(std::size_t count, double scale, const char* purpose = "weights") {
+  std::vector<float> values(count);
+  PhiloxStream(7, purpose).fill_normal(values, scale);
+  return values;
+}
+
+TEST(FloatFormats, EveryHalfDecodesToItsValueAndBack) {
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    const int exponent = (half >> 10) & 31, mantissa = half & 1023;
+    double expected = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
+    if (exponent == 31) expected = mantissa ? NAN : INFINITY;
+    if (half & 0x8000) expected = -expected;
+    const float decoded = decode_f16(half);
+    if (std::isnan(expected)) {
+      ASSERT_TRUE(std::isnan(decoded)) << bits;
+      ASSERT_TRUE(std::isnan(decode_f16(encode_f16(decoded)))) << bits;
+    } else {
+      ASSERT_EQ(static_cast<double>(decoded), expected) << bits;
+      ASSERT_EQ(encode_f16(decoded), half) << bits;
+    }
+    const float wide = decode_bf16(half);
+    if (!std::isnan(wide)) {
+      ASSERT_EQ(encode_bf16(wide), half) << bits;
+    }
+  }
+}
+
+// The nearest half by search, ties to even: between any two neighbours, their middle and what lies beside it.
+TEST(FloatFormats, HalvesRoundToNearestEven) {
+  for (std::uint32_t bits = 0; bits < 0x7bff; ++bits) {
+    const auto low = static_cast<std::uint16_t>(bits), high = static_cast<std::uint16_t>(bits + 1);
+    const float middle = (decode_f16(low) + decode_f16(high)) / 2;
+    ASSERT_EQ(encode_f16(middle), bits % 2 ? high : low) << bits;
+    ASSERT_EQ(encode_f16(std::nextafter(middle, 0.0f)), low) << bits;
+    ASSERT_EQ(encode_f16(std::nextafter(middle, 1e9f)), high) << bits;
+  }
+  EXPECT_EQ(encode_f16(65519.0f), 0x7bff);
+  EXPECT_EQ(encode_f16(65520.0f), 0x7c00);
+  EXPECT_EQ(encode_bf16(std::bit_cast<float>(0x3f808000u)), 0x3f80);
+  EXPECT_EQ(encode_bf16(std::bit_cast<float>(0x3f818000u)), 0x3f82);
+  EXPECT_EQ(encode_bf16(std::bit_cast<float>(0x3f808001u)), 0x3f81);
+}
+
+// Bits of one format decoded as the other.
+std::vector<float> mislabelled(const std::vector<float>& values, StoredType stored, StoredType claimed) {
+  return decode_weights(encode_weights(values, stored), claimed);
+}
+
+TEST(Magnitudes, GaussianWeightsPassAtAnyScale) {
+  for (const double scale : {1e-4, 0.02, 1.0, 50.0}) {
+    const auto report = test_magnitudes(gaussian(20000, scale));
+    ASSERT_TRUE(report);
+    EXPECT_NEAR(report->log2_spread, 1.60, 0.05);
+    EXPECT_EQ(report->verdict, MagnitudeVerdict::plausible);
+  }
+}
+
+TEST(Magnitudes, MislabelledSixteenBitFormatsAreTold) {
+  for (const double scale : {0.015, 0.05, 0.15}) {
+    const std::vector<float> weights = gaussian(20000, scale);
+    const auto as_half = test_magnitudes(mislabelled(weights, StoredType::bf16, StoredType::f16));
+    EXPECT_EQ(as_half->verdict, MagnitudeVerdict::bf16_read_as_f16);
+    EXPECT_NEAR(as_half->log2_spread, 0.21, 0.05);
+    const auto as_bf16 = test_magnitudes(mislabelled(weights, StoredType::f16, StoredType::bf16));
+    EXPECT_EQ(as_bf16->verdict, MagnitudeVerdict::f16_read_as_bf16);
+    EXPECT_GT(as_bf16->log2_spread, 9.0);
+  }
+}
+
+TEST(Magnitudes, FewElementsSayNothing) {
+  EXPECT_FALSE(test_magnitudes(gaussian(4095, 1)));
+  EXPECT_FALSE(test_magnitudes(std::vector<float>(100000, 0.0f)));
+}
+
+// Theirs: two projections per layer [in, out], an embedding and a gain. Ours: one bank [4, 64, 96], and so
+// on.
+class Exchange : public ::testing::Test {
+ protected:
+  static constexpr std::int64_t rows = 64, columns = 96;
+
+  Exchange() {
+    for (int layer = 0; layer < 2; ++layer) {
+      add(fmt::format("layer.{}.q", layer), {columns, rows});
+      add(fmt::format("layer.{}.o", layer), {columns, rows});
+      add(fmt::format("layer.{}.rotary", layer), {4});
+    }
+    add("embed", {100, rows});
+    add("gain", {rows});
+    write_map(R"(ignore = ["*.rotary"]
+[[tensor]]
+theirs = "layer.{i}.q"
+ours = "bank"
+slice = 0
+repeat = 2
+transpose = true
+[[tensor]]
+theirs = "layer.{i}.o"
+ours = "bank"
+slice = 2
+repeat = 2
+transpose = true
+[[tensor]]
+theirs = "embed"
+ours = "emb"
+[[tensor]]
+theirs = "gain"
+ours = "gain"
+)");
+  }
+  void add(const std::string& name, std::vector<std::int64_t> shape) {
+    std::size_t count = 1;
+    for (const std::int64_t extent : shape) count *= static_cast<std::size_t>(extent);
+    values_[name] = gaussian(count, 0.02, name.c_str());
+    shapes_[name] = std::move(shape);
+  }
+  void write_map(const std::string& text) { std::ofstream(scratch_ / "map.toml") << text; }
+  fs::path write_theirs(StoredType type, StoredType claimed) {
+    std::vector<std::vector<std::byte>> bytes;
+    std::vector<StoredTensor> tensors;
+    for (const auto& [name, values] : values_) {
+      bytes.push_back(encode_weights(values, type));
+      tensors.push_back({name, claimed, shapes_.at(name), bytes.back()});
+    }
+    write_safetensors(scratch_ / "theirs.safetensors", tensors);
+    return scratch_ / "theirs.safetensors";
+  }
+  fs::path write_theirs(StoredType type) { return write_theirs(type, type); }
+  ExchangeReport import(StoredType target = StoredType::f32) {
+    return import_weights(scratch_ / "theirs.safetensors", read_name_map(scratch_ / "map.toml"), model_,
+                          target, scratch_ / "ours.safetensors", {});
+  }
+
+  const std::vector<WeightSpec> model_{
+      {"bank", {4, rows, columns}, true}, {"emb", {100, rows}, true}, {"gain", {rows}, false}};
+  std::map<std::string, std::vector<float>> values_;
+  std::map<std::string, std::vector<std::int64_t>> shapes_;
+  ScratchFolder scratch_;
+};
+
+TEST_F(Exchange, EveryElementComesToItsPlace) {
+  write_theirs(StoredType::f32);
+  const ExchangeReport report = import();
+  EXPECT_EQ(report.tensors, 3u);
+  EXPECT_EQ(report.elements, 4u * rows * columns + 100 * rows + rows);
+  EXPECT_EQ(report.dtypes.at("F32"), 6u);
+  const SafetensorsFile ours(scratch_ / "ours.safetensors");
+  const auto bank = ours.at("bank").copy<float>();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const auto theirs = static_cast<std::size_t>(column * rows + row);
+      const auto at = [&](std::int64_t entry) {
+        return bank[static_cast<std::size_t>((entry * rows + row) * columns + column)];
+      };
+      ASSERT_EQ(at(1), values_["layer.1.q"][theirs]);
+      ASSERT_EQ(at(2), values_["layer.0.o"][theirs]);
+    }
+  }
+  EXPECT_EQ(ours.at("gain").copy<float>(), values_["gain"]);
+}
+
+TEST_F(Exchange, EverySourceFormatWidensExactlyAndComesBackBitForBit) {
+  for (const StoredType type : {StoredType::bf16, StoredType::f16, StoredType::f32}) {
+    write_theirs(type);
+    import();
+    const NameMap map = read_name_map(scratch_ / "map.toml");
+    const SafetensorsFile ours(scratch_ / "ours.safetensors");
+    export_weights(ours.tensors(), &map, type, scratch_ / "back.safetensors", {});
+    const SafetensorsFile theirs(scratch_ / "theirs.safetensors"), back(scratch_ / "back.safetensors");
+    for (const TensorDifference& difference : compare_tensors(theirs, back)) {
+      EXPECT_TRUE(difference.name.ends_with(".rotary")) << difference.name << " " << difference.what;
+    }
+  }
+}
+
+TEST_F(Exchange, AnImportMayNarrow) {
+  write_theirs(StoredType::f32);
+  EXPECT_EQ(import(StoredType::bf16).tensors, 3u);
+  EXPECT_EQ(SafetensorsFile(scratch_ / "ours.safetensors").at("emb").type, StoredType::bf16);
+}
+
+TEST_F(Exchange, MislabelledFilesAreRefusedAndLeaveNothing) {
+  write_theirs(StoredType::bf16, StoredType::f16);
+  std::string sentence = sentence_of([&] { import(); });
+  EXPECT_NE(sentence.find("BF16 bytes decoded as F16"), std::string::npos) << sentence;
+  write_theirs(StoredType::f16, StoredType::bf16);
+  sentence = sentence_of([&] { import(); });
+  EXPECT_NE(sentence.find("F16 bytes decoded as BF16"), std::string::npos) << sentence;
+  EXPECT_FALSE(fs::exists(scratch_ / "ours.safetensors"));
+}
+
+TEST_F(Exchange, WhatDoesNotFitIsNamed) {
+  const std::string map = read_name_map(scratch_ / "map.toml").source;
+  write_theirs(StoredType::f32);
+  const auto refused = [&](const std::string& text) {
+    write_map(text);
+    return sentence_of([&] { import(); });
+  };
+  const std::string rest =
+      "[[tensor]]\ntheirs = \"embed\"\nours = \"emb\"\n[[tensor]]\ntheirs = \"gain\"\nours = \"gain\"\n";
+  const auto q = [](const std::string& more) {
+    return "ignore = [\"*.rotary\", \"*.o\"]\n[[tensor]]\ntheirs = \"layer.{i}.q\"\nours = \"bank\"\n" + more;
+  };
+  EXPECT_NE(refused(q("repeat = 2\nslice = 0\n") + rest).find("transposed"), std::string::npos);
+  EXPECT_NE(refused(q("repeat = 2\nslice = 0\ntranspose = true\n") + rest).find("bank (entry 2)"),
+            std::string::npos);
+  EXPECT_NE(refused(q("repeat = 2\nslice = 3\ntranspose = true\n") + rest).find("entry 4"),
+            std::string::npos);
+  EXPECT_NE(refused(q("repeat = 3\nslice = 0\ntranspose = true\n") + rest).find("layer.2.q"),
+            std::string::npos);
+  EXPECT_NE(refused(rest).find("tensors of the file"), std::string::npos);
+  EXPECT_NE(refused(q("slise = 0\n")).find("slice"), std::string::npos);
+  EXPECT_NE(refused("ignore = []\n").find("[[tensor]]"), std::string::npos);
+  EXPECT_NE(refused(rest + "[[tensor]]\ntheirs = \"embed\"\nours = \"gain\"\n").find("twice"),
+            std::string::npos);
+}
+
+TEST_F(Exchange, AMapMayBeJson) {
+  std::ofstream(scratch_ / "map.json") << R"({"ignore": ["x*"], "tensor": [
+    {"theirs": "a.{i}", "ours": "bank", "slice": 3, "repeat": 2, "transpose": true}]})";
+  const NameMap map = read_name_map(scratch_ / "map.json");
+  ASSERT_EQ(map.pairs.size(), 2u);
+  EXPECT_EQ(map.pairs[1].theirs, "a.1");
+  EXPECT_EQ(map.pairs[1].slice, 4);
+  EXPECT_TRUE(map.pairs[1].transpose);
+  EXPECT_TRUE(map.ignores("xyz"));
+  std::ofstream(scratch_ / "map.json") << R"({"tensor": [{"theirs": "a"}]})";
+  EXPECT_NE(sentence_of([&] { read_name_map(scratch_ / "map.json"); }).find("ours"), std::string::npos);
+}
+
+TEST_F(Exchange, AValueThatTheFormatCannotHoldIsRefused) {
+  values_["gain"][3] = 70000.0f;
+  write_theirs(StoredType::f32);
+  EXPECT_NE(sentence_of([&] { import(StoredType::f16); }).find("70000"), std::string::npos);
+}
+
+TEST_F(Exchange, DifferencesAreCountedAndMeasured) {
+  write_theirs(StoredType::f32);
+  fs::rename(scratch_ / "theirs.safetensors", scratch_ / "first.safetensors");
+  values_["gain"][5] += 0.25f;
+  values_.erase("embed");
+  write_theirs(StoredType::f32);
+  const auto differences = compare_tensors(SafetensorsFile(scratch_ / "first.safetensors"),
+                                           SafetensorsFile(scratch_ / "theirs.safetensors"));
+  ASSERT_EQ(differences.size(), 2u);
+  EXPECT_EQ(differences[0].name, "embed");
+  EXPECT_EQ(differences[0].what, "only in the first");
+  EXPECT_NE(differences[1].what.find("1 of 64 elements, first at 5, at most by 0.25"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan

@@ -1,0 +1,79 @@
+// A small checkpoint, and a folder to put it into.
+#pragma once
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "framework/checkpoint/checkpoint_folder.h"
+#include "framework/core/error.h"
+
+namespace mulligan::testing {
+
+// A folder that is removed with the object.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "mulligan_checkpoint_XXXXXX").string();
+    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
+    path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// A manifest in which every member differs from its default.
+inline CheckpointManifest sample_manifest(std::int64_t step) {
+  CheckpointManifest m;
+  m.step = step;
+  m.tokens = 4096 * step;
+  m.run = "sample";
+  m.commit = "0123abc";
+  m.seed = 42;
+  m.world_size = 2;
+  m.ema_decay = 0.997;
+  m.config_sha256 = "c0ffee";
+  m.config = "[run]\nname = \"sample\"\n";
+  m.plugins = {{"optimizer.matrices", "optimizer", "muon", "1.2", 3, "abcd"}};
+  m.data = {123, 4, 5, 2048, {{"train_000.bin", 100000}, {"train_001.bin", 99999}}};
+  m.progress = {12.25, 0.1, step - 1, 12.0, 9.01, true, {{"matrices", 2}}, {{"setup", 0.3}, {"train", 12.5}}};
+  m.loss.run = {1.0 / 3.0 * 1e6, 4096, 2.0 / 3.0, 7};
+  m.loss.phases = {{"plain", m.loss.run}};
+  m.loss.step_first = 1;
+  m.loss.step_last = 8;
+  m.loss.ring = {3.25, 1.0 / 7.0};
+  return m;
+}
+
+// Writes one with two tensors whose values depend on the step.
+inline std::filesystem::path write_sample(const std::filesystem::path& directory, std::int64_t step) {
+  std::vector<float> weights(64, static_cast<float>(step) + 0.5f);
+  std::vector<std::uint16_t> moments(32, static_cast<std::uint16_t>(step));
+  return write_checkpoint(directory, sample_manifest(step),
+                          {{"master/w", StoredType::f32, {8, 8}, std::as_bytes(std::span(weights))},
+                           {"optimizer/m", StoredType::bf16, {32}, std::as_bytes(std::span(moments))}});
+}
+
+// The sentence of the Error that `action` throws, or "" when it throws none.
+template <typename Action>
+std::string sentence_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace mulligan::testing

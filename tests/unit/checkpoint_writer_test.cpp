@@ -1,0 +1,141 @@
+// The background writer: copies at once, writes later, one at a time, and tells of failures without harm.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "framework/checkpoint/checkpoint_writer.h"
+#include "framework/checkpoint/stop_request.h"
+#include "tests/support/plugins.h"
+#include "tests/unit/checkpoint_support.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::sample_manifest;
+using testing::ScratchFolder;
+using testing::sentence_of;
+
+// Files of this process cannot grow beyond `bytes` while it lives: to a writer, the disk is full.
+class SmallDisk {
+ public:
+  explicit SmallDisk(rlim_t bytes) {
+    signal_before_ = std::signal(SIGXFSZ, SIG_IGN);  // write() then fails in place of the process
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit small{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~SmallDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, signal_before_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*signal_before_)(int) = nullptr;
+};
+
+class CheckpointWriterTest : public ::testing::Test {
+ protected:
+  CheckpointWriterTest() : backend_(make_cpu_backend(1)), store_(*backend_) {
+    store_.create("master/w", TensorType(MLG_F32, {16, 16}));
+    store_.create("optimizer/v", TensorType(MLG_BF16, {7}));
+    fill(1);
+  }
+  void fill(float value) { store_.upload("master/w", std::vector<float>(256, value)); }
+
+  const std::vector<std::string> names_{"master/w", "optimizer/v"};
+  ScratchFolder scratch_;
+  std::unique_ptr<Backend> backend_;
+  TensorStore store_;
+};
+
+TEST_F(CheckpointWriterTest, TheCopyIsTakenAtOnceAndRestoredBitForBit) {
+  CheckpointWriter writer(scratch_.path(), 2);
+  EXPECT_FALSE(writer.completed());
+  EXPECT_FALSE(writer.finish());
+  writer.begin(sample_manifest(1), store_, names_);
+  fill(9);  // training goes on while the disk is written
+  EXPECT_EQ(*writer.finish(), scratch_ / "step_00000001");
+  EXPECT_FALSE(writer.busy());
+  restore_tensors(open_checkpoint(scratch_ / "step_00000001"), store_, names_);
+  EXPECT_EQ(store_.download_as<float>("master/w"), std::vector<float>(256, 1.0f));
+}
+
+TEST_F(CheckpointWriterTest, OnlyTheNewestStay) {
+  CheckpointWriter writer(scratch_.path(), 2);
+  for (const std::int64_t step : {1, 2, 3}) {
+    writer.begin(sample_manifest(step), store_, names_);
+    writer.finish();
+  }
+  EXPECT_EQ(list_checkpoints(scratch_.path()).size(), 2u);
+  EXPECT_EQ(list_checkpoints(scratch_.path())[0].step, 2);
+}
+
+TEST_F(CheckpointWriterTest, ASecondOneIsNotBegunBeforeTheFirstWasAskedFor) {
+  CheckpointWriter writer(scratch_.path(), 2);
+  writer.begin(sample_manifest(1), store_, names_);
+  EXPECT_THROW(writer.begin(sample_manifest(2), store_, names_), std::logic_error);
+  writer.finish();
+}
+
+TEST_F(CheckpointWriterTest, AFullDiskIsToldAndHarmsNoEarlierCheckpoint) {
+  CheckpointWriter writer(scratch_.path(), 1);
+  writer.begin(sample_manifest(1), store_, names_);
+  writer.finish();
+  {
+    const SmallDisk disk(500);
+    writer.begin(sample_manifest(2), store_, names_);
+    const std::string sentence = sentence_of([&] { writer.finish(); });
+    EXPECT_NE(sentence.find("tensors.safetensors"), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find(std::strerror(EFBIG)), std::string::npos) << sentence;
+  }
+  EXPECT_EQ(open_checkpoint(scratch_ / "step_00000001").manifest.step, 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(scratch_.path()), {}), 1) << "leftovers";
+  writer.begin(sample_manifest(3), store_, names_);  // there is space again
+  EXPECT_TRUE(writer.finish());
+}
+
+TEST_F(CheckpointWriterTest, AFolderThatCannotBeMadeIsNamed) {
+  CheckpointWriter writer("/proc/no_such_folder", 1);
+  writer.begin(sample_manifest(1), store_, names_);
+  EXPECT_NE(sentence_of([&] { writer.finish(); }).find("/proc/no_such_folder"), std::string::npos);
+}
+
+TEST_F(CheckpointWriterTest, TensorsOfAnotherRunAreRefusedBeforeAnythingIsUploaded) {
+  CheckpointWriter writer(scratch_.path(), 1);
+  writer.begin(sample_manifest(1), store_, names_);
+  writer.finish();
+  const Checkpoint saved = open_checkpoint(scratch_ / "step_00000001");
+  fill(5);
+  EXPECT_NE(sentence_of([&] { restore_tensors(saved, store_, {"master/w"}); }).find("'optimizer/v'"),
+            std::string::npos);
+  store_.create("master/new", TensorType(MLG_F32, {1}));
+  EXPECT_NE(sentence_of([&] {
+              restore_tensors(saved, store_, {"master/w", "optimizer/v", "master/new"});
+            }).find("does not hold the tensor 'master/new'"),
+            std::string::npos);
+  TensorStore other(*backend_);
+  other.create("master/w", TensorType(MLG_BF16, {16, 16}));
+  other.create("optimizer/v", TensorType(MLG_BF16, {7}));
+  EXPECT_NE(sentence_of([&] { restore_tensors(saved, other, names_); }).find("as F32 [16, 16]"),
+            std::string::npos);
+  EXPECT_EQ(store_.download_as<float>("master/w"), std::vector<float>(256, 5.0f));
+}
+
+TEST(StopSignals, TheFirstSignalIsNotedAndTheHandlersComeBack) {
+  const auto before = std::signal(SIGTERM, SIG_IGN);
+  {
+    const StopSignals signals;
+    EXPECT_EQ(stop_signal(), 0);
+    std::raise(SIGTERM);
+    EXPECT_EQ(stop_signal(), SIGTERM);
+  }
+  std::raise(SIGTERM);  // ignored again
+  EXPECT_EQ(std::signal(SIGTERM, before), SIG_IGN);
+}
+
+}  // namespace
+}  // namespace mulligan
