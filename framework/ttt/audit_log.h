@@ -12,7 +12,7 @@ namespace mulligan {
 // {"sequence": 17, "event": "book", "queue": 3, "batch": 12, "chunk": 0, "documents": [5, 4, 12]}
 // sequence counts from 0; queue is the position in the order of scoring, batch the number in ascending order
 // of length; chunk and documents (numbers in the stream) are left out where they mean nothing. Events:
-// create, reset (adapters), score, book, reveal, update, phase (base model), fallback.
+// create, reset (adapters), score, book, reveal, update, phase (base model), collapse, fallback.
 class AuditLog : public TttListener {
  public:
   // Starts the file anew and passes everything on to `next` (may be null). Throws run_error when the file

@@ -18,4 +18,7 @@ struct BaseModel {
   bool looping = false;  // the layer order; recurrent models are scored looped
 };
 
+// Brings the copies up to date with the masters.
+void refresh_copies(const BaseModel& model);
+
 }  // namespace mulligan

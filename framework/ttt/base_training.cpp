@@ -58,14 +58,11 @@ BaseTraining::BaseTraining(const BaseModel& model, const TttPlugin& plugin, cons
   step_ = make(build_step(), "base step");
   clip_ = make(build_clip(), "base clip");
   update_ = make(build_update(), "base update");
-  Graph copies;
-  build_refresh_copies(copies, model.layouts);
-  refresh_ = make(std::move(copies), "base refresh");
   inputs_.upload_rope(model.store, model.config, positions(), model.compute);
 }
 
 std::vector<Program*> BaseTraining::programs() {
-  return {step_.get(), clip_.get(), update_.get(), refresh_.get()};
+  return {step_.get(), clip_.get(), update_.get()};
 }
 
 Graph BaseTraining::build_step() const {

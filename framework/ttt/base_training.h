@@ -39,9 +39,6 @@ class BaseTraining {
   // not fill `row_tokens` are left out.
   std::vector<BaseStep> run(std::span<const std::uint16_t> tokens);
 
-  // Brings the compute copies up to date with the masters.
-  void refresh_copies() { refresh_->run(); }
-
  private:
   BaseStep step(std::span<const std::uint16_t> tokens, std::int64_t start, std::int64_t rows, double lr);
   void upload_rows(std::span<const std::uint16_t> tokens, std::int64_t start, std::int64_t rows);
@@ -57,7 +54,7 @@ class BaseTraining {
   mlg_base_update numbers_;
   std::int64_t row_tokens_;
   int bos_id_;
-  std::unique_ptr<Program> step_, clip_, update_, refresh_;
+  std::unique_ptr<Program> step_, clip_, update_;
   PackedInputWriter inputs_;
   std::vector<std::string> states_;  // of the optimiser
   std::vector<float> scalars_, weights_, losses_;

@@ -33,8 +33,8 @@ void require_offers(const TttSetup& setup) {
 }  // namespace
 
 const char* event_name(TttEvent::Kind kind) {
-  static constexpr const char* names[] = {"create", "reset",  "score", "book",
-                                          "reveal", "update", "phase", "fallback"};
+  static constexpr const char* names[] = {"create", "reset", "score",    "book",    "reveal",
+                                          "update", "phase", "collapse", "fallback"};
   return names[static_cast<int>(kind)];
 }
 
@@ -255,6 +255,7 @@ void TttRun::watch_for_collapse(const TttBatchReport& batch) {
   const double excess = (batch.running.loss_nats - batch.reference.loss_nats) / std::numbers::ln2 / units;
   if (excess <= setup_.config.collapse_margin) return;
   report_.collapsed_at = batch.queue;
+  tell({TttEvent::Kind::collapse, batch.queue, batch.batch_index, -1, {}, nullptr});
   if (setup_.config.on_collapse != OnCollapse::fallback) return;
   report_.fell_back = true;
   tell({TttEvent::Kind::fallback, batch.queue, batch.batch_index, -1, {}, nullptr});

@@ -26,7 +26,7 @@ namespace mulligan {
 
 // Something that happened, in order.
 struct TttEvent {
-  enum class Kind { create, reset, score, book, reveal, update, phase, fallback };
+  enum class Kind { create, reset, score, book, reveal, update, phase, collapse, fallback };
   Kind kind = Kind::score;
   std::int64_t queue = -1, batch_index = -1, chunk = -1;
   std::span<const int> documents;  // numbers in the stream: those it concerns

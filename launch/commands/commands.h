@@ -18,5 +18,6 @@ void add_plugins_command(CLI::App& app);
 void add_quantize_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
 void add_config_command(CLI::App& app);
+void add_ttt_command(CLI::App& app);
 
 }  // namespace mulligan

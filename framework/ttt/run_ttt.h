@@ -1,0 +1,37 @@
+// Scores a model with test-time training, as a configuration's [ttt] says.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "framework/config/run_config.h"
+#include "framework/eval/evaluate.h"
+#include "framework/plugin/plugin_host.h"
+#include "framework/train/run.h"
+#include "framework/ttt/ttt_report.h"
+
+namespace mulligan {
+
+struct TttOptions : ConsoleOptions {
+  // Where ttt_result.json and the audit log go. Empty: no result file, and the audit log, where one is asked
+  // for, goes into the folder the program was started in.
+  std::filesystem::path directory;
+};
+
+struct TttResult {
+  EvalResult without;        // plain evaluation of the same documents, before
+  EvalResult with;           // test-time training; seconds of scoring and training, without setup_seconds
+  double setup_seconds = 0;  // planning and preparing the programs
+  TttReport report;
+};
+
+// `load` fills the masters of the weights, `origin` names them in the log. Tokens of the validation shards
+// are cut to whole rows of eval.sequence_length, and what comes before the first BOS is not scored. Scores
+// first without test-time training (the reference of the collapse detector and of the gains), then with it.
+// Deterministic: the same weights, data and seed
+// ([run] seed draws the adapters) give the same score to the last digit. Throws Error; data_error when the
+// two ways of counting bytes differ.
+TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& origin, const WeightLoader& load,
+                  const TttOptions& options = {});
+
+}  // namespace mulligan

@@ -1,0 +1,25 @@
+// Where a command that scores gets its weights and configuration: an artifact, a run directory or a weights
+// file.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "framework/train/run.h"
+#include "launch/commands/run_options.h"
+
+namespace mulligan {
+
+struct WeightSource {
+  std::string origin;  // for the log
+  LoadedConfig loaded;
+  WeightLoader load;
+  bool run_directory = false;  // `path` was a run directory
+};
+
+// A run directory brings both weights and configuration; beside a weights file lies the configuration of its
+// run, unless
+// --config names another; an artifact brings its own. Throws data_error or config_error.
+WeightSource open_weights(const std::string& path, const RunOptions& options);
+
+}  // namespace mulligan
