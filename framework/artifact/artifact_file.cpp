@@ -13,7 +13,7 @@
 #include "framework/artifact/compression.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/data/parallel.h"
+#include "framework/core/parallel.h"
 
 namespace mulligan {
 namespace {

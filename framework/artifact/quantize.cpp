@@ -10,7 +10,7 @@
 #include <mulligan/kernel.hpp>
 
 #include "framework/core/error.h"
-#include "framework/data/parallel.h"
+#include "framework/core/parallel.h"
 #include "framework/plugin/quantizer.h"
 
 namespace mulligan {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "framework/core/error.h"
-#include "framework/data/parallel.h"
+#include "framework/core/parallel.h"
 #include "framework/data/tokenizer.h"
 
 namespace mulligan {

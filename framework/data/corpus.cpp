@@ -8,7 +8,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/data/parallel.h"
+#include "framework/core/parallel.h"
 
 namespace mulligan {
 namespace {

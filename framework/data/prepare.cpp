@@ -9,7 +9,7 @@
 #include "framework/core/file.h"
 #include "framework/data/byte_count.h"
 #include "framework/data/corpus.h"
-#include "framework/data/parallel.h"
+#include "framework/core/parallel.h"
 #include "framework/data/shard.h"
 #include "framework/data/tokenizer.h"
 #include "framework/data/tokenizer_training.h"

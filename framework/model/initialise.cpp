@@ -7,6 +7,7 @@
 #include <cmath>
 #include <span>
 
+#include "framework/core/parallel.h"
 #include "framework/core/philox.h"
 
 namespace mulligan {
@@ -80,13 +81,13 @@ std::vector<float> initial_values(const ParameterSpec& parameter, std::uint64_t 
         break;
       case Initial::orthogonal: {
         const std::int64_t rows = parameter.type.dims[1];
-#pragma omp parallel for schedule(dynamic)
-        for (std::int64_t entry = part.begin; entry < part.end; ++entry) {
-          const auto matrix = slice.subspan(static_cast<std::size_t>((entry - part.begin) * entry_size),
+        parallel_for(static_cast<std::size_t>(part.end - part.begin), 0, [&](std::size_t index) {
+          const std::int64_t entry = part.begin + static_cast<std::int64_t>(index);
+          const auto matrix = slice.subspan(index * static_cast<std::size_t>(entry_size),
                                             static_cast<std::size_t>(entry_size));
           orthogonal(matrix, rows, entry_size / rows,
                      PhiloxStream(seed, fmt::format("init/{}/{}", parameter.name, entry)));
-        }
+        });
         break;
       }
     }

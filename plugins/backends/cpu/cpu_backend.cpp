@@ -1,7 +1,5 @@
 #include "plugins/backends/cpu/cpu_backend.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -12,6 +10,7 @@
 #include "plugins/backends/cpu/cpu_kernel.h"
 #include "plugins/backends/cpu/cpu_machine.h"
 #include "plugins/backends/cpu/cpu_signature.h"
+#include "plugins/backends/cpu/worker_pool.h"
 
 namespace mulligan::cpu {
 namespace {
@@ -113,12 +112,11 @@ Backend::Backend(const BackendConfig& config)
     : threads_(config.threads > 0 ? config.threads : default_thread_count()),
       description_(processor_name() + ", " + std::to_string(threads_) +
                    (threads_ == 1 ? " thread" : " threads")) {
-  omp_set_dynamic(0);
   Backend::add_kernels(registered_kernels(), false);
 }
 
 void Backend::enter() const {
-  if (omp_get_max_threads() != threads_) omp_set_num_threads(threads_);
+  set_thread_count(threads_);
 }
 
 sdk::DeviceInfo Backend::info() const {

@@ -1,5 +1,5 @@
 // The cpu backend: calls are checked and prepared once, then run one after another in the calling thread,
-// each kernel spreading its own work over the OpenMP pool.
+// each kernel spreading its own work over the pool of worker_pool.h.
 //
 // Numbers: denormals are kept (no flush-to-zero), so that arithmetic is IEEE and the same in every thread;
 // the kernels avoid making them where they would be slow (attention probabilities below exp(-87) are exactly
@@ -71,7 +71,7 @@ class Backend final : public sdk::Backend {
   void synchronize() override {}  // run() returns when the work is done
 
  private:
-  // Makes the calling thread use this instance's number of threads (OpenMP keeps it per calling thread).
+  // Makes the calling thread use this instance's number of threads (the pool keeps it per calling thread).
   void enter() const;
   const mlg_kernel& kernel_named(std::string_view name) const;
 

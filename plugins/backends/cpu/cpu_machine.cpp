@@ -1,6 +1,5 @@
 #include "plugins/backends/cpu/cpu_machine.h"
 
-#include <omp.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,6 +12,9 @@
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
+
+#include "plugins/backends/cpu/worker_pool.h"
 
 namespace mulligan::cpu {
 namespace {
@@ -26,6 +28,14 @@ std::string first_line(const std::string& path) {
   std::string line;
   std::getline(file, line);
   return line;
+}
+
+// Processors this process may run on.
+int allowed_processors() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
+  return static_cast<int>(std::thread::hardware_concurrency());
 }
 
 // Physical cores among the processors this process may run on; 0 when the topology is not readable.
@@ -82,8 +92,10 @@ std::string processor_name() {
 }
 
 int default_thread_count() {
-  if (std::getenv("OMP_NUM_THREADS") != nullptr) return std::max(1, omp_get_max_threads());
-  int count = omp_get_num_procs();
+  if (const char* wanted = std::getenv("OMP_NUM_THREADS")) {
+    if (const int threads = std::atoi(wanted); threads > 0) return threads;
+  }
+  int count = allowed_processors();
   if (const int cores = physical_cores(); cores > 0) count = std::min(count, cores);
   return std::max(1, std::min(count, quota()));
 }
@@ -140,23 +152,6 @@ void copy_memory(void* to, const void* from, std::size_t bytes) {
         std::memmove(r.to + begin, r.from + begin, static_cast<std::size_t>(end - begin));
       },
       &ranges);
-}
-
-void parallel_for(std::int64_t count, std::int64_t grain,
-                  void (*body)(void* context, std::int64_t begin, std::int64_t end), void* context) {
-  if (count <= 0) return;
-  const std::int64_t threads = omp_in_parallel() ? 1 : omp_get_max_threads();
-  const std::int64_t most = (count + std::max<std::int64_t>(grain, 1) - 1) / std::max<std::int64_t>(grain, 1);
-  if (threads == 1 || most == 1) {
-    body(context, 0, count);
-    return;
-  }
-  const std::int64_t length = (count + std::min(most, threads * 16) - 1) / std::min(most, threads * 16);
-  const std::int64_t pieces = (count + length - 1) / length;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(static_cast <int>(std::min(threads, pieces)))
-  for (std::int64_t piece = 0; piece < pieces; ++piece) {
-    body(context, piece * length, std::min(count, (piece + 1) * length));
-  }
 }
 
 }  // namespace mulligan::cpu

@@ -30,11 +30,4 @@ void free_memory(void* address);
 void zero_memory(void* to, std::size_t bytes);
 void copy_memory(void* to, const void* from, std::size_t bytes);
 
-// mlg_launch.parallel_for on the OpenMP pool (the one oneDNN uses, too). A range is cut into at most 16
-// pieces per thread, handed out dynamically: kernels' results do not depend on the cut (contract of
-// kernel.h), and a thread that the system delays does not delay the others. Inside a parallel region it runs
-// in the calling thread.
-void parallel_for(std::int64_t count, std::int64_t grain,
-                  void (*body)(void* context, std::int64_t begin, std::int64_t end), void* context);
-
 }  // namespace mulligan::cpu

@@ -32,6 +32,7 @@ namespace mulligan::sdk {
 // whether an argument may be absent is checked by the backend, from the signature.
 class CallChecks : public Launch {
  public:
+  using Launch::dtype;  // the overload below would hide it
   CallChecks(const char* kernel, const char* signature, const mlg_launch* shapes)
       : Launch(shapes), kernel_(kernel), signature_(signature) {}
 

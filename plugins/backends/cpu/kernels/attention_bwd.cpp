@@ -45,7 +45,7 @@ class Backward {
     dk_sums_ = layout.take<float>(sums);
     dv_sums_ = layout.take<float>(sums);
     worker_bytes_ = Worker(shape, inputs_, nullptr).scratch_bytes();
-    scratch_ = layout.take<std::byte>(static_cast<std::int64_t>(worker_bytes_) * omp_get_max_threads());
+    scratch_ = layout.take<std::byte>(static_cast<std::int64_t>(worker_bytes_) * thread_count());
     workspace_bytes_ = layout.used();
     in_place_ = in_place;
   }
@@ -73,11 +73,11 @@ class Backward {
       total += static_cast<double>(blocks.length(s)) * static_cast<double>(blocks.length(s));
     }
     const double longest = static_cast<double>(blocks.length(order_[0]));
-    return longest * longest * omp_get_max_threads() <= total * static_cast<double>(shape_.kv_heads);
+    return longest * longest * thread_count() <= total * static_cast<double>(shape_.kv_heads);
   }
 
   Worker make_worker() const {
-    return Worker(shape_, inputs_, scratch_ + worker_bytes_ * static_cast<std::size_t>(omp_get_thread_num()));
+    return Worker(shape_, inputs_, scratch_ + worker_bytes_ * static_cast<std::size_t>(thread_index()));
   }
 
   void one_pass(const SegmentBlocks& blocks) {

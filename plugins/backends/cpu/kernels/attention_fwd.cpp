@@ -178,7 +178,7 @@ void check_attention_fwd(Checker& call) {
     return ForwardWorker<T, Math>(shape, nullptr).scratch_bytes();
   });
   call.workspace(SegmentBlocks::workspace_bytes(shape.segments) +
-                 scratch * static_cast<std::size_t>(omp_get_max_threads()));
+                 scratch * static_cast<std::size_t>(thread_count()));
 }
 
 void run_attention_fwd(const Launch& launch) {
@@ -188,7 +188,7 @@ void run_attention_fwd(const Launch& launch) {
   dispatch_math(launch.dtype(kQ), [&]<typename T, typename Math>() {
     const std::size_t bytes = ForwardWorker<T, Math>(shape, nullptr).scratch_bytes();
     launch.parallel_for(blocks.count() * shape.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {
-      ForwardWorker<T, Math> worker(shape, scratch + bytes * static_cast<std::size_t>(omp_get_thread_num()));
+      ForwardWorker<T, Math> worker(shape, scratch + bytes * static_cast<std::size_t>(thread_index()));
       for (std::int64_t task = begin; task < end; ++task) {
         // From the last block on: inside a segment later queries see more keys, and long tasks should start
         // first.

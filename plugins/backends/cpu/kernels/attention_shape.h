@@ -2,7 +2,6 @@
 // queries.
 #pragma once
 
-#include <omp.h>
 
 #include <cstdint>
 #include <stdexcept>
@@ -10,6 +9,7 @@
 
 #include "plugins/backends/cpu/cpu_kernel.h"
 #include "plugins/backends/cpu/kernels/tile_pack.h"
+#include "plugins/backends/cpu/worker_pool.h"
 
 namespace mulligan::cpu {
 

@@ -6,7 +6,6 @@
 // Where the inner dimension is cut, the pieces' partial products [count_k, batch, m, n] f32 are added in
 // order. Where oneDNN has no vectorised bf16 product (no AVX512-BF16, AMX or the like), a and b are widened
 // to f32 first.
-#include <omp.h>
 
 #include <array>
 #include <atomic>
@@ -16,6 +15,7 @@
 #include "plugins/backends/cpu/cpu_kernel.h"
 #include "plugins/backends/cpu/kernels/matmul_plan.h"
 #include "plugins/backends/cpu/kernels/onednn_gemm.h"
+#include "plugins/backends/cpu/worker_pool.h"
 
 namespace mulligan::cpu {
 namespace {
@@ -67,7 +67,7 @@ Matmul::Matmul(const Checker& call)
       output_bf16_(call.dtype(kC) == MLG_BF16),
       alpha_(static_cast<float>(call.attribute(kAlpha))),
       beta_(static_cast<float>(call.attribute(kBeta))),
-      slots_(omp_get_max_threads()) {
+      slots_(thread_count()) {
   make_tiles(input_bf16_);
   if (widen_) make_tiles(false);
   for (const auto& tile : tiles_) {
@@ -134,7 +134,7 @@ void Matmul::run(const Launch& launch) const {
   const std::int64_t count_k = p.count_k(), count_n = p.count_n(), count_m = p.count_m();
 
   launch.parallel_for(p.tiles_of_output() * count_k, 1, [&](std::int64_t begin, std::int64_t end) {
-    const int slot = omp_get_thread_num();
+    const int slot = thread_index();
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t tile = task / count_k;
       const std::int64_t k = task % count_k * p.tile_k;

@@ -1,4 +1,4 @@
-#include "framework/data/parallel.h"
+#include "framework/core/parallel.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-// A parallel loop for host-side data work.
+// A parallel loop for host-side work outside of the step.
 #pragma once
 
 #include <cstddef>
