@@ -36,8 +36,10 @@ PluginHandle quantizer_plugin(const LoadedConfig& loaded, PluginHost& host) {
 }
 
 // The source where there is any, and the binaries in use: this program and the plugins loaded so far.
-CodeSizes count_code(const PluginHost& host, const fs::path& source) {
+CodeSizes count_code(const PluginHost& host, const QuantizeRunOptions& options) {
   CodeSizes code;
+  if (!options.count_code) return code;
+  const fs::path& source = options.source;
   const bool here = source.empty() && fs::is_directory("framework") && fs::is_directory("plugins");
   if (here || !source.empty()) code.source_bytes = compressed_source_bytes(here ? fs::path(".") : source);
   std::vector<fs::path> binaries{fs::read_symlink("/proc/self/exe")};
@@ -100,7 +102,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
             backend.info().description);
   MadeArtifact made = make_artifact(loaded, sources);
   write_file_atomically(options.output, made.bytes);
-  const CodeSizes code = count_code(host, options.source);
+  const CodeSizes code = count_code(host, options);
   const std::vector<double> predicted = predict_sizes(artifact_parts(config.model), quantize.tensors);
   log.line(format_sizes(made.artifact, made.sizes, predicted, code, config.ledger.artifact_bytes));
   log.print("calibration {:.1f} s (training time), quantisation {:.1f} s, compression {:.1f} s",
@@ -110,10 +112,10 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   return made;
 }
 
-std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const fs::path& source) {
+std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options) {
   const QuantizeConfig& quantize = require_quantize(loaded);
   resolve_run_plugins(loaded, host);
-  return format_prediction(artifact_parts(loaded.config.model), quantize.tensors, count_code(host, source),
+  return format_prediction(artifact_parts(loaded.config.model), quantize.tensors, count_code(host, options),
                            loaded.config.ledger.artifact_bytes);
 }
 

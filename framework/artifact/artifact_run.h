@@ -17,6 +17,8 @@ bool is_artifact(const std::filesystem::path& path);
 
 struct QuantizeRunOptions : ConsoleOptions {
   std::filesystem::path output;  // the artifact file
+  // Count the code, which takes seconds: the source and the binaries.
+  bool count_code = false;
   // Source tree whose code is counted; empty: the current folder where it is one, else the source is not
   // counted.
   std::filesystem::path source;
@@ -28,9 +30,9 @@ struct QuantizeRunOptions : ConsoleOptions {
 MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
                               const QuantizeRunOptions& options);
 
-// Prints the predicted sizes; needs neither weights nor data nor a device.
-std::string predict_artifact(LoadedConfig& loaded, PluginHost& host,
-                             const std::filesystem::path& source = {});
+// The table of predicted sizes; needs neither weights nor data nor a device. Of the options it reads those of
+// the code.
+std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options = {});
 
 // Scores an artifact. Its own configuration is taken, with `overrides` (as of --set) on top: that is where
 // the validation shards and the tokenizer are named when they lie elsewhere than in training. Throws Error;

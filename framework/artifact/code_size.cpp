@@ -127,7 +127,7 @@ std::uint64_t compressed_binary_bytes(const std::vector<fs::path>& binaries) {
     stripped.push_back(folder.path() / binary.filename());
     strip(binary, stripped.back());
   }
-  return compress(Compression::brotli, tar_archive(folder.path(), stripped)).size();
+  return compress(Compression::xz, tar_archive(folder.path(), stripped)).size();
 }
 
 }  // namespace mulligan

@@ -19,8 +19,7 @@ std::string tar_archive(const std::filesystem::path& root, const std::vector<std
 std::uint64_t compressed_source_bytes(const std::filesystem::path& root);
 
 // The program and the plugin libraries, stripped of symbols (by the system's strip), as tar_archive,
-// compressed with Brotli
-// 11. Throws run_error when strip is missing or fails.
+// compressed with xz. Throws run_error when strip is missing or fails.
 std::uint64_t compressed_binary_bytes(const std::vector<std::filesystem::path>& binaries);
 
 }  // namespace mulligan

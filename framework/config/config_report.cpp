@@ -95,7 +95,7 @@ them. The keys of plugins are not listed here: `mulligan plugins NAME` prints th
 
 - A file may start with `extends = "base.toml"` (relative to itself, chains allowed): its tables are laid over the base's,
   key by key; lists, and so all `[[parameters]]` rows, are replaced as a whole. A plugin table that names another plugin than
-  the base's replaces the base's table, since the old plugin's keys mean nothing to the new one.
+  the base's replaces the base's table, since the old plugin's keys mean nothing to the new one; rows such as `[[quantize.tensors]]` stay.
 - `--set section.key=value` overrides one key; the value is TOML (`3`, `0.5`, `true`, `[1, 2]`), and a bare word is a string.
   `--set parameters.0.lr_multiplier=2` changes a row.
 - Every key below is the complete set: anything else is an error that names the nearest known key.

@@ -87,9 +87,14 @@ void ConfigNode::remove(std::string_view name) {
 void merge(ConfigNode& base, ConfigNode over, const std::string& path) {
   if (base.kind == ConfigNode::Kind::table_list && over.is_table()) {
     merge_rows(base, std::move(over), path);
-  } else if (!base.is_table() || !over.is_table() || names_another_plugin(base, over)) {
+  } else if (!base.is_table() || !over.is_table()) {
     base = std::move(over);
   } else {
+    if (names_another_plugin(base, over)) {
+      std::erase_if(base.members, [](const ConfigMember& member) {
+        return member.node.kind != ConfigNode::Kind::table_list;
+      });
+    }
     for (ConfigMember& member : over.members) {
       ConfigNode* old = base.find(member.name);
       if (old == nullptr) {

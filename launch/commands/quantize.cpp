@@ -41,8 +41,11 @@ std::string configuration_of(const QuantizeArguments& arguments) {
 void run(const QuantizeArguments& arguments) {
   PluginHost host = arguments.run.plugin_host();
   LoadedConfig loaded = load_run_config(configuration_of(arguments), arguments.run.overrides);
+  QuantizeRunOptions options;
+  options.count_code = true;
+  options.source = arguments.source;
   if (arguments.dry_run) {
-    fmt::print("{}", predict_artifact(loaded, host, arguments.source));
+    fmt::print("{}", predict_artifact(loaded, host, options));
     return;
   }
   const fs::path path = arguments.path;
@@ -55,7 +58,6 @@ void run(const QuantizeArguments& arguments) {
   QuantizeRunOptions options;
   options.output =
       arguments.output.empty() ? folder_of(path) / "artifact.mulligan" : fs::path(arguments.output);
-  options.source = arguments.source;
   quantize_weights(loaded, host, weights, options);
 }
 

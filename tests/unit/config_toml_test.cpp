@@ -53,6 +53,26 @@ TEST(ConfigToml, AnOverrideOfThePluginDropsTheOldKeysButKeepsOtherOverrides) {
   EXPECT_EQ(tree.find_path("loss.new")->value, ConfigValue(int64_t{2}));
 }
 
+// Rows such as [[quantize.tensors]] are the host's, not the old plugin's.
+TEST(ConfigToml, NamingAnotherPluginKeepsRowsOfTheTable) {
+  ConfigNode tree = parse_toml("[q]\nplugin = 'a'\nold = 1\n[[q.rows]]\nx = 1\n", "x.toml");
+  apply_overrides(tree, std::vector<std::string>{"q.plugin=b", "q.rows.0.x=2"});
+  const ConfigNode* table = tree.find("q");
+  EXPECT_EQ(table->find("old"), nullptr);
+  ASSERT_NE(table->find("rows"), nullptr);
+  ASSERT_EQ(table->find("rows")->rows.size(), 1U);
+  EXPECT_EQ(table->find("rows")->rows[0].find("x")->value, ConfigValue(int64_t{2}));
+}
+
+// What comes inside a data file is read alone.
+TEST(ConfigToml, StoredTextNeitherExtendsNorNamesLibraries) {
+  EXPECT_NE(parse_stored_toml("[loss]\nplugin = 'a'\n", "x").find("loss"), nullptr);
+  EXPECT_THROW(parse_stored_toml("extends = 'y.toml'\n", "x"), Error);
+  EXPECT_THROW(parse_stored_toml("\"\\u0065xtends\" = 'y.toml'\n", "x"), Error);
+  EXPECT_THROW(parse_stored_toml("[loss]\npath = '/z.so'\n", "x"), Error);
+  EXPECT_THROW(parse_stored_toml("[[q.rows]]\n[q.rows.deep]\npath = '/z.so'\n", "x"), Error);
+}
+
 TEST(ConfigToml, OverridesAreTypedAndBareWordsAreStrings) {
   ConfigNode tree = parse_toml("[a]\ni = 1\n", "x.toml");
   apply_overrides(

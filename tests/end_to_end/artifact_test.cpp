@@ -1,0 +1,196 @@
+// From a trained run to an artifact and back to a score, through the functions that the commands call.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "framework/artifact/artifact_layout.h"
+#include "framework/artifact/artifact_run.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/safetensors.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* quantize_section = R"(
+[quantize]
+plugin = "gptq"
+calibration_batches = 3
+calibration_rows = 4
+[[quantize.tensors]]
+match = "tok_emb.weight"
+format = "int"
+bits = 7
+clip_sigmas = 15.0
+[[quantize.tensors]]
+match = "*.attn_gate_w"
+format = "int8_row"
+[[quantize.tensors]]
+match = "blocks.*.weight"
+format = "int"
+bits = 6
+clip_sigmas = 12.0
+[[quantize.tensors]]
+match = "*"
+format = "fp16"
+)";
+
+std::string sentence_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return "";
+}
+
+class ArtifactRun : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    tiny_ = new TinyRun();
+    trained_ = new RunResult(tiny_->train({"train.steps=40"}));
+  }
+  static void TearDownTestSuite() {
+    delete trained_;
+    delete tiny_;
+  }
+
+  // The run's own configuration with a [quantize] section.
+  static LoadedConfig config(const std::vector<std::string>& overrides = {}) {
+    const std::string text = read_file(trained_->directory / "config.toml") + quantize_section;
+    return parse_run_config(text, "with quantize", overrides);
+  }
+  static fs::path weights() { return trained_->directory / "weights.safetensors"; }
+  static MadeArtifact quantize(const fs::path& output, const std::vector<std::string>& overrides = {}) {
+    LoadedConfig loaded = config(overrides);
+    QuantizeRunOptions options;
+    options.console = nullptr;
+    options.output = output;
+    return quantize_weights(loaded, test_plugin_host(), weights(), options);
+  }
+  static EvalResult score(const fs::path& artifact, const std::vector<std::string>& overrides = {}) {
+    return evaluate_artifact(artifact, overrides, test_plugin_host(), {nullptr});
+  }
+
+  static TinyRun* tiny_;
+  static RunResult* trained_;
+};
+TinyRun* ArtifactRun::tiny_ = nullptr;
+RunResult* ArtifactRun::trained_ = nullptr;
+
+TEST_F(ArtifactRun, TheArtifactAloneGivesTheScoreToTheLastDigit) {
+  const fs::path made = tiny_->folder() / "made.mulligan";
+  const MadeArtifact artifact = quantize(made);
+  EXPECT_EQ(fs::file_size(made), artifact.sizes.total_bytes);
+  EXPECT_GT(artifact.calibrate_seconds, 0);
+  const EvalResult first = score(made);
+
+  // Quantising moves the score a little, and 6 bits cost little.
+  ASSERT_TRUE(trained_->validation);
+  EXPECT_NE(first.val_bpb, trained_->validation->val_bpb);
+  EXPECT_NEAR(first.val_bpb, trained_->validation->val_bpb, 0.05 * trained_->validation->val_bpb);
+
+  // A copy in an empty folder, with data and tokenizer named by --set, while the run is gone.
+  const fs::path empty = tiny_->folder() / "elsewhere";
+  fs::create_directories(empty);
+  fs::copy_file(made, empty / "artifact.mulligan");
+  const LoadedConfig loaded = config();
+  fs::rename(trained_->directory, tiny_->folder() / "hidden");
+  const EvalResult again = score(
+      empty / "artifact.mulligan",
+      {"data.validation=" + loaded.config.data.validation, "data.tokenizer=" + loaded.config.data.tokenizer});
+  fs::rename(tiny_->folder() / "hidden", trained_->directory);
+  EXPECT_EQ(again.val_bpb, first.val_bpb);
+  EXPECT_EQ(again.loss_sum_nats, first.loss_sum_nats);
+}
+
+TEST_F(ArtifactRun, MakingItTwiceGivesTheSameBytes) {
+  const std::string once = quantize(tiny_->folder() / "a").bytes;
+  EXPECT_EQ(quantize(tiny_->folder() / "b").bytes, once);
+  EXPECT_NE(quantize(tiny_->folder() / "c", {"run.seed=8"}).bytes, once) << "other calibration rows";
+}
+
+TEST_F(ArtifactRun, GptqScoresBetterThanRoundingAtFewBits) {
+  const auto score_with = [&](const std::string& plugin) {
+    const fs::path file = tiny_->folder() / plugin;
+    quantize(file, {"quantize.plugin=" + plugin, "quantize.tensors.2.bits=3",
+                    "quantize.tensors.2.clip_sigmas=3.0"});
+    return score(file).val_bpb;
+  };
+  EXPECT_LT(score_with("gptq"), score_with("rtn"));
+}
+
+TEST_F(ArtifactRun, EveryCompressionGivesTheSameWeights) {
+  const MadeArtifact brotli = quantize(tiny_->folder() / "brotli");
+  for (const char* compression : {"xz", "zstd"}) {
+    const fs::path file = tiny_->folder() / compression;
+    const MadeArtifact other = quantize(file, {std::string("quantize.compression=") + compression});
+    EXPECT_TRUE(other.artifact.tensors == brotli.artifact.tensors);
+    EXPECT_EQ(score(file).val_bpb, score(tiny_->folder() / "brotli").val_bpb);
+  }
+}
+
+TEST_F(ArtifactRun, AnotherTokenizerIsRefused) {
+  const fs::path file = tiny_->folder() / "tokenizer_check";
+  quantize(file);
+  const fs::path other = tiny_->folder() / "other.model";
+  write_file_atomically(other, "not the same");
+  EXPECT_NE(sentence_of([&] { score(file, {"data.tokenizer=" + other.string()}); }).find("is not the one"),
+            std::string::npos);
+}
+
+// A forged artifact may carry any configuration; it must not reach files or libraries of its choice.
+TEST_F(ArtifactRun, ItsConfigurationCanNeitherNameLibrariesNorReadFiles) {
+  const fs::path file = tiny_->folder() / "forged";
+  Artifact artifact = quantize(file).artifact;
+  const std::string own = artifact.configuration;
+  const auto refused = [&](const std::string& configuration) {
+    artifact.configuration = configuration;
+    write_file_atomically(file, serialize_artifact(artifact, Compression::zstd));
+    return sentence_of([&] { score(file); });
+  };
+  EXPECT_NE(refused("extends = \"/etc/passwd\"\n" + own).find("may not extend"), std::string::npos);
+  EXPECT_NE(refused(own + "\n[loss.x]\npath = \"/tmp/evil.so\"\n").find("may not name a library"),
+            std::string::npos);
+  EXPECT_NE(refused("]]]").find("cannot use"), std::string::npos);
+  std::string wider = own;
+  wider.replace(wider.find("mlp_hidden = 64"), 15, "mlp_hidden = 96");
+  EXPECT_NE(refused(wider).find("where the model of its configuration"), std::string::npos);
+}
+
+// Code counted both ways; the numbers are those of this test's binaries.
+TEST_F(ArtifactRun, TheCodeIsCountedAsSourceAndAsBinaries) {
+  LoadedConfig loaded = config();
+  QuantizeRunOptions options;
+  options.count_code = true;
+  const fs::path tree = tiny_->folder() / "tree";
+  write_file_atomically(tree / "framework" / "a.cpp", "int a;");
+  options.source = tree;
+  const std::string table = predict_artifact(loaded, test_plugin_host(), options);
+  EXPECT_EQ(table.find("not counted"), std::string::npos) << table;
+  options.source = tiny_->folder();
+  EXPECT_NE(sentence_of([&] { predict_artifact(loaded, test_plugin_host(), options); }).find("source tree"),
+            std::string::npos);
+}
+
+TEST_F(ArtifactRun, TheDryRunNeedsNoWeightsAndStrictRulesRefuse) {
+  LoadedConfig loaded = config();
+  const std::string table = predict_artifact(loaded, test_plugin_host());
+  EXPECT_NE(table.find("blocks.3.mlp.proj.weight"), std::string::npos);
+  EXPECT_NE(table.find("not counted"), std::string::npos);
+  EXPECT_NE(sentence_of([&] {
+              quantize(tiny_->folder() / "strict", {"ledger.rules=strict", "ledger.artifact_bytes=100"});
+            }).find("ledger.artifact_bytes = 100"),
+            std::string::npos);
+  LoadedConfig without = load_run_config((trained_->directory / "config.toml").string());
+  EXPECT_NE(sentence_of([&] { predict_artifact(without, test_plugin_host()); }).find("no [quantize] section"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end
