@@ -55,7 +55,6 @@ void run(const QuantizeArguments& arguments) {
         "'{}' holds no weights; give the directory of a finished run, or --dry-run for a prediction.",
         arguments.path);
   }
-  QuantizeRunOptions options;
   options.output =
       arguments.output.empty() ? folder_of(path) / "artifact.mulligan" : fs::path(arguments.output);
   quantize_weights(loaded, host, weights, options);
