@@ -6,9 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_corpus corpus
 "$mulligan" prepare corpus --out data --vocab-size 384 --validation-fraction 0.1 >/dev/null
-# Without validation: scoring is cli_train.sh's subject.
-small_config "$work/data" | sed -e 's/^vocabulary = .*/vocabulary = 384/' -e 's/^steps = .*/steps = 12/' \
-  -e '/^validation = /d' >base.toml
+small_config "$work/data" | sed -e 's/^vocabulary = .*/vocabulary = 384/' -e 's/^steps = .*/steps = 12/' >base.toml
 
 declare -A loss=([softcap_ce]='[loss]
 plugin = "softcap_ce"' [cross_entropy]='[loss]

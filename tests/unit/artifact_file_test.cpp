@@ -113,6 +113,16 @@ TEST(ArtifactFile, TheLayoutIsChosenByTheResultingSize) {
   EXPECT_EQ(sizes.streams.at(0).content, "codes6");
 }
 
+// The layout of a part beyond 4 MiB is found out on a piece of it; the whole is written.
+TEST(ArtifactFile, LargePartsRoundTrip) {
+  Artifact large;
+  large.tensors = {integer_tensor("w", 3000, 1600, 5)};
+  ArtifactSizes sizes;
+  const std::string bytes = serialize_artifact(large, Compression::zstd, &sizes);
+  EXPECT_GE(sizes.streams.at(0).raw_bytes, 3000U * 1600U * 5U / 8U);
+  EXPECT_TRUE(parse_artifact(bytes, "large") == large);
+}
+
 TEST(ArtifactFile, PackedIntegersRoundTrip) {
   for (int bits = 2; bits <= 8; ++bits) {
     for (const std::int64_t columns : {1, 7, 8, 9, 64}) {
@@ -179,7 +189,7 @@ TEST(ArtifactFile, RandomDamageBehindTheChecksum) {
 }
 
 // Damage to the manifest itself, where the sizes and shapes stand.
-class Manifest : public testing::Test {
+class ArtifactManifest : public testing::Test {
  protected:
   // The sample with its manifest edited as text.
   std::string with(const std::function<void(std::string&)>& edit) const {
@@ -214,11 +224,11 @@ class Manifest : public testing::Test {
   }
 };
 
-TEST_F(Manifest, UnchangedItIsRead) {
+TEST_F(ArtifactManifest, UnchangedItIsRead) {
   EXPECT_TRUE(parse_artifact(with([](std::string&) {}), "same") == sample_artifact());
 }
 
-TEST_F(Manifest, WrongEntriesHaveTheirOwnSentences) {
+TEST_F(ArtifactManifest, WrongEntriesHaveTheirOwnSentences) {
   const auto says = [&](const char* from, const char* to, const char* sentence) {
     EXPECT_NE(refused_after(from, to).find(sentence), std::string::npos)
         << from << " -> " << to << ": " << refused_after(from, to);
@@ -243,7 +253,7 @@ TEST_F(Manifest, WrongEntriesHaveTheirOwnSentences) {
   says("\"compression\":\"brotli\"", "\"compression\":\"zstd\"", "is corrupt");
 }
 
-TEST_F(Manifest, NoMemoryIsTakenForAFalseDeclaration) {
+TEST_F(ArtifactManifest, NoMemoryIsTakenForAFalseDeclaration) {
   const std::string bytes = serialize_artifact(sample_artifact(), Compression::brotli);
   EXPECT_NE(refusal(bytes, 100).find("the limit is 100"), std::string::npos);
   EXPECT_NE(refused_after("\"shape\":[17]", "\"shape\":[1099511627776]").find("shape"), std::string::npos);
