@@ -55,7 +55,7 @@ longest=$(for swap in "${loss[@]}" "${optimizer[@]}" "${schedule[@]}"; do wc -l 
 check_true "every swap takes at most five lines" "$longest <= 5"
 
 # plugins/example, built by the tests against an installed SDK.
-lion=$build/tests/example_plugin/mulligan_lion.so
+lion=$build/tests/lion/mulligan_lion.so
 lines='[optimizer.matrices]
 plugin = "lion"
 lr = 0.001'
