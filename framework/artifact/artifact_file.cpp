@@ -36,6 +36,17 @@ std::string gather(const Artifact& artifact, const StreamKind& kind) {
   return bytes;
 }
 
+// Brotli at its strongest takes minutes for a record's codes, so the layout of a large part is found out on a
+// piece.
+constexpr std::size_t large_part = std::size_t{4} << 20;
+constexpr std::size_t trial_bytes = std::size_t{1} << 20;
+
+std::string_view trial_piece(std::string_view bytes) {
+  if (bytes.size() <= large_part) return bytes;
+  const std::size_t middle = bytes.size() / 2 / 64 * 64;  // on the boundary of any element
+  return bytes.substr(middle, trial_bytes);
+}
+
 std::vector<Candidate> compress_streams(const Artifact& artifact, Compression compression, int threads) {
   std::vector<std::string> raw;
   std::vector<Candidate> candidates;
@@ -49,11 +60,13 @@ std::vector<Candidate> compress_streams(const Artifact& artifact, Compression co
       source.push_back(raw.size() - 1);
     }
   }
-  parallel_for(candidates.size(), threads, [&](std::size_t i) {
-    const std::string encoded = encode_layout(raw[source[i]], *candidates[i].kind, candidates[i].layout);
-    candidates[i].raw_bytes = encoded.size();
-    candidates[i].compressed = compress(compression, encoded);
-  });
+  const auto fill = [&](Candidate& candidate, std::string_view bytes) {
+    const std::string encoded = encode_layout(bytes, *candidate.kind, candidate.layout);
+    candidate.raw_bytes = encoded.size();
+    candidate.compressed = compress(compression, encoded);
+  };
+  parallel_for(candidates.size(), threads,
+               [&](std::size_t i) { fill(candidates[i], trial_piece(raw[source[i]])); });
   std::vector<Candidate> smallest;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const bool same_stream = i > 0 && source[i] == source[i - 1];
@@ -63,6 +76,9 @@ std::vector<Candidate> compress_streams(const Artifact& artifact, Compression co
       smallest.back() = std::move(candidates[i]);
     }
   }
+  parallel_for(smallest.size(), threads, [&](std::size_t i) {
+    if (raw[i].size() > large_part) fill(smallest[i], raw[i]);
+  });
   return smallest;
 }
 

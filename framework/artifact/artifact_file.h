@@ -43,9 +43,9 @@ struct ArtifactSizes {
   std::uint64_t total_bytes = 0;     // of the file
 };
 
-// The bytes of the file. Every stream is compressed in each of its layouts, and the smallest is kept. The
-// result depends on the artifact and the compression library alone. `sizes` may be null. threads 0: all
-// cores.
+// The bytes of the file. Every stream is compressed in each of its layouts (of one beyond 4 MiB: a piece of 1
+// MiB), and the smallest layout is kept. The result depends on the artifact and the compression library
+// alone. `sizes` may be null. threads 0: all cores.
 std::string serialize_artifact(const Artifact& artifact, Compression compression,
                                ArtifactSizes* sizes = nullptr, int threads = 0);
 
