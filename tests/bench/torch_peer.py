@@ -132,7 +132,7 @@ class Model(torch.nn.Module):
             x = (lanes[0] + lanes[1]) / 2
         z = F.linear(norm(x), self.tok_emb)
         z = 30.0 * torch.tanh(z / 30.0)
-        return F.cross_entropy(z.float().view(-1, z.size(-1)), targets.view(-1))
+        return F.cross_entropy(z.float().view(-1, z.size(-1)), targets.reshape(-1))
 
 
 class Muon:
