@@ -6,6 +6,7 @@
 #include "framework/graph/ops/add.h"
 #include "framework/graph/ops/attention.h"
 #include "framework/graph/ops/embedding.h"
+#include "framework/graph/ops/gather_rows.h"
 #include "framework/graph/ops/head_gate_xsa.h"
 #include "framework/graph/ops/lane_merge.h"
 #include "framework/graph/ops/leaky_relu_squared.h"
@@ -44,9 +45,10 @@ class ForwardBuilder {
       skips.push_back(x);
     }
     const Value out = decode(x, order, skips);
-    const Value n = ops::rms_norm(tape_, out, 1.0, eps_);
+    Value n = ops::rms_norm(tape_, out, 1.0, eps_);
+    if (options_.head_rows) n = ops::gather_rows(tape_, n, options_.head_rows);
     const Value head = p_(m_.tied_head ? "tok_emb.weight" : "lm_head.weight");
-    const Value logits = ops::linear(tape_, n, head, matrix(tokens(), m_.vocabulary));
+    const Value logits = ops::linear(tape_, n, head, matrix(graph_.type(n).dims[0], m_.vocabulary));
     return tap({TapKind::head, -1, -1, n, n, logits});
   }
 

@@ -21,12 +21,15 @@ struct ForwardOptions {
   bool looping = false;         // whether depth recurrence is active
   std::int64_t row_length = 0;  // rotary positions restart every row_length tokens; T for one packed row
   Taps* taps = nullptr;
+  // [N] i32: the rows whose logits are wanted; absent: all.
+  Value head_rows;
   // Called after each executed block with (slot, lane 0 or the single stream, lane 1 or absent); for tests
   // and parity.
   std::function<void(std::int64_t, Value, Value)> after_block;
 };
 
-// Returns the logits before soft capping, [T, V] in the compute dtype. Formulas: docs/architecture.md.
+// Returns the logits before soft capping, [T, V] in the compute dtype ([N, V] with head_rows). Formulas:
+// docs/architecture.md.
 Value build_forward(Tape& tape, const ModelConfig& model, const ParameterValues& parameters,
                     const ForwardInputs& inputs, const ForwardOptions& options);
 

@@ -12,7 +12,7 @@
 namespace mulligan {
 
 AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t documents,
-                       const std::vector<std::int64_t>& contexts)
+                       const std::set<WindowShape>& shapes)
     : model_(model),
       setup_(setup),
       documents_(documents),
@@ -41,9 +41,9 @@ AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t 
                           graph.external(adapter->copy, adapter->type.as(model.compute))});
     }
   };
-  for (const std::int64_t context : contexts) {
-    windows_[context] = std::make_unique<WindowProgram>(
-        model, &setup.plugin, prefix_, WindowShape{documents, context}, setup.positions, update);
+  for (const WindowShape& shape : shapes) {
+    windows_[shape] =
+        std::make_unique<WindowProgram>(model, &setup.plugin, prefix_, shape, setup.positions, update);
   }
   states_.assign(states.begin(), states.end());
   for (const auto& tensor : tensors()) {
@@ -64,7 +64,7 @@ AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t 
 
 std::vector<Program*> AdapterSet::programs() {
   std::vector<Program*> programs = {norms_.get(), refresh_.get()};
-  for (const auto& [context, window] : windows_) programs.push_back(&window->program());
+  for (const auto& [shape, window] : windows_) programs.push_back(&window->program());
   return programs;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,15 +31,15 @@ class AdapterSet {
     std::int64_t positions = 0;  // of the rotary tables
   };
 
-  // Plans a program for each context length in `contexts` (not empty). All references must outlive this
-  // object.
+  // Plans a program for each of `shapes` (not empty), all for `documents` documents. All references must
+  // outlive this object.
   AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t documents,
-             const std::vector<std::int64_t>& contexts);
+             const std::set<WindowShape>& shapes);
 
   std::int64_t documents() const { return documents_; }
   // To be bound before anything runs.
   std::vector<Program*> programs();
-  WindowProgram& window(std::int64_t context) { return *windows_.at(context); }
+  WindowProgram& window(const WindowShape& shape) { return *windows_.at(shape); }
   WindowProgram& longest_window() { return *windows_.rbegin()->second; }
 
   // All adapters at their first values (draw event `draw`), the optimiser's state empty.
@@ -72,7 +73,7 @@ class AdapterSet {
   Setup setup_;
   std::int64_t documents_;
   std::string prefix_;
-  std::map<std::int64_t, std::unique_ptr<WindowProgram>> windows_;  // by context
+  std::map<WindowShape, std::unique_ptr<WindowProgram>> windows_;
   std::unique_ptr<Program> norms_, refresh_;
   std::vector<std::string> groups_;  // names of adapters
   std::vector<std::string> states_;  // of the optimiser

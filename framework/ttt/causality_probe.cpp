@@ -9,9 +9,9 @@ namespace mulligan {
 namespace {
 
 std::vector<float> losses_of(WindowProgram& window, std::span<const std::int32_t> tokens,
-                             std::span<const std::int32_t> targets) {
-  std::vector<float> losses(tokens.size());
-  window.set_inputs(tokens, targets);
+                             std::span<const std::int32_t> positions, std::span<const std::int32_t> targets) {
+  std::vector<float> losses(positions.size());
+  window.set_inputs(tokens, positions, targets);
   window.forward();
   window.download_losses(losses);
   return losses;
@@ -51,27 +51,34 @@ void probe_causality(AdapterSet& set, const BaseModel& model, const TttPlugin& p
   const WindowShape shape = window.shape();
   set.fill_at_random();
   const auto tokens = made_up_tokens(shape.tokens(), model.config.vocabulary, "ttt/probe");
-  const auto targets = made_up_tokens(shape.tokens(), model.config.vocabulary, "ttt/probe targets");
-  const std::vector<float> before = losses_of(window, tokens, targets);
+  const auto targets = made_up_tokens(shape.positions(), model.config.vocabulary, "ttt/probe targets");
+  // Positions all over the windows; the first halves must stay the same where the second halves change.
+  std::vector<std::int32_t> positions;
+  for (std::int64_t i = 0; i < shape.positions(); ++i) {
+    const std::int64_t document = i / shape.scored, place = i % shape.scored;
+    positions.push_back(
+        static_cast<std::int32_t>(document * shape.context + place * shape.context / shape.scored));
+  }
+  const auto changes = [&](const std::vector<bool>& chosen, std::int64_t token) {
+    return chosen[static_cast<std::size_t>(token / shape.context)] &&
+           token % shape.context >= shape.context / 2;
+  };
+  const std::vector<float> before = losses_of(window, tokens, positions, targets);
   for (const std::vector<bool>& chosen : choices(shape.documents)) {
     std::vector<std::int32_t> changed = tokens;
-    const auto may_move = [&](std::int64_t place) {
-      return chosen[static_cast<std::size_t>(place / shape.context)] &&
-             place % shape.context >= shape.context / 2;
-    };
     for (std::int64_t i = 0; i < shape.tokens(); ++i) {
       auto& token = changed[static_cast<std::size_t>(i)];
-      if (may_move(i)) token = static_cast<std::int32_t>((token + 1) % model.config.vocabulary);
+      if (changes(chosen, i)) token = static_cast<std::int32_t>((token + 1) % model.config.vocabulary);
     }
-    const std::vector<float> after = losses_of(window, changed, targets);
-    for (std::int64_t i = 0; i < shape.tokens(); ++i) {
-      const float &was = before[static_cast<std::size_t>(i)], &is = after[static_cast<std::size_t>(i)];
-      if (may_move(i) || std::memcmp(&was, &is, sizeof(float)) == 0) continue;
+    const std::vector<float> after = losses_of(window, changed, positions, targets);
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      if (changes(chosen, positions[i]) || std::memcmp(&before[i], &after[i], sizeof(float)) == 0) continue;
       throw config_error(
           "[ttt.adapters]: with {} the score of position {} of document {} moved from {} to {} when only "
           "later tokens, or "
           "other documents, changed, so its scores would be illegal; use another plugin.",
-          plugin.plugin().description(), i % shape.context, i / shape.context, was, is);
+          plugin.plugin().description(), positions[i] % shape.context, positions[i] / shape.context,
+          before[i], after[i]);
     }
   }
 }

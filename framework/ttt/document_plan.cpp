@@ -68,15 +68,6 @@ std::int64_t window_context(const PlannedBatch& batch, std::int64_t chunk, std::
   return std::min((chunk + 1) * batch.chunk_tokens, context_tokens);
 }
 
-std::vector<std::int64_t> window_contexts(const PlannedBatch& batch, std::int64_t context_tokens) {
-  std::vector<std::int64_t> contexts;
-  for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
-    const std::int64_t context = window_context(batch, chunk, context_tokens);
-    if (contexts.empty() || contexts.back() != context) contexts.push_back(context);
-  }
-  return contexts;
-}
-
 PhasePlan::PhasePlan(const TttConfig& config, std::int64_t documents) {
   const std::int64_t prefix = std::min(config.prefix_documents, documents);
   if (prefix == 0) return;

@@ -34,8 +34,6 @@ DocumentPlan plan_documents(std::span<const std::uint16_t> tokens, int bos_id, c
 // Tokens of the windows in which chunk `chunk` of a batch is scored: min((chunk + 1) * chunk_tokens,
 // context_tokens).
 std::int64_t window_context(const PlannedBatch& batch, std::int64_t chunk, std::int64_t context_tokens);
-// The different ones among the chunks of a batch, ascending.
-std::vector<std::int64_t> window_contexts(const PlannedBatch& batch, std::int64_t context_tokens);
 
 // When the base model is trained: after the batch with which the number of scored documents reaches
 // floor(prefix * (i + 1) / phases), for i = 0 ... phases - 1; at most one phase per batch.

@@ -48,18 +48,18 @@ TttRun::TttRun(const BaseModel& model, const TttSetup& setup, const TttData& dat
       arena_(model.store.backend()) {
   require_offers(setup);
   const std::int64_t context_tokens = setup.config.context_tokens;
-  std::map<std::int64_t, std::set<std::int64_t>> contexts;
+  std::map<std::int64_t, std::set<WindowShape>> shapes;  // by documents
   for (const PlannedBatch& batch : plan_.queue) {
-    const auto of_batch = window_contexts(batch, context_tokens);
-    contexts[static_cast<std::int64_t>(batch.batch.documents.size())].insert(of_batch.begin(),
-                                                                             of_batch.end());
+    const auto documents = static_cast<std::int64_t>(batch.batch.documents.size());
+    for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
+      shapes[documents].insert({documents, window_context(batch, chunk, context_tokens), batch.chunk_tokens});
+    }
   }
   const AdapterSet::Setup adapters{setup.adapters, setup.optimizer, setup.draws, context_tokens};
   std::vector<Program*> programs;
-  for (const auto& [documents, of_size] : contexts) {
+  for (const auto& [documents, of_size] : shapes) {
     auto& set = sets_[documents];
-    set = std::make_unique<AdapterSet>(model, adapters, documents,
-                                       std::vector<std::int64_t>(of_size.begin(), of_size.end()));
+    set = std::make_unique<AdapterSet>(model, adapters, documents, of_size);
     for (Program* program : set->programs()) programs.push_back(program);
   }
   if (setup.base && setup.config.prefix_documents > 0) {
@@ -138,33 +138,50 @@ void TttRun::score_batch(std::int64_t queue, AdapterSet& set) {
 
 TttRun::Turn TttRun::make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set) {
   const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];
-  const std::int64_t context = window_context(batch, chunk, setup_.config.context_tokens);
-  Turn turn{batch, queue, chunk, set, set.window(context), {}, false};
+  const WindowShape shape{static_cast<std::int64_t>(batch.batch.documents.size()),
+                          window_context(batch, chunk, setup_.config.context_tokens), batch.chunk_tokens};
+  Turn turn{batch, queue, chunk, set, set.window(shape), {}, false};
   for (const int number : batch.batch.documents) {
     const std::int64_t targets = plan_.targets(number);
     const std::int64_t chunks = chunk_count(targets, batch.chunk_tokens);
     Turn::Row row;
     row.active = chunk < chunks;
     row.more = chunk + 1 < chunks;
-    if (row.active) row.window = chunk_window(targets, batch.chunk_tokens, context, chunk);
+    if (row.active) row.window = chunk_window(targets, batch.chunk_tokens, shape.context, chunk);
     turn.trains = turn.trains || (row.more && !report_.fell_back);
     turn.rows.push_back(row);
   }
-  const auto size = static_cast<std::size_t>(turn.program.shape().tokens());
-  tokens_.assign(size, 0);
-  targets_.assign(size, 0);
-  losses_.resize(size);
+  fill_inputs(turn);
+  return turn;
+}
+
+// Finished documents are rows of zeros; places beyond a short chunk score position 0 of their row, for
+// nobody.
+void TttRun::fill_inputs(const Turn& turn) {
+  const WindowShape& shape = turn.program.shape();
+  tokens_.assign(static_cast<std::size_t>(shape.tokens()), 0);
+  positions_.assign(static_cast<std::size_t>(shape.positions()), 0);
+  targets_.assign(positions_.size(), 0);
+  losses_.resize(positions_.size());
   for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
-    const Turn::Row& row = turn.rows[slot];
-    const Document& document = plan_.document(batch.batch.documents[slot]);
-    const auto first = static_cast<std::size_t>(document.start + row.window.window_start);
-    const std::size_t place = slot * static_cast<std::size_t>(context);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(row.window.window_length); ++i) {
-      tokens_[place + i] = data_.tokens[first + i];
-      targets_[place + i] = data_.tokens[first + i + 1];
+    const ChunkWindow& window = turn.rows[slot].window;
+    const std::int64_t start =
+        plan_.document(turn.batch.batch.documents[slot]).start + window.window_start;  // in the stream
+    const std::size_t row = slot * static_cast<std::size_t>(shape.context);
+    for (std::int64_t i = 0; i < window.window_length; ++i) {
+      tokens_[row + static_cast<std::size_t>(i)] = data_.tokens[static_cast<std::size_t>(start + i)];
+    }
+    const std::size_t place = slot * static_cast<std::size_t>(shape.scored);
+    std::fill_n(positions_.begin() + static_cast<std::ptrdiff_t>(place), shape.scored,
+                static_cast<std::int32_t>(row));
+    for (std::int64_t i = 0; i < window.chunk_length; ++i) {
+      const std::int64_t position = window.chunk_offset + i;
+      positions_[place + static_cast<std::size_t>(i)] =
+          static_cast<std::int32_t>(row) + static_cast<std::int32_t>(position);
+      targets_[place + static_cast<std::size_t>(i)] =
+          data_.tokens[static_cast<std::size_t>(start + position + 1)];
     }
   }
-  return turn;
 }
 
 void TttRun::take_turn(Turn& turn) {
@@ -177,7 +194,7 @@ void TttRun::take_turn(Turn& turn) {
 
 void TttRun::score(Turn& turn) {
   order_->score();
-  turn.program.set_inputs(tokens_, targets_);
+  turn.program.set_inputs(tokens_, positions_, targets_);
   turn.program.forward();
   turn.program.download_losses(losses_);
   tell(TttEvent::Kind::score, turn, false);
@@ -185,15 +202,14 @@ void TttRun::score(Turn& turn) {
 
 void TttRun::book(Turn& turn) {
   order_->book();
-  const std::int64_t context = turn.program.shape().context;
+  const auto scored = static_cast<std::size_t>(turn.program.shape().scored);
   for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
     const Turn::Row& row = turn.rows[slot];
     if (!row.active) continue;
-    const ChunkWindow& window = row.window;
-    const Document& document = plan_.document(turn.batch.batch.documents[slot]);
-    for (std::int64_t i = window.chunk_offset; i < window.chunk_offset + window.chunk_length; ++i) {
-      book_.enter(document.start + window.window_start + i + 1,
-                  losses_[slot * static_cast<std::size_t>(context) + static_cast<std::size_t>(i)]);
+    const std::int64_t first = plan_.document(turn.batch.batch.documents[slot]).start +
+                               row.window.window_start + row.window.chunk_offset + 1;
+    for (std::int64_t i = 0; i < row.window.chunk_length; ++i) {
+      book_.enter(first + i, losses_[slot * scored + static_cast<std::size_t>(i)]);
     }
   }
   tell(TttEvent::Kind::book, turn, false);
@@ -203,12 +219,11 @@ void TttRun::book(Turn& turn) {
 void TttRun::reveal(Turn& turn) {
   order_->reveal();
   weights_.assign(losses_.size(), 0.0F);
-  const std::int64_t context = turn.program.shape().context;
+  const std::int64_t scored = turn.program.shape().scored;
   for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
     const Turn::Row& row = turn.rows[slot];
     if (!row.more) continue;
-    const auto first =
-        static_cast<std::ptrdiff_t>(static_cast<std::int64_t>(slot) * context + row.window.chunk_offset);
+    const auto first = static_cast<std::ptrdiff_t>(static_cast<std::int64_t>(slot) * scored);
     std::fill_n(weights_.begin() + first, row.window.chunk_length,
                 static_cast<float>(1.0 / static_cast<double>(row.window.chunk_length)));
   }

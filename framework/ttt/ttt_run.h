@@ -105,6 +105,7 @@ class TttRun {
   AdapterSet& begin_batch(std::int64_t queue);
   void score_batch(std::int64_t queue, AdapterSet& set);
   Turn make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set);
+  void fill_inputs(const Turn& turn);
   TttBatchReport report_batch(std::int64_t queue, AdapterSet& set, double seconds);
   void watch_for_collapse(const TttBatchReport& batch);
   void train_base(std::int64_t boundary, std::int64_t queue);
@@ -126,7 +127,7 @@ class TttRun {
   ScoreSums reference_;
   TttReport report_;
   std::int64_t draw_ = 0;  // number of the next draw event
-  std::vector<std::int32_t> tokens_, targets_;
+  std::vector<std::int32_t> tokens_, positions_, targets_;
   std::vector<float> losses_, weights_;
 };
 

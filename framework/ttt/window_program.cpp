@@ -30,26 +30,29 @@ ForwardInputs declare_inputs(Graph& graph, const std::string& prefix, const Mode
 
 WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
                              const std::string& adapter_prefix, const WindowShape& shape,
-                             std::int64_t positions, GradientSink sink)
+                             std::int64_t rotary_positions, GradientSink sink)
     : store_(model.store),
       shape_(shape),
-      prefix_(fmt::format("ttt/window/{}x{}{}", shape.documents, shape.context, adapters ? "" : "/plain")) {
+      prefix_(fmt::format("ttt/window/{}x{}x{}{}", shape.documents, shape.context, shape.scored,
+                          adapters ? "" : "/plain")) {
   if (adapters) {
     taps_ = std::make_unique<AdapterTaps>(*adapters, adapter_prefix, shape.documents, model.compute,
                                           std::move(sink));
   }
   Graph graph;
   Tape tape(graph, adapters != nullptr);
-  const ForwardInputs inputs = declare_inputs(graph, prefix_, model.config, shape, positions);
-  const Value targets = graph.external(prefix_ + "/targets", TensorType(MLG_I32, {shape.tokens()}));
+  const ForwardInputs inputs = declare_inputs(graph, prefix_, model.config, shape, rotary_positions);
+  const Value targets = graph.external(prefix_ + "/targets", TensorType(MLG_I32, {shape.positions()}));
   ForwardOptions options;
   options.looping = model.looping;
   options.row_length = shape.context;
   options.taps = taps_.get();
+  // Only scored positions need logits: with long windows that saves almost the whole head.
+  options.head_rows = graph.external(prefix_ + "/positions", TensorType(MLG_I32, {shape.positions()}));
   const ParameterValues parameters(tape, model.layouts, false);
   const Value raw = build_forward(tape, model.config, parameters, inputs, options);
   const Value logits = model.config.softcap > 0 ? ops::softcap(tape, raw, model.config.softcap) : raw;
-  const TensorType per_token(MLG_F32, {shape.tokens()});
+  const TensorType per_token(MLG_F32, {shape.positions()});
   const Value losses = graph.external(prefix_ + "/token_loss", per_token);
   ops::cross_entropy(tape, logits, targets, losses);
   split_ = graph.calls().size();
@@ -69,8 +72,10 @@ const std::vector<std::shared_ptr<const AdapterTensor>>& WindowProgram::adapters
   return taps_ ? taps_->tensors() : none;
 }
 
-void WindowProgram::set_inputs(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets) {
+void WindowProgram::set_inputs(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions,
+                               std::span<const std::int32_t> targets) {
   store_.upload(prefix_ + "/tokens", std::as_bytes(tokens));
+  store_.upload(prefix_ + "/positions", std::as_bytes(positions));
   store_.upload(prefix_ + "/targets", std::as_bytes(targets));
 }
 

@@ -1,6 +1,7 @@
 // WindowProgram: forward pass, token losses, gradients and adapter updates for one shape of window.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -13,12 +14,14 @@
 
 namespace mulligan {
 
-// B windows of R tokens behind each other: T = B*R.
+// B windows of R tokens behind each other, T = B*R, in each of which C positions are scored, N = B*C.
 struct WindowShape {
   std::int64_t documents = 0;  // B
   std::int64_t context = 0;    // R
+  std::int64_t scored = 0;     // C
   auto operator<=>(const WindowShape&) const = default;
   std::int64_t tokens() const { return documents * context; }
+  std::int64_t positions() const { return documents * scored; }
 };
 
 class WindowProgram {
@@ -27,25 +30,27 @@ class WindowProgram {
   using GradientSink = AdapterTaps::GradientSink;
 
   // Plans one program in two parts: the forward pass with the token losses, and the backward pass with what
-  // `sink` records. Positions in a window count from 0; the rotary tables hold `positions` of them.
+  // `sink` records. Rotary positions count from 0 in each window; the tables hold `rotary_positions` of them.
   // `adapters` null: no taps, no second part. Base parameters get no gradient. Makes the tensors it needs in
   // the model's store.
   WindowProgram(const BaseModel& model, const TttPlugin* adapters, const std::string& adapter_prefix,
-                const WindowShape& shape, std::int64_t positions, GradientSink sink);
+                const WindowShape& shape, std::int64_t rotary_positions, GradientSink sink);
 
   const WindowShape& shape() const { return shape_; }
   // Must be bound before it runs.
   Program& program() { return *program_; }
   const std::vector<std::shared_ptr<const AdapterTensor>>& adapters() const;
 
-  // tokens, targets: [B*R], row by row.
-  void set_inputs(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets);
-  // Weight of each position's loss in the objective, [B*R].
+  // tokens [T]: the windows. positions [N]: the scored ones as indices into tokens, those of document b from
+  // b*C on. targets [N]: the token that follows each of them.
+  void set_inputs(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions,
+                  std::span<const std::int32_t> targets);
+  // Weight of each scored position's loss in the objective, [N].
   void set_weights(std::span<const float> weights);
 
-  // Computes the token losses.
+  // Computes the losses of the scored positions.
   void forward() { program_->run_range(0, split_); }
-  // The losses of the last forward(), [B*R] nats. Waits.
+  // The losses of the last forward(), [N] nats. Waits.
   void download_losses(std::span<float> losses) const;
   // Gradients of sum(weights * losses), from the activations of the last forward(), and what the sink
   // recorded for them.
@@ -61,6 +66,6 @@ class WindowProgram {
 };
 
 // The rotary tables that all window programs of a model share; once, after the first program was made.
-void upload_window_rope(const BaseModel& model, std::int64_t positions);
+void upload_window_rope(const BaseModel& model, std::int64_t rotary_positions);
 
 }  // namespace mulligan

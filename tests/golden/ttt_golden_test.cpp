@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "framework/data/shard.h"
 #include "tests/golden/golden_fixture.h"
@@ -375,7 +376,7 @@ TEST_F(TttGolden, ReferenceWithoutUpdates) {
 // One forward and backward pass with random adapters.
 TEST_F(TttGolden, ForwardAndGradients) {
   const std::vector<std::int64_t> shape = data_.shape("fwd.x");
-  const WindowShape window{shape.at(0), shape.at(1)};
+  const WindowShape window{shape.at(0), shape.at(1), shape.at(1)};  // every position is scored
   for (const bool looping : {true, false}) {
     SCOPED_TRACE(looping ? "loop1" : "loop0");
     const std::string prefix = looping ? "fwd.loop1" : "fwd.loop0";
@@ -393,7 +394,9 @@ TEST_F(TttGolden, ForwardAndGradients) {
       const std::string name = fmt::format("fwd.{}.{}", place_of(tensor->kind), tensor->group);
       host->store().upload(tensor->master, slot_part(data_.floats(name), data_.shape(name), *tensor));
     }
-    program.set_inputs(data_.ints("fwd.x"), data_.ints("fwd.y"));
+    std::vector<std::int32_t> positions(static_cast<std::size_t>(window.tokens()));
+    std::iota(positions.begin(), positions.end(), 0);
+    program.set_inputs(data_.ints("fwd.x"), positions, data_.ints("fwd.y"));
     program.set_weights(data_.floats("fwd.upstream"));
     program.forward();
     std::vector<float> losses(static_cast<std::size_t>(window.tokens()));
@@ -429,6 +432,28 @@ TEST_F(TttGolden, ForwardAndGradients) {
     }
     EXPECT_GT(compared, 0);
   }
+}
+
+// Learning rates of the base model's chunks, from the fixture of the schedules.
+TEST_F(TttGolden, BaseRates) {
+  const GoldenFixture schedules("schedules");
+  int compared = 0;
+  for (const auto& [name, info] : schedules.manifest().at("info").items()) {
+    if (!name.starts_with("global_ttt_lr.")) continue;
+    const auto plugin = make_plugin<TttPlugin>(
+        PluginKind::ttt, "global_sgd",
+        fmt::format("lr = {}\nwarmup_chunks = {}\nwarmup_start_lr = {}", info.at("base_lr").get<double>(),
+                    info.at("warmup_chunks").get<int>(), info.at("warmup_start_lr").get<double>()));
+    const std::vector<double> expected = schedules.doubles(name);
+    for (std::size_t chunk = 0; chunk < expected.size(); ++chunk) {
+      EXPECT_NEAR(
+          plugin->base_rate(static_cast<std::int64_t>(chunk), info.at("num_chunks").get<std::int64_t>()),
+          expected[chunk], 1e-12)
+          << name << " chunk " << chunk;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 0);
 }
 
 // The base model's pass alone, over the whole stream.

@@ -9,6 +9,7 @@
 #include <mulligan/optimizer.h>
 #include <mulligan/quantizer.h>
 #include <mulligan/schedule.h>
+#include <mulligan/ttt.h>
 
 #include <cstddef>
 
@@ -178,6 +179,47 @@ LAYOUT(mlg_quantizer_table, create, 80);
 LAYOUT(mlg_quantizer_table, destroy, 88);
 LAYOUT(mlg_quantizer_table, quantize, 96);
 SIZE(mlg_quantizer_table, 104);
+LAYOUT(mlg_tap, kind, 0);
+LAYOUT(mlg_tap, slot, 8);
+LAYOUT(mlg_tap, layer, 12);
+LAYOUT(mlg_tap, documents, 16);
+LAYOUT(mlg_tap, tokens, 24);
+LAYOUT(mlg_tap, inputs, 32);
+LAYOUT(mlg_tap, outputs, 40);
+SIZE(mlg_tap, 48);
+LAYOUT(mlg_adapter, name, 0);
+LAYOUT(mlg_adapter, shape, 8);
+LAYOUT(mlg_adapter, start, 56);
+LAYOUT(mlg_adapter, keep, 60);
+LAYOUT(mlg_adapter, bound, 64);
+SIZE(mlg_adapter, 72);
+LAYOUT(mlg_tap_forward, block_input, 0);
+LAYOUT(mlg_tap_forward, output, 4);
+LAYOUT(mlg_tap_forward, adapters, 8);
+LAYOUT(mlg_tap_forward, saved, 24);
+SIZE(mlg_tap_forward, 40);
+LAYOUT(mlg_tap_backward, forward, 0);
+LAYOUT(mlg_tap_backward, output_gradient, 40);
+LAYOUT(mlg_tap_backward, gradients, 44);
+LAYOUT(mlg_tap_backward, input_gradient, 60);
+LAYOUT(mlg_tap_backward, accumulate, 64);
+SIZE(mlg_tap_backward, 72);
+LAYOUT(mlg_base_update, chunk_tokens, 0);
+LAYOUT(mlg_base_update, batch_rows, 8);
+LAYOUT(mlg_base_update, epochs, 16);
+LAYOUT(mlg_base_update, respect_documents, 24);
+LAYOUT(mlg_base_update, momentum, 32);
+LAYOUT(mlg_base_update, clip_norm, 40);
+SIZE(mlg_base_update, 48);
+LAYOUT(mlg_ttt_table, header, 0);
+LAYOUT(mlg_ttt_table, create, 72);
+LAYOUT(mlg_ttt_table, destroy, 80);
+LAYOUT(mlg_ttt_table, declare, 88);
+LAYOUT(mlg_ttt_table, record_forward, 96);
+LAYOUT(mlg_ttt_table, record_backward, 104);
+LAYOUT(mlg_ttt_table, base_update, 112);
+LAYOUT(mlg_ttt_table, base_rate, 120);
+SIZE(mlg_ttt_table, 128);
 
 static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 0);
 static_assert(MLG_BACKEND == 1 && MLG_LOSS == 2 && MLG_OPTIMIZER == 3 && MLG_SCHEDULE == 4 && MLG_TTT == 5 &&

@@ -161,23 +161,25 @@ TEST(TttLegality, EachTokenIsBookedOnce) {
 TEST(TttLegality, ProbabilitiesSumToOne) {
   TttRunner runner(tiny_options());
   runner.set_random_parameters(3);
-  const WindowShape shape{2, 9};
+  const WindowShape shape{2, 9, 9};
   AdapterSet set(runner.model(),
                  {runner.adapters(), runner.optimizer(), *runner.options().draws, shape.context},
-                 shape.documents, {shape.context});
+                 shape.documents, {shape});
   SharedArena arena(runner.store().backend());
   arena.bind(set.programs(), runner.store());
   upload_window_rope(runner.model(), shape.context);
   set.fill_at_random();
-  WindowProgram& window = set.window(shape.context);
-  std::vector<std::int32_t> tokens, targets(static_cast<std::size_t>(shape.tokens()));
-  for (std::int64_t i = 0; i < shape.tokens(); ++i)
+  WindowProgram& window = set.window(shape);
+  std::vector<std::int32_t> tokens, positions, targets(static_cast<std::size_t>(shape.tokens()));
+  for (std::int64_t i = 0; i < shape.tokens(); ++i) {
     tokens.push_back(static_cast<std::int32_t>(i % kTinyVocabulary));
+    positions.push_back(static_cast<std::int32_t>(i));
+  }
   std::vector<float> losses(tokens.size());
   std::vector<double> sums(tokens.size());
   for (std::int32_t target = 0; target < kTinyVocabulary; ++target) {
     std::ranges::fill(targets, target);
-    window.set_inputs(tokens, targets);
+    window.set_inputs(tokens, positions, targets);
     window.forward();
     window.download_losses(losses);
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += std::exp(-static_cast<double>(losses[i]));
@@ -200,7 +202,7 @@ TEST(TttLegality, ZeroAdaptersScoreLikeThePlainModel) {
   for (const PlannedBatch& batch : plan.queue) {
     for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
       const WindowShape shape{static_cast<std::int64_t>(batch.batch.documents.size()),
-                              window_context(batch, chunk, config.context_tokens)};
+                              window_context(batch, chunk, config.context_tokens), batch.chunk_tokens};
       auto& program = programs[shape];
       if (!program) {
         program = std::make_unique<WindowProgram>(runner.model(), nullptr, "", shape, config.context_tokens,
@@ -209,8 +211,11 @@ TEST(TttLegality, ZeroAdaptersScoreLikeThePlainModel) {
       SharedArena arena(runner.store().backend());
       arena.bind({&program->program()}, runner.store());
       upload_window_rope(runner.model(), config.context_tokens);
-      std::vector<std::int32_t> inputs(static_cast<std::size_t>(shape.tokens()), 0), targets = inputs;
-      std::vector<std::pair<std::size_t, std::size_t>> scored;  // place in the window, target in the stream
+      std::vector<std::int32_t> inputs(static_cast<std::size_t>(shape.tokens()), 0);
+      std::vector<std::int32_t> positions(static_cast<std::size_t>(shape.positions()), 0),
+          targets = positions;
+      std::vector<std::pair<std::size_t, std::size_t>>
+          scored;  // place among the positions, target in the stream
       for (std::size_t slot = 0; slot < batch.batch.documents.size(); ++slot) {
         const int number = batch.batch.documents[slot];
         if (chunk >= chunk_count(plan.targets(number), config.chunk_tokens)) continue;
@@ -220,13 +225,17 @@ TEST(TttLegality, ZeroAdaptersScoreLikeThePlainModel) {
           const auto place = slot * static_cast<std::size_t>(shape.context) + static_cast<std::size_t>(i);
           const auto at = static_cast<std::size_t>(plan.document(number).start + window.window_start + i);
           inputs[place] = tokens[at];
-          targets[place] = tokens[at + 1];
-          if (i >= window.chunk_offset) scored.emplace_back(place, at + 1);
+          if (i < window.chunk_offset) continue;
+          const std::size_t position = slot * static_cast<std::size_t>(shape.scored) +
+                                       static_cast<std::size_t>(i - window.chunk_offset);
+          positions[position] = static_cast<std::int32_t>(place);
+          targets[position] = tokens[at + 1];
+          scored.emplace_back(position, at + 1);
         }
       }
-      program->set_inputs(inputs, targets);
+      program->set_inputs(inputs, positions, targets);
       program->forward();
-      std::vector<float> plain(inputs.size());
+      std::vector<float> plain(positions.size());
       program->download_losses(plain);
       for (const auto& [place, target] : scored) {
         EXPECT_EQ(std::memcmp(&plain[place], &losses[target], sizeof(float)), 0) << "target " << target;

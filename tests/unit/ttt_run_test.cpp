@@ -1,0 +1,207 @@
+// Test-time training as a whole on a tiny model: determinism, what is reported, the collapse detector, chunk
+// sizes by length, bf16, and refusals.
+#include "framework/ttt/ttt_run.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "framework/ttt/ttt_text.h"
+#include "tests/unit/ttt_world.h"
+
+namespace mulligan {
+namespace {
+
+const std::vector<int> kLengths = {9, 14, 31, 7, 22, 12, 18, 27, 5, 16};
+
+struct Outcome {
+  TttReport report;
+  std::vector<float> losses;
+};
+
+Outcome run(const TttRunner::Options& options, const TttConfig& config, std::vector<float> reference = {}) {
+  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+  TttRunner runner(options);
+  runner.set_random_parameters(3);
+  refresh_copies(runner.model());
+  const TttSetup setup = runner.setup(config);
+  TttRun ttt(runner.model(), setup, {tokens, 1, nullptr, reference});
+  Outcome outcome{ttt.run(), std::vector<float>(tokens.size())};
+  for (std::size_t i = 1; i < tokens.size(); ++i)
+    outcome.losses[i] = ttt.book().loss(static_cast<std::int64_t>(i));
+  return outcome;
+}
+
+TEST(TttRun, TheSameRunTwiceGivesTheSameBits) {
+  EXPECT_EQ(run(tiny_options(), tiny_config()).losses, run(tiny_options(), tiny_config()).losses);
+}
+
+// The adapters of a batch do not depend on which documents share it, so a document scores the same in a batch
+// of another size as long as its adapters start the same: here in the first batch, where they are drawn
+// element by element.
+TEST(TttRun, DrawsDoNotDependOnTheBatchSize) {
+  const PhiloxDraws draws(9);
+  AdapterTensor tensor;
+  tensor.name = "q/0/A";
+  tensor.bound = 0.25;
+  std::vector<float> few(10), many(40);
+  draws.fill(2, tensor, few);
+  draws.fill(2, tensor, many);
+  EXPECT_TRUE(std::equal(few.begin(), few.end(), many.begin()));
+  for (const float value : many) EXPECT_LE(std::abs(value), 0.25F);
+  std::vector<float> other(10);
+  draws.fill(3, tensor, other);
+  EXPECT_NE(few, other);
+}
+
+TEST(TttRun, ReportsEveryBatchPhaseAndLength) {
+  const Outcome outcome = run(tiny_options(), tiny_config());
+  const TttReport& report = outcome.report;
+  EXPECT_EQ(report.documents, static_cast<std::int64_t>(kLengths.size()));
+  ASSERT_EQ(report.batches.size(), 4u);  // the remainder of one document, then three times three
+  EXPECT_EQ(report.batches[0].documents, 1);
+  ASSERT_EQ(report.phases.size(), 1u);
+  EXPECT_EQ(report.phases[0].documents, 4);
+  ScoreSums sums;
+  std::int64_t documents = 0;
+  for (const TttBatchReport& batch : report.batches) {
+    sums += batch.sums;
+    documents += batch.documents;
+    EXPECT_EQ(batch.running.tokens, sums.tokens);
+    ASSERT_EQ(batch.norms.size(), 2u);
+    EXPECT_EQ(batch.norms[0].name, "A");
+    EXPECT_GT(batch.norms[0].norm, 0);
+    EXPECT_GT(batch.norms[0].drift, 0);
+    EXPECT_GT(batch.norms[1].norm, 0);
+    EXPECT_EQ(batch.norms[1].norm, batch.norms[1].drift);
+  }
+  EXPECT_EQ(documents, report.documents);
+  EXPECT_EQ(sums.tokens, report.sums.tokens);
+  EXPECT_NEAR(sums.loss_nats, report.sums.loss_nats, 1e-9);
+  std::uint64_t binned = 0;
+  for (const TttLengthBin& bin : report.bins) binned += bin.sums.tokens;
+  EXPECT_EQ(binned, report.sums.tokens);
+  EXPECT_NE(bins_text(report).find("document tokens"), std::string::npos);
+  EXPECT_NE(batch_text(report.batches[0], 4).find("batch 1 of 4 (1 documents of up to 31 tokens)"),
+            std::string::npos);
+  EXPECT_NE(phase_text(report.phases[0]).find("4 documents"), std::string::npos);
+}
+
+// With warm start A goes on, without it every batch starts from new draws of the same size.
+TEST(TttRun, AWarmStartDriftsFurtherThanAFreshOne) {
+  TttRunner::Options warm = tiny_options(),
+                     fresh = tiny_options("rank = 3\nalpha = 6.0\nwarm_start_a = false");
+  warm.optimizer_keys = fresh.optimizer_keys = "beta1 = 0.0\nbeta2 = 0.999\neps = 1e-10\nweight_decay = 0.1";
+  TttConfig config = tiny_config();
+  config.prefix_documents = 0;
+  const double of_warm = run(warm, config).report.batches.back().norms[0].drift;
+  const double of_fresh = run(fresh, config).report.batches.back().norms[0].drift;
+  EXPECT_GT(of_warm, 1.3 * of_fresh);
+}
+
+TEST(TttRun, TheCollapseIsSeenAndFallsBack) {
+  TttConfig config = tiny_config();
+  config.prefix_documents = 0;
+  const std::size_t tokens = made_up_stream(kLengths).size();
+  const std::vector<float> unreachable(tokens, 0.0F), easy(tokens, 100.0F);
+
+  config.on_collapse = OnCollapse::warn;
+  EXPECT_EQ(run(tiny_options(), config, easy).report.collapsed_at, -1);
+  const Outcome warned = run(tiny_options(), config, unreachable);
+  EXPECT_EQ(warned.report.collapsed_at, 0);
+  EXPECT_FALSE(warned.report.fell_back);
+  EXPECT_EQ(warned.losses, run(tiny_options(), config).losses) << "a warning must not change the scores";
+
+  config.on_collapse = OnCollapse::fallback;
+  const Outcome fallen = run(tiny_options(), config, unreachable);
+  EXPECT_TRUE(fallen.report.fell_back);
+  EXPECT_TRUE(fallen.report.batches[0].adapted);
+  EXPECT_FALSE(fallen.report.batches[1].adapted);
+  // After the first batch every score is that of adapters which never moved.
+  TttRunner::Options frozen = tiny_options();
+  frozen.lr = 0;
+  const Outcome plain = run(frozen, config);
+  const std::vector<std::uint16_t> stream = made_up_stream(kLengths);
+  const DocumentPlan plan = plan_documents(stream, 1, config);
+  for (std::size_t queue = 1; queue < plan.queue.size(); ++queue) {
+    for (const int number : plan.queue[queue].batch.documents) {
+      const auto start = static_cast<std::size_t>(plan.document(number).start);
+      for (std::int64_t i = 1; i <= plan.targets(number); ++i) {
+        EXPECT_EQ(fallen.losses[start + static_cast<std::size_t>(i)],
+                  plain.losses[start + static_cast<std::size_t>(i)]);
+      }
+    }
+  }
+}
+
+TEST(TttRun, ChunkSizesFollowTheLongestDocument) {
+  TttConfig config = tiny_config();
+  config.chunk_limits = {10, 20};
+  config.chunk_sizes = {2, 4};
+  const DocumentPlan plan = plan_documents(made_up_stream(kLengths), 1, config);
+  for (const PlannedBatch& batch : plan.queue) {
+    const std::int64_t longest = plan.targets(batch.batch.documents.back());
+    const std::int64_t expected = longest <= 10 ? 2 : longest <= 20 ? 4 : 5;
+    EXPECT_EQ(batch.chunk_tokens, expected) << longest;
+    EXPECT_EQ(batch.chunks, (longest + expected - 1) / expected);
+  }
+  EXPECT_EQ(run(tiny_options(), config).report.sums.tokens, made_up_stream(kLengths).size() - 1);
+}
+
+TEST(TttRun, Bf16ScoresAreNearF32) {
+  TttRunner::Options options = tiny_options();
+  const Outcome exact = run(options, tiny_config());
+  options.compute = MLG_BF16;
+  const Outcome rounded = run(options, tiny_config());
+  EXPECT_NE(exact.losses, rounded.losses);
+  EXPECT_NEAR(exact.report.sums.mean_loss_nats(), rounded.report.sums.mean_loss_nats(), 0.05);
+}
+
+TEST(TttRun, WindowsOfOneTokenAndDocumentsOfTwo) {
+  TttConfig config = tiny_config();
+  config.chunk_tokens = config.context_tokens = 1;
+  const std::vector<std::uint16_t> tokens = {1, 5, 1, 6, 7, 1};
+  TttRunner runner(tiny_options());
+  runner.set_random_parameters(3);
+  config.prefix_documents = 0;
+  const TttSetup setup = runner.setup(config);
+  TttRun ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+  EXPECT_EQ(ttt.run().sums.tokens, 5u);
+}
+
+TEST(TttRun, RefusesPluginsThatDoNotOfferWhatIsAskedFor) {
+  TttRunner runner(tiny_options());
+  const TttConfig config = tiny_config();
+  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+  const auto refusal = [&](const TttPlugin& adapters, const TttPlugin& base,
+                           std::int64_t row_tokens) -> std::string {
+    const TttSetup setup{config,
+                         adapters,
+                         runner.optimizer(),
+                         1e-3,
+                         &base,
+                         runner.base_optimizer(),
+                         row_tokens,
+                         *runner.options().draws};
+    try {
+      TttRun ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_EQ(refusal(runner.adapters(), *runner.base(), 8), "");
+  EXPECT_NE(refusal(*runner.base(), *runner.base(), 8).find("[ttt.adapters]"), std::string::npos);
+  EXPECT_NE(refusal(runner.adapters(), runner.adapters(), 8).find("[ttt.base]"), std::string::npos);
+  // A row longer than a chunk of [ttt.base].
+  EXPECT_NE(refusal(runner.adapters(), *runner.base(), 17).find("chunks of at least one row"),
+            std::string::npos);
+}
+
+TEST(TttRun, RefusesAStreamWithoutDocuments) {
+  const std::vector<std::uint16_t> tokens = {5, 6, 7, 8};
+  EXPECT_THROW(plan_documents(tokens, 1, tiny_config()), Error);
+}
+
+}  // namespace
+}  // namespace mulligan
