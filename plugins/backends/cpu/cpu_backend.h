@@ -8,10 +8,10 @@
 
 #include <mulligan/backend.hpp>
 
-#include <map>
 #include <string>
-#include <string_view>
-#include <vector>
+
+#include "plugins/backends/common/call_arguments.h"
+#include "plugins/backends/common/kernel_registry.h"
 
 namespace mulligan::cpu {
 
@@ -30,13 +30,10 @@ class PreparedCall {
   mlg_error run() const { return kernel_.run(&launch_); }
 
  private:
-  void place_attributes(const std::vector<std::string>& names, const mlg_call& call);
-
   mlg_kernel kernel_;
-  std::vector<mlg_tensor> arguments_;
-  std::vector<double> attributes_;
+  backends::CallArguments arguments_;
   std::size_t workspace_bytes_ = 0;
-  mlg_launch launch_{};
+  mlg_launch launch_{};  // points into arguments_
 };
 
 struct BackendConfig {
@@ -73,12 +70,10 @@ class Backend final : public sdk::Backend {
  private:
   // Makes the calling thread use this instance's number of threads (the pool keeps it per calling thread).
   void enter() const;
-  const mlg_kernel& kernel_named(std::string_view name) const;
 
   int threads_;
   std::string description_;
-  std::vector<mlg_kernel> kernels_;
-  std::map<std::string, std::size_t, std::less<>> index_;  // name -> position in kernels_
+  backends::KernelRegistry kernels_{"cpu"};
 };
 
 }  // namespace mulligan::cpu

@@ -34,26 +34,15 @@ T& state_of(const Launch& launch) {
   return static_cast<T&>(*launch.state<KernelState>());
 }
 
-// Argument checks of one call (sdk::CallChecks: dtype, rank, same_shape, like, ...; each throws one sentence
-// that names kernel and argument; an absent argument passes), and what the kernel keeps for run().
+// Argument checks of one call, and what the kernel keeps for run().
 class Checker : public sdk::CallChecks {
  public:
-  Checker(const char* kernel, const char* signature, const mlg_launch* shapes);
-
-  using CallChecks::dtype;  // the check
-  using Launch::dtype;      // the value
-
-  // Exact shape; -1 stands for any extent.
-  void shape(std::uint32_t argument, std::initializer_list<std::int64_t> extents) const;
-  // The attribute must lie within [minimum, maximum] (a NaN does not).
-  void attribute_range(std::uint32_t index, double minimum, double maximum) const;
+  using CallChecks::CallChecks;
 
   void state(std::unique_ptr<KernelState> state) { state_ = std::move(state); }
   std::unique_ptr<KernelState> take_state() { return std::move(state_); }
 
  private:
-  const char* kernel_;
-  const char* signature_;
   std::unique_ptr<KernelState> state_;
 };
 
@@ -120,15 +109,16 @@ mlg_error guarded_prepare(const char* kernel, const char* signature, void (*chec
 mlg_error guarded_run(const char* kernel, void (*run)(const Launch&), const mlg_launch* launch);
 void release_state(void* state);
 
-#define MULLIGAN_CPU_KERNEL(kernel_name, signature, check_function, run_function)                  \
-  static mlg_error kernel_name##_entry_prepare(const mlg_launch* shapes, mlg_preparation* out) {   \
-    return ::mulligan::cpu::guarded_prepare(#kernel_name, signature, check_function, shapes, out); \
-  }                                                                                                \
-  static mlg_error kernel_name##_entry_run(const mlg_launch* launch) {                             \
-    return ::mulligan::cpu::guarded_run(#kernel_name, run_function, launch);                       \
-  }                                                                                                \
-  static const ::mulligan::cpu::Registrar kernel_name##_registrar{                                 \
-      mlg_kernel{#kernel_name, "cpu", signature, kernel_name##_entry_prepare,                      \
+#define MULLIGAN_CPU_KERNEL(kernel_name, signature, check_function, run_function)                \
+  static mlg_error kernel_name##_entry_prepare(const mlg_launch* shapes, mlg_preparation* out) { \
+    const auto checks = [](::mulligan::cpu::Checker& checker) { check_function(checker); };      \
+    return ::mulligan::cpu::guarded_prepare(#kernel_name, signature, checks, shapes, out);       \
+  }                                                                                              \
+  static mlg_error kernel_name##_entry_run(const mlg_launch* launch) {                           \
+    return ::mulligan::cpu::guarded_run(#kernel_name, run_function, launch);                     \
+  }                                                                                              \
+  static const ::mulligan::cpu::Registrar kernel_name##_registrar{                               \
+      mlg_kernel{#kernel_name, "cpu", signature, kernel_name##_entry_prepare,                    \
                  ::mulligan::cpu::release_state, kernel_name##_entry_run, nullptr, nullptr}};
 
 }  // namespace mulligan::cpu

@@ -1,10 +1,10 @@
-#include "plugins/backends/cpu/cpu_signature.h"
+#include "plugins/backends/common/kernel_signature.h"
 
 #include <set>
 #include <sstream>
 #include <stdexcept>
 
-namespace mulligan::cpu {
+namespace mulligan::backends {
 
 Signature parse_signature(const std::string& kernel, const std::string& text) {
   const auto fail = [&](const std::string& why) -> std::runtime_error {
@@ -51,4 +51,4 @@ Signature parse_signature(const std::string& kernel, const std::string& text) {
   return signature;
 }
 
-}  // namespace mulligan::cpu
+}  // namespace mulligan::backends

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace mulligan::cpu {
+namespace mulligan::backends {
 
 enum class Direction { in, out, inout };
 
@@ -22,4 +22,4 @@ struct Signature {
 // Throws std::runtime_error with a sentence that names `kernel` when the text does not follow kernel.h.
 Signature parse_signature(const std::string& kernel, const std::string& text);
 
-}  // namespace mulligan::cpu
+}  // namespace mulligan::backends

@@ -1,0 +1,127 @@
+// What a kernel demands of the arguments and attributes of a call, whichever backend runs it.
+#pragma once
+
+#include <mulligan/kernel.hpp>
+#include <mulligan/plugin.hpp>
+
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#pragma GCC visibility push(hidden)
+
+namespace mulligan::sdk {
+
+// Requirements on the arguments and attributes of one call; indices follow the signature. Each throws
+// std::runtime_error with a sentence that names kernel and argument. An absent optional argument passes:
+// whether an argument may be absent is checked by the backend, from the signature.
+class CallChecks : public Launch {
+ public:
+  using Launch::dtype;  // the overload below would hide it
+  CallChecks(const char* kernel, const char* signature, const mlg_launch* shapes)
+      : Launch(shapes), kernel_(kernel), signature_(signature) {}
+
+  void require(bool ok, std::uint32_t argument, const std::string& requirement) const {
+    if (ok || !has(argument)) return;
+    throw std::runtime_error(std::string("kernel ") + kernel_ + ": argument " + name_of(argument) + " " +
+                             requirement + ", but it is " + describe(tensor(argument)));
+  }
+  void dtype(std::uint32_t argument, std::initializer_list<mlg_dtype> allowed) const {
+    std::string list;
+    for (const mlg_dtype candidate : allowed) list += (list.empty() ? "" : " or ") + dtype_text(candidate);
+    const bool ok = std::find(allowed.begin(), allowed.end(), Launch::dtype(argument)) != allowed.end();
+    require(ok, argument, "must be " + list);
+  }
+  // f32 or bf16, what dispatch_compute() tells apart.
+  void compute_dtype(std::uint32_t argument) const { dtype(argument, {MLG_F32, MLG_BF16}); }
+  void same_dtype(std::uint32_t argument, std::uint32_t as) const {
+    require(!has(as) || tensor(argument).dtype == tensor(as).dtype, argument,
+            "must have the dtype of " + name_of(as));
+  }
+  void rank(std::uint32_t argument, int minimum, int maximum) const {
+    require(tensor(argument).rank >= minimum && tensor(argument).rank <= maximum, argument,
+            "must have rank " + std::to_string(minimum) + " to " + std::to_string(maximum));
+  }
+  void same_shape(std::uint32_t argument, std::uint32_t as) const {
+    const mlg_tensor &a = tensor(argument), &b = tensor(as);
+    require(!has(as) || (a.rank == b.rank && std::equal(a.shape, a.shape + MLG_MAX_RANK, b.shape)), argument,
+            "must have the shape of " + name_of(as));
+  }
+  void like(std::uint32_t argument, std::uint32_t as) const {
+    same_shape(argument, as);
+    same_dtype(argument, as);
+  }
+  void min_elements(std::uint32_t argument, std::int64_t minimum) const {
+    require(size(argument) >= minimum, argument,
+            "must have at least " + std::to_string(minimum) + " elements");
+  }
+  // Exact shape; -1 stands for any extent.
+  void shape(std::uint32_t argument, std::initializer_list<std::int64_t> extents) const {
+    const mlg_tensor& t = tensor(argument);
+    bool equal = t.rank == static_cast<std::int32_t>(extents.size());
+    std::string text;
+    for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+      const std::int64_t wanted = extents.begin()[axis];
+      text += (axis > 0 ? ", " : "") + (wanted < 0 ? std::string("any") : std::to_string(wanted));
+      equal = equal && (wanted < 0 || wanted == t.shape[axis]);
+    }
+    require(equal, argument, "must have shape [" + text + "]");
+  }
+  // The attribute must lie within [minimum, maximum] (a NaN does not).
+  void attribute_range(std::uint32_t index, double minimum, double maximum) const {
+    const double value = attribute(index);
+    if (value >= minimum && value <= maximum) return;
+    throw std::runtime_error(std::string("kernel ") + kernel_ + ": attribute " + attribute_name(index) +
+                             " must lie within [" + std::to_string(minimum) + ", " + std::to_string(maximum) +
+                             "], but it is " + std::to_string(value));
+  }
+  // What run() finds in Launch::workspace(): 64-byte aligned, contents undefined.
+  void workspace(std::size_t bytes) { workspace_bytes_ = bytes; }
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+
+ protected:
+  const char* kernel() const { return kernel_; }
+  const char* signature() const { return signature_; }
+
+ private:
+  static std::string dtype_text(int dtype) {
+    constexpr const char* names[] = {"f32", "bf16", "f16", "f64", "i32", "i64", "u16", "u8", "i8"};
+    return dtype >= 0 && dtype < static_cast<int>(std::size(names)) ? names[dtype] : "absent";
+  }
+  static std::string describe(const mlg_tensor& tensor) {
+    std::string text = dtype_text(tensor.dtype) + " [";
+    for (int axis = 0; axis < tensor.rank; ++axis) {
+      text += (axis ? ", " : "") + std::to_string(tensor.shape[axis]);
+    }
+    return text + "]";
+  }
+  // The argument's word of the signature: "in? gate" -> "gate".
+  std::string name_of(std::uint32_t argument) const {
+    std::string_view rest = std::string_view(signature_).substr(0, std::string_view(signature_).find(';'));
+    for (; argument > 0 && rest.find(',') != rest.npos; --argument) rest.remove_prefix(rest.find(',') + 1);
+    rest = rest.substr(0, rest.find(','));
+    rest = rest.substr(0, rest.find_last_not_of(' ') + 1);
+    return std::string(rest.substr(rest.find_last_of(' ') + 1));
+  }
+  // The attribute's word of the signature: the words behind the semicolon, in order.
+  std::string attribute_name(std::uint32_t index) const {
+    std::string_view rest = signature_;
+    rest.remove_prefix(std::min(rest.find(';'), rest.size() - 1) + 1);
+    for (;; --index) {
+      rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+      if (index == 0) return std::string(rest.substr(0, rest.find(' ')));
+      rest.remove_prefix(std::min(rest.find(' '), rest.size()));
+    }
+  }
+
+  const char* kernel_;
+  const char* signature_;
+  std::size_t workspace_bytes_ = 0;
+};
+
+}  // namespace mulligan::sdk
+
+#pragma GCC visibility pop
