@@ -25,6 +25,7 @@ void keep_events_until(const std::filesystem::path& path, std::int64_t step) {
     if (!event.is_object()) continue;  // the end of a line that a killed process did not finish
     // Restarts and the start of the depth recurrence are told before the next step, so after the checkpoint.
     const auto kind = event.find("event");
+    if (kind != event.end() && *kind == "memory") continue;  // every process tells its own
     const bool before_step = kind != event.end() && (*kind == "restart" || *kind == "loop_start");
     const std::int64_t last = before_step ? step - 1 : step;
     const auto at = event.find("step");
@@ -32,6 +33,13 @@ void keep_events_until(const std::filesystem::path& path, std::int64_t step) {
       kept += line + "\n";
   }
   write_file_atomically(path, kept);
+}
+
+template <typename T>
+Json object_of(const std::vector<std::pair<std::string, T>>& pairs) {
+  Json object = Json::object();
+  for (const auto& [name, value] : pairs) object[name] = value;
+  return object;
 }
 
 std::FILE* open_metrics(const std::filesystem::path& path, std::optional<std::int64_t> continue_after) {
@@ -56,25 +64,24 @@ void MetricsFile::write(const std::string& line) {
 }
 
 void MetricsFile::step(const StepRecord& record) {
-  Json lr = Json::object();
-  for (const auto& [name, rate] : record.lr) lr[name] = rate;
-  Json phases = Json::object();
-  for (const auto& [name, loss] : record.phase_loss_nats) phases[name] = loss;
   Json json{{"event", "step"},
             {"step", record.step},
             {"loss_nats", record.loss_nats},
             {"window", {record.window_first, record.window_last}},
             {"window_loss_nats", record.window_loss_nats},
             {"gradient_norm", record.gradient_norm},
-            {"lr", lr},
+            {"gradient_norm_of", object_of(record.group_gradient_norm)},
+            {"lr", object_of(record.lr)},
             {"tokens", record.tokens},
             {"tokens_per_second", record.tokens_per_second},
+            {"step_seconds", record.step_seconds},
+            {"slowest_step_seconds", record.slowest_step_seconds},
             {"elapsed_seconds", record.elapsed_seconds},
             {"budget_fraction", record.budget_fraction},
             {"looping", record.looping},
             {"train_loss_run_nats", record.run_loss_nats},
             {"steps_counted", record.steps_counted},
-            {"train_loss_phase_nats", phases},
+            {"train_loss_phase_nats", object_of(record.phase_loss_nats)},
             {"train_loss_last_k",
              {{"nats", record.last_loss_nats}, {"window", {record.last_first, record.last_last}}}}};
   if (record.train_loss_hf) json["train_loss_hf"] = *record.train_loss_hf;
@@ -89,6 +96,14 @@ void MetricsFile::validation(const ValidationRecord& record) {
              {"val_tokens", record.val_tokens},
              {"val_bytes", record.val_bytes},
              {"seconds", record.seconds}}
+            .dump());
+}
+
+void MetricsFile::memory(const MemoryRecord& record) {
+  write(Json{{"event", "memory"},
+             {"tensors_bytes", object_of(record.tensors_bytes)},
+             {"programs_bytes", object_of(record.programs_bytes)},
+             {"arena_bytes", record.arena_bytes}}
             .dump());
 }
 

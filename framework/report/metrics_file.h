@@ -1,8 +1,8 @@
 // MetricsFile: metrics.jsonl, one JSON object per line.
 //
-// {"event":"step", ...} every train.log_every steps; "restart", "loop_start", "validation", "resume" and
-// "initial_loss" when they happen. Numbers carry their unit in their name; a number that is not finite is
-// null.
+// {"event":"step", ...} every train.log_every steps; "memory" once per process; "restart", "loop_start",
+// "validation", "resume" and "initial_loss" when they happen. Numbers carry their unit in their name; a
+// number that is not finite is null.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,15 @@ struct StepRecord {
   double loss_nats = 0;           // mean token loss of this step
   std::int64_t window_first = 0;  // the window of steps [first, last) that ends with this one
   std::int64_t window_last = 0;
-  double window_loss_nats = 0;                     // mean of the steps' losses over the window
-  double gradient_norm = 0;                        // before clipping
-  std::vector<std::pair<std::string, double>> lr;  // by optimiser
-  std::int64_t tokens = 0;                         // trained on so far
-  double tokens_per_second = 0;                    // over the window
-  double elapsed_seconds = 0;                      // of the training clock
+  double window_loss_nats = 0;  // mean of the steps' losses over the window
+  double gradient_norm = 0;     // before clipping
+  std::vector<std::pair<std::string, double>> group_gradient_norm;  // the same by optimiser
+  std::vector<std::pair<std::string, double>> lr;                   // by optimiser
+  std::int64_t tokens = 0;                                          // trained on so far
+  double tokens_per_second = 0;                                     // over the window
+  double step_seconds = 0;          // mean over the window, on the training clock
+  double slowest_step_seconds = 0;  // of the window, as the host saw it
+  double elapsed_seconds = 0;       // of the training clock
   double budget_fraction = 0;
   bool looping = false;
   // Means of the whole run so far, over the steps counted; see LossAccount.
@@ -48,6 +51,13 @@ struct ValidationRecord {
   double seconds = 0;
 };
 
+// Where the run's device memory goes.
+struct MemoryRecord {
+  std::vector<std::pair<std::string, std::int64_t>> tensors_bytes;   // persistent ones by category
+  std::vector<std::pair<std::string, std::int64_t>> programs_bytes;  // scratch of each program
+  std::int64_t arena_bytes = 0;  // that the programs share: as large as the largest needs, and workspace
+};
+
 class MetricsFile {
  public:
   // Starts the file anew, or with `continue_after` keeps the events up to that many steps and goes on: what a
@@ -57,6 +67,7 @@ class MetricsFile {
 
   void step(const StepRecord& record);
   void validation(const ValidationRecord& record);
+  void memory(const MemoryRecord& record);
   void restart(std::int64_t step, const std::string& optimizer, std::int64_t cycle, double lr);
   void loop_start(std::int64_t step, double budget_fraction);
   void resume(std::int64_t step, const std::string& checkpoint);

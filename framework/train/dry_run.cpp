@@ -18,16 +18,6 @@
 namespace mulligan {
 namespace {
 
-const std::vector<std::pair<std::string_view, std::string_view>> categories = {
-    {"master/", "master weights"},
-    {"compute/", "compute copies"},
-    {"gradient/", "gradients"},
-    {"optimizer/", "optimiser state"},
-    {"slice", "slices of sharded parameters and gradients"},
-    {"ema", "averaged weights"},
-    {"", "inputs, tables and metrics"},
-};
-
 std::vector<DryRun::Tensor> describe(const RunConfig& config,
                                      const std::vector<PlannedParameter>& parameters) {
   std::vector<DryRun::Tensor> tensors;
@@ -70,20 +60,12 @@ class Planner {
   }
 
   void fill(DryRun& plan) const {
-    std::map<std::string_view, std::int64_t> by_category;
-    for (const auto& [name, bytes] : tensors_) {
-      const auto category = std::ranges::find_if(
-          categories, [&name = name](const auto& entry) { return name.starts_with(entry.first); });
-      by_category[category->second] += bytes;
-    }
-    for (const auto& [prefix, what] : categories) {
-      if (by_category.contains(what)) plan.memory.push_back({std::string(what), by_category[what]});
-    }
+    plan.memory = memory_by_category(tensors_);
     plan.arenas = arenas_;
     std::int64_t largest = 0;
-    for (const DryRun::Memory& arena : arenas_) largest = std::max(largest, arena.bytes);
+    for (const MemoryRow& arena : arenas_) largest = std::max(largest, arena.bytes);
     plan.memory.push_back({"arena (activations, shared by all programs)", largest});
-    for (const DryRun::Memory& row : plan.memory) plan.memory_bytes += row.bytes;
+    for (const MemoryRow& row : plan.memory) plan.memory_bytes += row.bytes;
     if (device_) plan.workspace_bytes = workspace_bytes_;
   }
 
@@ -94,7 +76,7 @@ class Planner {
   std::int64_t segment_tokens_;
   const Card& card_;
   std::map<std::string, std::int64_t> tensors_;
-  std::vector<DryRun::Memory> arenas_;
+  std::vector<MemoryRow> arenas_;
 };
 
 void add_evaluation(Planner& planner, const RunConfig& config,
@@ -190,7 +172,7 @@ std::string format_dry_run(const DryRun& plan) {
   line("parameters: {}", grouped(plan.parameters));
   line("");
   line("memory of one of {} rank{}:", plan.ranks, plan.ranks == 1 ? "" : "s");
-  for (const DryRun::Memory& row : plan.memory) line("  {:<44} {:>18} bytes", row.what, grouped(row.bytes));
+  for (const MemoryRow& row : plan.memory) line("  {:<44} {:>18} bytes", row.what, grouped(row.bytes));
   line("  {:<44} {:>18} bytes", "total", grouped(plan.memory_bytes));
   if (plan.workspace_bytes) {
     line("  {:<44} {:>18} bytes", "besides: workspace of the backend's kernels",
@@ -199,7 +181,7 @@ std::string format_dry_run(const DryRun& plan) {
     line("  workspace of the backend's kernels: not known ({})", plan.workspace_note);
   }
   line("scratch of each program (the arena holds the largest):");
-  for (const DryRun::Memory& row : plan.arenas) line("  {:<44} {:>18} bytes", row.what, grouped(row.bytes));
+  for (const MemoryRow& row : plan.arenas) line("  {:<44} {:>18} bytes", row.what, grouped(row.bytes));
   line("");
   line("one step of {} tokens on {} x {} ({:.0f} TFLOP/s bf16, {:.0f} fp32, {:.2f} TB/s each), per rank:",
        grouped(plan.tokens_per_step), plan.ranks, plan.card.description,

@@ -9,6 +9,7 @@
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/train/cost.h"
+#include "framework/train/memory_categories.h"
 
 namespace mulligan {
 
@@ -29,11 +30,6 @@ struct DryRun {
     double weight_decay_multiplier = 1;
     std::string communication;
   };
-  // Bytes of one rank, in the order of the run's setup.
-  struct Memory {
-    std::string what;
-    std::int64_t bytes = 0;
-  };
   // One optimiser step of one rank.
   struct Step {
     bool looping = false;
@@ -42,9 +38,9 @@ struct DryRun {
   };
   std::int64_t parameters = 0;
   std::vector<Tensor> tensors;
-  std::vector<Memory>
-      memory;  // persistent tensors by category, then the shared arena; they add up to the total
-  std::vector<Memory> arenas;  // scratch of each program; the shared arena is as large as the largest
+  // Bytes of one rank: persistent tensors by category, then the shared arena; they add up to the total.
+  std::vector<MemoryRow> memory;
+  std::vector<MemoryRow> arenas;  // scratch of each program; the shared arena is as large as the largest
   std::int64_t memory_bytes = 0;
   // What the kernels of the configured backend need besides; absent, with the reason, where that backend
   // cannot be started here.

@@ -1,6 +1,7 @@
 #include "framework/train/engine.h"
 
 #include <array>
+#include <cmath>
 #include <stdexcept>
 
 #include "framework/core/error.h"
@@ -49,6 +50,10 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const RunPlugins& plugin
   follow_up_ = make(build_follow_up(parameters, config.ema.decay), "follow up");
   refresh_ = make(build_refresh(parameters), "refresh");
   record_ = make(build_record(ring), "record");
+  for (std::size_t group = 0; group < groups.groups().size(); ++group) {
+    group_square_sums_.push_back(group_square_sum_name(group));
+    store_.create(group_square_sums_.back(), TensorType(MLG_F64, {1}));  // also where it has no parameter
+  }
   for (const PlannedParameter& parameter : parameters) {
     names_.push_back({master_name(parameter.name()), parameter.updated_master(world_size),
                       gradient_name(parameter.name()), parameter.updated_gradient(world_size),
@@ -94,6 +99,7 @@ void TrainingEngine::step(std::int64_t number, bool looping, Prefetcher& rows) {
   for (const Names& names : names_) store_.zero(names.gradient);
   store_.zero(step_tensor::loss_sum);
   store_.zero(step_tensor::square_sum);
+  for (const std::string& sum : group_square_sums_) store_.zero(sum);
 
   for (std::int64_t micro = 0; micro < micro_batches_; ++micro) {
     const Batch& row = rows.next();
@@ -145,6 +151,14 @@ std::vector<StepMetrics> TrainingEngine::read_metrics(std::int64_t first, std::i
     metrics.push_back({losses[place], norms[place]});
   }
   return metrics;
+}
+
+std::vector<double> TrainingEngine::group_gradient_norms() const {
+  std::vector<double> norms;
+  for (const std::string& sum : group_square_sums_) {
+    norms.push_back(std::sqrt(store_.download_as<double>(sum)[0]));
+  }
+  return norms;
 }
 
 std::vector<std::string> TrainingEngine::state_tensors() const {

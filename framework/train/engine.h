@@ -53,6 +53,10 @@ class TrainingEngine {
   // The metrics kept under first..last-1 (at most `ring`). Waits for the device.
   std::vector<StepMetrics> read_metrics(std::int64_t first, std::int64_t last) const;
 
+  // The gradient norms of the last step before clipping, by optimiser (the order of OptimizerGroups). Waits
+  // for the device.
+  std::vector<double> group_gradient_norms() const;
+
   // Tensors that make up the state of training: masters, optimiser states, averages.
   std::vector<std::string> state_tensors() const;
 
@@ -76,6 +80,7 @@ class TrainingEngine {
     bool sharded = false;
   };
   std::vector<Names> names_;
+  std::vector<std::string> group_square_sums_;  // by optimiser
 };
 
 }  // namespace mulligan

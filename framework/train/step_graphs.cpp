@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/graph/tape.h"
 #include "framework/model/forward.h"
 #include "framework/model/packed_inputs.h"
@@ -33,6 +35,10 @@ std::string average_compute_name(std::string_view parameter) {
   return fmt::format("ema_compute/{}", parameter);
 }
 
+std::string group_square_sum_name(std::size_t optimizer) {
+  return fmt::format("{}{}", step_tensor::group_square_sum, optimizer);
+}
+
 Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParameter>& parameters,
                        const Loss& loss, std::int64_t tokens, bool looping) {
   Graph graph;
@@ -53,9 +59,16 @@ Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_nor
   Graph graph;
   const Value total = graph.external(step_tensor::square_sum, one_f64);
   const Value scale = graph.external(step_tensor::clip_scale, one_f32);
-  for (const PlannedParameter& parameter : parameters) {
-    graph.call("sum_squares_f64", {gradient(graph, parameter), total});
+  std::size_t groups = 0;
+  for (const PlannedParameter& parameter : parameters) groups = std::max(groups, parameter.optimizer + 1);
+  std::vector<Value> sums;
+  for (std::size_t group = 0; group < groups; ++group) {
+    sums.push_back(graph.external(group_square_sum_name(group), one_f64));
   }
+  for (const PlannedParameter& parameter : parameters) {
+    graph.call("sum_squares_f64", {gradient(graph, parameter), sums[parameter.optimizer]});
+  }
+  for (const Value sum : sums) graph.call("sum_f64", {sum, total});
   graph.call("clip_scale", {total, graph.external(step_tensor::gradient_norm, one_f32), scale},
              {{"max_norm", max_norm}});
   if (max_norm > 0) {

@@ -17,6 +17,8 @@ inline constexpr const char* batch = "batch";                    // prefix of th
 inline constexpr const char* loss_weight = "batch/loss_weight";  // [T] f32: 1 / tokens of a rank's step
 inline constexpr const char* loss_sum = "metrics/loss_sum";      // [1] f64: of the step's token losses, nats
 inline constexpr const char* square_sum = "metrics/square_sum";  // [1] f64: of all gradients
+// Prefix; [1] f64: of the gradients of one optimiser's parameters (group_square_sum_name).
+inline constexpr const char* group_square_sum = "metrics/square_sum_of_group/";
 inline constexpr const char* gradient_norm = "metrics/gradient_norm";  // [1] f32: before clipping
 inline constexpr const char* clip_scale = "metrics/clip_scale";        // [1] f32
 inline constexpr const char* ring_index = "metrics/ring_index";        // [1] i64
@@ -34,7 +36,11 @@ std::string average_compute_name(std::string_view parameter);
 Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParameter>& parameters,
                        const Loss& loss, std::int64_t tokens, bool looping);
 
-// The global gradient norm, and all gradients scaled to at most `max_norm` (0: only measured).
+// The sum of squares of the gradients of optimiser number `optimizer` (of PlannedParameter::optimizer).
+std::string group_square_sum_name(std::size_t optimizer);
+
+// The global gradient norm, from the groups' sums of squares, and all gradients scaled to at most `max_norm`
+// (0: only measured). All sums must be zero before.
 Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_norm);
 
 // What follows an update: the average of the weights (ema_decay > 0) and the compute copies.

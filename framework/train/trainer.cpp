@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "framework/checkpoint/stop_request.h"
 #include "framework/config/config_report.h"
@@ -9,6 +10,7 @@
 #include "framework/core/file.h"
 #include "framework/data/shard.h"
 #include "framework/report/machine.h"
+#include "framework/train/memory_categories.h"
 #include "framework/train/snapshot.h"
 #include "framework/train/step_graphs.h"
 #include "framework/train/weights.h"
@@ -158,6 +160,22 @@ void Trainer::compile() {
   log_.print("device memory: {:.1f} MB of tensors, {:.1f} MB of working memory",
              static_cast<double>(engine_->store().total_bytes()) / 1e6,
              static_cast<double>(arena_.bytes()) / 1e6);
+  record_memory(programs);
+}
+
+void Trainer::record_memory(const std::vector<Program*>& programs) {
+  std::map<std::string, std::int64_t> tensors;
+  for (const std::string& name : engine_->store().names()) {
+    tensors[name] = engine_->store().type(name).bytes();
+  }
+  MemoryRecord record;
+  for (const MemoryRow& row : memory_by_category(tensors))
+    record.tensors_bytes.emplace_back(row.what, row.bytes);
+  for (const Program* program : programs) {
+    record.programs_bytes.emplace_back(program->name(), program->arena_bytes());
+  }
+  record.arena_bytes = arena_.bytes();
+  metrics_.memory(record);
 }
 
 RunResult Trainer::run() {
@@ -208,6 +226,7 @@ void Trainer::train_until_budget_is_spent() {
     engine_->record_metrics(step_);
     ++step_;
     budget_.mark_step();
+    slowest_step_seconds_ = std::max(slowest_step_seconds_, budget_.step_seconds());
     if (collect_every_step_) collect_losses();
     if (report_due()) report_steps(fraction);
     show_progress();
@@ -294,10 +313,15 @@ void Trainer::report_steps(double budget_fraction) {
   if (config_.metrics.hf_compat) record.train_loss_hf = account_.train_loss_hf_nats();
   record.step = step_;
   for (const OptimizerGroup& group : groups_.groups()) record.lr.emplace_back(group.name, group.rate.lr);
+  const std::vector<double> norms = engine_->group_gradient_norms();
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    record.group_gradient_norm.emplace_back(groups_.groups()[i].name, norms[i]);
+  }
   record.tokens = step_ * config_.train.tokens_per_step;
   record.elapsed_seconds = budget_.elapsed_seconds();
-  record.tokens_per_second =
-      static_cast<double>(step_ - reported_) * tokens / (record.elapsed_seconds - reported_at_);
+  record.step_seconds = (record.elapsed_seconds - reported_at_) / static_cast<double>(step_ - reported_);
+  record.slowest_step_seconds = std::exchange(slowest_step_seconds_, 0.0);
+  record.tokens_per_second = tokens / record.step_seconds;
   record.budget_fraction = budget_fraction;
   record.looping = looping_;
   metrics_.step(record);

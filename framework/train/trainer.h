@@ -43,6 +43,7 @@ class Trainer {
   bool report_due() const;
   void collect_losses();
   void report_steps(double budget_fraction);
+  void record_memory(const std::vector<Program*>& programs);
   void check_initial_loss(double loss_nats);
   void show_progress();
 
@@ -86,11 +87,12 @@ class Trainer {
   bool collect_every_step_ = false;  // the device has finished a step when the call returns
   double gradient_norm_ = 0;         // of the last step collected
 
-  std::int64_t step_ = 0;       // updates done
-  std::int64_t collected_ = 0;  // of which the losses are booked
-  std::int64_t reported_ = 0;   // of which reported
-  double reported_at_ = 0;      // training clock at the last report, seconds
-  double shown_at_ = 0;         // the same for the live line
+  std::int64_t step_ = 0;            // updates done
+  std::int64_t collected_ = 0;       // of which the losses are booked
+  std::int64_t reported_ = 0;        // of which reported
+  double reported_at_ = 0;           // training clock at the last report, seconds
+  double slowest_step_seconds_ = 0;  // since the last report
+  double shown_at_ = 0;              // the same for the live line
   bool looping_ = false;
   std::vector<std::int64_t> cycles_;  // of the groups' schedules
   RunResult result_;

@@ -122,6 +122,39 @@ TEST(Train, ClipOrderDoesNotMatterToOneRank) {
   EXPECT_EQ(tiny().train(before).step_loss_nats, tiny().train(after).step_loss_nats);
 }
 
+// The clip is recorded before it acts, for every optimiser's parameters and for all of them together.
+TEST(Train, GradientNormsOfTheGroupsMakeUpTheWhole) {
+  const RunResult result = tiny().train({"train.steps=4", "train.log_every=1", "train.clip_norm=0.01"});
+  const std::vector<Json> steps = events(result, "step");
+  ASSERT_EQ(steps.size(), 4u);
+  for (const Json& step : steps) {
+    const double matrices = step.at("gradient_norm_of").at("matrices");
+    const double rest = step.at("gradient_norm_of").at("rest");
+    const double whole = step.at("gradient_norm");
+    EXPECT_GT(matrices, 0.01);
+    EXPECT_GT(rest, 0.01);
+    EXPECT_NEAR(std::hypot(matrices, rest), whole, 1e-6 * whole);
+    EXPECT_GT(step.at("slowest_step_seconds"), 0);
+    EXPECT_NEAR(step.at("tokens_per_second").get<double>() * step.at("step_seconds").get<double>(), 256,
+                1e-6);
+  }
+}
+
+TEST(Train, MetricsTellTheMemoryPlan) {
+  const std::vector<Json> memory = events(tiny().train({"train.steps=1", "ema.decay=0.9"}), "memory");
+  ASSERT_EQ(memory.size(), 1u);
+  const Json& tensors = memory[0].at("tensors_bytes");
+  for (const char* what : {"master weights", "gradients", "optimiser state", "averaged weights"}) {
+    EXPECT_GT(tensors.at(what), 0) << what;
+  }
+  EXPECT_EQ(tensors.at("gradients"), tensors.at("averaged weights"));  // both f32, one for every parameter
+  std::int64_t largest = 0;
+  for (const auto& [program, bytes] : memory[0].at("programs_bytes").items()) {
+    largest = std::max(largest, bytes.get<std::int64_t>());
+  }
+  EXPECT_GE(memory[0].at("arena_bytes"), largest);
+}
+
 TEST(Train, ClippingActs) {
   EXPECT_NE(
       tiny()

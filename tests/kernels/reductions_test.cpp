@@ -18,6 +18,8 @@ Operator sum() {
     op.cases.push_back(
         {{{"x", shape}, {"total", {1}, MLG_F64, values({0.125})}}, {{"total", {1}, MLG_F64}}, {}});
   }
+  op.cases.push_back(
+      {{{"x", {37}, MLG_F64}, {"total", {1}, MLG_F64, values({0.125})}}, {{"total", {1}, MLG_F64}}, {}});
   return op.computes([](auto& call) {
     call.out("total")[0] = call.in("total")[0];
     for (std::int64_t i = 0; i < call.in("x").size(); ++i) call.out("total")[0] += call.in("x")[i];

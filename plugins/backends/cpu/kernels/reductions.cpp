@@ -47,15 +47,21 @@ void add_total(const Launch& launch, Term&& term) {
 }
 
 void check_sum(Checker& check) {
-  check.dtype(0, {MLG_F32});
+  check.dtype(0, {MLG_F32, MLG_F64});
   check.dtype(1, {MLG_F64});
   check.shape(1, {1});
   check.workspace(piece_count(check.size(0)) * sizeof(double));
 }
 
 void run_sum(const Launch& launch) {
-  const float* x = launch.data<const float>(0);
-  add_total(launch, [x](std::int64_t i) { return static_cast<double>(x[i]); });
+  const auto add = [&]<typename T>(const T* x) {
+    add_total(launch, [x](std::int64_t i) { return static_cast<double>(x[i]); });
+  };
+  if (launch.dtype(0) == MLG_F64) {
+    add(launch.data<const double>(0));
+  } else {
+    add(launch.data<const float>(0));
+  }
 }
 
 void check_sum_squares(Checker& check) {

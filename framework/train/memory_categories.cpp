@@ -1,0 +1,37 @@
+#include "framework/train/memory_categories.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace mulligan {
+namespace {
+
+// By prefix of the name; the last one takes the rest.
+const std::vector<std::pair<std::string_view, std::string_view>> categories = {
+    {"master/", "master weights"},
+    {"compute/", "compute copies"},
+    {"gradient/", "gradients"},
+    {"optimizer/", "optimiser state"},
+    {"slice", "slices of sharded parameters and gradients"},
+    {"ema", "averaged weights"},
+    {"", "inputs, tables and metrics"},
+};
+
+}  // namespace
+
+std::vector<MemoryRow> memory_by_category(const std::map<std::string, std::int64_t>& tensor_bytes) {
+  std::map<std::string_view, std::int64_t> by_category;
+  for (const auto& [name, bytes] : tensor_bytes) {
+    const auto category = std::ranges::find_if(
+        categories, [&name = name](const auto& entry) { return name.starts_with(entry.first); });
+    by_category[category->second] += bytes;
+  }
+  std::vector<MemoryRow> rows;
+  for (const auto& [prefix, what] : categories) {
+    if (by_category.contains(what)) rows.push_back({std::string(what), by_category[what]});
+  }
+  return rows;
+}
+
+}  // namespace mulligan
