@@ -11,6 +11,8 @@ find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Boost 1.74 QUIET)                 # Boost.DLL (header only)
 mulligan_require(Boost_FOUND libboost-dev)
+find_package(Boost 1.74 QUIET OPTIONAL_COMPONENTS context)  # stacks of the cuda backend's emulated threads
+mulligan_require(Boost_CONTEXT_FOUND libboost-context-dev)
 find_package(fmt QUIET)
 mulligan_require(fmt_FOUND libfmt-dev)
 find_package(nlohmann_json QUIET)

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "tests/kernels/backend_under_test.h"
+
 namespace mulligan::kernel_test {
 namespace {
 
@@ -19,12 +21,13 @@ void check(mlg_error error) {
   if (error) throw std::runtime_error(error);
 }
 
-// Resolved keys for create(): the plugin's defaults, with `threads` replaced.
+// Resolved keys for create(): the plugin's defaults, but for those that are given.
 struct Keys {
   const mlg_plugin_header* header;
-  int threads;
+  std::map<std::string, std::string> given;
 
   const char* text(const char* name) const {
+    if (const auto known = given.find(name); known != given.end()) return known->second.c_str();
     for (std::uint32_t i = 0; i < header->key_count; ++i) {
       if (std::strcmp(header->keys[i].name, name) == 0) return header->keys[i].default_value;
     }
@@ -39,7 +42,7 @@ std::int32_t get_bool(const void* self, const char* name) {
   return std::strcmp(keys(self).text(name), "true") == 0;
 }
 std::int64_t get_int(const void* self, const char* name) {
-  return std::strcmp(name, "threads") == 0 ? keys(self).threads : std::atoll(keys(self).text(name));
+  return std::atoll(keys(self).text(name));
 }
 double get_float(const void* self, const char* name) {
   return std::atof(keys(self).text(name));
@@ -147,13 +150,14 @@ const mlg_plugin_header* load_plugin(const std::string& file) {
 
 }  // namespace
 
-BackendFixture::BackendFixture(int threads)
-    : table_(reinterpret_cast<const mlg_backend_table*>(load_plugin(MULLIGAN_CPU_BACKEND_FILE))) {
+BackendFixture::BackendFixture(int variant) {
+  const BackendUnderTest under_test = backend_under_test(variant);
+  table_ = reinterpret_cast<const mlg_backend_table*>(load_plugin(under_test.file));
   static const mlg_host host{sizeof(mlg_host), [](std::int32_t, const char*) {}};
-  const Keys values{&table_->header, threads};
+  const Keys values{&table_->header, under_test.keys};
   const mlg_config config{&values, get_bool, get_int, get_float, get_string, get_float_list};
   check(table_->create(&host, &config, &instance_));
-  std::istringstream files(MULLIGAN_KERNEL_PLUGIN_FILES);
+  std::istringstream files(under_test.kernel_plugins);
   for (std::string file; std::getline(files, file, ':');) {
     const mlg_plugin_header* plugin = load_plugin(file);
     check(table_->add_kernels(instance_, plugin->kernels, plugin->kernel_count, 0));

@@ -27,9 +27,10 @@ struct KernelResult {
 
 class BackendFixture {
  public:
-  // The cpu backend plugin of this build with `threads` threads, and the kernels that other plugins bring (they are
-  // tested and catalogued like its own). Throws std::runtime_error.
-  explicit BackendFixture(int threads);
+  // The program's backend (backend_under_test.h; on the cpu `variant` is the number of threads), and the
+  // kernels that other plugins bring (they are tested and catalogued like its own). Throws
+  // std::runtime_error.
+  explicit BackendFixture(int variant);
   ~BackendFixture();
   BackendFixture(const BackendFixture&) = delete;
   BackendFixture& operator=(const BackendFixture&) = delete;

@@ -82,9 +82,7 @@ class CallChecks : public Launch {
   void workspace(std::size_t bytes) { workspace_bytes_ = bytes; }
   std::size_t workspace_bytes() const { return workspace_bytes_; }
 
- protected:
-  const char* kernel() const { return kernel_; }
-  const char* signature() const { return signature_; }
+  const char* kernel_name() const { return kernel_; }
 
  private:
   static std::string dtype_text(int dtype) {

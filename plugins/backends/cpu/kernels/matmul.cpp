@@ -9,9 +9,9 @@
 
 #include <array>
 #include <atomic>
-#include <cmath>
 #include <stdexcept>
 
+#include "plugins/backends/common/shapes/matmul.h"
 #include "plugins/backends/cpu/cpu_kernel.h"
 #include "plugins/backends/cpu/kernels/matmul_plan.h"
 #include "plugins/backends/cpu/kernels/onednn_gemm.h"
@@ -53,10 +53,8 @@ class Matmul final : public KernelState {
 };
 
 MatmulPlan Matmul::plan_of(const Launch& call) {
-  const int r = call.tensor(kA).rank;
-  const bool ta = call.attribute(kTransposeA) != 0, tb = call.attribute(kTransposeB) != 0;
-  return MatmulPlan(r == 3 ? call.dim(kA, 0) : 1, call.dim(kA, ta ? r - 1 : r - 2),
-                    call.dim(kB, tb ? r - 2 : r - 1), call.dim(kA, ta ? r - 2 : r - 1));
+  const shapes::Matmul::Extents e = shapes::Matmul::extents(call);
+  return MatmulPlan(e.batch, e.m, e.n, e.k);
 }
 
 Matmul::Matmul(const Checker& call)
@@ -183,28 +181,7 @@ void Matmul::add_pieces(const Launch& launch) const {
 }
 
 void check_matmul(Checker& call) {
-  call.rank(kA, 2, 3);
-  call.compute_dtype(kA);
-  call.same_dtype(kB, kA);
-  call.dtype(kC, {MLG_F32, call.dtype(kA)});
-  const int r = call.tensor(kA).rank;
-  call.require(call.tensor(kB).rank == r, kB, "must have the rank of a, " + std::to_string(r));
-  const bool ta = call.attribute(kTransposeA) != 0, tb = call.attribute(kTransposeB) != 0;
-  const std::int64_t m = call.dim(kA, ta ? r - 1 : r - 2), k = call.dim(kA, ta ? r - 2 : r - 1);
-  call.require(call.dim(kB, tb ? r - 1 : r - 2) == k, kB,
-               "must have the inner dimension of a, " + std::to_string(k) + ", on its " +
-                   (tb ? "last" : "first matrix") + " axis");
-  call.min_elements(kA, 1);
-  call.min_elements(kB, 1);
-  const std::int64_t n = call.dim(kB, tb ? r - 2 : r - 1);
-  if (r == 3) {
-    call.require(call.dim(kB, 0) == call.dim(kA, 0), kB, "must have the batch size of a");
-    call.shape(kC, {call.dim(kA, 0), m, n});
-  } else {
-    call.shape(kC, {m, n});
-  }
-  call.require(std::isfinite(call.attribute(kAlpha)) && std::isfinite(call.attribute(kBeta)), kC,
-               "needs finite attributes alpha and beta");
+  shapes::Matmul::check(call);
   auto state = std::make_unique<Matmul>(call);
   call.workspace(state->workspace_bytes());
   call.state(std::move(state));
@@ -214,8 +191,7 @@ void run_matmul(const Launch& launch) {
   state_of<Matmul>(launch).run(launch);
 }
 
-MULLIGAN_CPU_KERNEL(matmul, "in a, in b, inout c; transpose_a transpose_b alpha beta", check_matmul,
-                    run_matmul)
+MULLIGAN_CPU_KERNEL(matmul, shapes::Matmul::signature, check_matmul, run_matmul)
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -2,17 +2,15 @@
 //   dx = scale r (dy - x r^2 mean(dy x))
 //
 // Determinism: rows are independent; a row is summed in fixed lanes.
+#include "plugins/backends/common/shapes/rms_norm.h"
+
 #include "plugins/backends/cpu/kernels/row_math.h"
 
 namespace mulligan::cpu {
 namespace {
 
-void check_forward(Checker& check) {
-  check.compute_dtype(0);
-  check.rank(0, 1, 4);
-  check.like(1, 0);
-  check.attribute_range(1, 0.0, 1.0);
-}
+using Forward = shapes::RmsNormForward;
+using Backward = shapes::RmsNormBackward;
 
 void run_forward(const Launch& launch) {
   const auto scale = static_cast<float>(launch.attribute(0)), eps = static_cast<float>(launch.attribute(1));
@@ -29,14 +27,6 @@ void run_forward(const Launch& launch) {
       }
     });
   });
-}
-
-void check_backward(Checker& check) {
-  check.compute_dtype(0);
-  check.rank(0, 1, 4);
-  check.like(1, 0);
-  check.like(2, 0);
-  check.attribute_range(1, 0.0, 1.0);
 }
 
 void run_backward(const Launch& launch) {
@@ -62,9 +52,8 @@ void run_backward(const Launch& launch) {
   });
 }
 
-MULLIGAN_CPU_KERNEL(rms_norm_fwd, "in x, out y; scale eps", check_forward, run_forward)
-MULLIGAN_CPU_KERNEL(rms_norm_bwd, "in x, in dy, inout dx; scale eps accumulate_dx", check_backward,
-                    run_backward)
+MULLIGAN_CPU_KERNEL(rms_norm_fwd, Forward::signature, Forward::check, run_forward)
+MULLIGAN_CPU_KERNEL(rms_norm_bwd, Backward::signature, Backward::check, run_backward)
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -1,0 +1,94 @@
+#include "plugins/backends/cuda/cuda_backend.h"
+
+#include <cstring>
+#include <stdexcept>
+
+#include "plugins/backends/cuda/emulated/emulated_device.h"
+#include "plugins/backends/cuda/kernels/matmul.h"
+#include "plugins/backends/cuda/kernels/registry.h"
+#include "plugins/backends/cuda/prepared_call.h"
+
+namespace mulligan::cuda {
+namespace {
+
+std::unique_ptr<Device> make_device(const BackendConfig& config) {
+  if (config.device == "emulated") {
+    const EmulatedOrder order = config.emulated_order == "forward"   ? EmulatedOrder::forward
+                                : config.emulated_order == "reverse" ? EmulatedOrder::reverse
+                                                                     : EmulatedOrder::interleaved;
+    return std::make_unique<EmulatedDevice>(order);
+  }
+  throw sdk::Error("this build of the cuda backend has no GPU support; set backend.device = \"emulated\"");
+}
+
+}  // namespace
+
+Backend::Backend(const BackendConfig& config) : device_(make_device(config)), facts_(device_->facts()) {
+  kernels_.add({&matmul_kernel(), 1}, false);
+  kernels_.add(core_kernels(), false);
+}
+
+sdk::DeviceInfo Backend::info() const {
+  return {facts_.description.c_str(), facts_.memory_bytes, facts_.threads, facts_.computes};
+}
+
+void* Backend::allocate(std::size_t bytes) {
+  void* address = device_->allocate(bytes);
+  device_->fill(address, 0, bytes);
+  return address;
+}
+void Backend::free(void* address) noexcept {
+  device_->free(address);
+}
+void Backend::upload(void* device, const void* host, std::size_t bytes) {
+  if (bytes > 0) device_->to_device(device, host, bytes);
+}
+void Backend::download(void* host, const void* device, std::size_t bytes) {
+  if (bytes > 0) device_->from_device(host, device, bytes);
+}
+void Backend::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) device_->copy(to, from, bytes);
+}
+void Backend::zero(void* device, std::size_t bytes) {
+  if (bytes > 0) device_->fill(device, 0, bytes);
+}
+
+void Backend::add_kernels(std::span<const mlg_kernel> kernels, bool replace) {
+  for (const mlg_kernel& kernel : kernels) {
+    if (std::strcmp(kernel.backend, "cuda") == 0 && (!kernel.prepare || !kernel.release || !kernel.source)) {
+      throw std::runtime_error(std::string("kernel ") + kernel.name +
+                               " has no source or no prepare and release functions for the cuda backend");
+    }
+  }
+  kernels_.add(kernels, replace);
+}
+
+const mlg_kernel* Backend::kernel_at(std::uint32_t index) const noexcept {
+  return kernels_.at(index);
+}
+
+void* Backend::prepare(const sdk::Call& call, std::size_t& workspace_bytes) {
+  auto prepared = std::make_unique<PreparedCall>(*device_, kernels_.named(call.kernel), call);
+  workspace_bytes = prepared->workspace_bytes();
+  return prepared.release();
+}
+
+void Backend::bind(void* prepared, void* const* addresses, void* workspace) {
+  static_cast<PreparedCall*>(prepared)->bind(addresses, workspace);
+}
+
+void Backend::run(std::span<void* const> prepared) {
+  for (void* call : prepared) static_cast<PreparedCall*>(call)->run();
+}
+
+void Backend::release(void* prepared) noexcept {
+  delete static_cast<PreparedCall*>(prepared);
+}
+
+void Backend::synchronize() {
+  device_->synchronize();
+}
+
+MULLIGAN_EXPORT_BACKEND(Backend, cuda);
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,56 @@
+// The cuda backend: the host's calls turned into launches on a device (device.h).
+#pragma once
+
+#include <mulligan/backend.hpp>
+
+#include <memory>
+#include <string>
+
+#include "plugins/backends/common/kernel_registry.h"
+#include "plugins/backends/cuda/device.h"
+
+namespace mulligan::cuda {
+
+struct BackendConfig {
+  std::string device = "gpu";
+  std::string emulated_order = "forward";
+};
+
+class Backend final : public sdk::Backend {
+ public:
+  static constexpr const char* version = "1.0.0";
+  static constexpr const char* summary =
+      "NVIDIA GPUs: run-time compiled kernels and cuBLASLt; or the same kernels emulated on the processor.";
+  static inline const sdk::Schema<BackendConfig> schema{
+      sdk::key(
+          "device", &BackendConfig::device,
+          "gpu: the machine's GPU; emulated: the kernels run on the processor under memory and race checks.")
+          .choices("gpu|emulated"),
+      sdk::key("emulated_order", &BackendConfig::emulated_order,
+               "Order in which the emulated device runs blocks and threads; results must not depend on it.")
+          .choices("forward|reverse|interleaved")};
+
+  explicit Backend(const BackendConfig& config);
+
+  sdk::DeviceInfo info() const override;
+  void* allocate(std::size_t bytes) override;
+  void free(void* address) noexcept override;
+  void upload(void* device, const void* host, std::size_t bytes) override;
+  void download(void* host, const void* device, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  void zero(void* device, std::size_t bytes) override;
+  void add_kernels(std::span<const mlg_kernel> kernels, bool replace) override;
+  const mlg_kernel* kernel_at(std::uint32_t index) const noexcept override;
+  void* prepare(const sdk::Call& call, std::size_t& workspace_bytes) override;
+  void bind(void* prepared, void* const* addresses, void* workspace) override;
+  void run(std::span<void* const> prepared) override;
+  void release(void* prepared) noexcept override;
+  void synchronize() override;
+
+ private:
+  std::unique_ptr<Device> device_;
+  DeviceFacts facts_;
+  backends::KernelRegistry kernels_{"cuda"};
+};
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,111 @@
+// The narrow seam: all that the cuda backend asks of a machine. Two devices implement it: a GPU behind
+// NVIDIA's driver (gpu/), and the emulated one, which runs the same kernel sources on the processor
+// (emulated/).
+//
+// Everything is enqueued on one stream, in the order of the calls; from_device() and synchronize() wait for
+// it. One thread at a time. Every function throws std::runtime_error with one sentence.
+#pragma once
+
+#include <mulligan/cuda_kernel.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mulligan::cuda {
+
+struct DeviceFacts {
+  std::string description;
+  std::uint64_t memory_bytes = 0;
+  int threads = 0;  // host threads that do the computing; 0: not applicable
+  bool computes = true;
+};
+
+// A __global__ function made ready for launches.
+class Function {
+ public:
+  virtual ~Function() = default;
+};
+
+// What to load: a launch (its function and constants) of a kernel and the kernel's source.
+struct FunctionRequest {
+  const char* kernel;
+  const char* source;
+  const mlg_cuda_launch* launch;
+};
+
+// A pointer parameter of a launch, with the memory that it stands for.
+struct DeviceArgument {
+  void* address = nullptr;  // null for an absent tensor, and for numbers
+  std::size_t bytes = 0;
+  const char* name = "";  // of the argument, for messages
+  bool readable = true, writable = true;
+  mlg_cuda_argument value{};  // kind, and the number of INT, LONG and FLOAT
+};
+
+struct Grid {
+  std::uint32_t blocks[3], threads[3], shared_bytes;
+};
+
+// A matrix product of `batch` pairs: c = alpha * op(a) op(b) + beta * c; op(a) is [m, k], op(b) [k, n], c [m,
+// n], all row-major and contiguous; strides in elements between the pairs. f32 accumulation; beta = 0 does
+// not read c.
+struct GemmShape {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
+  bool transpose_a = false, transpose_b = false;
+  double alpha = 1, beta = 0;
+  mlg_dtype input = MLG_F32, output = MLG_F32;
+};
+
+// A product made ready: on a GPU with the fastest algorithm for its shape.
+class Gemm {
+ public:
+  virtual ~Gemm() = default;
+  virtual std::size_t workspace_bytes() const { return 0; }
+  virtual void run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& c,
+                   void* workspace) = 0;
+};
+
+// Work recorded once, launched as a whole.
+class CapturedGraph {
+ public:
+  virtual ~CapturedGraph() = default;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual DeviceFacts facts() const = 0;
+
+  // Memory, aligned to 256 bytes, contents undefined.
+  virtual void* allocate(std::size_t bytes) = 0;
+  virtual void free(void* address) noexcept = 0;
+  virtual void to_device(void* device, const void* host, std::size_t bytes) = 0;  // has read `host` on return
+  virtual void from_device(void* host, const void* device, std::size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void fill(void* device, int byte, std::size_t bytes) = 0;
+
+  virtual std::unique_ptr<Function> load(const FunctionRequest& request) = 0;
+  virtual void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) = 0;
+  virtual std::unique_ptr<Gemm> gemm(const GemmShape& shape) = 0;
+
+  // What a kernel call is about to write and leave undefined before it: `out` arguments and workspace. A
+  // device without memory checks does nothing.
+  virtual void mark_unwritten(const DeviceArgument&) {}
+  // The bytes of an `out` argument must all have been written.
+  virtual void require_written(const DeviceArgument&) {}
+
+  // Between the two, work is recorded instead of run.
+  virtual void begin_capture() = 0;
+  virtual std::unique_ptr<CapturedGraph> end_capture() = 0;
+  virtual void launch(CapturedGraph& graph) = 0;
+
+  virtual void synchronize() = 0;
+};
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,243 @@
+#include "plugins/backends/cuda/emulated/block_runner.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace mulligan::cuda {
+namespace {
+
+using boost::context::detail::jump_fcontext;
+using boost::context::detail::make_fcontext;
+
+// The runner of the launch in progress; the device is used by one thread at a time.
+BlockRunner* running = nullptr;
+
+std::string text(const mlg_emulated_dim& at) {
+  return "(" + std::to_string(at.x) + ", " + std::to_string(at.y) + ", " + std::to_string(at.z) + ")";
+}
+
+mlg_emulated_dim place(std::uint64_t linear, const std::uint32_t extent[3]) {
+  return {static_cast<unsigned>(linear % extent[0]), static_cast<unsigned>(linear / extent[0] % extent[1]),
+          static_cast<unsigned>(linear / extent[0] / extent[1])};
+}
+
+// A whole warp, or the last and shorter one of a block.
+unsigned whole_mask(std::size_t threads, unsigned warp) {
+  const std::size_t lanes = std::min<std::size_t>(32, threads - std::size_t{warp} * 32);
+  return lanes == 32 ? 0xFFFFFFFFu : (1u << lanes) - 1;
+}
+
+}  // namespace
+
+BlockRunner::BlockRunner(EmulatedOrder order) : order_(order) {
+  emulator_.barrier = barrier;
+  emulator_.warp_operation = warp_operation;
+  emulator_.fail = fail;
+}
+
+BlockRunner::~BlockRunner() = default;
+
+void BlockRunner::run(const mlg_emulated_function& function, const mlg_emulated_argument* arguments,
+                      const Grid& grid) {
+  function_ = &function;
+  arguments_ = arguments;
+  running = this;
+  *function.emulator = &emulator_;
+  emulator_.block_dim = {grid.threads[0], grid.threads[1], grid.threads[2]};
+  emulator_.grid_dim = {grid.blocks[0], grid.blocks[1], grid.blocks[2]};
+  const auto shared = std::make_unique<char[]>(grid.shared_bytes);
+  emulator_.dynamic_shared = shared.get();
+  emulator_.dynamic_shared_bytes = grid.shared_bytes;
+  threads_.resize(std::size_t{grid.threads[0]} * grid.threads[1] * grid.threads[2]);
+  const std::uint64_t blocks = std::uint64_t{grid.blocks[0]} * grid.blocks[1] * grid.blocks[2];
+  error_.clear();
+  for (std::uint64_t i = 0; i < blocks && error_.empty(); ++i) {
+    const std::uint64_t half = (blocks + 1) / 2;  // interleaved: 0, half, 1, half + 1, ...
+    const std::uint64_t block = order_ == EmulatedOrder::forward   ? i
+                                : order_ == EmulatedOrder::reverse ? blocks - 1 - i
+                                                                   : i / 2 + (i % 2) * half;
+    emulator_.block_index = place(block, grid.blocks);
+    run_block();
+  }
+  *function.emulator = nullptr;
+  running = nullptr;
+  if (!error_.empty()) throw std::runtime_error(error_);
+}
+
+void BlockRunner::run_block() {
+  emulator_.block_serial = next_serial_++;
+  emulator_.block_epoch = 0;
+  warp_epochs_.assign((threads_.size() + 31) / 32, 0);
+  std::fill(threads_.begin(), threads_.end(), Thread{});
+  waiting_ = ended_ = 0;
+  const unsigned count = static_cast<unsigned>(threads_.size());
+  while (ended_ < count) {
+    bool progress = false;
+    for (unsigned i = 0; i < count; ++i) {
+      const unsigned index = order_ == EmulatedOrder::reverse ? count - 1 - i : i;
+      if (threads_[index].state != State::fresh && threads_[index].state != State::ready) continue;
+      progress = true;
+      resume(index);
+      if (!error_.empty()) return;
+    }
+    if (!progress) {
+      try {
+        report_deadlock();
+      } catch (const std::runtime_error& error) {
+        error_ = error.what();
+        return;
+      }
+    }
+  }
+}
+
+void BlockRunner::resume(unsigned index) {
+  Thread& thread = threads_[index];
+  if (thread.state == State::fresh) {
+    thread.context = make_fcontext(stacks_.top(index), ThreadStacks::kBytes, thread_main);
+  }
+  thread.state = State::ready;
+  const std::uint32_t extent[3] = {emulator_.block_dim.x, emulator_.block_dim.y, emulator_.block_dim.z};
+  emulator_.thread_index = place(index, extent);
+  emulator_.thread = index;
+  emulator_.lane = index % 32;
+  emulator_.warp = index / 32;
+  emulator_.warp_epoch = warp_epochs_[emulator_.warp];
+  thread.context = jump_fcontext(thread.context, this).fctx;
+}
+
+void BlockRunner::thread_main(Transfer transfer) {
+  BlockRunner& self = *static_cast<BlockRunner*>(transfer.data);
+  self.scheduler_ = transfer.fctx;
+  self.function_->body(self.arguments_);
+  Thread& thread = self.threads_[self.emulator_.thread];
+  thread.state = State::ended;
+  ++self.ended_;
+  jump_fcontext(self.scheduler_, nullptr);
+}
+
+void BlockRunner::pause() {
+  scheduler_ = jump_fcontext(scheduler_, nullptr).fctx;
+}
+
+void BlockRunner::barrier(const char* file, int line) {
+  BlockRunner& self = *running;
+  Thread& thread = self.threads_[self.emulator_.thread];
+  thread.state = State::at_barrier;
+  thread.file = file;
+  thread.line = line;
+  if (++self.waiting_ == self.threads_.size()) self.release_barrier();
+  self.pause();
+}
+
+void BlockRunner::release_barrier() {
+  const Thread& first = threads_.front();
+  for (unsigned i = 0; i < threads_.size(); ++i) {
+    Thread& thread = threads_[i];
+    if (thread.line != first.line || thread.file != first.file) {
+      abandon("divergent barrier: " + describe(0) + ", but " + describe(i));
+    }
+    thread.state = State::ready;
+  }
+  waiting_ = 0;
+  ++emulator_.block_epoch;
+}
+
+std::uint64_t BlockRunner::warp_operation(std::int32_t operation, unsigned mask, unsigned source,
+                                          std::uint64_t value, const char* file, int line) {
+  BlockRunner& self = *running;
+  const unsigned index = self.emulator_.thread, lane = self.emulator_.lane;
+  Thread& thread = self.threads_[index];
+  thread = {State::at_warp_operation, thread.context, file, line, operation, mask, source, value};
+  if (!(mask >> lane & 1)) self.abandon("a warp operation's mask misses its caller: " + self.describe(index));
+  self.finish_warp_operation(self.emulator_.warp);
+  self.pause();
+  return self.threads_[index].value;
+}
+
+void BlockRunner::finish_warp_operation(unsigned warp) {
+  const unsigned first = warp * 32, caller = emulator_.thread;
+  const Thread& asked = threads_[caller];
+  const unsigned whole = whole_mask(threads_.size(), warp);
+  // Lanes that the block does not have may stand in a mask of all ones, as on a GPU.
+  const unsigned mask = asked.mask == 0xFFFFFFFFu ? whole : asked.mask;
+  if (mask & ~whole)
+    abandon("a warp operation's mask names lanes that its block does not have: " + describe(caller));
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    const Thread& other = threads_[first + lane];
+    if (other.state == State::ended) {
+      abandon("a warp operation waits for a lane that has ended: " + describe(caller) + ", while " +
+              describe(first + lane));
+    }
+    if (other.state != State::at_warp_operation) return;  // it comes later
+    if (other.mask != asked.mask || other.operation != asked.operation || other.line != asked.line) {
+      abandon("lanes of one warp operation disagree: " + describe(caller) + ", while " +
+              describe(first + lane));
+    }
+  }
+  std::uint64_t values[32] = {}, votes = 0;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    values[lane] = threads_[first + lane].value;
+    votes |= std::uint64_t{values[lane] != 0} << lane;
+  }
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    Thread& thread = threads_[first + lane];
+    if (thread.operation == MLG_WARP_SHUFFLE) {
+      if (thread.source > 31 || !(mask >> thread.source & 1)) {
+        abandon("a shuffle reads lane " + std::to_string(thread.source) +
+                ", which takes no part in it: " + describe(first + lane));
+      }
+      thread.value = values[thread.source];
+    } else {
+      thread.value = votes;
+    }
+    thread.state = State::ready;
+  }
+  if (mask == whole) ++warp_epochs_[warp];
+}
+
+std::string BlockRunner::describe(unsigned index) const {
+  const Thread& thread = threads_[index];
+  const std::uint32_t extent[3] = {emulator_.block_dim.x, emulator_.block_dim.y, emulator_.block_dim.z};
+  std::string what = "thread " + text(place(index, extent));
+  const std::string where = std::string(thread.file) + ":" + std::to_string(thread.line);
+  if (thread.state == State::ended) return what + " has ended";
+  if (thread.state == State::at_barrier) return what + " waits at the barrier of " + where;
+  if (thread.state == State::at_warp_operation) {
+    char mask[16];
+    std::snprintf(mask, sizeof mask, "0x%08X", thread.mask);
+    return what + " waits at " + where + " with the mask " + mask;
+  }
+  return what + " runs";
+}
+
+void BlockRunner::report_deadlock() const {
+  std::string waiting, other;
+  for (unsigned i = 0; i < threads_.size(); ++i) {
+    std::string& one = threads_[i].state == State::ended ? other : waiting;
+    if (one.empty()) one = describe(i);
+  }
+  for (unsigned i = 0; i < threads_.size() && other.empty(); ++i) {
+    if (describe(i).substr(describe(i).find(')')) != waiting.substr(waiting.find(')'))) other = describe(i);
+  }
+  throw std::runtime_error("divergent barrier: " + waiting + " for ever, " + other + "; block " +
+                           text(emulator_.block_index));
+}
+
+void BlockRunner::fail(const char* what) {
+  BlockRunner& self = *running;
+  self.abandon("thread " + text(self.emulator_.thread_index) + " of block " +
+               text(self.emulator_.block_index) + " " + what);
+}
+
+// Leaves the thread's stack as it is: kernels own nothing that would have to be released.
+void BlockRunner::abandon(const std::string& error) {
+  error_ = error;
+  jump_fcontext(scheduler_, nullptr);
+  __builtin_unreachable();
+}
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,82 @@
+// Runs the blocks of an emulated launch one after another: each thread on a stack of its own, switched at
+// barriers and warp operations (Boost.Context).
+//
+// Reported as errors: a barrier that not all threads of the block reach, or that they reach at different
+// lines; a warp operation whose mask misses the caller, names a lane that has ended or waits elsewhere, or
+// differs between its lanes; a shuffle from a lane outside of the mask; and what the memory checks of the
+// kernels find.
+#pragma once
+
+#include <mulligan/cuda/emulator.h>
+#include <mulligan/cuda_kernel.h>
+
+#include <boost/context/detail/fcontext.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugins/backends/cuda/device.h"
+#include "plugins/backends/cuda/emulated/thread_stacks.h"
+
+namespace mulligan::cuda {
+
+// In which order blocks and threads run. A kernel without races gives the same bits in each.
+enum class EmulatedOrder { forward, reverse, interleaved };
+
+class BlockRunner {
+ public:
+  explicit BlockRunner(EmulatedOrder order);
+  ~BlockRunner();
+  BlockRunner(const BlockRunner&) = delete;
+  BlockRunner& operator=(const BlockRunner&) = delete;
+
+  // Throws std::runtime_error with what went wrong, in which thread and block.
+  void run(const mlg_emulated_function& function, const mlg_emulated_argument* arguments, const Grid& grid);
+
+ private:
+  using Context = boost::context::detail::fcontext_t;
+  using Transfer = boost::context::detail::transfer_t;
+  enum class State { fresh, ready, at_barrier, at_warp_operation, ended };
+
+  struct Thread {
+    State state = State::fresh;
+    Context context = nullptr;
+    const char* file = "";
+    int line = 0;
+    // The warp operation that it waits in.
+    int operation = 0;
+    unsigned mask = 0, source = 0;
+    std::uint64_t value = 0;
+  };
+
+  void run_block();
+  void resume(unsigned index);
+  // Back to run_block() from the running thread; returns when it is resumed.
+  void pause();
+  void finish_warp_operation(unsigned warp);
+  void release_barrier();
+  [[noreturn]] void report_deadlock() const;
+  std::string describe(unsigned thread) const;
+
+  static void thread_main(Transfer transfer);
+  static void barrier(const char* file, int line);
+  static std::uint64_t warp_operation(std::int32_t operation, unsigned mask, unsigned source,
+                                      std::uint64_t value, const char* file, int line);
+  static void fail(const char* what);
+  [[noreturn]] void abandon(const std::string& error);
+
+  EmulatedOrder order_;
+  mlg_emulator emulator_{};
+  ThreadStacks stacks_;
+  std::vector<Thread> threads_;
+  std::vector<std::uint32_t> warp_epochs_;
+  unsigned waiting_ = 0, ended_ = 0;
+  const mlg_emulated_function* function_ = nullptr;
+  const mlg_emulated_argument* arguments_ = nullptr;
+  Context scheduler_ = nullptr;
+  std::string error_;
+  std::uint64_t next_serial_ = 1;
+};
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,147 @@
+#include "plugins/backends/cuda/emulated/emulated_device.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "plugins/backends/cuda/emulated/emulated_gemm.h"
+
+namespace mulligan::cuda {
+namespace {
+
+struct EmulatedFunction final : Function {
+  std::string name;
+  mlg_emulated_function code;
+  // Where the source's constants lie, and what they are for this function.
+  std::vector<std::pair<mlg_emulated_constant, double>> constants;
+};
+
+struct EmulatedGraph final : CapturedGraph {
+  std::vector<std::function<void()>> work;
+};
+
+std::string sentence(const std::string& function, const char* what) {
+  return "emulated " + function + ": " + what;
+}
+
+}  // namespace
+
+DeviceFacts EmulatedDevice::facts() const {
+  const auto bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return {"emulated CUDA device (runs the kernels on the processor, checks every access)", bytes, 1, true};
+}
+
+void EmulatedDevice::enqueue(std::function<void()> work) {
+  if (capturing_) {
+    captured_.push_back(std::move(work));
+  } else {
+    work();
+  }
+}
+
+void EmulatedDevice::to_device(void* device, const void* host, std::size_t bytes) {
+  std::memset(memory_.marks(device, bytes), 1, bytes);
+  std::memcpy(device, host, bytes);
+}
+
+void EmulatedDevice::from_device(void* host, const void* device, std::size_t bytes) {
+  memory_.require_known(device, bytes, "a download reads");
+  std::memcpy(host, device, bytes);
+}
+
+void EmulatedDevice::copy(void* to, const void* from, std::size_t bytes) {
+  enqueue([=, this] {
+    memory_.require_known(from, bytes, "a copy reads");
+    std::memset(memory_.marks(to, bytes), 1, bytes);
+    std::memmove(to, from, bytes);
+  });
+}
+
+void EmulatedDevice::fill(void* device, int byte, std::size_t bytes) {
+  enqueue([=, this] {
+    std::memset(memory_.marks(device, bytes), 1, bytes);
+    std::memset(device, byte, bytes);
+  });
+}
+
+std::unique_ptr<Function> EmulatedDevice::load(const FunctionRequest& request) {
+  const mlg_cuda_launch& launch = *request.launch;
+  if (!launch.emulated) {
+    throw std::runtime_error(std::string("kernel ") + request.kernel +
+                             " exists as GPU code only, which the emulated device cannot run");
+  }
+  auto function = std::make_unique<EmulatedFunction>();
+  function->name = launch.function;
+  function->code = *launch.emulated;
+  for (std::uint32_t i = 0; i < launch.constant_count; ++i) {
+    for (std::uint32_t j = 0; j < launch.emulated->constant_count; ++j) {
+      const mlg_emulated_constant& place = launch.emulated->constants[j];
+      if (std::string_view(place.name) != launch.constants[i].name) continue;
+      function->constants.emplace_back(place, launch.constants[i].value);
+    }
+  }
+  return function;
+}
+
+void EmulatedDevice::launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) {
+  const auto& emulated = static_cast<const EmulatedFunction&>(function);
+  enqueue([this, &emulated, grid, kept = std::vector(arguments.begin(), arguments.end())] {
+    for (const auto& [place, value] : emulated.constants) {
+      if (place.integer) *place.integer = static_cast<int>(value);
+      if (place.number) *place.number = static_cast<float>(value);
+    }
+    std::vector<mlg_emulated_region> regions(kept.size());
+    std::vector<mlg_emulated_argument> values(kept.size());
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      const DeviceArgument& argument = kept[i];
+      values[i] = {nullptr, argument.value.integer, argument.value.number};
+      if (!argument.address) continue;
+      char* begin = static_cast<char*>(argument.address);
+      regions[i] = {argument.name,          begin,
+                    begin + argument.bytes, memory_.marks(argument.address, argument.bytes),
+                    argument.readable,      argument.writable};
+      values[i].region = &regions[i];
+    }
+    try {
+      runner_.run(emulated.code, values.data(), grid);
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(sentence(emulated.name, error.what()));
+    }
+  });
+}
+
+std::unique_ptr<Gemm> EmulatedDevice::gemm(const GemmShape& shape) {
+  return std::make_unique<EmulatedGemm>(*this, shape);
+}
+
+void EmulatedDevice::mark_unwritten(const DeviceArgument& argument) {
+  enqueue([=, this] { std::memset(memory_.marks(argument.address, argument.bytes), 0, argument.bytes); });
+}
+
+void EmulatedDevice::require_written(const DeviceArgument& argument) {
+  enqueue([=, this] {
+    const std::string what = std::string("the kernel left out of its output ") + argument.name;
+    memory_.require_known(argument.address, argument.bytes, what.c_str());
+  });
+}
+
+void EmulatedDevice::begin_capture() {
+  captured_.clear();
+  capturing_ = true;
+}
+
+std::unique_ptr<CapturedGraph> EmulatedDevice::end_capture() {
+  capturing_ = false;
+  auto graph = std::make_unique<EmulatedGraph>();
+  graph->work = std::exchange(captured_, {});
+  return graph;
+}
+
+void EmulatedDevice::launch(CapturedGraph& graph) {
+  for (const auto& work : static_cast<EmulatedGraph&>(graph).work) work();
+}
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,46 @@
+// The emulated device: kernels run on the processor, one thread of a block at a time, under checks that a GPU
+// does not make. For tests and for machines without a GPU; slow.
+#pragma once
+
+#include <functional>
+
+#include "plugins/backends/cuda/device.h"
+#include "plugins/backends/cuda/emulated/block_runner.h"
+#include "plugins/backends/cuda/emulated/device_memory.h"
+
+namespace mulligan::cuda {
+
+class EmulatedDevice final : public Device {
+ public:
+  explicit EmulatedDevice(EmulatedOrder order) : runner_(order) {}
+
+  DeviceFacts facts() const override;
+  void* allocate(std::size_t bytes) override { return memory_.allocate(bytes); }
+  void free(void* address) noexcept override { memory_.free(address); }
+  void to_device(void* device, const void* host, std::size_t bytes) override;
+  // Throws when a byte was never written.
+  void from_device(void* host, const void* device, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  void fill(void* device, int byte, std::size_t bytes) override;
+  std::unique_ptr<Function> load(const FunctionRequest& request) override;
+  void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) override;
+  std::unique_ptr<Gemm> gemm(const GemmShape& shape) override;
+  void mark_unwritten(const DeviceArgument& argument) override;
+  void require_written(const DeviceArgument& argument) override;
+  void begin_capture() override;
+  std::unique_ptr<CapturedGraph> end_capture() override;
+  void launch(CapturedGraph& graph) override;
+  void synchronize() override {}
+
+  // Runs `work` now, or keeps it while a graph is being captured.
+  void enqueue(std::function<void()> work);
+  DeviceMemory& memory() { return memory_; }
+
+ private:
+  DeviceMemory memory_;
+  BlockRunner runner_;
+  bool capturing_ = false;
+  std::vector<std::function<void()>> captured_;
+};
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,27 @@
+#include "plugins/backends/cuda/emulated/thread_stacks.h"
+
+#include <sys/mman.h>
+
+#include <new>
+
+namespace mulligan::cuda {
+namespace {
+constexpr std::size_t kGuard = 4096;
+}
+
+ThreadStacks::~ThreadStacks() {
+  for (void* stack : stacks_) munmap(stack, kBytes + kGuard);
+}
+
+void* ThreadStacks::top(std::size_t index) {
+  while (stacks_.size() <= index) {
+    void* memory = mmap(nullptr, kBytes + kGuard, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    mprotect(memory, kGuard, PROT_NONE);
+    stacks_.push_back(memory);
+  }
+  return static_cast<char*>(stacks_[index]) + kGuard + kBytes;
+}
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,53 @@
+// Launches of rms_norm.cu.
+#include <mulligan/cuda/row_plan.hpp>
+
+#include "plugins/backends/common/shapes/rms_norm.h"
+#include "plugins/backends/cuda/kernels/registry.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#include "plugins/backends/cuda/kernels/rms_norm.cu"
+
+constexpr char kSource[] =
+#include "rms_norm.cu.inc"
+    ;
+
+using sdk::CudaCall;
+using sdk::device_type;
+
+struct Forward : shapes::RmsNormForward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.constant("scale", call.attribute(scale));
+    call.constant("eps", call.attribute(eps));
+    const std::int64_t rows = sdk::row_count(call, x), width = sdk::row_width(call, x);
+    sdk::dispatch_rows(call, width, {x, y}, [&]<typename T, int N>() {
+      const sdk::RowPlan plan(call, rows, width, N);
+      call.launch<&rms_norm_fwd<T, N>>("rms_norm_fwd", {device_type<T>, std::to_string(N)}, plan.grid(),
+                                       plan.block(), call.tensor(x), call.tensor(y), rows);
+    });
+  }
+};
+
+struct Backward : shapes::RmsNormBackward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.constant("scale", call.attribute(scale));
+    call.constant("eps", call.attribute(eps));
+    call.constant("accumulate_dx", call.attribute(accumulate_dx) != 0);
+    const std::int64_t rows = sdk::row_count(call, x), width = sdk::row_width(call, x);
+    sdk::dispatch_rows(call, width, {x, dy, dx}, [&]<typename T, int N>() {
+      const sdk::RowPlan plan(call, rows, width, N);
+      call.launch<&rms_norm_bwd<T, N>>("rms_norm_bwd", {device_type<T>, std::to_string(N)}, plan.grid(),
+                                       plan.block(), call.tensor(x), call.tensor(dy), call.tensor(dx), rows);
+    });
+  }
+};
+
+const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+
+}  // namespace
+}  // namespace mulligan::cuda

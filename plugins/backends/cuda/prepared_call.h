@@ -1,0 +1,54 @@
+// A kernel call of the cuda backend: the launches that its kernel planned, or a matrix product.
+#pragma once
+
+#include <mulligan/backend.h>
+
+#include <memory>
+#include <vector>
+
+#include "plugins/backends/common/call_arguments.h"
+#include "plugins/backends/cuda/device.h"
+
+namespace mulligan::cuda {
+
+class PreparedCall {
+ public:
+  // Throws std::runtime_error when the call does not fit the kernel or does not compile. The device must
+  // outlive it.
+  PreparedCall(Device& device, const mlg_kernel& kernel, const mlg_call& call);
+  ~PreparedCall();
+  PreparedCall(const PreparedCall&) = delete;
+  PreparedCall& operator=(const PreparedCall&) = delete;
+
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  // Plans again for addresses that are not aligned to 16 bytes, whose workspace must not be larger.
+  void bind(void* const* addresses, void* workspace);
+  bool bound() const { return bound_; }
+  void run();
+
+ private:
+  struct Step {
+    std::unique_ptr<Function> function;
+    Grid grid{};
+    std::vector<DeviceArgument> arguments;
+    const mlg_cuda_launch* launch = nullptr;
+  };
+  void plan();
+  void place_arguments(Step& step);
+  DeviceArgument tensor(std::uint32_t index) const;
+  // `out` arguments that share no memory with an argument that is read.
+  std::vector<DeviceArgument> fresh_outputs() const;
+
+  Device& device_;
+  mlg_kernel kernel_;
+  backends::CallArguments arguments_;
+  void* state_ = nullptr;  // the kernel's mlg_cuda_plan
+  std::size_t workspace_bytes_ = 0;
+  void* workspace_ = nullptr;
+  std::vector<Step> steps_;
+  std::unique_ptr<Gemm> gemm_;
+  std::vector<DeviceArgument> outputs_;
+  bool bound_ = false, planned_unaligned_ = false;
+};
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,73 @@
+// Host side of rows.cuh: how the rows of a [rows, width] tensor fall to groups of threads.
+#pragma once
+
+#include <mulligan/cuda/rows.cuh>
+#include <mulligan/cuda_kernel.hpp>
+
+#pragma GCC visibility push(hidden)
+
+namespace mulligan::sdk {
+
+struct RowPlan {
+  std::int64_t rows = 0, groups = 0;  // groups: those that have rows
+  std::int64_t rows_per_group = 1;
+  std::int64_t blocks = 0;
+  std::uint32_t threads = 0;  // of a block
+
+  // Declares width, row_threads and held of rows.cuh. `pack`: elements per access. `most_groups`: 0: a group
+  // takes one row; otherwise rows are shared out evenly, at least 8 to a group.
+  RowPlan(CudaCall& call, std::int64_t rows, std::int64_t width, int pack, std::int64_t most_groups = 0)
+      : rows(rows) {
+    constexpr std::int64_t kFew = 4;  // accesses per thread up to which one warp does a row
+    const std::int64_t accesses = (width + pack - 1) / pack,
+                       most_held = pack == 1 ? kMostHeld<1> : kMostHeld<4>;
+    std::int64_t group = 32;
+    while (group < 1024 && (accesses + group - 1) / group > kFew) group *= 2;
+    const std::int64_t held = (accesses + group - 1) / group;
+    if (held > most_held) {
+      throw Error(std::string("kernel ") + call.kernel_name() + ": rows of " + std::to_string(width) +
+                  " elements are longer than the cuda backend takes, " +
+                  std::to_string(most_held * 1024 * pack));
+    }
+    threads = static_cast<std::uint32_t>(std::max<std::int64_t>(group, 128));
+    if (most_groups > 0) rows_per_group = std::max<std::int64_t>(8, (rows + most_groups - 1) / most_groups);
+    groups = (rows + rows_per_group - 1) / rows_per_group;
+    const std::int64_t groups_per_block = group == 32 ? threads / 32 : 1;
+    if (groups_per_block == 1) threads = static_cast<std::uint32_t>(group);
+    blocks = (groups + groups_per_block - 1) / groups_per_block;
+    call.constant("width", width);
+    call.constant("row_threads", group);
+    call.constant("held", held);
+  }
+
+  std::array<std::int64_t, 3> grid() const { return {blocks, 1, 1}; }
+  std::array<std::uint32_t, 3> block() const { return {threads, 1, 1}; }
+};
+
+// Rows and width of an argument: its last axis, and all before it.
+inline std::int64_t row_width(const Launch& call, std::uint32_t argument) {
+  const mlg_tensor& t = call.tensor(argument);
+  return t.shape[t.rank - 1];
+}
+inline std::int64_t row_count(const Launch& call, std::uint32_t argument) {
+  const std::int64_t width = row_width(call, argument);
+  return width == 0 ? 0 : call.size(argument) / width;
+}
+
+// Calls body.template operator()<T, N>(): T the compute dtype of argument 0, N the elements per access that
+// the width and the addresses of `arguments` allow, a full 16 bytes or 1.
+template <typename Body>
+void dispatch_rows(const CudaCall& call, std::int64_t width, std::initializer_list<std::uint32_t> arguments,
+                   Body&& body) {
+  dispatch_cuda(call.dtype(0), [&]<typename T>() {
+    if (call.allows_packs(width, kPack<T>, arguments)) {
+      body.template operator()<T, kPack<T>>();
+    } else {
+      body.template operator()<T, 1>();
+    }
+  });
+}
+
+}  // namespace mulligan::sdk
+
+#pragma GCC visibility pop

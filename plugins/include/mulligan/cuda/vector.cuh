@@ -1,0 +1,109 @@
+// bf16, and memory accesses of several elements (16 bytes) at once. Part of device.cuh.
+#pragma once
+
+// Stored bf16; arithmetic is float.
+struct bf16 {
+  uint16_t bits;
+};
+
+__device__ inline float to_float(float value) {
+  return value;
+}
+__device__ inline float to_float(bf16 value) {
+  return bits_to_float(uint32_t(value.bits) << 16);
+}
+
+// `value` rounded to nearest even in T.
+template <typename T>
+struct Narrow;
+template <>
+struct Narrow<float> {
+  __device__ static float from(float value) { return value; }
+};
+template <>
+struct Narrow<bf16> {
+  __device__ static bf16 from(float value) {
+    bf16 result;
+#ifdef __CUDA_ARCH__
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+#else
+    // The same without the instruction; NaNs keep more of their bits.
+    const uint32_t word = float_to_bits(value);
+    const uint32_t rounded = word + 0x7FFFu + ((word >> 16) & 1u);
+    result.bits = uint16_t((value != value ? (word | 0x400000u) : rounded) >> 16);
+#endif
+    return result;
+  }
+};
+
+// Elements of T in one 16-byte access.
+template <typename T>
+constexpr int kPack = 16 / int(sizeof(T));
+
+#ifdef __CUDACC__
+template <typename P>
+struct ElementOf;
+template <typename T>
+struct ElementOf<T*> {
+  using Type = T;
+};
+template <typename T>
+struct ElementOf<const T*> {
+  using Type = T;
+};
+template <typename P>
+using Element = typename ElementOf<P>::Type;
+
+template <typename T, int N>
+struct alignas(N * sizeof(T)) Pack {
+  T v[N];
+};
+template <int N, typename T>
+__device__ inline void copy_in(const T* p, long long i, T* out) {
+  const Pack<T, N> pack = *reinterpret_cast<const Pack<T, N>*>(p + i);
+#pragma unroll
+  for (int n = 0; n < N; ++n) out[n] = pack.v[n];
+}
+template <int N, typename T>
+__device__ inline void copy_out(T* p, long long i, const T* values) {
+  Pack<T, N> pack;
+#pragma unroll
+  for (int n = 0; n < N; ++n) pack.v[n] = values[n];
+  *reinterpret_cast<Pack<T, N>*>(p + i) = pack;
+}
+#else
+template <typename P>
+using Element = typename P::Value;
+template <int N, typename T>
+void copy_in(global<T> p, long long i, std::remove_const_t<T>* out) {
+  p.template load<N>(i, out);
+}
+template <int N, typename T>
+void copy_out(global<T> p, long long i, const T* values) {
+  p.template store<N>(i, values);
+}
+#endif
+
+// p[i..i+N) as floats. i must be a multiple of N. P: global<T> or global<const T> of float or bf16.
+template <int N, typename P>
+__device__ inline void load(P p, long long i, float (&out)[N]) {
+  Element<P> values[N];
+  copy_in<N>(p, i, values);
+  MLG_UNROLL
+  for (int n = 0; n < N; ++n) out[n] = to_float(values[n]);
+}
+
+// p[i..i+N) = values, rounded; added to what is there where `accumulate`.
+template <int N, typename P>
+__device__ inline void store(P p, long long i, const float (&values)[N], bool accumulate = false) {
+  Element<P> stored[N];
+  if (accumulate) {
+    copy_in<N>(p, i, stored);
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) stored[n] = Narrow<Element<P>>::from(to_float(stored[n]) + values[n]);
+  } else {
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) stored[n] = Narrow<Element<P>>::from(values[n]);
+  }
+  copy_out<N>(p, i, stored);
+}

@@ -1,0 +1,19 @@
+// Which backend the kernel tests of a program talk to: linked in by tests/kernels/CMakeLists.txt.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace mulligan::kernel_test {
+
+struct BackendUnderTest {
+  std::string file;                         // the plugin's library
+  std::string kernel_plugins;               // libraries of plugins that bring kernels, separated by ':'
+  std::map<std::string, std::string> keys;  // TOML text of the keys that are not at their default
+};
+
+// `variant`, from 1 on: settings between which no bit of a result may differ. cpu: that many threads;
+// emulated cuda: the order in which blocks and threads run.
+BackendUnderTest backend_under_test(int variant);
+
+}  // namespace mulligan::kernel_test
