@@ -67,19 +67,23 @@ class Model(torch.nn.Module):
     def matrices(self):
         return [self.qo_bank, self.kv_bank, self.up_bank, self.down_bank]
 
+    def adapt(self, kind, n, out):
+        """Called with each projection's result; test-time training (torch_ttt_peer.py) adds its adapters here."""
+        return out
+
     def rotate(self, x):
-        half = self.o.rope_dims // 2
+        half, length = self.o.rope_dims // 2, x.size(1)
         a, b, rest = x[..., :half], x[..., half:2 * half], x[..., 2 * half:]
-        cos, sin = self.cos.to(x.dtype), self.sin.to(x.dtype)
+        cos, sin = self.cos[:, :length].to(x.dtype), self.sin[:, :length].to(x.dtype)
         return torch.cat([a * cos + b * sin, b * cos - a * sin, rest], dim=-1)
 
     def attention(self, n, i):
         o = self.o
         batch, length, d = n.shape
         dh = d // o.heads
-        q = F.linear(n, self.qo_bank[i]).view(batch, length, o.heads, dh)
-        k = F.linear(n, self.kv_bank[i]).view(batch, length, o.kv_heads, dh)
-        v = F.linear(n, self.kv_bank[o.layers + i]).view(batch, length, o.kv_heads, dh)
+        q = self.adapt("q", n, F.linear(n, self.qo_bank[i])).view(batch, length, o.heads, dh)
+        k = self.adapt("k", n, F.linear(n, self.kv_bank[i])).view(batch, length, o.kv_heads, dh)
+        v = self.adapt("v", n, F.linear(n, self.kv_bank[o.layers + i])).view(batch, length, o.kv_heads, dh)
         q = self.rotate(norm(q)) * self.q_gain[i].to(q.dtype)[:, None]
         k = self.rotate(norm(k))
         group = o.heads // o.kv_heads
@@ -90,10 +94,11 @@ class Model(torch.nn.Module):
         y = y.view(batch, length, o.kv_heads, group, dh)
         y = (y - (y * u).sum(-1, keepdim=True) * u).reshape(batch, length, o.heads, dh)
         y = y * torch.sigmoid(F.linear(n, self.gate_w[i]))[..., None]
-        return F.linear(y.reshape(batch, length, d), self.qo_bank[o.layers + i])
+        return self.adapt("attention_output", n, F.linear(y.reshape(batch, length, d), self.qo_bank[o.layers + i]))
 
     def mlp(self, n, i):
-        return F.linear(F.leaky_relu(F.linear(n, self.up_bank[i]), 0.5).square(), self.down_bank[i])
+        activation = F.leaky_relu(F.linear(n, self.up_bank[i]), 0.5).square()
+        return self.adapt("mlp_down", n, F.linear(activation, self.down_bank[i]))
 
     def block(self, x, x0, i):
         scale = 1 / math.sqrt(i + 1)
@@ -108,7 +113,8 @@ class Model(torch.nn.Module):
         return (self.rho[i, 0] * lane0 + self.post[i, 0, 0] * a + self.post[i, 1, 0] * m,
                 self.rho[i, 1] * lane1 + self.post[i, 0, 1] * a + self.post[i, 1, 1] * m)
 
-    def forward(self, ids, targets):
+    def features(self, ids):
+        """What the head reads: the final norm, [rows, sequence, width]."""
         x = x0 = norm(F.embedding(ids, self.tok_emb))
         skips, lanes = [], None
         for i in self.encoder:
@@ -130,9 +136,16 @@ class Model(torch.nn.Module):
                 lanes = self.parallel_block(*lanes, x0, i)
         if lanes is not None:
             x = (lanes[0] + lanes[1]) / 2
-        z = F.linear(norm(x), self.tok_emb)
+        return norm(x)
+
+    def losses(self, n, targets):
+        """Loss of each target in nats, from the features n that precede them."""
+        z = self.adapt("head", n, F.linear(n, self.tok_emb))
         z = 30.0 * torch.tanh(z / 30.0)
-        return F.cross_entropy(z.float().view(-1, z.size(-1)), targets.reshape(-1))
+        return F.cross_entropy(z.float().view(-1, z.size(-1)), targets.reshape(-1), reduction="none").view_as(targets)
+
+    def forward(self, ids, targets):
+        return self.losses(self.features(ids), targets).mean()
 
 
 class Muon:
@@ -202,4 +215,5 @@ def main():
                           loss=losses)))
 
 
-main()
+if __name__ == "__main__":
+    main()
