@@ -13,6 +13,7 @@
 #include "framework/plugin/quantizer.h"
 #include "framework/report/run_log.h"
 #include "framework/train/parameter_plan.h"
+#include "framework/train/run_ledger.h"
 #include "framework/train/run_plugins.h"
 #include "framework/train/weights.h"
 
@@ -48,15 +49,16 @@ CodeSizes count_code(const PluginHost& host, const QuantizeRunOptions& options) 
   return code;
 }
 
-void require_limit(const LedgerConfig& ledger, std::uint64_t artifact, const CodeSizes& code) {
-  if (ledger.rules != LedgerRules::strict || ledger.artifact_bytes == 0) return;
-  const std::uint64_t total = artifact + code.source_bytes.value_or(0);
-  if (total <= static_cast<std::uint64_t>(ledger.artifact_bytes)) return;
-  throw run_error(
-      "the artifact and its source have {} bytes, {} more than ledger.artifact_bytes = {} allows; use fewer "
-      "bits "
-      "or a larger clip_sigmas in [[quantize.tensors]]",
-      total, total - static_cast<std::uint64_t>(ledger.artifact_bytes), ledger.artifact_bytes);
+LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSizes& code) {
+  LedgerEntry entry;
+  entry.stage = LedgerStage::quantize;
+  entry.seconds = {{"calibrate", made.calibrate_seconds},
+                   {"quantise", made.quantize_seconds},
+                   {"compress", made.compress_seconds}};
+  entry.bytes = {{"artifact", made.sizes.total_bytes}};
+  if (code.source_bytes) entry.bytes.emplace_back("code_source", *code.source_bytes);
+  if (code.binary_bytes) entry.bytes.emplace_back("code_binary", *code.binary_bytes);
+  return entry;
 }
 
 }  // namespace
@@ -108,7 +110,10 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   log.print("calibration {:.1f} s (training time), quantisation {:.1f} s, compression {:.1f} s",
             made.calibrate_seconds, made.quantize_seconds, made.compress_seconds);
   log.print("artifact '{}', sha256 {}", options.output.string(), sha256_hex(made.bytes));
-  require_limit(config.ledger, made.sizes.total_bytes, code);
+  // An artifact that is put elsewhere is not the run's.
+  const fs::path run = weights.parent_path();
+  const bool booked = options.output.parent_path() == run && fs::exists(RunLedger::file(run));
+  close_entry(ledger_entry(made, code), booked ? run : fs::path(), config.ledger, log);
   return made;
 }
 

@@ -1,7 +1,5 @@
 #include "framework/train/ledger.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -37,20 +35,6 @@ void Ledger::add(const std::vector<std::pair<std::string, double>>& phases) {
 double Ledger::seconds(const std::string& phase) const {
   const auto found = std::ranges::find(phases_, phase, &std::pair<std::string, double>::first);
   return found == phases_.end() ? 0.0 : found->second;
-}
-
-std::vector<std::string> broken_limits(const LedgerConfig& limits, const Ledger& ledger) {
-  std::vector<std::string> broken;
-  const auto check = [&](const char* key, const char* phase, double limit) {
-    const double seconds = ledger.seconds(phase);
-    if (limit > 0 && seconds > limit) {
-      broken.push_back(fmt::format("the phase '{}' took {:.2f} s, more than ledger.{} = {} s", phase, seconds,
-                                   key, limit));
-    }
-  };
-  check("train_seconds", "train", limits.train_seconds);
-  check("eval_seconds", "evaluate", limits.eval_seconds);
-  return broken;
 }
 
 void Budget::resume() {

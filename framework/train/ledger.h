@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/config/eval_config.h"
 #include "framework/config/train_config.h"
 
 namespace mulligan {
@@ -35,9 +34,6 @@ class Ledger {
   std::string current_;
   double since_ = 0;
 };
-
-// The limits that the booked phases break, one sentence each.
-std::vector<std::string> broken_limits(const LedgerConfig& limits, const Ledger& ledger);
 
 // The wall clock runs between resume() and pause() only: validations do not count.
 class Budget {

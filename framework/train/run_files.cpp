@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/report/machine.h"
+#include "framework/train/run_ledger.h"
 
 namespace mulligan {
 
@@ -66,6 +67,7 @@ RunFiles open_run_directory(const RunConfig& config, RunStart start) {
     std::filesystem::remove(path, failed);
     if (failed) throw run_error("the file '{}' cannot be replaced: {}.", path.string(), failed.message());
   }
+  std::filesystem::remove(RunLedger::file(files.directory), failed);
   for (const CheckpointEntry& entry : list_checkpoints(config.checkpoint.directory)) {
     std::filesystem::remove_all(entry.path, failed);
     if (failed) throw run_error("'{}' cannot be removed: {}.", entry.path.string(), failed.message());

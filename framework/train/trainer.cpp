@@ -11,6 +11,7 @@
 #include "framework/data/shard.h"
 #include "framework/report/machine.h"
 #include "framework/train/memory_categories.h"
+#include "framework/train/run_ledger.h"
 #include "framework/train/snapshot.h"
 #include "framework/train/step_graphs.h"
 #include "framework/train/weights.h"
@@ -393,14 +394,17 @@ RunResult Trainer::finish() {
   RunFacts facts;
   facts.plugins = plugins_in_use(loaded_, host_);
   facts.device = plugins_.backend->info().description;
-  facts.broken_limits = broken_limits(config_.ledger, ledger_);
+  RunLedger run_ledger;
+  LedgerEntry booked{LedgerStage::train, ledger_.phases(), {}, {}};
+  if (result_.validation) booked.scores.emplace_back("before quantisation", *result_.validation);
+  run_ledger.book(std::move(booked));
+  facts.broken_limits = broken_limits(config_.ledger, run_ledger);
   facts.weights_kind = config_.ema.decay > 0 && config_.eval.use_ema ? "averaged" : "last";
   facts.loss = &account_;
   facts.hf_compat = config_.metrics.hf_compat;
-  for (const std::string& limit : facts.broken_limits) {
-    if (config_.ledger.rules == LedgerRules::strict) throw run_error("{}; the result is refused.", limit);
-    log_.print("warning: {}", limit);
-  }
+  run_ledger.write(files_.directory, config_.ledger);
+  require_limits(config_.ledger, run_ledger);
+  for (const std::string& limit : facts.broken_limits) log_.print("warning: {}", limit);
   write_result(files_, loaded_, result_, facts);
   log_.line(final_table(result_));
   return result_;

@@ -1,17 +1,11 @@
 #include "framework/ttt/audit_log.h"
 
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
-
-#include "framework/core/error.h"
 
 namespace mulligan {
 
 AuditLog::AuditLog(const std::filesystem::path& path, TttListener* next)
-    : path_(path), file_(std::fopen(path.c_str(), "w")), next_(next) {
-  if (!file_) throw run_error("the audit log '{}' cannot be made: {}", path.string(), std::strerror(errno));
-}
+    : file_(path, JsonLinesWriter::Start::anew), next_(next) {}
 
 void AuditLog::on_event(const TttEvent& event) {
   nlohmann::ordered_json line = {
@@ -20,10 +14,7 @@ void AuditLog::on_event(const TttEvent& event) {
   if (event.chunk >= 0) line["chunk"] = event.chunk;
   if (!event.documents.empty())
     line["documents"] = std::vector<int>(event.documents.begin(), event.documents.end());
-  const std::string text = line.dump() + "\n";
-  if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0) {
-    throw run_error("the audit log '{}' cannot be written: {}", path_.string(), std::strerror(errno));
-  }
+  file_.write(line.dump());
   if (next_) next_->on_event(event);
 }
 

@@ -1,10 +1,9 @@
 // AuditLog: the order of scores and updates as a file, one JSON object per line.
 #pragma once
 
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 
+#include "framework/report/json_lines_writer.h"
 #include "framework/ttt/ttt_run.h"
 
 namespace mulligan {
@@ -24,11 +23,7 @@ class AuditLog : public TttListener {
   void on_phase(const TttPhaseReport& phase) override;
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  JsonLinesWriter file_;
   TttListener* next_;
   std::int64_t sequence_ = 0;
 };

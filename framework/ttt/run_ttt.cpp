@@ -10,8 +10,11 @@
 #include "framework/eval/evaluator.h"
 #include "framework/report/run_log.h"
 #include "framework/train/parameter_plan.h"
+#include "framework/train/run_ledger.h"
 #include "framework/train/run_plugins.h"
 #include "framework/ttt/audit_log.h"
+#include "framework/ttt/ttt_json.h"
+#include "framework/ttt/ttt_metrics.h"
 #include "framework/ttt/ttt_run.h"
 #include "framework/ttt/ttt_text.h"
 
@@ -112,6 +115,32 @@ EvalResult eval_result(const ScoreSums& sums, double seconds) {
   return {sums.loss_nats, sums.tokens, sums.bytes, sums.mean_loss_nats(), sums.bpb(), seconds};
 }
 
+// The validation tokens; whole rows of them where the configuration leaves the remainder unscored.
+ValidationSet scored_validation(const RunConfig& config) {
+  ValidationSet validation = load_validation(config.data, config.model.vocabulary);
+  if (config.eval.drop_remainder) {
+    validation.tokens.resize(static_cast<std::size_t>(
+        whole_rows_length(static_cast<std::int64_t>(validation.tokens.size()), config.eval.sequence_length)));
+  }
+  if (validation.tokens.empty()) {
+    throw data_error("the validation shards '{}' hold less than one row of eval.sequence_length = {} tokens.",
+                     config.data.validation, config.eval.sequence_length);
+  }
+  return validation;
+}
+
+LedgerEntry ledger_entry(const TttResult& result, bool quantised) {
+  LedgerEntry entry;
+  entry.stage = LedgerStage::ttt;
+  entry.seconds = {{"ttt_setup", result.setup_seconds},
+                   {"ttt_plain", result.without.seconds},
+                   {"ttt", result.with.seconds}};
+  if (quantised) entry.scores.emplace_back("after quantisation", result.without);
+  entry.scores.emplace_back(quantised ? "after test-time training" : "test-time training, not quantised",
+                            result.with);
+  return entry;
+}
+
 // Lines for people while the run goes on: some twenty batches, every phase, the collapse.
 class Progress : public TttListener {
  public:
@@ -164,13 +193,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
   const TttPlugins rule(loaded, host, plugins);
   RunLog log(options.console, {});
 
-  ValidationSet validation = load_validation(config.data, config.model.vocabulary);
-  validation.tokens.resize(static_cast<std::size_t>(
-      whole_rows_length(static_cast<std::int64_t>(validation.tokens.size()), config.eval.sequence_length)));
-  if (validation.tokens.empty()) {
-    throw data_error("the validation shards '{}' hold less than one row of eval.sequence_length = {} tokens.",
-                     config.data.validation, config.eval.sequence_length);
-  }
+  const ValidationSet validation = scored_validation(config);
   const std::span<const std::uint16_t> tokens = validation.tokens;
   log.print("test-time training on {} tokens with '{}' on {}", tokens.size() - 1, origin,
             backend.info().description);
@@ -199,10 +222,15 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
   const TttData data{tokens, validation.bos_id, validation.byte_table ? &*validation.byte_table : nullptr,
                      reference};
   Progress progress(log, section.config);
-  std::optional<AuditLog> audit;
-  if (!section.config.audit.empty()) audit.emplace(options.directory / section.config.audit, &progress);
   TttListener* listener = &progress;
-  if (audit) listener = &*audit;
+  std::optional<TttMetrics> metrics;
+  if (!options.directory.empty()) {
+    std::filesystem::create_directories(options.directory);
+    listener = &metrics.emplace(options.directory / "metrics.jsonl", section.config, listener);
+  }
+  std::optional<AuditLog> audit;
+  if (!section.config.audit.empty())
+    listener = &audit.emplace(options.directory / section.config.audit, listener);
   TttRun run(model, setup, data, listener);
   progress.set_batches(run.plan().queue.size());
   result.setup_seconds = seconds_since(setup_start) - plain_seconds;
@@ -225,8 +253,13 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
   log.line(bins_text(result.report));
   log.print("without test-time training: {}", score_text(result.without));
   log.print("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds);
-  if (!options.directory.empty())
+  if (metrics) {
+    metrics->finish(result);
     write_file_atomically(options.directory / "ttt_result.json", ttt_json(result));
+  }
+  const RunLedger ledger =
+      close_entry(ledger_entry(result, options.quantised), options.directory, config.ledger, log);
+  log.line("\n" + ledger_table(config.ledger, ledger));
   return result;
 }
 

@@ -13,9 +13,12 @@
 namespace mulligan {
 
 struct TttOptions : ConsoleOptions {
-  // Where ttt_result.json and the audit log go. Empty: no result file, and the audit log, where one is asked
-  // for, goes into the folder the program was started in.
+  // Where ttt_result.json, metrics.jsonl (see ttt_metrics.h), ledger.json and the audit log go: the run
+  // directory, whose metrics and ledger are continued, or any other folder. Empty: no files, but the audit
+  // log, where one is asked for, goes into the folder the program was started in.
   std::filesystem::path directory;
+  // The weights are those of an artifact.
+  bool quantised = false;
 };
 
 struct TttResult {
@@ -26,11 +29,12 @@ struct TttResult {
 };
 
 // `load` fills the masters of the weights, `origin` names them in the log. Tokens of the validation shards
-// are cut to whole rows of eval.sequence_length, and what comes before the first BOS is not scored. Scores
-// first without test-time training (the reference of the collapse detector and of the gains), then with it.
-// Deterministic: the same weights, data and seed
+// are cut to whole rows of eval.sequence_length where eval.drop_remainder asks for it, and what comes before
+// the first BOS is not scored. Scores first without test-time training (the reference of the collapse
+// detector and of the gains), then with it. Deterministic: the same weights, data and seed
 // ([run] seed draws the adapters) give the same score to the last digit. Throws Error; data_error when the
-// two ways of counting bytes differ.
+// two ways of counting bytes differ, run_error when the result breaks a budget of [ledger] under strict
+// rules.
 TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& origin, const WeightLoader& load,
                   const TttOptions& options = {});
 

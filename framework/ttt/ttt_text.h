@@ -1,9 +1,9 @@
-// A run of test-time training for people (tables) and programs (JSON).
+// A run of test-time training for people.
 #pragma once
 
 #include <string>
 
-#include "framework/ttt/run_ttt.h"
+#include "framework/ttt/ttt_report.h"
 
 namespace mulligan {
 
@@ -14,8 +14,5 @@ std::string batch_text(const TttBatchReport& batch, std::size_t batches);
 std::string phase_text(const TttPhaseReport& phase);
 // The gain by document length as a table.
 std::string bins_text(const TttReport& report);
-
-// Everything, with units in the names.
-std::string ttt_json(const TttResult& result);
 
 }  // namespace mulligan

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "framework/artifact/artifact_run.h"
 #include "framework/ttt/run_ttt.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/weight_source.h"
@@ -18,6 +19,7 @@ struct TttArguments {
 void run(const TttArguments& arguments) {
   WeightSource source = open_weights(arguments.path, arguments.run);
   TttOptions options;
+  options.quantised = !std::filesystem::is_directory(arguments.path) && is_artifact(arguments.path);
   options.directory = arguments.output;
   if (source.run_directory && arguments.output.empty()) options.directory = arguments.path;
   PluginHost host = arguments.run.plugin_host();

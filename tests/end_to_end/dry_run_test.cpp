@@ -16,8 +16,8 @@ LoadedConfig record() {
   return load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml");
 }
 
-std::int64_t bytes_of(const std::vector<DryRun::Memory>& rows, const std::string& what) {
-  for (const DryRun::Memory& row : rows) {
+std::int64_t bytes_of(const std::vector<MemoryRow>& rows, const std::string& what) {
+  for (const MemoryRow& row : rows) {
     if (row.what == what) return row.bytes;
   }
   return -1;
@@ -53,8 +53,8 @@ TEST(DryRun, MemoryOfTheRecordAddsUpByHand) {
   // Muon: one bf16 buffer; AdamW: two moments, bf16 for the embedding.
   EXPECT_EQ(bytes_of(plan.memory, "optimiser state"), 2 * banks + 2 * 2 * embedding + 2 * 4 * rest);
   std::int64_t total = 0, largest = 0;
-  for (const DryRun::Memory& row : plan.memory) total += row.bytes;
-  for (const DryRun::Memory& row : plan.arenas) largest = std::max(largest, row.bytes);
+  for (const MemoryRow& row : plan.memory) total += row.bytes;
+  for (const MemoryRow& row : plan.arenas) largest = std::max(largest, row.bytes);
   EXPECT_EQ(plan.memory_bytes, total);
   EXPECT_EQ(plan.memory.back().bytes, largest);
 }

@@ -33,23 +33,6 @@ TEST(Ledger, EverySecondIsBookedToOnePhase) {
   EXPECT_EQ(ledger.phases()[1].first, "train");
 }
 
-TEST(Ledger, NamesTheLimitsThatAreBroken) {
-  FakeClock time;
-  Ledger ledger(time.clock());
-  ledger.enter("train");
-  time.now += 601;
-  ledger.enter("evaluate");
-  time.now += 10;
-  ledger.close();
-  LedgerConfig limits;
-  EXPECT_TRUE(broken_limits(limits, ledger).empty());
-  limits.train_seconds = 600;
-  limits.eval_seconds = 600;
-  const auto broken = broken_limits(limits, ledger);
-  ASSERT_EQ(broken.size(), 1u);
-  EXPECT_NE(broken[0].find("train_seconds"), std::string::npos);
-}
-
 TEST(Budget, FractionIsElapsedOverBudgetLessReserve) {
   FakeClock time;
   TrainConfig train;

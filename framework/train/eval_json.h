@@ -1,0 +1,19 @@
+// A score as JSON, with units in the names; numbers that are not finite become null.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "framework/eval/evaluate.h"
+
+namespace mulligan {
+
+inline nlohmann::ordered_json eval_json(const EvalResult& result) {
+  return {{"val_loss_nats", result.val_loss_nats},
+          {"val_bpb", result.val_bpb},
+          {"loss_sum_nats", result.loss_sum_nats},
+          {"tokens", result.tokens},
+          {"bytes", result.bytes},
+          {"seconds", result.seconds}};
+}
+
+}  // namespace mulligan

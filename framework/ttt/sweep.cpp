@@ -1,0 +1,255 @@
+#include "framework/ttt/sweep.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "framework/config/schema.h"
+#include "framework/config/toml_document.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/report/run_log.h"
+#include "framework/train/eval_json.h"
+#include "framework/train/run_files.h"
+#include "framework/train/weights.h"
+#include "framework/ttt/run_ttt.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+Schema<Sweep> sweep_schema() {
+  Schema<Sweep> s;
+  s.key("config", &Sweep::config, "configuration of the runs, relative to this file").required();
+  s.key("directory", &Sweep::directory, "folder of the runs").required();
+  s.key("seeds", &Sweep::seeds, "values of run.seed").at_least(0).required();
+  return s;
+}
+
+Schema<SweepRow> row_schema() {
+  Schema<SweepRow> s;
+  s.key("name", &SweepRow::name, "name in the table").required();
+  s.key("set", &SweepRow::set, "overrides as of --set").required();
+  return s;
+}
+
+template <typename T>
+T read_keys(const Schema<T>& schema, const ConfigNode& node, const std::string& path,
+            const std::string& source, std::span<const std::string> elsewhere = {}) {
+  T object;
+  schema.store(resolve_keys(schema.keys(), &node, path, source, elsewhere), object);
+  return object;
+}
+
+bool is_ttt_key(const std::string& override) {
+  return override.starts_with("ttt.");
+}
+
+// A folder's name from a row's.
+std::string folder_name(const std::string& name) {
+  std::string folder;
+  for (const char c : name) folder += std::isalnum(static_cast<unsigned char>(c)) || c == '.' ? c : '_';
+  return folder;
+}
+
+// One seed of one row.
+class Cell {
+ public:
+  Cell(const Sweep& sweep, const SweepRow& row, std::int64_t seed, const std::vector<std::string>& overrides,
+       PluginHost& host, const ConsoleOptions& options)
+      : sweep_(sweep), row_(row), overrides_(overrides), host_(host), options_(options) {
+    seed_ = fmt::format("seed_{}", seed);
+    overrides_.push_back(fmt::format("run.seed={}", seed));
+  }
+
+  SweepCell run(RunLog& log) {
+    const fs::path trained = train_once(log);
+    LoadedConfig loaded = load(row_.set, trained);
+    SweepCell cell;
+    if (!loaded.config.ttt) {
+      cell.without = validation(trained);
+      return cell;
+    }
+    log.print("== {}, {}", row_.name, seed_);
+    TttOptions options;
+    options.console = options_.console;
+    options.directory = fs::path(sweep_.directory) / folder_name(row_.name) / (seed_ + "_ttt");
+    const fs::path weights = RunFiles{trained}.weights();
+    const TttResult result = run_ttt(
+        loaded, host_, weights.string(),
+        [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+          load_weights(weights, store, layouts);
+        },
+        options);
+    cell.without = result.without;
+    cell.with = result.with;
+    cell.collapsed = result.report.collapsed_at >= 0;
+    for (const TttBatchReport& batch : result.report.batches) {
+      if (!batch.adapted || batch.norms.empty()) continue;
+      cell.norm = batch.norms.front().norm;
+      cell.drift = batch.norms.front().drift;
+    }
+    return cell;
+  }
+
+ private:
+  LoadedConfig load(const std::vector<std::string>& set, const fs::path& directory) const {
+    std::vector<std::string> all = overrides_;
+    all.insert(all.end(), set.begin(), set.end());
+    all.push_back("run.directory=" + directory.string());
+    return load_run_config(sweep_.config, all);
+  }
+
+  // The run directory of this cell's training.
+  fs::path train_once(RunLog& log) const {
+    std::vector<std::string> set;
+    std::ranges::copy_if(row_.set, std::back_inserter(set), [](const auto& key) { return !is_ttt_key(key); });
+    const fs::path directory =
+        fs::path(sweep_.directory) / (set.empty() ? "shared" : folder_name(row_.name)) / seed_;
+    LoadedConfig loaded = load(set, directory);
+    resolve_run_plugins(loaded, host_);
+    const RunFiles files{directory};
+    if (fs::exists(files.result()) &&
+        nlohmann::json::parse(read_file(files.result())).value("config_sha256", "") ==
+            config_digest(loaded)) {
+      log.print("== training, {}: '{}' has it", seed_, directory.string());
+      return directory;
+    }
+    log.print("== training, {}", seed_);
+    TrainOptions options;
+    options.console = options_.console;
+    options.overwrite = true;
+    train(loaded, host_, options);
+    return directory;
+  }
+
+  static EvalResult validation(const fs::path& directory) {
+    const auto json = nlohmann::json::parse(read_file(RunFiles{directory}.result()));
+    EvalResult result;
+    result.val_loss_nats = json.at("val_loss_nats");
+    result.val_bpb = json.at("val_bpb");
+    result.tokens = json.at("val_tokens");
+    result.bytes = json.at("val_bytes");
+    return result;
+  }
+
+  const Sweep& sweep_;
+  const SweepRow& row_;
+  std::vector<std::string> overrides_;
+  PluginHost& host_;
+  ConsoleOptions options_;
+  std::string seed_;
+};
+
+nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result) {
+  using Json = nlohmann::ordered_json;
+  Json rows = Json::array();
+  for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
+    Json cells = Json::array();
+    for (std::size_t seed = 0; seed < sweep.seeds.size(); ++seed) {
+      const SweepCell& cell = result.cells[row][seed];
+      cells.push_back({{"seed", static_cast<std::int64_t>(sweep.seeds[seed])},
+                       {"without_ttt", eval_json(cell.without)},
+                       {"with_ttt", cell.with ? eval_json(*cell.with) : Json()},
+                       {"norm", cell.norm},
+                       {"drift", cell.drift},
+                       {"collapsed", cell.collapsed}});
+    }
+    rows.push_back({{"name", sweep.rows[row].name}, {"set", sweep.rows[row].set}, {"seeds", cells}});
+  }
+  return {{"config", sweep.config}, {"rows", rows}};
+}
+
+struct Spread {
+  double mean = 0, deviation = 0;
+};
+Spread spread(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  Spread spread;
+  spread.mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  for (const double value : values) spread.deviation += (value - spread.mean) * (value - spread.mean);
+  spread.deviation = n > 1 ? std::sqrt(spread.deviation / (n - 1)) : 0;
+  return spread;
+}
+
+}  // namespace
+
+Sweep read_sweep(const std::string& path) {
+  static const std::vector<std::string> rows_elsewhere = {"rows"};
+  const ConfigNode tree = read_toml(path);
+  Sweep sweep = read_keys(sweep_schema(), tree, "", path, rows_elsewhere);
+  if (!fs::path(sweep.config).is_absolute())
+    sweep.config = (fs::path(path).parent_path() / sweep.config).string();
+  const ConfigNode* rows = tree.find("rows");
+  if (rows == nullptr || rows->rows.empty() || sweep.seeds.empty()) {
+    throw config_error("{}: a sweep needs at least one [[rows]] and one of `seeds`; add them.", path);
+  }
+  for (const ConfigNode& row : rows->rows) {
+    sweep.rows.push_back(read_keys(row_schema(), row, "rows", path));
+    const std::string folder = folder_name(sweep.rows.back().name);
+    const auto same = std::ranges::count_if(
+        sweep.rows, [&](const SweepRow& other) { return folder_name(other.name) == folder; });
+    if (same > 1 || folder.empty() || folder == "shared") {
+      throw config_error("{}: the row's name '{}' is used twice, empty or reserved; name it otherwise.", path,
+                         sweep.rows.back().name);
+    }
+  }
+  return sweep;
+}
+
+SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,
+                      const ConsoleOptions& options) {
+  RunLog log(options.console, {});
+  SweepResult result;
+  result.cells.resize(sweep.rows.size());
+  for (const double seed : sweep.seeds) {
+    for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
+      Cell cell(sweep, sweep.rows[row], static_cast<std::int64_t>(seed), overrides, host, options);
+      result.cells[row].push_back(cell.run(log));
+    }
+  }
+  write_file_atomically(fs::path(sweep.directory) / "sweep.json", sweep_json(sweep, result).dump(1) + "\n");
+  return result;
+}
+
+std::string sweep_table(const Sweep& sweep, const SweepResult& result) {
+  std::size_t width = 24;
+  for (const SweepRow& row : sweep.rows) width = std::max(width, row.name.size());
+  std::string text = fmt::format("{:<{}}", "val_bpb", width);
+  for (const double seed : sweep.seeds) text += fmt::format(" {:>12}", fmt::format("seed {:.0f}", seed));
+  text += fmt::format(" {:>20} {:>10}\n", "mean +- sd", "gain");
+  const auto line = [&](const std::string& name, const std::vector<SweepCell>& cells, const auto& score) {
+    text += fmt::format("{:<{}}", name, width);
+    std::vector<double> scores, gains;
+    for (const SweepCell& cell : cells) {
+      scores.push_back(score(cell));
+      gains.push_back(cell.without.val_bpb - scores.back());
+      const bool mark = cell.collapsed && scores.back() == cell.score();
+      text += fmt::format(" {:>12}", fmt::format("{:.5f}{}", scores.back(), mark ? "*" : " "));
+    }
+    const Spread all = spread(scores);
+    text += fmt::format(" {:>20}", fmt::format("{:.5f} +- {:.5f}", all.mean, all.deviation));
+    text += fmt::format(" {:>+10.5f}\n", spread(gains).mean);
+  };
+  const bool ttt = result.cells.front().front().with.has_value();
+  if (ttt)
+    line("no test-time training", result.cells.front(),
+         [](const auto& cell) { return cell.without.val_bpb; });
+  bool collapsed = false;
+  for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
+    line(sweep.rows[row].name, result.cells[row], [](const auto& cell) { return cell.score(); });
+    if (!ttt) continue;
+    text += fmt::format("{:<{}}", "  |A|, |A - A0| at the end", width);
+    for (const SweepCell& cell : result.cells[row]) {
+      text += fmt::format(" {:>12}", fmt::format("{:.2f}, {:.2f}", cell.norm, cell.drift));
+      collapsed = collapsed || cell.collapsed;
+    }
+    text += "\n";
+  }
+  if (collapsed) text += "* collapsed: worse than no test-time training by more than ttt.collapse_margin\n";
+  return text;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,56 @@
+// A sweep: the same configuration in several variants (rows) and seeds, compared in one table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/plugin/plugin_host.h"
+#include "framework/train/run.h"
+
+namespace mulligan {
+
+// One variant: overrides as of --set.
+struct SweepRow {
+  std::string name;
+  std::vector<std::string> set;
+};
+
+// A sweep's TOML file:
+//   config = "base.toml"            # of the run, relative to this file
+//   directory = "runs/my_sweep"     # of the runs and of sweep.json, relative to the current folder
+//   seeds = [1, 2, 3]
+//   [[rows]]
+//   name = "fresh A"
+//   set = ["ttt.adapters.warm_start_a=false"]
+struct Sweep {
+  std::string config;
+  std::string directory;
+  std::vector<double> seeds;  // whole numbers
+  std::vector<SweepRow> rows;
+};
+// Throws config_error.
+Sweep read_sweep(const std::string& path);
+
+// What one row found with one seed.
+struct SweepCell {
+  EvalResult without;              // the trained model alone
+  std::optional<EvalResult> with;  // with test-time training, where the configuration has any
+  double norm = 0, drift = 0;      // |A| and |A - A0| after the last batch that was adapted
+  bool collapsed = false;          // the collapse detector fired
+  double score() const { return (with ? *with : without).val_bpb; }
+};
+struct SweepResult {
+  std::vector<std::vector<SweepCell>> cells;  // by row, then by seed
+};
+
+// Trains and scores. Rows that differ in [ttt] alone share one training per seed; a training that an earlier
+// sweep finished with the same configuration is used again. `overrides` (as of --set) come before those of
+// the rows. Writes a run directory for each training and each score, and sweep.json. Throws Error.
+SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,
+                      const ConsoleOptions& options = {});
+
+// Bits per byte by row and seed with mean, sample standard deviation and gain over no test-time training;
+// below each row the norm and the drift of A; collapses are marked.
+std::string sweep_table(const Sweep& sweep, const SweepResult& result);
+
+}  // namespace mulligan

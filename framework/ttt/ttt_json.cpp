@@ -1,0 +1,76 @@
+#include "framework/ttt/ttt_json.h"
+
+#include "framework/train/eval_json.h"
+
+namespace mulligan {
+namespace {
+
+Json sums_json(const ScoreSums& sums) {
+  if (sums.tokens == 0) return nullptr;
+  return {{"loss_sum_nats", sums.loss_nats},
+          {"tokens", sums.tokens},
+          {"bytes", sums.bytes},
+          {"loss_nats", sums.mean_loss_nats()},
+          {"bpb", sums.bpb()}};
+}
+
+}  // namespace
+
+Json batch_json(const TttBatchReport& batch) {
+  Json norms = Json::object();
+  for (const AdapterNorm& norm : batch.norms) norms[norm.name] = {{"norm", norm.norm}, {"drift", norm.drift}};
+  return {{"queue", batch.queue},
+          {"batch", batch.batch_index},
+          {"documents", batch.documents},
+          {"longest_tokens", batch.longest_tokens},
+          {"score", sums_json(batch.sums)},
+          {"running", sums_json(batch.running)},
+          {"running_without", sums_json(batch.reference)},
+          {"adapters", norms},
+          {"adapted", batch.adapted},
+          {"seconds", batch.seconds}};
+}
+
+Json phase_json(const TttPhaseReport& phase) {
+  Json steps = Json::array();
+  for (const BaseStep& step : phase.steps) {
+    steps.push_back({{"lr", step.lr}, {"loss_nats", step.loss_nats}, {"gradient_norm", step.gradient_norm}});
+  }
+  return {{"phase", phase.phase},
+          {"documents", phase.documents},
+          {"tokens", phase.tokens},
+          {"seconds", phase.seconds},
+          {"steps", steps}};
+}
+
+Json length_bin_json(const TttLengthBin& bin) {
+  return {{"shortest_tokens", bin.shortest},
+          {"longest_tokens", bin.longest},
+          {"documents", bin.documents},
+          {"score", sums_json(bin.sums)},
+          {"without", sums_json(bin.reference)}};
+}
+
+Json totals_json(const TttResult& result) {
+  const TttReport& report = result.report;
+  return {{"with_ttt", eval_json(result.with)},
+          {"without_ttt", eval_json(result.without)},
+          {"setup_seconds", result.setup_seconds},
+          {"documents", report.documents},
+          {"collapsed_at_batch", report.collapsed_at < 0 ? Json() : Json(report.collapsed_at)},
+          {"fell_back", report.fell_back}};
+}
+
+std::string ttt_json(const TttResult& result) {
+  Json batches = Json::array(), phases = Json::array(), bins = Json::array();
+  for (const TttBatchReport& batch : result.report.batches) batches.push_back(batch_json(batch));
+  for (const TttPhaseReport& phase : result.report.phases) phases.push_back(phase_json(phase));
+  for (const TttLengthBin& bin : result.report.bins) bins.push_back(length_bin_json(bin));
+  Json json = totals_json(result);
+  json["length_bins"] = bins;
+  json["phases"] = phases;
+  json["batches"] = batches;
+  return json.dump(1) + "\n";
+}
+
+}  // namespace mulligan

@@ -1,0 +1,22 @@
+// A run of test-time training as JSON, with units in the names; numbers that are not finite become null.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "framework/ttt/run_ttt.h"
+
+namespace mulligan {
+
+using Json = nlohmann::ordered_json;
+
+Json batch_json(const TttBatchReport& batch);
+Json phase_json(const TttPhaseReport& phase);
+Json length_bin_json(const TttLengthBin& bin);
+// Both scores, and how the run went, without batches, phases and bins.
+Json totals_json(const TttResult& result);
+
+// Everything: the text of ttt_result.json.
+std::string ttt_json(const TttResult& result);
+
+}  // namespace mulligan

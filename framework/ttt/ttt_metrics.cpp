@@ -1,0 +1,65 @@
+#include "framework/ttt/ttt_metrics.h"
+
+#include <sstream>
+
+#include "framework/core/file.h"
+#include "framework/ttt/ttt_json.h"
+
+namespace mulligan {
+namespace {
+
+// Leaves out what an earlier test-time training told.
+const std::filesystem::path& without_ttt_events(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return path;
+  std::istringstream text(read_file(path));
+  std::string kept;
+  for (std::string line; std::getline(text, line);) {
+    const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!event.is_object() || event.value("event", "").starts_with("ttt_")) continue;
+    kept += line + "\n";
+  }
+  write_file_atomically(path, kept);
+  return path;
+}
+
+std::string event_line(const char* name, const Json& fields) {
+  Json event = {{"event", name}};
+  event.update(fields);
+  return event.dump();
+}
+
+}  // namespace
+
+TttMetrics::TttMetrics(const std::filesystem::path& path, const TttConfig& config, TttListener* next)
+    : file_(without_ttt_events(path), JsonLinesWriter::Start::append), config_(config), next_(next) {}
+
+void TttMetrics::on_event(const TttEvent& event) {
+  if (event.kind == TttEvent::Kind::collapse) {
+    file_.write(event_line("ttt_collapse", {{"queue", event.queue},
+                                            {"running_bpb", running_.bpb()},
+                                            {"without_bpb", without_.bpb()},
+                                            {"margin_bpb", config_.collapse_margin},
+                                            {"fell_back", config_.on_collapse == OnCollapse::fallback}}));
+  }
+  if (next_) next_->on_event(event);
+}
+
+void TttMetrics::on_batch(const TttBatchReport& batch) {
+  running_ = batch.running;
+  without_ = batch.reference;
+  file_.write(event_line("ttt_batch", batch_json(batch)));
+  if (next_) next_->on_batch(batch);
+}
+
+void TttMetrics::on_phase(const TttPhaseReport& phase) {
+  file_.write(event_line("ttt_phase", phase_json(phase)));
+  if (next_) next_->on_phase(phase);
+}
+
+void TttMetrics::finish(const TttResult& result) {
+  for (const TttLengthBin& bin : result.report.bins)
+    file_.write(event_line("ttt_length_bin", length_bin_json(bin)));
+  file_.write(event_line("ttt_result", totals_json(result)));
+}
+
+}  // namespace mulligan

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# The second half of a record: train, quantise, score the artifact with test-time training, from the run directory and
+# from an empty folder; the ledger over all three commands, and strict rules.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+tiny_corpus corpus
+"$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.05 >/dev/null
+small_config "$work/data" >small.toml
+cat >>small.toml <<'TOML'
+[quantize]
+plugin = "gptq"
+calibration_batches = 2
+calibration_rows = 4
+[[quantize.tensors]]
+match = "blocks.*.weight"
+format = "int"
+bits = 5
+[[quantize.tensors]]
+match = "*"
+format = "fp16"
+[ttt]
+batch_documents = 2
+context_tokens = 128
+chunk_tokens = 64
+document_fraction = 0.25
+[ttt.adapters]
+plugin = "doc_lora"
+rank = 4
+alpha = 4.0
+[ttt.optimizer]
+plugin = "adamw"
+lr = 0.002
+beta1 = 0.0
+[ledger]
+train_seconds = 1000
+eval_seconds = 1000
+artifact_bytes = 100000000
+TOML
+check "train" "$mulligan" train small.toml
+run=runs/small
+check "quantize" "$mulligan" quantize $run --source "$root"
+seen=$("$mulligan" ttt $run/artifact.mulligan --output $run 2>&1)
+check_equal "ttt" 0 $?
+# The table is the end of the output.
+for line in "before quantisation" "after quantisation" "after test-time training" "(train + calibrate)" \
+  "(artifact + source)" "(ttt_setup + ttt_plain + ttt)"; do
+  check_contains "the table has: $line" "$line" "$(sed -n '/^before quantisation/,$p' <<<"$seen")"
+done
+score() { sed -n "/\"$2\": {/,/}/p" "$1" >part.json && json part.json val_bpb; } # score FILE OBJECT
+check_equal "ledger.json keeps the score" "$(score $run/ttt_result.json with_ttt)" \
+  "$(score $run/ledger.json 'after test-time training')"
+check_equal "ledger.json keeps training's score" "$(json $run/result.json val_bpb)" "$(score $run/ledger.json 'before quantisation')"
+check_true "test-time training gains" \
+  "$(score $run/ttt_result.json with_ttt) < $(score $run/ttt_result.json without_ttt)"
+batches=$(grep -c '"event":"ttt_batch"' $run/metrics.jsonl)
+check_true "metrics.jsonl has every batch" "$batches > 1"
+check_equal "and one result" 1 "$(grep -c '"event":"ttt_result"' $run/metrics.jsonl)"
+check_contains "with the norms" '"A":{"norm":' "$(grep '"event":"ttt_batch"' $run/metrics.jsonl | head -n 1)"
+check "ttt again" "$mulligan" ttt $run/artifact.mulligan --output $run
+check_equal "does not tell twice" "$batches" "$(grep -c '"event":"ttt_batch"' $run/metrics.jsonl)"
+check_true "and leaves training's steps" "$(grep -c '"event":"step"' $run/metrics.jsonl) > 0"
+
+mkdir empty
+cp $run/artifact.mulligan data/tokenizer.model data/fineweb_val_*.bin empty/
+mv data runs corpus small.toml "$(mktemp -d -p "$work")"
+(cd empty && "$mulligan" ttt artifact.mulligan --output found --set 'data.validation=fineweb_val_*.bin' \
+  --set data.tokenizer=tokenizer.model >log.txt 2>&1)
+check_equal "ttt of the artifact alone, in an empty folder" 0 $?
+mv "$work"/tmp.*/* "$work"
+check_equal "gives the same val_bpb to the last digit" "$(score $run/ttt_result.json with_ttt)" \
+  "$(score empty/found/ttt_result.json with_ttt)"
+check_equal "and the same without" "$(score $run/ttt_result.json without_ttt)" "$(score empty/found/ttt_result.json without_ttt)"
+
+strict=(--set ledger.rules=strict)
+check "strict rules, every budget kept" "$mulligan" quantize $run --source "$root" "${strict[@]}"
+train_seconds=$(json $run/ledger.json train)
+check_refused "strict: calibration counts as training" 1 "train + calibrate" quantize $run --source "$root" "${strict[@]}" \
+  --set "ledger.train_seconds=$train_seconds"
+check_refused "strict: too many bytes" 1 "ledger.artifact_bytes = 1000" quantize $run --source "$root" "${strict[@]}" \
+  --set ledger.artifact_bytes=1000
+check_refused "strict: scoring takes too long" 1 "ledger.eval_seconds" ttt $run/artifact.mulligan --output $run "${strict[@]}" \
+  --set ledger.eval_seconds=0.001
+check_contains "ledger.json names the broken budget" "ledger.eval_seconds" "$(sed -n '/"broken"/,/\]/p' $run/ledger.json)"
+check_refused "strict: training takes too long" 1 "refused as a record" train small.toml --set run.directory=runs/slow \
+  --set train.steps=2 "${strict[@]}" --set ledger.train_seconds=0.0001
+check_equal "a refused training has no result.json" "" "$(ls runs/slow/result.json 2>/dev/null)"
+finish

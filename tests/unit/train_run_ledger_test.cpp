@@ -1,0 +1,160 @@
+// The account of a run over all its commands: what counts against which budget, and when a record is refused.
+#include "framework/train/run_ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tests/unit/config_testing.h"
+
+namespace mulligan {
+namespace {
+
+LedgerEntry trained(double seconds) {
+  return {LedgerStage::train,
+          {{"setup", 3}, {"train", seconds}, {"evaluate", 20}},
+          {},
+          {{"before quantisation", {200, 100, 300, 2, 0.96, 20}}}};
+}
+LedgerEntry quantised(std::uint64_t artifact, std::uint64_t source) {
+  LedgerEntry entry{LedgerStage::quantize,
+                    {{"calibrate", 8}, {"quantise", 5}, {"compress", 2}},
+                    {{"artifact", artifact}},
+                    {}};
+  if (source > 0) entry.bytes.emplace_back("code_source", source);
+  return entry;
+}
+LedgerEntry adapted(double seconds) {
+  return {LedgerStage::ttt,
+          {{"ttt_setup", 1}, {"ttt_plain", 10}, {"ttt", seconds}},
+          {},
+          {{"after quantisation", {210, 100, 300, 2.1, 1.01, 10}},
+           {"after test-time training", {190, 100, 300, 1.9, 0.91, seconds}}}};
+}
+
+RunLedger whole(double train, std::uint64_t artifact, std::uint64_t source, double ttt) {
+  RunLedger ledger;
+  ledger.book(trained(train));
+  ledger.book(quantised(artifact, source));
+  ledger.book(adapted(ttt));
+  return ledger;
+}
+
+std::string refusal(const LedgerConfig& limits, const RunLedger& ledger) {
+  try {
+    require_limits(limits, ledger);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::run_failed);
+    return error.what();
+  }
+  return {};
+}
+
+constexpr LedgerConfig kLimits{LedgerRules::strict, 100, 60, 1000};
+
+TEST(RunLedger, AResultWithinEveryBudgetIsARecord) {
+  EXPECT_EQ(refusal(kLimits, whole(92, 600, 400, 49)), "");  // each budget used to its last second and byte
+}
+
+TEST(RunLedger, CalibrationCountsAsTraining) {
+  EXPECT_EQ(refusal(kLimits, whole(92, 600, 400, 49)), "");
+  const std::string sentence = refusal(kLimits, whole(92.5, 600, 400, 49));
+  EXPECT_NE(sentence.find("train + calibrate took 100.50 s"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("ledger.train_seconds = 100"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("refused as a record"), std::string::npos) << sentence;
+  // Quantising and compressing read no training data.
+  RunLedger ledger;
+  ledger.book(trained(99));
+  LedgerEntry without_calibration = quantised(600, 400);
+  without_calibration.seconds[0].second = 0;
+  ledger.book(without_calibration);
+  EXPECT_EQ(refusal(kLimits, ledger), "");
+}
+
+TEST(RunLedger, EveryBrokenBudgetIsNamed) {
+  const RunLedger ledger = whole(200, 601, 400, 50);
+  const std::vector<std::string> broken = broken_limits(kLimits, ledger);
+  ASSERT_EQ(broken.size(), 3u);
+  EXPECT_NE(broken[0].find("train + calibrate"), std::string::npos) << broken[0];
+  EXPECT_NE(broken[1].find("ttt_setup + ttt_plain + ttt took 61.00 s, 1.00 s more"), std::string::npos)
+      << broken[1];
+  EXPECT_NE(broken[2].find("artifact + source took 1001 bytes, 1 bytes more"), std::string::npos)
+      << broken[2];
+  const std::string sentence = refusal(kLimits, ledger);
+  for (const std::string& one : broken) EXPECT_NE(sentence.find(one), std::string::npos) << sentence;
+}
+
+TEST(RunLedger, OpenRulesRefuseNothingAndUnsetLimitsAreNone) {
+  LedgerConfig open = kLimits;
+  open.rules = LedgerRules::open;
+  EXPECT_EQ(refusal(open, whole(200, 601, 400, 50)), "");
+  EXPECT_EQ(broken_limits(open, whole(200, 601, 400, 50)).size(), 3u);
+  EXPECT_EQ(refusal({LedgerRules::strict, 0, 0, 0}, whole(1e6, 1u << 30, 0, 1e6)), "");
+}
+
+TEST(RunLedger, AnArtifactWhoseCodeWasNotCountedIsNoRecord) {
+  EXPECT_NE(refusal(kLimits, whole(92, 600, 0, 40)).find("code"), std::string::npos);
+}
+
+// A new artifact makes the score of the old one meaningless, a new training both.
+TEST(RunLedger, BookingAStageAgainDropsWhatCameAfterIt) {
+  RunLedger ledger = whole(90, 600, 400, 40);
+  ledger.book(quantised(500, 400));
+  EXPECT_FALSE(ledger.has(LedgerStage::ttt));
+  EXPECT_EQ(ledger.bytes("artifact"), 500u);
+  EXPECT_EQ(ledger.seconds("ttt"), 0);
+  EXPECT_EQ(ledger.seconds("train"), 90);
+  ledger.book(trained(70));
+  EXPECT_FALSE(ledger.has(LedgerStage::quantize));
+  EXPECT_EQ(ledger.seconds("train"), 70);
+}
+
+TEST(RunLedger, IsReadAsItWasWritten) {
+  const TemporaryFolder folder;
+  RunLedger ledger = whole(90.123456789, 600, 400, 40);
+  LedgerEntry entry = ledger.entries().back();
+  entry.scores.back().second.val_bpb = std::numeric_limits<double>::quiet_NaN();
+  ledger.book(entry);
+  ledger.write(folder.path(""), kLimits);
+  const RunLedger read = RunLedger::read(folder.path(""));
+  ASSERT_EQ(read.entries().size(), 3u);
+  EXPECT_EQ(read.seconds("train"), 90.123456789);
+  EXPECT_EQ(read.bytes("code_source"), 400u);
+  EXPECT_EQ(read.entries()[0].scores[0].first, "before quantisation");
+  EXPECT_EQ(read.entries()[0].scores[0].second.val_bpb, 0.96);
+  EXPECT_EQ(read.entries()[0].scores[0].second.tokens, 100u);
+  EXPECT_TRUE(std::isnan(read.entries()[2].scores[1].second.val_bpb));
+  EXPECT_TRUE(RunLedger::read(folder.path("elsewhere")).entries().empty());
+}
+
+TEST(RunLedger, ADamagedFileIsRefused) {
+  for (const char* text : {"", "{", "[]", "{\"stages\": [{\"stage\": \"sleep\"}]}"}) {
+    const TemporaryFolder folder;
+    folder.write("ledger.json", text);
+    try {
+      RunLedger::read(folder.path(""));
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_data) << text;
+      EXPECT_NE(std::string(error.what()).find("ledger.json"), std::string::npos);
+    }
+  }
+}
+
+TEST(RunLedger, TheTableHoldsScoresAndBudgets) {
+  const std::string table = ledger_table(kLimits, whole(93, 600, 400, 40));
+  const auto before = table.find("before quantisation"), after = table.find("after quantisation"),
+             last = table.find("after test-time training");
+  EXPECT_LT(before, after);
+  EXPECT_LT(after, last);
+  EXPECT_NE(last, std::string::npos);
+  EXPECT_NE(table.find("val_bpb 0.91000"), std::string::npos) << table;
+  EXPECT_NE(table.find("101.00 s of 100.00 s   BROKEN"), std::string::npos) << table;
+  EXPECT_NE(table.find("1000 bytes of 1000 bytes   kept"), std::string::npos) << table;
+}
+
+}  // namespace
+}  // namespace mulligan
