@@ -19,5 +19,6 @@ void add_quantize_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
 void add_config_command(CLI::App& app);
 void add_ttt_command(CLI::App& app);
+void add_sweep_command(CLI::App& app);
 
 }  // namespace mulligan
