@@ -65,6 +65,7 @@ ExitCode run_command_line(int argc, char** argv) {
   add_prepare_command(app);
   add_train_command(app);
   add_eval_command(app);
+  add_profile_command(app);
   add_plugins_command(app);
   add_quantize_command(app);
   add_ttt_command(app);

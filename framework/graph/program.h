@@ -1,7 +1,6 @@
 // A Graph made executable on a backend: every call prepared once, every address fixed, run as a flat list.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -35,8 +34,9 @@ class Program {
   // arena in between, equal run().
   void run_range(std::size_t begin, std::size_t end);
 
-  // Runs call by call with a synchronisation after each; returns seconds by kernel name.
-  std::map<std::string, double> run_profiled();
+  // Runs call by call with a synchronisation after each; returns the seconds of each call, in the order of
+  // graph().calls().
+  std::vector<double> run_profiled();
 
  private:
   void require_bound() const;

@@ -29,21 +29,6 @@ double attention_flops(const Graph& graph, const Call& call, std::int64_t segmen
   return per_pair * static_cast<double>(q.dims[2]) * static_cast<double>(q.dims[1]) * pairs;
 }
 
-Cost call_cost(const Graph& graph, const Call& call, std::int64_t segment_tokens, const Card& card) {
-  Cost cost;
-  for (const Value argument : call.arguments) {
-    if (argument) cost.bytes += static_cast<double>(graph.type(argument).bytes());
-  }
-  if (call.kernel == "matmul") cost.matmul_flops = matmul_flops(graph, call);
-  if (call.kernel == "attention_fwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 4);
-  if (call.kernel == "attention_bwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 10);
-  const double flops = cost.matmul_flops + cost.attention_flops;
-  const bool bf16 = graph.type(call.arguments[0]).dtype == MLG_BF16;
-  const double rate = bf16 ? card.bf16_flops_per_second : card.fp32_flops_per_second;
-  cost.seconds = std::max(flops / rate, cost.bytes / card.bytes_per_second);
-  return cost;
-}
-
 }  // namespace
 
 const std::vector<Card>& known_cards() {
@@ -73,6 +58,21 @@ Cost& Cost::operator+=(const Cost& other) {
 
 Cost Cost::operator*(double factor) const {
   return {matmul_flops * factor, attention_flops * factor, bytes * factor, seconds * factor};
+}
+
+Cost call_cost(const Graph& graph, const Call& call, std::int64_t segment_tokens, const Card& card) {
+  Cost cost;
+  for (const Value argument : call.arguments) {
+    if (argument) cost.bytes += static_cast<double>(graph.type(argument).bytes());
+  }
+  if (call.kernel == "matmul") cost.matmul_flops = matmul_flops(graph, call);
+  if (call.kernel == "attention_fwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 4);
+  if (call.kernel == "attention_bwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 10);
+  const double flops = cost.matmul_flops + cost.attention_flops;
+  const bool bf16 = graph.type(call.arguments[0]).dtype == MLG_BF16;
+  const double rate = bf16 ? card.bf16_flops_per_second : card.fp32_flops_per_second;
+  cost.seconds = std::max(flops / rate, cost.bytes / card.bytes_per_second);
+  return cost;
 }
 
 Cost graph_cost(const Graph& graph, std::int64_t segment_tokens, const Card& card) {

@@ -30,6 +30,9 @@ struct Cost {
   Cost operator*(double factor) const;
 };
 
+// Of one call, as graph_cost counts it.
+Cost call_cost(const Graph& graph, const Call& call, std::int64_t segment_tokens, const Card& card);
+
 // A matrix product [m, k] x [k, n] counts 2mnk. Causal attention counts 4h operations (forward) or 10h
 // (backward, which recomputes the scores) per head and pair of positions, with all segments `segment_tokens`
 // long, the longest that may occur. Element-wise work counts as bytes only.

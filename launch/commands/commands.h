@@ -15,6 +15,7 @@ void add_prepare_command(CLI::App& app);
 void add_train_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
 void add_plugins_command(CLI::App& app);
+void add_profile_command(CLI::App& app);
 void add_quantize_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
 void add_config_command(CLI::App& app);

@@ -81,23 +81,28 @@ class Backward {
   }
 
   void one_pass(const SegmentBlocks& blocks) {
-    launch_.parallel_for(shape_.segments * shape_.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {
-      Worker worker = make_worker();
-      for (std::int64_t task = begin; task < end; ++task) {
-        const std::int64_t segment = order_[task / shape_.kv_heads], kv_head = task % shape_.kv_heads;
-        const std::int64_t count = blocks.blocks_of(segment);
-        for (std::int64_t j = 0; j < count; ++j) start_keys(blocks.block_of(segment, j), kv_head);
-        for (std::int64_t i = 0; i < count; ++i) {
-          const QueryBlock queries = blocks.block_of(segment, i);
-          worker.load_queries(queries, kv_head);
-          worker.clear_query_gradients();
-          for (std::int64_t j = 0; j <= i; ++j)
-            multiply<true, true>(worker, blocks.block_of(segment, j), kv_head, i == j);
-          store_queries(worker, queries, kv_head);
-        }
-        for (std::int64_t j = 0; j < count; ++j) store_keys(blocks.block_of(segment, j), kv_head);
-      }
-    });
+    // Empty segments come last. They get no tasks: the loop deals tasks out in pieces of equal number, and
+    // thousands of empty ones would put all the work into the first piece.
+    const auto* first_empty = std::find_if(order_, order_ + shape_.segments,
+                                           [&](std::int32_t segment) { return blocks.length(segment) == 0; });
+    launch_.parallel_for(
+        (first_empty - order_) * shape_.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {
+          Worker worker = make_worker();
+          for (std::int64_t task = begin; task < end; ++task) {
+            const std::int64_t segment = order_[task / shape_.kv_heads], kv_head = task % shape_.kv_heads;
+            const std::int64_t count = blocks.blocks_of(segment);
+            for (std::int64_t j = 0; j < count; ++j) start_keys(blocks.block_of(segment, j), kv_head);
+            for (std::int64_t i = 0; i < count; ++i) {
+              const QueryBlock queries = blocks.block_of(segment, i);
+              worker.load_queries(queries, kv_head);
+              worker.clear_query_gradients();
+              for (std::int64_t j = 0; j <= i; ++j)
+                multiply<true, true>(worker, blocks.block_of(segment, j), kv_head, i == j);
+              store_queries(worker, queries, kv_head);
+            }
+            for (std::int64_t j = 0; j < count; ++j) store_keys(blocks.block_of(segment, j), kv_head);
+          }
+        });
   }
 
   void two_passes(const SegmentBlocks& blocks) {
@@ -167,7 +172,7 @@ class Backward {
                kAccumulateDv);
   }
 
-  void store_queries(const Worker& worker, const QueryBlock& block, std::int64_t kv_head) {
+  void store_queries(Worker& worker, const QueryBlock& block, std::int64_t kv_head) {
     for (std::int64_t g = 0; g < shape_.group; ++g) {
       store_rows(worker.query_gradients(g), worker.ld(), block.count,
                  launch_.data<T>(kDq) + shape_.q_at(block.begin, kv_head * shape_.group + g),

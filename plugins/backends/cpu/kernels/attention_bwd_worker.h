@@ -52,6 +52,8 @@ class BackwardWorker {
     ds_columns_ = kStep == 1 ? reinterpret_cast<Word*>(d_scores_) : layout.take<Word>(kTile * kTile / kStep);
     ds_rows_ = kStep == 1 ? reinterpret_cast<Word*>(d_scores_) : layout.take<Word>(kTile * kTile / kStep);
     packed_ = layout.take<Word>(kTile * row_ld_);
+    key_columns_ = Math::kMatrixUnit ? layout.take<Word>(ld_ * kTile / kStep) : nullptr;
+    d_query_rows_ = Math::kMatrixUnit ? layout.take<float>(kTile * ld_) : nullptr;
     scratch_bytes_ = layout.used();
   }
 
@@ -87,27 +89,32 @@ class BackwardWorker {
     if constexpr (kStep > 1) {
       pack_row_words<Math>(in_.k + at, shape_.kv_stride(), count, shape_.width, key_rows_, ld_);
     }
+    if constexpr (Math::kMatrixUnit) {
+      transpose_words(key_rows_, ld_, kTile / kStep, ld_, key_columns_, kTile / kStep);
+    }
   }
 
   void clear_query_gradients() { std::fill_n(d_queries_, shape_.group * kTile * ld_, 0.0f); }
 
   // The loaded queries against the loaded keys. kKeys: adds to the key block's gradients; kQueries: to the
   // queries'. A diagonal tile computes and reads only sub-blocks of kLanes positions that the causal mask
-  // lets through.
+  // lets through; the matrix unit computes the whole tile.
   template <bool kKeys, bool kQueries>
   void multiply(bool diagonal, const KeyGradients& gradients) {
-    const std::int64_t height = diagonal ? kLanes : kTile;
+    const bool triangle = diagonal && !Math::kMatrixUnit;
+    const std::int64_t height = triangle ? kLanes : kTile;
     for (std::int64_t g = 0; g < shape_.group; ++g) {
       for (std::int64_t r = 0; r < key_count_; r += height) {
-        const std::int64_t c = diagonal ? r : 0;
+        const std::int64_t c = triangle ? r : 0;
         score_products(g, r, c, std::min(height, key_count_ - r));
       }
-      if (diagonal) mask_diagonal(scores_, key_count_);
+      if (triangle) mask_diagonal(scores_, key_count_);
+      if (diagonal && !triangle) mask_diagonal_tile(scores_, key_count_, vectors_);
       for (std::int64_t c = 0; c < vectors_; ++c) {
-        differentiate(g, c, diagonal ? std::min<std::int64_t>(key_count_, (c + 1) * kLanes) : key_count_);
+        differentiate(g, c, triangle ? std::min<std::int64_t>(key_count_, (c + 1) * kLanes) : key_count_);
       }
       for (std::int64_t r = 0; r < key_count_; r += height) {
-        const std::int64_t c = diagonal ? r : 0, rows = std::min(height, key_count_ - r);
+        const std::int64_t c = triangle ? r : 0, rows = std::min(height, key_count_ - r);
         if constexpr (kKeys) key_products(g, r, c, rows, gradients);
         if constexpr (kQueries) query_products(g, r, c, rows);
       }
@@ -115,7 +122,12 @@ class BackwardWorker {
   }
 
   // dq of the loaded block, one row of ld() floats per query, by query head of the group.
-  const float* query_gradients(std::int64_t g) const { return d_queries_ + g * kTile * ld_; }
+  const float* query_gradients(std::int64_t g) {
+    const float* sums = d_queries_ + g * kTile * ld_;
+    if constexpr (!Math::kMatrixUnit) return sums;
+    transpose_words(sums, kTile, ld_, kTile, d_query_rows_, ld_);
+    return d_query_rows_;
+  }
   std::int64_t ld() const { return ld_; }
 
  private:
@@ -143,10 +155,11 @@ class BackwardWorker {
   // S and dP of keys [r, r + rows) and the query columns from c on.
   void score_products(std::int64_t g, std::int64_t r, std::int64_t c, std::int64_t rows) {
     const std::int64_t vectors = vectors_ - c / kLanes;
-    tile_product<Math, Update::set, Order::rows>(rows, vectors, width_words_, keys_ + r * row_ld_, row_ld_,
+    const std::int64_t words = Math::kMatrixUnit ? row_ld_ : width_words_;  // the padding is zero
+    tile_product<Math, Update::set, Order::rows>(rows, vectors, words, keys_ + r * row_ld_, row_ld_,
                                                  queries_ + g * row_ld_ * kTile + c, kTile,
                                                  scores_ + r * kTile + c, kTile);
-    tile_product<Math, Update::set, Order::rows>(rows, vectors, width_words_, values_ + r * row_ld_, row_ld_,
+    tile_product<Math, Update::set, Order::rows>(rows, vectors, words, values_ + r * row_ld_, row_ld_,
                                                  d_outputs_ + g * row_ld_ * kTile + c, kTile,
                                                  d_scores_ + r * kTile + c, kTile);
   }
@@ -182,11 +195,18 @@ class BackwardWorker {
                                                  gradients.dk + r * gradients.stride, gradients.stride);
   }
 
-  // dq of the queries from c on += dS^T k, over keys [r, r + rows).
+  // dq of the queries from c on += dS^T k, over keys [r, r + rows). The matrix unit keeps dq transposed,
+  // [channel, query], so that the keys are A and dS is B.
   void query_products(std::int64_t g, std::int64_t r, std::int64_t c, std::int64_t rows) {
-    tile_product<Math, Update::add, Order::columns>(
-        query_count_ - c, ld_ / kLanes, (rows + kStep - 1) / kStep, ds_rows_ + r / kStep * kTile + c, kTile,
-        key_rows_ + r / kStep * ld_, ld_, d_queries_ + (g * kTile + c) * ld_, ld_);
+    if constexpr (Math::kMatrixUnit) {
+      return tile_product<Math, Update::add, Order::rows>(ld_, vectors_, (rows + kStep - 1) / kStep,
+                                                          key_columns_, kTile / kStep, ds_rows_, kTile,
+                                                          d_queries_ + g * kTile * ld_, kTile);
+    } else {
+      tile_product<Math, Update::add, Order::columns>(
+          query_count_ - c, ld_ / kLanes, (rows + kStep - 1) / kStep, ds_rows_ + r / kStep * kTile + c, kTile,
+          key_rows_ + r / kStep * ld_, ld_, d_queries_ + (g * kTile + c) * ld_, ld_);
+    }
   }
 
   const AttentionShape& shape_;
@@ -199,8 +219,10 @@ class BackwardWorker {
   Word *keys_, *values_, *key_rows_;   // [key, width words] column words; [key words, width] row words
   Word *p_columns_, *ds_columns_;      // [key, query words]
   Word *ds_rows_, *packed_;            // [key words, query]
-  float *d_queries_, *lse_, *delta_, *scores_, *d_scores_;
+  Word* key_columns_;                  // [width, key words]; matrix unit only
+  float *d_queries_, *lse_, *delta_, *scores_, *d_scores_, *d_query_rows_;
   std::size_t scratch_bytes_;
+  [[no_unique_address]] typename Math::Registers registers_;
 };
 
 }  // namespace mulligan::cpu

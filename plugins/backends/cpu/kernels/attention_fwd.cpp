@@ -22,6 +22,7 @@ class ForwardWorker {
  public:
   using Word = typename Math::Word;
   static constexpr int kStep = Math::kStep;
+  static constexpr std::int64_t kKeyWords = kTile / kStep;
 
   ForwardWorker(const AttentionShape& shape, void* scratch)
       : shape_(shape),
@@ -38,6 +39,7 @@ class ForwardWorker {
     scores_ = layout.take<float>(kTile * kTile);
     probabilities_ = kStep == 1 ? reinterpret_cast<Word*>(scores_) : layout.take<Word>(kTile / kStep * kTile);
     rows_ = layout.take<float>(kTile * std::max(key_words_, value_words_));
+    value_columns_ = Math::kMatrixUnit ? layout.take<Word>(value_words_ * kKeyWords) : nullptr;
     scratch_bytes_ = layout.used();
   }
 
@@ -53,8 +55,13 @@ class ForwardWorker {
       const std::int64_t at = shape_.kv_at(begin, kv_head);
       pack_rows<Math>(k + at, shape_.kv_stride(), count, shape_.width, keys_, key_words_);
       pack_row_words<Math>(v + at, shape_.kv_stride(), count, shape_.width, values_, value_words_);
+      if constexpr (Math::kMatrixUnit) {
+        transpose_words(values_, value_words_, kKeyWords, value_words_, value_columns_, kKeyWords);
+      }
       for (std::int64_t g = 0; g < shape_.group; ++g) {
-        if (begin == block.begin) {
+        if constexpr (Math::kMatrixUnit) {
+          unit_tile(g, count, begin == block.segment_begin, begin == block.begin);
+        } else if (begin == block.begin) {
           diagonal_tile(g, count, begin == block.segment_begin);
         } else {
           full_tile(g, count, begin == block.segment_begin);
@@ -85,6 +92,18 @@ class ForwardWorker {
     const auto accumulate = first ? &tile_product<Math, Update::set, Order::columns>
                                   : &tile_product<Math, Update::scale_add, Order::columns>;
     accumulate(shape_.width, vectors_, (count + kStep - 1) / kStep, values_, value_words_, probabilities_,
+               kTile, output_ + g * value_words_ * kTile, kTile, rescale_);
+  }
+
+  // full_tile and diagonal_tile for the matrix unit: whole products, with the values as rows of channels.
+  void unit_tile(std::int64_t g, std::int64_t count, bool first, bool diagonal) {
+    tile_product<Math, Update::set, Order::rows>(count, vectors_, key_words_, keys_, key_words_,
+                                                 queries_ + g * key_words_ * kTile, kTile, scores_, kTile);
+    if (diagonal) mask_diagonal_tile(scores_, count, vectors_);
+    for (std::int64_t c = 0; c < vectors_; ++c) softmax(g, c, count);
+    const auto accumulate = first ? &tile_product<Math, Update::set, Order::rows>
+                                  : &tile_product<Math, Update::scale_add, Order::rows>;
+    accumulate(value_words_, vectors_, (count + kStep - 1) / kStep, value_columns_, kKeyWords, probabilities_,
                kTile, output_ + g * value_words_ * kTile, kTile, rescale_);
   }
 
@@ -163,9 +182,10 @@ class ForwardWorker {
   std::int64_t key_words_,
       value_words_;           // words of a row of keys; elements of a row of values; padded to vectors
   std::int64_t vectors_ = 0;  // vectors that hold the block's queries
-  Word *queries_, *keys_, *values_, *probabilities_;
+  Word *queries_, *keys_, *values_, *value_columns_, *probabilities_;
   float *output_, *maximum_, *sum_, *rescale_, *scores_, *rows_;
   std::size_t scratch_bytes_;
+  [[no_unique_address]] typename Math::Registers registers_;
 };
 
 void check_attention_fwd(Checker& call) {

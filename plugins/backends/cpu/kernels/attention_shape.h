@@ -2,12 +2,12 @@
 // queries.
 #pragma once
 
-
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 
 #include "plugins/backends/cpu/cpu_kernel.h"
+#include "plugins/backends/cpu/kernels/tile_amx.h"
 #include "plugins/backends/cpu/kernels/tile_pack.h"
 #include "plugins/backends/cpu/worker_pool.h"
 
@@ -134,6 +134,10 @@ class ScratchLayout {
 // Calls body.template operator()<T, Math>() with the storage type and the arithmetic for a compute dtype.
 template <typename Body>
 decltype(auto) dispatch_math(mlg_dtype dtype, Body&& body) {
+#if defined(MULLIGAN_AMX)
+  if (dtype == MLG_BF16 && amx_usable())
+    return std::forward<Body>(body).template operator()<bfloat16, AmxBf16Math>();
+#endif
   if (dtype == MLG_BF16) return std::forward<Body>(body).template operator()<bfloat16, NativeBf16Math>();
   return std::forward<Body>(body).template operator()<float, F32Math>();
 }

@@ -63,10 +63,14 @@ inline FloatVector exp2_vector(FloatVector x) {
   return p * reinterpret_cast<FloatVector>(power);
 }
 
+struct NoRegisters {};
+
 // Words of one float.
 struct F32Math {
   using Word = float;
-  static constexpr int kStep = 1;  // elements per word along k
+  static constexpr bool kMatrixUnit = false;  // products go through Math::product (tile_amx.h)
+  using Registers = NoRegisters;              // state of a thread that computes with this arithmetic
+  static constexpr int kStep = 1;             // elements per word along k
   static FloatVector multiply_add(FloatVector sum, Word a, const Word* b) { return sum + a * load_vector(b); }
 };
 
@@ -74,6 +78,8 @@ struct F32Math {
 // Words of two bf16. Products are exact, sums f32.
 struct Bf16Math {
   using Word = std::uint32_t;
+  static constexpr bool kMatrixUnit = false;
+  using Registers = NoRegisters;
   static constexpr int kStep = 2;
   static FloatVector multiply_add(FloatVector sum, Word a, const Word* b) {
     const __m512i left = _mm512_set1_epi32(static_cast<int>(a));
@@ -167,12 +173,16 @@ inline void columns(std::int64_t rows, std::int64_t k, const typename Math::Word
 
 // C[rows, vectors * kLanes] (kUpdate) A[rows, k words] B[k words, vectors * kLanes]. Leading dimensions count
 // words of A and B and floats of C. Each element of C is one chain of multiply-adds in order of k, whatever
-// the blocking.
+// the blocking; on a matrix unit a chain of its instructions.
 template <typename Math, Update kUpdate, Order kOrder>
 void tile_product(std::int64_t rows, std::int64_t vectors, std::int64_t k, const typename Math::Word* a,
                   std::int64_t lda, const typename Math::Word* b, std::int64_t ldb, float* c,
                   std::int64_t ldc, const float* scale = nullptr) {
   using namespace tile_detail;
+  if constexpr (Math::kMatrixUnit) {
+    static_assert(kOrder == Order::rows, "the matrix unit reads A by rows");
+    return Math::template product<kUpdate>(rows, vectors, k, a, lda, b, ldb, c, ldc, scale);
+  }
   while (vectors > 0) {
     const int taken = static_cast<int>(vectors < kBlockVectors ? vectors : kBlockVectors);
     if (taken == 1) columns<Math, kUpdate, kOrder, 1>(rows, k, a, lda, b, ldb, c, ldc, scale);

@@ -2,7 +2,7 @@
 // conversion to words for the next product.
 #pragma once
 
-#include "plugins/backends/cpu/kernels/tile_math.h"
+#include "plugins/backends/cpu/kernels/tile_amx.h"
 
 namespace mulligan::cpu {
 
@@ -24,6 +24,16 @@ inline void mask_diagonal(float* scores, std::int64_t rows) {
     const std::int64_t column = row / kLanes * kLanes;
     float* at = scores + row * kTile + column;
     store_vector(at, mask_future(load_vector(at), row, column));
+  }
+}
+
+// Masks all that the queries of a diagonal tile must not see, where the whole tile is computed.
+inline void mask_diagonal_tile(float* scores, std::int64_t rows, std::int64_t vectors) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t v = 0; v < vectors && v * kLanes < row; ++v) {
+      float* at = scores + row * kTile + v * kLanes;
+      store_vector(at, mask_future(load_vector(at), row, v * kLanes));
+    }
   }
 }
 
@@ -53,6 +63,13 @@ inline void store_row_words<Bf16Math>(std::uint32_t* to, FloatVector first, Floa
 }
 #endif
 
+#if defined(MULLIGAN_AMX)
+template <>
+inline void store_row_words<AmxBf16Math>(std::uint32_t* to, FloatVector first, FloatVector second) {
+  store_row_words<Bf16Math>(to, first, second);
+}
+#endif
+
 // Words along the queries: kLanes / kStep of them.
 template <typename Math>
 inline void store_column_words(typename Math::Word* to, FloatVector values);
@@ -67,6 +84,13 @@ template <>
 inline void store_column_words<Bf16Math>(std::uint32_t* to, FloatVector values) {
   const HalfWords halves = bf16_bits(values);
   std::memcpy(to, &halves, sizeof halves);
+}
+#endif
+
+#if defined(MULLIGAN_AMX)
+template <>
+inline void store_column_words<AmxBf16Math>(std::uint32_t* to, FloatVector values) {
+  store_column_words<Bf16Math>(to, values);
 }
 #endif
 

@@ -1,0 +1,39 @@
+// mulligan profile
+#include "framework/train/profile.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "launch/commands/commands.h"
+#include "launch/commands/run_options.h"
+
+namespace mulligan {
+namespace {
+
+struct ProfileArguments {
+  RunOptions run;
+  ProfileOptions profile;
+};
+
+}  // namespace
+
+void add_profile_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("profile", "Times one training step kernel by kernel");
+  auto arguments = std::make_shared<ProfileArguments>();
+  command->add_option("config", arguments->run.config, "Configuration (TOML)")->required()->type_name("FILE");
+  arguments->run.declare(*command);
+  command->add_option("--steps", arguments->profile.steps, "Steps that are timed; the median counts")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--shapes", arguments->profile.by_shape, "A row per kernel and shapes of its arguments");
+  command->add_flag("--looped", arguments->profile.looping, "The layer order with the repeated layers");
+  command->callback([arguments] {
+    PluginHost host = arguments->run.plugin_host();
+    LoadedConfig loaded = load_run_config(arguments->run.config, arguments->run.overrides);
+    fmt::print("{}", format_profile(profile_step(loaded, host, arguments->profile)));
+  });
+}
+
+}  // namespace mulligan
