@@ -10,6 +10,7 @@
 #include "framework/core/error.h"
 #include "framework/data/loader.h"
 #include "framework/dist/communicator.h"
+#include "framework/report/machine.h"
 #include "framework/train/cost.h"
 #include "framework/train/engine.h"
 #include "framework/train/run.h"
@@ -142,6 +143,7 @@ Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOption
       profile.call_seconds += static_cast<double>(runs) * seconds[index];
     }
   }
+  profile.peak_memory_bytes = peak_memory_bytes();
   for (auto& [key, row] : rows) profile.rows.push_back(std::move(row));
   std::ranges::sort(profile.rows, std::greater<>(), &ProfileRow::seconds);
   return profile;
@@ -170,6 +172,8 @@ std::string format_profile(const Profile& profile) {
   line("whole step (median) {:>10.3f} ms, {:.0f} tokens/s, {:.0f} GFLOP/s of matrix products and attention",
        1e3 * profile.step_seconds, static_cast<double>(profile.tokens) / profile.step_seconds,
        flops / profile.step_seconds / 1e9);
+  line("peak memory         {:>10.1f} MB of this process",
+       static_cast<double>(profile.peak_memory_bytes) / 1e6);
   return fmt::to_string(text);
 }
 

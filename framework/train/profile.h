@@ -28,11 +28,12 @@ struct ProfileRow {
 };
 
 struct Profile {
-  std::string backend;           // its own description
-  std::vector<ProfileRow> rows;  // longest first
-  double call_seconds = 0;       // sum of the rows
-  double step_seconds = 0;       // median of whole steps, run as training runs them
-  std::int64_t tokens = 0;       // of a step
+  std::string backend;                 // its own description
+  std::vector<ProfileRow> rows;        // longest first
+  double call_seconds = 0;             // sum of the rows
+  double step_seconds = 0;             // median of whole steps, run as training runs them
+  std::int64_t tokens = 0;             // of a step
+  std::int64_t peak_memory_bytes = 0;  // of the process
 };
 
 // Initial weights, the first rows of data.train. In the profiled pass every call is followed by a

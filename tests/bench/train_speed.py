@@ -1,0 +1,105 @@
+"""Training tokens per second beside PyTorch: quickstart's size and d = 512, L = 11, T = 2048, V = 8192; fp32 and bf16.
+
+  mulligan prepare TEXT --out DATA2048 --vocab-size 2048
+  mulligan prepare TEXT --out DATA8192 --vocab-size 8192
+  python3 tests/bench/train_speed.py --python PYTHON_WITH_TORCH --small DATA2048 --large DATA8192 [--threads 2]
+
+One training step (forward, backward, clipping, AdamW, Muon; no average of the weights) of `mulligan profile` and of
+torch_peer.py, eager and compiled, one after the other in each of --rounds; the best median of each counts. Rows of
+mulligan are real text whose documents do not attend to each other, PyTorch's are single sequences: up to a few percent
+less attention for mulligan at the small size, none worth mentioning at the large one. The share of the peak is that of
+matmul_bench's fastest product of the same dtype and threads, in the same run. Prints a Markdown table.
+"""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SIZES = {
+    "quickstart (d=128, L=6, V=2048, 4 x 512 tokens)": dict(
+        config=ROOT / "configs/quickstart.toml", data="small", steps=20,
+        peer=dict(vocabulary=2048, layers=6, width=128, heads=4, kv_heads=2, mlp_hidden=512, parallel_start=4, sequence=512,
+                  rows=4)),
+    "d=512, L=11, V=8192, 2048 tokens": dict(
+        config=ROOT / "tests/bench/train_speed.toml", data="large", steps=4, peer=dict(parallel_start=8)),
+}
+
+
+def run(command, **environment):
+    import os
+    result = subprocess.run([str(c) for c in command], capture_output=True, text=True, env={**os.environ, **environment})
+    if result.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def mulligan(options, size, dtype):
+    text = run([ROOT / options.build / "bin/mulligan", "profile", size["config"], "--steps", size["steps"],
+                "--set", f"run.threads={options.threads}", "--set", f"train.compute_dtype={dtype}",
+                "--set", f"optimizer.matrices.compute_dtype={dtype}", "--set", "ema.decay=0",
+                "--set", f"data.train={getattr(options, size['data'])}/*_train_*.bin"])
+    tokens, gflops = re.search(r"([\d.]+) tokens/s, ([\d.]+) GFLOP/s", text).groups()
+    memory = re.search(r"peak memory +([\d.]+) MB", text).group(1)
+    return dict(tokens_per_second=float(tokens), gflops=float(gflops), memory=float(memory) * 1e6)
+
+
+def peer(options, size, dtype, compiled):
+    command = [options.python, ROOT / "tests/bench/torch_peer.py", "--mode", dtype, "--threads", options.threads, "--steps",
+               size["steps"], "--compile", int(compiled)]
+    for name, value in size["peer"].items():
+        command += [f"--{name}", value]
+    result = json.loads(run(command).splitlines()[-1])
+    return dict(tokens_per_second=result["tokens_per_second"], memory=result["peak_memory_bytes"])
+
+
+def peak_gflops(options, dtype):
+    name = "f32" if dtype == "fp32" else "bf16"
+    text = run([ROOT / options.build / "bin/matmul_bench", f"--benchmark_filter=(forward|input)_{name}/T:4096/d:(512|2048)"],
+               MULLIGAN_BENCH_THREADS=str(options.threads))
+    return max(float(rate) * (1000 if unit == "T" else 1)
+               for rate, unit in re.findall(r" GFLOP/s=([\d.]+)([kTG]?)", text.replace("k/s", "T/s")))
+
+
+def best(results, value):
+    return max(results, key=lambda r: r["tokens_per_second"])[value]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", default=sys.executable, help="Python with PyTorch 2.5 or newer")
+    parser.add_argument("--build", default="build/release", help="build folder, with the target matmul_bench")
+    parser.add_argument("--small", required=True, help="folder of shards with 2048 pieces")
+    parser.add_argument("--large", required=True, help="folder of shards with 8192 pieces")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--modes", default="eager,compiled", help="of PyTorch")
+    parser.add_argument("--dtypes", default="fp32,bf16")
+    parser.add_argument("--sizes", default="small,large")
+    options = parser.parse_args()
+    modes = options.modes.split(",")
+    print("| size | dtype | mulligan tokens/s | PyTorch " + " | PyTorch ".join(modes) + " | ratio to the best | share of "
+          "the matmul peak | memory MB | PyTorch's |")
+    print("|---" * (7 + len(modes)) + "|")
+    for dtype in options.dtypes.split(","):
+        for name, size in SIZES.items():
+            if size["data"] not in options.sizes.split(","):
+                continue
+            ours, theirs, peaks = [], {mode: [] for mode in modes}, []
+            for _ in range(options.rounds):
+                ours.append(mulligan(options, size, dtype))
+                for mode in modes:
+                    theirs[mode].append(peer(options, size, dtype, mode == "compiled"))
+                peaks.append(peak_gflops(options, dtype))
+            rates = {mode: best(theirs[mode], "tokens_per_second") for mode in modes}
+            fastest = max(rates, key=rates.get)
+            own = best(ours, "tokens_per_second")
+            print(f"| {name} | {dtype} | {own:,.0f} | " + " | ".join(f"{rates[m]:,.0f}" for m in modes)
+                  + f" | {own / rates[fastest]:.2f} | {best(ours, 'gflops') / max(peaks):.0%} of {max(peaks):,.0f} GFLOP/s"
+                  + f" | {best(ours, 'memory') / 1e6:,.0f} | {best(theirs[fastest], 'memory') / 1e6:,.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
