@@ -1,6 +1,7 @@
 // A sweep: the same configuration in several variants (rows) and seeds, compared in one table.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 

@@ -51,6 +51,51 @@ TEST(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
   EXPECT_EQ(first.with.val_bpb, second.with.val_bpb);
 }
 
+// A learning rate that ruins the adapters: seen against the plain score of the same text, told in
+// metrics.jsonl, and with the fallback most of the damage is spared.
+TEST(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
+  TinyRun tiny;
+  const RunResult trained = tiny.train(kTtt);
+  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+    load_weights(trained.directory / "weights.safetensors", store, layouts);
+  };
+  const auto run = [&](const std::string& lr, const std::string& on_collapse) {
+    std::vector<std::string> overrides = kTtt;
+    for (const char* one : {"ttt.prefix_documents=0", "ttt.batch_documents=1", "ttt.audit=''"})
+      overrides.push_back(one);
+    overrides.push_back("ttt.optimizer.lr=" + lr);
+    overrides.push_back("ttt.on_collapse=" + on_collapse);
+    LoadedConfig loaded = tiny.config(overrides);
+    TttOptions options;
+    options.console = nullptr;
+    options.directory = tiny.folder() / (on_collapse + lr);
+    return run_ttt(loaded, test_plugin_host(), "weights", load, options);
+  };
+  const auto collapses = [&](const std::string& name) {
+    int count = 0;
+    for (const std::string& line : lines_of(tiny.folder() / name / "metrics.jsonl")) {
+      const auto event = nlohmann::json::parse(line);
+      if (event.at("event") != "ttt_collapse") continue;
+      ++count;
+      EXPECT_GT(event.at("running_bpb").get<double>(), event.at("without_bpb").get<double>());
+    }
+    return count;
+  };
+  const TttResult warned = run("0.5", "warn"), fallen = run("0.5", "fallback"),
+                  sound = run("0.002", "fallback");
+  EXPECT_GE(warned.report.collapsed_at, 0);
+  EXPECT_FALSE(warned.report.fell_back);
+  EXPECT_EQ(fallen.report.collapsed_at, warned.report.collapsed_at);
+  EXPECT_TRUE(fallen.report.fell_back);
+  EXPECT_EQ(fallen.with.tokens, fallen.without.tokens);
+  EXPECT_LT(fallen.with.val_bpb, warned.with.val_bpb);
+  EXPECT_EQ(sound.report.collapsed_at, -1);
+  EXPECT_FALSE(sound.report.fell_back);
+  EXPECT_EQ(collapses("warn0.5"), 1);
+  EXPECT_EQ(collapses("fallback0.5"), 1);
+  EXPECT_EQ(collapses("fallback0.002"), 0);
+}
+
 TEST(TttEndToEnd, NeedsItsSection) {
   TinyRun tiny;
   LoadedConfig loaded = tiny.config({});

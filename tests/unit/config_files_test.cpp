@@ -47,6 +47,14 @@ TEST(ConfigFiles, TheRecordHasThePublishedNumbers) {
   EXPECT_EQ(number(c.schedule.keys, "fraction"), 0.75);
   EXPECT_EQ(c.parameters[0].master_dtype, Precision::bf16);
   EXPECT_EQ(c.parameters[1].communication, Communication::sharded);
+  ASSERT_TRUE(c.ttt);
+  EXPECT_EQ(c.ttt->config.batch_documents, 64);
+  EXPECT_EQ(c.ttt->config.chunk_tokens, 48);
+  EXPECT_EQ(c.ttt->config.prefix_documents, 2000);
+  EXPECT_EQ(c.ttt->config.phases, 3);
+  EXPECT_EQ(c.ttt->lr, 1e-4);
+  EXPECT_EQ(number(c.ttt->optimizer.keys, "weight_decay"), 2.0);
+  EXPECT_EQ(number(c.ttt->adapters.keys, "rank"), 128);
 }
 
 TEST(ConfigFiles, TheQuickstartHasEveryFeatureOn) {

@@ -20,13 +20,14 @@ const std::vector<int> kLengths = {9, 14, 31, 7, 22, 12, 18, 27};
 // A run of class `Run` over `tokens`; returns the losses by stream position.
 template <typename Run>
 std::vector<float> losses_of(const std::vector<std::uint16_t>& tokens, const TttConfig& config,
-                             TttListener* listener = nullptr, double lr = 0.02) {
+                             TttListener* listener = nullptr, double lr = 0.02,
+                             std::span<const float> reference = {}) {
   TttRunner::Options options = tiny_options();
   options.lr = lr;
   TttRunner runner(options);
   runner.set_random_parameters(3);
   const TttSetup setup = runner.setup(config);
-  Run run(runner.model(), setup, {tokens, 1, nullptr, {}}, listener);
+  Run run(runner.model(), setup, {tokens, 1, nullptr, reference}, listener);
   const TttReport report = run.run();
   std::vector<float> losses(tokens.size());
   std::uint64_t booked = 0;
@@ -42,9 +43,10 @@ std::vector<float> losses_of(const std::vector<std::uint16_t>& tokens, const Ttt
 // Which scores that must stay the same moved, when the tokens of `document` from its position `from` on (>=
 // 1) were replaced.
 template <typename Run>
-std::vector<std::size_t> moved_by_later_tokens(int document, std::int64_t from) {
+std::vector<std::size_t> moved_by_later_tokens(int document, std::int64_t from,
+                                               const TttConfig& config = tiny_config(),
+                                               std::span<const float> reference = {}) {
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
-  const TttConfig config = tiny_config();
   const DocumentPlan plan = plan_documents(tokens, 1, config);
   const Document& where = plan.document(document);
   std::vector<std::uint16_t> changed = tokens;
@@ -52,8 +54,8 @@ std::vector<std::size_t> moved_by_later_tokens(int document, std::int64_t from) 
     auto& token = changed[static_cast<std::size_t>(where.start + i)];
     token = static_cast<std::uint16_t>(2 + (token - 2 + 5) % (kTinyVocabulary - 2));
   }
-  const std::vector<float> before = losses_of<Run>(tokens, config);
-  const std::vector<float> after = losses_of<Run>(changed, config);
+  const std::vector<float> before = losses_of<Run>(tokens, config, nullptr, 0.02, reference);
+  const std::vector<float> after = losses_of<Run>(changed, config, nullptr, 0.02, reference);
   std::vector<std::size_t> moved;
   bool past = true;
   for (const PlannedBatch& batch : plan.queue) {
@@ -109,6 +111,63 @@ TEST(TttLegality, LaterTokensMoveNoEarlierScore) {
     EXPECT_EQ(moved_by_later_tokens<TttRun>(document, from), std::vector<std::size_t>{})
         << "document " << document << " changed from " << from;
   }
+}
+
+// Counts what happens to adapters before and after a fallback.
+class Fallbacks : public TttListener {
+ public:
+  void on_event(const TttEvent& event) override {
+    if (event.kind == TttEvent::Kind::collapse) collapsed_after = event.queue;
+    if (event.kind == TttEvent::Kind::fallback) fell_back = true;
+    if (event.kind == TttEvent::Kind::update) ++(fell_back ? updates_after : updates_before);
+    if (event.kind == TttEvent::Kind::reveal && fell_back) ++updates_after;
+  }
+  std::int64_t collapsed_after = -1;
+  int updates_before = 0, updates_after = 0;
+  bool fell_back = false;
+};
+
+// The fallback is decided between two batches by booked losses, so it is as legal as the rest: later tokens
+// move no earlier score, each token is booked once (losses_of), and no adapter is touched afterwards.
+TEST(TttLegality, AFallbackDependsOnThePastOnly) {
+  TttConfig config = tiny_config();
+  config.on_collapse = OnCollapse::fallback;
+  config.prefix_documents = 0;
+  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+  const DocumentPlan plan = plan_documents(tokens, 1, config);
+  ASSERT_GE(plan.queue.size(), 3u);
+  // Unbeatable on the second batch, hopeless on all others: fires after the second.
+  std::vector<float> reference(tokens.size(), 20.0F);
+  for (const int number : plan.queue[1].batch.documents) {
+    const Document& document = plan.document(number);
+    for (std::int64_t i = 0; i < document.length; ++i)
+      reference[static_cast<std::size_t>(document.start + i)] = -1000.0F;
+  }
+  Fallbacks seen;
+  losses_of<TttRun>(tokens, config, &seen, 0.02, reference);
+  EXPECT_EQ(seen.collapsed_after, 1);
+  EXPECT_TRUE(seen.fell_back);
+  EXPECT_GT(seen.updates_before, 0);
+  EXPECT_EQ(seen.updates_after, 0);
+  for (const std::size_t queue : {0, 1, 2}) {
+    const int document = plan.queue[queue].batch.documents.front();
+    EXPECT_EQ(moved_by_later_tokens<TttRun>(document, 3, config, reference), std::vector<std::size_t>{})
+        << "document " << document;
+  }
+}
+
+TEST(TttLegality, WithoutACollapseNothingFallsBack) {
+  TttConfig config = tiny_config();
+  config.on_collapse = OnCollapse::fallback;
+  config.prefix_documents = 0;
+  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+  const std::vector<float> reference(tokens.size(), 20.0F);
+  Fallbacks seen;
+  const std::vector<float> losses = losses_of<TttRun>(tokens, config, &seen, 0.02, reference);
+  EXPECT_EQ(seen.collapsed_after, -1);
+  EXPECT_FALSE(seen.fell_back);
+  config.on_collapse = OnCollapse::off;
+  EXPECT_EQ(losses, losses_of<TttRun>(tokens, config, nullptr, 0.02, reference));
 }
 
 TEST(TttLegality, TheStateMachineRefusesToRevealBeforeBooking) {

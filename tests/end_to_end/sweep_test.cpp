@@ -1,0 +1,128 @@
+// A sweep from its file to its table.
+#include "framework/ttt/sweep.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+class SweepRun : public testing::Test {
+ protected:
+  // A sweep over two seeds with these rows; the configuration is that of a finished tiny run.
+  std::string write(const std::string& rows) {
+    if (config_.empty()) {
+      config_ = (tiny_
+                     .train({"train.steps=3", "ttt.batch_documents=4", "ttt.context_tokens=64",
+                             "ttt.chunk_tokens=32", "ttt.document_fraction=0.3", "ttt.optimizer.lr=0.002",
+                             "ttt.adapters.rank=2"})
+                     .directory /
+                 "config.toml")
+                    .string();
+    }
+    const std::filesystem::path file = tiny_.folder() / "sweep.toml";
+    write_file_atomically(file, "config = \"" + config_ + "\"\ndirectory = \"" + folder().string() +
+                                    "\"\nseeds = [3, 4]\n" + rows);
+    return file.string();
+  }
+  std::filesystem::path folder() const { return tiny_.folder() / "swept"; }
+  std::string refusal(const std::string& rows) {
+    try {
+      read_sweep(write(rows));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+      return error.what();
+    }
+    return {};
+  }
+
+  TinyRun tiny_;
+
+ private:
+  std::string config_;
+};
+
+constexpr const char* kRows = R"(
+[[rows]]
+name = "warm"
+set = ["ttt.adapters.warm_start_a=true"]
+[[rows]]
+name = "fresh"
+set = ["ttt.adapters.warm_start_a=false"]
+[[rows]]
+name = "ruin"
+set = ["ttt.optimizer.lr=0.5"]
+)";
+
+TEST_F(SweepRun, RowsOfTestTimeTrainingShareATraining) {
+  const Sweep sweep = read_sweep(write(kRows));
+  const SweepResult result = run_sweep(sweep, {}, test_plugin_host(), {nullptr});
+  ASSERT_EQ(result.cells.size(), 3u);
+  for (std::size_t seed = 0; seed < 2; ++seed) {
+    const SweepCell& warm = result.cells[0][seed];
+    const SweepCell& fresh = result.cells[1][seed];
+    EXPECT_EQ(warm.without.val_bpb, fresh.without.val_bpb);
+    EXPECT_NE(warm.score(), fresh.score());
+    EXPECT_NE(warm.drift, fresh.drift);
+    EXPECT_GT(warm.norm, 0);
+    EXPECT_FALSE(warm.collapsed);
+    EXPECT_TRUE(result.cells[2][seed].collapsed);
+  }
+  EXPECT_NE(result.cells[0][0].without.val_bpb, result.cells[0][1].without.val_bpb) << "seeds must differ";
+  const std::string table = sweep_table(sweep, result);
+  for (const char* part :
+       {"seed 3", "seed 4", "no test-time training", "warm", "fresh", "|A - A0|", "* collapsed"})
+    EXPECT_NE(table.find(part), std::string::npos) << part << table;
+
+  // The second time nothing is trained, and every figure is the same.
+  const auto trained_at = std::filesystem::last_write_time(folder() / "shared/seed_3/result.json");
+  const SweepResult again = run_sweep(sweep, {}, test_plugin_host(), {nullptr});
+  EXPECT_EQ(std::filesystem::last_write_time(folder() / "shared/seed_3/result.json"), trained_at);
+  EXPECT_EQ(sweep_table(sweep, again), table);
+  // Another configuration is trained anew.
+  const SweepResult other = run_sweep(sweep, {"train.steps=4"}, test_plugin_host(), {nullptr});
+  EXPECT_NE(other.cells[0][0].without.val_bpb, result.cells[0][0].without.val_bpb);
+  const auto json = nlohmann::json::parse(read_file(folder() / "sweep.json"));
+  EXPECT_EQ(json.at("rows").at(1).at("seeds").at(1).at("with_ttt").at("val_bpb"),
+            other.cells[1][1].with->val_bpb);
+}
+
+TEST_F(SweepRun, RowsMayTrainDifferently) {
+  const Sweep sweep =
+      read_sweep(write("[[rows]]\nname = \"a\"\nset = []\n[[rows]]\nname = \"b\"\nset = "
+                       "[\"optimizer.rest.lr=0.02\"]\n"));
+  const SweepResult result = run_sweep(sweep, {}, test_plugin_host(), {nullptr});
+  EXPECT_NE(result.cells[0][0].without.val_bpb, result.cells[1][0].without.val_bpb);
+}
+
+TEST_F(SweepRun, BadFilesAreRefused) {
+  EXPECT_NE(refusal("").find("[[rows]]"), std::string::npos);
+  EXPECT_NE(refusal("[[rows]]\nname = \"a\"\nsets = []\n").find("'rows.set'"), std::string::npos);
+  EXPECT_NE(refusal("[[rows]]\nname = \"a b\"\nset = []\n[[rows]]\nname = \"a_b\"\nset = []\n").find("twice"),
+            std::string::npos);
+}
+
+// The ablation of the record's table: three rows that differ in nothing but warm start and weight decay.
+TEST(SweepFiles, TheAblationHasTheRowsOfTheRecordsTable) {
+  const Sweep sweep = read_sweep(MULLIGAN_SOURCE_DIR "/configs/ablations/warm_start_wd/sweep.toml");
+  EXPECT_EQ(sweep.seeds, (std::vector<double>{42, 314, 1337}));
+  ASSERT_EQ(sweep.rows.size(), 3u);
+  const double decay[] = {1, 1, 2};
+  const bool warm[] = {true, false, true};
+  for (std::size_t row = 0; row < 3; ++row) {
+    EXPECT_EQ(sweep.rows[row].set.size(), 2u);
+    const RunConfig c = load_run_config(sweep.config, sweep.rows[row].set).config;
+    ASSERT_TRUE(c.ttt);
+    EXPECT_EQ(c.ttt->optimizer.keys.find("weight_decay")->value.real(), decay[row]);
+    EXPECT_EQ(c.ttt->adapters.keys.find("warm_start_a")->value.boolean(), warm[row]);
+  }
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end
