@@ -41,4 +41,12 @@ check_refused "eval: damaged weights" 3 "damaged.safetensors" eval damaged.safet
 head -c 3000 data/fineweb_train_000000.bin >short_train_000000.bin
 check_refused "train: a truncated shard" 3 "short_train_000000.bin" train small.toml \
   --set data.train=short_train_000000.bin --set run.directory=runs/short
+
+seen=$("$mulligan" profile small.toml --steps 1)
+for kernel in matmul attention_fwd attention_bwd softcap_ce_bwd muon_momentum; do
+  check_contains "profile has a row for $kernel" " $kernel " "$seen"
+done
+check_contains "profile ends with the rate of whole steps" "tokens/s" "$seen"
+check_contains "profile --shapes: a product with its shapes" "] [" "$("$mulligan" profile small.toml --steps 1 --shapes | grep matmul)"
+check_refused "profile: a layer order that is not trained" 2 "extra_passes" profile small.toml --looped --set model.loop.extra_passes=0
 finish
