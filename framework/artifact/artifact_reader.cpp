@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <mulligan/half.hpp>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -14,13 +13,17 @@
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/compression.h"
 #include "framework/core/error.h"
+#include "framework/core/parse_json.h"
 
 namespace mulligan {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t largest_manifest = std::uint64_t{64} << 20;
+constexpr std::uint64_t largest_manifest = std::uint64_t{16} << 20;
+// Weights do not compress like this, so a small file is never taken for gigabytes. The manifest's repetitions
+// come to 30 times.
+constexpr std::uint64_t largest_ratio = 4096, largest_manifest_ratio = 512;
 constexpr std::int64_t largest_dim = std::int64_t{1} << 31;
 constexpr std::uint64_t most_elements = std::uint64_t{1} << 40;
 
@@ -105,8 +108,9 @@ class ArtifactReader {
     position_ = artifact_header_bytes;
     const std::string_view packed = take(u32(artifact_manifest_offset), "manifest");
     const std::uint64_t raw = u32(artifact_manifest_raw_offset);
-    if (raw > largest_manifest) throw bad("declares a manifest of {} bytes, more than any has", raw);
-    Json manifest = Json::parse(decompressed(Compression::brotli, packed, raw, "manifest"), nullptr, false);
+    if (raw > largest_manifest || raw / largest_manifest_ratio > packed.size())
+      throw bad("declares a manifest of {} bytes, more than any has", raw);
+    Json manifest = parse_json(decompressed(Compression::brotli, packed, raw, "manifest"));
     if (!manifest.is_object()) throw bad("has a manifest that is not a JSON object");
     return manifest;
   }
@@ -198,6 +202,8 @@ class ArtifactReader {
       raw_total += stream.raw_bytes;
       if (raw_total > raw_limit_)
         throw bad("would take {} bytes decompressed, the limit is {}", raw_total, raw_limit_);
+      if (raw_total / largest_ratio > bytes_.size())
+        throw bad("would take {} bytes decompressed, more than {} bytes can hold", raw_total, bytes_.size());
       if (stream.bytes > bytes_.size() - total) throw bad("is truncated in its part '{}'", kind.content);
       total += stream.bytes;
       streams.push_back(std::move(stream));

@@ -1,9 +1,9 @@
 #include "framework/checkpoint/manifest.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
+#include "framework/core/parse_json.h"
 
 namespace mulligan {
 namespace {
@@ -218,7 +218,7 @@ std::string to_json(const CheckpointManifest& manifest) {
 }
 
 CheckpointManifest manifest_from_json(std::string_view text, const std::string& source) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(text);
   if (!json.is_object() || json.value("format", Json()) != format_name) {
     throw data_error("'{}' is no checkpoint manifest; use another checkpoint.", source);
   }

@@ -3,13 +3,13 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "framework/config/schema.h"
 #include "framework/config/toml_document.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/parse_json.h"
 
 namespace mulligan {
 namespace {
@@ -74,7 +74,7 @@ ConfigNode to_tree(const Json& json, const Origin& origin) {
 
 ConfigNode read_tree(const std::filesystem::path& path) {
   if (path.extension() != ".json") return read_toml(path.string());
-  const Json json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(read_file(path));
   if (!json.is_object()) throw config_error("'{}' is not a JSON object.", path.string());
   Origin origin;
   origin.kind = Origin::Kind::file;

@@ -77,7 +77,7 @@ const ConfigNode* ConfigNode::find_path(std::string_view path) const {
 
 ConfigNode& ConfigNode::put(std::string_view name, ConfigNode node) {
   if (ConfigNode* old = find(name)) return *old = std::move(node);
-  return members.emplace_back(std::string(name), std::move(node)).node;
+  return members.emplace_back(ConfigMember{std::string(name), std::move(node)}).node;
 }
 
 void ConfigNode::remove(std::string_view name) {

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/mapped_file.h"
+#include "framework/core/parse_json.h"
 
 namespace mulligan {
 namespace {
@@ -71,6 +71,7 @@ class HeaderReader {
                     file_.size() - kPrefixBytes);
     }
     const auto* text = reinterpret_cast<const char*>(file_.data()) + kPrefixBytes;
+    if (!nested_within({text, length}, deepest_json)) throw corrupt("its header is nested too deep");
     std::set<std::string> names;
     bool repeated = false;
     const auto watch_names = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {

@@ -82,8 +82,11 @@ void Loader::next(Batch& batch) {
 }
 
 void Loader::restore(const LoaderPosition& position) {
+  // Beyond what any run reads, and far enough from the type's end to count on.
+  constexpr std::int64_t most = std::int64_t{1} << 62;
   const bool ordered = position.consumed_spans >= position.visit_spans && position.visit_spans >= 0 &&
-                       position.shard_visits >= 0;
+                       position.shard_visits >= 0 && position.shard_visits < most &&
+                       position.consumed_spans < most;
   const auto available = [&] {
     const Source& source = source_of(position.shard_visits);
     return (static_cast<std::int64_t>(source.shard.tokens().size()) - source.first_bos) / span_tokens();

@@ -1,9 +1,10 @@
 #include "framework/data/manifest.h"
 
-#include <nlohmann/json.hpp>
+#include <limits>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/parse_json.h"
 #include "framework/data/shard.h"
 
 namespace mulligan {
@@ -30,10 +31,20 @@ std::string local_name(const nlohmann::json& value) {
   return name;
 }
 
+// A whole number from 0 to `largest`.
+template <typename T = std::uint64_t>
+T count_of(const nlohmann::json& object, const char* key, T largest = std::numeric_limits<T>::max()) {
+  const nlohmann::json& value = object.at(key);
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(largest)) {
+    throw data_error("its '{}' is {}, not a whole number from 0 to {}", key, value.dump(), largest);
+  }
+  return value.get<T>();
+}
+
 SplitRecord split_from(const nlohmann::json& value) {
-  SplitRecord split{value.at("documents"), value.at("tokens"), value.at("bytes"), {}};
+  SplitRecord split{count_of(value, "documents"), count_of(value, "tokens"), count_of(value, "bytes"), {}};
   for (const auto& shard : value.at("shards")) {
-    split.shards.push_back({local_name(shard.at("file")), shard.at("tokens"), shard.at("sha256")});
+    split.shards.push_back({local_name(shard.at("file")), count_of(shard, "tokens"), shard.at("sha256")});
   }
   return split;
 }
@@ -76,7 +87,8 @@ Manifest load_manifest(const std::filesystem::path& path) {
   const std::filesystem::path file = manifest_file(path);
   const std::string text = read_file(file);
   try {
-    const nlohmann::json value = nlohmann::json::parse(text);
+    const nlohmann::json value = parse_json(text);
+    if (!value.is_object()) throw data_error("it is not a JSON object");
     if (value.at("format") != kFormat) {
       throw data_error("its format is {}, not \"{}\"", value.at("format").dump(), kFormat);
     }
@@ -86,11 +98,11 @@ Manifest load_manifest(const std::filesystem::path& path) {
     const auto& tokenizer = value.at("tokenizer");
     manifest.tokenizer_file = local_name(tokenizer.at("file"));
     manifest.tokenizer_sha256 = tokenizer.at("sha256");
-    manifest.vocabulary = tokenizer.at("vocabulary");
-    manifest.bos_id = tokenizer.at("bos_id");
+    manifest.vocabulary = count_of(tokenizer, "vocabulary", kMaxVocabulary);
+    manifest.bos_id = count_of(tokenizer, "bos_id", kMaxVocabulary - 1);
     manifest.tokenizer_trained = tokenizer.at("trained_here");
-    manifest.duplicates_dropped = value.at("duplicates_dropped");
-    manifest.empty_dropped = value.at("empty_dropped");
+    manifest.duplicates_dropped = count_of(value, "duplicates_dropped");
+    manifest.empty_dropped = count_of(value, "empty_dropped");
     manifest.train = split_from(value.at("train"));
     manifest.validation = split_from(value.at("validation"));
     manifest.validation_text_file = local_name(value.at("validation_text").at("file"));

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/mapped_file.h"
+#include "framework/core/parse_json.h"
 
 namespace mulligan {
 namespace {
@@ -138,7 +138,7 @@ void TextSource::add(const std::filesystem::path& path) {
 }
 
 void TextSource::add_jsonl(const std::filesystem::path& path) {
-  auto jsonl = std::make_unique<JsonlFile>(MappedFile(path));
+  auto jsonl = std::make_unique<JsonlFile>(JsonlFile{MappedFile(path)});
   const auto bytes = jsonl->file.bytes();
   const auto* begin = reinterpret_cast<const char*>(bytes.data());
   const std::string_view whole(begin, bytes.size());
@@ -170,8 +170,7 @@ std::string TextSource::text(std::size_t document) const {
   }
   const auto bytes = jsonl_[entry.file]->file.bytes().subspan(entry.begin, entry.length);
   const auto* begin = reinterpret_cast<const char*>(bytes.data());
-  const nlohmann::json line =
-      nlohmann::json::parse(begin, begin + bytes.size(), nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json line = parse_json({begin, bytes.size()});
   if (!line.is_object() || !line.contains("text") || !line["text"].is_string()) {
     throw data_error("{}: a JSONL document must be an object with a string \"text\"; mend or remove the line",
                      name(document));

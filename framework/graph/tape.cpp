@@ -1,7 +1,6 @@
 #include "framework/graph/tape.h"
 
 #include <algorithm>
-#include <ranges>
 #include <stdexcept>
 
 namespace mulligan {
@@ -30,10 +29,10 @@ void Tape::record(std::vector<Value> outputs, std::vector<Value> inputs,
 void Tape::backward(Value output, Value seed) {
   gradients_[output.id] = seed;
   Backward context(*this);
-  for (Entry& entry : std::views::reverse(entries_)) {
+  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
     const bool reached =
-        std::ranges::any_of(entry.outputs, [this](Value v) { return v && gradients_.contains(v.id); });
-    if (reached) entry.rule(context);
+        std::ranges::any_of(entry->outputs, [this](Value v) { return v && gradients_.contains(v.id); });
+    if (reached) entry->rule(context);
   }
 }
 

@@ -2,11 +2,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/parse_json.h"
 
 namespace mulligan {
 
@@ -21,7 +21,7 @@ void keep_events_until(const std::filesystem::path& path, std::int64_t step) {
   std::istringstream text(read_file(path));
   std::string kept;
   for (std::string line; std::getline(text, line);) {
-    const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const Json event = parse_json<Json>(line);
     if (!event.is_object()) continue;  // the end of a line that a killed process did not finish
     // Restarts and the start of the depth recurrence are told before the next step, so after the checkpoint.
     const auto kind = event.find("event");

@@ -1,37 +1,15 @@
 // A small checkpoint, and a folder to put it into.
 #pragma once
 
-#include <stdlib.h>
-
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/core/error.h"
+#include "tests/support/scratch_folder.h"
 
 namespace mulligan::testing {
-
-// A folder that is removed with the object.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "mulligan_checkpoint_XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // A manifest in which every member differs from its default.
 inline CheckpointManifest sample_manifest(std::int64_t step) {

@@ -110,8 +110,9 @@ TEST(Loader, RefusesTokensOutsideTheVocabularyAndPositionsThatDoNotFit) {
   EXPECT_EQ(loader.position().consumed_spans, 0);
 
   Loader good(options_for(shards));
-  for (const LoaderPosition& bad : {LoaderPosition{100, 0, 99}, LoaderPosition{1, 0, 2},
-                                    LoaderPosition{3, -1, 0}, LoaderPosition{-1, 0, -1}}) {
+  for (const LoaderPosition& bad :
+       {LoaderPosition{100, 0, 99}, LoaderPosition{1, 0, 2}, LoaderPosition{3, -1, 0},
+        LoaderPosition{-1, 0, -1}, LoaderPosition{INT64_MAX, 0, 0}, LoaderPosition{0, INT64_MAX, 0}}) {
     message_of(ExitCode::bad_data, [&] { good.restore(bad); });
   }
   message_of(ExitCode::bad_configuration, [&] { Loader(options_for(shards, 2)).position_after(3); });

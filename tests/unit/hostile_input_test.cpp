@@ -1,0 +1,141 @@
+// Small files that would cost a reader its stack or gigabytes of memory: found by fuzzing or made like what
+// it found.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "framework/artifact/artifact_file.h"
+#include "framework/artifact/artifact_layout.h"
+#include "framework/artifact/compression.h"
+#include "framework/checkpoint/manifest.h"
+#include "framework/checkpoint/name_map.h"
+#include "framework/config/run_config.h"
+#include "framework/core/file.h"
+#include "framework/core/parse_json.h"
+#include "framework/core/safetensors.h"
+#include "framework/data/manifest.h"
+#include "framework/data/text_source.h"
+#include "framework/report/metrics_file.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/unit/checkpoint_support.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ScratchFolder;
+using testing::sentence_of;
+
+// `before`, then lists nested so deep that any recursion over them leaves the stack, then `after`.
+std::string nested(const std::string& before, const std::string& after) {
+  constexpr std::size_t levels = 200'000;
+  return before + std::string(levels, '[') + std::string(levels, ']') + after;
+}
+
+// An artifact of this manifest and these bytes after it, with sizes and checksum as they should be.
+std::string artifact_of(const std::string& manifest, const std::string& streams = {}) {
+  const std::string packed = compress(Compression::brotli, manifest);
+  std::string bytes(artifact_magic);
+  for (const std::size_t number : {std::size_t{artifact_version}, packed.size(), manifest.size()}) {
+    const auto word = static_cast<std::uint32_t>(number);
+    bytes.append(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+  bytes.resize(artifact_header_bytes);
+  bytes += packed + streams;
+  return bytes.replace(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset,
+                       artifact_hash(bytes));
+}
+
+TEST(ParseJson, CountsNestingOutsideOfStringsOnly) {
+  EXPECT_TRUE(nested_within(R"({"a": [1, {"b": []}]})", 4));
+  EXPECT_FALSE(nested_within(R"({"a": [1, {"b": []}]})", 3));
+  EXPECT_TRUE(nested_within(R"(["[[[", "\"[[[", "\\"])", 1));
+  EXPECT_FALSE(nested_within(R"(["\\", [1]])", 1));
+  EXPECT_TRUE(nested_within(R"([[],[],[]])", 2));
+}
+
+TEST(HostileInput, JsonNestedDeeplyIsRefusedByEveryReader) {
+  const ScratchFolder folder;
+  const auto file = [&](const char* name, const std::string& text) {
+    write_file_atomically(folder / name, text);
+    return folder / name;
+  };
+  const fs::path manifest = file("manifest.json", nested(R"({"format": )", "}"));
+  EXPECT_NE(sentence_of([&] { load_manifest(manifest); }).find("manifest.json"), std::string::npos);
+
+  const std::string checkpoint = nested(R"({"format": "mulligan checkpoint", "format_version": )", "}");
+  EXPECT_NE(sentence_of([&] { manifest_from_json(checkpoint, "m.json"); }).find("m.json"), std::string::npos);
+
+  const std::string header = nested(R"({"a": )", "}");
+  const std::uint64_t length = header.size();
+  const fs::path tensors =
+      file("a.safetensors", std::string(reinterpret_cast<const char*>(&length), sizeof length) + header);
+  EXPECT_NE(sentence_of([&] { SafetensorsFile{tensors}; }).find("a.safetensors"), std::string::npos);
+
+  const fs::path map = file("map.json", nested(R"({"tensor": )", "}"));
+  EXPECT_NE(sentence_of([&] { read_name_map(map); }).find("map.json"), std::string::npos);
+
+  const fs::path text = file("text.jsonl", nested(R"({"text": )", "}"));
+  EXPECT_NE(sentence_of([&] { TextSource({text}).text(0); }).find("text.jsonl:1"), std::string::npos);
+
+  const std::string artifact = artifact_of(nested(R"({"configuration": )", "}"));
+  EXPECT_NE(sentence_of([&] { parse_artifact(artifact, "x.mulligan"); }).find("x.mulligan"),
+            std::string::npos);
+
+  const fs::path metrics = file("metrics.jsonl", nested(R"({"event": )", "}\n") + R"({"step": 1})" + "\n");
+  MetricsFile(metrics, 3);
+  EXPECT_EQ(read_file(metrics), R"({"step": 1})"
+                                "\n");
+}
+
+TEST(HostileInput, NumbersOfADataManifestAreWholeAndInRange) {
+  const ScratchFolder folder;
+  Manifest manifest;
+  manifest.tokenizer_file = "t.model";
+  manifest.validation_text_file = "t.txt";
+  manifest.vocabulary = 320;
+  save_manifest(folder.path(), manifest);
+  const std::string text = read_file(folder / "manifest.json");
+  EXPECT_EQ(load_manifest(folder.path()).vocabulary, 320);
+  for (const auto& [key, value] : {std::pair("vocabulary", "1099511627776"), std::pair("bos_id", "-1"),
+                                   std::pair("duplicates_dropped", "1e300"), std::pair("tokens", "2.5")}) {
+    const std::size_t at = text.find("\"" + std::string(key) + "\": ") + std::string(key).size() + 4;
+    std::string changed = text;
+    write_file_atomically(folder / "manifest.json",
+                          changed.replace(at, text.find_first_of(",\n", at) - at, value));
+    EXPECT_NE(sentence_of([&] { load_manifest(folder.path()); }).find(key), std::string::npos) << key;
+  }
+}
+
+TEST(HostileInput, TomlNestedDeeplyIsRefused) {
+  std::string key = "a";
+  for (int i = 0; i < 100'000; ++i) key += ".a";
+  for (const std::string& text : {key + " = 1\n", "[" + key + "]\n", "[[" + key + "]]\n",
+                                  "x = " + std::string(100'000, '[') + "\n", "x = {" + key + " = 1}\n"}) {
+    EXPECT_NE(sentence_of([&] { parse_run_config(text, "deep.toml"); }).find("deep.toml:1"),
+              std::string::npos)
+        << text.substr(0, 20);
+  }
+  EXPECT_NE(sentence_of([&] { parse_run_config("", "run.toml", std::vector{key + "=1"}); }).find("--set"),
+            std::string::npos);
+}
+
+TEST(HostileInput, AFewBytesDoNotDecompressToGigabytes) {
+  // 1 GiB of zeros is under 1 KB in Brotli; the reader must refuse it by the declaration alone.
+  const std::string text =
+      R"({"configuration": "", "tokenizer_sha256": "", "streams": [{"content": "fp32", "layout": "bytes",)"
+      R"( "compression": "brotli", "raw_bytes": 1073741824, "bytes": 100}], "tensors":)"
+      R"( [{"name": "w", "shape": [268435456], "format": "fp32", "bits": 0}]})";
+  EXPECT_NE(sentence_of([&] {
+              parse_artifact(artifact_of(text, std::string(100, 'x')), "x.mulligan");
+            }).find("1073741824 bytes"),
+            std::string::npos);
+  const std::string blank = std::string(60 << 20, ' ') + "{}";
+  EXPECT_NE(sentence_of([&] { parse_artifact(artifact_of(blank), "x.mulligan"); }).find("manifest"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan
