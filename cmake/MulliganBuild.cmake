@@ -3,6 +3,7 @@ option(MULLIGAN_BUILD_TESTS "Build the test programs" ON)
 set(MULLIGAN_CPU_ARCH "native" CACHE STRING
     "-march of the CPU kernels: native (this machine) or, for a portable bundle, x86-64-v3")
 set(MULLIGAN_SANITIZE "" CACHE STRING "Comma-separated sanitizers, for example address,undefined")
+option(MULLIGAN_FUZZ "Build the libFuzzer programs of tests/fuzz (clang)" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
@@ -29,8 +30,15 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 target_include_directories(mulligan_options INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}")
 if(MULLIGAN_SANITIZE)
-  target_compile_options(mulligan_options INTERFACE -fsanitize=${MULLIGAN_SANITIZE} -fno-omit-frame-pointer)
+  target_compile_options(mulligan_options INTERFACE
+    -fsanitize=${MULLIGAN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(mulligan_options INTERFACE -fsanitize=${MULLIGAN_SANITIZE})
+endif()
+if(MULLIGAN_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "MULLIGAN_FUZZ needs clang, which brings libFuzzer; use the preset fuzz.")
+  endif()
+  target_compile_options(mulligan_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # mulligan_module(NAME SOURCES ... [DEPENDS ...]): the static library mulligan_NAME of one framework folder.

@@ -1,0 +1,22 @@
+// Input: the number of steps to keep, one byte, then metrics.jsonl of a run that stopped.
+#include "framework/core/file.h"
+#include "framework/report/metrics_file.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "tests/support/scratch_folder.h"
+
+namespace mulligan::fuzz {
+
+void metrics(std::string_view input) {
+  if (input.empty()) return;
+  static const testing::ScratchFolder folder;
+  const std::filesystem::path path = folder / "metrics.jsonl";
+  const auto step = static_cast<std::int64_t>(static_cast<unsigned char>(input.front()));
+  write_bytes(path, input.substr(1));
+  MetricsFile(path, step).resume(step, "here");
+  const std::string kept = read_file(path);
+  MetricsFile(path, step).resume(step, "here");
+  const std::string once_more = read_file(path);
+  require(once_more.starts_with(kept) && once_more.ends_with("\n"), "a second resume changes what was kept");
+}
+
+}  // namespace mulligan::fuzz
