@@ -145,12 +145,15 @@ class Backward {
   }
 
   KeyGradients key_gradients(const QueryBlock& keys, std::int64_t kv_head) const {
-    const std::int64_t at = (keys.begin * shape_.kv_heads + kv_head) * ld_;
     if constexpr (std::is_same_v<T, float>) {
+      const std::int64_t at = shape_.kv_at(keys.begin, kv_head);
       if (in_place_)
         return {launch_.data<float>(kDk) + at, launch_.data<float>(kDv) + at, shape_.kv_stride()};
     }
-    return {dk_sums_ + at, dv_sums_ + at, shape_.kv_heads * ld_};
+    // Head by head: rows that follow each other stay in the first-level cache, rows of all heads apart do
+    // not.
+    const std::int64_t at = (kv_head * shape_.tokens + keys.begin) * ld_;
+    return {dk_sums_ + at, dv_sums_ + at, ld_};
   }
 
   // What the sums of a block of keys start from.
