@@ -7,6 +7,23 @@ if(CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 
+# CUDA's headers (12.4 or newer), where they are installed.
+option(MULLIGAN_CUDA "Build GPU support where CUDA's headers are found" ON)
+if(MULLIGAN_CUDA)
+  find_path(MULLIGAN_CUDA_INCLUDE cublasLt.h
+    HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda /usr/local/cuda/targets/x86_64-linux PATH_SUFFIXES include)
+  foreach(header cuda.h nvrtc.h)
+    if(MULLIGAN_CUDA_INCLUDE AND NOT EXISTS "${MULLIGAN_CUDA_INCLUDE}/${header}")
+      set(MULLIGAN_CUDA_INCLUDE "MULLIGAN_CUDA_INCLUDE-NOTFOUND" CACHE PATH "" FORCE)
+    endif()
+  endforeach()
+else()
+  unset(MULLIGAN_CUDA_INCLUDE CACHE)
+endif()
+if(NOT MULLIGAN_CUDA_INCLUDE)
+  message(STATUS "CUDA: headers not found, or MULLIGAN_CUDA is OFF; the cuda backend gets its emulated device only")
+endif()
+
 set(MULLIGAN_CUDA_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
 function(mulligan_cuda_sources target)
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}_sources")

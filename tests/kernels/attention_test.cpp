@@ -39,7 +39,8 @@ Operator attention() {
               attention_case({67, 2}, {2, 1, 128}),
               attention_case({100}, {1, 1, 16}, 0.6)};  // larger scores: a sharper softmax
   op.free_extents = {"cu_seqlens"};
-  // The backward pass reads o in bf16 and rounds probabilities and their gradients to bf16 before each product.
+  // The backward pass reads o in bf16 and rounds probabilities and their gradients to bf16 before each
+  // product.
   op.tolerance_bf16 = 5e-2;
   return op.computes([](auto& call) {
     using S = typename std::remove_reference_t<decltype(call)>::Scalar;
@@ -122,7 +123,7 @@ TEST(Attention, BadSegmentsAreRefused) {
         .arguments = {{"q", q}, {"k", q}, {"v", q}, {"cu_seqlens", cu}, {"o", q}, {"lse", lse}},
         .attributes = {{"softmax_scale", 1}},
         .aliases = {}};
-    EXPECT_THROW(backend_with_threads(1).run(call), std::runtime_error);
+    EXPECT_TRUE(backend_with_threads(1).refuses_values(call)) << bounds.size();
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -155,6 +156,7 @@ BackendFixture::BackendFixture(int variant) {
   table_ = reinterpret_cast<const mlg_backend_table*>(load_plugin(under_test.file));
   static const mlg_host host{sizeof(mlg_host), [](std::int32_t, const char*) {}};
   const Keys values{&table_->header, under_test.keys};
+  stops_on_bad_values_ = under_test.stops_on_bad_values;
   const mlg_config config{&values, get_bool, get_int, get_float, get_string, get_float_list};
   check(table_->create(&host, &config, &instance_));
   std::istringstream files(under_test.kernel_plugins);
@@ -209,6 +211,23 @@ KernelResult BackendFixture::run(const KernelCall& call) {
     result.bytes[name] = std::move(bytes);
   }
   return result;
+}
+
+bool BackendFixture::refuses_values(const KernelCall& call) {
+  if (stops_on_bad_values_) {
+    try {
+      run(call);
+      return false;
+    } catch (const std::runtime_error&) {
+      return true;
+    }
+  }
+  for (const auto& [name, array] : run(call).written) {
+    for (const double value : array.values) {
+      if (std::isnan(value)) return true;
+    }
+  }
+  return false;
 }
 
 std::string BackendFixture::refusal(const KernelCall& call) {

@@ -41,6 +41,10 @@ class BackendFixture {
   // read).
   KernelResult run(const KernelCall& call);
 
+  // For a call with a value that makes no sense, such as an id outside of a table: true when the backend does
+  // what it is meant to do then (backend_under_test.h), and nothing else was touched.
+  bool refuses_values(const KernelCall& call);
+
   // Prepares only; returns the backend's sentence, or "" when the call was accepted.
   std::string refusal(const KernelCall& call);
 
@@ -54,6 +58,7 @@ class BackendFixture {
  private:
   const mlg_backend_table* table_ = nullptr;
   void* instance_ = nullptr;
+  bool stops_on_bad_values_ = true;
 };
 
 // The fixture with that many threads, made once per process.

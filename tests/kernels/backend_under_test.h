@@ -10,6 +10,7 @@ struct BackendUnderTest {
   std::string file;                         // the plugin's library
   std::string kernel_plugins;               // libraries of plugins that bring kernels, separated by ':'
   std::map<std::string, std::string> keys;  // TOML text of the keys that are not at their default
+  bool stops_on_bad_values;                 // true: run() fails; false: NaN where the result would be
 };
 
 // `variant`, from 1 on: settings between which no bit of a result may differ. cpu: that many threads;

@@ -3,7 +3,8 @@
 namespace mulligan::kernel_test {
 
 BackendUnderTest backend_under_test(int variant) {
-  return {MULLIGAN_CPU_BACKEND_FILE, MULLIGAN_KERNEL_PLUGIN_FILES, {{"threads", std::to_string(variant)}}};
+  return {
+      MULLIGAN_CPU_BACKEND_FILE, MULLIGAN_KERNEL_PLUGIN_FILES, {{"threads", std::to_string(variant)}}, true};
 }
 
 }  // namespace mulligan::kernel_test

@@ -3,6 +3,10 @@
 #include <cstring>
 #include <stdexcept>
 
+#ifdef MULLIGAN_HAS_CUDA
+#include "plugins/backends/cuda/compile/compile_device.h"
+#include "plugins/backends/cuda/gpu/gpu_device.h"
+#endif
 #include "plugins/backends/cuda/emulated/emulated_device.h"
 #include "plugins/backends/cuda/kernels/matmul.h"
 #include "plugins/backends/cuda/kernels/registry.h"
@@ -18,12 +22,20 @@ std::unique_ptr<Device> make_device(const BackendConfig& config) {
                                                                      : EmulatedOrder::interleaved;
     return std::make_unique<EmulatedDevice>(order);
   }
-  throw sdk::Error("this build of the cuda backend has no GPU support; set backend.device = \"emulated\"");
+#ifdef MULLIGAN_HAS_CUDA
+  const std::string cache = config.cache.empty() ? default_cache_directory() : config.cache;
+  if (config.device == "compile") return std::make_unique<CompileDevice>(config.architecture, cache);
+  return std::make_unique<GpuDevice>(config.index, cache);
+#else
+  throw sdk::Error("this program was built without CUDA, so backend.device = \"" + config.device +
+                   "\" cannot be had; build it where CUDA 12.4 or newer is installed, or set \"emulated\"");
+#endif
 }
 
 }  // namespace
 
-Backend::Backend(const BackendConfig& config) : device_(make_device(config)), facts_(device_->facts()) {
+Backend::Backend(const BackendConfig& config)
+    : device_(make_device(config)), facts_(device_->facts()), graphs_(*device_, config.graphs) {
   kernels_.add({&matmul_kernel(), 1}, false);
   kernels_.add(core_kernels(), false);
 }
@@ -74,14 +86,16 @@ void* Backend::prepare(const sdk::Call& call, std::size_t& workspace_bytes) {
 }
 
 void Backend::bind(void* prepared, void* const* addresses, void* workspace) {
+  graphs_.forget();
   static_cast<PreparedCall*>(prepared)->bind(addresses, workspace);
 }
 
 void Backend::run(std::span<void* const> prepared) {
-  for (void* call : prepared) static_cast<PreparedCall*>(call)->run();
+  graphs_.run(prepared);
 }
 
 void Backend::release(void* prepared) noexcept {
+  graphs_.forget();
   delete static_cast<PreparedCall*>(prepared);
 }
 

@@ -7,12 +7,17 @@
 #include <string>
 
 #include "plugins/backends/common/kernel_registry.h"
+#include "plugins/backends/cuda/call_graphs.h"
 #include "plugins/backends/cuda/device.h"
 
 namespace mulligan::cuda {
 
 struct BackendConfig {
   std::string device = "gpu";
+  int index = 0;
+  bool graphs = true;
+  std::string cache;
+  std::string architecture = "sm_90a";
   std::string emulated_order = "forward";
 };
 
@@ -22,10 +27,18 @@ class Backend final : public sdk::Backend {
   static constexpr const char* summary =
       "NVIDIA GPUs: run-time compiled kernels and cuBLASLt; or the same kernels emulated on the processor.";
   static inline const sdk::Schema<BackendConfig> schema{
-      sdk::key(
-          "device", &BackendConfig::device,
-          "gpu: the machine's GPU; emulated: the kernels run on the processor under memory and race checks.")
-          .choices("gpu|emulated"),
+      sdk::key("device", &BackendConfig::device,
+               "gpu: the machine's GPU; emulated: the kernels run on the processor under memory and race "
+               "checks; compile: every kernel is compiled, none runs.")
+          .choices("gpu|emulated|compile"),
+      sdk::key("index", &BackendConfig::index, "Which of the visible GPUs, from 0 on.").range(0, 1023),
+      sdk::key("graphs", &BackendConfig::graphs,
+               "Repeated lists of kernel calls are captured and launched as CUDA graphs."),
+      sdk::key("cache", &BackendConfig::cache,
+               "Folder of compiled kernels and measured algorithms; empty: $XDG_CACHE_HOME/mulligan/cuda or "
+               "~/.cache/mulligan/cuda."),
+      sdk::key("architecture", &BackendConfig::architecture,
+               "What device = \"compile\" compiles for; a GPU is compiled for as it is."),
       sdk::key("emulated_order", &BackendConfig::emulated_order,
                "Order in which the emulated device runs blocks and threads; results must not depend on it.")
           .choices("forward|reverse|interleaved")};
@@ -51,6 +64,7 @@ class Backend final : public sdk::Backend {
   std::unique_ptr<Device> device_;
   DeviceFacts facts_;
   backends::KernelRegistry kernels_{"cuda"};
+  CallGraphs graphs_;
 };
 
 }  // namespace mulligan::cuda

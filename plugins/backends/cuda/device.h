@@ -97,6 +97,8 @@ class Device {
   // What a kernel call is about to write and leave undefined before it: `out` arguments and workspace. A
   // device without memory checks does nothing.
   virtual void mark_unwritten(const DeviceArgument&) {}
+  // The host may look at it again, whatever it holds.
+  virtual void mark_written(const DeviceArgument&) {}
   // The bytes of an `out` argument must all have been written.
   virtual void require_written(const DeviceArgument&) {}
 

@@ -78,7 +78,7 @@ void PreparedCall::place_arguments(Step& step) {
     const mlg_cuda_argument& wanted = step.launch->arguments[i];
     DeviceArgument argument;
     if (wanted.kind == MLG_CUDA_TENSOR) argument = tensor(wanted.index);
-    if (wanted.kind == MLG_CUDA_WORKSPACE) {
+    if (wanted.kind == MLG_CUDA_WORKSPACE && wanted.bytes > 0) {
       argument.address = static_cast<char*>(workspace_) + wanted.offset;
       argument.bytes = wanted.bytes;
       argument.name = "the workspace";
@@ -124,19 +124,22 @@ void PreparedCall::bind(void* const* addresses, void* workspace) {
 }
 
 void PreparedCall::run() {
+  if (!bound_) {
+    throw std::runtime_error(std::string("the kernel call '") + kernel_.name +
+                             "' was run before it was bound");
+  }
   for (const DeviceArgument& output : outputs_) device_.mark_unwritten(output);
   if (gemm_) {
     gemm_->run(tensor(0), tensor(1), tensor(2), workspace_);
     return;
   }
-  if (workspace_bytes_ > 0) {
-    DeviceArgument workspace;
-    workspace.address = workspace_;
-    workspace.bytes = workspace_bytes_;
-    device_.mark_unwritten(workspace);
-  }
+  DeviceArgument workspace;
+  workspace.address = workspace_;
+  workspace.bytes = workspace_bytes_;
+  if (workspace.bytes > 0) device_.mark_unwritten(workspace);
   for (Step& step : steps_) device_.launch(*step.function, step.grid, step.arguments);
   for (const DeviceArgument& output : outputs_) device_.require_written(output);
+  if (workspace.bytes > 0) device_.mark_written(workspace);
 }
 
 }  // namespace mulligan::cuda

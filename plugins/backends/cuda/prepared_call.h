@@ -23,7 +23,6 @@ class PreparedCall {
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   // Plans again for addresses that are not aligned to 16 bytes, whose workspace must not be larger.
   void bind(void* const* addresses, void* workspace);
-  bool bound() const { return bound_; }
   void run();
 
  private:

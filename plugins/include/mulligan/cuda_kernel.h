@@ -15,7 +15,7 @@ extern "C" {
 
 typedef enum mlg_cuda_argument_kind {
   MLG_CUDA_TENSOR = 1,    /* address of argument `index` of the kernel's signature; null when absent */
-  MLG_CUDA_WORKSPACE = 2, /* address of `bytes` bytes of workspace from byte `offset` on */
+  MLG_CUDA_WORKSPACE = 2, /* address of `bytes` bytes of workspace from byte `offset` on; null for 0 bytes */
   MLG_CUDA_INT = 3,       /* int */
   MLG_CUDA_LONG = 4,      /* long long */
   MLG_CUDA_FLOAT = 5      /* float */

@@ -146,7 +146,12 @@ class CudaCall : public CallChecks {
     CallChecks::workspace(offset + (bytes + 255) / 256 * 256);
     return CudaArgument(mlg_cuda_argument{MLG_CUDA_WORKSPACE, 0, offset, bytes, 0, 0});
   }
-  using CallChecks::workspace;
+  // Room for `count` floats of workspace.
+  CudaArgument floats(std::int64_t count) {
+    return workspace(static_cast<std::size_t>(count) * sizeof(float));
+  }
+  // A pointer that is null.
+  CudaArgument null() const { return CudaArgument(mlg_cuda_argument{MLG_CUDA_WORKSPACE, 0, 0, 0, 0, 0}); }
 
   // True when elements may be accessed 16 bytes at a time: the extent is a whole number of them, and the
   // tensors' addresses, where known already, are aligned. Absent tensors do not count.
@@ -161,7 +166,7 @@ class CudaCall : public CallChecks {
 
   // Launches function<template_arguments...>; `kernel` is that instance. A launch without threads is dropped.
   template <auto kernel, typename... Arguments>
-  void launch(const char* function, std::initializer_list<std::string> template_arguments,
+  void launch(const char* function, const std::vector<std::string>& template_arguments,
               std::array<std::int64_t, 3> grid, std::array<std::uint32_t, 3> block, Arguments... arguments) {
     using Function = cuda_detail::Function<kernel>;
     static_assert(Function::count == sizeof...(Arguments),

@@ -36,13 +36,13 @@ typedef struct mlg_kernel {
    * scale". `in?`, `out?`, `inout?` may be absent; `out` must not be read, `inout` is read and written. Names are unique;
    * a call gives every attribute. */
   const char* signature;
-  /* cpu: checks shapes and dtypes once, before the first launch; may allocate. NULL: nothing to prepare.
-   * `shapes` has null data pointers. The sentence it returns names the offending argument. */
+  /* Checks shapes and dtypes once, before the first launch; may allocate; its error names the offending argument. cpu: may
+   * be NULL; `shapes` has null data pointers. cuda: the state is an mlg_cuda_plan (cuda_kernel.h), addresses may be known. */
   mlg_error (*prepare)(const mlg_launch* shapes, mlg_preparation* out);
   void (*release)(void* state); /* NULL when there is no state */
   /* cpu: computes. Must neither allocate nor block on anything but parallel_for. */
   mlg_error (*run)(const mlg_launch* launch);
-  /* cuda: CUDA C++ source and the name of its entry point; NULL elsewhere. */
+  /* cuda: CUDA C++ source, whose functions the plan names, and a name for it; NULL elsewhere. */
   const char* source;
   const char* entry;
 } mlg_kernel;

@@ -12,7 +12,8 @@ class SoftcapCe : public sdk::Loss {
   static constexpr const char* summary = "cross entropy fused with the logit softcap";
   static constexpr bool fuses_softcap = true;
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<SoftcapCeForward>(),
-                                              sdk::cpu_kernel<SoftcapCeBackward>()};
+                                              sdk::cpu_kernel<SoftcapCeBackward>(), softcap_ce_fwd_cuda(),
+                                              softcap_ce_bwd_cuda()};
 
   void record_forward(sdk::Recorder& recorder, sdk::LossForward& forward) override {
     forward.saved[0] = recorder.scratch(recorder.describe(forward.token_loss));  // logsumexp [T]

@@ -31,4 +31,8 @@ struct SoftcapCeBackward {
   static void run(const sdk::Launch& call);
 };
 
+// The same for the cuda backend (softcap_ce.cu).
+mlg_kernel softcap_ce_fwd_cuda();
+mlg_kernel softcap_ce_bwd_cuda();
+
 }  // namespace mulligan::losses

@@ -208,11 +208,7 @@ class Backward {
 };
 
 void check_attention_bwd(Checker& call) {
-  check_attention_inputs(call, kQ, kK, kV, kCu);
-  for (const Argument argument : {kO, kDo, kDq}) call.like(argument, kQ);
-  for (const Argument argument : {kDk, kDv}) call.like(argument, kK);
-  call.dtype(kLse, {MLG_F32});
-  call.shape(kLse, {call.dim(kQ, 1), call.dim(kQ, 0)});
+  shapes::AttentionBackward::check(call);
   const AttentionShape shape(call, kQ, kK, kCu);
   call.workspace(dispatch_math(call.dtype(kQ), [&]<typename T, typename Math>() {
     return Backward<T, Math>(call, shape, nullptr).workspace_bytes();
@@ -226,11 +222,8 @@ void run_attention_bwd(const Launch& launch) {
   });
 }
 
-MULLIGAN_CPU_KERNEL(
-    attention_bwd,
-    "in q, in k, in v, in cu_seqlens, in o, in lse, in do, inout dq, inout dk, inout dv; softmax_scale "
-    "accumulate_dq accumulate_dk accumulate_dv",
-    check_attention_bwd, run_attention_bwd)
+MULLIGAN_CPU_KERNEL(attention_bwd, shapes::AttentionBackward::signature, check_attention_bwd,
+                    run_attention_bwd)
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -189,10 +189,7 @@ class ForwardWorker {
 };
 
 void check_attention_fwd(Checker& call) {
-  check_attention_inputs(call, kQ, kK, kV, kCu);
-  call.like(kO, kQ);
-  call.dtype(kLse, {MLG_F32});
-  call.shape(kLse, {call.dim(kQ, 1), call.dim(kQ, 0)});
+  shapes::AttentionForward::check(call);
   const AttentionShape shape(call, kQ, kK, kCu);
   const std::size_t scratch = dispatch_math(call.dtype(kQ), [&]<typename T, typename Math>() {
     return ForwardWorker<T, Math>(shape, nullptr).scratch_bytes();
@@ -218,8 +215,8 @@ void run_attention_fwd(const Launch& launch) {
   });
 }
 
-MULLIGAN_CPU_KERNEL(attention_fwd, "in q, in k, in v, in cu_seqlens, out o, out lse; softmax_scale",
-                    check_attention_fwd, run_attention_fwd)
+MULLIGAN_CPU_KERNEL(attention_fwd, shapes::AttentionForward::signature, check_attention_fwd,
+                    run_attention_fwd)
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "plugins/backends/common/shapes/attention.h"
 #include "plugins/backends/cpu/cpu_kernel.h"
 #include "plugins/backends/cpu/kernels/tile_amx.h"
 #include "plugins/backends/cpu/kernels/tile_pack.h"
@@ -39,24 +40,6 @@ struct AttentionShape {
   std::int64_t tokens, heads, kv_heads, width, group, segments;
   float scale_log2e;  // scores are kept in units of log2(e), for exp2
 };
-
-// Checks q, k, v and cu of either kernel; throws std::runtime_error.
-inline void check_attention_inputs(Checker& call, std::uint32_t q, std::uint32_t k, std::uint32_t v,
-                                   std::uint32_t cu) {
-  call.compute_dtype(q);
-  call.rank(q, 3, 3);
-  call.min_elements(q, 1);
-  call.rank(k, 3, 3);
-  call.same_dtype(k, q);
-  call.min_elements(k, 1);
-  call.shape(k, {call.dim(q, 0), -1, call.dim(q, 2)});
-  call.require(call.dim(q, 1) % call.dim(k, 1) == 0, k, "must have a number of heads that divides q's");
-  call.like(v, k);
-  call.dtype(cu, {MLG_I32});
-  call.rank(cu, 1, 1);
-  call.min_elements(cu, 2);
-  call.attribute_range(0, 1e-30, 1e30);
-}
 
 // Up to kTile queries of one segment.
 struct QueryBlock {

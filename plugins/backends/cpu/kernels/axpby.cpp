@@ -1,18 +1,14 @@
 // axpby, element by element:  y (+)= alpha a + beta b; each tensor f32 or bf16, b may be absent.
 //
 // Determinism: elements are independent.
+#include "plugins/backends/common/shapes/axpby.h"
+
 #include "plugins/backends/cpu/kernels/row_math.h"
 
 namespace mulligan::cpu {
 namespace {
 
-enum { kA, kB, kY };
-
-void check(Checker& check) {
-  for (const std::uint32_t argument : {kA, kB, kY}) check.compute_dtype(argument);
-  check.same_shape(kB, kA);
-  check.same_shape(kY, kA);
-}
+enum { kA = shapes::Axpby::a, kB, kY };
 
 void run(const Launch& launch) {
   const auto alpha = static_cast<float>(launch.attribute(0)), beta = static_cast<float>(launch.attribute(1));
@@ -36,7 +32,7 @@ void run(const Launch& launch) {
   });
 }
 
-MULLIGAN_CPU_KERNEL(axpby, "in a, in? b, inout y; alpha beta accumulate_y", check, run)
+MULLIGAN_CPU_KERNEL(axpby, shapes::Axpby::signature, shapes::Axpby::check, run)
 
 }  // namespace
 }  // namespace mulligan::cpu

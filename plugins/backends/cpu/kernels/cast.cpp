@@ -4,6 +4,7 @@
 // Determinism: elements are independent.
 #include <bit>
 
+#include "plugins/backends/common/shapes/cast.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
 
 namespace mulligan::cpu {
@@ -51,11 +52,6 @@ void dispatch_float(mlg_dtype dtype, Body&& body) {
   }
 }
 
-void check(Checker& check) {
-  for (const std::uint32_t argument : {0, 1}) check.dtype(argument, {MLG_F32, MLG_BF16, MLG_F16, MLG_F64});
-  check.same_shape(1, 0);
-}
-
 void run(const Launch& launch) {
   for_elements(launch, launch.size(0), [&](std::int64_t begin, std::int64_t end) {
     dispatch_float(launch.dtype(0), [&]<typename From>() {
@@ -69,7 +65,7 @@ void run(const Launch& launch) {
   });
 }
 
-MULLIGAN_CPU_KERNEL(cast, "in x, out y", check, run)
+MULLIGAN_CPU_KERNEL(cast, shapes::Cast::signature, shapes::Cast::check, run)
 
 }  // namespace
 }  // namespace mulligan::cpu

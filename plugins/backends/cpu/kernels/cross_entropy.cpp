@@ -9,32 +9,17 @@
 #include <limits>
 #include <stdexcept>
 
+#include "plugins/backends/common/shapes/cross_entropy.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
 #include "plugins/backends/cpu/vector_math.h"
 
 namespace mulligan::cpu {
 namespace {
 
+using Forward = shapes::CrossEntropyForward;
+using Backward = shapes::CrossEntropyBackward;
+
 constexpr std::int64_t kBlock = 4096;
-
-void check_inputs(Checker& check) {
-  check.compute_dtype(0);
-  check.rank(0, 2, 2);
-  check.require(check.dim(0, 1) > 0, 0, "must have at least one column");
-  check.dtype(1, {MLG_I32});
-  check.shape(1, {check.dim(0, 0)});
-}
-
-void check_per_token(Checker& check, std::uint32_t argument) {
-  check.dtype(argument, {MLG_F32});
-  check.shape(argument, {check.dim(0, 0)});
-}
-
-void check_forward(Checker& check) {
-  check_inputs(check);
-  check_per_token(check, 2);
-  check_per_token(check, 3);
-}
 
 template <typename T>
 float row_maximum(const T* row, std::int64_t count) {
@@ -96,13 +81,6 @@ void run_forward(const Launch& launch) {
   if (refused) refuse_target();
 }
 
-void check_backward(Checker& check) {
-  check_inputs(check);
-  check_per_token(check, 2);
-  check_per_token(check, 3);
-  check.like(4, 0);
-}
-
 void run_backward(const Launch& launch) {
   const std::int64_t columns = launch.dim(0, 1);
   const auto* targets = launch.data<const std::int32_t>(1);
@@ -131,10 +109,8 @@ void run_backward(const Launch& launch) {
   if (refused) refuse_target();
 }
 
-MULLIGAN_CPU_KERNEL(cross_entropy_fwd, "in logits, in targets, out token_loss, out lse", check_forward,
-                    run_forward)
-MULLIGAN_CPU_KERNEL(cross_entropy_bwd, "in logits, in targets, in lse, in upstream, out dlogits",
-                    check_backward, run_backward)
+MULLIGAN_CPU_KERNEL(cross_entropy_fwd, Forward::signature, Forward::check, run_forward)
+MULLIGAN_CPU_KERNEL(cross_entropy_bwd, Backward::signature, Backward::check, run_backward)
 
 }  // namespace
 }  // namespace mulligan::cpu

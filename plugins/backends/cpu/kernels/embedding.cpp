@@ -8,22 +8,16 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "plugins/backends/common/shapes/embedding.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
 
 namespace mulligan::cpu {
 namespace {
 
+using Forward = shapes::EmbeddingForward;
+
 [[noreturn]] void refuse_id() {
   throw std::runtime_error("an id lies outside the table's rows; the data do not belong to this vocabulary");
-}
-
-void check_forward(Checker& check) {
-  check.dtype(0, {MLG_I32});
-  check.rank(0, 1, 1);
-  check.compute_dtype(1);
-  check.rank(1, 2, 2);
-  check.same_dtype(2, 1);
-  check.shape(2, {check.dim(0, 0), check.dim(1, 1)});
 }
 
 void run_forward(const Launch& launch) {
@@ -47,13 +41,7 @@ void run_forward(const Launch& launch) {
 }
 
 void check_backward(Checker& check) {
-  check.dtype(0, {MLG_I32});
-  check.rank(0, 1, 1);
-  check.compute_dtype(1);
-  check.rank(1, 2, 2);
-  check.require(check.dim(1, 0) == check.dim(0, 0), 1, "must have one row per id");
-  check.dtype(2, {MLG_F32});
-  check.shape(2, {-1, check.dim(1, 1)});
+  shapes::EmbeddingBackward::check(check);
   check.workspace((check.dim(2, 0) + 1 + check.dim(0, 0)) * sizeof(std::int32_t));
 }
 
@@ -89,8 +77,8 @@ void run_backward(const Launch& launch) {
   });
 }
 
-MULLIGAN_CPU_KERNEL(embedding_fwd, "in ids, in table, out x", check_forward, run_forward)
-MULLIGAN_CPU_KERNEL(embedding_bwd, "in ids, in dx, inout dtable", check_backward, run_backward)
+MULLIGAN_CPU_KERNEL(embedding_fwd, Forward::signature, Forward::check, run_forward)
+MULLIGAN_CPU_KERNEL(embedding_bwd, shapes::EmbeddingBackward::signature, check_backward, run_backward)
 
 }  // namespace
 }  // namespace mulligan::cpu

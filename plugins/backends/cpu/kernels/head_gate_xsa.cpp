@@ -7,33 +7,20 @@
 // (Where norm2(v) < 1e-12, n is a constant, and the term 2 p q u is missing.)
 //
 // Determinism: tokens are independent; a dot product is summed in fixed lanes.
+#include "plugins/backends/common/shapes/head_gate_xsa.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
 #include "plugins/backends/cpu/vector_math.h"
 
 namespace mulligan::cpu {
 namespace {
 
-constexpr std::int64_t kMaxHeadWidth = 1024;  // a head's scratch lies on the stack
+using Forward = shapes::HeadGateXsaForward;
+using Backward = shapes::HeadGateXsaBackward;
+constexpr std::int64_t kMaxHeadWidth =
+    shapes::HeadGateXsa::max_head_width;  // a head's scratch lies on the stack
 constexpr float kSmallestNorm = 1e-12f;
 
 enum { kO, kV, kGate, kY, kDy = 3, kDo, kDv, kDgate };
-
-void check_inputs(Checker& check) {
-  check.compute_dtype(kO);
-  check.rank(kO, 3, 3);
-  check.require(check.dim(kO, 2) <= kMaxHeadWidth, kO, "must have heads of at most 1024 elements");
-  check.same_dtype(kV, kO);
-  check.shape(kV, {check.dim(kO, 0), -1, check.dim(kO, 2)});
-  check.require(check.dim(kV, 1) > 0 && check.dim(kO, 1) % check.dim(kV, 1) == 0, kV,
-                "must have a number of heads that divides o's");
-  check.same_dtype(kGate, kO);
-  check.shape(kGate, {check.dim(kO, 0), check.dim(kO, 1)});
-}
-
-void check_forward(Checker& check) {
-  check_inputs(check);
-  check.like(kY, kO);
-}
 
 template <typename A, typename B>
 [[gnu::always_inline]] inline float dot(const A* a, const B* b, std::int64_t count) {
@@ -99,16 +86,6 @@ void run_forward(const Launch& launch) {
   });
 }
 
-void check_backward(Checker& check) {
-  check_inputs(check);
-  check.like(kDy, kO);
-  check.like(kDo, kO);
-  check.require(check.has(kV), kDv, "must be absent where v is absent");
-  check.like(kDv, kV);
-  check.require(check.has(kGate), kDgate, "must be absent where gate is absent");
-  check.like(kDgate, kGate);
-}
-
 template <typename T, int kWidth>
 void backward(const Launch& launch) {
   const Heads<T> heads(launch);
@@ -161,11 +138,8 @@ void run_backward(const Launch& launch) {
   });
 }
 
-MULLIGAN_CPU_KERNEL(head_gate_xsa_fwd, "in o, in? v, in? gate, out y", check_forward, run_forward)
-MULLIGAN_CPU_KERNEL(head_gate_xsa_bwd,
-                    "in o, in? v, in? gate, in dy, inout do, inout? dv, inout? dgate; "
-                    "accumulate_do accumulate_dv accumulate_dgate",
-                    check_backward, run_backward)
+MULLIGAN_CPU_KERNEL(head_gate_xsa_fwd, Forward::signature, Forward::check, run_forward)
+MULLIGAN_CPU_KERNEL(head_gate_xsa_bwd, Backward::signature, Backward::check, run_backward)
 
 }  // namespace
 }  // namespace mulligan::cpu

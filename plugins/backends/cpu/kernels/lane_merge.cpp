@@ -7,29 +7,13 @@
 //   drho_i += sum g_i lane_i,  dpost[0,i] += sum g_i A,  dpost[1,i] += sum g_i M  (over tokens and columns)
 //
 // Determinism: rows are independent; all sums go through partial sums over fixed pieces of tokens.
+#include "plugins/backends/common/shapes/lane_merge.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
 
 namespace mulligan::cpu {
 namespace {
 
 enum Forward { kLane0, kLane1, kA, kM, kAttnScale, kMlpScale, kRho, kPost, kOut0, kOut1 };
-
-void check_inputs(Checker& check) {
-  check.compute_dtype(kLane0);
-  check.rank(kLane0, 2, 2);
-  for (const std::uint32_t argument : {kLane1, kA, kM}) check.like(argument, kLane0);
-  for (const std::uint32_t argument : {kAttnScale, kMlpScale, kRho, kPost}) check.dtype(argument, {MLG_F32});
-  check.shape(kAttnScale, {check.dim(kLane0, 1)});
-  check.shape(kMlpScale, {check.dim(kLane0, 1)});
-  check.shape(kRho, {2});
-  check.shape(kPost, {2, 2});
-}
-
-void check_forward(Checker& check) {
-  check_inputs(check);
-  check.like(kOut0, kLane0);
-  check.like(kOut1, kLane0);
-}
 
 void run_forward(const Launch& launch) {
   const std::int64_t width = launch.dim(kLane0, 1);
@@ -63,13 +47,7 @@ std::int64_t sums_width(std::int64_t width) {
 }
 
 void check_backward(Checker& check) {
-  check_inputs(check);
-  for (const std::uint32_t argument : {kDout0, kDout1, kDlane0, kDlane1, kDa, kDm})
-    check.like(argument, kLane0);
-  check.like(kDattnScale, kAttnScale);
-  check.like(kDmlpScale, kMlpScale);
-  check.like(kDrho, kRho);
-  check.like(kDpost, kPost);
+  shapes::LaneMergeBackward::check(check);
   const std::int64_t sums = sums_width(check.dim(kLane0, 1));
   check.workspace(aligned_floats(sums) * sizeof(float) + row_sums_bytes(check.dim(kLane0, 0), sums));
 }
@@ -159,17 +137,9 @@ void run_backward(const Launch& launch) {
   dispatch_compute(launch.dtype(kLane0), [&]<typename T>() { backward<T>(launch); });
 }
 
-MULLIGAN_CPU_KERNEL(
-    lane_merge_fwd,
-    "in lane0, in lane1, in a, in m, in attn_scale, in mlp_scale, in rho, in post, out out0, out out1",
-    check_forward, run_forward)
-MULLIGAN_CPU_KERNEL(
-    lane_merge_bwd,
-    "in lane0, in lane1, in a, in m, in attn_scale, in mlp_scale, in rho, in post, in? dout0, "
-    "in? dout1, inout? dlane0, inout? dlane1, inout? da, inout? dm, inout? dattn_scale, "
-    "inout? dmlp_scale, inout? drho, inout? dpost; accumulate_dlane0 accumulate_dlane1 accumulate_da "
-    "accumulate_dm",
-    check_backward, run_backward)
+MULLIGAN_CPU_KERNEL(lane_merge_fwd, shapes::LaneMergeForward::signature, shapes::LaneMergeForward::check,
+                    run_forward)
+MULLIGAN_CPU_KERNEL(lane_merge_bwd, shapes::LaneMergeBackward::signature, check_backward, run_backward)
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -2,15 +2,14 @@
 //   du = dy (u > 0 ? 2 u : 2 slope^2 u)
 //
 // Determinism: elements are independent.
+#include "plugins/backends/common/shapes/leaky_relu_squared.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
 
 namespace mulligan::cpu {
 namespace {
 
-void check_forward(Checker& check) {
-  check.compute_dtype(0);
-  check.like(1, 0);
-}
+using Forward = shapes::LeakyReluSquaredForward;
+using Backward = shapes::LeakyReluSquaredBackward;
 
 void run_forward(const Launch& launch) {
   const auto slope = static_cast<float>(launch.attribute(0));
@@ -23,12 +22,6 @@ void run_forward(const Launch& launch) {
       });
     });
   });
-}
-
-void check_backward(Checker& check) {
-  check.compute_dtype(0);
-  check.like(1, 0);
-  check.like(2, 0);
 }
 
 void run_backward(const Launch& launch) {
@@ -46,9 +39,8 @@ void run_backward(const Launch& launch) {
   });
 }
 
-MULLIGAN_CPU_KERNEL(leaky_relu_squared_fwd, "in u, out y; slope", check_forward, run_forward)
-MULLIGAN_CPU_KERNEL(leaky_relu_squared_bwd, "in u, in dy, inout du; slope accumulate_du", check_backward,
-                    run_backward)
+MULLIGAN_CPU_KERNEL(leaky_relu_squared_fwd, Forward::signature, Forward::check, run_forward)
+MULLIGAN_CPU_KERNEL(leaky_relu_squared_bwd, Backward::signature, Backward::check, run_backward)
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -6,12 +6,15 @@
 //   dx = gain r (w - x r^2 p / h)  (norm = 0: gain w),   dgain[g] += sum over tokens of r p
 //
 // Determinism: heads are independent; dgain goes through partial sums over fixed pieces of tokens.
+#include "plugins/backends/common/shapes/qk_norm_rope.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
 
 namespace mulligan::cpu {
 namespace {
 
-constexpr std::int64_t kMaxHeadWidth = 1024;  // a head's scratch lies on the stack
+using Forward = shapes::QkNormRopeForward;
+constexpr std::int64_t kMaxHeadWidth =
+    shapes::QkNormRope::max_head_width;  // a head's scratch lies on the stack
 
 enum Attribute { kRopeDims, kRowLength, kNorm, kEps };
 
@@ -28,30 +31,6 @@ struct Rotation {
   // Offset of token t's row in the tables.
   std::int64_t offset(std::int64_t t) const { return t % row_length * half; }
 };
-
-void check_common(Checker& check) {
-  check.compute_dtype(0);
-  check.rank(0, 3, 3);
-  const std::int64_t heads = check.dim(0, 1), head_width = check.dim(0, 2);
-  check.require(head_width <= kMaxHeadWidth, 0, "must have heads of at most 1024 elements");
-  check.dtype(1, {MLG_F32});
-  check.like(2, 1);
-  check.attribute_range(kRopeDims, 0, static_cast<double>(head_width));
-  check.attribute_range(kEps, 0.0, 1.0);
-  const auto rope_dims = static_cast<std::int64_t>(check.attribute(kRopeDims));
-  if (rope_dims > 0) {
-    check.require(rope_dims % 2 == 0, 0, "needs an even attribute rope_dims");
-    check.shape(1, {-1, rope_dims / 2});
-    check.attribute_range(kRowLength, 1, static_cast<double>(check.dim(1, 0)));
-  }
-  check.dtype(3, {MLG_F32});
-  check.shape(3, {heads});
-}
-
-void check_forward(Checker& check) {
-  check_common(check);
-  check.like(4, 0);
-}
 
 // Calls body.operator()<width, half>() with the extents as constants for the usual heads, which then live in
 // registers; 0 stands for "any".
@@ -107,11 +86,7 @@ void run_forward(const Launch& launch) {
 enum { kDy = 4, kDx, kDgain };
 
 void check_backward(Checker& check) {
-  check_common(check);
-  check.like(kDy, 0);
-  check.like(kDx, 0);
-  check.dtype(kDgain, {MLG_F32});
-  check.shape(kDgain, {check.dim(0, 1)});
+  shapes::QkNormRopeBackward::check(check);
   check.workspace(aligned_floats(check.dim(0, 1)) * sizeof(float) +
                   row_sums_bytes(check.dim(0, 0), check.dim(0, 1)));
 }
@@ -172,12 +147,8 @@ void run_backward(const Launch& launch) {
   });
 }
 
-MULLIGAN_CPU_KERNEL(qk_norm_rope_fwd, "in x, in cos, in sin, in? gain, out y; rope_dims row_length norm eps",
-                    check_forward, run_forward)
-MULLIGAN_CPU_KERNEL(qk_norm_rope_bwd,
-                    "in x, in cos, in sin, in? gain, in dy, inout dx, inout? dgain; "
-                    "rope_dims row_length norm eps accumulate_dx",
-                    check_backward, run_backward)
+MULLIGAN_CPU_KERNEL(qk_norm_rope_fwd, Forward::signature, Forward::check, run_forward)
+MULLIGAN_CPU_KERNEL(qk_norm_rope_bwd, shapes::QkNormRopeBackward::signature, check_backward, run_backward)
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -6,6 +6,8 @@
 //
 // Determinism: sums are f64, over fixed pieces of kPiece elements in fixed lanes; the pieces are added in
 // order.
+#include "plugins/backends/common/shapes/reductions.h"
+
 #include "plugins/backends/cpu/kernels/row_math.h"
 
 namespace mulligan::cpu {
@@ -47,9 +49,7 @@ void add_total(const Launch& launch, Term&& term) {
 }
 
 void check_sum(Checker& check) {
-  check.dtype(0, {MLG_F32, MLG_F64});
-  check.dtype(1, {MLG_F64});
-  check.shape(1, {1});
+  shapes::Sum::check(check);
   check.workspace(piece_count(check.size(0)) * sizeof(double));
 }
 
@@ -65,9 +65,7 @@ void run_sum(const Launch& launch) {
 }
 
 void check_sum_squares(Checker& check) {
-  check.compute_dtype(0);
-  check.dtype(1, {MLG_F64});
-  check.shape(1, {1});
+  shapes::SumSquares::check(check);
   check.workspace(piece_count(check.size(0)) * sizeof(double));
 }
 
@@ -81,24 +79,10 @@ void run_sum_squares(const Launch& launch) {
   });
 }
 
-void check_clip_scale(Checker& check) {
-  check.dtype(0, {MLG_F64});
-  check.dtype(1, {MLG_F32});
-  check.dtype(2, {MLG_F32});
-  for (const std::uint32_t argument : {0, 1, 2}) check.shape(argument, {1});
-  check.attribute_range(0, 0.0, 1e30);
-}
-
 void run_clip_scale(const Launch& launch) {
   const double max_norm = launch.attribute(0), norm = std::sqrt(*launch.data<const double>(0));
   *launch.data<float>(1) = static_cast<float>(norm);
   *launch.data<float>(2) = max_norm == 0 ? 1.0f : static_cast<float>(std::min(1.0, max_norm / (norm + 1e-6)));
-}
-
-void check_scale_by(Checker& check) {
-  check.dtype(0, {MLG_F32});
-  check.dtype(1, {MLG_F32});
-  check.shape(1, {1});
 }
 
 void run_scale_by(const Launch& launch) {
@@ -108,13 +92,6 @@ void run_scale_by(const Launch& launch) {
     float* x = launch.data<float>(0) + begin;
     write_row(x, end - begin, false, [=](std::int64_t i) { return x[i] * scale; });
   });
-}
-
-void check_lerp_into(Checker& check) {
-  check.dtype(0, {MLG_F32});
-  check.compute_dtype(1);
-  check.same_shape(1, 0);
-  check.attribute_range(0, 0.0, 1.0);
 }
 
 void run_lerp_into(const Launch& launch) {
@@ -130,16 +107,6 @@ void run_lerp_into(const Launch& launch) {
   });
 }
 
-void check_record_scalar(Checker& check) {
-  check.dtype(0, {MLG_F32, MLG_F64});
-  check.shape(0, {1});
-  check.dtype(1, {MLG_I64});
-  check.shape(1, {1});
-  check.dtype(2, {MLG_F64});
-  check.rank(2, 1, 1);
-  check.require(check.dim(2, 0) > 0, 2, "must have at least one element");
-}
-
 void run_record_scalar(const Launch& launch) {
   const std::int64_t length = launch.dim(2, 0), index = *launch.data<const std::int64_t>(1) % length;
   const double value =
@@ -147,12 +114,13 @@ void run_record_scalar(const Launch& launch) {
   launch.data<double>(2)[index < 0 ? index + length : index] = value;
 }
 
-MULLIGAN_CPU_KERNEL(sum_f64, "in x, inout total", check_sum, run_sum)
-MULLIGAN_CPU_KERNEL(sum_squares_f64, "in x, inout total", check_sum_squares, run_sum_squares)
-MULLIGAN_CPU_KERNEL(clip_scale, "in total, out norm, out scale; max_norm", check_clip_scale, run_clip_scale)
-MULLIGAN_CPU_KERNEL(scale_by, "inout x, in scale", check_scale_by, run_scale_by)
-MULLIGAN_CPU_KERNEL(lerp_into, "inout average, in x; decay", check_lerp_into, run_lerp_into)
-MULLIGAN_CPU_KERNEL(record_scalar, "in x, in index, inout ring", check_record_scalar, run_record_scalar)
+MULLIGAN_CPU_KERNEL(sum_f64, shapes::Sum::signature, check_sum, run_sum)
+MULLIGAN_CPU_KERNEL(sum_squares_f64, shapes::SumSquares::signature, check_sum_squares, run_sum_squares)
+MULLIGAN_CPU_KERNEL(clip_scale, shapes::ClipScale::signature, shapes::ClipScale::check, run_clip_scale)
+MULLIGAN_CPU_KERNEL(scale_by, shapes::ScaleBy::signature, shapes::ScaleBy::check, run_scale_by)
+MULLIGAN_CPU_KERNEL(lerp_into, shapes::LerpInto::signature, shapes::LerpInto::check, run_lerp_into)
+MULLIGAN_CPU_KERNEL(record_scalar, shapes::RecordScalar::signature, shapes::RecordScalar::check,
+                    run_record_scalar)
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -4,21 +4,13 @@
 //
 // n comes from y before y is rounded to the compute dtype, so it is the same whether y is kept or not.
 // Determinism: rows are independent; dmix goes through partial sums over fixed pieces of tokens.
+#include "plugins/backends/common/shapes/residual_mix_norm.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
 
 namespace mulligan::cpu {
 namespace {
 
-void check_forward(Checker& check) {
-  check.compute_dtype(0);
-  check.rank(0, 2, 2);
-  check.like(1, 0);
-  check.dtype(2, {MLG_F32});
-  check.shape(2, {2, check.dim(0, 1)});
-  check.like(3, 0);
-  check.like(4, 0);
-  check.attribute_range(1, 0.0, 1.0);
-}
+using Forward = shapes::ResidualMixNormForward;
 
 void run_forward(const Launch& launch) {
   const auto scale = static_cast<float>(launch.attribute(0)), eps = static_cast<float>(launch.attribute(1));
@@ -45,17 +37,11 @@ void run_forward(const Launch& launch) {
   });
 }
 
+using Backward = shapes::ResidualMixNormBackward;
 enum { kX, kX0, kMix, kDy, kDn, kDx, kDx0, kDmix };
 
 void check_backward(Checker& check) {
-  check.compute_dtype(kX);
-  check.rank(kX, 2, 2);
-  for (const std::uint32_t argument : {kX0, kDy, kDn, kDx, kDx0}) check.like(argument, kX);
-  for (const std::uint32_t argument : {kMix, kDmix}) {
-    check.dtype(argument, {MLG_F32});
-    check.shape(argument, {2, check.dim(kX, 1)});
-  }
-  check.attribute_range(1, 0.0, 1.0);
+  Backward::check(check);
   check.workspace(row_sums_bytes(check.dim(kX, 0), 2 * check.dim(kX, 1)));
 }
 
@@ -116,12 +102,8 @@ void run_backward(const Launch& launch) {
   dispatch_compute(launch.dtype(kX), [&]<typename T>() { backward<T>(launch); });
 }
 
-MULLIGAN_CPU_KERNEL(residual_mix_norm_fwd, "in x, in x0, in mix, out? y, out n; scale eps", check_forward,
-                    run_forward)
-MULLIGAN_CPU_KERNEL(residual_mix_norm_bwd,
-                    "in x, in x0, in mix, in? dy, in? dn, inout? dx, inout? dx0, inout? dmix; "
-                    "scale eps accumulate_dx accumulate_dx0",
-                    check_backward, run_backward)
+MULLIGAN_CPU_KERNEL(residual_mix_norm_fwd, Forward::signature, Forward::check, run_forward)
+MULLIGAN_CPU_KERNEL(residual_mix_norm_bwd, Backward::signature, check_backward, run_backward)
 
 }  // namespace
 }  // namespace mulligan::cpu

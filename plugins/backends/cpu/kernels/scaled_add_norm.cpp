@@ -4,21 +4,13 @@
 //
 // y is rounded to the compute dtype before it is normalised: the backward pass sees the same y.
 // Determinism: rows are independent; ds goes through partial sums over fixed pieces of tokens.
+#include "plugins/backends/common/shapes/scaled_add_norm.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
 
 namespace mulligan::cpu {
 namespace {
 
-void check_forward(Checker& check) {
-  check.compute_dtype(0);
-  check.rank(0, 2, 2);
-  check.like(1, 0);
-  check.dtype(2, {MLG_F32});
-  check.shape(2, {check.dim(0, 1)});
-  check.like(3, 0);
-  check.like(4, 0);
-  check.attribute_range(1, 0.0, 1.0);
-}
+using Forward = shapes::ScaledAddNormForward;
 
 void run_forward(const Launch& launch) {
   const auto scale = static_cast<float>(launch.attribute(0)), eps = static_cast<float>(launch.attribute(1));
@@ -44,14 +36,7 @@ void run_forward(const Launch& launch) {
 enum { kY, kA, kS, kDy, kDn, kDx, kDa, kDs };
 
 void check_backward(Checker& check) {
-  check.compute_dtype(kY);
-  check.rank(kY, 2, 2);
-  for (const std::uint32_t argument : {kA, kDy, kDn, kDx, kDa}) check.like(argument, kY);
-  for (const std::uint32_t argument : {kS, kDs}) {
-    check.dtype(argument, {MLG_F32});
-    check.shape(argument, {check.dim(kY, 1)});
-  }
-  check.attribute_range(1, 0.0, 1.0);
+  shapes::ScaledAddNormBackward::check(check);
   check.workspace(row_sums_bytes(check.dim(kY, 0), check.dim(kY, 1)));
 }
 
@@ -107,12 +92,9 @@ void run_backward(const Launch& launch) {
   dispatch_compute(launch.dtype(kY), [&]<typename T>() { backward<T>(launch); });
 }
 
-MULLIGAN_CPU_KERNEL(scaled_add_norm_fwd, "in x, in a, in s, out y, out? n; scale eps", check_forward,
-                    run_forward)
-MULLIGAN_CPU_KERNEL(scaled_add_norm_bwd,
-                    "in y, in a, in s, in? dy, in? dn, inout? dx, inout? da, inout? ds; "
-                    "scale eps accumulate_dx accumulate_da",
-                    check_backward, run_backward)
+MULLIGAN_CPU_KERNEL(scaled_add_norm_fwd, Forward::signature, Forward::check, run_forward)
+MULLIGAN_CPU_KERNEL(scaled_add_norm_bwd, shapes::ScaledAddNormBackward::signature, check_backward,
+                    run_backward)
 
 }  // namespace
 }  // namespace mulligan::cpu

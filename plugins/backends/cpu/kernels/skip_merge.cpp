@@ -4,6 +4,7 @@
 //   gate: dx = dy, ...)
 //
 // Determinism: rows are independent; sums over tokens go through partial sums over fixed pieces.
+#include "plugins/backends/common/shapes/skip_merge.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
 #include "plugins/backends/cpu/vector_math.h"
 
@@ -27,14 +28,7 @@ struct Columns {
 };
 
 void check_forward(Checker& check) {
-  check.compute_dtype(0);
-  check.rank(0, 2, 2);
-  check.like(1, 0);
-  for (const std::uint32_t argument : {2, 3}) {
-    check.dtype(argument, {MLG_F32});
-    check.shape(argument, {check.dim(0, 1)});
-  }
-  check.like(4, 0);
+  shapes::SkipMergeForward::check(check);
   check.workspace(Columns::floats(check.dim(0, 1)) * sizeof(float));
 }
 
@@ -58,15 +52,8 @@ void run_forward(const Launch& launch) {
 enum { kX, kS, kWeight, kGate, kDy, kDx, kDs, kDweight, kDgate };
 
 void check_backward(Checker& check) {
-  check.compute_dtype(kX);
-  check.rank(kX, 2, 2);
-  for (const std::uint32_t argument : {kS, kDy, kDx, kDs}) check.like(argument, kX);
+  shapes::SkipMergeBackward::check(check);
   const std::int64_t rows = check.dim(kX, 0), width = check.dim(kX, 1);
-  for (const std::uint32_t argument : {kWeight, kGate, kDweight, kDgate}) {
-    check.dtype(argument, {MLG_F32});
-    check.shape(argument, {width});
-  }
-  check.require(check.has(kGate), kDgate, "must be absent where gate is absent");
   check.workspace((Columns::floats(width) + aligned_floats(2 * width)) * sizeof(float) +
                   row_sums_bytes(rows, 2 * width));
 }
@@ -119,12 +106,8 @@ void run_backward(const Launch& launch) {
   dispatch_compute(launch.dtype(kX), [&]<typename T>() { backward<T>(launch); });
 }
 
-MULLIGAN_CPU_KERNEL(skip_merge_fwd, "in x, in s, in weight, in? gate, out y", check_forward, run_forward)
-MULLIGAN_CPU_KERNEL(
-    skip_merge_bwd,
-    "in x, in s, in weight, in? gate, in dy, inout? dx, inout? ds, inout? dweight, inout? dgate; "
-    "accumulate_dx accumulate_ds",
-    check_backward, run_backward)
+MULLIGAN_CPU_KERNEL(skip_merge_fwd, shapes::SkipMergeForward::signature, check_forward, run_forward)
+MULLIGAN_CPU_KERNEL(skip_merge_bwd, shapes::SkipMergeBackward::signature, check_backward, run_backward)
 
 }  // namespace
 }  // namespace mulligan::cpu

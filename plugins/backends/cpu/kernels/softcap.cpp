@@ -2,17 +2,16 @@
 //   dz = dy (1 - tanh(z / cap)^2)
 //
 // Determinism: elements are independent.
+#include "plugins/backends/common/shapes/softcap.h"
+
 #include "plugins/backends/cpu/kernels/row_math.h"
 #include "plugins/backends/cpu/vector_math.h"
 
 namespace mulligan::cpu {
 namespace {
 
-void check_forward(Checker& check) {
-  check.compute_dtype(0);
-  check.like(1, 0);
-  check.attribute_range(0, 1e-6, 1e6);
-}
+using Forward = shapes::SoftcapForward;
+using Backward = shapes::SoftcapBackward;
 
 void run_forward(const Launch& launch) {
   const auto cap = static_cast<float>(launch.attribute(0));
@@ -24,13 +23,6 @@ void run_forward(const Launch& launch) {
                 [=](std::int64_t i) { return cap * fast_tanh(float(z[i]) * inverse); });
     });
   });
-}
-
-void check_backward(Checker& check) {
-  check.compute_dtype(0);
-  check.like(1, 0);
-  check.like(2, 0);
-  check.attribute_range(0, 1e-6, 1e6);
 }
 
 void run_backward(const Launch& launch) {
@@ -46,8 +38,8 @@ void run_backward(const Launch& launch) {
   });
 }
 
-MULLIGAN_CPU_KERNEL(softcap_fwd, "in z, out y; cap", check_forward, run_forward)
-MULLIGAN_CPU_KERNEL(softcap_bwd, "in z, in dy, inout dz; cap accumulate_dz", check_backward, run_backward)
+MULLIGAN_CPU_KERNEL(softcap_fwd, Forward::signature, Forward::check, run_forward)
+MULLIGAN_CPU_KERNEL(softcap_bwd, Backward::signature, Backward::check, run_backward)
 
 }  // namespace
 }  // namespace mulligan::cpu

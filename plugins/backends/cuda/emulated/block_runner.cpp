@@ -167,7 +167,7 @@ void BlockRunner::finish_warp_operation(unsigned warp) {
     if (!(mask >> lane & 1)) continue;
     const Thread& other = threads_[first + lane];
     if (other.state == State::ended) {
-      abandon("a warp operation waits for a lane that has ended: " + describe(caller) + ", while " +
+      abandon("a warp operation waits for lanes that do not come: " + describe(caller) + ", while " +
               describe(first + lane));
     }
     if (other.state != State::at_warp_operation) return;  // it comes later
@@ -223,8 +223,12 @@ void BlockRunner::report_deadlock() const {
   for (unsigned i = 0; i < threads_.size() && other.empty(); ++i) {
     if (describe(i).substr(describe(i).find(')')) != waiting.substr(waiting.find(')'))) other = describe(i);
   }
-  throw std::runtime_error("divergent barrier: " + waiting + " for ever, " + other + "; block " +
-                           text(emulator_.block_index));
+  const bool in_warp = std::any_of(threads_.begin(), threads_.end(), [](const Thread& thread) {
+    return thread.state == State::at_warp_operation;
+  });
+  throw std::runtime_error(
+      (in_warp ? "a warp operation waits for lanes that do not come: " : "divergent barrier: ") + waiting +
+      " for ever, " + other + "; block " + text(emulator_.block_index));
 }
 
 void BlockRunner::fail(const char* what) {

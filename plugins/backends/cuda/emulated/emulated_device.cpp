@@ -121,6 +121,10 @@ void EmulatedDevice::mark_unwritten(const DeviceArgument& argument) {
   enqueue([=, this] { std::memset(memory_.marks(argument.address, argument.bytes), 0, argument.bytes); });
 }
 
+void EmulatedDevice::mark_written(const DeviceArgument& argument) {
+  enqueue([=, this] { std::memset(memory_.marks(argument.address, argument.bytes), 1, argument.bytes); });
+}
+
 void EmulatedDevice::require_written(const DeviceArgument& argument) {
   enqueue([=, this] {
     const std::string what = std::string("the kernel left out of its output ") + argument.name;

@@ -26,6 +26,7 @@ class EmulatedDevice final : public Device {
   void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) override;
   std::unique_ptr<Gemm> gemm(const GemmShape& shape) override;
   void mark_unwritten(const DeviceArgument& argument) override;
+  void mark_written(const DeviceArgument& argument) override;
   void require_written(const DeviceArgument& argument) override;
   void begin_capture() override;
   std::unique_ptr<CapturedGraph> end_capture() override;

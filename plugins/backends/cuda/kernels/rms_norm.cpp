@@ -14,7 +14,6 @@ constexpr char kSource[] =
     ;
 
 using sdk::CudaCall;
-using sdk::device_type;
 
 struct Forward : shapes::RmsNormForward {
   static constexpr const char* source = kSource;
@@ -23,10 +22,10 @@ struct Forward : shapes::RmsNormForward {
     call.constant("scale", call.attribute(scale));
     call.constant("eps", call.attribute(eps));
     const std::int64_t rows = sdk::row_count(call, x), width = sdk::row_width(call, x);
-    sdk::dispatch_rows(call, width, {x, y}, [&]<typename T, int N>() {
+    sdk::dispatch_rows(call, 0, width, {x, y}, [&]<typename T, int N>() {
       const sdk::RowPlan plan(call, rows, width, N);
-      call.launch<&rms_norm_fwd<T, N>>("rms_norm_fwd", {device_type<T>, std::to_string(N)}, plan.grid(),
-                                       plan.block(), call.tensor(x), call.tensor(y), rows);
+      call.launch<&rms_norm_fwd<T, N>>("rms_norm_fwd", sdk::instance<T, N>(), plan.grid(), plan.block(),
+                                       call.tensor(x), call.tensor(y), rows);
     });
   }
 };
@@ -39,10 +38,10 @@ struct Backward : shapes::RmsNormBackward {
     call.constant("eps", call.attribute(eps));
     call.constant("accumulate_dx", call.attribute(accumulate_dx) != 0);
     const std::int64_t rows = sdk::row_count(call, x), width = sdk::row_width(call, x);
-    sdk::dispatch_rows(call, width, {x, dy, dx}, [&]<typename T, int N>() {
+    sdk::dispatch_rows(call, 0, width, {x, dy, dx}, [&]<typename T, int N>() {
       const sdk::RowPlan plan(call, rows, width, N);
-      call.launch<&rms_norm_bwd<T, N>>("rms_norm_bwd", {device_type<T>, std::to_string(N)}, plan.grid(),
-                                       plan.block(), call.tensor(x), call.tensor(dy), call.tensor(dx), rows);
+      call.launch<&rms_norm_bwd<T, N>>("rms_norm_bwd", sdk::instance<T, N>(), plan.grid(), plan.block(),
+                                       call.tensor(x), call.tensor(dy), call.tensor(dx), rows);
     });
   }
 };

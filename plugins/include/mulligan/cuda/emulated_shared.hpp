@@ -27,6 +27,7 @@ struct Touch {
   }
   void record() {
     const bool same = in_this_epoch();
+    if (same && several_warps) return;  // nothing more to learn
     const bool other_warp = same && (several_warps || thread / 32 != emulator->warp);
     const bool other = same && warp_epoch == emulator->warp_epoch && (several || thread != emulator->thread);
     *this = {emulator->block_serial,
@@ -42,13 +43,19 @@ struct SharedMarks {
   Touch write, read;
 
   void on_read(long long index) {
-    if (!write.in_this_block())
+    const bool before_barrier =
+        write.block_serial == emulator->block_serial && write.block_epoch != emulator->block_epoch;
+    if (!before_barrier) check_read(index);
+    read.record();
+  }
+  void check_read(long long index) const {
+    if (!write.in_this_block()) {
       fail("reads element %lld of shared memory, which its block has not written", index);
+    }
     if (!write.is_ordered()) {
       fail("reads element %lld of shared memory, which thread %u wrote since the last barrier", index,
            write.thread);
     }
-    read.record();
   }
   void on_write(long long index) {
     if (!write.is_ordered()) {

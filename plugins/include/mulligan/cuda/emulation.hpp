@@ -158,6 +158,9 @@ inline std::uint32_t float_to_bits(float value) {
 
 using std::max;
 using std::min;
+inline int __popc(unsigned x) {
+  return std::popcount(x);
+}
 inline float rsqrtf(float x) {
   return 1.0f / std::sqrt(x);
 }

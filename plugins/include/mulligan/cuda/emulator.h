@@ -43,8 +43,8 @@ typedef struct mlg_emulator {
   void (*barrier)(const char* file, int line);
   /* Waits for all lanes in `mask`. SHUFFLE: returns the `value` of lane `source`; VOTE: the mask of the lanes
    * whose value is not 0; SYNC: 0. */
-  uint64_t (*warp_operation)(int32_t operation, unsigned mask, unsigned source, uint64_t value, const char* file,
-                   int line);
+  uint64_t (*warp_operation)(int32_t operation, unsigned mask, unsigned source, uint64_t value,
+                             const char* file, int line);
   void (*fail)(const char* what);
 } mlg_emulator;
 

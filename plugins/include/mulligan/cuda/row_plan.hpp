@@ -54,18 +54,36 @@ inline std::int64_t row_count(const Launch& call, std::uint32_t argument) {
   return width == 0 ? 0 : call.size(argument) / width;
 }
 
-// Calls body.template operator()<T, N>(): T the compute dtype of argument 0, N the elements per access that
-// the width and the addresses of `arguments` allow, a full 16 bytes or 1.
+// Calls body.template operator()<T, N>(): T the compute dtype of `argument`, N the elements per access that
+// `extent` and the addresses of `arguments` allow, a full 16 bytes or 1.
 template <typename Body>
-void dispatch_rows(const CudaCall& call, std::int64_t width, std::initializer_list<std::uint32_t> arguments,
-                   Body&& body) {
-  dispatch_cuda(call.dtype(0), [&]<typename T>() {
-    if (call.allows_packs(width, kPack<T>, arguments)) {
+void dispatch_rows(const CudaCall& call, std::uint32_t argument, std::int64_t extent,
+                   std::initializer_list<std::uint32_t> arguments, Body&& body) {
+  dispatch_cuda(call.dtype(argument), [&]<typename T>() {
+    if (call.allows_packs(extent, kPack<T>, arguments)) {
       body.template operator()<T, kPack<T>>();
     } else {
       body.template operator()<T, 1>();
     }
   });
+}
+
+// The template arguments <T, N> in device code.
+template <typename T, int N>
+std::vector<std::string> instance() {
+  return {device_type<T>, std::to_string(N)};
+}
+
+// Groups among which kernels share out rows when they sum over them: enough to fill a large GPU, independent
+// of it.
+inline constexpr std::int64_t kPieces = 1024;
+
+// out[j] += sum over `parts` of partial[part, j]; `kernel` is add_column_sums of columns.cuh.
+template <auto kernel>
+void add_columns(CudaCall& call, const CudaArgument& partial, const CudaArgument& out, std::int64_t parts,
+                 std::int64_t columns) {
+  call.launch<kernel>("add_column_sums", {}, {(columns + 127) / 128, 1, 1}, {128, 1, 1}, partial, out,
+                      static_cast<int>(parts), columns);
 }
 
 }  // namespace mulligan::sdk

@@ -1,0 +1,30 @@
+// Compiled code on disk, one file per key. Safe for several processes at once: a file appears under its name
+// complete or not at all, and who finds another process at work on a key waits for it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace mulligan::cuda {
+
+class CompileCache {
+ public:
+  // Makes the directory; empty: nothing is kept. Where it cannot be made or written, nothing is kept either.
+  explicit CompileCache(std::string directory);
+
+  // What `make` returned for this very key, now or in an earlier process. A damaged file counts as missing.
+  std::string get(const std::string& key, const std::function<std::string()>& make);
+
+  const std::string& directory() const { return directory_; }
+
+ private:
+  bool read(const std::string& path, const std::string& key, std::string& value) const;
+  void write(const std::string& path, const std::string& key, const std::string& value) const;
+
+  std::string directory_;
+};
+
+// [backend] cache, or where users' caches live: $XDG_CACHE_HOME/mulligan/cuda, ~/.cache/mulligan/cuda.
+std::string default_cache_directory();
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,44 @@
+#include "plugins/backends/cuda/compile/compile_device.h"
+
+#include <mulligan/plugin.hpp>
+
+#include <cstring>
+
+namespace mulligan::cuda {
+namespace {
+
+struct NoGemm final : Gemm {
+  void run(const DeviceArgument&, const DeviceArgument&, const DeviceArgument&, void*) override {}
+};
+
+}  // namespace
+
+DeviceFacts CompileDevice::facts() const {
+  return {"CUDA compiler for " + architecture_ + " (computes nothing)", 0, 0, false};
+}
+
+void* CompileDevice::allocate(std::size_t bytes) {
+  const std::uintptr_t address = next_;
+  next_ += (bytes + 255) / 256 * 256 + 256;
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): never dereferenced
+}
+
+void CompileDevice::from_device(void* host, const void*, std::size_t bytes) {
+  std::memset(host, 0, bytes);
+}
+
+std::unique_ptr<Function> CompileDevice::load(const FunctionRequest& request) {
+  const FunctionResources r = compiler_.compile(request.kernel, request.source, *request.launch).resources;
+  sdk::log(sdk::LogLevel::info, std::string("compiled ") + request.kernel + ": " + request.launch->function +
+                                    " for " + architecture_ + ", registers " + std::to_string(r.registers) +
+                                    ", shared bytes " + std::to_string(r.shared_bytes) + ", spilled bytes " +
+                                    std::to_string(r.spill_stores + r.spill_loads) + ", stack bytes " +
+                                    std::to_string(r.stack_bytes));
+  return std::make_unique<Function>();
+}
+
+std::unique_ptr<Gemm> CompileDevice::gemm(const GemmShape&) {
+  return std::make_unique<NoGemm>();
+}
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,47 @@
+// CUDA C++ to machine code by NVRTC, kept on disk from run to run.
+#pragma once
+
+#include <mulligan/cuda_kernel.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugins/backends/cuda/compile/compile_cache.h"
+
+namespace mulligan::cuda {
+
+class Nvrtc;
+
+// What ptxas says of a function.
+struct FunctionResources {
+  int registers = 0, shared_bytes = 0, spill_stores = 0, spill_loads = 0, stack_bytes = 0;
+};
+
+struct CompiledFunction {
+  std::string cubin;
+  std::string symbol;  // the function's name in it
+  FunctionResources resources;
+};
+
+class KernelCompiler {
+ public:
+  // `architecture`: "sm_90a". `cache_directory`: empty: nothing is kept. Throws std::runtime_error when NVRTC
+  // is missing.
+  KernelCompiler(std::string architecture, const std::string& cache_directory);
+  ~KernelCompiler();
+
+  // The function of `launch` out of `source`, with its constants. Throws std::runtime_error with the
+  // compiler's messages.
+  CompiledFunction compile(const char* kernel, const char* source, const mlg_cuda_launch& launch);
+
+  int compilations() const { return compilations_; }  // those that the cache did not answer
+
+ private:
+  std::string architecture_;
+  std::unique_ptr<Nvrtc> nvrtc_;
+  CompileCache cache_;
+  int compilations_ = 0;
+};
+
+}  // namespace mulligan::cuda

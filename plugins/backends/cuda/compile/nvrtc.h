@@ -1,0 +1,44 @@
+// NVIDIA's run-time compiler, loaded when it is needed.
+#pragma once
+
+#include <nvrtc.h>
+
+#include <string>
+#include <vector>
+
+#include "plugins/backends/cuda/compile/shared_library.h"
+
+namespace mulligan::cuda {
+
+struct NvrtcResult {
+  std::string cubin, symbol, log;
+};
+
+class Nvrtc {
+ public:
+  // Throws std::runtime_error when the library is missing.
+  Nvrtc();
+
+  // "13.0"
+  std::string version() const;
+  // Compiles `source` with the headers of device_headers.h and gives the function `expression` ("f<float>")
+  // of it. Throws std::runtime_error with the compiler's messages.
+  NvrtcResult compile(const char* name, const char* source, const std::vector<std::string>& options,
+                      const char* expression) const;
+
+ private:
+  SharedLibrary library_;
+  decltype(&nvrtcVersion) version_;
+  decltype(&nvrtcCreateProgram) create_program_;
+  decltype(&nvrtcDestroyProgram) destroy_program_;
+  decltype(&nvrtcAddNameExpression) add_name_expression_;
+  decltype(&nvrtcGetLoweredName) get_lowered_name_;
+  decltype(&nvrtcCompileProgram) compile_program_;
+  decltype(&nvrtcGetCUBINSize) get_cubin_size_;
+  decltype(&nvrtcGetCUBIN) get_cubin_;
+  decltype(&nvrtcGetProgramLogSize) get_log_size_;
+  decltype(&nvrtcGetProgramLog) get_log_;
+  decltype(&nvrtcGetErrorString) get_error_string_;
+};
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,45 @@
+// One matrix product by cuBLASLt.
+//
+// cuBLASLt counts in columns: our row-major c [m, n] = a b is its column-major c^T = b^T a^T, so it is handed
+// b first, and a row-major matrix without "transpose" is what it calls its own order.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <string>
+
+#include "plugins/backends/cuda/device.h"
+
+namespace mulligan::cuda {
+
+class CublasLt;
+
+class CublasLtGemm final : public Gemm {
+ public:
+  // Throws std::runtime_error when cuBLASLt has no algorithm for the shape.
+  CublasLtGemm(CublasLt& library, const GemmShape& shape);
+  ~CublasLtGemm() override;
+
+  // Times the algorithms that cuBLASLt proposes, on memory of the product's size, and returns the fastest
+  // one's bytes.
+  std::string measure();
+  // Takes an algorithm that measure() returned, now or in an earlier process.
+  void use(const std::string& algorithm);
+
+  std::size_t workspace_bytes() const override;
+  void run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& c,
+           void* workspace) override;
+
+ private:
+  void describe(cublasLtMatrixLayout_t& layout, mlg_dtype dtype, std::int64_t rows, std::int64_t columns,
+                std::int64_t stride);
+  void enqueue(const void* a, const void* b, void* c, void* workspace, const cublasLtMatmulAlgo_t& algorithm);
+
+  CublasLt& library_;
+  GemmShape shape_;
+  cublasLtMatmulDesc_t product_ = nullptr;
+  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
+  cublasLtMatmulAlgo_t algorithm_{};
+};
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,73 @@
+// NVIDIA's driver API, loaded when it is needed. Members are called like the functions of cuda.h, without
+// "cu".
+#pragma once
+
+#include <cuda.h>
+
+#include "plugins/backends/cuda/compile/shared_library.h"
+
+namespace mulligan::cuda {
+
+// X(name here, name in cuda.h): the header renames some by macros ("cuMemAlloc_v2"), which using them here
+// follows.
+#define MLG_DRIVER_FUNCTIONS(X)                             \
+  X(Init, cuInit)                                           \
+  X(DriverGetVersion, cuDriverGetVersion)                   \
+  X(GetErrorString, cuGetErrorString)                       \
+  X(DeviceGet, cuDeviceGet)                                 \
+  X(DeviceGetCount, cuDeviceGetCount)                       \
+  X(DeviceGetName, cuDeviceGetName)                         \
+  X(DeviceGetAttribute, cuDeviceGetAttribute)               \
+  X(DeviceTotalMem, cuDeviceTotalMem)                       \
+  X(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain)       \
+  X(DevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease)     \
+  X(CtxSetCurrent, cuCtxSetCurrent)                         \
+  X(StreamCreate, cuStreamCreate)                           \
+  X(StreamDestroy, cuStreamDestroy)                         \
+  X(StreamSynchronize, cuStreamSynchronize)                 \
+  X(StreamBeginCapture, cuStreamBeginCapture)               \
+  X(StreamEndCapture, cuStreamEndCapture)                   \
+  X(GraphInstantiateWithFlags, cuGraphInstantiateWithFlags) \
+  X(GraphLaunch, cuGraphLaunch)                             \
+  X(GraphDestroy, cuGraphDestroy)                           \
+  X(GraphExecDestroy, cuGraphExecDestroy)                   \
+  X(EventCreate, cuEventCreate)                             \
+  X(EventRecord, cuEventRecord)                             \
+  X(EventSynchronize, cuEventSynchronize)                   \
+  X(EventElapsedTime, cuEventElapsedTime)                   \
+  X(EventDestroy, cuEventDestroy)                           \
+  X(MemAlloc, cuMemAlloc)                                   \
+  X(MemFree, cuMemFree)                                     \
+  X(MemAllocHost, cuMemAllocHost)                           \
+  X(MemFreeHost, cuMemFreeHost)                             \
+  X(MemcpyHtoDAsync, cuMemcpyHtoDAsync)                     \
+  X(MemcpyDtoHAsync, cuMemcpyDtoHAsync)                     \
+  X(MemcpyDtoDAsync, cuMemcpyDtoDAsync)                     \
+  X(MemsetD8Async, cuMemsetD8Async)                         \
+  X(ModuleLoadData, cuModuleLoadData)                       \
+  X(ModuleUnload, cuModuleUnload)                           \
+  X(ModuleGetFunction, cuModuleGetFunction)                 \
+  X(FuncSetAttribute, cuFuncSetAttribute)                   \
+  X(LaunchKernel, cuLaunchKernel)
+
+class Driver {
+ public:
+  // Opens the library and initialises it. Throws std::runtime_error in one sentence without a driver or a
+  // GPU.
+  Driver();
+
+#define MLG_MEMBER(name, real) decltype(&::real) name = nullptr;
+  MLG_DRIVER_FUNCTIONS(MLG_MEMBER)
+#undef MLG_MEMBER
+
+  // Throws std::runtime_error that names the call when `result` is an error.
+  void check(CUresult result, const char* call) const;
+
+ private:
+  SharedLibrary library_;
+};
+
+// MLG_CU(driver, MemAlloc, &address, bytes): cuMemAlloc, checked.
+#define MLG_CU(driver, name, ...) (driver).check((driver).name(__VA_ARGS__), "cu" #name)
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,216 @@
+#include "plugins/backends/cuda/gpu/gpu_device.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <stdexcept>
+
+#include "plugins/backends/cuda/gpu/cublaslt.h"
+
+namespace mulligan::cuda {
+namespace {
+
+constexpr std::size_t kMostStaged = std::size_t{16} << 20;  // larger uploads go straight from pageable memory
+
+CUdeviceptr device_pointer(const void* address) {
+  return reinterpret_cast<CUdeviceptr>(address);
+}
+
+struct GpuFunction final : Function {
+  explicit GpuFunction(const Driver& driver) : driver(driver) {}
+  ~GpuFunction() override {
+    if (module) driver.ModuleUnload(module);
+  }
+  const Driver& driver;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+};
+
+struct GpuGraph final : CapturedGraph {
+  explicit GpuGraph(const Driver& driver) : driver(driver) {}
+  ~GpuGraph() override {
+    if (executable) driver.GraphExecDestroy(executable);
+  }
+  const Driver& driver;
+  CUgraphExec executable = nullptr;
+};
+
+}  // namespace
+
+GpuDevice::GpuDevice(int index, const std::string& cache_directory) : cache_directory_(cache_directory) {
+  int count = 0;
+  MLG_CU(driver_, DeviceGetCount, &count);
+  if (index >= count) {
+    throw std::runtime_error("backend.index is " + std::to_string(index) + ", but CUDA sees " +
+                             std::to_string(count) + " GPUs; look at CUDA_VISIBLE_DEVICES");
+  }
+  MLG_CU(driver_, DeviceGet, &device_, index);
+  char name[256] = {};
+  MLG_CU(driver_, DeviceGetName, name, sizeof name, device_);
+  name_ = name;
+  int major = 0, minor = 0;
+  MLG_CU(driver_, DeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_);
+  MLG_CU(driver_, DeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device_);
+  if (major < 8)
+    throw std::runtime_error(name_ + " is older than the cuda backend supports, compute capability 8.0");
+  architecture_ = "sm_" + std::to_string(major) + std::to_string(minor) + (major >= 9 ? "a" : "");
+  MLG_CU(driver_, DevicePrimaryCtxRetain, &context_, device_);
+  MLG_CU(driver_, CtxSetCurrent, context_);
+  MLG_CU(driver_, StreamCreate, &stream_, CU_STREAM_NON_BLOCKING);
+  MLG_CU(driver_, EventCreate, &staging_free_, CU_EVENT_DISABLE_TIMING);
+  compiler_ = std::make_unique<KernelCompiler>(architecture_, cache_directory_);
+}
+
+GpuDevice::~GpuDevice() {
+  if (!context_) return;
+  driver_.CtxSetCurrent(context_);
+  if (stream_) driver_.StreamSynchronize(stream_);
+  blas_.reset();
+  if (staging_) driver_.MemFreeHost(staging_);
+  if (staging_free_) driver_.EventDestroy(staging_free_);
+  if (stream_) driver_.StreamDestroy(stream_);
+  driver_.DevicePrimaryCtxRelease(device_);
+}
+
+DeviceFacts GpuDevice::facts() const {
+  std::size_t bytes = 0;
+  MLG_CU(driver_, DeviceTotalMem, &bytes, device_);
+  int version = 0;
+  MLG_CU(driver_, DriverGetVersion, &version);
+  return {name_ + " (" + architecture_ + ", CUDA driver " + std::to_string(version / 1000) + "." +
+              std::to_string(version % 1000 / 10) + ")",
+          bytes, 0, true};
+}
+
+void* GpuDevice::allocate(std::size_t bytes) {
+  MLG_CU(driver_, CtxSetCurrent, context_);
+  CUdeviceptr address = 0;
+  MLG_CU(driver_, MemAlloc, &address, std::max<std::size_t>(bytes, 1));
+  return reinterpret_cast<void*>(address);
+}
+
+void GpuDevice::free(void* address) noexcept {
+  driver_.CtxSetCurrent(context_);
+  driver_.StreamSynchronize(stream_);
+  driver_.MemFree(device_pointer(address));
+}
+
+void* GpuDevice::staging(std::size_t bytes) {
+  MLG_CU(driver_, EventSynchronize, staging_free_);
+  if (bytes > staging_bytes_) {
+    if (staging_) MLG_CU(driver_, MemFreeHost, staging_);
+    staging_ = nullptr;
+    staging_bytes_ = 0;
+    MLG_CU(driver_, MemAllocHost, &staging_, bytes);
+    staging_bytes_ = bytes;
+  }
+  return staging_;
+}
+
+void GpuDevice::to_device(void* device, const void* host, std::size_t bytes) {
+  MLG_CU(driver_, CtxSetCurrent, context_);
+  if (bytes > kMostStaged) {
+    MLG_CU(driver_, MemcpyHtoDAsync, device_pointer(device), host, bytes, stream_);
+    MLG_CU(driver_, StreamSynchronize, stream_);
+    return;
+  }
+  void* copy = staging(bytes);
+  std::memcpy(copy, host, bytes);
+  MLG_CU(driver_, MemcpyHtoDAsync, device_pointer(device), copy, bytes, stream_);
+  MLG_CU(driver_, EventRecord, staging_free_, stream_);
+}
+
+void GpuDevice::from_device(void* host, const void* device, std::size_t bytes) {
+  MLG_CU(driver_, CtxSetCurrent, context_);
+  MLG_CU(driver_, MemcpyDtoHAsync, host, device_pointer(device), bytes, stream_);
+  MLG_CU(driver_, StreamSynchronize, stream_);
+}
+
+void GpuDevice::copy(void* to, const void* from, std::size_t bytes) {
+  MLG_CU(driver_, CtxSetCurrent, context_);
+  MLG_CU(driver_, MemcpyDtoDAsync, device_pointer(to), device_pointer(from), bytes, stream_);
+}
+
+void GpuDevice::fill(void* device, int byte, std::size_t bytes) {
+  MLG_CU(driver_, CtxSetCurrent, context_);
+  MLG_CU(driver_, MemsetD8Async, device_pointer(device), static_cast<unsigned char>(byte), bytes, stream_);
+}
+
+std::unique_ptr<Function> GpuDevice::load(const FunctionRequest& request) {
+  MLG_CU(driver_, CtxSetCurrent, context_);
+  const CompiledFunction code = compiler_->compile(request.kernel, request.source, *request.launch);
+  auto function = std::make_unique<GpuFunction>(driver_);
+  MLG_CU(driver_, ModuleLoadData, &function->module, code.cubin.data());
+  MLG_CU(driver_, ModuleGetFunction, &function->function, function->module, code.symbol.c_str());
+  const auto shared = static_cast<int>(request.launch->shared_bytes);
+  if (shared > 48 * 1024) {
+    MLG_CU(driver_, FuncSetAttribute, function->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+           shared);
+  }
+  return function;
+}
+
+void GpuDevice::launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) {
+  union Value {
+    CUdeviceptr pointer;
+    int integer;
+    long long wide;
+    float number;
+  };
+  constexpr std::size_t kMost = 32;
+  if (arguments.size() > kMost) throw std::runtime_error("a kernel has more than 32 parameters");
+  std::array<Value, kMost> values;
+  std::array<void*, kMost> places;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const DeviceArgument& argument = arguments[i];
+    places[i] = &values[i];
+    switch (argument.value.kind) {
+      case MLG_CUDA_INT:
+        values[i].integer = static_cast<int>(argument.value.integer);
+        break;
+      case MLG_CUDA_LONG:
+        values[i].wide = argument.value.integer;
+        break;
+      case MLG_CUDA_FLOAT:
+        values[i].number = static_cast<float>(argument.value.number);
+        break;
+      default:
+        values[i].pointer = device_pointer(argument.address);
+    }
+  }
+  MLG_CU(driver_, LaunchKernel, static_cast<GpuFunction&>(function).function, grid.blocks[0], grid.blocks[1],
+         grid.blocks[2], grid.threads[0], grid.threads[1], grid.threads[2], grid.shared_bytes, stream_,
+         places.data(), nullptr);
+}
+
+std::unique_ptr<Gemm> GpuDevice::gemm(const GemmShape& shape) {
+  MLG_CU(driver_, CtxSetCurrent, context_);
+  if (!blas_) blas_ = std::make_unique<CublasLt>(*this, name_, cache_directory_);
+  return blas_->gemm(shape);
+}
+
+void GpuDevice::begin_capture() {
+  MLG_CU(driver_, CtxSetCurrent, context_);
+  MLG_CU(driver_, StreamBeginCapture, stream_, CU_STREAM_CAPTURE_MODE_RELAXED);
+}
+
+std::unique_ptr<CapturedGraph> GpuDevice::end_capture() {
+  CUgraph graph = nullptr;
+  MLG_CU(driver_, StreamEndCapture, stream_, &graph);
+  auto captured = std::make_unique<GpuGraph>(driver_);
+  const CUresult result = driver_.GraphInstantiateWithFlags(&captured->executable, graph, 0);
+  driver_.GraphDestroy(graph);
+  driver_.check(result, "cuGraphInstantiateWithFlags");
+  return captured;
+}
+
+void GpuDevice::launch(CapturedGraph& graph) {
+  MLG_CU(driver_, GraphLaunch, static_cast<GpuGraph&>(graph).executable, stream_);
+}
+
+void GpuDevice::synchronize() {
+  MLG_CU(driver_, CtxSetCurrent, context_);
+  MLG_CU(driver_, StreamSynchronize, stream_);
+}
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,56 @@
+// A real GPU behind NVIDIA's driver, NVRTC and cuBLASLt.
+#pragma once
+
+#include <string>
+
+#include "plugins/backends/cuda/compile/kernel_compiler.h"
+#include "plugins/backends/cuda/device.h"
+#include "plugins/backends/cuda/gpu/driver.h"
+
+namespace mulligan::cuda {
+
+class CublasLt;
+
+class GpuDevice final : public Device {
+ public:
+  // GPU `index` of those that CUDA_VISIBLE_DEVICES leaves. Throws std::runtime_error in one sentence when
+  // there is none.
+  GpuDevice(int index, const std::string& cache_directory);
+  ~GpuDevice() override;
+
+  DeviceFacts facts() const override;
+  void* allocate(std::size_t bytes) override;
+  void free(void* address) noexcept override;
+  void to_device(void* device, const void* host, std::size_t bytes) override;
+  void from_device(void* host, const void* device, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  void fill(void* device, int byte, std::size_t bytes) override;
+  std::unique_ptr<Function> load(const FunctionRequest& request) override;
+  void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) override;
+  std::unique_ptr<Gemm> gemm(const GemmShape& shape) override;
+  void begin_capture() override;
+  std::unique_ptr<CapturedGraph> end_capture() override;
+  void launch(CapturedGraph& graph) override;
+  void synchronize() override;
+
+  const Driver& driver() const { return driver_; }
+  CUstream stream() const { return stream_; }
+
+ private:
+  // Room in page-locked memory for one upload; waits until the one that used it before has been copied.
+  void* staging(std::size_t bytes);
+
+  Driver driver_;
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+  CUstream stream_ = nullptr;
+  std::string name_, architecture_;
+  std::string cache_directory_;
+  std::unique_ptr<KernelCompiler> compiler_;
+  std::unique_ptr<CublasLt> blas_;  // made with the first product
+  void* staging_ = nullptr;
+  std::size_t staging_bytes_ = 0;
+  CUevent staging_free_ = nullptr;
+};
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,146 @@
+// attention_bwd: with p = exp(scale q k^T - lse) and D = sum over channels of o do:
+//   dv (+)= p^T do,  dp = do v^T,  ds = scale p (dp - D),  dq (+)= ds k,  dk (+)= ds^T q
+// q, o, do, dq [T, H, h], k, v, dk, dv [T, K, h], lse [H, T], cu_seqlens [N + 1]; causal inside each segment.
+//
+// Three launches: D; dq, a block owning queries; dk and dv, a block owning keys and adding up the query heads
+// that share them. p is computed twice, so no sum crosses blocks. Determinism: every sum is made by one
+// thread, in order.
+#include <mulligan/cuda/attention.cuh>
+
+MLG_CONST_FLOAT(softmax_scale)
+MLG_CONST_INT(accumulate_dq)
+MLG_CONST_INT(accumulate_dk)
+MLG_CONST_INT(accumulate_dv)
+
+constexpr int kBackwardWarps = 4;
+
+using Owned = shared_array<float, kBackwardWarps * kOwned * kStride>;
+
+// product [H, T] = D. One warp per row.
+template <typename T>
+__global__ void attention_bwd_rows(global<const T> o, global<const T> d_o, global<float> product,
+                                   int tokens) {
+  const int token = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, head = blockIdx.y,
+            lane = threadIdx.x % 32;
+  if (token >= tokens) return;
+  const long long row = ((long long)(token)*query_heads + head) * head_width;
+  float sum = 0;
+  for (int j = lane; j < head_width; j += 32) sum += to_float(o[row + j]) * to_float(d_o[row + j]);
+  sum = warp_sum(sum);
+  if (lane == 0) product[(long long)(head)*tokens + token] = sum;
+}
+
+template <typename T, int N>
+__global__ void __launch_bounds__(kBackwardWarps * 32)
+    attention_bwd_queries(global<const T> q, global<const T> k, global<const T> v,
+                          global<const int> cu_seqlens, global<const float> lse, global<const T> d_o,
+                          global<const float> product, global<T> dq, int tokens, int segments) {
+  __shared__ Tile keys, values;
+  __shared__ Owned queries, gradients;
+  __shared__ shared_array<float, kTile * 8> weights;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, head = blockIdx.y,
+            kv_head = head / (query_heads / kv_heads);
+  const int first = int(blockIdx.x) * kBackwardWarps * kOwned,
+            last = min(first + kBackwardWarps * kOwned, tokens) - 1;
+  load_rows<N>(q, head, query_heads, first, kBackwardWarps * kOwned, tokens, queries);
+  load_rows<N>(d_o, head, query_heads, first, kBackwardWarps * kOwned, tokens, gradients);
+  int begin[kOwned];
+  float logsum[kOwned], along[kOwned];
+  Channels output[kOwned];
+  MLG_UNROLL
+  for (int i = 0; i < kOwned; ++i) {
+    const int token = first + warp * kOwned + i;
+    begin[i] = token < tokens ? segment_begin(cu_seqlens, segments, token) : -1;
+    logsum[i] = token < tokens ? lse[(long long)(head)*tokens + token] : 0.0f;
+    along[i] = token < tokens ? product[(long long)(head)*tokens + token] : 0.0f;
+    output[i].clear();
+  }
+  const int start = max(segment_begin(cu_seqlens, segments, first), 0);
+  for (int tile = start; tile <= last; tile += kTile) {
+    __syncthreads();
+    load_rows<N>(k, kv_head, kv_heads, tile, kTile, tokens, keys);
+    load_rows<N>(v, kv_head, kv_heads, tile, kTile, tokens, values);
+    __syncthreads();
+    MLG_UNROLL
+    for (int i = 0; i < kOwned; ++i) {
+      const int row = warp * kOwned + i, key = tile + lane;
+      float weight = 0;
+      if (begin[i] >= 0 && key >= begin[i] && key <= first + row) {
+        const float p = __expf(softmax_scale * dot(queries, row, keys, lane) - logsum[i]);
+        weight = softmax_scale * p * (dot(gradients, row, values, lane) - along[i]);
+      }
+      __syncwarp();
+      weights[warp * kTile + lane] = weight;
+      __syncwarp();
+      output[i].add(weights, warp * kTile, keys);
+    }
+  }
+  MLG_UNROLL
+  for (int i = 0; i < kOwned; ++i) {
+    const int token = first + warp * kOwned + i;
+    if (token < tokens) output[i].store(dq, token, head, query_heads, accumulate_dq);
+  }
+}
+
+template <typename T, int N>
+__global__ void __launch_bounds__(kBackwardWarps * 32)
+    attention_bwd_keys(global<const T> q, global<const T> k, global<const T> v, global<const int> cu_seqlens,
+                       global<const float> lse, global<const T> d_o, global<const float> product,
+                       global<T> dk, global<T> dv, int tokens, int segments) {
+  __shared__ Tile queries, gradients;
+  __shared__ Owned keys, values;
+  __shared__ shared_array<float, kTile * 8> weights;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, kv_head = blockIdx.y,
+            group = query_heads / kv_heads;
+  const int first = int(blockIdx.x) * kBackwardWarps * kOwned,
+            last = min(first + kBackwardWarps * kOwned, tokens) - 1;
+  load_rows<N>(k, kv_head, kv_heads, first, kBackwardWarps * kOwned, tokens, keys);
+  load_rows<N>(v, kv_head, kv_heads, first, kBackwardWarps * kOwned, tokens, values);
+  Channels key_gradient[kOwned], value_gradient[kOwned];
+  int begin[kOwned];
+  MLG_UNROLL
+  for (int i = 0; i < kOwned; ++i) {
+    const int token = first + warp * kOwned + i;
+    begin[i] = token < tokens ? segment_begin(cu_seqlens, segments, token) : -1;
+    key_gradient[i].clear();
+    value_gradient[i].clear();
+  }
+  const int end = segment_end(cu_seqlens, segments, last, tokens);
+  for (int member = 0; member < group; ++member) {
+    const int head = kv_head * group + member;
+    for (int tile = first; tile < end; tile += kTile) {
+      __syncthreads();
+      load_rows<N>(q, head, query_heads, tile, kTile, tokens, queries);
+      load_rows<N>(d_o, head, query_heads, tile, kTile, tokens, gradients);
+      __syncthreads();
+      const int query = tile + lane;
+      const int query_begin = query < tokens ? segment_begin(cu_seqlens, segments, query) : -1;
+      const long long at = (long long)(head)*tokens + query;
+      const float logsum = query < tokens ? lse[at] : 0.0f, along = query < tokens ? product[at] : 0.0f;
+      MLG_UNROLL
+      for (int i = 0; i < kOwned; ++i) {
+        const int row = warp * kOwned + i;
+        float p = 0, weight = 0;
+        if (begin[i] >= 0 && query_begin == begin[i] && query >= first + row) {
+          p = __expf(softmax_scale * dot(keys, row, queries, lane) - logsum);
+          weight = softmax_scale * p * (dot(values, row, gradients, lane) - along);
+        }
+        __syncwarp();
+        weights[warp * kTile + lane] = p;
+        __syncwarp();
+        value_gradient[i].add(weights, warp * kTile, gradients);
+        __syncwarp();
+        weights[warp * kTile + lane] = weight;
+        __syncwarp();
+        key_gradient[i].add(weights, warp * kTile, queries);
+      }
+    }
+  }
+  MLG_UNROLL
+  for (int i = 0; i < kOwned; ++i) {
+    const int token = first + warp * kOwned + i;
+    if (token >= tokens) continue;
+    key_gradient[i].store(dk, token, kv_head, kv_heads, accumulate_dk);
+    value_gradient[i].store(dv, token, kv_head, kv_heads, accumulate_dv);
+  }
+}

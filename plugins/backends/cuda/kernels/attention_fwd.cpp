@@ -1,0 +1,34 @@
+// Launches of attention_fwd.cu.
+#include "plugins/backends/common/shapes/attention.h"
+#include "plugins/backends/cuda/kernels/attention_plan.h"
+#include "plugins/backends/cuda/kernels/registry.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#include "plugins/backends/cuda/kernels/attention_fwd.cu"
+
+constexpr char kSource[] =
+#include "attention_fwd.cu.inc"
+    ;
+
+struct Forward : shapes::AttentionForward {
+  static constexpr const char* source = kSource;
+  static void plan(sdk::CudaCall& call) {
+    check(call);
+    attention_constants(call, q, k);
+    const int tokens = static_cast<int>(call.dim(q, 0)),
+              segments = static_cast<int>(call.dim(cu_seqlens, 0) - 1);
+    sdk::dispatch_rows(call, 0, call.dim(q, 2), {q, k, v}, [&]<typename T, int N>() {
+      call.launch<&attention_fwd<T, N>>(
+          "attention_fwd", sdk::instance<T, N>(), {blocks_of(tokens, kForwardWarps), call.dim(q, 1), 1},
+          {kForwardWarps * 32, 1, 1}, call.tensor(q), call.tensor(k), call.tensor(v), call.tensor(cu_seqlens),
+          call.tensor(o), call.tensor(lse), tokens, segments);
+    });
+  }
+};
+
+const Register registered[] = {sdk::cuda_kernel<Forward>()};
+
+}  // namespace
+}  // namespace mulligan::cuda

@@ -1,0 +1,48 @@
+// Launches of axpby.cu.
+#include <mulligan/cuda/element_plan.hpp>
+
+#include "plugins/backends/common/shapes/axpby.h"
+#include "plugins/backends/cuda/kernels/registry.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#include "plugins/backends/cuda/kernels/axpby.cu"
+
+constexpr char kSource[] =
+#include "axpby.cu.inc"
+    ;
+
+using sdk::CudaCall;
+using sdk::device_type;
+
+struct Kernel : shapes::Axpby {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.constant("alpha", call.attribute(alpha));
+    call.constant("beta", call.attribute(beta));
+    call.constant("accumulate_y", call.attribute(accumulate_y) != 0);
+    sdk::dispatch_cuda(call.dtype(a), [&]<typename A>() {
+      sdk::dispatch_cuda(call.dtype(y), [&]<typename Y>() {
+        // Without b its type is of no matter.
+        sdk::dispatch_cuda(call.dtype(call.has(b) ? b : a), [&]<typename B>() { plan_typed<A, B, Y>(call); });
+      });
+    });
+  }
+
+ private:
+  template <typename A, typename B, typename Y>
+  static void plan_typed(CudaCall& call) {
+    sdk::dispatch_elements<A, B, Y>(call, {a, b, y}, [&]<int N>(const sdk::ElementPlan& elements) {
+      call.launch<&axpby<A, B, Y, N>>(
+          "axpby", {device_type<A>, device_type<B>, device_type<Y>, std::to_string(N)}, elements.grid(),
+          elements.block(), call.tensor(a), call.tensor(b), call.tensor(y), elements.count);
+    });
+  }
+};
+
+const Register registered(sdk::cuda_kernel<Kernel>());
+
+}  // namespace
+}  // namespace mulligan::cuda

@@ -1,0 +1,52 @@
+// Launches of cast.cu.
+#include <mulligan/cuda/element_plan.hpp>
+#include <mulligan/half.hpp>
+
+#include "plugins/backends/common/shapes/cast.h"
+#include "plugins/backends/cuda/kernels/registry.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#include "plugins/backends/cuda/kernels/cast.cu"
+
+constexpr char kSource[] =
+#include "cast.cu.inc"
+    ;
+
+using sdk::CudaCall;
+
+// body.template operator()<T>(how device code calls T)
+template <typename Body>
+void dispatch_float(mlg_dtype dtype, Body&& body) {
+  switch (dtype) {
+    case MLG_BF16:
+      return body.template operator()<bf16>("bf16");
+    case MLG_F16:
+      return body.template operator()<f16>("f16");
+    case MLG_F64:
+      return body.template operator()<double>("double");
+    default:
+      return body.template operator()<float>("float");
+  }
+}
+
+struct Kernel : shapes::Cast {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    dispatch_float(call.dtype(x), [&]<typename From>(const char* from) {
+      dispatch_float(call.dtype(y), [&]<typename To>(const char* to) {
+        sdk::dispatch_elements<From, To>(call, {x, y}, [&]<int N>(const sdk::ElementPlan& elements) {
+          call.launch<&cast<From, To, N>>("cast", {from, to, std::to_string(N)}, elements.grid(),
+                                          elements.block(), call.tensor(x), call.tensor(y), elements.count);
+        });
+      });
+    });
+  }
+};
+
+const Register registered(sdk::cuda_kernel<Kernel>());
+
+}  // namespace
+}  // namespace mulligan::cuda

@@ -1,0 +1,15 @@
+// cross_entropy on logits [T, V], targets [T]: formula and shapes in cross_entropy.cuh, without a softcap.
+// lse is computed for negative targets, too.
+#include <mulligan/cuda/cross_entropy.cuh>
+
+template <typename T, int N>
+__global__ void cross_entropy_fwd(global<const T> logits, global<const int> targets, global<float> token_loss,
+                                  global<float> lse) {
+  cross_entropy_row<T, N>(logits, targets, token_loss, lse, true);
+}
+
+template <typename T, int N>
+__global__ void cross_entropy_bwd(global<const T> logits, global<const int> targets, global<const float> lse,
+                                  global<const float> upstream, global<T> dlogits) {
+  cross_entropy_gradient_row<T, N>(logits, targets, lse, upstream, dlogits);
+}

@@ -1,0 +1,60 @@
+// Launches of head_gate_xsa.cu.
+#include <mulligan/cuda/head_plan.hpp>
+
+#include "plugins/backends/common/shapes/head_gate_xsa.h"
+#include "plugins/backends/cuda/kernels/registry.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#include "plugins/backends/cuda/kernels/head_gate_xsa.cu"
+
+constexpr char kSource[] =
+#include "head_gate_xsa.cu.inc"
+    ;
+
+using sdk::CudaCall;
+using Shape = shapes::HeadGateXsa;
+
+std::int64_t kv_heads_of(const CudaCall& call) {
+  return call.has(Shape::v) ? call.dim(Shape::v, 1) : call.dim(Shape::o, 1);
+}
+
+struct Forward : shapes::HeadGateXsaForward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.constant("members", call.dim(o, 1) / kv_heads_of(call));
+    const std::int64_t rows = call.dim(o, 0) * call.dim(o, 1);
+    sdk::dispatch_rows(call, o, call.dim(o, 2), {o, v, y}, [&]<typename T, int N>() {
+      const sdk::HeadPlan plan(call, rows, call.dim(o, 2), N);
+      call.launch<&head_gate_xsa_fwd<T, N>>("head_gate_xsa_fwd", sdk::instance<T, N>(), plan.grid(),
+                                            plan.block(), call.tensor(o), call.tensor(v), call.tensor(gate),
+                                            call.tensor(y), rows);
+    });
+  }
+};
+
+struct Backward : shapes::HeadGateXsaBackward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.constant("members", call.dim(o, 1) / kv_heads_of(call));
+    call.constant("accumulate_do", call.attribute(accumulate_do) != 0);
+    call.constant("accumulate_dv", call.attribute(accumulate_dv) != 0);
+    call.constant("accumulate_dgate", call.attribute(accumulate_dgate) != 0);
+    const std::int64_t kv_rows = call.dim(o, 0) * kv_heads_of(call);
+    sdk::dispatch_rows(call, o, call.dim(o, 2), {o, v, dy, d_o, dv}, [&]<typename T, int N>() {
+      const sdk::HeadPlan plan(call, kv_rows, call.dim(o, 2), N);
+      call.launch<&head_gate_xsa_bwd<T, N>>("head_gate_xsa_bwd", sdk::instance<T, N>(), plan.grid(),
+                                            plan.block(), call.tensor(o), call.tensor(v), call.tensor(gate),
+                                            call.tensor(dy), call.tensor(d_o), call.tensor(dv),
+                                            call.tensor(dgate), kv_rows);
+    });
+  }
+};
+
+const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+
+}  // namespace
+}  // namespace mulligan::cuda

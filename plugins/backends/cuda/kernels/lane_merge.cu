@@ -1,0 +1,121 @@
+// lane_merge on lane0, lane1, a, m [rows, width]; A = attn_scale a, M = mlp_scale m:
+//   out0 = rho0 lane0 + post[0,0] A + post[1,0] M,   out1 = rho1 lane1 + post[0,1] A + post[1,1] M
+// Backward, with g0 = dout0, g1 = dout1 (absent: zero) and
+//   GA = post[0,0] g0 + post[0,1] g1,  GM = post[1,0] g0 + post[1,1] g1:
+//   dlane0 (+)= rho0 g0,  dlane1 (+)= rho1 g1,  da (+)= attn_scale GA,  dm (+)= mlp_scale GM,
+//   dattn_scale += sum GA a,  dmlp_scale += sum GM m  (over rows),
+//   drho_i += sum g_i lane_i,  dpost[0,i] += sum g_i A,  dpost[1,i] += sum g_i M  (over rows and columns)
+//
+// Determinism: rows are independent; all sums go through partial sums of fixed pieces of rows (columns.cuh).
+#include <mulligan/cuda/columns.cuh>
+#include <mulligan/cuda/rows.cuh>
+
+MLG_CONST_INT(accumulate_dlane0)
+MLG_CONST_INT(accumulate_dlane1)
+MLG_CONST_INT(accumulate_da)
+MLG_CONST_INT(accumulate_dm)
+
+template <typename T, int N>
+__global__ void lane_merge_fwd(global<const T> lane0, global<const T> lane1, global<const T> a,
+                               global<const T> m, global<const float> attn_scale,
+                               global<const float> mlp_scale, global<const float> rho,
+                               global<const float> post, global<T> out0, global<T> out1, long long rows,
+                               int rows_per_group) {
+  const RowGroup group(rows, rows_per_group);
+  if (group.row >= rows) return;
+  const float rho0 = rho[0], rho1 = rho[1], a0 = post[0], a1 = post[1], m0 = post[2], m1 = post[3];
+  RowValues<N> of_a, of_m;
+  for_columns<N>(group, [&](int i, int column) {
+    load_floats<N>(attn_scale, column, of_a.v[i]);
+    load_floats<N>(mlp_scale, column, of_m.v[i]);
+  });
+  for (long long row = group.row; row < group.end; ++row) {
+    for_columns<N>(group, [&](int i, int column) {
+      const long long at = row * width + column;
+      float x0[N], x1[N], attention[N], mlp[N];
+      load<N>(lane0, at, x0);
+      load<N>(lane1, at, x1);
+      load<N>(a, at, attention);
+      load<N>(m, at, mlp);
+      MLG_UNROLL
+      for (int n = 0; n < N; ++n) {
+        const float scaled_a = of_a.v[i][n] * attention[n], scaled_m = of_m.v[i][n] * mlp[n];
+        x0[n] = rho0 * x0[n] + a0 * scaled_a + m0 * scaled_m;
+        x1[n] = rho1 * x1[n] + a1 * scaled_a + m1 * scaled_m;
+      }
+      store<N>(out0, at, x0);
+      store<N>(out1, at, x1);
+    });
+  }
+}
+
+// dout0, dout1, dlane0, dlane1, da, dm may be null. Partial sums [groups, width] of dattn_scale and
+// dmlp_scale, [groups, 2] of drho, [groups, 4] of dpost; each null where its gradient is absent.
+template <typename T, int N>
+__global__ void lane_merge_bwd(global<const T> lane0, global<const T> lane1, global<const T> a,
+                               global<const T> m, global<const float> attn_scale,
+                               global<const float> mlp_scale, global<const float> rho,
+                               global<const float> post, global<const T> dout0, global<const T> dout1,
+                               global<T> dlane0, global<T> dlane1, global<T> da, global<T> dm,
+                               global<float> partial_attn, global<float> partial_mlp,
+                               global<float> partial_rho, global<float> partial_post, long long rows,
+                               int rows_per_group) {
+  __shared__ shared_array<float, 32> scratch;
+  const RowGroup group(rows, rows_per_group);
+  if (group.row >= rows) return;
+  const float rho0 = rho[0], rho1 = rho[1], a0 = post[0], a1 = post[1], m0 = post[2], m1 = post[3];
+  RowValues<N> of_a, of_m, sum_a, sum_m;
+  for_columns<N>(group, [&](int i, int column) {
+    load_floats<N>(attn_scale, column, of_a.v[i]);
+    load_floats<N>(mlp_scale, column, of_m.v[i]);
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) sum_a.v[i][n] = sum_m.v[i][n] = 0;
+  });
+  float sums[6] = {};  // g0 lane0, g1 lane1, g0 A, g1 A, g0 M, g1 M
+  for (long long row = group.row; row < group.end; ++row) {
+    for_columns<N>(group, [&](int i, int column) {
+      const long long at = row * width + column;
+      float x0[N], x1[N], attention[N], mlp[N], g0[N] = {}, g1[N] = {};
+      load<N>(lane0, at, x0);
+      load<N>(lane1, at, x1);
+      load<N>(a, at, attention);
+      load<N>(m, at, mlp);
+      if (dout0) load<N>(dout0, at, g0);
+      if (dout1) load<N>(dout1, at, g1);
+      MLG_UNROLL
+      for (int n = 0; n < N; ++n) {
+        const float scaled_a = of_a.v[i][n] * attention[n], scaled_m = of_m.v[i][n] * mlp[n];
+        const float of_attention = a0 * g0[n] + a1 * g1[n], of_mlp = m0 * g0[n] + m1 * g1[n];
+        sums[0] += g0[n] * x0[n];
+        sums[1] += g1[n] * x1[n];
+        sums[2] += g0[n] * scaled_a;
+        sums[3] += g1[n] * scaled_a;
+        sums[4] += g0[n] * scaled_m;
+        sums[5] += g1[n] * scaled_m;
+        sum_a.v[i][n] += of_attention * attention[n];
+        sum_m.v[i][n] += of_mlp * mlp[n];
+        attention[n] = of_a.v[i][n] * of_attention;
+        mlp[n] = of_m.v[i][n] * of_mlp;
+        g0[n] *= rho0;
+        g1[n] *= rho1;
+      }
+      if (dlane0) store<N>(dlane0, at, g0, accumulate_dlane0);
+      if (dlane1) store<N>(dlane1, at, g1, accumulate_dlane1);
+      if (da) store<N>(da, at, attention, accumulate_da);
+      if (dm) store<N>(dm, at, mlp, accumulate_dm);
+    });
+  }
+  const long long index = group.index();
+  for_columns<N>(group, [&](int i, int column) {
+    if (partial_attn) store_floats<N>(partial_attn, index * width + column, sum_a.v[i]);
+    if (partial_mlp) store_floats<N>(partial_mlp, index * width + column, sum_m.v[i]);
+  });
+  MLG_UNROLL
+  for (int i = 0; i < 6; ++i) sums[i] = block_sum(sums[i], scratch, row_threads / 32);
+  if (group.thread != 0) return;
+  MLG_UNROLL
+  for (int i = 0; i < 6; ++i) {
+    if (i < 2 && partial_rho) partial_rho[index * 2 + i] = sums[i];
+    if (i >= 2 && partial_post) partial_post[index * 4 + i - 2] = sums[i];
+  }
+}

@@ -1,0 +1,58 @@
+// Launches of residual_mix_norm.cu.
+#include <mulligan/cuda/row_plan.hpp>
+
+#include "plugins/backends/common/shapes/residual_mix_norm.h"
+#include "plugins/backends/cuda/kernels/registry.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#include "plugins/backends/cuda/kernels/residual_mix_norm.cu"
+
+constexpr char kSource[] =
+#include "residual_mix_norm.cu.inc"
+    ;
+
+using sdk::CudaCall;
+
+struct Forward : shapes::ResidualMixNormForward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.constant("scale", call.attribute(scale));
+    call.constant("eps", call.attribute(eps));
+    sdk::dispatch_rows(call, 0, call.dim(x, 1), {x, x0, mix, y, n}, [&]<typename T, int N>() {
+      const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N);
+      call.launch<&residual_mix_norm_fwd<T, N>>("residual_mix_norm_fwd", sdk::instance<T, N>(), rows.grid(),
+                                                rows.block(), call.tensor(x), call.tensor(x0),
+                                                call.tensor(mix), call.tensor(y), call.tensor(n), rows.rows);
+    });
+  }
+};
+
+struct Backward : shapes::ResidualMixNormBackward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.constant("scale", call.attribute(scale));
+    call.constant("eps", call.attribute(eps));
+    call.constant("accumulate_dx", call.attribute(accumulate_dx) != 0);
+    call.constant("accumulate_dx0", call.attribute(accumulate_dx0) != 0);
+    const std::int64_t columns = 2 * call.dim(x, 1);
+    sdk::dispatch_rows(call, 0, call.dim(x, 1), {x, x0, mix, dy, dn, dx, dx0}, [&]<typename T, int N>() {
+      const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N, sdk::kPieces);
+      const sdk::CudaArgument partial = call.has(dmix) ? call.floats(rows.groups * columns) : call.null();
+      call.launch<&residual_mix_norm_bwd<T, N>>(
+          "residual_mix_norm_bwd", sdk::instance<T, N>(), rows.grid(), rows.block(), call.tensor(x),
+          call.tensor(x0), call.tensor(mix), call.tensor(dy), call.tensor(dn), call.tensor(dx),
+          call.tensor(dx0), partial, rows.rows, static_cast<int>(rows.rows_per_group));
+      if (call.has(dmix))
+        sdk::add_columns<&add_column_sums>(call, partial, call.tensor(dmix), rows.groups, columns);
+    });
+  }
+};
+
+const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+
+}  // namespace
+}  // namespace mulligan::cuda

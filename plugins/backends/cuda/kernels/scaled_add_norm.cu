@@ -1,0 +1,90 @@
+// scaled_add_norm on x, a [rows, width] and s [width]:  y = x + s a,  n = scale norm(y)
+//   g = dy + norm'(dn):  with r = 1 / sqrt(mean(y^2) + eps):  g = dy + scale r (dn - y r^2 mean(dn y))
+//   dx (+)= g,  da (+)= s g,  ds += sum over rows of g a
+//
+// y is rounded to the compute dtype before it is normalised: the backward pass sees the same y.
+// Determinism: rows are independent; ds goes through partial sums of fixed pieces of rows (columns.cuh).
+#include <mulligan/cuda/columns.cuh>
+#include <mulligan/cuda/rows.cuh>
+
+MLG_CONST_FLOAT(scale)
+MLG_CONST_FLOAT(eps)
+MLG_CONST_INT(accumulate_dx)
+MLG_CONST_INT(accumulate_da)
+
+// normed may be null.
+template <typename T, int N>
+__global__ void scaled_add_norm_fwd(global<const T> x, global<const T> a, global<const float> s, global<T> y,
+                                    global<T> normed, long long rows) {
+  __shared__ shared_array<float, 32> scratch;
+  const RowGroup group(rows, 1);
+  if (group.row >= rows) return;
+  RowValues<N> values;
+  load_row<N>(group, x, group.row, values);
+  for_columns<N>(group, [&](int i, int column) {
+    float added[N], factor[N];
+    load<N>(a, group.row * width + column, added);
+    load_floats<N>(s, column, factor);
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) {
+      values.v[i][n] = to_float(Narrow<T>::from(values.v[i][n] + factor[n] * added[n]));
+    }
+  });
+  store_row<N>(group, y, group.row, values);
+  if (!normed) return;
+  const float squares =
+      row_sum<N>(group, scratch, [&](int i, int n) { return values.v[i][n] * values.v[i][n]; });
+  const float factor = scale * reciprocal_rms(squares, eps);
+  for_columns<N>(group, [&](int i, int) {
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) values.v[i][n] *= factor;
+  });
+  store_row<N>(group, normed, group.row, values);
+}
+
+// dy, dn, dx, da may be null. partial: [groups, width], or null without ds.
+template <typename T, int N>
+__global__ void scaled_add_norm_bwd(global<const T> y, global<const T> a, global<const float> s,
+                                    global<const T> dy, global<const T> dn, global<T> dx, global<T> da,
+                                    global<float> partial, long long rows, int rows_per_group) {
+  __shared__ shared_array<float, 32> scratch;
+  const RowGroup group(rows, rows_per_group);
+  if (group.row >= rows) return;
+  RowValues<N> scales, sums;
+  for_columns<N>(group, [&](int i, int column) {
+    load_floats<N>(s, column, scales.v[i]);
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) sums.v[i][n] = 0;
+  });
+  for (long long row = group.row; row < group.end; ++row) {
+    RowValues<N> values, g;
+    float factor = 0, along = 0;  // norm'(dn) = factor dn - along y
+    if (dn) {
+      load_row<N>(group, y, row, values);
+      load_row<N>(group, dn, row, g);
+      const float squares =
+          row_sum<N>(group, scratch, [&](int i, int n) { return values.v[i][n] * values.v[i][n]; });
+      const float product =
+          row_sum<N>(group, scratch, [&](int i, int n) { return values.v[i][n] * g.v[i][n]; });
+      const float r = reciprocal_rms(squares, eps);
+      factor = scale * r;
+      along = factor * r * r * product / float(width);
+    }
+    for_columns<N>(group, [&](int i, int column) {
+      float upstream[N] = {}, added[N], scaled[N];
+      if (dy) load<N>(dy, row * width + column, upstream);
+      load<N>(a, row * width + column, added);
+      MLG_UNROLL
+      for (int n = 0; n < N; ++n) {
+        if (dn) upstream[n] += factor * g.v[i][n] - along * values.v[i][n];
+        scaled[n] = scales.v[i][n] * upstream[n];
+        sums.v[i][n] += upstream[n] * added[n];
+      }
+      if (dx) store<N>(dx, row * width + column, upstream, accumulate_dx);
+      if (da) store<N>(da, row * width + column, scaled, accumulate_da);
+    });
+  }
+  if (!partial) return;
+  for_columns<N>(
+      group, [&](int i, int column) { store_floats<N>(partial, group.index() * width + column, sums.v[i]); });
+}

@@ -1,0 +1,14 @@
+// softcap_ce on logits [T, V], targets [T], softcap c: formula and shapes in cross_entropy.cuh.
+#include <mulligan/cuda/cross_entropy.cuh>
+
+template <typename T, int N>
+__global__ void softcap_ce_fwd(global<const T> logits, global<const int> targets, global<float> token_loss,
+                               global<float> lse) {
+  cross_entropy_row<T, N>(logits, targets, token_loss, lse, false);
+}
+
+template <typename T, int N>
+__global__ void softcap_ce_bwd(global<const T> logits, global<const int> targets, global<const float> lse,
+                               global<const float> upstream, global<T> dlogits) {
+  cross_entropy_gradient_row<T, N>(logits, targets, lse, upstream, dlogits);
+}

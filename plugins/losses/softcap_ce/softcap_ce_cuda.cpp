@@ -1,0 +1,57 @@
+// Launches of softcap_ce.cu.
+#include <mulligan/cuda/cross_entropy.cuh>
+#include <mulligan/cuda/cross_entropy_plan.hpp>
+
+#include "plugins/losses/softcap_ce/softcap_ce_kernels.h"
+
+namespace mulligan::losses {
+namespace {
+
+#include "plugins/losses/softcap_ce/softcap_ce.cu"
+
+constexpr char kSource[] =
+#include "softcap_ce.cu.inc"
+    ;
+
+using sdk::CudaCall;
+
+struct Forward : SoftcapCeForward {
+  static constexpr const char* source = kSource;
+  enum Argument : std::uint32_t { logits, targets, token_loss, lse };
+  static void plan(CudaCall& call) {
+    check(call);
+    sdk::plan_cross_entropy(call, call.dim(logits, 1), call.attribute(0), {logits},
+                            [&]<typename T, int N>(std::uint32_t threads) {
+                              call.launch<&softcap_ce_fwd<T, N>>("softcap_ce_fwd", sdk::instance<T, N>(),
+                                                                 {call.dim(logits, 0), 1, 1}, {threads, 1, 1},
+                                                                 call.tensor(logits), call.tensor(targets),
+                                                                 call.tensor(token_loss), call.tensor(lse));
+                            });
+  }
+};
+
+struct Backward : SoftcapCeBackward {
+  static constexpr const char* source = kSource;
+  enum Argument : std::uint32_t { logits, targets, lse, upstream, dlogits };
+  static void plan(CudaCall& call) {
+    check(call);
+    sdk::plan_cross_entropy(call, call.dim(logits, 1), call.attribute(0), {logits, dlogits},
+                            [&]<typename T, int N>(std::uint32_t threads) {
+                              call.launch<&softcap_ce_bwd<T, N>>(
+                                  "softcap_ce_bwd", sdk::instance<T, N>(), {call.dim(logits, 0), 1, 1},
+                                  {threads, 1, 1}, call.tensor(logits), call.tensor(targets),
+                                  call.tensor(lse), call.tensor(upstream), call.tensor(dlogits));
+                            });
+  }
+};
+
+}  // namespace
+
+mlg_kernel softcap_ce_fwd_cuda() {
+  return sdk::cuda_kernel<Forward>();
+}
+mlg_kernel softcap_ce_bwd_cuda() {
+  return sdk::cuda_kernel<Backward>();
+}
+
+}  // namespace mulligan::losses

@@ -1,0 +1,109 @@
+// The cache of compiled kernels: one process compiles, the others take its result; damage is noticed.
+#include "plugins/backends/cuda/compile/compile_cache.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+namespace mulligan::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CompileCacheTest : public ::testing::Test {
+ public:
+  CompileCacheTest() {
+    std::string name = (fs::temp_directory_path() / "mulligan_cache_XXXXXX").string();
+    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
+    folder_ = name;
+  }
+  ~CompileCacheTest() override { fs::remove_all(folder_); }
+
+ protected:
+  std::string cache() const { return folder_ + "/cache"; }
+  // The one file that holds a value.
+  std::string value_file() const {
+    for (const auto& entry : fs::directory_iterator(cache())) {
+      if (entry.path().extension().empty()) return entry.path();
+    }
+    return "";
+  }
+  std::string folder_;
+};
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string fails() {
+  throw std::runtime_error("made again");
+}
+
+TEST_F(CompileCacheTest, SecondProcessTakesTheFirstOnesResult) {
+  const std::string value("code\0with zeros", 15);
+  EXPECT_EQ(CompileCache(cache()).get("key", [&] { return value; }), value);
+  EXPECT_EQ(CompileCache(cache()).get("key", fails), value);
+  EXPECT_EQ(CompileCache(cache()).get("other key", [] { return "other"; }), "other");
+}
+
+// Eight processes at once, as the ranks of a node: the value is made once, everybody gets it whole.
+TEST_F(CompileCacheTest, EightProcessesAtOnce) {
+  const std::string value(3 << 20, 'x'), counter = folder_ + "/made";
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < 8; ++rank) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const std::string got = CompileCache(cache()).get("key", [&] {
+        std::ofstream(counter, std::ios::app) << "x";
+        usleep(50000);
+        return value;
+      });
+      _exit(got == value ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(contents(counter), "x");
+}
+
+TEST_F(CompileCacheTest, DamagedFileIsMadeAgain) {
+  CompileCache(cache()).get("key", [] { return "value"; });
+  const std::string whole = contents(value_file());
+  for (const std::size_t length : {std::size_t{0}, std::size_t{7}, whole.size() - 1}) {
+    std::ofstream(value_file(), std::ios::binary) << whole.substr(0, length);
+    EXPECT_EQ(CompileCache(cache()).get("key", [] { return "value"; }), "value") << length;
+  }
+  std::string changed = whole;
+  changed.back() ^= 1;
+  std::ofstream(value_file(), std::ios::binary) << changed;
+  EXPECT_THROW(CompileCache(cache()).get("key", fails), std::runtime_error);
+  EXPECT_EQ(CompileCache(cache()).get("key", [] { return "value"; }), "value");
+  EXPECT_EQ(contents(value_file()), whole);
+}
+
+// A failure is passed on and leaves nothing behind.
+TEST_F(CompileCacheTest, FailureIsNotKept) {
+  EXPECT_THROW(CompileCache(cache()).get("key", fails), std::runtime_error);
+  EXPECT_EQ(value_file(), "");
+  EXPECT_EQ(CompileCache(cache()).get("key", [] { return "value"; }), "value");
+}
+
+TEST_F(CompileCacheTest, WithoutAFolderEverythingIsMadeEachTime) {
+  EXPECT_EQ(CompileCache("").get("key", [] { return "value"; }), "value");
+  EXPECT_THROW(CompileCache("").get("key", fails), std::runtime_error);
+  EXPECT_THROW(CompileCache("/dev/null/no folder").get("key", fails), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace mulligan::cuda

@@ -1,0 +1,171 @@
+// The emulated device finds what a GPU would only sometimes show: kernels with planted bugs (planted_bugs.cu)
+// are refused with the reason, and the same kernels without the bug pass in every order of threads.
+#include <mulligan/cuda_kernel.hpp>
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+
+#include "tests/kernels/backend_fixture.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+#include "tests/emulated/planted_bugs.cu"
+
+constexpr std::int64_t kCount = 256;
+constexpr std::array<std::int64_t, 3> kGrid = {kCount / kThreads + 1, 1, 1};
+
+// One kernel of planted_bugs.cu as a kernel of the backend; the signature is the same for all.
+template <auto function>
+struct Planted {
+  static constexpr const char* signature = "in x, out y; bug";
+  static constexpr const char* source = "the emulated device needs none";
+  static void plan(sdk::CudaCall& call, const char* name) {
+    call.constant("bug", call.attribute(0));
+    call.launch<function>(name, {}, kGrid, {kThreads, 1, 1}, call.tensor(0), call.tensor(1),
+                          static_cast<int>(kCount));
+  }
+};
+
+struct CopyElements : Planted<&copy_elements> {
+  static constexpr const char* name = "planted_copy_elements";
+  static void plan(sdk::CudaCall& call) { Planted::plan(call, "copy_elements"); }
+};
+struct CopyPacks : Planted<&copy_packs> {
+  static constexpr const char* name = "planted_copy_packs";
+  static void plan(sdk::CudaCall& call) { Planted::plan(call, "copy_packs"); }
+};
+struct ReverseBlocks : Planted<&reverse_blocks> {
+  static constexpr const char* name = "planted_reverse_blocks";
+  static void plan(sdk::CudaCall& call) { Planted::plan(call, "reverse_blocks"); }
+};
+struct SumWarps : Planted<&sum_warps> {
+  static constexpr const char* name = "planted_sum_warps";
+  static void plan(sdk::CudaCall& call) { Planted::plan(call, "sum_warps"); }
+};
+struct ThroughWorkspace : Planted<&fill_workspace> {
+  static constexpr const char* name = "planted_workspace";
+  static void plan(sdk::CudaCall& call) {
+    call.constant("bug", call.attribute(0));
+    const sdk::CudaArgument workspace = call.floats(kCount);
+    call.launch<&fill_workspace>("fill_workspace", {}, kGrid, {kThreads, 1, 1}, call.tensor(0), workspace,
+                                 static_cast<int>(kCount));
+    call.launch<&read_workspace>("read_workspace", {}, kGrid, {kThreads, 1, 1}, workspace, call.tensor(1),
+                                 static_cast<int>(kCount));
+  }
+};
+// Its signature promises to read y only.
+struct WritesItsInput {
+  static constexpr const char* name = "planted_input";
+  static constexpr const char* signature = "in x, in y; bug";
+  static constexpr const char* source = "the emulated device needs none";
+  static void plan(sdk::CudaCall& call) { CopyElements::plan(call); }
+};
+
+BackendFixture& backend(int variant = 1) {
+  static const mlg_kernel kernels[] = {
+      sdk::cuda_kernel<CopyElements>(),     sdk::cuda_kernel<CopyPacks>(),
+      sdk::cuda_kernel<ReverseBlocks>(),    sdk::cuda_kernel<SumWarps>(),
+      sdk::cuda_kernel<ThroughWorkspace>(), sdk::cuda_kernel<WritesItsInput>()};
+  static std::map<int, std::unique_ptr<BackendFixture>> fixtures;
+  auto& fixture = fixtures[variant];
+  if (!fixture) {
+    fixture = std::make_unique<BackendFixture>(variant);
+    sdk::check(fixture->table().add_kernels(fixture->instance(), kernels, std::size(kernels), 0));
+  }
+  return *fixture;
+}
+
+KernelCall call_of(const char* kernel, int bug_number) {
+  Array x{MLG_F32, {kCount}, {}};
+  for (int i = 0; i < kCount; ++i) x.values.push_back(i);
+  KernelCall call{.kernel = kernel,
+                  .arguments = {{"x", x}, {"y", x}},
+                  .attributes = {{"bug", bug_number}},
+                  .aliases = {}};
+  return call;
+}
+
+// What the emulated device says about bug `number` of a kernel; "" when it passes.
+std::string finding(const char* kernel, int number, int variant = 1) {
+  try {
+    backend(variant).run(call_of(kernel, number));
+    return "";
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
+#define EXPECT_FOUND(kernel, number, text)                               \
+  for (const int variant : {1, 2, 3}) {                                  \
+    const std::string found = finding(kernel, number, variant);          \
+    EXPECT_NE(found.find(text), std::string::npos) << "said: " << found; \
+  }                                                                      \
+  static_assert(true)
+
+TEST(PlantedBugs, NoneFoundWhereNoneIs) {
+  for (const char* kernel : {"planted_copy_elements", "planted_copy_packs", "planted_reverse_blocks",
+                             "planted_sum_warps", "planted_workspace"}) {
+    for (const int variant : {1, 2, 3})
+      EXPECT_EQ(finding(kernel, 0, variant), "") << kernel << ", order " << variant;
+  }
+}
+TEST(PlantedBugs, TailOneTooLong) {
+  EXPECT_FOUND("planted_copy_elements", 1, "reads 4 bytes at byte 1024 of x, which has 1024 bytes");
+}
+TEST(PlantedBugs, TailOneTooShort) {
+  EXPECT_FOUND("planted_copy_elements", 2, "left out of its output y byte 1020 of 1024");
+}
+TEST(PlantedBugs, WrongStride) {
+  EXPECT_FOUND("planted_copy_elements", 3, "of x, which has 1024 bytes");
+}
+TEST(PlantedBugs, UnalignedPack) {
+  EXPECT_FOUND("planted_copy_packs", 1, "not aligned");
+}
+TEST(PlantedBugs, WriteToAnInput) {
+  EXPECT_FOUND("planted_input", 0, "writes y, which the kernel's signature does not allow");
+}
+TEST(PlantedBugs, MissingBarrierBeforeReading) {
+  for (const int variant : {1, 2, 3}) {
+    const std::string found = finding("planted_reverse_blocks", 1, variant);
+    // Depending on the order the element is already written, by another thread and unordered, or not yet.
+    EXPECT_TRUE(found.find("wrote since the last barrier") != found.npos ||
+                found.find("has not written") != found.npos)
+        << "said: " << found;
+  }
+}
+TEST(PlantedBugs, MissingBarrierBeforeWritingAgain) {
+  EXPECT_FOUND("planted_reverse_blocks", 2, "since the last barrier");
+}
+TEST(PlantedBugs, BarrierThatHalfOfTheThreadsReach) {
+  EXPECT_FOUND("planted_reverse_blocks", 3, "divergent barrier");
+}
+TEST(PlantedBugs, ThreadsThatLeaveBeforeABarrier) {
+  EXPECT_FOUND("planted_reverse_blocks", 4, "divergent barrier");
+}
+TEST(PlantedBugs, SharedMemoryThatNobodyWrote) {
+  EXPECT_FOUND("planted_reverse_blocks", 5, "of shared memory, which its block has not written");
+}
+TEST(PlantedBugs, HalvesAtDifferentBarriers) {
+  EXPECT_FOUND("planted_reverse_blocks", 6, "divergent barrier");
+}
+TEST(PlantedBugs, MaskThatMissesItsCaller) {
+  EXPECT_FOUND("planted_sum_warps", 1, "mask misses its caller");
+}
+TEST(PlantedBugs, MaskThatNamesLanesThatDoNotCome) {
+  EXPECT_FOUND("planted_sum_warps", 2, "lanes that do not come");
+}
+TEST(PlantedBugs, ShuffleFromALaneOutsideOfTheMask) {
+  EXPECT_FOUND("planted_sum_warps", 3, "takes no part in it");
+}
+TEST(PlantedBugs, LanesThatNameDifferentMasks) {
+  EXPECT_FOUND("planted_sum_warps", 4, "disagree");
+}
+TEST(PlantedBugs, WorkspaceThatNobodyWrote) {
+  EXPECT_FOUND("planted_workspace", 1, "of the workspace, which nothing has written");
+}
+
+}  // namespace
+}  // namespace mulligan::kernel_test
