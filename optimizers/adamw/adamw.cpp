@@ -34,7 +34,7 @@ class Adamw : public sdk::Optimizer {
       sdk::key("state_dtype", &AdamwConfig::state_dtype,
                "dtype of the two moments: fp32, or that of the master weights")
           .choices("fp32|master")};
-  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<AdamwStep>()};
+  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<AdamwStep>(), adamw_step_cuda()};
 
   explicit Adamw(const AdamwConfig& config) : config_(config) {}
 

@@ -5,8 +5,8 @@
 namespace mulligan::optimizers {
 namespace {
 
-enum Argument : unsigned { gradient, master, exp_avg, exp_avg_sq, scalars };
-enum Attribute : unsigned { lr_multiplier, weight_decay, beta1, beta2, eps };
+using enum AdamwStep::Argument;
+using enum AdamwStep::Attribute;
 
 // Everything that is the same for all elements, rounded to f32 once.
 struct Coefficients {

@@ -18,10 +18,15 @@ struct AdamwStep {
   static constexpr const char* signature =
       "in gradient, inout master, inout exp_avg, inout exp_avg_sq, in scalars; "
       "lr_multiplier weight_decay beta1 beta2 eps";
+  enum Argument : unsigned { gradient, master, exp_avg, exp_avg_sq, scalars };
+  enum Attribute : unsigned { lr_multiplier, weight_decay, beta1, beta2, eps };
   enum Scalar : unsigned { lr, bias_correction1, inverse_sqrt_bias_correction2, scalar_count };
 
   static void check(sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
+
+// The same for the cuda backend (adamw_step.cu).
+mlg_kernel adamw_step_cuda();
 
 }  // namespace mulligan::optimizers

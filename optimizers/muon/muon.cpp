@@ -50,7 +50,8 @@ class Muon : public sdk::Optimizer {
       sdk::key("compute_dtype", &MuonConfig::compute_dtype,
                "dtype of the momentum buffer and of the iteration")
           .choices("fp32|bf16")};
-  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<MuonMomentum>(), sdk::cpu_kernel<MuonApply>()};
+  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<MuonMomentum>(), sdk::cpu_kernel<MuonApply>(),
+                                              muon_momentum_cuda(), muon_apply_cuda()};
 
   explicit Muon(const MuonConfig& config) : config_(config) {}
 

@@ -42,15 +42,19 @@ void rows_to_factors(float* sums, std::int64_t rows, bool row_normalize) {
 
 }  // namespace
 
+void MuonMomentum::check_arguments(const sdk::CallChecks& call) {
+  call.dtype(gradient, {MLG_F32});
+  call.rank(gradient, 2, 3);
+  call.compute_dtype(momentum_buffer);
+  call.same_shape(momentum_buffer, gradient);
+  call.dtype(scalars, {MLG_F32});
+  call.min_elements(scalars, muon_scalar_count);
+  call.compute_dtype(direction);
+  call.same_shape(direction, gradient);
+}
+
 void MuonMomentum::check(sdk::CallChecks& call) {
-  call.dtype(0, {MLG_F32});
-  call.rank(0, 2, 3);
-  call.compute_dtype(1);
-  call.same_shape(1, 0);
-  call.dtype(2, {MLG_F32});
-  call.min_elements(2, muon_scalar_count);
-  call.compute_dtype(3);
-  call.same_shape(3, 0);
+  check_arguments(call);
   const int rank = call.tensor(0).rank;
   const std::int64_t columns = call.dim(0, rank - 1);
   call.workspace(columns > 0 ? static_cast<std::size_t>(call.size(0) / columns) * sizeof(float) : 0);

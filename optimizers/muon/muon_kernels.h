@@ -18,7 +18,11 @@ struct MuonMomentum {
   static constexpr const char* name = "muon_momentum";
   static constexpr const char* signature =
       "in gradient, inout momentum_buffer, in scalars, out direction; nesterov row_normalize";
+  enum Argument : unsigned { gradient, momentum_buffer, scalars, direction };
+  enum Attribute : unsigned { nesterov, row_normalize };
 
+  static void check_arguments(const sdk::CallChecks& call);
+  // check_arguments, and the workspace of run().
   static void check(sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
@@ -29,9 +33,15 @@ struct MuonApply {
   static constexpr const char* name = "muon_apply";
   static constexpr const char* signature =
       "in direction, inout master, in scalars; lr_multiplier weight_decay scale";
+  enum Argument : unsigned { direction, master, scalars };
+  enum Attribute : unsigned { lr_multiplier, weight_decay, scale };
 
   static void check(sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
+
+// The same for the cuda backend (muon_kernels.cu).
+mlg_kernel muon_momentum_cuda();
+mlg_kernel muon_apply_cuda();
 
 }  // namespace mulligan::optimizers

@@ -30,7 +30,7 @@ class Sgd : public sdk::Optimizer {
           "decoupled: shrinks the weight by lr * weight_decay; coupled: adds weight_decay * weight to the "
           "gradient (L2)")
           .choices("decoupled|coupled")};
-  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<SgdStep>()};
+  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<SgdStep>(), sgd_step_cuda()};
 
   explicit Sgd(const SgdConfig& config) : config_(config) {
     if (config_.nesterov && config_.momentum == 0.0) {

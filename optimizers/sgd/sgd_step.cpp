@@ -3,8 +3,8 @@
 namespace mulligan::optimizers {
 namespace {
 
-enum Argument : unsigned { gradient, master, momentum_buffer, scalars };
-enum Attribute : unsigned { lr_multiplier, weight_decay, decoupled, momentum, nesterov };
+using enum SgdStep::Argument;
+using enum SgdStep::Attribute;
 
 // The same for all elements. Coupled and decoupled decay are one formula with one of the two factors neutral.
 struct Coefficients {

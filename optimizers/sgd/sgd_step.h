@@ -16,10 +16,15 @@ struct SgdStep {
   static constexpr const char* signature =
       "in gradient, inout master, inout? momentum_buffer, in scalars; "
       "lr_multiplier weight_decay decoupled momentum nesterov";
+  enum Argument : unsigned { gradient, master, momentum_buffer, scalars };
+  enum Attribute : unsigned { lr_multiplier, weight_decay, decoupled, momentum, nesterov };
   enum Scalar : unsigned { lr, scalar_count };
 
   static void check(sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
+
+// The same for the cuda backend (sgd_step.cu).
+mlg_kernel sgd_step_cuda();
 
 }  // namespace mulligan::optimizers

@@ -1,0 +1,39 @@
+// The AdamW update of one tensor, element by element; formula in adamw_step.h. One pass: gradient, master and
+// both moments are read once, the last three written.
+//
+// Determinism: elements are independent.
+#include <mulligan/cuda/elements.cuh>
+
+MLG_CONST_FLOAT(lr_multiplier)
+MLG_CONST_FLOAT(weight_decay)
+MLG_CONST_FLOAT(beta1)
+MLG_CONST_FLOAT(one_minus_beta1)
+MLG_CONST_FLOAT(beta2)
+MLG_CONST_FLOAT(one_minus_beta2)
+MLG_CONST_FLOAT(eps)
+
+// scalars: lr, 1 - beta1^t, 1 / sqrt(1 - beta2^t)
+template <typename Master, typename State, int N>
+__global__ void adamw_step(global<const float> gradient, global<Master> master, global<State> exp_avg,
+                           global<State> exp_avg_sq, global<const float> scalars, long long count) {
+  const long long i = first_element<N>();
+  if (i >= count) return;
+  const float rate = scalars[0] * lr_multiplier, inverse_sqrt_bias2 = scalars[2];
+  const float decay = 1.0f - rate * weight_decay, step_size = rate / scalars[1];
+  float g[N], p[N], first[N], second[N];
+  load_elements<N>(gradient, i, g);
+  load_elements<N>(master, i, p);
+  load_elements<N>(exp_avg, i, first);
+  load_elements<N>(exp_avg_sq, i, second);
+  MLG_UNROLL
+  for (int n = 0; n < N; ++n) {
+    first[n] = beta1 * first[n] + one_minus_beta1 * g[n];
+    second[n] = beta2 * second[n] + one_minus_beta2 * (g[n] * g[n]);
+    // eps > 0, so an element that never had a gradient gives 0 / eps = 0.
+    const float denominator = sqrtf(second[n]) * inverse_sqrt_bias2 + eps;
+    p[n] = p[n] * decay - step_size * (first[n] / denominator);
+  }
+  store_elements<N>(master, i, p);
+  store_elements<N>(exp_avg, i, first);
+  store_elements<N>(exp_avg_sq, i, second);
+}

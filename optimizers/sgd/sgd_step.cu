@@ -1,0 +1,39 @@
+// The update of one tensor by gradient descent with momentum, element by element; formula in sgd_step.h.
+//
+// Determinism: elements are independent.
+#include <mulligan/cuda/elements.cuh>
+
+MLG_CONST_FLOAT(lr_multiplier)
+MLG_CONST_FLOAT(weight_decay)
+MLG_CONST_INT(decoupled)
+MLG_CONST_FLOAT(momentum)
+MLG_CONST_INT(nesterov)
+
+// momentum_buffer may be null. scalars: lr
+template <typename Master, int N>
+__global__ void sgd_step(global<const float> gradient, global<Master> master, global<float> momentum_buffer,
+                         global<const float> scalars, long long count) {
+  const long long i = first_element<N>();
+  if (i >= count) return;
+  const float rate = scalars[0] * lr_multiplier;
+  const float decay = decoupled ? 1.0f - rate * weight_decay : 1.0f;
+  const float coupled_decay = decoupled ? 0.0f : weight_decay;
+  float direction[N], p[N];
+  load_elements<N>(gradient, i, direction);
+  load_elements<N>(master, i, p);
+  MLG_UNROLL
+  for (int n = 0; n < N; ++n) direction[n] += coupled_decay * p[n];
+  if (momentum_buffer) {
+    float buffered[N];
+    load_elements<N>(momentum_buffer, i, buffered);
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) {
+      buffered[n] = momentum * buffered[n] + direction[n];
+      direction[n] = nesterov ? direction[n] + momentum * buffered[n] : buffered[n];
+    }
+    store_elements<N>(momentum_buffer, i, buffered);
+  }
+  MLG_UNROLL
+  for (int n = 0; n < N; ++n) p[n] = p[n] * decay - rate * direction[n];
+  store_elements<N>(master, i, p);
+}

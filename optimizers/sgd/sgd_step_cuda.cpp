@@ -1,0 +1,45 @@
+// Launches of sgd_step.cu.
+#include <mulligan/cuda/element_plan.hpp>
+#include <mulligan/cuda/row_plan.hpp>
+
+#include "optimizers/sgd/sgd_step.h"
+
+namespace mulligan::optimizers {
+namespace {
+
+#include "optimizers/sgd/sgd_step.cu"
+
+constexpr char kSource[] =
+#include "sgd_step.cu.inc"
+    ;
+
+using sdk::CudaCall;
+
+struct Kernel : SgdStep {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.constant("lr_multiplier", call.attribute(lr_multiplier));
+    call.constant("weight_decay", call.attribute(weight_decay));
+    call.constant("decoupled", call.attribute(decoupled) != 0);
+    call.constant("momentum", call.attribute(momentum));
+    call.constant("nesterov", call.attribute(nesterov) != 0);
+    sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
+      sdk::dispatch_elements<float, Master>(
+          call, {gradient, master, momentum_buffer}, [&]<int N>(const sdk::ElementPlan& elements) {
+            call.launch<&sgd_step<Master, N>>("sgd_step", sdk::instance<Master, N>(), elements.grid(),
+                                              elements.block(), call.tensor(gradient), call.tensor(master),
+                                              call.tensor(momentum_buffer), call.tensor(scalars),
+                                              elements.count);
+          });
+    });
+  }
+};
+
+}  // namespace
+
+mlg_kernel sgd_step_cuda() {
+  return sdk::cuda_kernel<Kernel>();
+}
+
+}  // namespace mulligan::optimizers
