@@ -70,6 +70,8 @@ ExitCode run_command_line(int argc, char** argv) {
   add_quantize_command(app);
   add_ttt_command(app);
   add_sweep_command(app);
+  add_report_command(app);
+  add_compare_command(app);
   add_checkpoint_command(app);
   add_config_command(app);
   app.callback([&app] { require_command(app); });

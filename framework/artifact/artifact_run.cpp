@@ -110,6 +110,10 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   log.print("calibration {:.1f} s (training time), quantisation {:.1f} s, compression {:.1f} s",
             made.calibrate_seconds, made.quantize_seconds, made.compress_seconds);
   log.print("artifact '{}', sha256 {}", options.output.string(), sha256_hex(made.bytes));
+  if (!options.result.empty()) {
+    write_file_atomically(options.result,
+                          sizes_json(made.artifact, made.sizes, code, config.ledger.artifact_bytes));
+  }
   // An artifact that is put elsewhere is not the run's.
   const fs::path run = weights.parent_path();
   const bool booked = options.output.parent_path() == run && fs::exists(RunLedger::file(run));

@@ -17,6 +17,7 @@ bool is_artifact(const std::filesystem::path& path);
 
 struct QuantizeRunOptions : ConsoleOptions {
   std::filesystem::path output;  // the artifact file
+  std::filesystem::path result;  // the sizes as JSON (sizes_json); empty: none
   // Count the code, which takes seconds: the source and the binaries.
   bool count_code = false;
   // Source tree whose code is counted; empty: the current folder where it is one, else the source is not

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "framework/artifact/quantize.h"
@@ -80,6 +81,27 @@ std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
                         100 * (sum / static_cast<double>(sizes.total_bytes) - 1));
   }
   return text + totals(static_cast<double>(sizes.total_bytes), code, limit_bytes);
+}
+
+std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, const CodeSizes& code,
+                       std::int64_t limit_bytes) {
+  using Json = nlohmann::ordered_json;
+  const auto optional = [](std::optional<std::uint64_t> bytes) { return bytes ? Json(*bytes) : Json(); };
+  Json json{{"artifact_bytes", sizes.total_bytes},
+            {"source_bytes", optional(code.source_bytes)},
+            {"binary_bytes", optional(code.binary_bytes)},
+            {"limit_bytes", limit_bytes}};
+  json["tensors"] = Json::array();
+  for (std::size_t i = 0; i < artifact.tensors.size(); ++i) {
+    const QuantizedTensor& tensor = artifact.tensors[i];
+    json["tensors"].push_back(
+        {{"name", tensor.name},
+         {"shape", tensor.shape},
+         {"format", format_text(tensor.format, tensor.bits)},
+         {"bytes", sizes.tensors[i].bytes},
+         {"bits_per_element", sizes.tensors[i].bytes * 8 / static_cast<double>(tensor.elements())}});
+  }
+  return json.dump(1) + "\n";
 }
 
 std::string format_prediction(std::span<const ArtifactPart> parts, std::span<const QuantizeTensorRow> rows,

@@ -24,7 +24,11 @@ struct CodeSizes {
 std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
                          std::span<const double> predicted, const CodeSizes& code, std::int64_t limit_bytes);
 
-// The same before there are weights: predicted bytes alone.
+// The sizes as JSON, quantize_result.json: bytes by tensor, totals, limit.
+std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, const CodeSizes& code,
+                       std::int64_t limit_bytes);
+
+// The table before there are weights: predicted bytes alone.
 std::string format_prediction(std::span<const ArtifactPart> parts, std::span<const QuantizeTensorRow> rows,
                               const CodeSizes& code, std::int64_t limit_bytes);
 

@@ -25,8 +25,10 @@ void keep_events_until(const std::filesystem::path& path, std::int64_t step) {
     if (!event.is_object()) continue;  // the end of a line that a killed process did not finish
     // Restarts and the start of the depth recurrence are told before the next step, so after the checkpoint.
     const auto kind = event.find("event");
-    if (kind != event.end() && *kind == "memory") continue;  // every process tells its own
-    const bool before_step = kind != event.end() && (*kind == "restart" || *kind == "loop_start");
+    const std::string name = kind != event.end() && kind->is_string() ? kind->get<std::string>() : "";
+    // Every process tells its own memory plan; test-time training was of other weights.
+    if (name == "memory" || name.starts_with("ttt_")) continue;
+    const bool before_step = name == "restart" || name == "loop_start";
     const std::int64_t last = before_step ? step - 1 : step;
     const auto at = event.find("step");
     if (at == event.end() || (at->is_number_integer() && at->get<std::int64_t>() <= last))

@@ -2,7 +2,7 @@
 //
 // {"event":"step", ...} every train.log_every steps; "memory" once per process; "restart", "loop_start",
 // "validation", "resume" and "initial_loss" when they happen. Numbers carry their unit in their name; a
-// number that is not finite is null.
+// number that is not finite is null. docs/report.md lists all fields; metrics_reader.h reads them.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,6 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/report/machine.h"
-#include "framework/train/run_ledger.h"
 
 namespace mulligan {
 
@@ -63,11 +62,13 @@ RunFiles open_run_directory(const RunConfig& config, RunStart start) {
   }
   remove_checkpoint_leftovers(config.checkpoint.directory);
   if (start == RunStart::resume) return files;
-  for (const auto& path : {files.result(), files.weights(), files.metrics(), files.log(), files.config()}) {
+  std::vector<std::filesystem::path> earlier = files.results();
+  for (const auto& path : {files.weights(), files.artifact(), files.metrics(), files.log(), files.config()})
+    earlier.push_back(path);
+  for (const auto& path : earlier) {
     std::filesystem::remove(path, failed);
     if (failed) throw run_error("the file '{}' cannot be replaced: {}.", path.string(), failed.message());
   }
-  std::filesystem::remove(RunLedger::file(files.directory), failed);
   for (const CheckpointEntry& entry : list_checkpoints(config.checkpoint.directory)) {
     std::filesystem::remove_all(entry.path, failed);
     if (failed) throw run_error("'{}' cannot be removed: {}.", entry.path.string(), failed.message());

@@ -8,18 +8,10 @@
 #include "framework/checkpoint/loss_account.h"
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin.h"
+#include "framework/report/run_directory.h"
 #include "framework/train/run.h"
 
 namespace mulligan {
-
-struct RunFiles {
-  std::filesystem::path directory;
-  std::filesystem::path config() const { return directory / "config.toml"; }  // resolved
-  std::filesystem::path log() const { return directory / "log.txt"; }
-  std::filesystem::path metrics() const { return directory / "metrics.jsonl"; }
-  std::filesystem::path weights() const { return directory / "weights.safetensors"; }
-  std::filesystem::path result() const { return directory / "result.json"; }
-};
 
 // How a run uses its directory.
 enum class RunStart {

@@ -10,6 +10,7 @@
 
 #include "framework/config/eval_config.h"
 #include "framework/eval/evaluate.h"
+#include "framework/report/run_directory.h"
 
 namespace mulligan {
 
@@ -34,7 +35,7 @@ class RunLedger {
   static RunLedger read(const std::filesystem::path& directory);
 
   static std::filesystem::path file(const std::filesystem::path& directory) {
-    return directory / "ledger.json";
+    return RunFiles{directory}.ledger();
   }
 
   // Books a command. What later stages had booked goes: it was about another result.

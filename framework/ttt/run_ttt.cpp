@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/eval/evaluator.h"
+#include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
 #include "framework/train/parameter_plan.h"
 #include "framework/train/run_ledger.h"
@@ -207,6 +208,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
   refresh_copies(model);
 
   TttResult result;
+  result.weights = origin;
   double plain_seconds = 0;
   const std::vector<float> reference = plain_losses(model, config, tokens, validation.bos_id, plain_seconds);
 
@@ -255,7 +257,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
   log.print("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds);
   if (metrics) {
     metrics->finish(result);
-    write_file_atomically(options.directory / "ttt_result.json", ttt_json(result));
+    write_file_atomically(RunFiles{options.directory}.ttt_result(), ttt_json(result));
   }
   const RunLedger ledger =
       close_entry(ledger_entry(result, options.quantised), options.directory, config.ledger, log);

@@ -22,6 +22,7 @@ struct TttOptions : ConsoleOptions {
 };
 
 struct TttResult {
+  std::string weights;       // what was scored, as the caller named it
   EvalResult without;        // plain evaluation of the same documents, before
   EvalResult with;           // test-time training; seconds of scoring and training, without setup_seconds
   double setup_seconds = 0;  // planning and preparing the programs

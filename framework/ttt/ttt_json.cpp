@@ -53,7 +53,8 @@ Json length_bin_json(const TttLengthBin& bin) {
 
 Json totals_json(const TttResult& result) {
   const TttReport& report = result.report;
-  return {{"with_ttt", eval_json(result.with)},
+  return {{"weights", result.weights},
+          {"with_ttt", eval_json(result.with)},
           {"without_ttt", eval_json(result.without)},
           {"setup_seconds", result.setup_seconds},
           {"documents", report.documents},

@@ -17,6 +17,8 @@ void add_eval_command(CLI::App& app);
 void add_plugins_command(CLI::App& app);
 void add_profile_command(CLI::App& app);
 void add_quantize_command(CLI::App& app);
+void add_report_command(CLI::App& app);
+void add_compare_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
 void add_config_command(CLI::App& app);
 void add_ttt_command(CLI::App& app);

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "launch/commands/commands.h"
+#include "launch/commands/run_results.h"
 #include "launch/commands/weight_source.h"
 
 namespace mulligan {
@@ -16,7 +17,11 @@ struct EvalArguments {
 void run(const EvalArguments& arguments) {
   WeightSource source = open_weights(arguments.path, arguments.run);
   PluginHost host = arguments.run.plugin_host();
-  evaluate_loaded(source.loaded, host, source.origin, source.load);
+  const EvalResult score = evaluate_loaded(source.loaded, host, source.origin, source.load);
+  const std::filesystem::path run = run_directory_of(arguments.path);
+  if (run.empty()) return;
+  note_evaluation(run, arguments.path, source, score);
+  refresh_report(run);
 }
 
 }  // namespace

@@ -6,8 +6,10 @@
 #include <memory>
 
 #include "framework/artifact/artifact_run.h"
+#include "framework/report/run_directory.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
+#include "launch/commands/run_results.h"
 
 namespace mulligan {
 namespace {
@@ -56,8 +58,14 @@ void run(const QuantizeArguments& arguments) {
         arguments.path);
   }
   options.output =
-      arguments.output.empty() ? folder_of(path) / "artifact.mulligan" : fs::path(arguments.output);
+      arguments.output.empty() ? RunFiles{folder_of(path)}.artifact() : fs::path(arguments.output);
+  // An artifact put elsewhere is not the run's.
+  const fs::path run = run_directory_of(weights);
+  if (!run.empty() && options.output == RunFiles{folder_of(path)}.artifact()) {
+    options.result = RunFiles{run}.quantize_result();
+  }
   quantize_weights(loaded, host, weights, options);
+  if (!options.result.empty()) refresh_report(run);
 }
 
 }  // namespace

@@ -7,9 +7,11 @@
 #include <memory>
 
 #include "framework/checkpoint/stop_request.h"
+#include "framework/core/error.h"
 #include "framework/train/dry_run.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
+#include "launch/commands/run_results.h"
 
 namespace mulligan {
 namespace {
@@ -29,7 +31,15 @@ void run(const TrainArguments& arguments) {
     fmt::print("{}", format_dry_run(dry_run(loaded, host, {find_card(arguments.card), arguments.ranks})));
   } else {
     const StopSignals signals;
-    train(loaded, host, arguments.train);
+    try {
+      train(loaded, host, arguments.train);
+    } catch (const Error& error) {
+      // A run that failed or was stopped has a story, too; one that was refused has not begun.
+      const bool begun = error.code() == ExitCode::run_failed || error.code() == ExitCode::interrupted;
+      if (begun) refresh_report(loaded.config.run.directory);
+      throw;
+    }
+    refresh_report(loaded.config.run.directory);
   }
 }
 

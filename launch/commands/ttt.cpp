@@ -5,6 +5,7 @@
 #include "framework/artifact/artifact_run.h"
 #include "framework/ttt/run_ttt.h"
 #include "launch/commands/commands.h"
+#include "launch/commands/run_results.h"
 #include "launch/commands/weight_source.h"
 
 namespace mulligan {
@@ -21,9 +22,11 @@ void run(const TttArguments& arguments) {
   TttOptions options;
   options.quantised = !std::filesystem::is_directory(arguments.path) && is_artifact(arguments.path);
   options.directory = arguments.output;
-  if (source.run_directory && arguments.output.empty()) options.directory = arguments.path;
+  const std::filesystem::path run = run_directory_of(arguments.path);
+  if (arguments.output.empty()) options.directory = run;
   PluginHost host = arguments.run.plugin_host();
   run_ttt(source.loaded, host, source.origin, source.load, options);
+  if (arguments.output.empty()) refresh_report(run);
 }
 
 }  // namespace
@@ -37,9 +40,9 @@ void add_ttt_command(CLI::App& app) {
   command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
       ->type_name("FILE");
   command
-      ->add_option(
-          "--output", arguments->output,
-          "Folder for ttt_result.json and the audit log; without it the run directory, where PATH is one")
+      ->add_option("--output", arguments->output,
+                   "Folder for ttt_result.json and the audit log; without it the run directory that PATH is "
+                   "or lies in")
       ->type_name("FOLDER");
   arguments->run.declare(*command);
   command->callback([arguments] { run(*arguments); });

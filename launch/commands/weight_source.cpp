@@ -22,7 +22,7 @@ WeightSource from_artifact(const fs::path& path, const RunOptions& options) {
   const auto load = [opened, model](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_artifact(opened->artifact, model, store, layouts);
   };
-  return {path.string(), std::move(opened->loaded), load, false};
+  return {path.string(), std::move(opened->loaded), load};
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ WeightSource open_weights(const std::string& name, const RunOptions& options) {
   const auto load = [weights](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_weights(weights, store, layouts);
   };
-  return {weights.string(), load_run_config(config, options.overrides), load, directory};
+  return {weights.string(), load_run_config(config, options.overrides), load};
 }
 
 }  // namespace mulligan

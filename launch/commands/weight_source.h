@@ -14,7 +14,6 @@ struct WeightSource {
   std::string origin;  // for the log
   LoadedConfig loaded;
   WeightLoader load;
-  bool run_directory = false;  // `path` was a run directory
 };
 
 // A run directory brings both weights and configuration; beside a weights file lies the configuration of its

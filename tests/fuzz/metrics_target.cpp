@@ -1,6 +1,8 @@
-// Input: the number of steps to keep, one byte, then metrics.jsonl of a run that stopped.
+// Input: the number of steps to keep, one byte, then metrics.jsonl of a run that stopped. It is continued,
+// and its curves are drawn.
 #include "framework/core/file.h"
 #include "framework/report/metrics_file.h"
+#include "framework/report/page/run_sections.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/scratch_folder.h"
 
@@ -16,6 +18,12 @@ void metrics(std::string_view input) {
   const std::string kept = read_file(path);
   MetricsFile(path, step).resume(step, "here");
   const std::string once_more = read_file(path);
+  report::RunRecord run;
+  if (auto history = unless_refused([&] { return parse_metrics(input.substr(1), "metrics.jsonl"); })) {
+    run.metrics = std::move(*history);
+    require(report::training_section(run).ends_with("</section>\n"), "a section without an end");
+    require(report::memory_section(run).ends_with("</section>\n"), "a section without an end");
+  }
   require(once_more.starts_with(kept) && once_more.ends_with("\n"), "a second resume changes what was kept");
 }
 

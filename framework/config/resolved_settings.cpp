@@ -1,0 +1,53 @@
+#include "framework/config/resolved_settings.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace mulligan {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+}  // namespace
+
+ResolvedSetting resolved_setting(std::string_view line) {
+  const std::size_t equals = line.find(" = ");
+  if (line.starts_with('#') || line.starts_with('[') || equals == std::string_view::npos) return {};
+  const std::string_view name = line.substr(0, equals), rest = line.substr(equals + 3);
+  // The value may hold the mark inside of a string; an origin never does.
+  const std::size_t mark = rest.rfind("  # ");
+  const std::string_view origin = mark == std::string_view::npos ? "" : rest.substr(mark + 4);
+  return {std::string(trimmed(name)), std::string(trimmed(rest.substr(0, mark))), std::string(origin)};
+}
+
+std::vector<ResolvedSetting> resolved_settings(std::string_view text) {
+  std::vector<ResolvedSetting> settings;
+  std::map<std::string, int> rows;
+  std::string table;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const std::size_t depth = line.starts_with("[[") ? 2 : line.starts_with("[") ? 1 : 0;
+    if (depth > 0) {
+      table = line.substr(depth, line.find(']') - depth);
+      if (depth == 2) {
+        const int row = rows[table]++;
+        table += fmt::format(".{}", row);
+      }
+      continue;
+    }
+    ResolvedSetting setting = resolved_setting(line);
+    if (setting.key.empty()) continue;
+    if (!table.empty()) setting.key = table + "." + setting.key;
+    settings.push_back(std::move(setting));
+  }
+  return settings;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,23 @@
+// Reads the text of print_resolved() back as a list: every key with its value and where that came from.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mulligan {
+
+struct ResolvedSetting {
+  std::string key;     // full name; rows of lists are numbered: "parameters.0.optimizer"
+  std::string value;   // in TOML syntax
+  std::string origin;  // "configs/x.toml:12", "--set", "default" or "derived"; empty where none is written
+};
+
+// One line of the resolved configuration, "name = value  # origin", as {name, value, origin}; empty name: it
+// is none.
+ResolvedSetting resolved_setting(std::string_view line);
+
+// All settings in the order of the file. Lines that are neither tables nor settings are passed over.
+std::vector<ResolvedSetting> resolved_settings(std::string_view text);
+
+}  // namespace mulligan

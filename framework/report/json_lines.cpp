@@ -1,0 +1,38 @@
+#include "framework/report/json_lines.h"
+
+#include "framework/core/error.h"
+#include "framework/core/parse_json.h"
+
+namespace mulligan {
+
+using Json = nlohmann::ordered_json;
+
+bool read_json_lines(std::string_view text, const std::string& origin,
+                     const std::function<void(const Json&)>& record) {
+  std::size_t number = 0;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    const bool finished = end != std::string_view::npos;
+    text.remove_prefix(finished ? end + 1 : text.size());
+    ++number;
+    const Json object = parse_json<Json>(line);
+    if (!object.is_object()) {
+      if (!finished) return true;
+      throw data_error(
+          "{}:{}: the line is no JSON object, so the file is damaged; remove that line, or restore the file.",
+          origin, number);
+    }
+    try {
+      record(object);
+    } catch (const Json::exception& error) {
+      const std::string what = error.what();  // "[json.exception.NAME.NUMBER] sentence"
+      throw data_error(
+          "{}:{}: the record is not as mulligan writes it ({}); remove that line, or restore the file.",
+          origin, number, what.substr(what.find("] ") == std::string::npos ? 0 : what.find("] ") + 2));
+    }
+  }
+  return false;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,18 @@
+// Files of one JSON object per line, which a killed process may have left with an unfinished last line.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace mulligan {
+
+// Hands every line's object to `record`, in order. A last line without its end that is no object is left out
+// and reported by the result, true; any other line that is none, or that `record` refuses by throwing
+// nlohmann's exception (a missing field, a field of another type), is a data_error that names `origin` and
+// the line's number.
+bool read_json_lines(std::string_view text, const std::string& origin,
+                     const std::function<void(const nlohmann::ordered_json&)>& record);
+
+}  // namespace mulligan

@@ -1,0 +1,94 @@
+#include "framework/report/metrics_reader.h"
+
+#include <limits>
+
+#include "framework/core/file.h"
+#include "framework/report/json_lines.h"
+
+namespace mulligan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+double real(const Json& value) {
+  return value.is_null() ? nan : value.get<double>();
+}
+double real(const Json& record, const char* key) {
+  const auto found = record.find(key);
+  return found == record.end() ? nan : real(*found);
+}
+
+// {"NAME": number, ...}; absent: no names.
+template <typename T>
+std::vector<std::pair<std::string, T>> numbers_by_name(const Json& record, const char* key) {
+  std::vector<std::pair<std::string, T>> pairs;
+  const auto found = record.find(key);
+  if (found == record.end()) return pairs;
+  for (const auto& [name, value] : found->get_ref<const Json::object_t&>()) {
+    if constexpr (std::is_same_v<T, double>) {
+      pairs.emplace_back(name, real(value));
+    } else {
+      pairs.emplace_back(name, value.template get<T>());
+    }
+  }
+  return pairs;
+}
+
+StepRecord step_record(const Json& json) {
+  StepRecord record;
+  record.step = json.at("step").get<std::int64_t>();
+  record.loss_nats = real(json, "loss_nats");
+  record.window_loss_nats = real(json, "window_loss_nats");
+  if (const auto window = json.find("window"); window != json.end()) {
+    record.window_first = window->at(0).get<std::int64_t>();
+    record.window_last = window->at(1).get<std::int64_t>();
+  }
+  record.gradient_norm = real(json, "gradient_norm");
+  record.group_gradient_norm = numbers_by_name<double>(json, "gradient_norm_of");
+  record.lr = numbers_by_name<double>(json, "lr");
+  record.tokens = json.at("tokens").get<std::int64_t>();
+  record.tokens_per_second = real(json, "tokens_per_second");
+  record.step_seconds = real(json, "step_seconds");
+  record.slowest_step_seconds = real(json, "slowest_step_seconds");
+  record.elapsed_seconds = real(json, "elapsed_seconds");
+  record.budget_fraction = real(json, "budget_fraction");
+  return record;
+}
+
+void add(MetricsHistory& history, const Json& json) {
+  const auto& event = json.at("event").get_ref<const std::string&>();
+  if (event == "step") {
+    history.steps.push_back(step_record(json));
+  } else if (event == "validation") {
+    history.validations.push_back({json.at("step").get<std::int64_t>(), real(json, "val_loss_nats"),
+                                   real(json, "val_bpb"), json.at("val_tokens").get<std::uint64_t>(),
+                                   json.at("val_bytes").get<std::uint64_t>(), real(json, "seconds")});
+  } else if (event == "restart") {
+    history.restarts.push_back({json.at("step").get<std::int64_t>(), json.at("optimizer").get<std::string>(),
+                                json.at("cycle").get<std::int64_t>(), real(json, "lr")});
+  } else if (event == "loop_start") {
+    history.loop_starts.push_back(json.at("step").get<std::int64_t>());
+  } else if (event == "resume") {
+    history.resumes.push_back(json.at("step").get<std::int64_t>());
+  } else if (event == "memory") {
+    history.memory = MemoryRecord{numbers_by_name<std::int64_t>(json, "tensors_bytes"),
+                                  numbers_by_name<std::int64_t>(json, "programs_bytes"),
+                                  json.at("arena_bytes").get<std::int64_t>()};
+  }
+}
+
+}  // namespace
+
+MetricsHistory parse_metrics(std::string_view text, const std::string& origin) {
+  MetricsHistory history;
+  history.torn = read_json_lines(text, origin, [&](const Json& json) { add(history, json); });
+  return history;
+}
+
+MetricsHistory read_metrics(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return {};
+  return parse_metrics(read_file(path), path.string());
+}
+
+}  // namespace mulligan

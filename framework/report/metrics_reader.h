@@ -1,0 +1,38 @@
+// Reads metrics.jsonl back: everything that MetricsFile writes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/report/metrics_file.h"
+
+namespace mulligan {
+
+struct RestartRecord {
+  std::int64_t step = 0;
+  std::string optimizer;
+  std::int64_t cycle = 0;
+  double lr = 0;
+};
+
+struct MetricsHistory {
+  std::vector<StepRecord> steps;
+  std::vector<ValidationRecord> validations;
+  std::vector<RestartRecord> restarts;
+  std::vector<std::int64_t> loop_starts;  // steps at which the depth recurrence began
+  std::vector<std::int64_t> resumes;      // steps at which another process went on
+  std::optional<MemoryRecord> memory;     // the last process's
+  bool torn = false;                      // the last line is unfinished: its writer was killed
+};
+
+// A number that was not finite, and one that an older program did not write, is NaN. Unknown events are
+// passed over. Throws data_error, naming `origin` and the line, for a damaged line (json_lines.h).
+MetricsHistory parse_metrics(std::string_view text, const std::string& origin);
+// The same for a file; one that does not exist has no events.
+MetricsHistory read_metrics(const std::filesystem::path& path);
+
+}  // namespace mulligan

@@ -1,0 +1,29 @@
+// Text inside of HTML. Pages are written so that they are well-formed XML, too: every tag is closed.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mulligan::report {
+
+// `text` for an element's content or a quoted attribute: & < > " ' as entities; what XML does not allow
+// (control characters, bytes that are not UTF-8) as U+FFFD.
+std::string escape(std::string_view text);
+
+// A table cell: text, and whether it is a number (aligned right).
+struct Cell {
+  std::string text;  // not yet escaped
+  bool number = false;
+};
+
+// <table> with a head and rows, inside of a box that scrolls sideways where the page is narrower.
+std::string table(const std::vector<std::string>& head, const std::vector<std::vector<Cell>>& rows,
+                  std::string_view css_class = "");
+
+// <section id="id"> with a heading; `body` is HTML.
+std::string section(std::string_view id, std::string_view title, std::string_view body);
+// <p class="note">, escaped.
+std::string note(std::string_view text);
+
+}  // namespace mulligan::report

@@ -1,0 +1,100 @@
+// Everything that a run directory tells about its run, read back for reports and comparisons.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/config/resolved_settings.h"
+#include "framework/report/evaluations_file.h"
+#include "framework/report/metrics_reader.h"
+#include "framework/report/run_directory.h"
+
+namespace mulligan::report {
+
+using NamedNumbers = std::vector<std::pair<std::string, double>>;
+
+// result.json. Absent numbers were not written.
+struct TrainingResult {
+  std::optional<double> parameters, steps, tokens, tokens_per_second, peak_memory_bytes;
+  std::optional<double> initial_loss_nats, final_loss_nats, run_loss_nats;
+  std::optional<double> val_loss_nats, val_bpb, val_tokens, val_bytes;
+  NamedNumbers phase_seconds;
+  std::vector<std::string> broken_limits, plugins;  // plugins as "optimizer muon 1.0"
+  std::string device, cpu, commit, weights;
+};
+
+// quantize_result.json.
+struct QuantizeResult {
+  struct Tensor {
+    std::string name, shape, format;
+    double bytes = 0, bits_per_element = 0;
+  };
+  double artifact_bytes = 0;
+  std::optional<double> source_bytes, binary_bytes;
+  double limit_bytes = 0;  // 0: none
+  std::vector<Tensor> tensors;
+};
+
+// ledger.json: all commands of the run so far.
+struct LedgerResult {
+  struct Budget {
+    std::string key, what;
+    double used = 0, limit = 0;
+  };
+  NamedNumbers phase_seconds;
+  std::vector<Budget> budgets;
+  std::vector<std::string> broken;  // sentences without full stop
+};
+
+// ttt_result.json. Bits per byte, or nats per token where bytes were not counted.
+struct TttResult {
+  struct Batch {
+    double queue = 0, running = 0, running_without = 0;                       // NaN: not known
+    std::vector<std::pair<std::string, std::pair<double, double>>> adapters;  // name -> norm, drift
+  };
+  struct Bin {
+    double shortest = 0, longest = 0, documents = 0, score = 0, without = 0;
+  };
+  struct Phase {
+    double number = 0, documents = 0, tokens = 0, seconds = 0;
+    std::vector<double> step_loss_nats;
+  };
+  std::string weights;  // what was scored; empty where an older program did not write it
+  std::optional<double> with_bpb, without_bpb;
+  double seconds = 0, setup_seconds = 0;
+  bool fell_back = false;
+  std::optional<double> collapsed_at_batch;
+  bool bits = true;  // scores are bits per byte
+  std::vector<Batch> batches;
+  std::vector<Bin> bins;
+  std::vector<Phase> phases;
+};
+
+struct RunRecord {
+  RunFiles files;
+  std::string name;  // of [run]; the folder's where that is empty
+  std::vector<ResolvedSetting> settings;
+  MetricsHistory metrics;
+  std::optional<TrainingResult> result;  // absent: the run has not finished
+  std::vector<EvaluationRecord> evaluations;
+  std::optional<LedgerResult> ledger;
+  std::optional<QuantizeResult> quantize;
+  std::optional<TttResult> ttt;
+
+  // The value of a setting in TOML syntax without quotes; "" where there is none.
+  std::string setting(std::string_view key) const;
+  // The same as a number; 0 where there is none.
+  double number(std::string_view key) const;
+  // The newest score of an artifact.
+  const EvaluationRecord* quantized() const;
+};
+
+// Throws data_error where `directory` holds no run (neither metrics.jsonl nor result.json), or one of its
+// files is damaged, naming the file and, of files with lines, the line.
+RunRecord read_run(const std::filesystem::path& directory);
+
+}  // namespace mulligan::report

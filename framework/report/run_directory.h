@@ -1,0 +1,32 @@
+// The files of a run directory.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+namespace mulligan {
+
+struct RunFiles {
+  std::filesystem::path directory;
+  std::filesystem::path config() const { return directory / "config.toml"; }  // resolved
+  std::filesystem::path log() const { return directory / "log.txt"; }
+  std::filesystem::path metrics() const { return directory / "metrics.jsonl"; }
+  std::filesystem::path weights() const { return directory / "weights.safetensors"; }
+  std::filesystem::path result() const { return directory / "result.json"; }
+  std::filesystem::path ledger() const { return directory / "ledger.json"; }  // of all commands
+  // Made later from the weights, by quantize, eval and ttt.
+  std::filesystem::path artifact() const { return directory / "artifact.mulligan"; }
+  std::filesystem::path quantize_result() const { return directory / "quantize_result.json"; }
+  std::filesystem::path evaluations() const { return directory / "evaluations.jsonl"; }
+  std::filesystem::path ttt_result() const { return directory / "ttt_result.json"; }
+  // Made from all of these, at any time again.
+  std::filesystem::path report() const { return directory / "report.html"; }
+
+  // What tells about the weights of a finished run, and so is wrong once there are others. (The artifact does
+  // not: it is the old weights.)
+  std::vector<std::filesystem::path> results() const {
+    return {result(), ledger(), quantize_result(), evaluations(), ttt_result(), report()};
+  }
+};
+
+}  // namespace mulligan

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# report.html at the end of training and after quantize, eval and ttt; report and compare as commands.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+tiny_corpus corpus
+"$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.02 >/dev/null || flunk "prepare"
+{
+  small_config "$work/data"
+  cat <<'TOML'
+[quantize]
+plugin = "gptq"
+calibration_batches = 1
+calibration_rows = 2
+[[quantize.tensors]]
+match = "blocks.*.weight"
+format = "int"
+bits = 6
+clip_sigmas = 12.0
+[[quantize.tensors]]
+match = "*"
+format = "fp16"
+[ttt]
+batch_documents = 4
+context_tokens = 256
+chunk_tokens = 64
+[ttt.adapters]
+plugin = "doc_lora"
+rank = 4
+[ttt.optimizer]
+plugin = "adamw"
+lr = 0.001
+TOML
+} >small.toml
+
+# drawn FILE CHART: how many curves and bars the chart draws.
+drawn() { tr '\n' ' ' <"$1" | sed 's/<\/figure>/&\n/g' | grep "id=\"$2\"" | grep -o 'class="\(curve\|bar\) [a-z0-9 ]*" d="M' | wc -l; }
+# has_chart WHAT FILE CHART COUNT
+has_chart() { check_equal "$1" "$4" "$(drawn "$2" "$3")"; }
+
+check_contains "train says where the report is" "runs/small/report.html" \
+  "$("$mulligan" train small.toml --set train.log_every=4)"
+page=runs/small/report.html
+has_chart "loss curves" $page loss-curve 6       # three, and their keys in the legend
+has_chart "learning rates" $page lr-curve 6
+has_chart "gradient norms" $page gradient-curve 8
+has_chart "step time" $page time-curve 4
+check_contains "no artifact yet" "There is no artifact yet" "$(cat $page)"
+
+check "quantize" "$mulligan" quantize runs/small --source "$root"
+has_chart "bytes of the artifact" $page artifact-bar 3
+check "eval of the artifact" "$mulligan" eval runs/small/artifact.mulligan
+check_contains "the report tells the artifact's score" "artifact.mulligan" "$(cat $page)"
+check_contains "and shows it first" "val_bpb, quantised" "$(cat $page)"
+check "ttt of the artifact" "$mulligan" ttt runs/small/artifact.mulligan
+has_chart "running score of test-time training" $page ttt-score-curve 4
+check_true "adapters' norms" "$(drawn $page ttt-drift-curve) >= 4"
+check_true "gain by document length" "$(drawn $page ttt-gain-bar) >= 1"
+
+cp $page kept.html
+rm $page
+check "report" "$mulligan" report runs/small
+check "the report made again is the same" cmp kept.html $page
+check "train another seed" "$mulligan" train small.toml --set train.log_every=4 --set run.seed=2 --set run.directory=runs/other
+seen=$("$mulligan" compare runs/small runs/other --output compare.html)
+check_contains "compare: figures" "val_bpb, quantised" "$seen"
+check_contains "compare: keys" "run.seed" "$seen"
+check_contains "compare: statistics over seeds" "standard deviation" "$seen"
+has_chart "compare: curves of both runs" compare.html compare-loss-curve 4
+check "report with a comparison" "$mulligan" report runs/small --compare runs/other --output both.html
+has_chart "its curves" both.html compare-loss-curve 4
+
+check_refused "compare: one run" 2 "two run directories" compare runs/small
+check_refused "report: no run" 3 "nothere" report nothere
+sed -i '3s/^/x/' runs/other/metrics.jsonl
+check_refused "report: a damaged line" 3 "metrics.jsonl:3:" report runs/other
+check_refused "compare: a damaged line" 3 "metrics.jsonl:3:" compare runs/small runs/other
+printf '{"event":"st' >>runs/small/metrics.jsonl
+check "report: an unfinished last line" "$mulligan" report runs/small
+check_contains "which the page tells" "is unfinished" "$(cat $page)"
+finish

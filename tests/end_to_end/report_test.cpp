@@ -1,0 +1,129 @@
+// The report and the comparison of real runs: every section and every curve is there.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "framework/core/file.h"
+#include "framework/report/page/write_report.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+#include "tests/support/xml_check.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+TinyRun& tiny() {
+  static TinyRun run;
+  return run;
+}
+
+// From the element's id to the end of its figure or section.
+std::string element(const std::string& html, const std::string& id, const std::string& end) {
+  const std::size_t start = html.find("id=\"" + id + "\"");
+  if (start == std::string::npos) return "";
+  return html.substr(start, html.find(end, start) - start);
+}
+
+// The names of the curves that a chart draws, each with at least one point.
+std::set<std::string> curves(const std::string& html, const std::string& chart) {
+  const std::string figure = element(html, chart, "</figure>");
+  std::set<std::string> names;
+  for (std::size_t at = figure.find(" d=\"M"); at != std::string::npos; at = figure.find(" d=\"M", at + 1)) {
+    const std::size_t name = figure.find("data-name=\"", at), end = figure.find('>', at);
+    if (name > end) continue;
+    names.insert(figure.substr(name + 11, figure.find('"', name + 11) - name - 11));
+  }
+  return names;
+}
+
+using Names = std::set<std::string>;
+
+std::vector<std::string> with_restarts(int seed) {
+  return {"train.steps=40",
+          "train.log_every=2",
+          "train.validate_every=10",
+          "schedule.plugin=sgdr",
+          "schedule.period=10",
+          "run.name=tiny <" + std::to_string(seed) + ">",
+          "run.seed=" + std::to_string(seed)};
+}
+
+TEST(Report, EverySectionAndCurveOfATrainedRun) {
+  const RunResult result = tiny().train(with_restarts(1));
+  report::write_report(result.directory);
+  const std::string html = read_file(result.directory / "report.html");
+  EXPECT_EQ(xml_fault(html), "");
+  for (const char* section :
+       {"summary", "training", "scores", "artifact", "ttt", "time", "memory", "configuration"}) {
+    EXPECT_NE(element(html, section, "</section>").find("<h2>"), std::string::npos) << section;
+    EXPECT_NE(html.find("href=\"#" + std::string(section) + "\""), std::string::npos) << section;
+  }
+  EXPECT_EQ(curves(html, "loss-curve"),
+            (Names{"training, single steps", "training, window mean", "validation"}));
+  EXPECT_EQ(curves(html, "bpb-curve"), (Names{"training, window mean", "validation"}));
+  EXPECT_EQ(curves(html, "lr-curve"), (Names{"matrices", "rest"}));
+  EXPECT_EQ(curves(html, "gradient-curve"), (Names{"all", "matrices", "rest", "train.clip_norm = 1"}));
+  EXPECT_EQ(curves(html, "time-curve"), (Names{"mean", "slowest"}));
+  EXPECT_NE(element(html, "lr-curve", "</figure>").find("warm restart"), std::string::npos);
+  EXPECT_NE(element(html, "loss-curve", "</figure>").find("depth recurrence starts"), std::string::npos);
+  for (const char* bar : {"memory-bar", "programs-bar", "time-bar"}) {
+    EXPECT_NE(element(html, bar, "</figure>").find("class=\"bar f0\" d=\"M0.0 0H"), std::string::npos) << bar;
+  }
+  EXPECT_NE(html.find("tiny.toml:"), std::string::npos);  // an origin
+  EXPECT_NE(html.find("tiny &lt;1&gt;"), std::string::npos);
+  for (const char* outside : {"http", "src=", "url(", "@import", "<link"}) {
+    EXPECT_EQ(html.find(outside), std::string::npos) << outside;
+  }
+}
+
+TEST(Report, CurvesOfSeveralRunsLieOverOneAnother) {
+  const auto one = report::read_run(tiny().train(with_restarts(1)).directory);
+  const auto two = report::read_run(tiny().train(with_restarts(2)).directory);
+  for (const std::string& html :
+       {report::comparison_page(report::compare({one, two})), report::run_page(one, {two})}) {
+    EXPECT_EQ(xml_fault(html), "");
+    const Names both{"tiny &lt;1&gt;", "tiny &lt;2&gt;"};
+    for (const char* chart : {"compare-loss-curve", "compare-loss-seconds-curve", "compare-bpb-curve",
+                              "compare-lr-curve", "compare-gradient-curve", "compare-speed-curve"}) {
+      EXPECT_EQ(curves(html, chart), both) << chart;
+    }
+    EXPECT_NE(element(html, "compare-seeds", "</section>").find("tiny &lt;1&gt; and 1 more"),
+              std::string::npos);
+    EXPECT_NE(element(html, "compare-figures", "</section>").find("val_bpb"), std::string::npos);
+    EXPECT_NE(element(html, "compare-keys", "</section>").find("run.seed"), std::string::npos);
+  }
+}
+
+// A killed run has metrics, but neither a result nor a whole last line.
+TEST(Report, OfARunThatWasKilled) {
+  const RunResult result = tiny().train({"train.steps=6", "train.log_every=1"});
+  const std::filesystem::path metrics = result.directory / "metrics.jsonl";
+  std::filesystem::remove(result.directory / "result.json");
+  const std::string text = read_file(metrics);
+  write_file_atomically(metrics, text.substr(0, text.size() - 25));
+  report::write_report(result.directory);
+  const std::string html = read_file(result.directory / "report.html");
+  EXPECT_EQ(xml_fault(html), "");
+  EXPECT_NE(html.find("There is no result yet"), std::string::npos);
+  EXPECT_NE(html.find("is unfinished"), std::string::npos);
+  EXPECT_EQ(curves(html, "gradient-curve"), (Names{"all", "matrices", "rest", "train.clip_norm = 1"}));
+}
+
+// Figures of an earlier run's weights must not be told of the next one's.
+TEST(Report, StartingAnewRemovesWhatWasSaidOfTheOldWeights) {
+  const RunResult first = tiny().train({"train.steps=1"});
+  const std::vector<std::string> derived = {"report.html", "ttt_result.json", "quantize_result.json",
+                                            "evaluations.jsonl", "artifact.mulligan"};
+  for (const std::string& file : derived) write_file_atomically(first.directory / file, "old");
+  LoadedConfig loaded = tiny().config({"train.steps=1", "run.directory=" + first.directory.string()});
+  TrainOptions options;
+  options.console = nullptr;
+  options.overwrite = true;
+  train(loaded, test_plugin_host(), options);
+  for (const std::string& file : derived)
+    EXPECT_FALSE(std::filesystem::exists(first.directory / file)) << file;
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end

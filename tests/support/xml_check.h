@@ -1,0 +1,14 @@
+// Whether a page is well-formed XML: a check for tests, no parser.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace mulligan {
+
+// The first fault of `text` as a sentence, with the text around it; "" for none. Checks that every tag is
+// closed in order, attributes are quoted and named once, < and & stand for markup alone, and that there is
+// one outermost element.
+std::string xml_fault(std::string_view text);
+
+}  // namespace mulligan

@@ -1,0 +1,226 @@
+// Reading run directories back, and comparing them.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "framework/core/error.h"
+#include "framework/report/page/comparison.h"
+#include "framework/report/page/comparison_tables.h"
+#include "framework/report/page/write_report.h"
+#include "tests/support/xml_check.h"
+#include "tests/unit/config_testing.h"
+
+namespace mulligan::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string step_line =
+    R"({"event":"step","step":5,"loss_nats":3.5,"window":[0,5],"window_loss_nats":4.0,"gradient_norm":0.5,)"
+    R"("gradient_norm_of":{"a":0.3,"b":0.4},"lr":{"a":0.02,"b":0.01},"tokens":500,"tokens_per_second":1000.0,)"
+    R"("step_seconds":0.1,"slowest_step_seconds":0.2,"elapsed_seconds":0.5,"budget_fraction":0.1})";
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_metrics(text, "metrics.jsonl");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(MetricsReader, ReadsEveryEvent) {
+  const MetricsHistory history = parse_metrics(
+      R"({"event":"memory","tensors_bytes":{"gradients":8},"programs_bytes":{"micro step":16},"arena_bytes":16})"
+      "\n" +
+          step_line +
+          "\n"
+          R"({"event":"restart","step":5,"optimizer":"a","cycle":1,"lr":0.02})"
+          "\n"
+          R"({"event":"loop_start","step":6,"budget_fraction":0.4})"
+          "\n"
+          R"({"event":"resume","step":7,"checkpoint":"x"})"
+          "\n"
+          R"({"event":"something newer","step":7})"
+          "\n"
+          R"({"event":"validation","step":8,"val_loss_nats":3.0,"val_bpb":null,"val_tokens":9,"val_bytes":0,"seconds":1.0})"
+          "\n",
+      "m");
+  ASSERT_EQ(history.steps.size(), 1u);
+  const StepRecord& step = history.steps[0];
+  EXPECT_EQ(step.step, 5);
+  EXPECT_EQ(step.window_last, 5);
+  EXPECT_EQ(step.group_gradient_norm[1], (std::pair<std::string, double>("b", 0.4)));
+  EXPECT_EQ(step.lr[0], (std::pair<std::string, double>("a", 0.02)));
+  EXPECT_EQ(step.slowest_step_seconds, 0.2);
+  ASSERT_EQ(history.restarts.size(), 1u);
+  EXPECT_EQ(history.restarts[0].cycle, 1);
+  EXPECT_EQ(history.loop_starts, std::vector<std::int64_t>{6});
+  EXPECT_EQ(history.resumes, std::vector<std::int64_t>{7});
+  ASSERT_TRUE(history.memory);
+  EXPECT_EQ(history.memory->programs_bytes[0].second, 16);
+  ASSERT_EQ(history.validations.size(), 1u);
+  EXPECT_TRUE(std::isnan(history.validations[0].val_bpb));
+  EXPECT_FALSE(history.torn);
+}
+
+// A process killed at any byte of its last line.
+TEST(MetricsReader, AnUnfinishedLastLineIsLeftOut) {
+  for (std::size_t bytes = 0; bytes < step_line.size(); ++bytes) {
+    const MetricsHistory history = parse_metrics(step_line + "\n" + step_line.substr(0, bytes), "m");
+    EXPECT_EQ(history.steps.size(), 1u) << bytes;
+    EXPECT_EQ(history.torn, bytes > 0) << bytes;
+  }
+  EXPECT_EQ(parse_metrics(step_line, "m").steps.size(), 1u);  // complete but for the line's end
+}
+
+TEST(MetricsReader, ADamagedLineIsNamed) {
+  const std::string torn = step_line.substr(0, 40);
+  EXPECT_NE(refusal(step_line + "\n" + torn + "\n" + step_line + "\n").find("metrics.jsonl:2:"),
+            std::string::npos);
+  EXPECT_NE(refusal(step_line + "\n" + torn + "\n").find("metrics.jsonl:2:"), std::string::npos);
+  EXPECT_NE(refusal("\n" + step_line + "\n").find("metrics.jsonl:1:"), std::string::npos);
+  EXPECT_NE(refusal("[1]\n").find("no JSON object"), std::string::npos);
+  for (const char* line :
+       {R"({"step":5})", R"({"event":"step"})", R"({"event":"step","step":"five","tokens":1})",
+        R"({"event":"step","step":1,"tokens":1,"lr":[1]})",
+        R"({"event":"step","step":1,"tokens":1,"window":3})",
+        R"({"event":"step","step":1,"tokens":1,"loss_nats":"low"})"}) {
+    EXPECT_NE(
+        refusal(line + std::string("\n")).find("metrics.jsonl:1: the record is not as mulligan writes it"),
+        std::string::npos)
+        << line;
+  }
+}
+
+// Run directories of made-up runs, removed with the object.
+class MadeUpRuns : public ::testing::Test {
+ protected:
+  fs::path make(const std::string& name, int seed, double bpb, const std::string& more_settings = "") {
+    const fs::path directory = folder_.path(name);
+    fs::create_directories(directory);
+    write(directory / "config.toml",
+          fmt::format("[run]\nname = \"{}\"  # x.toml:1\nseed = {}  # --set\n[train]\n"
+                      "steps = 5  # default\n{}",
+                      name, seed, more_settings));
+    write(directory / "metrics.jsonl", step_line + "\n");
+    write(directory / "result.json",
+          fmt::format(R"({{"val_bpb":{},"val_loss_nats":3.0,"val_tokens":10,"val_bytes":40,"steps":5,)"
+                      R"("seconds":{{"train":0.5}}}})",
+                      bpb));
+    return directory;
+  }
+  static void write(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(MadeUpRuns, AreRead) {
+  const RunRecord run = read_run(make("one", 3, 1.25));
+  EXPECT_EQ(run.name, "one");
+  EXPECT_EQ(run.setting("run.seed"), "3");
+  EXPECT_EQ(run.number("train.steps"), 5);
+  EXPECT_EQ(run.number("train.nothing"), 0);
+  EXPECT_EQ(run.settings[1].origin, "--set");
+  EXPECT_EQ(run.result->val_bpb, 1.25);
+  EXPECT_FALSE(run.quantize || run.ttt);
+}
+
+TEST_F(MadeUpRuns, DamagedFilesAreNamed) {
+  const fs::path directory = make("one", 3, 1.25);
+  for (const auto& [file, text] : {std::pair{"result.json", "{\"val_bpb\":"},
+                                   {"result.json", "{\"val_bpb\":\"low\"}"},
+                                   {"ttt_result.json", "[]"},
+                                   {"quantize_result.json", "{}"},
+                                   {"evaluations.jsonl", "{}\n"},
+                                   {"metrics.jsonl", "{}\n"}}) {
+    const fs::path path = directory / file, kept = directory / "kept";
+    std::error_code ignored;
+    fs::rename(path, kept, ignored);
+    write(path, text);
+    try {
+      read_run(directory);
+      ADD_FAILURE() << file << " " << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_data);
+      EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos) << error.what();
+    }
+    fs::remove(path);
+    fs::rename(kept, path, ignored);
+  }
+  EXPECT_THROW(read_run(folder_.path("")), Error);
+}
+
+TEST_F(MadeUpRuns, ThatDifferInTheirSeedAloneMakeOneGroup) {
+  const Comparison comparison =
+      compare({read_run(make("a", 1, 1.1)), read_run(make("b", 2, 1.2)),
+               read_run(make("other", 1, 1.5, "lr = 2  # x.toml:9\n")), read_run(make("c", 3, 1.3))});
+  ASSERT_EQ(comparison.groups.size(), 2u);
+  EXPECT_EQ(comparison.groups[0].runs, (std::vector<std::size_t>{0, 1, 3}));
+  EXPECT_EQ(comparison.groups[0].seeds, (std::vector<std::string>{"1", "2", "3"}));
+  ASSERT_EQ(comparison.keys.size(), 2u);  // not the name
+  EXPECT_EQ(comparison.keys[0].key, "run.seed");
+  EXPECT_EQ(comparison.keys[1].key, "train.lr");
+  EXPECT_EQ(comparison.keys[1].values, (std::vector<std::string>{"", "", "2", ""}));
+  ASSERT_EQ(comparison.figures[0].name, "val_bpb");
+  const Statistic statistic = statistic_of(comparison.figures[0], comparison.groups[0]).value();
+  EXPECT_NEAR(statistic.mean, 1.2, 1e-12);
+  EXPECT_NEAR(statistic.deviation.value(), 0.1, 1e-12);  // n - 1: sqrt(0.02 / 2)
+  EXPECT_EQ(statistic.n, 3u);
+  EXPECT_FALSE(statistic_of(comparison.figures[0], comparison.groups[1])->deviation);
+  const std::string text = comparison_text(comparison);
+  EXPECT_NE(text.find("a and 2 more  val_bpb"), std::string::npos) << text;
+  EXPECT_NE(text.find("1.200000"), std::string::npos) << text;
+  EXPECT_NE(text.find("0.100000"), std::string::npos) << text;
+}
+
+TEST_F(MadeUpRuns, RunsWithoutAFigureCountForNothingInItsMean) {
+  const fs::path unfinished = make("b", 2, 9);
+  fs::remove(unfinished / "result.json");
+  const Comparison comparison = compare({read_run(make("a", 1, 1.1)), read_run(unfinished)});
+  ASSERT_EQ(comparison.groups.size(), 1u);
+  const Statistic statistic = statistic_of(comparison.figures[0], comparison.groups[0]).value();
+  EXPECT_EQ(statistic.n, 1u);
+  EXPECT_EQ(statistic.mean, 1.1);
+  EXPECT_EQ(xml_fault(comparison_page(comparison)), "");
+}
+
+TEST_F(MadeUpRuns, OfOneNameAreToldApartByTheirDirectory) {
+  const fs::path a = make("a", 1, 1.1), b = make("b", 2, 1.2);
+  fs::copy_file(a / "config.toml", b / "config.toml", fs::copy_options::overwrite_existing);
+  const Comparison comparison = compare({read_run(a), read_run(b)});
+  EXPECT_EQ(comparison.labels, (std::vector<std::string>{a.string(), b.string()}));
+}
+
+TEST_F(MadeUpRuns, AHostileNameStaysText) {
+  const std::string hostile = "<script>alert(1)<&>";
+  const fs::path directory = make("x", 1, 1.1, "note = \"</td><b>\"  # a<b.toml:3\n");
+  write(directory / "config.toml", "[run]\nname = \"" + hostile + "\"  # <i>\n");
+  const std::string html = run_page(read_run(directory), {read_run(make("y", 2, 1.2))});
+  EXPECT_EQ(xml_fault(html), "");
+  EXPECT_EQ(html.find("<script>alert"), std::string::npos);
+  EXPECT_NE(html.find("&lt;script&gt;alert(1)&lt;&amp;&gt;"), std::string::npos);
+}
+
+TEST(ResolvedSettings, ReadTablesRowsAndOrigins) {
+  const auto settings = resolved_settings(
+      "# Resolved configuration of x  # y\n\n[a.b]\ntext = \"x  # y = z\"  # f.toml:3\nn = 5              # "
+      "default\n"
+      "[[rows]]\nk = 1  # --set\n[[rows]]\nk = 2  # derived\n");
+  ASSERT_EQ(settings.size(), 4u);
+  EXPECT_EQ(settings[0].key, "a.b.text");
+  EXPECT_EQ(settings[0].value, "\"x  # y = z\"");
+  EXPECT_EQ(settings[0].origin, "f.toml:3");
+  EXPECT_EQ(settings[1].value, "5");
+  EXPECT_EQ(settings[2].key, "rows.0.k");
+  EXPECT_EQ(settings[3].key, "rows.1.k");
+  EXPECT_EQ(settings[3].origin, "derived");
+}
+
+}  // namespace
+}  // namespace mulligan::report
