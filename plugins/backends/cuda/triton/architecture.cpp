@@ -1,0 +1,28 @@
+#include "plugins/backends/cuda/triton/architecture.h"
+
+#include <cstdlib>
+
+namespace mulligan::cuda::triton {
+namespace {
+
+int number_of(const std::string& architecture) {
+  return architecture.starts_with("sm_") ? std::atoi(architecture.c_str() + 3) : 0;
+}
+
+}  // namespace
+
+bool ptx_runs_on(const std::string& target, const std::string& device) {
+  const int wanted = number_of(target), present = number_of(device);
+  if (wanted == 0) return false;
+  if (target.back() == 'a') return present == wanted;
+  if (target.back() == 'f') return present / 10 == wanted / 10 && present >= wanted;
+  return present >= wanted;
+}
+
+bool cubin_runs_on(int architecture, const std::string& device) {
+  const int present = number_of(device);
+  if (architecture >= 90) return present == architecture;
+  return present / 10 == architecture / 10 && present >= architecture;
+}
+
+}  // namespace mulligan::cuda::triton

@@ -1,0 +1,44 @@
+#include "plugins/backends/cuda/triton/extent.h"
+
+#include <mulligan/tensor.h>
+
+#include <algorithm>
+#include <regex>
+#include <stdexcept>
+
+namespace mulligan::cuda::triton {
+
+Extent::Extent(const std::string& text, const backends::Signature& signature, const std::string& file)
+    : text_(text) {
+  static const std::regex form(R"(\s*(\w+)\.(?:size|shape\[([0-3])\])(?:\s*/\s*([1-9][0-9]{0,8}))?\s*)");
+  std::smatch match;
+  if (!std::regex_match(text, match, form)) {
+    throw std::runtime_error(file + ": '" + text +
+                             "' is not of the form ARGUMENT.shape[AXIS] or ARGUMENT.size, with / NUMBER "
+                             "behind it where it is to be divided");
+  }
+  const auto& arguments = signature.arguments;
+  const auto argument = std::find_if(arguments.begin(), arguments.end(),
+                                     [&](const auto& parameter) { return parameter.name == match[1]; });
+  if (argument == arguments.end()) {
+    throw std::runtime_error(file + ": '" + text + "' names an argument that the kernel does not have");
+  }
+  argument_ = static_cast<std::uint32_t>(argument - arguments.begin());
+  if (match[2].matched) axis_ = std::stoi(match[2]);
+  if (match[3].matched) divisor_ = std::stoll(match[3]);
+}
+
+Extent::Extent(std::int64_t number) : text_(std::to_string(number)), number_(number) {}
+
+std::int64_t Extent::of(const mlg_launch& call) const {
+  if (number_ >= 0) return number_;
+  const mlg_tensor& tensor = call.arguments[argument_];
+  if (tensor.dtype == MLG_ABSENT) return 0;
+  std::int64_t value = 1;
+  for (int axis = 0; axis < tensor.rank; ++axis) {
+    if (axis_ < 0 || axis_ == axis) value *= tensor.shape[axis];
+  }
+  return (value + divisor_ - 1) / divisor_;
+}
+
+}  // namespace mulligan::cuda::triton

@@ -1,0 +1,42 @@
+// A compiled kernel's parameters against the arguments and attributes that the kernel declares.
+#pragma once
+
+#include <mulligan/tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugins/backends/common/kernel_signature.h"
+#include "plugins/backends/cuda/triton/description.h"
+#include "plugins/backends/cuda/triton/extent.h"
+#include "plugins/backends/cuda/triton/ptx_entry.h"
+
+namespace mulligan::cuda::triton {
+
+// What a parameter is handed: a tensor's address, an attribute's value or an extent.
+struct Binding {
+  enum class Kind { tensor, attribute, extent } kind = Kind::tensor;
+  std::uint32_t index = 0;       // of the argument or attribute in the signature
+  std::optional<Extent> extent;  // kind extent
+  std::string name, type;
+  std::int64_t divisible_by = 1;
+};
+
+// One binding per described parameter, in order. Throws std::runtime_error, naming file and parameter, when a
+// name is neither argument nor attribute, a type does not fit (a tensor without "*", an attribute with one),
+// one is listed twice, a required argument is missing, or an attribute is neither taken nor fixed by "when".
+std::vector<Binding> bind_parameters(const Description& description, const backends::Signature& signature);
+
+// The entry has exactly the described parameters and the scratch pointers behind them, of the right PTX
+// types, and as many threads as described. Throws std::runtime_error, naming `file` and the parameter.
+void check_entry(const PtxEntry& entry, const Description& description, const std::string& file);
+
+// `count` parameters are the described ones and the scratch pointers. `where` starts the sentence.
+void check_parameter_count(std::size_t count, const Description& description, const std::string& where);
+
+// "*bf16" of MLG_BF16.
+std::string pointer_type(std::int32_t dtype);
+
+}  // namespace mulligan::cuda::triton
