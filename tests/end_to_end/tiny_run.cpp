@@ -126,6 +126,12 @@ LoadedConfig TinyRun::config(const std::vector<std::string>& overrides) const {
   return parse_run_config(tiny_config, "tiny.toml", all);
 }
 
+LoadedConfig TinyRun::config_without_data(const std::vector<std::string>& overrides) {
+  std::vector<std::string> all = {"data.train=none", "data.validation=none", "data.tokenizer=none"};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  return parse_run_config(tiny_config, "tiny.toml", all);
+}
+
 RunResult TinyRun::train(const std::vector<std::string>& overrides) {
   std::vector<std::string> all = {"run.directory=" + next_directory()};
   all.insert(all.end(), overrides.begin(), overrides.end());

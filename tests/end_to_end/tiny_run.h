@@ -35,6 +35,8 @@ class TinyRun {
   // The configuration (every feature of the model on, two optimisers) after `overrides` such as
   // "train.steps=10".
   LoadedConfig config(const std::vector<std::string>& overrides) const;
+  // The same without data, for what only builds programs.
+  static LoadedConfig config_without_data(const std::vector<std::string>& overrides);
   // Trains it without console output, in a run directory of its own.
   RunResult train(const std::vector<std::string>& overrides);
   // A fresh run directory below the folder.

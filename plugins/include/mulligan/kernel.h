@@ -42,7 +42,8 @@ typedef struct mlg_kernel {
   void (*release)(void* state); /* NULL when there is no state */
   /* cpu: computes. Must neither allocate nor block on anything but parallel_for. */
   mlg_error (*run)(const mlg_launch* launch);
-  /* cuda: CUDA C++ source, whose functions the plan names, and a name for it; NULL elsewhere. */
+  /* cuda: CUDA C++ source, whose functions the plan names, and a name for it; NULL elsewhere. From the host, in place of a
+   * known kernel: `source` NULL and `entry` the path of a compiled one; a backend that takes none refuses it. */
   const char* source;
   const char* entry;
 } mlg_kernel;

@@ -1,0 +1,178 @@
+// Whole runs of the cuda backend on its emulated device, beside the same runs on the cpu backend: training
+// step by step, evaluation, quantisation, test-time training.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include "framework/artifact/artifact_run.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/safetensors.h"
+#include "framework/train/run_plugins.h"
+#include "framework/train/weights.h"
+#include "framework/ttt/run_ttt.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+constexpr const char* kSections = R"(
+[quantize]
+plugin = "gptq"
+calibration_batches = 2
+calibration_rows = 2
+[[quantize.tensors]]
+match = "tok_emb.weight"
+format = "int"
+bits = 7
+clip_sigmas = 15.0
+[[quantize.tensors]]
+match = "blocks.*.weight"
+format = "int"
+bits = 6
+clip_sigmas = 12.0
+[[quantize.tensors]]
+match = "*"
+format = "fp16"
+)";
+
+std::vector<std::string> with(std::vector<std::string> overrides, const std::vector<std::string>& more) {
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return overrides;
+}
+
+const std::vector<std::string> kEmulated = {"backend.plugin=cuda", "backend.device=emulated"};
+const std::vector<std::string> kSmall = {"train.steps=20", "train.tokens_per_step=128", "train.log_every=20",
+                                         "train.clip_norm=0.5", "ema.decay=0.9"};
+
+// One prepared corpus and the two trained runs for all tests of this file.
+class EmulatedRun : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    tiny_ = new TinyRun();
+    cpu_ = new RunResult(tiny_->train(kSmall));
+    cuda_ = new RunResult(tiny_->train(with(kSmall, kEmulated)));
+  }
+  static void TearDownTestSuite() {
+    delete cuda_;
+    delete cpu_;
+    delete tiny_;
+  }
+  static TinyRun* tiny_;
+  static RunResult *cpu_, *cuda_;
+};
+TinyRun* EmulatedRun::tiny_ = nullptr;
+RunResult* EmulatedRun::cpu_ = nullptr;
+RunResult* EmulatedRun::cuda_ = nullptr;
+
+// f32 sums in another order: single steps differ by rounding, which twenty steps of training amplify.
+TEST_F(EmulatedRun, TrainsLikeTheCpuBackendStepByStep) {
+  ASSERT_EQ(cpu_->step_loss_nats.size(), 20u);
+  ASSERT_EQ(cuda_->step_loss_nats.size(), 20u);
+  EXPECT_LT(cuda_->step_loss_nats.back(), cuda_->step_loss_nats.front());
+  for (std::size_t step = 0; step < 20; ++step) {
+    const double expected = cpu_->step_loss_nats[step];
+    EXPECT_NEAR(cuda_->step_loss_nats[step], expected, expected * (step == 0 ? 2e-6 : 2e-4))
+        << "step " << step;
+  }
+  ASSERT_TRUE(cuda_->validation.has_value());
+  EXPECT_EQ(cuda_->validation->tokens, cpu_->validation->tokens);
+  EXPECT_NEAR(cuda_->validation->val_bpb, cpu_->validation->val_bpb, 1e-3);
+}
+
+// Not the file: it names the configuration as well.
+std::vector<std::pair<std::string, std::vector<std::byte>>> weights_of(const RunResult& result) {
+  const SafetensorsFile file(result.directory / "weights.safetensors");
+  std::vector<std::pair<std::string, std::vector<std::byte>>> weights;
+  for (const StoredTensor& tensor : file.tensors()) {
+    weights.emplace_back(tensor.name, std::vector<std::byte>(tensor.bytes.begin(), tensor.bytes.end()));
+  }
+  return weights;
+}
+
+TEST_F(EmulatedRun, SameRunTwiceIsTheSameToTheBitAlsoWithoutGraphs) {
+  const std::vector<std::string> few =
+      with(kEmulated, {"train.steps=3", "train.tokens_per_step=128", "data.validation=''"});
+  const RunResult first = tiny_->train(few);
+  const RunResult again = tiny_->train(with(few, {"backend.emulated_order=reverse"}));
+  const RunResult eager = tiny_->train(with(few, {"backend.graphs=false"}));
+  EXPECT_EQ(first.step_loss_nats, again.step_loss_nats);
+  EXPECT_EQ(first.step_loss_nats, eager.step_loss_nats);
+  EXPECT_FALSE(weights_of(first).empty());
+  EXPECT_TRUE(weights_of(first) == weights_of(again)) << "another order of threads";
+  EXPECT_TRUE(weights_of(first) == weights_of(eager)) << "without graphs";
+}
+
+TEST_F(EmulatedRun, TrainsInBf16) {
+  const RunResult bf16 = tiny_->train(with(kEmulated, {"train.steps=6", "train.tokens_per_step=128",
+                                                       "train.compute_dtype=bf16", "data.validation=''"}));
+  EXPECT_NEAR(bf16.step_loss_nats.front(), cpu_->step_loss_nats.front(), 2e-2);
+  EXPECT_LT(bf16.step_loss_nats.back(), bf16.step_loss_nats.front());
+}
+
+// An artifact quantised on one backend is scored alike on both.
+TEST_F(EmulatedRun, QuantisesAndScoresAnArtifact) {
+  const std::string text = read_file(cuda_->directory / "config.toml") + kSections;
+  LoadedConfig loaded = parse_run_config(text, "with quantize", {});
+  QuantizeRunOptions options;
+  options.console = nullptr;
+  options.output = tiny_->folder() / "emulated.mulligan";
+  quantize_weights(loaded, test_plugin_host(), cuda_->directory / "weights.safetensors", options);
+  const EvalResult emulated = evaluate_artifact(options.output, {}, test_plugin_host(), {nullptr});
+  const EvalResult cpu =
+      evaluate_artifact(options.output, {"backend.plugin=cpu"}, test_plugin_host(), {nullptr});
+  EXPECT_NEAR(emulated.val_bpb, cpu.val_bpb, 1e-4);
+}
+
+TEST_F(EmulatedRun, TestTimeTraining) {
+  const std::vector<std::string> keys = {"train.steps=20",
+                                         "ttt.batch_documents=2",
+                                         "ttt.context_tokens=64",
+                                         "ttt.chunk_tokens=16",
+                                         "ttt.prefix_documents=3",
+                                         "ttt.phases=2",
+                                         "ttt.document_fraction=0.3",
+                                         "ttt.optimizer.lr=0.002",
+                                         "ttt.adapters.rank=4",
+                                         "ttt.adapters.alpha=4",
+                                         "ttt.base.chunk_tokens=128",
+                                         "ttt.base.batch_rows=2"};
+  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+    load_weights(cpu_->directory / "weights.safetensors", store, layouts);
+  };
+  const auto run = [&](const std::vector<std::string>& overrides, const std::string& name) {
+    LoadedConfig loaded = tiny_->config(overrides);
+    TttOptions options;
+    options.console = nullptr;
+    options.directory = tiny_->folder() / name;
+    std::filesystem::create_directories(options.directory);
+    return run_ttt(loaded, test_plugin_host(), "weights", load, options);
+  };
+  const TttResult cpu = run(keys, "ttt_cpu"), emulated = run(with(keys, kEmulated), "ttt_emulated");
+  EXPECT_EQ(emulated.with.tokens, cpu.with.tokens);
+  EXPECT_NEAR(emulated.without.val_bpb, cpu.without.val_bpb, 1e-4);
+  EXPECT_NEAR(emulated.with.val_bpb, cpu.with.val_bpb, 1e-3);
+}
+
+// The plugin loads anywhere; that there is no GPU is said when one is asked for.
+TEST(CudaBackend, WithoutADriverTheErrorIsOneSentence) {
+  if (void* driver = dlopen("libcuda.so.1", RTLD_NOW)) {
+    dlclose(driver);
+    GTEST_SKIP() << "the sentence about a missing driver: this machine has one";
+  }
+  try {
+    LoadedConfig loaded = TinyRun::config_without_data({"backend.plugin=cuda"});
+    resolve_run_plugins(loaded, test_plugin_host());
+    make_run_plugins(loaded, test_plugin_host());
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    EXPECT_TRUE(what.find("NVIDIA's driver was not found (libcuda.so.1)") != what.npos ||
+                what.find("built without CUDA") != what.npos)
+        << what;
+    EXPECT_EQ(what.find('\n'), what.npos);
+  }
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end
