@@ -100,7 +100,8 @@ Generator zero_first_row(std::int64_t columns) {
 
 Operator muon_momentum() {
   Operator op{.forward = "muon_momentum", .cases = {}, .free_extents = {"scalars"}};
-  for (const Shape& shape : std::vector<Shape>{{1, 1}, {3, 5}, {2, 7, 3}, {3, 65, 130}, {1, 40, 700}}) {
+  for (const Shape& shape :
+       std::vector<Shape>{{1, 1}, {3, 5}, {2, 7, 3}, {3, 65, 130}, {1, 40, 700}, {2, 9, 328}}) {
     for (const double flag : {0.0, 1.0}) {
       const Generator generate = zero_first_row(shape.back());
       const Operand buffer{"momentum_buffer", shape, std::nullopt, generate}, direction{"direction", shape};
@@ -143,7 +144,7 @@ const RegisterOperator registered_muon_momentum(muon_momentum());
 
 Operator muon_apply() {
   Operator op{.forward = "muon_apply", .cases = {}, .free_extents = {"scalars"}};
-  for (const Shape& shape : std::vector<Shape>{{1, 1}, {3, 5}, {2, 65, 130}}) {
+  for (const Shape& shape : std::vector<Shape>{{1, 1}, {3, 5}, {2, 65, 130}, {2, 12, 40}}) {
     for (const std::optional<mlg_dtype> dtype : {std::optional<mlg_dtype>(), std::optional(MLG_F32)}) {
       const Operand master{"master", shape, dtype};
       op.cases.push_back({.inputs = {{"direction", shape}, master, f32("scalars", {2}, values({0.02, 0.95}))},

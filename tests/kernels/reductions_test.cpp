@@ -9,7 +9,8 @@
 namespace mulligan::kernel_test {
 namespace {
 
-const Shape kShapes[] = {{1}, {17, 3}, {2, 5, 3, 7}, {70001}};
+// The last is a whole number of 16-byte accesses.
+const Shape kShapes[] = {{1}, {17, 3}, {2, 5, 3, 7}, {70001}, {35, 2008}};
 
 Operator sum() {
   Operator op{.forward = "sum_f64", .cases = {}, .free_extents = {"x"}, .dtypes = {MLG_F32}};
