@@ -14,6 +14,10 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 double real(const Json& value) {
   return value.is_null() ? nan : value.get<double>();
 }
+// A number such as 1e300 is no count: converting it would be undefined. Throws Json::type_error.
+std::int64_t integer(const Json& value) {
+  return value.get_ref<const Json::number_integer_t&>();
+}
 double real(const Json& record, const char* key) {
   const auto found = record.find(key);
   return found == record.end() ? nan : real(*found);
@@ -29,7 +33,7 @@ std::vector<std::pair<std::string, T>> numbers_by_name(const Json& record, const
     if constexpr (std::is_same_v<T, double>) {
       pairs.emplace_back(name, real(value));
     } else {
-      pairs.emplace_back(name, value.template get<T>());
+      pairs.emplace_back(name, integer(value));
     }
   }
   return pairs;
@@ -37,17 +41,17 @@ std::vector<std::pair<std::string, T>> numbers_by_name(const Json& record, const
 
 StepRecord step_record(const Json& json) {
   StepRecord record;
-  record.step = json.at("step").get<std::int64_t>();
+  record.step = integer(json.at("step"));
   record.loss_nats = real(json, "loss_nats");
   record.window_loss_nats = real(json, "window_loss_nats");
   if (const auto window = json.find("window"); window != json.end()) {
-    record.window_first = window->at(0).get<std::int64_t>();
-    record.window_last = window->at(1).get<std::int64_t>();
+    record.window_first = integer(window->at(0));
+    record.window_last = integer(window->at(1));
   }
   record.gradient_norm = real(json, "gradient_norm");
   record.group_gradient_norm = numbers_by_name<double>(json, "gradient_norm_of");
   record.lr = numbers_by_name<double>(json, "lr");
-  record.tokens = json.at("tokens").get<std::int64_t>();
+  record.tokens = integer(json.at("tokens"));
   record.tokens_per_second = real(json, "tokens_per_second");
   record.step_seconds = real(json, "step_seconds");
   record.slowest_step_seconds = real(json, "slowest_step_seconds");
@@ -61,20 +65,20 @@ void add(MetricsHistory& history, const Json& json) {
   if (event == "step") {
     history.steps.push_back(step_record(json));
   } else if (event == "validation") {
-    history.validations.push_back({json.at("step").get<std::int64_t>(), real(json, "val_loss_nats"),
+    history.validations.push_back({integer(json.at("step")), real(json, "val_loss_nats"),
                                    real(json, "val_bpb"), json.at("val_tokens").get<std::uint64_t>(),
                                    json.at("val_bytes").get<std::uint64_t>(), real(json, "seconds")});
   } else if (event == "restart") {
-    history.restarts.push_back({json.at("step").get<std::int64_t>(), json.at("optimizer").get<std::string>(),
-                                json.at("cycle").get<std::int64_t>(), real(json, "lr")});
+    history.restarts.push_back({integer(json.at("step")), json.at("optimizer").get<std::string>(),
+                                integer(json.at("cycle")), real(json, "lr")});
   } else if (event == "loop_start") {
-    history.loop_starts.push_back(json.at("step").get<std::int64_t>());
+    history.loop_starts.push_back(integer(json.at("step")));
   } else if (event == "resume") {
-    history.resumes.push_back(json.at("step").get<std::int64_t>());
+    history.resumes.push_back(integer(json.at("step")));
   } else if (event == "memory") {
-    history.memory = MemoryRecord{numbers_by_name<std::int64_t>(json, "tensors_bytes"),
-                                  numbers_by_name<std::int64_t>(json, "programs_bytes"),
-                                  json.at("arena_bytes").get<std::int64_t>()};
+    history.memory =
+        MemoryRecord{numbers_by_name<std::int64_t>(json, "tensors_bytes"),
+                     numbers_by_name<std::int64_t>(json, "programs_bytes"), integer(json.at("arena_bytes"))};
   }
 }
 

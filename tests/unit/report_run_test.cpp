@@ -88,7 +88,8 @@ TEST(MetricsReader, ADamagedLineIsNamed) {
   EXPECT_NE(refusal("[1]\n").find("no JSON object"), std::string::npos);
   for (const char* line :
        {R"({"step":5})", R"({"event":"step"})", R"({"event":"step","step":"five","tokens":1})",
-        R"({"event":"step","step":1,"tokens":1,"lr":[1]})",
+        R"({"event":"step","step":1e300,"tokens":1})", R"({"event":"step","step":1.5,"tokens":1})",
+       R"({"event":"step","step":1,"tokens":1,"lr":[1]})",
         R"({"event":"step","step":1,"tokens":1,"window":3})",
         R"({"event":"step","step":1,"tokens":1,"loss_nats":"low"})"}) {
     EXPECT_NE(
