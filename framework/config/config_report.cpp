@@ -62,6 +62,10 @@ std::vector<PrintedTable> all_tables(const LoadedConfig& loaded) {
   if (loaded.config.ttt) tables.push_back({"[ttt]", "ttt", loaded.config.ttt->settings.all()});
   for (const PluginTableRef& ref : plugin_tables(loaded.config))
     tables.push_back(plugin_table(loaded, *ref.table));
+  for (size_t i = 0; i < loaded.kernel_rows.size(); ++i) {
+    tables.push_back(
+        {"[[backend.kernels]]", fmt::format("backend.kernels.{}", i), loaded.kernel_rows[i].all()});
+  }
   for (size_t i = 0; i < loaded.parameter_rows.size(); ++i) {
     tables.push_back({"[[parameters]]", fmt::format("parameters.{}", i), loaded.parameter_rows[i].all()});
   }

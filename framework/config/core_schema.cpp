@@ -249,6 +249,19 @@ const Schema<RunConfig>& core_schema() {
   return schema;
 }
 
+const Schema<KernelRow>& kernel_row_schema() {
+  static const Schema<KernelRow> schema = [] {
+    Schema<KernelRow> s;
+    s.key("match", &KernelRow::match, "name of the kernel that is replaced, for example softcap_ce_fwd")
+        .required();
+    s.key("path", &KernelRow::path,
+          ".ptx or .cubin file, relative to this file, with its .json description beside it (docs/triton.md)")
+        .required();
+    return s;
+  }();
+  return schema;
+}
+
 const Schema<ParameterRow>& parameter_row_schema() {
   static const Schema<ParameterRow> schema = [] {
     Schema<ParameterRow> s;
@@ -340,6 +353,10 @@ std::vector<KeySection> core_sections() {
   return {
       {"[run]", "The run as a whole.", keys_of_table("run")},
       {"[backend]", "Plugin table: where tensors live and kernels run.", plugin_keys_with_default("cpu")},
+      {"[[backend.kernels]]",
+       "Kernels of the backend, or of a plugin for it, that are replaced by compiled ones. A row that names "
+       "no kernel of the run is an error.",
+       kernel_row_schema().keys()},
       {"[data]",
        "Token shards and their tokenizer; paths are relative to the folder the program is started in.",
        keys_of_table("data")},

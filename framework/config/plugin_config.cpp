@@ -104,13 +104,13 @@ KeySpec key_spec(const std::string& plugin, const mlg_key& row) {
   return key;
 }
 
-std::string absolute_library_path(const Setting& path) {
-  if (path.value.string().empty()) return {};
-  const fs::path folder = fs::path(path.origin.file).parent_path();  // empty for --set: the current folder
-  return fs::absolute(folder / path.value.string()).lexically_normal().string();
-}
-
 }  // namespace
+
+std::string absolute_file(const Setting& setting) {
+  if (setting.value.string().empty()) return {};
+  const fs::path folder = fs::path(setting.origin.file).parent_path();  // empty for --set: the current folder
+  return fs::absolute(folder / setting.value.string()).lexically_normal().string();
+}
 
 std::vector<KeySpec> plugin_table_keys() {
   KeySpec plugin;
@@ -150,7 +150,7 @@ PluginTable read_plugin_table(const ConfigNode* table, const std::string& sectio
       resolve_keys(keys, table == nullptr || table->is_table() ? &host_part : table, section, source);
   Setting& plugin = result.host.all()[0];
   Setting& path = result.host.all()[1];
-  path.value = ConfigValue(absolute_library_path(path));
+  path.value = ConfigValue(absolute_file(path));
   // A path alone says which plugin is meant: the default must not claim otherwise.
   if (!path.value.string().empty() && plugin.origin.kind == Origin::Kind::defaulted)
     plugin.value = ConfigValue("");

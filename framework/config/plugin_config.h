@@ -27,6 +27,10 @@ struct PluginTable {
   std::string source;   // the configuration's file, for messages
 };
 
+// The file that a setting names, absolute: a relative one is taken from the folder of the file that says it;
+// empty stays empty.
+std::string absolute_file(const Setting& setting);
+
 // The host's keys of every plugin table: plugin and path.
 std::vector<KeySpec> plugin_table_keys();
 

@@ -12,8 +12,8 @@ namespace mulligan {
 namespace {
 
 // Tables whose members are not known beforehand; read by the functions below.
-const std::vector<std::string> kOpenTables = {"backend",   "loss",       "schedule",
-                                              "optimizer", "parameters", "quantize", "ttt"};
+const std::vector<std::string> kOpenTables = {"backend",    "loss",     "schedule", "optimizer",
+                                              "parameters", "quantize", "ttt"};
 
 void derive(RunConfig& config, const std::string& file) {
   resolve_model_defaults(config.model);
@@ -49,6 +49,35 @@ void read_optimizers(const ConfigNode& tree, LoadedConfig& loaded) {
                          member.node.origin.text(), "optimizer." + member.name);
     }
     loaded.config.optimizers.push_back(read_optimizer(member, loaded.file));
+  }
+}
+
+void read_backend(const ConfigNode& tree, LoadedConfig& loaded) {
+  static const std::vector<std::string> own_tables = {"kernels"};
+  const ConfigNode* table = tree.find("backend");
+  loaded.config.backend = read_plugin_table(table, "backend", loaded.file, "cpu", {}, own_tables);
+  const ConfigNode* list = table == nullptr ? nullptr : table->find("kernels");
+  if (list == nullptr) return;
+  if (list->kind != ConfigNode::Kind::table_list) {
+    throw config_error("{}: 'backend.kernels' must be written as rows [[backend.kernels]].",
+                       list->origin.text());
+  }
+  for (const ConfigNode& node : list->rows) {
+    Settings settings =
+        resolve_keys(kernel_row_schema().keys(), &node, "backend.kernels", node.origin.text());
+    for (Setting& setting : settings.all()) {
+      if (setting.name == "path") setting.value = ConfigValue(absolute_file(setting));
+    }
+    KernelRow row;
+    kernel_row_schema().store(settings, row);
+    row.origin = node.origin;
+    for (const KernelRow& other : loaded.config.kernels) {
+      if (other.match != row.match) continue;
+      throw config_error("{}: the kernel '{}' is already replaced by the row of {}; remove one of the two.",
+                         row.origin.text(), row.match, other.origin.text());
+    }
+    loaded.kernel_rows.push_back(std::move(settings));
+    loaded.config.kernels.push_back(std::move(row));
   }
 }
 
@@ -102,7 +131,7 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
   derive(loaded.config, file);
   core_schema().refresh(loaded.config, loaded.core);
 
-  loaded.config.backend = read_plugin_table(tree.find("backend"), "backend", file, "cpu");
+  read_backend(tree, loaded);
   loaded.config.loss = read_plugin_table(tree.find("loss"), "loss", file, "softcap_ce");
   loaded.config.schedule = read_plugin_table(tree.find("schedule"), "schedule", file, "warmdown");
   read_optimizers(tree, loaded);

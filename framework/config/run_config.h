@@ -41,6 +41,13 @@ struct OptimizerConfig {
   std::optional<PluginTable> schedule;  // [optimizer.NAME.schedule]; absent: the run's [schedule]
 };
 
+// One row of [[backend.kernels]].
+struct KernelRow {
+  std::string match;  // name of the kernel that is replaced
+  std::string path;   // absolute: the compiled kernel
+  Origin origin;      // of the row
+};
+
 struct RunConfig {
   RunSection run;
   DataConfig data;
@@ -52,6 +59,7 @@ struct RunConfig {
   EvalConfig eval;
   LedgerConfig ledger;
   PluginTable backend;
+  std::vector<KernelRow> kernels;  // each kernel at most once
   PluginTable loss;
   PluginTable schedule;
   std::vector<OptimizerConfig> optimizers;  // in order of appearance
@@ -65,6 +73,7 @@ struct LoadedConfig {
   std::string file;
   RunConfig config;
   Settings core;                                // all bound keys, full names
+  std::vector<Settings> kernel_rows;            // one per row of [[backend.kernels]]
   std::vector<Settings> parameter_rows;         // one per row of [[parameters]]
   std::vector<Settings> quantize_rows;          // one per row of [[quantize.tensors]]
   std::map<std::string, PluginConfig> plugins;  // by section; filled by resolve_plugins

@@ -1,5 +1,7 @@
 #include "framework/plugin/backend.h"
 
+#include <algorithm>
+
 namespace mulligan {
 
 DeviceBuffer::~DeviceBuffer() {
@@ -35,12 +37,40 @@ void Backend::add_kernels(const Plugin& plugin, bool replace) {
     throw config_error("{} refuses the kernels of {}: {}", this->plugin().description(), plugin.description(),
                        error);
   }
+  replace_known_kernels();
+}
+
+void Backend::replace_kernel(const std::string& name, const std::string& file, const std::string& where) {
+  replacements_.push_back({name, file, where});
+  replace_known_kernels();
+}
+
+void Backend::replace_known_kernels() {
+  for (Replacement& replacement : replacements_) {
+    for (std::uint32_t i = 0; const mlg_kernel* known = kernel_at(i); ++i) {
+      if (replacement.done || replacement.name != known->name) continue;
+      mlg_kernel kernel{};
+      kernel.name = replacement.name.c_str();
+      kernel.backend = known->backend;
+      kernel.signature = known->signature;
+      kernel.entry = replacement.file.c_str();
+      if (mlg_error error = table().add_kernels(instance(), &kernel, 1, 1)) {
+        throw config_error("{}: {} refuses this file in place of {}: {}", replacement.where,
+                           plugin().description(), replacement.name, error);
+      }
+      replacement.done = true;
+    }
+  }
 }
 
 PreparedCall Backend::prepare(const mlg_call& call) {
   void* handle = nullptr;
   std::size_t workspace_bytes = 0;
-  check(table().prepare(instance(), &call, &handle, &workspace_bytes));
+  if (mlg_error error = table().prepare(instance(), &call, &handle, &workspace_bytes)) {
+    const auto replaced = std::ranges::find(replacements_, call.kernel, &Replacement::name);
+    if (replaced != replacements_.end()) throw config_error("{}: {}", replaced->where, error);
+    check(error);
+  }
   return {*this, handle, workspace_bytes};
 }
 

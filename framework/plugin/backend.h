@@ -4,6 +4,7 @@
 
 #include <mulligan/backend.h>
 
+#include <deque>
 #include <span>
 #include <string>
 #include <utility>
@@ -103,6 +104,11 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // Makes the kernels of another plugin callable (those for other backends are ignored). A name that exists
   // already is replaced only with `replace`, otherwise refused with a config_error.
   void add_kernels(const Plugin& plugin, bool replace = false);
+  // Puts a compiled kernel of a file in place of the kernel `name`, now or, where this instance does not know
+  // that yet, when add_kernels() brings it; from then on a refused call of it is a config_error. `where`
+  // starts the sentences. Throws config_error with the backend's sentence when it refuses the file, or takes
+  // none at all.
+  void replace_kernel(const std::string& name, const std::string& file, const std::string& where);
   // The kernels this instance can run: null past the end.
   const mlg_kernel* kernel_at(std::uint32_t index) const { return table().kernel_at(instance(), index); }
 
@@ -117,6 +123,12 @@ class Backend : public PluginInstance<mlg_backend_table> {
  private:
   friend class DeviceBuffer;
   friend class PreparedCall;
+  struct Replacement {
+    std::string name, file, where;
+    bool done = false;
+  };
+  void replace_known_kernels();
+  std::deque<Replacement> replacements_;  // the backend keeps pointers into them
 };
 
 }  // namespace mulligan

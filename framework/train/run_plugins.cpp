@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "framework/config/schema.h"
+#include "framework/core/error.h"
 #include "framework/train/run.h"
 
 namespace mulligan {
@@ -36,6 +38,33 @@ std::unique_ptr<Backend> make_backend(const LoadedConfig& loaded, PluginHost& ho
   return std::make_unique<Backend>(plugin, resolve_plugin_keys(table, plugin->name(), keys_of(*plugin)));
 }
 
+// A row that names no kernel of the backend or of any plugin in use is a typing error.
+void refuse_unknown_kernels(const LoadedConfig& loaded, PluginHost& host, const Backend& backend) {
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; const mlg_kernel* kernel = backend.kernel_at(i); ++i) {
+    names.push_back(kernel->name);
+  }
+  for (const PluginHandle& plugin : plugins_in_use(loaded, host)) {
+    for (const mlg_kernel& kernel : plugin->kernels()) {
+      if (backend.plugin().name() == kernel.backend) names.push_back(kernel.name);
+    }
+  }
+  for (const KernelRow& row : loaded.config.kernels) {
+    if (std::ranges::find(names, row.match) != names.end()) continue;
+    const std::string nearest = nearest_name(row.match, names);
+    throw config_error("{}: the {} backend has no kernel '{}' in this run{}", row.origin.text(),
+                       backend.plugin().name(), row.match,
+                       nearest.empty() ? "." : "; did you mean '" + nearest + "'?");
+  }
+}
+
+void replace_kernels(const LoadedConfig& loaded, PluginHost& host, Backend& backend) {
+  if (!loaded.config.kernels.empty()) refuse_unknown_kernels(loaded, host, backend);
+  for (const KernelRow& row : loaded.config.kernels) {
+    backend.replace_kernel(row.match, row.path, row.origin.text());
+  }
+}
+
 }  // namespace
 
 void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host) {
@@ -50,6 +79,7 @@ RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const 
   const RunConfig& config = loaded.config;
   RunPlugins plugins;
   plugins.backend = make_backend(loaded, host, backend);
+  if (backend.empty()) replace_kernels(loaded, host, *plugins.backend);
   plugins.loss = std::make_unique<Loss>(load(host, MLG_LOSS, config.loss), loaded.plugin("loss"));
   const auto add_schedule = [&](const PluginTable& table) {
     plugins.schedules.push_back(

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 
 #ifdef MULLIGAN_HAS_CUDA
 #include "plugins/backends/cuda/compile/compile_device.h"
@@ -66,6 +67,12 @@ void Backend::zero(void* device, std::size_t bytes) {
 }
 
 void Backend::add_kernels(std::span<const mlg_kernel> kernels, bool replace) {
+  if (replace && kernels.size() == 1 && !kernels[0].source && kernels[0].entry) {
+    const mlg_kernel& known = kernels_.named(kernels[0].name);
+    compiled_.insert_or_assign(known.name, triton::CompiledKernel(kernels[0].entry, known.name,
+                                                                  known.signature, facts_.architecture));
+    return;
+  }
   for (const mlg_kernel& kernel : kernels) {
     if (std::strcmp(kernel.backend, "cuda") == 0 && (!kernel.prepare || !kernel.release || !kernel.source)) {
       throw std::runtime_error(std::string("kernel ") + kernel.name +
@@ -80,7 +87,9 @@ const mlg_kernel* Backend::kernel_at(std::uint32_t index) const noexcept {
 }
 
 void* Backend::prepare(const sdk::Call& call, std::size_t& workspace_bytes) {
-  auto prepared = std::make_unique<PreparedCall>(*device_, kernels_.named(call.kernel), call);
+  const auto compiled = compiled_.find(std::string_view(call.kernel));
+  auto prepared = std::make_unique<PreparedCall>(*device_, kernels_.named(call.kernel), call,
+                                                 compiled == compiled_.end() ? nullptr : &compiled->second);
   workspace_bytes = prepared->workspace_bytes();
   return prepared.release();
 }

@@ -3,12 +3,15 @@
 
 #include <mulligan/backend.hpp>
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
 #include "plugins/backends/common/kernel_registry.h"
 #include "plugins/backends/cuda/call_graphs.h"
 #include "plugins/backends/cuda/device.h"
+#include "plugins/backends/cuda/triton/compiled_kernel.h"
 
 namespace mulligan::cuda {
 
@@ -64,6 +67,7 @@ class Backend final : public sdk::Backend {
   std::unique_ptr<Device> device_;
   DeviceFacts facts_;
   backends::KernelRegistry kernels_{"cuda"};
+  std::map<std::string, triton::CompiledKernel, std::less<>> compiled_;  // in place of kernels of these names
   CallGraphs graphs_;
 };
 

@@ -17,11 +17,16 @@
 
 namespace mulligan::cuda {
 
+namespace triton {
+class CompiledKernel;
+}
+
 struct DeviceFacts {
   std::string description;
   std::uint64_t memory_bytes = 0;
   int threads = 0;  // host threads that do the computing; 0: not applicable
   bool computes = true;
+  std::string architecture = {};  // "sm_90a"; empty: runs no compiled code
 };
 
 // A __global__ function made ready for launches.
@@ -35,6 +40,8 @@ struct FunctionRequest {
   const char* kernel;
   const char* source;
   const mlg_cuda_launch* launch;
+  // In place of the source; the launch's function is its entry point.
+  const triton::CompiledKernel* compiled = nullptr;
 };
 
 // A pointer parameter of a launch, with the memory that it stands for.

@@ -27,9 +27,10 @@ bool overlap(const DeviceArgument& a, const DeviceArgument& b) {
 
 }  // namespace
 
-PreparedCall::PreparedCall(Device& device, const mlg_kernel& kernel, const mlg_call& call)
-    : device_(device), kernel_(kernel), arguments_(kernel, call) {
-  if (is_matmul(kernel_)) {
+PreparedCall::PreparedCall(Device& device, const mlg_kernel& kernel, const mlg_call& call,
+                           const triton::CompiledKernel* compiled)
+    : device_(device), kernel_(kernel), arguments_(kernel, call), compiled_(compiled) {
+  if (is_matmul(kernel_) && !compiled_) {
     gemm_ = device_.gemm(gemm_shape(kernel_, arguments_.launch()));
     workspace_bytes_ = gemm_->workspace_bytes();
   } else {
@@ -41,22 +42,35 @@ PreparedCall::~PreparedCall() {
   if (state_) kernel_.release(state_);
 }
 
+const mlg_cuda_plan& PreparedCall::plan_launches(const mlg_launch& shapes) {
+  std::size_t workspace_bytes = 0;
+  if (is_matmul(kernel_)) {
+    gemm_shape(kernel_, shapes);
+  } else {
+    mlg_preparation preparation{};
+    if (const mlg_error error = kernel_.prepare(&shapes, &preparation)) throw std::runtime_error(error);
+    if (state_) kernel_.release(state_);
+    state_ = preparation.state;
+    workspace_bytes = preparation.workspace_bytes;
+  }
+  if (compiled_) {
+    compiled_plan_ = compiled_->plan(shapes);
+    workspace_bytes = compiled_plan_->workspace_bytes;
+  }
+  workspace_bytes_ = std::max(workspace_bytes_, workspace_bytes);
+  return compiled_ ? compiled_plan_->plan : *static_cast<const mlg_cuda_plan*>(state_);
+}
+
 void PreparedCall::plan() {
-  const mlg_launch shapes = arguments_.launch();
-  mlg_preparation preparation{};
-  if (const mlg_error error = kernel_.prepare(&shapes, &preparation)) throw std::runtime_error(error);
+  const mlg_cuda_plan& plan = plan_launches(arguments_.launch());
   steps_.clear();
-  if (state_) kernel_.release(state_);
-  state_ = preparation.state;
-  workspace_bytes_ = std::max(workspace_bytes_, preparation.workspace_bytes);
-  const auto& plan = *static_cast<const mlg_cuda_plan*>(state_);
   for (std::uint32_t i = 0; i < plan.launch_count; ++i) {
     Step& step = steps_.emplace_back();
     step.launch = &plan.launches[i];
     std::copy_n(step.launch->grid, 3, step.grid.blocks);
     std::copy_n(step.launch->block, 3, step.grid.threads);
     step.grid.shared_bytes = step.launch->shared_bytes;
-    step.function = device_.load({kernel_.name, kernel_.source, step.launch});
+    step.function = device_.load({kernel_.name, kernel_.source, step.launch, compiled_});
   }
 }
 

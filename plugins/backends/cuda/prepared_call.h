@@ -8,6 +8,7 @@
 
 #include "plugins/backends/common/call_arguments.h"
 #include "plugins/backends/cuda/device.h"
+#include "plugins/backends/cuda/triton/compiled_kernel.h"
 
 namespace mulligan::cuda {
 
@@ -15,7 +16,9 @@ class PreparedCall {
  public:
   // Throws std::runtime_error when the call does not fit the kernel or does not compile. The device must
   // outlive it.
-  PreparedCall(Device& device, const mlg_kernel& kernel, const mlg_call& call);
+  // `compiled` takes the place of the kernel's own code; it must outlive this object, too.
+  PreparedCall(Device& device, const mlg_kernel& kernel, const mlg_call& call,
+               const triton::CompiledKernel* compiled = nullptr);
   ~PreparedCall();
   PreparedCall(const PreparedCall&) = delete;
   PreparedCall& operator=(const PreparedCall&) = delete;
@@ -33,6 +36,8 @@ class PreparedCall {
     const mlg_cuda_launch* launch = nullptr;
   };
   void plan();
+  // The kernel's own plan of this call, which checks it, or that of the compiled kernel in its place.
+  const mlg_cuda_plan& plan_launches(const mlg_launch& shapes);
   void place_arguments(Step& step);
   DeviceArgument tensor(std::uint32_t index) const;
   // `out` arguments that share no memory with an argument that is read.
@@ -41,7 +46,9 @@ class PreparedCall {
   Device& device_;
   mlg_kernel kernel_;
   backends::CallArguments arguments_;
+  const triton::CompiledKernel* compiled_;
   void* state_ = nullptr;  // the kernel's mlg_cuda_plan
+  std::unique_ptr<triton::PlannedCall> compiled_plan_;
   std::size_t workspace_bytes_ = 0;
   void* workspace_ = nullptr;
   std::vector<Step> steps_;

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "plugins/backends/cuda/triton/compiled_kernel.h"
+
 namespace mulligan::cuda {
 namespace {
 
@@ -14,7 +16,7 @@ struct NoGemm final : Gemm {
 }  // namespace
 
 DeviceFacts CompileDevice::facts() const {
-  return {"CUDA compiler for " + architecture_ + " (computes nothing)", 0, 0, false};
+  return {"CUDA compiler for " + architecture_ + " (computes nothing)", 0, 0, false, architecture_};
 }
 
 void* CompileDevice::allocate(std::size_t bytes) {
@@ -28,6 +30,11 @@ void CompileDevice::from_device(void* host, const void*, std::size_t bytes) {
 }
 
 std::unique_ptr<Function> CompileDevice::load(const FunctionRequest& request) {
+  if (request.compiled) {
+    sdk::log(sdk::LogLevel::info, std::string("kernel ") + request.kernel + " is taken from " +
+                                      request.compiled->file() + ", entry point " + request.launch->function);
+    return std::make_unique<Function>();
+  }
   const FunctionResources r = compiler_.compile(request.kernel, request.source, *request.launch).resources;
   sdk::log(sdk::LogLevel::info, std::string("compiled ") + request.kernel + ": " + request.launch->function +
                                     " for " + architecture_ + ", registers " + std::to_string(r.registers) +

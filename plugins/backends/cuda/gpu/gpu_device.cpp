@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "plugins/backends/cuda/gpu/cublaslt.h"
+#include "plugins/backends/cuda/triton/compiled_kernel.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -79,7 +80,7 @@ DeviceFacts GpuDevice::facts() const {
   MLG_CU(driver_, DriverGetVersion, &version);
   return {name_ + " (" + architecture_ + ", CUDA driver " + std::to_string(version / 1000) + "." +
               std::to_string(version % 1000 / 10) + ")",
-          bytes, 0, true};
+          bytes, 0, true, architecture_};
 }
 
 void* GpuDevice::allocate(std::size_t bytes) {
@@ -138,10 +139,17 @@ void GpuDevice::fill(void* device, int byte, std::size_t bytes) {
 
 std::unique_ptr<Function> GpuDevice::load(const FunctionRequest& request) {
   MLG_CU(driver_, CtxSetCurrent, context_);
-  const CompiledFunction code = compiler_->compile(request.kernel, request.source, *request.launch);
   auto function = std::make_unique<GpuFunction>(driver_);
-  MLG_CU(driver_, ModuleLoadData, &function->module, code.cubin.data());
-  MLG_CU(driver_, ModuleGetFunction, &function->function, function->module, code.symbol.c_str());
+  if (request.compiled) {
+    // PTX or machine code; std::string ends with the zero that the driver wants behind PTX.
+    const CUresult result = driver_.ModuleLoadData(&function->module, request.compiled->code().data());
+    driver_.check(result, ("cuModuleLoadData of " + request.compiled->file()).c_str());
+    MLG_CU(driver_, ModuleGetFunction, &function->function, function->module, request.launch->function);
+  } else {
+    const CompiledFunction code = compiler_->compile(request.kernel, request.source, *request.launch);
+    MLG_CU(driver_, ModuleLoadData, &function->module, code.cubin.data());
+    MLG_CU(driver_, ModuleGetFunction, &function->function, function->module, code.symbol.c_str());
+  }
   const auto shared = static_cast<int>(request.launch->shared_bytes);
   if (shared > 48 * 1024) {
     MLG_CU(driver_, FuncSetAttribute, function->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Kernels compiled by Triton in place of the cuda backend's own: what a run says of wrong rows and files; and, where
+# python3 has triton, ours compiled ahead of time, assembled, checked, and computed in Triton's interpreter.
+# MULLIGAN_TRITON_PYTHON names another Python.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+python=${MULLIGAN_TRITON_PYTHON:-python3}
+skip() { echo "skipped - $1"; }
+has() { "$python" -c "import $1" 2>/dev/null; }
+
+tiny_corpus corpus
+"$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.1 >/dev/null
+small_config "$work/data" >base.toml
+# variant PATH: variant.toml with the loss's forward kernel replaced.
+variant() {
+  printf 'extends = "base.toml"\n[backend]\nplugin = "cuda"\ndevice = "emulated"\n' >variant.toml
+  printf '[[backend.kernels]]\nmatch = "softcap_ce_fwd"\npath = "%s"\n' "$1" >>variant.toml
+}
+refused() { check_refused "$1" 2 "$2" train variant.toml --set run.directory=runs/refused --overwrite "${@:3}"; }
+
+variant kernels/none.ptx
+refused "a file that is not there" "kernels/none.ptx: the compiled kernel cannot be read"
+refused "the sentence names the row" "variant.toml:5"
+refused "an unknown kernel and its nearest name" "did you mean 'softcap_ce_fwd'" --set backend.kernels.0.match=softcap_ce_fwt
+refused "a backend that takes no compiled kernels" "no run function" --set backend.plugin=cpu
+
+if ! has triton; then
+  skip "compilation by Triton, assembly and a run with the result: $python has no triton"
+  finish
+fi
+export TRITON_CACHE_DIR=$work/triton_cache TRITON_DEFAULT_FP_FUSION=1
+source=$root/plugins/losses/softcap_ce/triton/softcap_ce.py
+compile() { "$python" "$root/plugins/backends/cuda/triton/compile_kernels.py" "$source" "$@"; }
+check "softcap_ce compiles ahead of time, bf16" compile bf16 --set vocabulary=512
+check "softcap_ce compiles ahead of time, fp32, any vocabulary" compile fp32 --set dtype=fp32
+check_equal "the files name no path of this machine" "" "$(grep -l "$root\|$HOME" bf16/*.json bf16/*.ptx fp32/*.json)"
+
+if command -v ptxas >/dev/null; then
+  for file in bf16/*.ptx fp32/*.ptx; do
+    check "ptxas assembles $file" ptxas -arch=sm_90a -v "$file" -o assembled.cubin
+    check_contains "$file does not spill" "0 bytes spill stores, 0 bytes spill loads" \
+      "$(ptxas -arch=sm_90a -v "$file" -o assembled.cubin 2>&1)"
+  done
+else
+  skip "assembly of the PTX: no ptxas"
+fi
+
+for file in fp32/softcap_ce_fwd.ptx fp32/softcap_ce_fwd.cubin; do
+  variant "$file"
+  refused "$file passes every check of the file, and the emulated device says that it cannot run it" \
+    "exists as GPU code only"
+done
+variant bf16/softcap_ce_fwd.ptx
+refused "code for another dtype" "it takes logits as *bf16, but here that is *fp32"
+variant bf16/softcap_ce_bwd.ptx
+refused "the file of another kernel" "describes the kernel softcap_ce_bwd"
+cp bf16/softcap_ce_fwd.json cut.json
+head -c 900 bf16/softcap_ce_fwd.cubin >cut.cubin
+variant cut.cubin
+refused "a .cubin that is cut off" "cut.cubin is no complete .cubin file"
+sed 's/.param .f32/.param .u64/' bf16/softcap_ce_fwd.ptx >cut.ptx
+variant cut.ptx
+refused "a parameter of another type" "takes its parameter 5, softcap, as .u64, but its description says fp32"
+
+if has torch && has numpy; then
+  "$python" "$root/tests/triton/softcap_ce_formula.py" || not_ok=$((not_ok + 1))
+else
+  skip "the formula in Triton's interpreter: $python has no torch or numpy"
+fi
+finish

@@ -1,0 +1,84 @@
+// [[backend.kernels]] as it is read from a configuration.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "framework/config/config_report.h"
+#include "framework/config/run_config.h"
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+constexpr const char* kRun = R"([data]
+train = "train_*.bin"
+validation = "validation_*.bin"
+tokenizer = "tokenizer.model"
+[model]
+vocabulary = 512
+layers = 2
+width = 64
+heads = 4
+kv_heads = 2
+[train]
+steps = 1
+tokens_per_step = 512
+micro_batches = 1
+sequence_length = 256
+[optimizer.all]
+plugin = "adamw"
+lr = 0.001
+[[parameters]]
+match = "*"
+optimizer = "all"
+[backend]
+plugin = "cuda"
+)";
+
+LoadedConfig parse(const std::string& rows) {
+  return parse_run_config(kRun + rows, "configs/run.toml");
+}
+
+std::string refusal(const std::string& rows) {
+  try {
+    parse(rows);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+    return error.what();
+  }
+  return "accepted";
+}
+
+constexpr const char* kRow = "[[backend.kernels]]\nmatch = \"softcap_ce_fwd\"\npath = \"kernels/a.ptx\"\n";
+
+TEST(KernelRows, PathsAreTakenFromTheFolderOfTheFile) {
+  const LoadedConfig loaded = parse(kRow);
+  ASSERT_EQ(loaded.config.kernels.size(), 1u);
+  EXPECT_EQ(loaded.config.kernels[0].match, "softcap_ce_fwd");
+  EXPECT_EQ(loaded.config.kernels[0].path, std::filesystem::absolute("configs/kernels/a.ptx").string());
+  EXPECT_EQ(loaded.config.backend.keys.find("kernels"), nullptr) << "the rows are not the plugin's";
+  EXPECT_NE(print_resolved(loaded).find("[[backend.kernels]]\nmatch = \"softcap_ce_fwd\""),
+            std::string::npos);
+}
+
+TEST(KernelRows, MistakesAreNamedWithTheirPlace) {
+  EXPECT_NE(refusal(std::string(kRow) + kRow).find("'softcap_ce_fwd' is already replaced"),
+            std::string::npos);
+  EXPECT_NE(refusal("[[backend.kernels]]\nmatch = \"a\"\n").find("path"), std::string::npos);
+  EXPECT_NE(refusal("[[backend.kernels]]\nmatch = \"a\"\nfile = \"b\"\n").find("file"), std::string::npos);
+  EXPECT_NE(refusal("kernels = \"a.ptx\"\n").find("[[backend.kernels]]"), std::string::npos);
+}
+
+// A configuration that came with data could otherwise have code loaded.
+TEST(KernelRows, AStoredConfigurationNamesNoCode) {
+  EXPECT_NO_THROW(parse_stored_config(kRun, "artifact"));
+  try {
+    parse_stored_config(std::string(kRun) + kRow, "artifact");
+    FAIL() << "taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("may not name a library"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace mulligan
