@@ -47,6 +47,10 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
 void* operator new[](std::size_t bytes, std::align_val_t alignment) {
   return counted(bytes, static_cast<std::size_t>(alignment), __builtin_return_address(0));
 }
+// The nothrow form too, which std::stable_sort uses: what it returns goes to the same operator delete.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return std::malloc(bytes);
+}
 void operator delete(void* address) noexcept {
   std::free(address);
 }
