@@ -1,0 +1,112 @@
+// Every CUDA kernel of a run compiles, for both supported generations of GPUs, without spilling a register.
+// Needs NVRTC, but no GPU and no driver: the cuda backend's device "compile".
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "framework/core/error.h"
+#include "framework/dist/communicator.h"
+#include "framework/eval/evaluator.h"
+#include "framework/train/engine.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+struct Compiled {
+  std::string kernel, function;
+  int registers = 0, shared_bytes = 0, spilled_bytes = 0, stack_bytes = 0;
+};
+std::vector<Compiled> compiled;
+
+// The line that the device writes for each function (compile_device.cpp).
+void read_line(int, std::string_view line) {
+  static const std::regex pattern(
+      R"(compiled (\S+): (.+) for (\S+), registers (\d+), shared bytes (\d+), spilled bytes (\d+), stack bytes (\d+))");
+  std::cmatch match;
+  if (!std::regex_match(line.data(), line.data() + line.size(), match, pattern)) return;
+  compiled.push_back({match[1], match[2], std::stoi(match[4]), std::stoi(match[5]), std::stoi(match[6]),
+                      std::stoi(match[7])});
+}
+
+// Builds all programs of a training run and an evaluation; returns the kernels that the backend knows. Throws
+// Error.
+std::set<std::string> compile_run(LoadedConfig loaded) {
+  PluginHost& host = test_plugin_host();
+  resolve_run_plugins(loaded, host);
+  const RunConfig& config = loaded.config;
+  const RunPlugins plugins = make_run_plugins(loaded, host);
+  const std::vector<PlannedParameter> parameters = plan_parameters(config);
+  OptimizerGroups groups(config, plugins, parameters);
+  const auto communicator = make_self_communicator();
+  const TrainingEngine engine(config, plugins, parameters, groups, *communicator, 4);
+  EvaluatorOptions options;
+  options.eval = config.eval;
+  options.compute = to_dtype(config.train.compute_dtype);
+  options.looping = config.model.loop.extra_passes > 0;
+  const Program evaluate(*plugins.backend, Evaluator::build(config.model, layouts_of(parameters), options),
+                         "evaluate");
+  std::set<std::string> kernels;
+  for (std::uint32_t i = 0; const mlg_kernel* kernel = plugins.backend->kernel_at(i); ++i) {
+    if (kernel->source) kernels.insert(kernel->name);
+  }
+  return kernels;
+}
+
+class CudaCompile : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    compiled.clear();
+    set_plugin_log_sink(read_line);
+  }
+  void TearDown() override { set_plugin_log_sink(nullptr); }
+
+  std::vector<std::string> device() const {
+    return {"backend.plugin=cuda", "backend.device=compile",
+            std::string("backend.architecture=") + GetParam(),
+            std::string("backend.cache='") + MULLIGAN_CUDA_CACHE + "'"};
+  }
+};
+
+TEST_P(CudaCompile, NoKernelSpills) {
+  std::vector<std::string> record = device(), tiny = device();
+  const std::vector<std::string> others = {"loss.plugin=cross_entropy", "optimizer.rest.plugin=sgd",
+                                           "optimizer.rest.lr=0.01", "ema.decay=0.9"};
+  tiny.insert(tiny.end(), others.begin(), others.end());
+  std::set<std::string> missing;
+  try {
+    missing = compile_run(
+        load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", record));
+    missing.merge(compile_run(TinyRun::config_without_data(tiny)));
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    if (what.find("built without CUDA") != what.npos ||
+        what.find("NVRTC, CUDA's run-time compiler, was not") != what.npos) {
+      GTEST_SKIP() << "compilation of the CUDA kernels: " << what;
+    }
+    throw;
+  }
+  std::printf("%-60s %9s %9s %9s %9s\n", GetParam(), "registers", "shared", "spilled", "stack");
+  std::set<std::string> lines;
+  for (const Compiled& one : compiled) {
+    missing.erase(one.kernel);
+    char line[256];
+    std::snprintf(line, sizeof line, "%-60s %9d %9d %9d %9d", one.function.c_str(), one.registers,
+                  one.shared_bytes, one.spilled_bytes, one.stack_bytes);
+    if (lines.insert(line).second) std::puts(line);
+    EXPECT_EQ(one.spilled_bytes, 0) << one.function;
+    EXPECT_EQ(one.stack_bytes, 0) << one.function << " keeps an array in local memory";
+    EXPECT_GT(one.registers, 0) << one.function << ": ptxas said nothing";
+  }
+  for (const std::string& kernel : missing) ADD_FAILURE() << kernel << " was not compiled by either run";
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, CudaCompile, testing::Values("sm_80", "sm_90a"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace mulligan::end_to_end
