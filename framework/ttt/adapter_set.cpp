@@ -42,8 +42,8 @@ AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t 
     }
   };
   for (const WindowShape& shape : shapes) {
-    windows_[shape] =
-        std::make_unique<WindowProgram>(model, &setup.plugin, prefix_, shape, setup.positions, update);
+    windows_[shape] = std::make_unique<WindowProgram>(model, &setup.plugin, prefix_, shape, setup.positions,
+                                                      update, documents);
   }
   states_.assign(states.begin(), states.end());
   for (const auto& tensor : tensors()) {

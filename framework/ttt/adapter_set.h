@@ -31,7 +31,8 @@ class AdapterSet {
     std::int64_t positions = 0;  // of the rotary tables
   };
 
-  // Plans a program for each of `shapes` (not empty), all for `documents` documents. All references must
+  // Plans a program for each of `shapes` (not empty), each for the last shape.documents of `documents`
+  // documents. All references must
   // outlive this object.
   AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t documents,
              const std::set<WindowShape>& shapes);

@@ -50,11 +50,12 @@ struct AdapterTaps::TapState {
   TapRecorder recorder;
 };
 
-AdapterTaps::AdapterTaps(const TttPlugin& plugin, std::string prefix, std::int64_t documents, DType compute,
-                         GradientSink sink)
+AdapterTaps::AdapterTaps(const TttPlugin& plugin, std::string prefix, std::int64_t documents,
+                         std::int64_t active, DType compute, GradientSink sink)
     : plugin_(plugin),
       prefix_(std::move(prefix)),
       documents_(documents),
+      active_(active),
       compute_(compute),
       sink_(std::move(sink)) {}
 
@@ -71,11 +72,37 @@ AdapterTensor AdapterTaps::make_tensor(const TapSite& site, const mlg_adapter& a
   tensor.master = fmt::format("{}/adapter/{}", prefix_, tensor.name);
   if (compute_ != MLG_F32) tensor.copy = fmt::format("{}/adapter_copy/{}", prefix_, tensor.name);
   if (tensor.uniform) tensor.start = fmt::format("{}/adapter_start/{}", prefix_, tensor.name);
-  if (tensor.type.dtype != MLG_F32 || tensor.type.rank < 2 || tensor.type.dims[0] != documents_) {
+  if (tensor.type.dtype != MLG_F32 || tensor.type.rank < 2 || tensor.type.dims[0] != active_) {
     throw run_error("{}: the adapter '{}' is {}, but must be f32 with {} documents as its first extent",
-                    plugin_.plugin().description(), tensor.name, tensor.type.text(), documents_);
+                    plugin_.plugin().description(), tensor.name, tensor.type.text(), active_);
   }
+  tensor.type.dims[0] = documents_;
   return tensor;
+}
+
+TensorType AdapterTaps::active_type(const AdapterTensor& tensor) const {
+  TensorType type = tensor.type;
+  type.dims[0] = active_;
+  return type;
+}
+
+// The last `active` documents of `whole`, which has the adapter's shape.
+Value AdapterTaps::active_part(Graph& graph, const AdapterTensor& tensor, Value whole) const {
+  if (active_ == documents_) return whole;
+  const TensorType part = active_type(tensor).as(graph.type(whole).dtype);
+  return graph.view(whole, tensor.type.elements() - part.elements(), part);
+}
+
+// A gradient whose active part the plugin will write; what belongs to finished documents is zero.
+Value AdapterTaps::make_gradient(Graph& graph, const AdapterTensor& tensor) const {
+  const Value gradient = graph.scratch(tensor.type, "gradient of " + tensor.name);
+  if (active_ == documents_) return gradient;
+  TensorType finished = tensor.type;
+  finished.dims[0] = documents_ - active_;
+  const Value any = graph.view(graph.external(tensor.master, tensor.type), 0, finished);
+  graph.call("axpby", {any, Value{}, graph.view(gradient, 0, finished)},
+             {{"alpha", 0.0}, {"beta", 0.0}, {"accumulate_y", 0.0}});
+  return gradient;
 }
 
 Value AdapterTaps::at(Tape& tape, const TapSite& site) {
@@ -86,8 +113,8 @@ Value AdapterTaps::at(Tape& tape, const TapSite& site) {
   state->tap = {tap_kind_name(site.kind),
                 static_cast<std::int32_t>(site.slot),
                 static_cast<std::int32_t>(site.layer),
-                documents_,
-                rows / documents_,
+                active_,
+                rows / active_,
                 features(graph, site.block_input, rows),
                 features(graph, site.output, rows)};
   const std::vector<mlg_adapter> declared = plugin_.declare(state->tap);
@@ -100,10 +127,11 @@ Value AdapterTaps::at(Tape& tape, const TapSite& site) {
   std::vector<Value> inputs = {site.block_input};
   for (std::size_t i = 0; i < declared.size(); ++i) {
     const auto tensor = std::make_shared<const AdapterTensor>(make_tensor(site, declared[i]));
-    const Value read = graph.external(tensor->read_name(), tensor->type.as(compute_));
+    const Value all = graph.external(tensor->read_name(), tensor->type.as(compute_));
+    const Value read = active_part(graph, *tensor, all);
     // The plugin writes the gradient itself; watching tells the tape that the output depends on a trained
     // tensor.
-    if (tape.differentiating()) tape.watch(read, graph.scratch(tensor->type, "unread"));
+    if (tape.differentiating()) tape.watch(all, graph.scratch(tensor->type, "unread"));
     forward.adapters[i] = read.id;
     handed.push_back(read);
     inputs.push_back(read);
@@ -132,10 +160,11 @@ void AdapterTaps::record_backward(TapState& state, const TapSite& site, Backward
   std::vector<Gradient> gradients;
   std::vector<Value> handed = {backward.of(site.output), input.value};
   for (std::size_t i = 0; i < state.adapters.size(); ++i) {
-    const Value gradient = graph.scratch(state.adapters[i]->type, "gradient of " + state.adapters[i]->name);
-    call.gradients[i] = gradient.id;
+    const Value gradient = make_gradient(graph, *state.adapters[i]);
+    const Value written = active_part(graph, *state.adapters[i], gradient);
+    call.gradients[i] = written.id;
     gradients.push_back({state.adapters[i].get(), gradient});
-    handed.push_back(gradient);
+    handed.push_back(written);
   }
   state.recorder.allow(handed);
   plugin_.record_backward(state.recorder.open(graph), state.tap, call);

@@ -44,10 +44,11 @@ class AdapterTaps : public Taps {
   };
   using GradientSink = std::function<void(Graph&, std::span<const Gradient>)>;
 
-  // `prefix`: of the tensors' names in the store. Every tap sees `documents` windows behind each other.
+  // `prefix`: of the tensors' names in the store. Adapters of `documents` documents, of which the last
+  // `active` have windows, behind each other: the plugin sees these only. The others' gradient is zero.
   // `plugin` must outlive this object, and this object the plugin's last call.
-  AdapterTaps(const TttPlugin& plugin, std::string prefix, std::int64_t documents, DType compute,
-              GradientSink sink);
+  AdapterTaps(const TttPlugin& plugin, std::string prefix, std::int64_t documents, std::int64_t active,
+              DType compute, GradientSink sink);
 
   Value at(Tape& tape, const TapSite& site) override;
   // In the order of the forward pass; complete once the forward pass is built.
@@ -56,11 +57,14 @@ class AdapterTaps : public Taps {
  private:
   struct TapState;
   AdapterTensor make_tensor(const TapSite& site, const mlg_adapter& adapter) const;
+  TensorType active_type(const AdapterTensor& tensor) const;
+  Value active_part(Graph& graph, const AdapterTensor& tensor, Value whole) const;
+  Value make_gradient(Graph& graph, const AdapterTensor& tensor) const;
   void record_backward(TapState& state, const TapSite& site, Backward& backward);
 
   const TttPlugin& plugin_;
   std::string prefix_;
-  std::int64_t documents_;
+  std::int64_t documents_, active_;
   DType compute_;
   GradientSink sink_;
   std::vector<std::shared_ptr<const AdapterTensor>> tensors_;

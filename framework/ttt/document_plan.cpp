@@ -68,6 +68,16 @@ std::int64_t window_context(const PlannedBatch& batch, std::int64_t chunk, std::
   return std::min((chunk + 1) * batch.chunk_tokens, context_tokens);
 }
 
+std::int64_t window_documents(const DocumentPlan& plan, const PlannedBatch& batch, std::int64_t chunk) {
+  const std::vector<int>& documents = batch.batch.documents;  // ascending by length
+  const auto active = std::ranges::count_if(
+      documents, [&](int number) { return chunk < chunk_count(plan.targets(number), batch.chunk_tokens); });
+  std::int64_t step = 1;  // 2^n and 3 * 2^n: at most a third of the windows is empty
+  while (4 * step < active) step *= 2;
+  const std::int64_t rounded = (active + step - 1) / step * step;
+  return std::min(rounded, static_cast<std::int64_t>(documents.size()));
+}
+
 PhasePlan::PhasePlan(const TttConfig& config, std::int64_t documents) {
   const std::int64_t prefix = std::min(config.prefix_documents, documents);
   if (prefix == 0) return;

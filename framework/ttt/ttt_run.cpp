@@ -52,7 +52,8 @@ TttRun::TttRun(const BaseModel& model, const TttSetup& setup, const TttData& dat
   for (const PlannedBatch& batch : plan_.queue) {
     const auto documents = static_cast<std::int64_t>(batch.batch.documents.size());
     for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
-      shapes[documents].insert({documents, window_context(batch, chunk, context_tokens), batch.chunk_tokens});
+      shapes[documents].insert({window_documents(plan_, batch, chunk),
+                                window_context(batch, chunk, context_tokens), batch.chunk_tokens});
     }
   }
   const AdapterSet::Setup adapters{setup.adapters, setup.optimizer, setup.draws, context_tokens};
@@ -138,10 +139,12 @@ void TttRun::score_batch(std::int64_t queue, AdapterSet& set) {
 
 TttRun::Turn TttRun::make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set) {
   const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];
-  const WindowShape shape{static_cast<std::int64_t>(batch.batch.documents.size()),
+  const WindowShape shape{window_documents(plan_, batch, chunk),
                           window_context(batch, chunk, setup_.config.context_tokens), batch.chunk_tokens};
-  Turn turn{batch, queue, chunk, set, set.window(shape), {}, false};
-  for (const int number : batch.batch.documents) {
+  const std::span<const int> documents =
+      std::span(batch.batch.documents).last(static_cast<std::size_t>(shape.documents));
+  Turn turn{batch, queue, chunk, set, set.window(shape), documents, {}, false};
+  for (const int number : documents) {
     const std::int64_t targets = plan_.targets(number);
     const std::int64_t chunks = chunk_count(targets, batch.chunk_tokens);
     Turn::Row row;
@@ -155,8 +158,8 @@ TttRun::Turn TttRun::make_turn(std::int64_t queue, std::int64_t chunk, AdapterSe
   return turn;
 }
 
-// Finished documents are rows of zeros; places beyond a short chunk score position 0 of their row, for
-// nobody.
+// Finished documents have no window, or one of zeros; places beyond a short chunk score position 0 of their
+// row, for nobody.
 void TttRun::fill_inputs(const Turn& turn) {
   const WindowShape& shape = turn.program.shape();
   tokens_.assign(static_cast<std::size_t>(shape.tokens()), 0);
@@ -166,7 +169,7 @@ void TttRun::fill_inputs(const Turn& turn) {
   for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
     const ChunkWindow& window = turn.rows[slot].window;
     const std::int64_t start =
-        plan_.document(turn.batch.batch.documents[slot]).start + window.window_start;  // in the stream
+        plan_.document(turn.documents[slot]).start + window.window_start;  // in the stream
     const std::size_t row = slot * static_cast<std::size_t>(shape.context);
     for (std::int64_t i = 0; i < window.window_length; ++i) {
       tokens_[row + static_cast<std::size_t>(i)] = data_.tokens[static_cast<std::size_t>(start + i)];
@@ -206,8 +209,8 @@ void TttRun::book(Turn& turn) {
   for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
     const Turn::Row& row = turn.rows[slot];
     if (!row.active) continue;
-    const std::int64_t first = plan_.document(turn.batch.batch.documents[slot]).start +
-                               row.window.window_start + row.window.chunk_offset + 1;
+    const std::int64_t first =
+        plan_.document(turn.documents[slot]).start + row.window.window_start + row.window.chunk_offset + 1;
     for (std::int64_t i = 0; i < row.window.chunk_length; ++i) {
       book_.enter(first + i, losses_[slot * scored + static_cast<std::size_t>(i)]);
     }
@@ -314,7 +317,7 @@ void TttRun::tell(TttEvent::Kind kind, const Turn& turn, bool only_more) {
   std::vector<int> documents;
   for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
     if (only_more ? turn.rows[slot].more : turn.rows[slot].active) {
-      documents.push_back(turn.batch.batch.documents[slot]);
+      documents.push_back(turn.documents[slot]);
     }
   }
   listener_->on_event({kind, turn.queue, turn.batch.batch.index, turn.chunk, documents, &turn.set});

@@ -90,8 +90,9 @@ class TttRun {
     std::int64_t queue = 0, chunk = 0;
     AdapterSet& set;
     WindowProgram& program;
-    std::vector<Row> rows;
-    bool trains = false;  // some document has a later chunk
+    std::span<const int> documents;  // that have a window: the last of the batch
+    std::vector<Row> rows;           // one for each
+    bool trains = false;             // some document has a later chunk
   };
   virtual std::unique_ptr<TurnOrder> make_order() const { return std::make_unique<TurnOrder>(); }
   virtual void take_turn(Turn& turn);

@@ -30,13 +30,14 @@ ForwardInputs declare_inputs(Graph& graph, const std::string& prefix, const Mode
 
 WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
                              const std::string& adapter_prefix, const WindowShape& shape,
-                             std::int64_t rotary_positions, GradientSink sink)
+                             std::int64_t rotary_positions, GradientSink sink, std::int64_t adapter_documents)
     : store_(model.store),
       shape_(shape),
       prefix_(fmt::format("ttt/window/{}x{}x{}{}", shape.documents, shape.context, shape.scored,
                           adapters ? "" : "/plain")) {
   if (adapters) {
-    taps_ = std::make_unique<AdapterTaps>(*adapters, adapter_prefix, shape.documents, model.compute,
+    const std::int64_t all = adapter_documents > 0 ? adapter_documents : shape.documents;
+    taps_ = std::make_unique<AdapterTaps>(*adapters, adapter_prefix, all, shape.documents, model.compute,
                                           std::move(sink));
   }
   Graph graph;

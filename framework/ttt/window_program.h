@@ -32,9 +32,11 @@ class WindowProgram {
   // Plans one program in two parts: the forward pass with the token losses, and the backward pass with what
   // `sink` records. Rotary positions count from 0 in each window; the tables hold `rotary_positions` of them.
   // `adapters` null: no taps, no second part. Base parameters get no gradient. Makes the tensors it needs in
-  // the model's store.
+  // the model's store. The windows are those of the last shape.documents of `adapter_documents` documents
+  // (0: there are no others).
   WindowProgram(const BaseModel& model, const TttPlugin* adapters, const std::string& adapter_prefix,
-                const WindowShape& shape, std::int64_t rotary_positions, GradientSink sink);
+                const WindowShape& shape, std::int64_t rotary_positions, GradientSink sink,
+                std::int64_t adapter_documents = 0);
 
   const WindowShape& shape() const { return shape_; }
   // Must be bound before it runs.

@@ -7,7 +7,9 @@ of all documents of a batch as batched products (baddbmm), the graph of the scor
 scored positions only, no graph where nobody trains, fused AdamW.
 
   python3 torch_ttt_peer.py RUN/weights.safetensors VALIDATION.bin [--layers ...] [--documents 16 ...]
-                            [--mode fp32|bf16] [--compile 0|1] [--result RUN/ttt_result.json] [--time_limit SECONDS]
+                            [--mode fp32|bf16] [--compile 0|1] [--skip_finished 0|1] [--result RUN/ttt_result.json] [--time_limit SECONDS]
+
+With --skip_finished 0 finished documents stay in the batch as windows of zeros (as in the record's script).
 
 Takes the weights and tokens of a run, and with --seed its random first adapters too, so that the loss must agree with
 mulligan's (--result prints both). The base model is not trained in phases. Prints one JSON line.
@@ -92,8 +94,8 @@ class AdaptedModel(Model):
     def adapt(self, kind, n, out):
         slot = self.used[kind] = self.used.get(kind, -1) + 1
         name = kind if kind == "head" else f"{kind}/{slot}"
-        hidden = torch.bmm(n, self.a[name].mT)
-        return torch.baddbmm(out, hidden, self.b[name].mT, alpha=self.scale)
+        hidden = torch.bmm(n, self.a[name][-len(n):].mT)
+        return torch.baddbmm(out, hidden, self.b[name][-len(n):].mT, alpha=self.scale)
 
     def forward(self, ids, positions, targets):
         """Losses of the targets [documents, C] that follow the window positions [documents, C]."""
@@ -158,6 +160,8 @@ class Peer:
     def score_chunk(self, model, batch, chunk):
         o = self.o
         context = min((chunk + 1) * o.chunk, o.context)
+        if o.skip_finished:
+            batch = [document for document in batch if document[1] > chunk * o.chunk]  # the last of the batch
         ids = torch.zeros(len(batch), context, dtype=torch.int64)
         positions, targets, weights = (torch.zeros(len(batch), o.chunk, dtype=t)
                                        for t in (torch.int64, torch.int64, torch.float32))
@@ -199,7 +203,8 @@ def main():
     parser.add_argument("validation")
     for name, default in dict(vocabulary=2048, layers=6, width=128, heads=4, kv_heads=2, mlp_hidden=0, rope_dims=16,
                               parallel_start=4, loop_first=2, loop_last=3, loop_passes=1, documents=64, context=2048,
-                              chunk=48, rank=128, rows=512, bos=1, seed=-1, threads=0, compile=0).items():
+                              chunk=48, rank=128, rows=512, bos=1, seed=-1, threads=0, compile=0,
+                              skip_finished=0).items():
         parser.add_argument("--" + name, type=int, default=default)
     for name, default in dict(alpha=144.0, lr=1e-4, beta1=0.0, beta2=0.999, eps=1e-10, weight_decay=2.0).items():
         parser.add_argument("--" + name, type=float, default=default)

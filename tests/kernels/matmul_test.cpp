@@ -45,7 +45,8 @@ Operator matmul() {
         add({.m = 1, .n = 1, .k = 1, .beta = 1.0});
         add({.m = 65, .n = 33, .k = 129, .alpha = 0.5, .beta = 1.0});
         add({.m = 8, .n = 10, .k = 6, .batch = 3, .alpha = -1.5, .beta = 0.25});
-        add({.m = 300, .n = 530, .k = 17, .beta = 1.0});                // several tiles, shorter last ones
+        add({.m = 300, .n = 530, .k = 17, .beta = 1.0});  // several tiles, shorter last ones
+        add({.m = 12, .n = 600, .k = 9, .batch = 2, .alpha = 1.125, .beta = 1.0});
         add({.m = 17, .n = 9, .k = 2100, .alpha = 0.3, .beta = -2.0});  // inner dimension in pieces
         add({.m = 12, .n = 8, .k = 3001, .batch = 2});
       }

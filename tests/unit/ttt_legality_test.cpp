@@ -260,7 +260,7 @@ TEST(TttLegality, ZeroAdaptersScoreLikeThePlainModel) {
   int compared = 0;
   for (const PlannedBatch& batch : plan.queue) {
     for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
-      const WindowShape shape{static_cast<std::int64_t>(batch.batch.documents.size()),
+      const WindowShape shape{window_documents(plan, batch, chunk),
                               window_context(batch, chunk, config.context_tokens), batch.chunk_tokens};
       auto& program = programs[shape];
       if (!program) {
@@ -275,8 +275,9 @@ TEST(TttLegality, ZeroAdaptersScoreLikeThePlainModel) {
           targets = positions;
       std::vector<std::pair<std::size_t, std::size_t>>
           scored;  // place among the positions, target in the stream
-      for (std::size_t slot = 0; slot < batch.batch.documents.size(); ++slot) {
-        const int number = batch.batch.documents[slot];
+      const auto documents = std::span(batch.batch.documents).last(static_cast<std::size_t>(shape.documents));
+      for (std::size_t slot = 0; slot < documents.size(); ++slot) {
+        const int number = documents[slot];
         if (chunk >= chunk_count(plan.targets(number), config.chunk_tokens)) continue;
         const ChunkWindow window =
             chunk_window(plan.targets(number), config.chunk_tokens, config.context_tokens, chunk);
@@ -341,6 +342,26 @@ TEST(TttLegality, TheAuditLogTellsTheOrder) {
   }
   EXPECT_EQ(chunks.size(), expected);
   std::filesystem::remove(path);
+}
+
+// Every document with tokens in a chunk has a window in it; finished ones at most a third of the windows.
+TEST(TttLegality, UnfinishedDocumentsHaveWindows) {
+  std::vector<int> lengths;
+  for (int i = 0; i < 40; ++i) lengths.push_back(2 + i * i / 4);
+  TttConfig config = tiny_config();
+  config.batch_documents = 40;
+  const DocumentPlan plan = plan_documents(made_up_stream(lengths), 1, config);
+  const PlannedBatch& batch = plan.queue.front();
+  for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
+    std::int64_t active = 0;
+    for (const int number : batch.batch.documents) {
+      if (plan.targets(number) > chunk * batch.chunk_tokens) ++active;
+    }
+    const std::int64_t windows = window_documents(plan, batch, chunk);
+    EXPECT_GE(windows, active);
+    EXPECT_LE(3 * (windows - active), windows);
+    EXPECT_LE(windows, 40);
+  }
 }
 
 }  // namespace

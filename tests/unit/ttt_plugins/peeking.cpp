@@ -47,6 +47,7 @@ class Peeking : public sdk::Adapters {
     if (config_.how == "next_position") shift = 1;
     if (config_.how == "other_document") shift = tap.tokens;
     const std::int64_t rows = tap.documents * tap.tokens - shift;
+    if (rows == 0) return;  // one document alone has no other to read
     const auto dtype = static_cast<mlg_dtype>(recorder.describe(forward.output).dtype);
     const sdk::Value read =
         recorder.view(forward.block_input, shift * tap.inputs, sdk::shape(dtype, {rows, tap.inputs}));

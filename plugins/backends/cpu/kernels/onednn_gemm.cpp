@@ -72,13 +72,14 @@ class OnednnGemm final : public Gemm {
 
 dnnl::primitive_attr attributes(const GemmShape& shape) {
   dnnl::post_ops after;
+  dnnl::primitive_attr result;
 #if DNNL_VERSION_MAJOR >= 3
   if (shape.alpha != 1.0f) after.append_eltwise(dnnl::algorithm::eltwise_linear, shape.alpha, 0.0f);
 #else
-  if (shape.alpha != 1.0f) after.append_eltwise(1.0f, dnnl::algorithm::eltwise_linear, shape.alpha, 0.0f);
+  // 2.x has only a reference loop for eltwise and sum together where c is a tile of a wider matrix.
+  if (shape.alpha != 1.0f) result.set_output_scales(0, {shape.alpha});
 #endif
   if (shape.beta != 0.0f) after.append_sum(shape.beta);
-  dnnl::primitive_attr result;
   result.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   result.set_post_ops(after);
   return result;
