@@ -1,5 +1,6 @@
 #include "plugins/losses/softcap_ce/softcap_ce_kernels.h"
 
+#include <mulligan/lane_sum.hpp>
 #include <mulligan/vector_math.hpp>
 
 #include <algorithm>
@@ -40,9 +41,8 @@ double row_logsumexp(const T* x, std::int64_t count, float cap, float inverse_ca
       z[j] = apply_cap<capped>(static_cast<float>(block[j]), cap, inverse_cap).value;
       highest = z[j] > highest ? z[j] : highest;
     }
-    float part = 0.0f;
-#pragma omp simd reduction(+ : part)
-    for (std::int64_t j = 0; j < length; ++j) part += sdk::fast_exp_nonpositive(z[j] - highest);
+    const float part = sdk::lane_sum(
+        length, [&z, highest](std::int64_t j) { return sdk::fast_exp_nonpositive(z[j] - highest); });
     sum = sum * std::exp(static_cast<double>(maximum) - static_cast<double>(highest)) +
           static_cast<double>(part);
     maximum = highest;
