@@ -8,17 +8,14 @@
 
 #include "framework/artifact/quantize.h"
 #include "framework/artifact/size_prediction.h"
+#include "framework/core/grouped.h"
 
 namespace mulligan {
 namespace {
 
-// 16000000 as "16,000,000".
-std::string grouped(double bytes) {
-  std::string digits = fmt::format("{:.0f}", bytes);
-  for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
-  }
-  return digits;
+// Predictions are no whole numbers.
+std::string rounded(double bytes) {
+  return grouped(std::llrint(bytes));
 }
 
 std::string shape_text(std::span<const std::int64_t> shape) {
@@ -34,18 +31,19 @@ std::string total_line(const char* name, double model, std::optional<std::uint64
                        std::int64_t limit) {
   if (!code) return fmt::format("{:<44} {:>14}\n", name, "not counted");
   const double total = model + static_cast<double>(*code);
-  std::string line = fmt::format("{:<44} {:>14}", name, grouped(total));
+  std::string line = fmt::format("{:<44} {:>14}", name, rounded(total));
   if (limit > 0) {
     const double spare = static_cast<double>(limit) - total;
-    line += fmt::format("   {} the limit of {} by {}", spare < 0 ? "OVER" : "below",
-                        grouped(static_cast<double>(limit)), grouped(std::abs(spare)));
+    line += fmt::format("   {} the limit of {} by {}", spare < 0 ? "OVER" : "below", grouped(limit),
+                        rounded(std::abs(spare)));
   }
   return line + "\n";
 }
 
 std::string totals(double model, const CodeSizes& code, std::int64_t limit) {
   const auto code_line = [](const char* name, std::optional<std::uint64_t> bytes) {
-    return fmt::format("{:<44} {:>14}\n", name, bytes ? grouped(static_cast<double>(*bytes)) : "not counted");
+    return fmt::format("{:<44} {:>14}\n", name,
+                       bytes ? grouped(static_cast<std::int64_t>(*bytes)) : "not counted");
   };
   return total_line("artifact", model, 0, limit) + code_line("code, compressed source", code.source_bytes) +
          code_line("code, stripped binary and plugins compressed", code.binary_bytes) +
@@ -63,21 +61,21 @@ std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
     const QuantizedTensor& tensor = artifact.tensors[i];
     text +=
         fmt::format("{:<34} {:<16} {:<9} {:>12} {:>12.2f} {:>12}\n", tensor.name, shape_text(tensor.shape),
-                    format_text(tensor.format, tensor.bits), grouped(sizes.tensors[i].bytes),
+                    format_text(tensor.format, tensor.bits), rounded(sizes.tensors[i].bytes),
                     sizes.tensors[i].bytes * 8 / static_cast<double>(tensor.elements()),
-                    predicted.empty() ? "" : grouped(predicted[i]));
+                    predicted.empty() ? "" : rounded(predicted[i]));
   }
   text += "\n";
   for (const ArtifactStream& stream : sizes.streams) {
     text += fmt::format("{:<34} {:<16} {:>22} of {}\n", "part " + stream.content, stream.layout,
-                        grouped(static_cast<double>(stream.bytes)),
-                        grouped(static_cast<double>(stream.raw_bytes)));
+                        grouped(static_cast<std::int64_t>(stream.bytes)),
+                        grouped(static_cast<std::int64_t>(stream.raw_bytes)));
   }
   text += fmt::format("{:<51} {:>22}\n\n", "header and manifest",
-                      grouped(static_cast<double>(sizes.overhead_bytes)));
+                      grouped(static_cast<std::int64_t>(sizes.overhead_bytes)));
   if (!predicted.empty()) {
     const double sum = std::accumulate(predicted.begin(), predicted.end(), 0.0);
-    text += fmt::format("{:<44} {:>14}   {:+.1f} % of the real size\n", "predicted", grouped(sum),
+    text += fmt::format("{:<44} {:>14}   {:+.1f} % of the real size\n", "predicted", rounded(sum),
                         100 * (sum / static_cast<double>(sizes.total_bytes) - 1));
   }
   return text + totals(static_cast<double>(sizes.total_bytes), code, limit_bytes);
@@ -114,7 +112,7 @@ std::string format_prediction(std::span<const ArtifactPart> parts, std::span<con
     const TensorType& type = parts[i].type;
     text += fmt::format("{:<34} {:<16} {:<9} {:>12} {:>12.2f}\n", parts[i].name,
                         shape_text(std::span(type.dims).first(static_cast<std::size_t>(type.rank))),
-                        format_text(table[i]->format, table[i]->bits), grouped(predicted[i]),
+                        format_text(table[i]->format, table[i]->bits), rounded(predicted[i]),
                         predicted[i] * 8 / static_cast<double>(type.elements()));
   }
   const double sum = std::accumulate(predicted.begin(), predicted.end(), 0.0);

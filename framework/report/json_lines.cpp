@@ -1,6 +1,9 @@
 #include "framework/report/json_lines.h"
 
+#include <sstream>
+
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/core/parse_json.h"
 
 namespace mulligan {
@@ -33,6 +36,23 @@ bool read_json_lines(std::string_view text, const std::string& origin,
     }
   }
   return false;
+}
+
+void keep_json_lines(const std::filesystem::path& path, const std::function<bool(const Json&)>& keep) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;
+  std::istringstream text(read_file(path));
+  std::string kept;
+  for (std::string line; std::getline(text, line);) {
+    const Json object = parse_json<Json>(line);
+    if (object.is_object() && keep(object)) kept += line + "\n";
+  }
+  write_file_atomically(path, kept);
+}
+
+std::string event_name(const Json& object) {
+  const auto name = object.find("event");
+  return name != object.end() && name->is_string() ? name->get<std::string>() : "";
 }
 
 }  // namespace mulligan

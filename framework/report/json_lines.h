@@ -1,6 +1,7 @@
 // Files of one JSON object per line, which a killed process may have left with an unfinished last line.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,5 +15,13 @@ namespace mulligan {
 // the line's number.
 bool read_json_lines(std::string_view text, const std::string& origin,
                      const std::function<void(const nlohmann::ordered_json&)>& record);
+
+// Rewrites the file, if there is one, with the lines whose object `keep` wants. What is no object goes too:
+// the end of a line that a killed process did not finish.
+void keep_json_lines(const std::filesystem::path& path,
+                     const std::function<bool(const nlohmann::ordered_json&)>& keep);
+
+// The member "event" of an object; "" where it is absent or no string.
+std::string event_name(const nlohmann::ordered_json& object);
 
 }  // namespace mulligan

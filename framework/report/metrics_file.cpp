@@ -2,11 +2,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <sstream>
 
 #include "framework/core/error.h"
-#include "framework/core/file.h"
-#include "framework/core/parse_json.h"
+#include "framework/report/json_lines.h"
 
 namespace mulligan {
 
@@ -16,25 +14,16 @@ namespace {
 
 // Keeps whole lines of events up to `step`.
 void keep_events_until(const std::filesystem::path& path, std::int64_t step) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return;
-  std::istringstream text(read_file(path));
-  std::string kept;
-  for (std::string line; std::getline(text, line);) {
-    const Json event = parse_json<Json>(line);
-    if (!event.is_object()) continue;  // the end of a line that a killed process did not finish
-    // Restarts and the start of the depth recurrence are told before the next step, so after the checkpoint.
-    const auto kind = event.find("event");
-    const std::string name = kind != event.end() && kind->is_string() ? kind->get<std::string>() : "";
+  keep_json_lines(path, [step](const Json& event) {
+    const std::string name = event_name(event);
     // Every process tells its own memory plan; test-time training was of other weights.
-    if (name == "memory" || name.starts_with("ttt_")) continue;
+    if (name == "memory" || name.starts_with("ttt_")) return false;
+    // Restarts and the start of the depth recurrence are told before the next step, so after the checkpoint.
     const bool before_step = name == "restart" || name == "loop_start";
     const std::int64_t last = before_step ? step - 1 : step;
     const auto at = event.find("step");
-    if (at == event.end() || (at->is_number_integer() && at->get<std::int64_t>() <= last))
-      kept += line + "\n";
-  }
-  write_file_atomically(path, kept);
+    return at == event.end() || (at->is_number_integer() && at->get<std::int64_t>() <= last);
+  });
 }
 
 template <typename T>

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "framework/core/error.h"
+#include "framework/core/grouped.h"
 #include "framework/dist/communicator.h"
 #include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"
@@ -153,13 +154,6 @@ std::string format_dry_run(const DryRun& plan) {
   const auto line = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
     text.push_back('\n');
-  };
-  const auto grouped = [](std::int64_t number) {
-    std::string digits = std::to_string(number);
-    for (auto place = static_cast<std::ptrdiff_t>(digits.size()) - 3; place > 0; place -= 3) {
-      digits.insert(static_cast<std::size_t>(place), ",");
-    }
-    return digits;
   };
   line("{:<28} {:<16} {:>12}  {:<6} {:<20} {:>6} {:>6}  {}", "tensor", "shape", "elements", "master",
        "optimiser", "lr x", "wd x", "communication");

@@ -8,6 +8,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/json_file.h"
 #include "framework/report/run_log.h"
 #include "framework/train/eval_json.h"
 
@@ -78,16 +79,16 @@ std::string amount_text(const BudgetUse& use, double amount) {
 }  // namespace
 
 RunLedger RunLedger::read(const std::filesystem::path& directory) {
-  RunLedger ledger;
   const std::filesystem::path path = file(directory);
-  if (!std::filesystem::exists(path)) return ledger;
-  try {
-    const Json json = Json::parse(read_file(path));
-    for (const Json& entry : json.at("stages")) ledger.book(read_entry(entry));
-  } catch (const std::exception& error) {
-    throw data_error("the ledger '{}' is damaged ({}); train the run again.", path.string(), error.what());
-  }
-  return ledger;
+  if (!std::filesystem::exists(path)) return {};
+  return read_json_object<Json>(
+      path,
+      [](const Json& json) {
+        RunLedger ledger;
+        for (const Json& entry : json.at("stages")) ledger.book(read_entry(entry));
+        return ledger;
+      },
+      "train the run again");
 }
 
 void RunLedger::book(LedgerEntry entry) {

@@ -1,14 +1,14 @@
 #include "framework/ttt/sweep.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "framework/config/schema.h"
 #include "framework/config/toml_document.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/json_file.h"
+#include "framework/core/statistic.h"
 #include "framework/report/run_log.h"
 #include "framework/train/eval_json.h"
 #include "framework/train/run_files.h"
@@ -111,9 +111,7 @@ class Cell {
     LoadedConfig loaded = load(set, directory);
     resolve_run_plugins(loaded, host_);
     const RunFiles files{directory};
-    if (fs::exists(files.result()) &&
-        nlohmann::json::parse(read_file(files.result())).value("config_sha256", "") ==
-            config_digest(loaded)) {
+    if (fs::exists(files.result()) && trained_digest(files.result()) == config_digest(loaded)) {
       log.print("== training, {}: '{}' has it", seed_, directory.string());
       return directory;
     }
@@ -125,15 +123,28 @@ class Cell {
     return directory;
   }
 
-  static EvalResult validation(const fs::path& directory) {
-    const auto json = nlohmann::json::parse(read_file(RunFiles{directory}.result()));
-    EvalResult result;
-    result.val_loss_nats = json.at("val_loss_nats");
-    result.val_bpb = json.at("val_bpb");
-    result.tokens = json.at("val_tokens");
-    result.bytes = json.at("val_bytes");
-    return result;
+  // Of the configuration that was trained.
+  static std::string trained_digest(const fs::path& result) {
+    return read_json_object<nlohmann::json>(
+        result, [](const auto& json) { return json.template value<std::string>("config_sha256", ""); },
+        remedy);
   }
+
+  static EvalResult validation(const fs::path& directory) {
+    return read_json_object<nlohmann::json>(
+        RunFiles{directory}.result(),
+        [](const auto& json) {
+          EvalResult result;
+          result.val_loss_nats = json.at("val_loss_nats");
+          result.val_bpb = json.at("val_bpb");
+          result.tokens = json.at("val_tokens");
+          result.bytes = json.at("val_bytes");
+          return result;
+        },
+        remedy);
+  }
+
+  static constexpr const char* remedy = "remove it, and the sweep trains that run again";
 
   const Sweep& sweep_;
   const SweepRow& row_;
@@ -160,18 +171,6 @@ nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result)
     rows.push_back({{"name", sweep.rows[row].name}, {"set", sweep.rows[row].set}, {"seeds", cells}});
   }
   return {{"config", sweep.config}, {"rows", rows}};
-}
-
-struct Spread {
-  double mean = 0, deviation = 0;
-};
-Spread spread(const std::vector<double>& values) {
-  const auto n = static_cast<double>(values.size());
-  Spread spread;
-  spread.mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
-  for (const double value : values) spread.deviation += (value - spread.mean) * (value - spread.mean);
-  spread.deviation = n > 1 ? std::sqrt(spread.deviation / (n - 1)) : 0;
-  return spread;
 }
 
 }  // namespace
@@ -229,9 +228,9 @@ std::string sweep_table(const Sweep& sweep, const SweepResult& result) {
       const bool mark = cell.collapsed && scores.back() == cell.score();
       text += fmt::format(" {:>12}", fmt::format("{:.5f}{}", scores.back(), mark ? "*" : " "));
     }
-    const Spread all = spread(scores);
-    text += fmt::format(" {:>20}", fmt::format("{:.5f} +- {:.5f}", all.mean, all.deviation));
-    text += fmt::format(" {:>+10.5f}\n", spread(gains).mean);
+    const Statistic all = statistic_of(scores);
+    text += fmt::format(" {:>20}", fmt::format("{:.5f} +- {:.5f}", all.mean, all.deviation.value_or(0)));
+    text += fmt::format(" {:>+10.5f}\n", statistic_of(gains).mean);
   };
   const bool ttt = result.cells.front().front().with.has_value();
   if (ttt)

@@ -1,8 +1,6 @@
 #include "framework/ttt/ttt_metrics.h"
 
-#include <sstream>
-
-#include "framework/core/file.h"
+#include "framework/report/json_lines.h"
 #include "framework/ttt/ttt_json.h"
 
 namespace mulligan {
@@ -10,15 +8,7 @@ namespace {
 
 // Leaves out what an earlier test-time training told.
 const std::filesystem::path& without_ttt_events(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return path;
-  std::istringstream text(read_file(path));
-  std::string kept;
-  for (std::string line; std::getline(text, line);) {
-    const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!event.is_object() || event.value("event", "").starts_with("ttt_")) continue;
-    kept += line + "\n";
-  }
-  write_file_atomically(path, kept);
+  keep_json_lines(path, [](const Json& event) { return !event_name(event).starts_with("ttt_"); });
   return path;
 }
 

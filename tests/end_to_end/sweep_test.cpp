@@ -99,6 +99,19 @@ TEST_F(SweepRun, RowsMayTrainDifferently) {
                        "[\"optimizer.rest.lr=0.02\"]\n"));
   const SweepResult result = run_sweep(sweep, {}, test_plugin_host(), {nullptr});
   EXPECT_NE(result.cells[0][0].without.val_bpb, result.cells[1][0].without.val_bpb);
+
+  // What an earlier training left is read again, and a damaged file of it is told with its name.
+  const std::filesystem::path left = folder() / "shared/seed_3/result.json";
+  for (const char* damage : {"{\"config_sha256\": ", "{\"config_sha256\": 5}"}) {
+    write_file_atomically(left, damage);
+    try {
+      run_sweep(sweep, {}, test_plugin_host(), {nullptr});
+      ADD_FAILURE() << damage;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_data) << damage;
+      EXPECT_NE(std::string(error.what()).find(left.string()), std::string::npos) << error.what();
+    }
+  }
 }
 
 TEST_F(SweepRun, BadFilesAreRefused) {

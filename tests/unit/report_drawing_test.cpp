@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/core/grouped.h"
 #include "framework/report/page/axis.h"
 #include "framework/report/page/bar_chart.h"
 #include "framework/report/page/curve.h"
@@ -122,7 +123,8 @@ TEST(Thin, LeavesFewPointsAlone) {
 TEST(Units, NumbersAsPeopleReadThem) {
   EXPECT_EQ(grouped(0), "0");
   EXPECT_EQ(grouped(-1234567), "-1,234,567");
-  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(-999), "-999");
+  EXPECT_EQ(grouped(1000), "1,000");
   EXPECT_EQ(bytes_text(999), "999 B");
   EXPECT_EQ(bytes_text(1250000), "1.25 MB");
   EXPECT_EQ(bytes_text(999999), "1.00 MB");

@@ -131,7 +131,9 @@ TEST(RunLedger, IsReadAsItWasWritten) {
 }
 
 TEST(RunLedger, ADamagedFileIsRefused) {
-  for (const char* text : {"", "{", "[]", "{\"stages\": [{\"stage\": \"sleep\"}]}"}) {
+  const std::string deep = "{\"stages\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}";
+  for (const char* text :
+       {"", "{", "[]", "{\"stages\": [{\"stage\": \"sleep\"}]}", "{\"stages\": 5}", deep.c_str()}) {
     const TemporaryFolder folder;
     folder.write("ledger.json", text);
     try {

@@ -6,7 +6,10 @@
 
 #include <cmath>
 
+#include "framework/core/file.h"
+#include "framework/ttt/ttt_metrics.h"
 #include "framework/ttt/ttt_text.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/unit/ttt_world.h"
 
 namespace mulligan {
@@ -196,6 +199,20 @@ TEST(TttRun, RefusesPluginsThatDoNotOfferWhatIsAskedFor) {
   // A row longer than a chunk of [ttt.base].
   EXPECT_NE(refusal(runner.adapters(), *runner.base(), 17).find("chunks of at least one row"),
             std::string::npos);
+}
+
+// metrics.jsonl is a file that anything may have happened to: only earlier test-time training and what is no
+// object go.
+TEST(TttMetrics, KeepsWhatIsNotOfTestTimeTraining) {
+  const testing::ScratchFolder folder;
+  const std::filesystem::path file = folder / "metrics.jsonl";
+  const std::string other =
+      "{\"event\":5}\n{\"event\":[\"ttt_batch\"]}\n{\"step\":1}\n{\"event\":\"step\"}\n";
+  write_file_atomically(file, "{\"event\":\"ttt_result\"}\n" + other +
+                                  "{\"event\": " + std::string(200'000, '[') + std::string(200'000, ']') +
+                                  "}\n{\"event\":\"st");
+  TttMetrics(file, tiny_config(), nullptr);
+  EXPECT_EQ(read_file(file), other);
 }
 
 TEST(TttRun, RefusesAStreamWithoutDocuments) {

@@ -1,7 +1,6 @@
 #include "framework/report/page/comparison.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -116,15 +115,7 @@ std::optional<Statistic> statistic_of(const ComparedFigure& figure, const SeedGr
     if (figure.values[run]) values.push_back(*figure.values[run]);
   }
   if (values.empty()) return {};
-  Statistic statistic;
-  statistic.n = values.size();
-  for (const double value : values) statistic.mean += value;
-  statistic.mean /= static_cast<double>(values.size());
-  if (values.size() == 1) return statistic;
-  double squares = 0;
-  for (const double value : values) squares += (value - statistic.mean) * (value - statistic.mean);
-  statistic.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
-  return statistic;
+  return mulligan::statistic_of(values);
 }
 
 Comparison compare(std::vector<RunRecord> runs) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/statistic.h"
 #include "framework/report/page/run_record.h"
 
 namespace mulligan::report {
@@ -29,13 +30,7 @@ struct SeedGroup {
   std::vector<std::string> seeds;
 };
 
-// Of the runs of a group that have the figure.
-struct Statistic {
-  double mean = 0;
-  std::optional<double> deviation;  // standard deviation of the sample (n - 1); absent for n = 1
-  std::size_t n = 0;
-};
-// Absent where no run has the figure.
+// Over the runs of a group that have the figure; absent where none has it.
 std::optional<Statistic> statistic_of(const ComparedFigure& figure, const SeedGroup& group);
 
 struct Comparison {

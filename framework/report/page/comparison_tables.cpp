@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/core/grouped.h"
 #include "framework/report/page/units.h"
 
 namespace mulligan::report {

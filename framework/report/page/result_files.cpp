@@ -8,7 +8,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/parse_json.h"
+#include "framework/core/json_file.h"
 #include "framework/report/json_lines.h"
 
 namespace mulligan::report {
@@ -36,22 +36,6 @@ double number_or(const Json& object, const char* key, double otherwise) {
 std::string text(const Json& object, const char* key) {
   const Json& value = member(object, key);
   return value.is_null() ? "" : value.get<std::string>();
-}
-
-// Reads the whole file as one object and hands it to `convert`.
-template <typename Convert>
-auto read_object(const fs::path& path, Convert&& convert) {
-  const Json json = parse_json<Json>(read_file(path));
-  if (!json.is_object()) {
-    throw data_error("'{}' is no JSON object, so the file is damaged; make it anew or remove it.",
-                     path.string());
-  }
-  try {
-    return convert(json);
-  } catch (const Json::exception& error) {
-    throw data_error("'{}' is not as mulligan writes it ({}); make it anew or remove it.", path.string(),
-                     error.what());
-  }
 }
 
 // Bits per byte of sums, or nats per token where there are no bytes; NaN where there are no sums.
@@ -86,7 +70,7 @@ TttResult::Phase ttt_phase(const Json& json) {
 }  // namespace
 
 TrainingResult read_training_result(const fs::path& path) {
-  return read_object(path, [](const Json& json) {
+  return read_json_object<Json>(path, [](const Json& json) {
     TrainingResult result;
     result.parameters = number(json, "parameters");
     result.steps = number(json, "steps");
@@ -118,7 +102,7 @@ TrainingResult read_training_result(const fs::path& path) {
 }
 
 LedgerResult read_ledger_result(const fs::path& path) {
-  return read_object(path, [](const Json& json) {
+  return read_json_object<Json>(path, [](const Json& json) {
     LedgerResult ledger;
     for (const Json& stage : member(json, "stages")) {
       for (const auto& [phase, seconds] : member(stage, "seconds").items()) {
@@ -135,7 +119,7 @@ LedgerResult read_ledger_result(const fs::path& path) {
 }
 
 QuantizeResult read_quantize_result(const fs::path& path) {
-  return read_object(path, [](const Json& json) {
+  return read_json_object<Json>(path, [](const Json& json) {
     QuantizeResult result;
     result.artifact_bytes = json.at("artifact_bytes").get<double>();
     result.source_bytes = number(json, "source_bytes");
@@ -153,7 +137,7 @@ QuantizeResult read_quantize_result(const fs::path& path) {
 }
 
 TttResult read_ttt_result(const fs::path& path) {
-  return read_object(path, [](const Json& json) {
+  return read_json_object<Json>(path, [](const Json& json) {
     TttResult result;
     const Json &with = member(json, "with_ttt"), &without = member(json, "without_ttt");
     result.bits = number_or(with, "bytes", 0) > 0;

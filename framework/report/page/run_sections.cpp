@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "framework/core/grouped.h"
 #include "framework/report/page/bar_chart.h"
 #include "framework/report/page/html.h"
 #include "framework/report/page/run_curves.h"

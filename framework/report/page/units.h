@@ -1,12 +1,10 @@
 // Numbers as people read them.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 namespace mulligan::report {
 
-std::string grouped(std::int64_t number);  // 16000000 as "16,000,000"
 std::string bytes_text(double bytes);      // "1.25 MB"; decimal prefixes, three digits
 std::string seconds_text(double seconds);  // "2.31 s", "12 min 5 s"
 // `digits` behind the point; "not finite" for NaN and infinities.

@@ -1,0 +1,32 @@
+// read_json_object: a file that is one JSON object, such as result.json of a run.
+#pragma once
+
+#include <exception>
+#include <filesystem>
+#include <string>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/parse_json.h"
+
+namespace mulligan {
+
+// convert(object). Throws data_error with `remedy` where the file is no JSON object, or where `convert`
+// throws something other than Error, as the library does for members that are missing or of another type.
+template <typename Json, typename Convert>
+auto read_json_object(const std::filesystem::path& path, Convert&& convert,
+                      const char* remedy = "make it anew or remove it") {
+  const Json json = parse_json<Json>(read_file(path));
+  if (!json.is_object()) {
+    throw data_error("'{}' is no JSON object, so the file is damaged; {}.", path.string(), remedy);
+  }
+  try {
+    return convert(json);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw data_error("'{}' is not as mulligan writes it ({}); {}.", path.string(), error.what(), remedy);
+  }
+}
+
+}  // namespace mulligan
