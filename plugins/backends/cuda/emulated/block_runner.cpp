@@ -49,6 +49,7 @@ void BlockRunner::run(const mlg_emulated_function& function, const mlg_emulated_
   emulator_.dynamic_shared = shared.get();
   emulator_.dynamic_shared_bytes = grid.shared_bytes;
   threads_.resize(std::size_t{grid.threads[0]} * grid.threads[1] * grid.threads[2]);
+  stack_notes_.resize(threads_.size());
   const std::uint64_t blocks = std::uint64_t{grid.blocks[0]} * grid.blocks[1] * grid.blocks[2];
   error_.clear();
   for (std::uint64_t i = 0; i < blocks && error_.empty(); ++i) {
@@ -94,7 +95,10 @@ void BlockRunner::run_block() {
 void BlockRunner::resume(unsigned index) {
   Thread& thread = threads_[index];
   if (thread.state == State::fresh) {
-    thread.context = make_fcontext(stacks_.top(index), ThreadStacks::kBytes, thread_main);
+    char* const top = static_cast<char*>(stacks_.top(index));
+    stack_notes_[index] = {top - ThreadStacks::kBytes, ThreadStacks::kBytes};
+    forget_frames(stack_notes_[index]);
+    thread.context = make_fcontext(top, ThreadStacks::kBytes, thread_main);
   }
   thread.state = State::ready;
   const std::uint32_t extent[3] = {emulator_.block_dim.x, emulator_.block_dim.y, emulator_.block_dim.z};
@@ -103,21 +107,33 @@ void BlockRunner::resume(unsigned index) {
   emulator_.lane = index % 32;
   emulator_.warp = index / 32;
   emulator_.warp_epoch = warp_epochs_[emulator_.warp];
+  note_leaving(&scheduler_notes_, stack_notes_[index]);
   thread.context = jump_fcontext(thread.context, this).fctx;
+  note_arrival(scheduler_notes_, nullptr);
 }
 
 void BlockRunner::thread_main(Transfer transfer) {
   BlockRunner& self = *static_cast<BlockRunner*>(transfer.data);
   self.scheduler_ = transfer.fctx;
+  note_arrival(self.stack_notes_[self.emulator_.thread], &self.scheduler_notes_);
   self.function_->body(self.arguments_);
   Thread& thread = self.threads_[self.emulator_.thread];
   thread.state = State::ended;
   ++self.ended_;
-  jump_fcontext(self.scheduler_, nullptr);
+  self.leave();
+}
+
+void BlockRunner::leave() {
+  note_leaving(nullptr, scheduler_notes_);
+  jump_fcontext(scheduler_, nullptr);
+  __builtin_unreachable();
 }
 
 void BlockRunner::pause() {
+  StackNotes& here = stack_notes_[emulator_.thread];
+  note_leaving(&here, scheduler_notes_);
   scheduler_ = jump_fcontext(scheduler_, nullptr).fctx;
+  note_arrival(here, &scheduler_notes_);
 }
 
 void BlockRunner::barrier(const char* file, int line) {
@@ -240,8 +256,7 @@ void BlockRunner::fail(const char* what) {
 // Leaves the thread's stack as it is: kernels own nothing that would have to be released.
 void BlockRunner::abandon(const std::string& error) {
   error_ = error;
-  jump_fcontext(scheduler_, nullptr);
-  __builtin_unreachable();
+  leave();
 }
 
 }  // namespace mulligan::cuda

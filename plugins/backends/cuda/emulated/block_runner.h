@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "plugins/backends/cuda/device.h"
+#include "plugins/backends/cuda/emulated/stack_notes.h"
 #include "plugins/backends/cuda/emulated/thread_stacks.h"
 
 namespace mulligan::cuda {
@@ -52,6 +53,8 @@ class BlockRunner {
 
   void run_block();
   void resume(unsigned index);
+  // To run_block(), not to be resumed.
+  [[noreturn]] void leave();
   // Back to run_block() from the running thread; returns when it is resumed.
   void pause();
   void finish_warp_operation(unsigned warp);
@@ -70,6 +73,8 @@ class BlockRunner {
   mlg_emulator emulator_{};
   ThreadStacks stacks_;
   std::vector<Thread> threads_;
+  std::vector<StackNotes> stack_notes_;  // by thread
+  StackNotes scheduler_notes_;
   std::vector<std::uint32_t> warp_epochs_;
   unsigned waiting_ = 0, ended_ = 0;
   const mlg_emulated_function* function_ = nullptr;

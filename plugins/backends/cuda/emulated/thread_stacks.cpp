@@ -4,13 +4,18 @@
 
 #include <new>
 
+#include "plugins/backends/cuda/emulated/stack_notes.h"
+
 namespace mulligan::cuda {
 namespace {
 constexpr std::size_t kGuard = 4096;
 }
 
 ThreadStacks::~ThreadStacks() {
-  for (void* stack : stacks_) munmap(stack, kBytes + kGuard);
+  for (void* stack : stacks_) {
+    forget_frames({stack, kBytes + kGuard});  // whoever is given these addresses next
+    munmap(stack, kBytes + kGuard);
+  }
 }
 
 void* ThreadStacks::top(std::size_t index) {
