@@ -9,8 +9,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "tests/kernels/backend_under_test.h"
-
 namespace mulligan::kernel_test {
 namespace {
 
@@ -149,12 +147,20 @@ const mlg_plugin_header* load_plugin(const std::string& file) {
   return entry();
 }
 
+// A host's log function knows no object to write to.
+std::vector<std::string>* log_lines = nullptr;
+
 }  // namespace
 
-BackendFixture::BackendFixture(int variant) {
-  const BackendUnderTest under_test = backend_under_test(variant);
+BackendFixture::BackendFixture(int variant) : BackendFixture(backend_under_test(variant)) {}
+
+BackendFixture::BackendFixture(const BackendUnderTest& under_test, std::vector<std::string>* log)
+    : log_(log) {
+  if (log_) log_lines = log_;
   table_ = reinterpret_cast<const mlg_backend_table*>(load_plugin(under_test.file));
-  static const mlg_host host{sizeof(mlg_host), [](std::int32_t, const char*) {}};
+  static const mlg_host host{sizeof(mlg_host), [](std::int32_t, const char* line) {
+                               if (log_lines) log_lines->emplace_back(line);
+                             }};
   const Keys values{&table_->header, under_test.keys};
   stops_on_bad_values_ = under_test.stops_on_bad_values;
   const mlg_config config{&values, get_bool, get_int, get_float, get_string, get_float_list};
@@ -167,6 +173,7 @@ BackendFixture::BackendFixture(int variant) {
 }
 
 BackendFixture::~BackendFixture() {
+  if (log_ && log_lines == log_) log_lines = nullptr;
   table_->destroy(instance_);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/kernels/array.h"
+#include "tests/kernels/backend_under_test.h"
 #include "tests/kernels/signature.h"
 
 namespace mulligan::kernel_test {
@@ -31,6 +32,8 @@ class BackendFixture {
   // kernels that other plugins bring (they are tested and catalogued like its own). Throws
   // std::runtime_error.
   explicit BackendFixture(int variant);
+  // Another backend, or other keys. What it logs goes to `log`, which must outlive it.
+  explicit BackendFixture(const BackendUnderTest& under_test, std::vector<std::string>* log = nullptr);
   ~BackendFixture();
   BackendFixture(const BackendFixture&) = delete;
   BackendFixture& operator=(const BackendFixture&) = delete;
@@ -59,6 +62,7 @@ class BackendFixture {
   const mlg_backend_table* table_ = nullptr;
   void* instance_ = nullptr;
   bool stops_on_bad_values_ = true;
+  std::vector<std::string>* log_ = nullptr;
 };
 
 // The fixture with that many threads, made once per process.

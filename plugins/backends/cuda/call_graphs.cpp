@@ -13,25 +13,43 @@ void run_each(std::span<void* const> calls) {
 
 }  // namespace
 
+std::unique_ptr<CapturedGraph> CallGraphs::capture(std::span<void* const> calls) {
+  device_.begin_capture();
+  try {
+    run_each(calls);
+    return device_.end_capture();
+  } catch (...) {
+    device_.abandon_capture();
+    throw;
+  }
+}
+
 void CallGraphs::run(std::span<void* const> calls) {
   if (!enabled_ || calls.size() < kFewest) return run_each(calls);
+  choices_.clear();
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (const std::uint64_t choice = static_cast<PreparedCall*>(calls[i])->choice())
+      choices_.emplace_back(i, choice);
+  }
   Entry& entry = captured_[{calls.data(), calls.size()}];
   if (!std::equal(entry.calls.begin(), entry.calls.end(), calls.begin(), calls.end())) {
-    entry.graph.reset();
+    entry.graphs.clear();
     entry.calls.assign(calls.begin(), calls.end());
-    return run_each(calls);
   }
-  if (!entry.graph) {
-    device_.begin_capture();
-    try {
-      run_each(calls);
-    } catch (...) {
-      device_.end_capture();
-      throw;
-    }
-    entry.graph = device_.end_capture();
+  const auto known = entry.graphs.find(choices_);
+  if (known == entry.graphs.end()) {
+    run_each(calls);
+    entry.graphs.emplace(choices_, nullptr);
+    return;
   }
-  device_.launch(*entry.graph);
+  if (!known->second) known->second = capture(calls);
+  device_.launch(*known->second);
+}
+
+void CallGraphs::forget() {
+  if (captured_.empty()) return;
+  device_.synchronize();
+  captured_.clear();
 }
 
 }  // namespace mulligan::cuda

@@ -36,7 +36,10 @@ std::unique_ptr<Device> make_device(const BackendConfig& config) {
 }  // namespace
 
 Backend::Backend(const BackendConfig& config)
-    : device_(make_device(config)), facts_(device_->facts()), graphs_(*device_, config.graphs) {
+    : device_(make_device(config)),
+      facts_(device_->facts()),
+      attention_(*device_, {config.attention == "library", config.deterministic}),
+      graphs_(*device_, config.graphs) {
   kernels_.add({&matmul_kernel(), 1}, false);
   kernels_.add(core_kernels(), false);
 }
@@ -54,16 +57,22 @@ void Backend::free(void* address) noexcept {
   device_->free(address);
 }
 void Backend::upload(void* device, const void* host, std::size_t bytes) {
-  if (bytes > 0) device_->to_device(device, host, bytes);
+  if (bytes == 0) return;
+  device_->to_device(device, host, bytes);
+  attention_.tables().written(device, host, bytes);
 }
 void Backend::download(void* host, const void* device, std::size_t bytes) {
   if (bytes > 0) device_->from_device(host, device, bytes);
 }
 void Backend::copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) device_->copy(to, from, bytes);
+  if (bytes == 0) return;
+  device_->copy(to, from, bytes);
+  attention_.tables().written(to, nullptr, bytes);
 }
 void Backend::zero(void* device, std::size_t bytes) {
-  if (bytes > 0) device_->fill(device, 0, bytes);
+  if (bytes == 0) return;
+  device_->fill(device, 0, bytes);
+  attention_.tables().written(device, nullptr, bytes);
 }
 
 void Backend::add_kernels(std::span<const mlg_kernel> kernels, bool replace) {
@@ -88,7 +97,7 @@ const mlg_kernel* Backend::kernel_at(std::uint32_t index) const noexcept {
 
 void* Backend::prepare(const sdk::Call& call, std::size_t& workspace_bytes) {
   const auto compiled = compiled_.find(std::string_view(call.kernel));
-  auto prepared = std::make_unique<PreparedCall>(*device_, kernels_.named(call.kernel), call,
+  auto prepared = std::make_unique<PreparedCall>(*device_, attention_, kernels_.named(call.kernel), call,
                                                  compiled == compiled_.end() ? nullptr : &compiled->second);
   workspace_bytes = prepared->workspace_bytes();
   return prepared.release();
@@ -103,8 +112,14 @@ void Backend::run(std::span<void* const> prepared) {
   graphs_.run(prepared);
 }
 
+// Code and graphs that still run must not be unloaded.
 void Backend::release(void* prepared) noexcept {
-  graphs_.forget();
+  try {
+    graphs_.forget();
+    device_->synchronize();
+  } catch (const std::exception& error) {
+    sdk::log(sdk::LogLevel::warning, std::string("while a kernel call was released: ") + error.what());
+  }
   delete static_cast<PreparedCall*>(prepared);
 }
 

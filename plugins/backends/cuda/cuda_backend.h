@@ -9,6 +9,7 @@
 #include <string>
 
 #include "plugins/backends/common/kernel_registry.h"
+#include "plugins/backends/cuda/attention/attention_library.h"
 #include "plugins/backends/cuda/call_graphs.h"
 #include "plugins/backends/cuda/device.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
@@ -20,6 +21,8 @@ struct BackendConfig {
   int index = 0;
   bool graphs = true;
   std::string cache;
+  std::string attention = "own";
+  bool deterministic = false;
   std::string architecture = "sm_90a";
   std::string emulated_order = "forward";
 };
@@ -40,6 +43,14 @@ class Backend final : public sdk::Backend {
       sdk::key("cache", &BackendConfig::cache,
                "Folder of compiled kernels and measured algorithms; empty: $XDG_CACHE_HOME/mulligan/cuda or "
                "~/.cache/mulligan/cuda."),
+      sdk::key(
+          "attention", &BackendConfig::attention,
+          "own: attention by the own kernel; library: bf16 attention by the device's library where it has "
+          "a plan (the emulated device has; of a GPU none is bound yet).")
+          .choices("own|library"),
+      sdk::key("deterministic", &BackendConfig::deterministic,
+               "The same run twice gives the same bits: a library's backward pass of attention, whose sums "
+               "may have no fixed order, is left to the own kernel."),
       sdk::key("architecture", &BackendConfig::architecture,
                "What device = \"compile\" compiles for; a GPU is compiled for as it is."),
       sdk::key("emulated_order", &BackendConfig::emulated_order,
@@ -68,6 +79,7 @@ class Backend final : public sdk::Backend {
   DeviceFacts facts_;
   backends::KernelRegistry kernels_{"cuda"};
   std::map<std::string, triton::CompiledKernel, std::less<>> compiled_;  // in place of kernels of these names
+  AttentionLibrary attention_;
   CallGraphs graphs_;
 };
 

@@ -15,6 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "plugins/backends/cuda/attention.h"
+#include "plugins/backends/cuda/device_argument.h"
+
 namespace mulligan::cuda {
 
 namespace triton {
@@ -42,15 +45,6 @@ struct FunctionRequest {
   const mlg_cuda_launch* launch;
   // In place of the source; the launch's function is its entry point.
   const triton::CompiledKernel* compiled = nullptr;
-};
-
-// A pointer parameter of a launch, with the memory that it stands for.
-struct DeviceArgument {
-  void* address = nullptr;  // null for an absent tensor, and for numbers
-  std::size_t bytes = 0;
-  const char* name = "";  // of the argument, for messages
-  bool readable = true, writable = true;
-  mlg_cuda_argument value{};  // kind, and the number of INT, LONG and FLOAT
 };
 
 struct Grid {
@@ -100,6 +94,9 @@ class Device {
   virtual std::unique_ptr<Function> load(const FunctionRequest& request) = 0;
   virtual void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) = 0;
   virtual std::unique_ptr<Gemm> gemm(const GemmShape& shape) = 0;
+  // Null where the device's library has no attention of this shape; then `reason` says why: "cuDNN was not
+  // found (...)".
+  virtual std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason) = 0;
 
   // What a kernel call is about to write and leave undefined before it: `out` arguments and workspace. A
   // device without memory checks does nothing.
@@ -109,9 +106,11 @@ class Device {
   // The bytes of an `out` argument must all have been written.
   virtual void require_written(const DeviceArgument&) {}
 
-  // Between the two, work is recorded instead of run.
+  // Between begin and end, work is recorded instead of run. Whatever waits for the device, allocates, frees,
+  // or makes functions and plans is refused meanwhile. abandon_capture() forgets what was recorded.
   virtual void begin_capture() = 0;
   virtual std::unique_ptr<CapturedGraph> end_capture() = 0;
+  virtual void abandon_capture() noexcept = 0;
   virtual void launch(CapturedGraph& graph) = 0;
 
   virtual void synchronize() = 0;

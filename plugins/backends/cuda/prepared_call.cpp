@@ -27,15 +27,23 @@ bool overlap(const DeviceArgument& a, const DeviceArgument& b) {
 
 }  // namespace
 
-PreparedCall::PreparedCall(Device& device, const mlg_kernel& kernel, const mlg_call& call,
-                           const triton::CompiledKernel* compiled)
+PreparedCall::PreparedCall(Device& device, AttentionLibrary& library, const mlg_kernel& kernel,
+                           const mlg_call& call, const triton::CompiledKernel* compiled)
     : device_(device), kernel_(kernel), arguments_(kernel, call), compiled_(compiled) {
   if (is_matmul(kernel_) && !compiled_) {
     gemm_ = device_.gemm(gemm_shape(kernel_, arguments_.launch()));
     workspace_bytes_ = gemm_->workspace_bytes();
-  } else {
-    plan();
+    return;
   }
+  const mlg_launch shapes = arguments_.launch();
+  plan_launches(shapes);
+  if (!compiled_) attention_ = AttentionCall::make(library, kernel_, arguments_);
+  if (attention_) {
+    workspace_bytes_ = std::max(workspace_bytes_, attention_->workspace_bytes());
+    if (device_.facts().computes) return;  // the own kernel is loaded when it is needed
+    attention_->load();
+  }
+  plan();
 }
 
 PreparedCall::~PreparedCall() {
@@ -63,15 +71,12 @@ const mlg_cuda_plan& PreparedCall::plan_launches(const mlg_launch& shapes) {
 
 void PreparedCall::plan() {
   const mlg_cuda_plan& plan = plan_launches(arguments_.launch());
-  steps_.clear();
-  for (std::uint32_t i = 0; i < plan.launch_count; ++i) {
-    Step& step = steps_.emplace_back();
-    step.launch = &plan.launches[i];
-    std::copy_n(step.launch->grid, 3, step.grid.blocks);
-    std::copy_n(step.launch->block, 3, step.grid.threads);
-    step.grid.shared_bytes = step.launch->shared_bytes;
-    step.function = device_.load({kernel_.name, kernel_.source, step.launch, compiled_});
-  }
+  steps_ = LaunchSteps(device_, kernel_.name, kernel_.source, plan, compiled_);
+  planned_ = true;
+}
+
+void PreparedCall::place() {
+  steps_.place([this](std::uint32_t index) { return tensor(index); }, workspace_);
 }
 
 DeviceArgument PreparedCall::tensor(std::uint32_t index) const {
@@ -84,22 +89,6 @@ DeviceArgument PreparedCall::tensor(std::uint32_t index) const {
   // `out` may be read back once it was written; that nothing older is read is what mark_unwritten() sees to.
   argument.writable = parameter.direction != Direction::in;
   return argument;
-}
-
-void PreparedCall::place_arguments(Step& step) {
-  step.arguments.clear();
-  for (std::uint32_t i = 0; i < step.launch->argument_count; ++i) {
-    const mlg_cuda_argument& wanted = step.launch->arguments[i];
-    DeviceArgument argument;
-    if (wanted.kind == MLG_CUDA_TENSOR) argument = tensor(wanted.index);
-    if (wanted.kind == MLG_CUDA_WORKSPACE && wanted.bytes > 0) {
-      argument.address = static_cast<char*>(workspace_) + wanted.offset;
-      argument.bytes = wanted.bytes;
-      argument.name = "the workspace";
-    }
-    argument.value = wanted;
-    step.arguments.push_back(argument);
-  }
 }
 
 std::vector<DeviceArgument> PreparedCall::fresh_outputs() const {
@@ -125,23 +114,35 @@ void PreparedCall::bind(void* const* addresses, void* workspace) {
     const bool unaligned =
         std::any_of(arguments_.tensors().begin(), arguments_.tensors().end(),
                     [](const auto& t) { return reinterpret_cast<std::uintptr_t>(t.data) % 16 != 0; });
-    if (unaligned || planned_unaligned_) plan();
+    if (unaligned) attention_.reset();  // a library's attention wants aligned tensors
+    if (unaligned || planned_unaligned_ || (!attention_ && !planned_)) plan();
     planned_unaligned_ = unaligned;
     if (workspace_bytes_ > planned) {
       throw std::runtime_error(std::string("kernel ") + kernel_.name +
                                " needs more workspace for addresses that are not aligned to 16 bytes");
     }
-    for (Step& step : steps_) place_arguments(step);
+    if (planned_) place();
+    if (attention_) attention_->bind([this](std::uint32_t index) { return tensor(index); }, workspace_);
   }
   outputs_ = fresh_outputs();
   bound_ = true;
 }
 
-void PreparedCall::run() {
+std::uint64_t PreparedCall::choice() {
   if (!bound_) {
     throw std::runtime_error(std::string("the kernel call '") + kernel_.name +
                              "' was run before it was bound");
   }
+  const std::uint64_t choice = attention_ ? attention_->choose() : 0;
+  if (choice == 0 && !gemm_ && !planned_) {
+    plan();
+    place();
+  }
+  return choice;
+}
+
+void PreparedCall::run() {
+  const std::uint64_t choice = this->choice();
   for (const DeviceArgument& output : outputs_) device_.mark_unwritten(output);
   if (gemm_) {
     gemm_->run(tensor(0), tensor(1), tensor(2), workspace_);
@@ -151,7 +152,11 @@ void PreparedCall::run() {
   workspace.address = workspace_;
   workspace.bytes = workspace_bytes_;
   if (workspace.bytes > 0) device_.mark_unwritten(workspace);
-  for (Step& step : steps_) device_.launch(*step.function, step.grid, step.arguments);
+  if (choice == 0) {
+    steps_.run();
+  } else {
+    attention_->run(choice);
+  }
   for (const DeviceArgument& output : outputs_) device_.require_written(output);
   if (workspace.bytes > 0) device_.mark_written(workspace);
 }

@@ -7,17 +7,19 @@
 #include <vector>
 
 #include "plugins/backends/common/call_arguments.h"
+#include "plugins/backends/cuda/attention/attention_call.h"
 #include "plugins/backends/cuda/device.h"
+#include "plugins/backends/cuda/launch_steps.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
 
 namespace mulligan::cuda {
 
 class PreparedCall {
  public:
-  // Throws std::runtime_error when the call does not fit the kernel or does not compile. The device must
-  // outlive it.
+  // Throws std::runtime_error when the call does not fit the kernel or does not compile. The device and the
+  // library must outlive it.
   // `compiled` takes the place of the kernel's own code; it must outlive this object, too.
-  PreparedCall(Device& device, const mlg_kernel& kernel, const mlg_call& call,
+  PreparedCall(Device& device, AttentionLibrary& library, const mlg_kernel& kernel, const mlg_call& call,
                const triton::CompiledKernel* compiled = nullptr);
   ~PreparedCall();
   PreparedCall(const PreparedCall&) = delete;
@@ -26,19 +28,16 @@ class PreparedCall {
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   // Plans again for addresses that are not aligned to 16 bytes, whose workspace must not be larger.
   void bind(void* const* addresses, void* workspace);
+  // Which of its ways the next run takes: it depends on the segments of an attention call. Two runs of the
+  // same choice enqueue the same work, so that a captured one stands for both. Makes the way ready.
+  std::uint64_t choice();
   void run();
 
  private:
-  struct Step {
-    std::unique_ptr<Function> function;
-    Grid grid{};
-    std::vector<DeviceArgument> arguments;
-    const mlg_cuda_launch* launch = nullptr;
-  };
   void plan();
+  void place();
   // The kernel's own plan of this call, which checks it, or that of the compiled kernel in its place.
   const mlg_cuda_plan& plan_launches(const mlg_launch& shapes);
-  void place_arguments(Step& step);
   DeviceArgument tensor(std::uint32_t index) const;
   // `out` arguments that share no memory with an argument that is read.
   std::vector<DeviceArgument> fresh_outputs() const;
@@ -51,8 +50,10 @@ class PreparedCall {
   std::unique_ptr<triton::PlannedCall> compiled_plan_;
   std::size_t workspace_bytes_ = 0;
   void* workspace_ = nullptr;
-  std::vector<Step> steps_;
+  LaunchSteps steps_;
+  bool planned_ = false;  // steps_; with attention_ only once they are needed
   std::unique_ptr<Gemm> gemm_;
+  std::unique_ptr<AttentionCall> attention_;
   std::vector<DeviceArgument> outputs_;
   bool bound_ = false, planned_unaligned_ = false;
 };

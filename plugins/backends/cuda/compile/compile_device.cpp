@@ -13,6 +13,11 @@ struct NoGemm final : Gemm {
   void run(const DeviceArgument&, const DeviceArgument&, const DeviceArgument&, void*) override {}
 };
 
+struct NoAttention final : Attention {
+  std::size_t workspace_bytes() const override { return 0; }
+  void run(const AttentionArguments&, void*) override {}
+};
+
 }  // namespace
 
 DeviceFacts CompileDevice::facts() const {
@@ -46,6 +51,10 @@ std::unique_ptr<Function> CompileDevice::load(const FunctionRequest& request) {
 
 std::unique_ptr<Gemm> CompileDevice::gemm(const GemmShape&) {
   return std::make_unique<NoGemm>();
+}
+
+std::unique_ptr<Attention> CompileDevice::attention(const AttentionShape&, std::string&) {
+  return std::make_unique<NoAttention>();
 }
 
 }  // namespace mulligan::cuda

@@ -23,8 +23,10 @@ class CompileDevice final : public Device {
   std::unique_ptr<Function> load(const FunctionRequest& request) override;
   void launch(Function&, const Grid&, std::span<const DeviceArgument>) override {}
   std::unique_ptr<Gemm> gemm(const GemmShape& shape) override;
+  std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason) override;
   void begin_capture() override {}
   std::unique_ptr<CapturedGraph> end_capture() override { return std::make_unique<CapturedGraph>(); }
+  void abandon_capture() noexcept override {}
   void launch(CapturedGraph&) override {}
   void synchronize() override {}
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "plugins/backends/cuda/emulated/emulated_attention.h"
 #include "plugins/backends/cuda/emulated/emulated_gemm.h"
 
 namespace mulligan::cuda {
@@ -34,6 +35,21 @@ DeviceFacts EmulatedDevice::facts() const {
   return {"emulated CUDA device (runs the kernels on the processor, checks every access)", bytes, 1, true};
 }
 
+void EmulatedDevice::refuse_in_capture(const char* what) const {
+  if (capturing_)
+    throw std::runtime_error(std::string(what) + " while a graph is captured, which breaks the capture");
+}
+
+void* EmulatedDevice::allocate(std::size_t bytes) {
+  refuse_in_capture("memory was asked for");
+  return memory_.allocate(bytes);
+}
+
+void EmulatedDevice::free(void* address) noexcept {
+  freed_in_capture_ = freed_in_capture_ || capturing_;
+  memory_.free(address);
+}
+
 void EmulatedDevice::enqueue(std::function<void()> work) {
   if (capturing_) {
     captured_.push_back(std::move(work));
@@ -43,11 +59,13 @@ void EmulatedDevice::enqueue(std::function<void()> work) {
 }
 
 void EmulatedDevice::to_device(void* device, const void* host, std::size_t bytes) {
+  refuse_in_capture("an upload came");
   std::memset(memory_.marks(device, bytes), 1, bytes);
   std::memcpy(device, host, bytes);
 }
 
 void EmulatedDevice::from_device(void* host, const void* device, std::size_t bytes) {
+  refuse_in_capture("a download came");
   memory_.require_known(device, bytes, "a download reads");
   std::memcpy(host, device, bytes);
 }
@@ -68,6 +86,7 @@ void EmulatedDevice::fill(void* device, int byte, std::size_t bytes) {
 }
 
 std::unique_ptr<Function> EmulatedDevice::load(const FunctionRequest& request) {
+  refuse_in_capture("a function was loaded");
   const mlg_cuda_launch& launch = *request.launch;
   if (!launch.emulated) {
     throw std::runtime_error(std::string("kernel ") + request.kernel +
@@ -114,7 +133,13 @@ void EmulatedDevice::launch(Function& function, const Grid& grid, std::span<cons
 }
 
 std::unique_ptr<Gemm> EmulatedDevice::gemm(const GemmShape& shape) {
+  refuse_in_capture("a matrix product was prepared");
   return std::make_unique<EmulatedGemm>(*this, shape);
+}
+
+std::unique_ptr<Attention> EmulatedDevice::attention(const AttentionShape& shape, std::string&) {
+  refuse_in_capture("attention was prepared");
+  return std::make_unique<EmulatedAttention>(*this, shape);
 }
 
 void EmulatedDevice::mark_unwritten(const DeviceArgument& argument) {
@@ -133,18 +158,28 @@ void EmulatedDevice::require_written(const DeviceArgument& argument) {
 }
 
 void EmulatedDevice::begin_capture() {
+  refuse_in_capture("a second capture began");
   captured_.clear();
   capturing_ = true;
+  freed_in_capture_ = false;
 }
 
 std::unique_ptr<CapturedGraph> EmulatedDevice::end_capture() {
+  if (!capturing_) throw std::runtime_error("a capture ended that had not begun");
   capturing_ = false;
+  if (freed_in_capture_) throw std::runtime_error("memory was freed while a graph was captured");
   auto graph = std::make_unique<EmulatedGraph>();
   graph->work = std::exchange(captured_, {});
   return graph;
 }
 
+void EmulatedDevice::abandon_capture() noexcept {
+  capturing_ = false;
+  captured_.clear();
+}
+
 void EmulatedDevice::launch(CapturedGraph& graph) {
+  refuse_in_capture("a graph was launched");
   for (const auto& work : static_cast<EmulatedGraph&>(graph).work) work();
 }
 

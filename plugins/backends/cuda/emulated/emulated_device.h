@@ -15,8 +15,8 @@ class EmulatedDevice final : public Device {
   explicit EmulatedDevice(EmulatedOrder order) : runner_(order) {}
 
   DeviceFacts facts() const override;
-  void* allocate(std::size_t bytes) override { return memory_.allocate(bytes); }
-  void free(void* address) noexcept override { memory_.free(address); }
+  void* allocate(std::size_t bytes) override;
+  void free(void* address) noexcept override;
   void to_device(void* device, const void* host, std::size_t bytes) override;
   // Throws when a byte was never written.
   void from_device(void* host, const void* device, std::size_t bytes) override;
@@ -25,22 +25,27 @@ class EmulatedDevice final : public Device {
   std::unique_ptr<Function> load(const FunctionRequest& request) override;
   void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) override;
   std::unique_ptr<Gemm> gemm(const GemmShape& shape) override;
+  std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason) override;
   void mark_unwritten(const DeviceArgument& argument) override;
   void mark_written(const DeviceArgument& argument) override;
   void require_written(const DeviceArgument& argument) override;
   void begin_capture() override;
   std::unique_ptr<CapturedGraph> end_capture() override;
+  void abandon_capture() noexcept override;
   void launch(CapturedGraph& graph) override;
-  void synchronize() override {}
+  void synchronize() override { refuse_in_capture("waiting for the device"); }
 
   // Runs `work` now, or keeps it while a graph is being captured.
   void enqueue(std::function<void()> work);
   DeviceMemory& memory() { return memory_; }
 
  private:
+  // As on a GPU, where such a call breaks the capture.
+  void refuse_in_capture(const char* what) const;
+
   DeviceMemory memory_;
   BlockRunner runner_;
-  bool capturing_ = false;
+  bool capturing_ = false, freed_in_capture_ = false;
   std::vector<std::function<void()>> captured_;
 };
 

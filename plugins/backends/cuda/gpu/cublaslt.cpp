@@ -13,6 +13,7 @@ CublasLtFunctions::CublasLtFunctions()
   library.bind(Create, "cublasLtCreate");
   library.bind(Destroy, "cublasLtDestroy");
   library.bind(GetVersion, "cublasLtGetVersion");
+  library.bind(GetStatusString, "cublasLtGetStatusString");
   library.bind(Matmul, "cublasLtMatmul");
   library.bind(MatmulDescCreate, "cublasLtMatmulDescCreate");
   library.bind(MatmulDescDestroy, "cublasLtMatmulDescDestroy");
@@ -28,7 +29,8 @@ CublasLtFunctions::CublasLtFunctions()
 
 void CublasLtFunctions::check(cublasStatus_t status, const char* call) const {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw std::runtime_error(std::string("cublasLt") + call + " failed with status " + std::to_string(status));
+  throw std::runtime_error(std::string("cublasLt") + call + " failed: " + GetStatusString(status) +
+                           " (status " + std::to_string(status) + ")");
 }
 
 CublasLt::CublasLt(GpuDevice& device, const std::string& gpu_name, const std::string& cache_directory)
@@ -50,6 +52,7 @@ std::unique_ptr<Gemm> CublasLt::gemm(const GemmShape& s) {
        {int(s.transpose_a), int(s.transpose_b), int(s.input), int(s.output), int(s.beta != 0)}) {
     key += " " + std::to_string(number);
   }
+  key += " alignment " + std::to_string(CublasLtGemm::kAlignment);
   gemm->use(cache_.get(key, [&] { return gemm->measure(); }));
   return gemm;
 }

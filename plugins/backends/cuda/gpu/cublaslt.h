@@ -23,6 +23,7 @@ struct CublasLtFunctions {
   decltype(&cublasLtCreate) Create;
   decltype(&cublasLtDestroy) Destroy;
   decltype(&cublasLtGetVersion) GetVersion;
+  decltype(&cublasLtGetStatusString) GetStatusString;
   decltype(&cublasLtMatmul) Matmul;
   decltype(&cublasLtMatmulDescCreate) MatmulDescCreate;
   decltype(&cublasLtMatmulDescDestroy) MatmulDescDestroy;

@@ -93,6 +93,12 @@ void CublasLtGemm::enqueue(const void* a, const void* b, void* c, void* workspac
 
 void CublasLtGemm::run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& c,
                        void* workspace) {
+  for (const DeviceArgument* argument : {&a, &b, &c}) {
+    if (reinterpret_cast<std::uintptr_t>(argument->address) % kAlignment != 0) {
+      throw std::runtime_error(std::string("matmul: argument ") + argument->name + " must be aligned to " +
+                               std::to_string(kAlignment) + " bytes on a GPU");
+    }
+  }
   enqueue(a.address, b.address, c.address, workspace, algorithm_);
 }
 
@@ -109,6 +115,11 @@ std::string CublasLtGemm::measure() {
   const std::size_t workspace_bytes = CublasLt::kWorkspaceBytes;
   f.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
                                  sizeof workspace_bytes);
+  for (const auto attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    f.MatmulPreferenceSetAttribute(preference, attribute, &kAlignment, sizeof kAlignment);
+  }
   constexpr int kProposals = 16;
   std::vector<cublasLtMatmulHeuristicResult_t> proposals(kProposals);
   int count = 0;
@@ -132,6 +143,7 @@ std::string CublasLtGemm::measure() {
   cublasLtMatmulAlgo_t best = proposals.front().algo;
   constexpr int kRuns = 5;
   for (int i = 0; i < count; ++i) {
+    if (proposals[static_cast<std::size_t>(i)].state != CUBLAS_STATUS_SUCCESS) continue;
     const cublasLtMatmulAlgo_t& algorithm = proposals[static_cast<std::size_t>(i)].algo;
     enqueue(a.address(), b.address(), c.address(), workspace.address(), algorithm);  // loads its code
     MLG_CU(driver, EventRecord, begin, device.stream());

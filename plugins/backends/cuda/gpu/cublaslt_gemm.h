@@ -16,6 +16,10 @@ class CublasLt;
 
 class CublasLtGemm final : public Gemm {
  public:
+  // What algorithms may demand of addresses. cuBLASLt's default, 256 bytes, is more than a view of a tensor
+  // has.
+  static constexpr std::uint32_t kAlignment = 16;
+
   // Throws std::runtime_error when cuBLASLt has no algorithm for the shape.
   CublasLtGemm(CublasLt& library, const GemmShape& shape);
   ~CublasLtGemm() override;

@@ -17,22 +17,27 @@ CUdeviceptr device_pointer(const void* address) {
   return reinterpret_cast<CUdeviceptr>(address);
 }
 
+// Released on whatever thread, whose context may be another.
 struct GpuFunction final : Function {
-  explicit GpuFunction(const Driver& driver) : driver(driver) {}
+  GpuFunction(const Driver& driver, CUcontext context) : driver(driver), context(context) {}
   ~GpuFunction() override {
+    driver.CtxSetCurrent(context);
     if (module) driver.ModuleUnload(module);
   }
   const Driver& driver;
+  CUcontext context;
   CUmodule module = nullptr;
   CUfunction function = nullptr;
 };
 
 struct GpuGraph final : CapturedGraph {
-  explicit GpuGraph(const Driver& driver) : driver(driver) {}
+  GpuGraph(const Driver& driver, CUcontext context) : driver(driver), context(context) {}
   ~GpuGraph() override {
+    driver.CtxSetCurrent(context);
     if (executable) driver.GraphExecDestroy(executable);
   }
   const Driver& driver;
+  CUcontext context;
   CUgraphExec executable = nullptr;
 };
 
@@ -139,7 +144,7 @@ void GpuDevice::fill(void* device, int byte, std::size_t bytes) {
 
 std::unique_ptr<Function> GpuDevice::load(const FunctionRequest& request) {
   MLG_CU(driver_, CtxSetCurrent, context_);
-  auto function = std::make_unique<GpuFunction>(driver_);
+  auto function = std::make_unique<GpuFunction>(driver_, context_);
   if (request.compiled) {
     // PTX or machine code; std::string ends with the zero that the driver wants behind PTX.
     const CUresult result = driver_.ModuleLoadData(&function->module, request.compiled->code().data());
@@ -186,6 +191,7 @@ void GpuDevice::launch(Function& function, const Grid& grid, std::span<const Dev
         values[i].pointer = device_pointer(argument.address);
     }
   }
+  MLG_CU(driver_, CtxSetCurrent, context_);
   MLG_CU(driver_, LaunchKernel, static_cast<GpuFunction&>(function).function, grid.blocks[0], grid.blocks[1],
          grid.blocks[2], grid.threads[0], grid.threads[1], grid.threads[2], grid.shared_bytes, stream_,
          places.data(), nullptr);
@@ -197,6 +203,11 @@ std::unique_ptr<Gemm> GpuDevice::gemm(const GemmShape& shape) {
   return blas_->gemm(shape);
 }
 
+std::unique_ptr<Attention> GpuDevice::attention(const AttentionShape&, std::string& reason) {
+  reason = "no library's attention is bound for GPUs";
+  return nullptr;
+}
+
 void GpuDevice::begin_capture() {
   MLG_CU(driver_, CtxSetCurrent, context_);
   MLG_CU(driver_, StreamBeginCapture, stream_, CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -205,14 +216,21 @@ void GpuDevice::begin_capture() {
 std::unique_ptr<CapturedGraph> GpuDevice::end_capture() {
   CUgraph graph = nullptr;
   MLG_CU(driver_, StreamEndCapture, stream_, &graph);
-  auto captured = std::make_unique<GpuGraph>(driver_);
+  auto captured = std::make_unique<GpuGraph>(driver_, context_);
   const CUresult result = driver_.GraphInstantiateWithFlags(&captured->executable, graph, 0);
   driver_.GraphDestroy(graph);
   driver_.check(result, "cuGraphInstantiateWithFlags");
   return captured;
 }
 
+void GpuDevice::abandon_capture() noexcept {
+  CUgraph graph = nullptr;
+  driver_.StreamEndCapture(stream_, &graph);
+  if (graph) driver_.GraphDestroy(graph);
+}
+
 void GpuDevice::launch(CapturedGraph& graph) {
+  MLG_CU(driver_, CtxSetCurrent, context_);
   MLG_CU(driver_, GraphLaunch, static_cast<GpuGraph&>(graph).executable, stream_);
 }
 

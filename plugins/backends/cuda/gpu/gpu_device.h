@@ -28,8 +28,10 @@ class GpuDevice final : public Device {
   std::unique_ptr<Function> load(const FunctionRequest& request) override;
   void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) override;
   std::unique_ptr<Gemm> gemm(const GemmShape& shape) override;
+  std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason) override;
   void begin_capture() override;
   std::unique_ptr<CapturedGraph> end_capture() override;
+  void abandon_capture() noexcept override;
   void launch(CapturedGraph& graph) override;
   void synchronize() override;
 

@@ -1,0 +1,140 @@
+#include "plugins/backends/cuda/attention/attention_call.h"
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "plugins/backends/common/shapes/attention.h"
+
+namespace mulligan::cuda {
+
+using Forward = shapes::AttentionForward;
+using Backward = shapes::AttentionBackward;
+
+std::unique_ptr<AttentionCall> AttentionCall::make(AttentionLibrary& library, const mlg_kernel& kernel,
+                                                   const backends::CallArguments& arguments) {
+  const std::string_view name = kernel.name;
+  if (name != Forward::name && name != Backward::name) return nullptr;
+  // q, k, v and cu_seqlens, and the scale, come first in both signatures.
+  const std::vector<mlg_tensor>& tensors = arguments.tensors();
+  const mlg_tensor &q = tensors[Forward::q], &k = tensors[Forward::k];
+  AttentionShape shape;
+  shape.backward = name == Backward::name;
+  shape.tokens = q.shape[0];
+  shape.query_heads = q.shape[1];
+  shape.kv_heads = k.shape[1];
+  shape.width = q.shape[2];
+  shape.scale = arguments.attributes()[Forward::softmax_scale];
+  shape.dtype = static_cast<mlg_dtype>(q.dtype);
+  if (!library.wanted(shape)) return nullptr;
+  auto call = std::unique_ptr<AttentionCall>(
+      new AttentionCall(library, shape, arguments, tensors[Forward::cu_seqlens].shape[0] - 1));
+  return call->workspace_bytes_ > 0 ? std::move(call) : nullptr;
+}
+
+// Workspace is asked for once, before it is known which segments will come: as much as the largest bucket
+// needs.
+AttentionCall::AttentionCall(AttentionLibrary& library, const AttentionShape& shape,
+                             const backends::CallArguments& arguments, std::int64_t segments)
+    : library_(library),
+      shape_(shape),
+      arguments_(arguments),
+      largest_(largest_bucket(segments, shape.tokens)) {
+  const AttentionShape largest = shape_of(largest_);
+  const Attention* plan = library_.plan(largest);
+  if (!plan) return;
+  own_bytes_ = plan_attention_rows(arguments_.launch(), largest, largest_.rows).bytes;
+  workspace_bytes_ = own_bytes_ + plan->workspace_bytes();
+}
+
+AttentionCall::~AttentionCall() {
+  if (watched_) library_.tables().unwatch(watched_);
+}
+
+AttentionShape AttentionCall::shape_of(const AttentionBucket& bucket) const {
+  AttentionShape shape = shape_;
+  shape.rows = bucket.rows;
+  shape.longest = bucket.longest;
+  shape.packed = bucket.packed;
+  return shape;
+}
+
+void AttentionCall::bind(const Tensors& tensors, void* workspace) {
+  tensors_ = tensors;
+  workspace_ = workspace;
+  if (watched_) library_.tables().unwatch(std::exchange(watched_, nullptr));
+  const DeviceArgument cu_seqlens = tensors_(Forward::cu_seqlens);
+  std::vector<std::int32_t> contents(cu_seqlens.bytes / sizeof(std::int32_t));
+  library_.device().from_device(contents.data(), cu_seqlens.address, cu_seqlens.bytes);
+  library_.tables().watch(cu_seqlens.address, shape_.tokens, std::move(contents));
+  watched_ = cu_seqlens.address;
+  for (auto& [bucket, ready] : ready_) place(ready);
+}
+
+std::uint64_t AttentionCall::choose() {
+  const std::optional<SegmentSummary> summary = library_.tables().summary(watched_);
+  if (!summary) return 0;  // the own kernel looks at the values, and answers nonsense with NaN
+  const AttentionBucket bucket = bucket_of(*summary, shape_.tokens);
+  auto known = ready_.find(bucket);
+  if (known == ready_.end()) known = ready_.emplace(bucket, make_ready(bucket)).first;
+  return known->second.number;
+}
+
+AttentionCall::Ready AttentionCall::make_ready(const AttentionBucket& bucket) {
+  Ready ready;
+  const AttentionShape shape = shape_of(bucket);
+  if (bucket.packed && bucket.rows > largest_.rows) {
+    library_.announce(shape, "segments are shorter than 64 tokens on average");
+    return ready;
+  }
+  ready.plan = library_.plan(shape);
+  if (!ready.plan) return ready;
+  if (own_bytes_ + ready.plan->workspace_bytes() > workspace_bytes_) {
+    library_.announce(shape, "its workspace of " + std::to_string(ready.plan->workspace_bytes()) +
+                                 " bytes is larger than that of the largest batch");
+    return ready;
+  }
+  ready.number = ready_.size() + 1;
+  ready.rows = plan_attention_rows(arguments_.launch(), shape, largest_.rows);
+  const char* source = attention_rows_source();
+  ready.before = LaunchSteps(library_.device(), "attention_rows", source, *ready.rows.before);
+  ready.after = LaunchSteps(library_.device(), "attention_rows", source, *ready.rows.after);
+  if (tensors_) place(ready);
+  return ready;
+}
+
+void AttentionCall::place(Ready& ready) const {
+  if (!ready.plan || ready.number == 0) return;
+  ready.before.place(tensors_, workspace_);
+  ready.after.place(tensors_, workspace_);
+  const auto at = [this](const mlg_cuda_argument& place) { return workspace_argument(place, workspace_); };
+  AttentionArguments& a = ready.arguments;
+  const AttentionRows& rows = ready.rows;
+  a.q = tensors_(Forward::q);
+  a.k = tensors_(Forward::k);
+  a.v = tensors_(Forward::v);
+  a.o = tensors_(shape_.backward ? std::uint32_t{Backward::o} : std::uint32_t{Forward::o});
+  a.stats = at(rows.stats);
+  a.query_starts = at(rows.query_starts);
+  a.kv_starts = at(rows.kv_starts);
+  a.stats_starts = at(rows.stats_starts);
+  a.lengths = at(rows.lengths);
+  if (!shape_.backward) return;
+  a.d_o = tensors_(Backward::d_o);
+  DeviceArgument* gradients[] = {&a.dq, &a.dk, &a.dv};
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    *gradients[i] = rows.gradients[i].bytes > 0 ? at(rows.gradients[i]) : tensors_(Backward::dq + i);
+  }
+}
+
+void AttentionCall::run(std::uint64_t choice) {
+  for (auto& [bucket, ready] : ready_) {
+    if (ready.number != choice) continue;
+    ready.before.run();
+    ready.plan->run(ready.arguments, static_cast<char*>(workspace_) + own_bytes_);
+    ready.after.run();
+    return;
+  }
+}
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,64 @@
+// A call of attention_fwd or attention_bwd that a library's attention computes, where it can: for each batch
+// of segments that comes along, the plan of its bucket and the launches around it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "plugins/backends/common/call_arguments.h"
+#include "plugins/backends/cuda/attention/attention_library.h"
+#include "plugins/backends/cuda/kernels/attention_rows.h"
+#include "plugins/backends/cuda/launch_steps.h"
+
+namespace mulligan::cuda {
+
+class AttentionCall {
+ public:
+  // Null for another kernel, and where the library computes none of the call's batches. `arguments` must
+  // have passed the kernel's checks, and outlive this object, as must the library.
+  static std::unique_ptr<AttentionCall> make(AttentionLibrary& library, const mlg_kernel& kernel,
+                                             const backends::CallArguments& arguments);
+  ~AttentionCall();
+  AttentionCall(const AttentionCall&) = delete;
+  AttentionCall& operator=(const AttentionCall&) = delete;
+
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  using Tensors = std::function<DeviceArgument(std::uint32_t)>;
+  void bind(const Tensors& tensors, void* workspace);
+
+  // Loads the functions of the largest bucket: for a device that only compiles.
+  void load() { ready_.emplace(largest_, make_ready(largest_)); }
+
+  // Which plan the segments ask for as they are now, made ready; 0: the own kernel. Not while a graph is
+  // captured, unless it was asked for before.
+  std::uint64_t choose();
+  // Runs a plan that choose() returned.
+  void run(std::uint64_t choice);
+
+ private:
+  struct Ready {
+    std::uint64_t number = 0;  // 0: the own kernel
+    Attention* plan = nullptr;
+    AttentionRows rows;
+    LaunchSteps before, after;
+    AttentionArguments arguments;
+  };
+  AttentionCall(AttentionLibrary& library, const AttentionShape& shape,
+                const backends::CallArguments& arguments, std::int64_t segments);
+  AttentionShape shape_of(const AttentionBucket& bucket) const;
+  Ready make_ready(const AttentionBucket& bucket);
+  void place(Ready& ready) const;
+
+  AttentionLibrary& library_;
+  AttentionShape shape_;  // but for the bucket
+  const backends::CallArguments& arguments_;
+  AttentionBucket largest_;
+  std::size_t own_bytes_ = 0, workspace_bytes_ = 0;
+  std::map<AttentionBucket, Ready> ready_;
+  Tensors tensors_;
+  void* workspace_ = nullptr;
+  const void* watched_ = nullptr;
+};
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,45 @@
+#include "plugins/backends/cuda/attention/attention_library.h"
+
+#include <mulligan/plugin.hpp>
+
+#include <utility>
+
+namespace mulligan::cuda {
+
+std::string describe(const AttentionShape& s) {
+  const auto number = [](std::int64_t value) { return std::to_string(value); };
+  const std::string limit = s.packed ? "up to " : "";
+  return std::string(s.dtype == MLG_BF16  ? "bf16"
+                     : s.dtype == MLG_F16 ? "f16"
+                                          : "f32") +
+         " attention, " + (s.backward ? "backward" : "forward") + ", of " + number(s.tokens) + " tokens in " +
+         limit + number(s.rows) + " rows of " + limit + number(s.longest) + ", " + number(s.query_heads) +
+         " heads over " + number(s.kv_heads) + " of width " + number(s.width);
+}
+
+bool AttentionLibrary::wanted(const AttentionShape& shape) const {
+  if (!choice_.library || (shape.backward && choice_.deterministic)) return false;
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 31;  // starts are int32
+  return shape.dtype == MLG_BF16 && shape.width % 16 == 0 && shape.width <= 128 &&
+         shape.tokens * shape.query_heads * shape.width < kMostElements;
+}
+
+Attention* AttentionLibrary::plan(const AttentionShape& shape) {
+  const auto known = plans_.find(shape);
+  if (known != plans_.end()) return known->second.get();
+  std::string reason;
+  std::unique_ptr<Attention> plan = device_.attention(shape, reason);
+  if (plan) {
+    sdk::log(sdk::LogLevel::info, "the device's library computes " + describe(shape));
+  } else {
+    announce(shape, reason);
+  }
+  return plans_.emplace(shape, std::move(plan)).first->second.get();
+}
+
+void AttentionLibrary::announce(const AttentionShape& shape, const std::string& reason) {
+  const std::string sentence = describe(shape) + ": " + reason + "; the own kernel computes it";
+  if (announced_.insert(sentence).second) sdk::log(sdk::LogLevel::warning, sentence);
+}
+
+}  // namespace mulligan::cuda

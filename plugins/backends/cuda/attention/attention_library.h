@@ -1,0 +1,45 @@
+// Attention of the device's library, as far as it is wanted and to be had: its plans, one per shape, and the
+// boundaries that decide between them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "plugins/backends/cuda/attention/segment_tables.h"
+#include "plugins/backends/cuda/device.h"
+
+namespace mulligan::cuda {
+
+// [backend] attention and deterministic.
+struct AttentionChoice {
+  bool library = true;
+  bool deterministic = false;  // a library's backward pass adds up in no fixed order
+};
+
+class AttentionLibrary {
+ public:
+  AttentionLibrary(Device& device, AttentionChoice choice) : device_(device), choice_(choice) {}
+
+  // False where the own kernel is meant to compute calls like this one, whatever the library can do: f32,
+  // another width than a multiple of 16 up to 128, a backward pass that must be deterministic, or
+  // attention = "own".
+  bool wanted(const AttentionShape& shape) const;
+  // The plan for a shape, made once; null where the library has none, which the log then says, once.
+  Attention* plan(const AttentionShape& shape);
+  // Says once that the own kernel stands in, and why.
+  void announce(const AttentionShape& shape, const std::string& reason);
+
+  SegmentTables& tables() { return tables_; }
+  Device& device() { return device_; }
+
+ private:
+  Device& device_;
+  AttentionChoice choice_;
+  SegmentTables tables_;
+  std::map<AttentionShape, std::unique_ptr<Attention>> plans_;
+  std::set<std::string> announced_;
+};
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,49 @@
+// What a library's attention (attention.h) needs around it:
+//   rows    from cu_seqlens [N + 1]: row i starts at token c(i) = cu[min(i, N)] and has c(i + 1) - c(i) of
+//           them; starts in elements of tensors with `query`, `kv` and `stats` elements per token
+//   stats   [T, H] (packed) or [T / R, H, R] of the library <-> lse [H, T]
+//   add     y += x
+//
+// Determinism: elements are independent.
+#include <mulligan/cuda/elements.cuh>
+
+__global__ void attention_rows(global<const int> cu_seqlens, int segments, int rows, int query, int kv,
+                               int stats, global<int> query_starts, global<int> kv_starts,
+                               global<int> stats_starts, global<int> lengths) {
+  const int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row > rows) return;
+  const int begin = cu_seqlens[min(row, segments)];
+  query_starts[row] = begin * query;
+  kv_starts[row] = begin * kv;
+  stats_starts[row] = begin * stats;
+  if (row < rows) lengths[row] = cu_seqlens[min(row + 1, segments)] - begin;
+}
+
+// Where the library keeps the value of a head's token; row_length 0: packed.
+__device__ inline long long stats_index(int head, int token, int heads, int row_length) {
+  if (row_length == 0) return (long long)(token)*heads + head;
+  return ((long long)(token / row_length) * heads + head) * row_length + token % row_length;
+}
+
+__global__ void attention_stats_to_lse(global<const float> stats, global<float> lse, int tokens, int heads,
+                                       int row_length) {
+  const int token = blockIdx.x * blockDim.x + threadIdx.x, head = blockIdx.y;
+  if (token < tokens)
+    lse[(long long)(head)*tokens + token] = stats[stats_index(head, token, heads, row_length)];
+}
+
+__global__ void attention_lse_to_stats(global<const float> lse, global<float> stats, int tokens, int heads,
+                                       int row_length) {
+  const int token = blockIdx.x * blockDim.x + threadIdx.x, head = blockIdx.y;
+  if (token < tokens)
+    stats[stats_index(head, token, heads, row_length)] = lse[(long long)(head)*tokens + token];
+}
+
+// count: a multiple of 8.
+__global__ void attention_add(global<const bf16> x, global<bf16> y, long long count) {
+  const long long i = first_element<8>();
+  if (i >= count) return;
+  float values[8];
+  load_elements<8>(x, i, values);
+  store_elements<8>(y, i, values, true);
+}

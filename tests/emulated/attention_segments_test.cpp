@@ -1,0 +1,155 @@
+// What the host and the device make of cu_seqlens for a library's attention, against the plainest way to
+// write it down.
+#include <mulligan/cuda_kernel.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "plugins/backends/cuda/attention/segment_tables.h"
+#include "tests/kernels/backend_fixture.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"  // its other kernels
+#include "plugins/backends/cuda/kernels/attention_rows.cu"
+#pragma GCC diagnostic pop
+
+using Boundaries = std::vector<std::int32_t>;
+
+// Random segments, some empty, over `tokens` tokens, then up to 5 empty ones.
+Boundaries random_boundaries(std::int32_t tokens, std::mt19937& random) {
+  Boundaries cu = {0};
+  while (cu.back() < tokens) {
+    const auto length = static_cast<std::int32_t>(random() % 3 == 0 ? 0 : random() % 300);
+    cu.push_back(std::min(tokens, cu.back() + length));
+  }
+  cu.insert(cu.end(), random() % 6, tokens);
+  return cu;
+}
+
+TEST(AttentionSegments, SummaryIsWhatCountingGives) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    const auto tokens = static_cast<std::int32_t>(1 + random() % 2000);
+    const Boundaries cu = random_boundaries(tokens, random);
+    std::int64_t count = 0, longest = 0;
+    for (std::size_t i = 1; i < cu.size(); ++i) {
+      if (cu[i] > cu[i - 1]) count = static_cast<std::int64_t>(i);
+      longest = std::max<std::int64_t>(longest, cu[i] - cu[i - 1]);
+    }
+    const std::optional<SegmentSummary> summary = summarise(cu, tokens);
+    ASSERT_TRUE(summary.has_value());
+    EXPECT_EQ(summary->count, count);
+    EXPECT_EQ(summary->longest, longest);
+    EXPECT_EQ(summary->equal, longest * static_cast<std::int64_t>(cu.size() - 1) == tokens);
+    const AttentionBucket bucket = bucket_of(*summary, tokens);
+    EXPECT_GE(bucket.rows, count);
+    EXPECT_GE(bucket.longest, longest);
+    if (bucket.packed) {
+      EXPECT_LT(bucket.rows, std::max<std::int64_t>(17, 2 * count));
+      EXPECT_LT(bucket.longest, std::max<std::int64_t>(129, 2 * longest));
+      EXPECT_LE(bucket.longest, tokens);
+    }
+  }
+}
+
+TEST(AttentionSegments, BoundariesThatDoNotFitAreNoSegments) {
+  for (const Boundaries& cu : std::vector<Boundaries>{{0}, {0, 3}, {1, 4}, {0, 5}, {0, 3, 2, 4}, {0, -1, 4}})
+    EXPECT_FALSE(summarise(cu, 4).has_value());
+  EXPECT_EQ(summarise(Boundaries{0, 4}, 4), (SegmentSummary{1, 4, true}));
+  EXPECT_EQ(summarise(Boundaries{0, 2, 4}, 4), (SegmentSummary{2, 2, true}));
+  EXPECT_EQ(summarise(Boundaries{0, 2, 4, 4}, 4), (SegmentSummary{2, 2, false}));
+}
+
+TEST(AttentionSegments, LargestBucketHoldsEveryOther) {
+  for (const std::int64_t tokens : {1, 100, 2048, 98304}) {
+    const AttentionBucket largest = largest_bucket(tokens, tokens);
+    EXPECT_EQ(largest.longest, tokens);
+    const std::int64_t most = std::max<std::int64_t>(1, tokens / 64);
+    EXPECT_LE(bucket_of({most, tokens, false}, tokens).rows, largest.rows);
+  }
+}
+
+// Uploads are followed, whole or in part; what the host does not see written is not known any more.
+TEST(AttentionSegments, TablesFollowUploads) {
+  SegmentTables tables;
+  Boundaries memory(8);
+  char* address = reinterpret_cast<char*>(memory.data()) + 4;
+  tables.watch(address, 10, {0, 10, 10, 10});
+  EXPECT_EQ(tables.summary(address), (SegmentSummary{1, 10, false}));
+  const Boundaries both = {-7, 0, 4, 8, 10, -7};  // begins before the boundaries and ends behind them
+  tables.written(memory.data(), both.data(), both.size() * 4);
+  EXPECT_EQ(tables.summary(address), (SegmentSummary{3, 4, false}));
+  const std::int32_t one = 5;
+  tables.written(address + 4, &one, 4);
+  EXPECT_EQ(tables.summary(address), (SegmentSummary{3, 5, false}));
+  tables.written(address + 16, &one, 4);  // right behind
+  EXPECT_EQ(tables.summary(address), (SegmentSummary{3, 5, false}));
+  tables.written(address + 4, nullptr, 4);
+  EXPECT_FALSE(tables.summary(address).has_value());
+  tables.written(address + 4, &one, 4);
+  EXPECT_TRUE(tables.summary(address).has_value());
+  tables.watch(address, 10, {0, 10, 10, 10});
+  tables.unwatch(address);
+  EXPECT_TRUE(tables.summary(address).has_value());
+  tables.unwatch(address);
+  EXPECT_FALSE(tables.summary(address).has_value());
+}
+
+// attention_rows as a kernel of its own.
+struct Rows {
+  static constexpr const char* name = "test_attention_rows";
+  static constexpr const char* signature =
+      "in cu_seqlens, out query_starts, out kv_starts, out stats_starts, out lengths; query kv stats";
+  static constexpr const char* source = "the emulated device needs none";
+  static void plan(sdk::CudaCall& call) {
+    const auto number = [&](std::uint32_t index) { return static_cast<int>(call.attribute(index)); };
+    const int rows = static_cast<int>(call.size(4));
+    call.launch<&attention_rows>("attention_rows", {}, {rows / 256 + 1, 1, 1}, {256, 1, 1}, call.tensor(0),
+                                 static_cast<int>(call.size(0) - 1), rows, number(0), number(1), number(2),
+                                 call.tensor(1), call.tensor(2), call.tensor(3), call.tensor(4));
+  }
+};
+
+TEST(AttentionSegments, StartsAndLengthsOfRows) {
+  using namespace kernel_test;
+  BackendFixture backend(2);
+  static const mlg_kernel kernel = sdk::cuda_kernel<Rows>();
+  sdk::check(backend.table().add_kernels(backend.instance(), &kernel, 1, 0));
+  std::mt19937 random(2);
+  for (const std::int64_t rows : {16, 256, 512}) {
+    Boundaries cu = random_boundaries(1000, random);
+    cu.resize(static_cast<std::size_t>(std::min<std::int64_t>(rows, 300)),
+              1000);  // also more rows than segments
+    const Array starts{MLG_I32, {rows + 1}, {}}, lengths{MLG_I32, {rows}, {}};
+    const auto entries = static_cast<std::int64_t>(cu.size());
+    const Array boundaries{MLG_I32, {entries}, std::vector<double>(cu.begin(), cu.end())};
+    const std::map<std::string, Array> written = backend
+                                                     .run({Rows::name,
+                                                           {{"cu_seqlens", boundaries},
+                                                            {"query_starts", starts},
+                                                            {"kv_starts", starts},
+                                                            {"stats_starts", starts},
+                                                            {"lengths", lengths}},
+                                                           {{"query", 128}, {"kv", 64}, {"stats", 8}},
+                                                           {}})
+                                                     .written;
+    std::int64_t at = 0;
+    for (std::size_t row = 0; row <= static_cast<std::size_t>(rows); ++row) {
+      ASSERT_EQ(written.at("query_starts").values[row], static_cast<double>(at * 128)) << row;
+      ASSERT_EQ(written.at("kv_starts").values[row], static_cast<double>(at * 64)) << row;
+      ASSERT_EQ(written.at("stats_starts").values[row], static_cast<double>(at * 8)) << row;
+      if (row == static_cast<std::size_t>(rows)) break;
+      const std::int64_t length = row + 1 < cu.size() ? cu[row + 1] - cu[row] : 0;
+      ASSERT_EQ(written.at("lengths").values[row], static_cast<double>(length)) << row;
+      at += length;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mulligan::cuda
