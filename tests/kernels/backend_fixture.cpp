@@ -9,8 +9,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "tests/kernels/backend_under_test.h"
-
 namespace mulligan::kernel_test {
 namespace {
 
@@ -151,8 +149,7 @@ const mlg_plugin_header* load_plugin(const std::string& file) {
 
 }  // namespace
 
-BackendFixture::BackendFixture(int variant) {
-  const BackendUnderTest under_test = backend_under_test(variant);
+BackendFixture::BackendFixture(const BackendUnderTest& under_test) {
   table_ = reinterpret_cast<const mlg_backend_table*>(load_plugin(under_test.file));
   static const mlg_host host{sizeof(mlg_host), [](std::int32_t, const char*) {}};
   const Keys values{&table_->header, under_test.keys};
@@ -257,8 +254,14 @@ Signature BackendFixture::signature(const std::string& name) const {
 BackendFixture& backend_with_threads(int threads) {
   static std::map<int, std::unique_ptr<BackendFixture>> fixtures;
   auto& fixture = fixtures[threads];
-  if (!fixture) fixture = std::make_unique<BackendFixture>(threads);
+  if (!fixture) fixture = std::make_unique<BackendFixture>(backend_under_test(threads));
   return *fixture;
+}
+
+BackendFixture* backend_beside_it() {
+  static const std::unique_ptr<BackendFixture> fixture =
+      backend_beside().file.empty() ? nullptr : std::make_unique<BackendFixture>(backend_beside());
+  return fixture.get();
 }
 
 }  // namespace mulligan::kernel_test

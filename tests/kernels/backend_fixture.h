@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/kernels/array.h"
+#include "tests/kernels/backend_under_test.h"
 #include "tests/kernels/signature.h"
 
 namespace mulligan::kernel_test {
@@ -27,10 +28,9 @@ struct KernelResult {
 
 class BackendFixture {
  public:
-  // The program's backend (backend_under_test.h; on the cpu `variant` is the number of threads), and the
-  // kernels that other plugins bring (they are tested and catalogued like its own). Throws
+  // A backend, and the kernels that other plugins bring (they are tested and catalogued like its own). Throws
   // std::runtime_error.
-  explicit BackendFixture(int variant);
+  explicit BackendFixture(const BackendUnderTest& under_test);
   ~BackendFixture();
   BackendFixture(const BackendFixture&) = delete;
   BackendFixture& operator=(const BackendFixture&) = delete;
@@ -61,7 +61,10 @@ class BackendFixture {
   bool stops_on_bad_values_ = true;
 };
 
-// The fixture with that many threads, made once per process.
+// The program's backend with that many threads (any other variant of backend_under_test.h), made once per
+// process.
 BackendFixture& backend_with_threads(int threads);
+// That of backend_beside(), made once per process; null where there is none.
+BackendFixture* backend_beside_it();
 
 }  // namespace mulligan::kernel_test
