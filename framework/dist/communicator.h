@@ -46,4 +46,7 @@ class Communicator {
 // The communicator of a run of one rank.
 std::unique_ptr<Communicator> make_self_communicator();
 
+// Rank 0 of `world_size` ranks that are not there, for plans: every collective is a std::logic_error.
+std::unique_ptr<Communicator> make_planned_communicator(int world_size);
+
 }  // namespace mulligan

@@ -5,7 +5,9 @@
 namespace mulligan {
 
 DeviceBuffer::~DeviceBuffer() {
-  if (address_) backend_->table().free(backend_->instance(), address_);
+  if (!address_) return;
+  backend_->table().free(backend_->instance(), address_);
+  backend_->allocated_bytes_ -= bytes_;
 }
 
 PreparedCall::~PreparedCall() {
@@ -26,6 +28,8 @@ DeviceBuffer Backend::allocate(std::size_t bytes) {
   if (bytes == 0) return {};
   void* address = nullptr;
   check(table().allocate(instance(), bytes, &address));
+  allocated_bytes_ += bytes;
+  peak_allocated_bytes_ = std::max(peak_allocated_bytes_, allocated_bytes_);
   return {*this, address, bytes};
 }
 

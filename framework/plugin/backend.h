@@ -88,6 +88,11 @@ class Backend : public PluginInstance<mlg_backend_table> {
   };
   Info info() const;
 
+  // Bytes of all buffers that allocate() gave and that still live; and the most that there ever were. What a
+  // plugin takes for itself (libraries, page-locked staging, a driver's context) is not in it.
+  std::size_t allocated_bytes() const { return allocated_bytes_; }
+  std::size_t peak_allocated_bytes() const { return peak_allocated_bytes_; }
+
   // Zeroed memory, aligned to 256 bytes. Zero bytes give a buffer with a null address. Not on the step path.
   DeviceBuffer allocate(std::size_t bytes);
   void upload(void* device, const void* host, std::size_t bytes) {
@@ -119,6 +124,10 @@ class Backend : public PluginInstance<mlg_backend_table> {
     check(table().run(instance(), handles.data(), static_cast<std::uint32_t>(handles.size())));
   }
   void synchronize() { check(table().synchronize(instance())); }
+  // Whether the backend promises that a repeated run gives the same bits, with the kernels it has now.
+  bool repeats() const {
+    return table().determinism && table().determinism(instance()) == MLG_DETERMINISM_RUN;
+  }
 
  private:
   friend class DeviceBuffer;
@@ -129,6 +138,7 @@ class Backend : public PluginInstance<mlg_backend_table> {
   };
   void replace_known_kernels();
   std::deque<Replacement> replacements_;  // the backend keeps pointers into them
+  std::size_t allocated_bytes_ = 0, peak_allocated_bytes_ = 0;
 };
 
 }  // namespace mulligan

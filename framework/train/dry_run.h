@@ -38,12 +38,13 @@ struct DryRun {
   };
   std::int64_t parameters = 0;
   std::vector<Tensor> tensors;
-  // Bytes of one rank: persistent tensors by category, then the shared arena; they add up to the total.
+  // Bytes of one rank on its device: persistent tensors by category, the shared arena, and, where known, the
+  // workspace of the kernels; they add up to the total, which is what Backend::peak_allocated_bytes() comes
+  // to.
   std::vector<MemoryRow> memory;
   std::vector<MemoryRow> arenas;  // scratch of each program; the shared arena is as large as the largest
   std::int64_t memory_bytes = 0;
-  // What the kernels of the configured backend need besides; absent, with the reason, where that backend
-  // cannot be started here.
+  // Absent, with the reason, where the configured backend cannot be started here.
   std::optional<std::int64_t> workspace_bytes;
   std::string workspace_note;
   std::vector<Step> steps;  // the layer orders that training uses
@@ -52,8 +53,8 @@ struct DryRun {
   Card card;
 };
 
-// Builds every program of training and evaluation on the `null` backend. Kernels' workspace depends on the
-// backend and is not part of the plan. Resolves the plugins' keys in `loaded`. Throws Error.
+// Builds every program of training and evaluation on the `null` backend, as training does. Resolves the
+// plugins' keys in `loaded`. Throws Error.
 DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& options = {});
 
 // As tables for people; ends with a newline.

@@ -1,5 +1,7 @@
 #include "framework/train/memory_categories.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -15,10 +17,28 @@ const std::vector<std::pair<std::string_view, std::string_view>> categories = {
     {"optimizer/", "optimiser state"},
     {"slice", "slices of sharded parameters and gradients"},
     {"ema", "averaged weights"},
+    {"ttt/batch", "adapters and their optimiser's state"},
+    {"ttt/base/optimizer", "optimiser state of the base model"},
     {"", "inputs, tables and metrics"},
 };
 
 }  // namespace
+
+std::string grouped_digits(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto place = static_cast<std::ptrdiff_t>(digits.size()) - 3; place > 0; place -= 3) {
+    digits.insert(static_cast<std::size_t>(place), ",");
+  }
+  return digits;
+}
+
+std::string memory_line(const MemoryRow& row) {
+  return fmt::format("  {:<44} {:>18} bytes", row.what, grouped_digits(row.bytes));
+}
+
+double gibibytes(std::int64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 30);
+}
 
 std::vector<MemoryRow> memory_by_category(const std::map<std::string, std::int64_t>& tensor_bytes) {
   std::map<std::string_view, std::int64_t> by_category;

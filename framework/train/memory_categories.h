@@ -13,6 +13,11 @@ struct MemoryRow {
   std::int64_t bytes = 0;
 };
 
+// "  gradients                     1,234 bytes".
+std::string memory_line(const MemoryRow& row);
+std::string grouped_digits(std::int64_t number);  // "1,234"
+double gibibytes(std::int64_t bytes);
+
 // The bytes of tensors (by name) added up by category, in a fixed order; empty categories are left out.
 std::vector<MemoryRow> memory_by_category(const std::map<std::string, std::int64_t>& tensor_bytes);
 

@@ -125,6 +125,7 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
             {"tokens_per_second", result.tokens_per_second},
             {"seconds", seconds},
             {"peak_memory_bytes", result.peak_memory_bytes},
+            {"peak_device_memory_bytes", result.peak_device_memory_bytes},
             {"weights", facts.weights_kind},
             {"device", facts.device},
             {"cpu", processor_name()},

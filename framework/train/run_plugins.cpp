@@ -98,7 +98,18 @@ RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const 
     plugins.optimizer_schedules.push_back(optimizer.schedule ? add_schedule(*optimizer.schedule) : shared);
     add_kernels(plugins.optimizers.back()->plugin());
   }
+  if (backend.empty()) require_determinism(config, *plugins.backend);
   return plugins;
+}
+
+void require_determinism(const RunConfig& config, const Backend& backend) {
+  if (config.run.determinism == Determinism::off || backend.repeats()) return;
+  throw config_error(
+      "run.determinism = \"{}\" cannot be kept: {}{} does not promise that a repeated run gives the same "
+      "bits; "
+      "set \"off\" or take another backend.",
+      config.run.determinism == Determinism::run ? "run" : "world", backend.plugin().description(),
+      config.kernels.empty() ? "" : " with the kernels of [[backend.kernels]]");
 }
 
 std::vector<PluginHandle> plugins_in_use(const LoadedConfig& loaded, PluginHost& host) {

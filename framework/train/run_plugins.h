@@ -23,8 +23,13 @@ struct RunPlugins {
 };
 
 // Makes all instances from resolved keys (resolve_run_plugins). With `backend` that backend plugin, with its
-// default keys, stands in for the configured one. Throws config_error.
+// default keys, stands in for the configured one. Throws config_error, also where the configured backend does
+// not keep [run] determinism.
 RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const std::string& backend = {});
+
+// Throws config_error where [run] determinism asks for more than the backend, with the kernels it has now,
+// promises.
+void require_determinism(const RunConfig& config, const Backend& backend);
 
 // The plugins in use, each once: what result.json and weights name.
 std::vector<PluginHandle> plugins_in_use(const LoadedConfig& loaded, PluginHost& host);

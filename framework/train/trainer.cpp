@@ -63,6 +63,8 @@ std::string final_table(const RunResult& result) {
   row("tokens per second", fmt::format("{:.0f}", result.tokens_per_second));
   for (const auto& [phase, seconds] : result.seconds) row(phase + " seconds", fmt::format("{:.2f}", seconds));
   row("peak memory", fmt::format("{:.1f} MB", static_cast<double>(result.peak_memory_bytes) / 1e6));
+  row("peak device memory",
+      fmt::format("{:.1f} MB", static_cast<double>(result.peak_device_memory_bytes) / 1e6));
   row("training loss, first step", fmt::format("{:.4f} nats", result.initial_loss_nats));
   row("training loss, last step", fmt::format("{:.4f} nats", result.final_loss_nats));
   if (result.validation) {
@@ -88,7 +90,6 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& com
       plugins_(make_run_plugins(loaded, host)),
       parameters_(plan_parameters(config_)),
       groups_(config_, plugins_, parameters_),
-      arena_(*plugins_.backend),
       checkpoints_(config_.checkpoint.directory, config_.checkpoint.keep),
       account_(static_cast<std::size_t>(std::max<std::int64_t>(loss_ring_steps, config_.train.log_every))),
       collect_every_step_(plugins_.backend->info().threads > 0),
@@ -134,37 +135,21 @@ void Trainer::open_data() {
 
 void Trainer::compile() {
   ledger_.enter("compile");
-  engine_ = std::make_unique<TrainingEngine>(config_, plugins_, parameters_, groups_, communicator_,
-                                             config_.train.log_every);
-  std::vector<Program*> programs = engine_->programs();
-  if (validation_) {
-    const bool averaged = config_.ema.decay > 0 && config_.eval.use_ema;
-    EvaluatorOptions options;
-    options.eval = config_.eval;
-    options.compute = to_dtype(config_.train.compute_dtype);
-    options.looping = config_.model.loop.extra_passes > 0;
-    options.bos_id = validation_->bos_id;
-    evaluator_ = std::make_unique<Evaluator>(
-        engine_->store(), config_.model, averaged ? average_layouts(parameters_) : layouts_of(parameters_),
-        options);
-    programs.push_back(&evaluator_->program());
-    if (averaged) {
-      Graph graph = build_average_refresh(parameters_);
-      engine_->store().create_externals(graph);
-      average_refresh_ = std::make_unique<Program>(*plugins_.backend, std::move(graph), "average refresh");
-      programs.push_back(average_refresh_.get());
-    }
-  }
-  require_memory(programs);
-  arena_.bind(programs, engine_->store());
+  device_ = std::make_unique<TrainingPrograms>(
+      config_, plugins_, parameters_, groups_, communicator_,
+      validation_ ? std::optional<int>(validation_->bos_id) : std::nullopt);
+  engine_ = &device_->engine();
+  const DeviceMemory memory = device_->memory();
+  require_memory(memory);
+  device_->bind();
   engine_->initialise(static_cast<std::uint64_t>(config_.run.seed));
   log_.print("device memory: {:.1f} MB of tensors, {:.1f} MB of working memory",
-             static_cast<double>(engine_->store().total_bytes()) / 1e6,
-             static_cast<double>(arena_.bytes()) / 1e6);
-  record_memory(programs);
+             static_cast<double>(memory.tensors_bytes) / 1e6,
+             static_cast<double>(memory.arena_bytes + memory.workspace_bytes) / 1e6);
+  record_memory(memory);
 }
 
-void Trainer::record_memory(const std::vector<Program*>& programs) {
+void Trainer::record_memory(const DeviceMemory& memory) {
   std::map<std::string, std::int64_t> tensors;
   for (const std::string& name : engine_->store().names()) {
     tensors[name] = engine_->store().type(name).bytes();
@@ -172,10 +157,10 @@ void Trainer::record_memory(const std::vector<Program*>& programs) {
   MemoryRecord record;
   for (const MemoryRow& row : memory_by_category(tensors))
     record.tensors_bytes.emplace_back(row.what, row.bytes);
-  for (const Program* program : programs) {
+  for (const Program* program : device_->programs()) {
     record.programs_bytes.emplace_back(program->name(), program->arena_bytes());
   }
-  record.arena_bytes = arena_.bytes();
+  record.arena_bytes = memory.arena_bytes + memory.workspace_bytes;
   metrics_.memory(record);
 }
 
@@ -357,12 +342,12 @@ void Trainer::show_progress() {
 }
 
 void Trainer::validate() {
-  if (!evaluator_) return;
+  if (!device_->evaluator()) return;
   communicator_.barrier(engine_->store());
   budget_.pause();
   const std::string phase = ledger_.enter("evaluate");
-  if (average_refresh_) average_refresh_->run();
-  result_.validation = evaluate(*evaluator_, *validation_, communicator_);
+  device_->refresh_averages();
+  result_.validation = evaluate(*device_->evaluator(), *validation_, communicator_);
   const EvalResult& score = *result_.validation;
   metrics_.validation({step_, score.val_loss_nats, score.val_bpb, score.tokens, score.bytes, score.seconds});
   log_.print("step {:>6}  {} ({:.1f} s)", step_, score_text(score), score.seconds);
@@ -391,6 +376,7 @@ RunResult Trainer::finish() {
   ledger_.close();
   result_.seconds = ledger_.phases();
   result_.peak_memory_bytes = peak_memory_bytes();
+  result_.peak_device_memory_bytes = static_cast<std::int64_t>(plugins_.backend->peak_allocated_bytes());
   RunFacts facts;
   facts.plugins = plugins_in_use(loaded_, host_);
   facts.device = plugins_.backend->info().description;

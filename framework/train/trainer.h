@@ -8,14 +8,13 @@
 
 #include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/checkpoint/loss_account.h"
-#include "framework/eval/evaluator.h"
 #include "framework/report/metrics_file.h"
 #include "framework/report/run_log.h"
-#include "framework/train/engine.h"
 #include "framework/train/ledger.h"
 #include "framework/train/resume.h"
 #include "framework/train/run.h"
 #include "framework/train/run_files.h"
+#include "framework/train/training_programs.h"
 
 namespace mulligan {
 
@@ -43,7 +42,7 @@ class Trainer {
   bool report_due() const;
   void collect_losses();
   void report_steps(double budget_fraction);
-  void record_memory(const std::vector<Program*>& programs);
+  void record_memory(const DeviceMemory& memory);
   void check_initial_loss(double loss_nats);
   void show_progress();
 
@@ -55,7 +54,7 @@ class Trainer {
   void resume_from(const Checkpoint& checkpoint);
   [[noreturn]] void stop_early(int signal);
   [[noreturn]] void stop_at_non_finite(std::int64_t number, double loss_nats, double gradient_norm);
-  void require_memory(const std::vector<Program*>& programs) const;
+  void require_memory(const DeviceMemory& memory) const;
 
   const LoadedConfig& loaded_;
   const RunConfig& config_;
@@ -71,10 +70,8 @@ class Trainer {
   RunPlugins plugins_;
   std::vector<PlannedParameter> parameters_;
   OptimizerGroups groups_;
-  std::unique_ptr<TrainingEngine> engine_;
-  std::unique_ptr<Program> average_refresh_;
-  std::unique_ptr<Evaluator> evaluator_;
-  SharedArena arena_;
+  std::unique_ptr<TrainingPrograms> device_;
+  TrainingEngine* engine_ = nullptr;  // of device_
   std::unique_ptr<Prefetcher> rows_;
   std::unique_ptr<ValidationSet> validation_;
 

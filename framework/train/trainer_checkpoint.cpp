@@ -155,21 +155,16 @@ void Trainer::stop_at_non_finite(std::int64_t number, double loss_nats, double g
 }
 
 // Tensors of this run and its working memory must fit before any of it is allocated.
-void Trainer::require_memory(const std::vector<Program*>& programs) const {
-  std::int64_t arena = 0, workspace = 0;
-  for (const Program* program : programs) {
-    arena = std::max(arena, program->arena_bytes());
-    workspace = std::max(workspace, program->workspace_bytes());
-  }
-  const auto needed = static_cast<std::uint64_t>(engine_->store().total_bytes() + arena + workspace);
+void Trainer::require_memory(const DeviceMemory& memory) const {
   const Backend::Info info = plugins_.backend->info();
-  if (info.memory_bytes == 0 || needed <= info.memory_bytes) return;
+  if (info.memory_bytes == 0 || static_cast<std::uint64_t>(memory.total_bytes()) <= info.memory_bytes) return;
   constexpr double gigabyte = 1e9;
   throw run_error(
       "the run needs {:.1f} GB of memory ({:.1f} for weights, gradients and optimiser state, {:.1f} for "
       "activations), but {} has {:.1f} GB; raise train.micro_batches, or make the model smaller.",
-      static_cast<double>(needed) / gigabyte, static_cast<double>(engine_->store().total_bytes()) / gigabyte,
-      static_cast<double>(arena + workspace) / gigabyte, info.description,
+      static_cast<double>(memory.total_bytes()) / gigabyte,
+      static_cast<double>(memory.tensors_bytes) / gigabyte,
+      static_cast<double>(memory.arena_bytes + memory.workspace_bytes) / gigabyte, info.description,
       static_cast<double>(info.memory_bytes) / gigabyte);
 }
 

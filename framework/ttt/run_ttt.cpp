@@ -7,15 +7,17 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/eval/evaluator.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
-#include "framework/train/parameter_plan.h"
 #include "framework/train/run_ledger.h"
 #include "framework/train/run_plugins.h"
 #include "framework/ttt/audit_log.h"
+#include "framework/ttt/plain_scorer.h"
+#include "framework/ttt/scored_validation.h"
 #include "framework/ttt/ttt_json.h"
 #include "framework/ttt/ttt_metrics.h"
+#include "framework/ttt/ttt_model.h"
+#include "framework/ttt/ttt_plugins.h"
 #include "framework/ttt/ttt_run.h"
 #include "framework/ttt/ttt_text.h"
 
@@ -26,73 +28,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// The plugins of [ttt]; their kernels are made known to the run's backend.
-struct TttPlugins {
-  TttPlugins(const LoadedConfig& loaded, PluginHost& host, RunPlugins& run)
-      : adapters(host.load(PluginKind::ttt, section(loaded).adapters.plugin, section(loaded).adapters.path),
-                 loaded.plugin("ttt.adapters")),
-        optimizer(host.load(PluginKind::optimizer, section(loaded).optimizer.plugin,
-                            section(loaded).optimizer.path),
-                  loaded.plugin("ttt.optimizer")) {
-    if (const auto& table = section(loaded).base) {
-      base.emplace(host.load(PluginKind::ttt, table->plugin, table->path), loaded.plugin("ttt.base"));
-      if (base->has_base_update()) base_optimizer = make_sgd(loaded, host, base->base_update().momentum);
-    }
-    std::vector<const Plugin*> known = {&run.loss->plugin()};
-    for (const auto& other : run.optimizers) known.push_back(&other->plugin());
-    const auto add = [&](const Plugin& plugin) {
-      if (std::ranges::find(known, &plugin) != known.end()) return;
-      run.backend->add_kernels(plugin);
-      known.push_back(&plugin);
-    };
-    add(adapters.plugin());
-    add(optimizer.plugin());
-    if (base_optimizer) add(base_optimizer->plugin());
-  }
-
-  TttPlugin adapters;
-  Optimizer optimizer;
-  std::optional<TttPlugin> base;
-  std::unique_ptr<Optimizer> base_optimizer;
-
- private:
-  static const TttSection& section(const LoadedConfig& loaded) { return *loaded.config.ttt; }
-
-  // The optimiser of the base model's passes is always sgd, without weight decay.
-  static std::unique_ptr<Optimizer> make_sgd(const LoadedConfig& loaded, PluginHost& host, double momentum) {
-    const PluginHandle plugin = host.load(PluginKind::optimizer, "sgd");
-    PluginTable table = read_plugin_table(nullptr, "ttt.base", loaded.file, "sgd");
-    Origin origin;
-    origin.kind = Origin::Kind::derived;
-    table.keys.put("momentum", ConfigNode::make_leaf(ConfigValue(momentum), origin));
-    const auto keys = plugin->keys();
-    const auto rows = key_specs(plugin->name(), keys.data(), static_cast<std::uint32_t>(keys.size()));
-    return std::make_unique<Optimizer>(plugin, resolve_plugin_keys(table, plugin->name(), rows));
-  }
-};
-
-// Losses of every target by stream position, from rows of the evaluation's length.
-std::vector<float> plain_losses(const BaseModel& model, const RunConfig& config,
-                                std::span<const std::uint16_t> tokens, int bos_id, double& seconds) {
-  EvaluatorOptions options;
-  options.eval = config.eval;
-  options.eval.mode = EvalMode::rows;
-  options.eval.drop_remainder = false;
-  options.compute = model.compute;
-  options.looping = model.looping;
-  options.bos_id = bos_id;
-  Evaluator evaluator(model.store, model.config, model.layouts, options);
-  SharedArena arena(model.store.backend());
-  arena.bind({&evaluator.program()}, model.store);
-  std::vector<float> losses(tokens.size());
-  const auto start = Clock::now();
-  evaluator.score(tokens, nullptr, 1, 0, [&](const EvalSpan& span, std::span<const float> row) {
-    std::ranges::copy(row, losses.begin() + span.start + 1);
-  });
-  seconds = seconds_since(start);
-  return losses;
 }
 
 // Bytes of the scored targets by the second route: decoding them.
@@ -114,20 +49,6 @@ std::uint64_t decoded_bytes(const Tokenizer& tokenizer, std::span<const std::uin
 
 EvalResult eval_result(const ScoreSums& sums, double seconds) {
   return {sums.loss_nats, sums.tokens, sums.bytes, sums.mean_loss_nats(), sums.bpb(), seconds};
-}
-
-// The validation tokens; whole rows of them where the configuration leaves the remainder unscored.
-ValidationSet scored_validation(const RunConfig& config) {
-  ValidationSet validation = load_validation(config.data, config.model.vocabulary);
-  if (config.eval.drop_remainder) {
-    validation.tokens.resize(static_cast<std::size_t>(
-        whole_rows_length(static_cast<std::int64_t>(validation.tokens.size()), config.eval.sequence_length)));
-  }
-  if (validation.tokens.empty()) {
-    throw data_error("the validation shards '{}' hold less than one row of eval.sequence_length = {} tokens.",
-                     config.data.validation, config.eval.sequence_length);
-  }
-  return validation;
 }
 
 LedgerEntry ledger_entry(const TttResult& result, bool quantised) {
@@ -184,7 +105,6 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
   const auto setup_start = Clock::now();
   resolve_run_plugins(loaded, host);
   const RunConfig& config = loaded.config;
-  const TttSection& section = *config.ttt;
   RunPlugins plugins = make_run_plugins(loaded, host);
   Backend& backend = *plugins.backend;
   if (!backend.info().computes) {
@@ -199,51 +119,43 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
   log.print("test-time training on {} tokens with '{}' on {}", tokens.size() - 1, origin,
             backend.info().description);
 
-  const DType compute = to_dtype(config.train.compute_dtype);
-  const std::vector<ParameterLayout> layouts = parameter_layouts(config.model, compute);
-  TensorStore store(backend);
-  for (const ParameterLayout& layout : layouts) store.create(master_name(layout.spec.name), layout.spec.type);
-  load(store, layouts);
-  const BaseModel model{store, config.model, layouts, compute, config.model.loop.extra_passes > 0};
+  TttModel weights(backend, config);
+  load(weights.store(), weights.layouts());
+  const BaseModel& model = weights.base();
   refresh_copies(model);
 
   TttResult result;
   result.weights = origin;
   double plain_seconds = 0;
-  const std::vector<float> reference = plain_losses(model, config, tokens, validation.bos_id, plain_seconds);
+  const std::vector<float> reference =
+      PlainScorer(model, config, validation.bos_id).losses(tokens, plain_seconds);
 
   const PhiloxDraws draws(static_cast<std::uint64_t>(config.run.seed));
-  const TttSetup setup{section.config,
-                       rule.adapters,
-                       rule.optimizer,
-                       section.lr,
-                       rule.base ? &*rule.base : nullptr,
-                       rule.base_optimizer.get(),
-                       config.eval.sequence_length,
-                       draws};
+  const TttSetup setup = rule.setup(config, draws);
   const TttData data{tokens, validation.bos_id, validation.byte_table ? &*validation.byte_table : nullptr,
                      reference};
-  Progress progress(log, section.config);
+  Progress progress(log, config.ttt->config);
   TttListener* listener = &progress;
   std::optional<TttMetrics> metrics;
   if (!options.directory.empty()) {
     std::filesystem::create_directories(options.directory);
-    listener = &metrics.emplace(options.directory / "metrics.jsonl", section.config, listener);
+    listener = &metrics.emplace(options.directory / "metrics.jsonl", config.ttt->config, listener);
   }
   std::optional<AuditLog> audit;
-  if (!section.config.audit.empty())
-    listener = &audit.emplace(options.directory / section.config.audit, listener);
+  if (!config.ttt->config.audit.empty())
+    listener = &audit.emplace(options.directory / config.ttt->config.audit, listener);
   TttRun run(model, setup, data, listener);
   progress.set_batches(run.plan().queue.size());
   result.setup_seconds = seconds_since(setup_start) - plain_seconds;
 
   const auto start = Clock::now();
   result.report = run.run();
+  result.peak_device_memory_bytes = static_cast<std::int64_t>(backend.peak_allocated_bytes());
   result.with = eval_result(result.report.sums, seconds_since(start));
   result.without = eval_result(result.report.reference, plain_seconds);
   if (validation.tokenizer) {
     const std::uint64_t decoded =
-        decoded_bytes(*validation.tokenizer, tokens, run.plan(), section.config.document_fraction == 1.0);
+        decoded_bytes(*validation.tokenizer, tokens, run.plan(), config.ttt->config.document_fraction == 1.0);
     if (decoded != result.with.bytes) {
       throw data_error(
           "the byte table counts {} bytes in the {} scored validation tokens, decoding them gives {}, so no "

@@ -26,6 +26,7 @@ struct TttResult {
   EvalResult without;        // plain evaluation of the same documents, before
   EvalResult with;           // test-time training; seconds of scoring and training, without setup_seconds
   double setup_seconds = 0;  // planning and preparing the programs
+  std::int64_t peak_device_memory_bytes = 0;  // that the backend gave out at once
   TttReport report;
 };
 

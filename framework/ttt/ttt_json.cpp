@@ -57,6 +57,7 @@ Json totals_json(const TttResult& result) {
           {"with_ttt", eval_json(result.with)},
           {"without_ttt", eval_json(result.without)},
           {"setup_seconds", result.setup_seconds},
+          {"peak_device_memory_bytes", result.peak_device_memory_bytes},
           {"documents", report.documents},
           {"collapsed_at_batch", report.collapsed_at < 0 ? Json() : Json(report.collapsed_at)},
           {"fell_back", report.fell_back}};

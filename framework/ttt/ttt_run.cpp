@@ -57,18 +57,17 @@ TttRun::TttRun(const BaseModel& model, const TttSetup& setup, const TttData& dat
     }
   }
   const AdapterSet::Setup adapters{setup.adapters, setup.optimizer, setup.draws, context_tokens};
-  std::vector<Program*> programs;
   for (const auto& [documents, of_size] : shapes) {
     auto& set = sets_[documents];
     set = std::make_unique<AdapterSet>(model, adapters, documents, of_size);
-    for (Program* program : set->programs()) programs.push_back(program);
+    for (Program* program : set->programs()) programs_.push_back(program);
   }
   if (setup.base && setup.config.prefix_documents > 0) {
     base_ = std::make_unique<BaseTraining>(model, *setup.base, *setup.base_optimizer, setup.row_tokens,
                                            data.bos_id);
-    for (Program* program : base_->programs()) programs.push_back(program);
+    for (Program* program : base_->programs()) programs_.push_back(program);
   }
-  arena_.bind(programs, model.store);
+  arena_.bind(programs_, model.store);
   upload_window_rope(model, context_tokens);
 }
 

@@ -75,6 +75,8 @@ class TttRun {
 
   const ScoreBook& book() const { return book_; }
   const DocumentPlan& plan() const { return plan_; }
+  // All that it runs; bound.
+  const std::vector<Program*>& programs() const { return programs_; }
   // The adapters of batches of `documents` documents.
   AdapterSet& adapters(std::int64_t documents) { return *sets_.at(documents); }
 
@@ -122,6 +124,7 @@ class TttRun {
   ScoreBook book_;
   std::map<std::int64_t, std::unique_ptr<AdapterSet>> sets_;  // by documents per batch
   std::unique_ptr<BaseTraining> base_;
+  std::vector<Program*> programs_;  // of sets_ and base_
   SharedArena arena_;
   std::unique_ptr<TurnOrder> order_;
   std::vector<ScoredDocument> scored_;

@@ -9,6 +9,7 @@
 #include "framework/checkpoint/stop_request.h"
 #include "framework/core/error.h"
 #include "framework/train/dry_run.h"
+#include "framework/ttt/ttt_memory.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "launch/commands/run_results.h"
@@ -29,6 +30,7 @@ void run(const TrainArguments& arguments) {
   LoadedConfig loaded = load_run_config(arguments.run.config, arguments.run.overrides);
   if (arguments.dry_run) {
     fmt::print("{}", format_dry_run(dry_run(loaded, host, {find_card(arguments.card), arguments.ranks})));
+    if (loaded.config.ttt) fmt::print("\n{}", format_ttt_memory(plan_ttt_memory(loaded, host)));
   } else {
     const StopSignals signals;
     try {

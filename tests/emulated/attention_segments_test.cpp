@@ -9,6 +9,7 @@
 
 #include "plugins/backends/cuda/attention/segment_tables.h"
 #include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/backend_under_test.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -117,7 +118,7 @@ struct Rows {
 
 TEST(AttentionSegments, StartsAndLengthsOfRows) {
   using namespace kernel_test;
-  BackendFixture backend(2);
+  BackendFixture backend(backend_under_test(2));
   static const mlg_kernel kernel = sdk::cuda_kernel<Rows>();
   sdk::check(backend.table().add_kernels(backend.instance(), &kernel, 1, 0));
   std::mt19937 random(2);

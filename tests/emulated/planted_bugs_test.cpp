@@ -72,7 +72,7 @@ BackendFixture& backend(int variant = 1) {
   static std::map<int, std::unique_ptr<BackendFixture>> fixtures;
   auto& fixture = fixtures[variant];
   if (!fixture) {
-    fixture = std::make_unique<BackendFixture>(variant);
+    fixture = std::make_unique<BackendFixture>(backend_under_test(variant));
     sdk::check(fixture->table().add_kernels(fixture->instance(), kernels, std::size(kernels), 0));
   }
   return *fixture;

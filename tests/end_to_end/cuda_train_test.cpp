@@ -1,5 +1,6 @@
-// Whole runs of the cuda backend on its emulated device, beside the same runs on the cpu backend: training
-// step by step, evaluation, quantisation, test-time training.
+// Whole runs of the cuda backend, beside the same runs on the cpu backend: the model's logits, training step
+// by step, evaluation, quantisation, test-time training, memory. On the emulated device, or with
+// MULLIGAN_TEST_DEVICE=gpu on a GPU.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -7,11 +8,14 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
+#include "framework/train/dry_run.h"
 #include "framework/train/run_plugins.h"
 #include "framework/train/weights.h"
 #include "framework/ttt/run_ttt.h"
+#include "framework/ttt/ttt_memory.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
+#include "tests/support/test_device.h"
 
 namespace mulligan::end_to_end {
 namespace {
@@ -41,17 +45,17 @@ std::vector<std::string> with(std::vector<std::string> overrides, const std::vec
   return overrides;
 }
 
-const std::vector<std::string> kEmulated = {"backend.plugin=cuda", "backend.device=emulated"};
+const std::vector<std::string> kDevice = {"backend.plugin=cuda", "backend.device=" + test_device()};
 const std::vector<std::string> kSmall = {"train.steps=20", "train.tokens_per_step=128", "train.log_every=20",
                                          "train.clip_norm=0.5", "ema.decay=0.9"};
 
 // One prepared corpus and the two trained runs for all tests of this file.
-class EmulatedRun : public testing::Test {
+class CudaRun : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     tiny_ = new TinyRun();
     cpu_ = new RunResult(tiny_->train(kSmall));
-    cuda_ = new RunResult(tiny_->train(with(kSmall, kEmulated)));
+    cuda_ = new RunResult(tiny_->train(with(kSmall, kDevice)));
   }
   static void TearDownTestSuite() {
     delete cuda_;
@@ -61,12 +65,12 @@ class EmulatedRun : public testing::Test {
   static TinyRun* tiny_;
   static RunResult *cpu_, *cuda_;
 };
-TinyRun* EmulatedRun::tiny_ = nullptr;
-RunResult* EmulatedRun::cpu_ = nullptr;
-RunResult* EmulatedRun::cuda_ = nullptr;
+TinyRun* CudaRun::tiny_ = nullptr;
+RunResult* CudaRun::cpu_ = nullptr;
+RunResult* CudaRun::cuda_ = nullptr;
 
 // f32 sums in another order: single steps differ by rounding, which twenty steps of training amplify.
-TEST_F(EmulatedRun, TrainsLikeTheCpuBackendStepByStep) {
+TEST_F(CudaRun, TrainsLikeTheCpuBackendStepByStep) {
   ASSERT_EQ(cpu_->step_loss_nats.size(), 20u);
   ASSERT_EQ(cuda_->step_loss_nats.size(), 20u);
   EXPECT_LT(cuda_->step_loss_nats.back(), cuda_->step_loss_nats.front());
@@ -80,6 +84,11 @@ TEST_F(EmulatedRun, TrainsLikeTheCpuBackendStepByStep) {
   EXPECT_NEAR(cuda_->validation->val_bpb, cpu_->validation->val_bpb, 1e-3);
 }
 
+TEST_F(CudaRun, TakesTheMemoryThatWasPlanned) {
+  LoadedConfig loaded = tiny_->config(with(kSmall, kDevice));
+  EXPECT_EQ(dry_run(loaded, test_plugin_host()).memory_bytes, cuda_->peak_device_memory_bytes);
+}
+
 // Not the file: it names the configuration as well.
 std::vector<std::pair<std::string, std::vector<std::byte>>> weights_of(const RunResult& result) {
   const SafetensorsFile file(result.directory / "weights.safetensors");
@@ -90,9 +99,9 @@ std::vector<std::pair<std::string, std::vector<std::byte>>> weights_of(const Run
   return weights;
 }
 
-TEST_F(EmulatedRun, SameRunTwiceIsTheSameToTheBitAlsoWithoutGraphs) {
+TEST_F(CudaRun, SameRunTwiceIsTheSameToTheBitAlsoWithoutGraphs) {
   const std::vector<std::string> few =
-      with(kEmulated, {"train.steps=3", "train.tokens_per_step=128", "data.validation=''"});
+      with(kDevice, {"train.steps=3", "train.tokens_per_step=128", "data.validation=''"});
   const RunResult first = tiny_->train(few);
   const RunResult again = tiny_->train(with(few, {"backend.emulated_order=reverse"}));
   const RunResult eager = tiny_->train(with(few, {"backend.graphs=false"}));
@@ -103,28 +112,28 @@ TEST_F(EmulatedRun, SameRunTwiceIsTheSameToTheBitAlsoWithoutGraphs) {
   EXPECT_TRUE(weights_of(first) == weights_of(eager)) << "without graphs";
 }
 
-TEST_F(EmulatedRun, TrainsInBf16) {
-  const RunResult bf16 = tiny_->train(with(kEmulated, {"train.steps=6", "train.tokens_per_step=128",
-                                                       "train.compute_dtype=bf16", "data.validation=''"}));
+TEST_F(CudaRun, TrainsInBf16) {
+  const RunResult bf16 = tiny_->train(with(kDevice, {"train.steps=6", "train.tokens_per_step=128",
+                                                     "train.compute_dtype=bf16", "data.validation=''"}));
   EXPECT_NEAR(bf16.step_loss_nats.front(), cpu_->step_loss_nats.front(), 2e-2);
   EXPECT_LT(bf16.step_loss_nats.back(), bf16.step_loss_nats.front());
 }
 
 // An artifact quantised on one backend is scored alike on both.
-TEST_F(EmulatedRun, QuantisesAndScoresAnArtifact) {
+TEST_F(CudaRun, QuantisesAndScoresAnArtifact) {
   const std::string text = read_file(cuda_->directory / "config.toml") + kSections;
   LoadedConfig loaded = parse_run_config(text, "with quantize", {});
   QuantizeRunOptions options;
   options.console = nullptr;
-  options.output = tiny_->folder() / "emulated.mulligan";
+  options.output = tiny_->folder() / "cuda.mulligan";
   quantize_weights(loaded, test_plugin_host(), cuda_->directory / "weights.safetensors", options);
-  const EvalResult emulated = evaluate_artifact(options.output, {}, test_plugin_host(), {nullptr});
+  const EvalResult cuda = evaluate_artifact(options.output, {}, test_plugin_host(), {nullptr});
   const EvalResult cpu =
       evaluate_artifact(options.output, {"backend.plugin=cpu"}, test_plugin_host(), {nullptr});
-  EXPECT_NEAR(emulated.val_bpb, cpu.val_bpb, 1e-4);
+  EXPECT_NEAR(cuda.val_bpb, cpu.val_bpb, 1e-4);
 }
 
-TEST_F(EmulatedRun, TestTimeTraining) {
+TEST_F(CudaRun, TestTimeTraining) {
   const std::vector<std::string> keys = {"train.steps=20",
                                          "ttt.batch_documents=2",
                                          "ttt.context_tokens=64",
@@ -148,10 +157,12 @@ TEST_F(EmulatedRun, TestTimeTraining) {
     std::filesystem::create_directories(options.directory);
     return run_ttt(loaded, test_plugin_host(), "weights", load, options);
   };
-  const TttResult cpu = run(keys, "ttt_cpu"), emulated = run(with(keys, kEmulated), "ttt_emulated");
-  EXPECT_EQ(emulated.with.tokens, cpu.with.tokens);
-  EXPECT_NEAR(emulated.without.val_bpb, cpu.without.val_bpb, 1e-4);
-  EXPECT_NEAR(emulated.with.val_bpb, cpu.with.val_bpb, 1e-3);
+  const TttResult cpu = run(keys, "ttt_cpu"), cuda = run(with(keys, kDevice), "ttt_cuda");
+  EXPECT_EQ(cuda.with.tokens, cpu.with.tokens);
+  EXPECT_NEAR(cuda.without.val_bpb, cpu.without.val_bpb, 1e-4);
+  EXPECT_NEAR(cuda.with.val_bpb, cpu.with.val_bpb, 1e-3);
+  LoadedConfig loaded = tiny_->config(with(keys, kDevice));
+  EXPECT_EQ(plan_ttt_memory(loaded, test_plugin_host()).bytes, cuda.peak_device_memory_bytes);
 }
 
 // The plugin loads anywhere; that there is no GPU is said when one is asked for.

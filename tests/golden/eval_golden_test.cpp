@@ -45,7 +45,7 @@ class EvalGolden : public testing::Test {
         params_("model", "params.safetensors"),
         model_(golden_model(GoldenFixture("model").manifest().at("config"))),
         layouts_(parameter_layouts(model_, MLG_F32)),
-        backend_(make_cpu_backend(2)),
+        backend_(make_test_backend(2)),
         bytes_(data_.ints("base_bytes"), data_.bytes("has_leading_space"), data_.bytes("is_boundary")) {
     for (const std::int32_t token : data_.ints("val_tokens"))
       tokens_.push_back(static_cast<std::uint16_t>(token));

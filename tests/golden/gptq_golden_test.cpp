@@ -143,7 +143,7 @@ class GptqModelGolden : public testing::Test {
         data_("model"),
         params_("model", "params.safetensors"),
         model_(golden_model(data_.manifest().at("config"))),
-        backend_(make_cpu_backend()),
+        backend_(make_test_backend()),
         checks_(gptq_.manifest().at("checks").at("model")) {}
 
   // Moments of the fixture's calibration batches, two of its four rows per forward pass.

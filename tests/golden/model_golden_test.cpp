@@ -40,7 +40,7 @@ class ModelGolden : public testing::Test {
         config_(data_.manifest().at("config")),
         tokens_(data_.ints("tokens")),
         targets_(data_.ints("targets")),
-        backend_(make_cpu_backend()) {}
+        backend_(make_test_backend()) {}
 
   std::vector<std::int32_t> segments(bool varlen) const {
     if (varlen) return data_.ints("cu_seqlens");

@@ -152,8 +152,6 @@ std::vector<std::string>* log_lines = nullptr;
 
 }  // namespace
 
-BackendFixture::BackendFixture(int variant) : BackendFixture(backend_under_test(variant)) {}
-
 BackendFixture::BackendFixture(const BackendUnderTest& under_test, std::vector<std::string>* log)
     : log_(log) {
   if (log_) log_lines = log_;
@@ -264,8 +262,14 @@ Signature BackendFixture::signature(const std::string& name) const {
 BackendFixture& backend_with_threads(int threads) {
   static std::map<int, std::unique_ptr<BackendFixture>> fixtures;
   auto& fixture = fixtures[threads];
-  if (!fixture) fixture = std::make_unique<BackendFixture>(threads);
+  if (!fixture) fixture = std::make_unique<BackendFixture>(backend_under_test(threads));
   return *fixture;
+}
+
+BackendFixture* backend_beside_it() {
+  static const std::unique_ptr<BackendFixture> fixture =
+      backend_beside().file.empty() ? nullptr : std::make_unique<BackendFixture>(backend_beside());
+  return fixture.get();
 }
 
 }  // namespace mulligan::kernel_test

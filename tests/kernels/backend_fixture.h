@@ -28,11 +28,9 @@ struct KernelResult {
 
 class BackendFixture {
  public:
-  // The program's backend (backend_under_test.h; on the cpu `variant` is the number of threads), and the
-  // kernels that other plugins bring (they are tested and catalogued like its own). Throws
+  // A backend, and the kernels that other plugins bring (they are tested and catalogued like its own). Throws
   // std::runtime_error.
-  explicit BackendFixture(int variant);
-  // Another backend, or other keys. What it logs goes to `log`, which must outlive it.
+  // What it logs goes to `log`, which must outlive it.
   explicit BackendFixture(const BackendUnderTest& under_test, std::vector<std::string>* log = nullptr);
   ~BackendFixture();
   BackendFixture(const BackendFixture&) = delete;
@@ -65,7 +63,10 @@ class BackendFixture {
   std::vector<std::string>* log_ = nullptr;
 };
 
-// The fixture with that many threads, made once per process.
+// The program's backend with that many threads (any other variant of backend_under_test.h), made once per
+// process.
 BackendFixture& backend_with_threads(int threads);
+// That of backend_beside(), made once per process; null where there is none.
+BackendFixture* backend_beside_it();
 
 }  // namespace mulligan::kernel_test

@@ -87,7 +87,7 @@ mlg_error fill_with_seven(const mlg_launch* launch) {
 
 // On an instance of its own: replacing a kernel would be seen by other tests.
 TEST(CpuBackendKernels, AddedOnceReplacedOnlyOnRequest) {
-  BackendFixture own(1);
+  BackendFixture own(backend_under_test(1));
   const mlg_backend_table& table = own.table();
   const mlg_kernel mine{"fill_seven", "cpu", "out y", nullptr, nullptr, fill_with_seven, nullptr, nullptr};
   mlg_kernel other = mine;

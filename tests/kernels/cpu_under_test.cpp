@@ -7,4 +7,8 @@ BackendUnderTest backend_under_test(int variant) {
       MULLIGAN_CPU_BACKEND_FILE, MULLIGAN_KERNEL_PLUGIN_FILES, {{"threads", std::to_string(variant)}}, true};
 }
 
+BackendUnderTest backend_beside() {
+  return {};
+}
+
 }  // namespace mulligan::kernel_test

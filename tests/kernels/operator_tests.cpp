@@ -101,14 +101,21 @@ class OperatorTest : public ::testing::Test {
     return present;
   }
 
-  // Runs with one, two and three threads: bit for bit the same. Returns the first result.
-  static KernelResult run(const KernelCall& call) {
+  // Runs with one, two and three threads: bit for bit the same. Compares with the backend beside it, where
+  // there is one. Returns the first result.
+  static KernelResult run(const KernelCall& call, double tolerance) {
     KernelResult first = backend_with_threads(1).run(call);
     for (const int threads : {2, 3}) {
       const KernelResult other = backend_with_threads(threads).run(call);
       for (const auto& [name, bytes] : first.bytes) {
         EXPECT_TRUE(bytes == other.bytes.at(name))
             << call.kernel << ": " << name << " differs between 1 and " << threads << " threads";
+      }
+    }
+    if (BackendFixture* beside = backend_beside_it()) {
+      for (const auto& [name, array] : beside->run(call).written) {
+        EXPECT_EQ(difference(first.written.at(name), array.values, tolerance), "")
+            << call.kernel << ": " << name << " differs from the other backend's";
       }
     }
     return first;
@@ -156,7 +163,7 @@ class ForwardTest : public OperatorTest {
       const Arrays inputs = make_inputs(c, dtype, present, 11);
       const Arrays expected = reference_outputs(op_, c, inputs, dtype);
       for (const std::set<std::string>& absent : subsets(optional_outputs)) {
-        const KernelResult result = run(forward_call(c, inputs, dtype, absent));
+        const KernelResult result = run(forward_call(c, inputs, dtype, absent), tolerance(dtype));
         for (const auto& [name, array] : result.written) {
           EXPECT_EQ(difference(array, expected.at(name).values, tolerance(dtype)), "")
               << op_.forward << " " << name;
@@ -282,7 +289,7 @@ class BackwardTest : public OperatorTest {
       const auto forward = c.attributes.find(name);  // an absent gradient's flag has no effect
       call.attributes[name] = forward == c.attributes.end() ? 0 : forward->second;
     }
-    const KernelResult result = run(call);
+    const KernelResult result = run(call, tolerance(dtype));
     for (const auto& [name, values] : expected) {
       EXPECT_EQ(difference(result.written.at(name), values, tolerance(dtype)), "")
           << op_.backward << " " << name;

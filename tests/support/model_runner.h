@@ -1,4 +1,4 @@
-// Runs the model once on the cpu backend for tests: parameters in, logits, losses and gradients out.
+// Runs the model once on a backend for tests: parameters in, logits, losses and gradients out.
 #pragma once
 
 #include <memory>

@@ -4,7 +4,7 @@
 
 namespace mulligan::plugin_test {
 std::unique_ptr<Backend> make_backend(const PluginHandle& plugin, int threads) {
-  std::unique_ptr<Backend> backend = make_cpu_backend(threads);
+  std::unique_ptr<Backend> backend = make_test_backend(threads);
   if (plugin) backend->add_kernels(*plugin);
   return backend;
 }

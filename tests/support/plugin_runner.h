@@ -1,4 +1,4 @@
-// Runs optimiser plugins, loss plugins and single kernels on the cpu backend the way training does (recorded
+// Runs optimiser plugins, loss plugins and single kernels on the test backend (plugins.h) the way training does (recorded
 // into a Graph, planned, executed as a Program), with plain vectors going in and coming out.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace mulligan::plugin_test {
 
-// A cpu backend with `threads` threads that also knows the kernels of `plugin` (null: only its own).
+// A test backend with `threads` threads that also knows the kernels of `plugin` (null: only its own).
 std::unique_ptr<Backend> make_backend(const PluginHandle& plugin, int threads = 2);
 
 // Whole tensors as floats; f32 and bf16 (rounded to nearest even) are converted.

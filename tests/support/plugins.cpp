@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "framework/config/toml_document.h"
+#include "tests/support/test_device.h"
 
 namespace mulligan {
 
@@ -21,6 +22,11 @@ PluginConfig test_plugin_config(const PluginHandle& plugin, const std::string& t
 
 std::unique_ptr<Backend> make_cpu_backend(int threads) {
   return make_plugin<Backend>(PluginKind::backend, "cpu", fmt::format("threads = {}", threads));
+}
+
+std::unique_ptr<Backend> make_test_backend(int threads) {
+  if (!test_device_chosen()) return make_cpu_backend(threads);
+  return make_plugin<Backend>(PluginKind::backend, "cuda", fmt::format("device = \"{}\"", test_device()));
 }
 
 }  // namespace mulligan

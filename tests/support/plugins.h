@@ -24,5 +24,7 @@ std::unique_ptr<T> make_plugin(PluginKind kind, const std::string& name, const s
 
 // The cpu backend with `threads` threads (0: all).
 std::unique_ptr<Backend> make_cpu_backend(int threads = 0);
+// The same, unless MULLIGAN_TEST_DEVICE is set: then the cuda backend on that device (test_device.h).
+std::unique_ptr<Backend> make_test_backend(int threads = 0);
 
 }  // namespace mulligan

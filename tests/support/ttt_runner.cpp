@@ -9,7 +9,7 @@ namespace mulligan {
 
 TttRunner::TttRunner(const Options& options)
     : options_(options),
-      backend_(make_cpu_backend(options.threads)),
+      backend_(make_test_backend(options.threads)),
       store_(*backend_),
       layouts_(parameter_layouts(options.model, options.compute)),
       model_{store_, options_.model, layouts_, options.compute, options.looping} {

@@ -74,6 +74,7 @@ TEST_F(TritonBackend, TheCompileDeviceTakesItAndChecksItsCalls) {
     GTEST_SKIP() << "needs CUDA's NVRTC: " << error.what();
   }
   EXPECT_EQ(refusal(*backend, MLG_BF16), "");
+  EXPECT_FALSE(backend->repeats()) << "of foreign code nothing is known";
   const std::string dtype = refusal(*backend, MLG_F32);
   EXPECT_NE(dtype.find("takes logits as *bf16, but here that is *fp32"), std::string::npos) << dtype;
   // What the kernel that it replaces demands still holds.

@@ -159,7 +159,8 @@ LAYOUT(mlg_backend_table, bind, 168);
 LAYOUT(mlg_backend_table, run, 176);
 LAYOUT(mlg_backend_table, release, 184);
 LAYOUT(mlg_backend_table, synchronize, 192);
-SIZE(mlg_backend_table, 200);
+LAYOUT(mlg_backend_table, determinism, 200);  // 1.1
+SIZE(mlg_backend_table, 208);
 LAYOUT(mlg_quantize_request, name, 0);
 LAYOUT(mlg_quantize_request, weight, 8);
 LAYOUT(mlg_quantize_request, hessian, 16);
@@ -221,7 +222,8 @@ LAYOUT(mlg_ttt_table, base_update, 112);
 LAYOUT(mlg_ttt_table, base_rate, 120);
 SIZE(mlg_ttt_table, 128);
 
-static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 0);
+static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 1);
+static_assert(MLG_DETERMINISM_NONE == 0 && MLG_DETERMINISM_RUN == 1);
 static_assert(MLG_BACKEND == 1 && MLG_LOSS == 2 && MLG_OPTIMIZER == 3 && MLG_SCHEDULE == 4 && MLG_TTT == 5 &&
               MLG_QUANTIZER == 6);
 static_assert(MLG_KEY_BOOL == 1 && MLG_KEY_INT == 2 && MLG_KEY_FLOAT == 3 && MLG_KEY_STRING == 4 &&
@@ -240,7 +242,7 @@ TEST(PluginAbi, BuiltPluginsCarryTheReleasedSizes) {
   const PluginHandle backend = test_plugin_host().load(PluginKind::backend, "null");
   EXPECT_EQ(backend->table<mlg_backend_table>().header.struct_size, sizeof(mlg_backend_table));
   EXPECT_EQ(backend->table<mlg_backend_table>().header.magic, MLG_ABI_MAGIC);
-  EXPECT_EQ(backend->abi(), "1.0");
+  EXPECT_EQ(backend->abi(), "1.1");
 }
 
 }  // namespace

@@ -66,6 +66,8 @@ class Backend final : public sdk::Backend {
   void run(std::span<void* const> prepared) override;
   void release(void* prepared) noexcept override;
   void synchronize() override {}  // run() returns when the work is done
+  // Every kernel adds in an order that depends on neither threads nor chance; oneDNN promises the same.
+  mlg_determinism determinism() const noexcept override { return MLG_DETERMINISM_RUN; }
 
  private:
   // Makes the calling thread use this instance's number of threads (the pool keeps it per calling thread).

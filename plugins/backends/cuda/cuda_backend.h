@@ -73,6 +73,11 @@ class Backend final : public sdk::Backend {
   void run(std::span<void* const> prepared) override;
   void release(void* prepared) noexcept override;
   void synchronize() override;
+  // Kernels add in fixed orders, without atomics on floats; cuBLASLt's algorithm is chosen once per shape and
+  // kept. Of compiled code that a user put in their place nothing is known.
+  mlg_determinism determinism() const noexcept override {
+    return compiled_.empty() ? MLG_DETERMINISM_RUN : MLG_DETERMINISM_NONE;
+  }
 
  private:
   std::unique_ptr<Device> device_;

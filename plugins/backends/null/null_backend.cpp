@@ -80,6 +80,7 @@ class NullBackend final : public sdk::Backend {
   }
   void release(void* prepared) noexcept override { delete static_cast<Recorded*>(prepared); }
   void synchronize() override {}
+  mlg_determinism determinism() const noexcept override { return MLG_DETERMINISM_RUN; }
 
  private:
   // User addresses of x86-64 end at 2^47; the first 4 GiB stay free so that no small number passes for an

@@ -14,7 +14,7 @@
 
 #define MLG_ABI_MAGIC 0x4E474C4Du /* "MLGN" in little-endian bytes */
 #define MLG_ABI_MAJOR 1
-#define MLG_ABI_MINOR 0
+#define MLG_ABI_MINOR 1
 
 #ifdef __cplusplus
 extern "C" {

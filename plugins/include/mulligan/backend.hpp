@@ -35,6 +35,8 @@ class Backend {
   virtual void run(std::span<void* const> prepared) = 0;
   virtual void release(void* prepared) noexcept = 0;
   virtual void synchronize() = 0;
+  // A backend promises nothing until it says otherwise.
+  virtual mlg_determinism determinism() const noexcept { return MLG_DETERMINISM_NONE; }
 };
 
 template <typename Class>
@@ -83,6 +85,7 @@ mlg_backend_table make_backend_table(const char* name) {
   };
   table.release = [](void* self, void* prepared) { at(self).release(prepared); };
   table.synchronize = [](void* self) -> mlg_error { return guarded([&] { at(self).synchronize(); }); };
+  table.determinism = [](void* self) -> std::int32_t { return at(self).determinism(); };
   return table;
 }
 

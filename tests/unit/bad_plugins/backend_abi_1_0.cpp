@@ -1,0 +1,51 @@
+// A backend as ABI 1.0 knew them: its table ends before `determinism`, so it promises nothing of repeated
+// runs.
+#include <mulligan/backend.hpp>
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+namespace sdk = mulligan::sdk;
+
+struct Config {};
+
+class OldBackend final : public sdk::Backend {
+ public:
+  static constexpr const char* version = "1.0";
+  static constexpr const char* summary = "has memory and no kernels";
+  static inline const sdk::Schema<Config> schema{};
+
+  explicit OldBackend(const Config&) {}
+  sdk::DeviceInfo info() const override { return {"a backend of ABI 1.0", 0, 0, 1}; }
+  void* allocate(std::size_t bytes) override { return std::calloc(bytes, 1); }
+  void free(void* address) noexcept override { std::free(address); }
+  void upload(void* device, const void* host, std::size_t bytes) override {
+    std::memcpy(device, host, bytes);
+  }
+  void download(void* host, const void* device, std::size_t bytes) override {
+    std::memcpy(host, device, bytes);
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override { std::memmove(to, from, bytes); }
+  void zero(void* device, std::size_t bytes) override { std::memset(device, 0, bytes); }
+  void add_kernels(std::span<const mlg_kernel>, bool) override {}
+  const mlg_kernel* kernel_at(std::uint32_t) const noexcept override { return nullptr; }
+  void* prepare(const sdk::Call&, std::size_t&) override { throw sdk::Error("it has no kernels"); }
+  void bind(void*, void* const*, void*) override {}
+  void run(std::span<void* const>) override {}
+  void release(void*) noexcept override {}
+  void synchronize() override {}
+};
+
+mlg_backend_table table_of_1_0() {
+  mlg_backend_table table = sdk::make_backend_table<OldBackend>("backend_abi_1_0");
+  table.header.abi_minor = 0;
+  table.header.struct_size = offsetof(mlg_backend_table, determinism);
+  return table;
+}
+
+}  // namespace
+
+MULLIGAN_EXPORT_PLUGIN(backend, backend_abi_1_0, table_of_1_0());
