@@ -3,6 +3,7 @@ option(MULLIGAN_BUILD_TESTS "Build the test programs" ON)
 set(MULLIGAN_CPU_ARCH "native" CACHE STRING
     "-march of the CPU kernels: native (this machine) or, for a portable bundle, x86-64-v3")
 set(MULLIGAN_SANITIZE "" CACHE STRING "Comma-separated sanitizers, for example address,undefined")
+option(MULLIGAN_PORTABLE "Leave this machine's folders out of the binaries (the portable bundle's build)" OFF)
 option(MULLIGAN_FUZZ "Build the libFuzzer programs of tests/fuzz (clang)" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
@@ -29,6 +30,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(mulligan_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
 target_include_directories(mulligan_options INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}")
+if(MULLIGAN_PORTABLE)
+  target_compile_options(mulligan_options INTERFACE
+    "-ffile-prefix-map=${PROJECT_BINARY_DIR}=build" "-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.")
+endif()
 if(MULLIGAN_SANITIZE)
   target_compile_options(mulligan_options INTERFACE
     -fsanitize=${MULLIGAN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -52,6 +57,14 @@ function(mulligan_module name)
   target_link_libraries(mulligan_${name} PUBLIC mulligan_options ${arg_DEPENDS})
 endfunction()
 
+# mulligan_carried_libraries(TARGET FOLDER): the dynamic linker looks for the libraries of TARGET in FOLDER, relative to
+# the file, before the system's: the portable bundle carries them there, other builds have none there. RPATH, not
+# RUNPATH: the program's holds for the libraries of its libraries and plugins too.
+function(mulligan_carried_libraries target folder)
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "\$ORIGIN/${folder}")
+  target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
+endfunction()
+
 # mulligan_plugin(NAME SOURCES ... [DEPENDS ...] [CPU_KERNELS]): the shared-library plugin mulligan_NAME.so.
 # CPU_KERNELS compiles for MULLIGAN_CPU_ARCH and optimises floating-point loops that allow it.
 function(mulligan_plugin name)
@@ -60,7 +73,12 @@ function(mulligan_plugin name)
   target_link_libraries(mulligan_plugin_${name} PRIVATE mulligan_options mulligan_sdk ${arg_DEPENDS})
   set_target_properties(mulligan_plugin_${name} PROPERTIES
     PREFIX "" OUTPUT_NAME "mulligan_${name}" LIBRARY_OUTPUT_DIRECTORY "${MULLIGAN_PLUGIN_DIRECTORY}")
+  mulligan_carried_libraries(mulligan_plugin_${name} ..)
   if(arg_CPU_KERNELS)
+    if(MULLIGAN_CPU_ARCH MATCHES "^x86-64-v[234]$")
+      # Marked in the file: a lesser processor's dynamic linker refuses it instead of meeting unknown instructions.
+      target_link_options(mulligan_plugin_${name} PRIVATE "-Wl,-z,${MULLIGAN_CPU_ARCH}")
+    endif()
     # No -ffast-math: results must not depend on how a loop was split; fma contraction is fine.
     target_compile_options(mulligan_plugin_${name} PRIVATE
       -O3 -march=${MULLIGAN_CPU_ARCH} -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math)

@@ -9,6 +9,7 @@
 #include <array>
 
 #include "framework/artifact/compression.h"
+#include "framework/core/elf_file.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 
@@ -75,7 +76,21 @@ class TemporaryFolder {
   fs::path path_;
 };
 
+bool has_symbols(const fs::path& binary) {
+  try {
+    return ElfFile(binary).has_symbols();
+  } catch (const std::runtime_error& error) {
+    throw run_error("'{}' {}; it cannot be counted as code", binary.string(), error.what());
+  }
+}
+
+// `from` without its symbols as `to`. A file that has none, such as those of the portable bundle, is copied:
+// machines that run it need not have strip.
 void strip(const fs::path& from, const fs::path& to) {
+  if (!has_symbols(from)) {
+    fs::copy_file(from, to);
+    return;
+  }
   std::string program = "strip", option = "-o", target = to.string(), source = from.string();
   const std::array<char*, 5> arguments{program.data(), option.data(), target.data(), source.data(), nullptr};
   pid_t process = 0;

@@ -18,8 +18,8 @@ std::string tar_archive(const std::filesystem::path& root, const std::vector<std
 // folder.
 std::uint64_t compressed_source_bytes(const std::filesystem::path& root);
 
-// The program and the plugin libraries, stripped of symbols (by the system's strip), as tar_archive,
-// compressed with xz. Throws run_error when strip is missing or fails.
+// The program and the plugin libraries, stripped of symbols (by the system's strip where a file has any), as
+// tar_archive, compressed with xz. Throws run_error when strip is needed and missing, or fails.
 std::uint64_t compressed_binary_bytes(const std::vector<std::filesystem::path>& binaries);
 
 }  // namespace mulligan

@@ -125,4 +125,34 @@ batch_rows = 4
 TOML
 }
 
+# record_sections: quantisation and test-time training for small_config.
+record_sections() {
+  cat <<'TOML'
+[quantize]
+plugin = "gptq"
+calibration_batches = 2
+calibration_rows = 4
+[[quantize.tensors]]
+match = "blocks.*.weight"
+format = "int"
+bits = 5
+[[quantize.tensors]]
+match = "*"
+format = "fp16"
+[ttt]
+batch_documents = 2
+context_tokens = 128
+chunk_tokens = 64
+document_fraction = 0.25
+[ttt.adapters]
+plugin = "doc_lora"
+rank = 4
+alpha = 4.0
+[ttt.optimizer]
+plugin = "adamw"
+lr = 0.002
+beta1 = 0.0
+TOML
+}
+
 finish() { exit $((not_ok > 0)); }

@@ -7,31 +7,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 tiny_corpus corpus
 "$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.05 >/dev/null
 small_config "$work/data" >small.toml
+record_sections >>small.toml
 cat >>small.toml <<'TOML'
-[quantize]
-plugin = "gptq"
-calibration_batches = 2
-calibration_rows = 4
-[[quantize.tensors]]
-match = "blocks.*.weight"
-format = "int"
-bits = 5
-[[quantize.tensors]]
-match = "*"
-format = "fp16"
-[ttt]
-batch_documents = 2
-context_tokens = 128
-chunk_tokens = 64
-document_fraction = 0.25
-[ttt.adapters]
-plugin = "doc_lora"
-rank = 4
-alpha = 4.0
-[ttt.optimizer]
-plugin = "adamw"
-lr = 0.002
-beta1 = 0.0
 [ledger]
 train_seconds = 1000
 eval_seconds = 1000

@@ -14,7 +14,6 @@
 #include "framework/artifact/artifact_model.h"
 #include "framework/artifact/byte_layout.h"
 #include "framework/artifact/calibration_rows.h"
-#include "framework/artifact/code_size.h"
 #include "framework/artifact/size_prediction.h"
 #include "framework/artifact/size_report.h"
 #include "framework/artifact/tensor_map.h"
@@ -416,25 +415,6 @@ TEST(SizeReport, TotalsStandAgainstTheLimit) {
   EXPECT_NE(below.find("blocks.2.mlp.proj.weight"), std::string::npos);
   const std::string over = format_sizes(artifact, sizes, {}, {std::uint64_t{1000}, std::nullopt}, 1500);
   EXPECT_NE(over.find("OVER the limit of 1,500"), std::string::npos) << over;
-}
-
-TEST(CodeSize, TheTarArchiveIsReadByTar) {
-  const fs::path folder = fs::temp_directory_path() / fmt::format("mulligan_tar_{}", ::getpid());
-  const std::string deep = std::string(60, 'd') + "/" + std::string(70, 'e');
-  write_file_atomically(folder / "framework" / "a.txt", std::string(600, 'a'));
-  write_file_atomically(folder / "framework" / deep / "b.txt", "b");
-  const std::vector<fs::path> files{folder / "framework" / deep / "b.txt", folder / "framework" / "a.txt"};
-  const std::string archive = tar_archive(folder, files);
-  EXPECT_EQ(archive.size() % 512, 0U);
-  write_file_atomically(folder / "x.tar", archive);
-  fs::create_directories(folder / "out");
-  ASSERT_EQ(std::system(fmt::format("tar -C {0}/out -xf {0}/x.tar", folder.string()).c_str()), 0);
-  EXPECT_EQ(read_file(folder / "out" / "framework" / "a.txt"), std::string(600, 'a'));
-  EXPECT_EQ(read_file(folder / "out" / "framework" / deep / "b.txt"), "b");
-  EXPECT_GT(compressed_source_bytes(folder), 0U);
-  EXPECT_NE(sentence_of([&] { compressed_source_bytes(folder / "out" / "framework"); }).find("source tree"),
-            std::string::npos);
-  fs::remove_all(folder);
 }
 
 }  // namespace

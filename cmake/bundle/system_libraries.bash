@@ -1,0 +1,13 @@
+# What the bundle leaves to the machine it runs on. Sourced by the scripts beside it.
+
+# is_system_library NAME: the C library's own parts and the dynamic linker, which must be those of the running system.
+is_system_library() {
+  [[ $1 =~ ^(ld-linux.*|linux-vdso|lib(c|m|mvec|dl|pthread|rt|util|resolv|anl|nsl|thread_db|BrokenLocale))\.so(\.[0-9]+)*$ ]]
+}
+
+# is_cuda_library NAME: NVIDIA's driver and toolkit, which the cuda plugin opens by name when a run asks for a GPU.
+is_cuda_library() {
+  [[ $1 =~ ^lib(cuda|cudart|cublas|cublasLt|cudnn.*|nvrtc.*|nvJitLink|nvidia.*|nccl|cupti|nvToolsExt)\.so ]]
+}
+
+is_elf() { [[ $(head -c 4 "$1" | tr -d '\0') == $'\x7fELF' ]]; }
