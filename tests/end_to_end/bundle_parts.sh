@@ -29,8 +29,8 @@ check_contains "and finds its plugins" "$good/lib/mulligan/plugins" "$(env -i "$
 # Seen in the loader's own account, since dlopen is not what ldd does: the oneDNN that the cpu plugin gets.
 small_config /nowhere >small.toml
 seen=$(LD_DEBUG=libs LD_DEBUG_OUTPUT=$work/loader "$good/bin/mulligan" profile small.toml 2>&1)
-check_contains "a plugin's libraries come from the bundle" "calling init: $good/lib/mulligan/libdnnl.so" "$(cat loader.* 2>/dev/null || echo "$seen")"
-check_contains "and theirs" "calling init: $good/lib/mulligan/libOpenCL.so" "$(cat loader.* 2>/dev/null)"
+check_contains "a plugin's libraries come from the bundle" "calling init: $good/lib/mulligan/plugins/../libdnnl.so" "$(cat loader.* 2>/dev/null || echo "$seen")"
+check_contains "and theirs" "calling init: $good/lib/mulligan/plugins/../libOpenCL.so" "$(cat loader.* 2>/dev/null)"
 
 # refused WHAT TEXT [OPTIONS]: inspect of the tree `bad` names the fault. Afterwards `bad` is a fresh copy.
 fresh() { rm -rf bad && cp -a "$good" bad; }
