@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "framework/core/error.h"
@@ -32,6 +33,16 @@ std::string shape_text(const Graph& graph, const Call& call) {
   return text;
 }
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double total_flops(const Profile& profile) {
+  double flops = 0;
+  for (const ProfileRow& row : profile.rows) flops += row.flops;
+  return flops;
+}
+
 class StepProfiler {
  public:
   StepProfiler(LoadedConfig& loaded, PluginHost& host)
@@ -54,7 +65,7 @@ class StepProfiler {
     groups_.set_rates({step_, 0, 0, 0});
     engine_.step(++step_, looping, rows_);
     plugins_.backend->synchronize();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return seconds_since(start);
   }
 
   // Seconds of each call of `program`, median over `repeats`.
@@ -71,7 +82,7 @@ class StepProfiler {
   }
 
   TrainingEngine& engine() { return engine_; }
-  std::string backend() const { return plugins_.backend->info().description; }
+  const Backend& backend() const { return *plugins_.backend; }
 
  private:
   static std::unique_ptr<Loader> make_loader(const RunConfig& config) {
@@ -111,12 +122,14 @@ Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOption
                        options.looping ? "set model.loop.extra_passes, or leave out --looped"
                                        : "give --looped, since model.loop.start_fraction is 0");
   }
+  const auto start = std::chrono::steady_clock::now();
   StepProfiler profiler(loaded, host);
   Profile profile;
-  profile.backend = profiler.backend();
+  profile.backend = profiler.backend().info().description;
   profile.tokens = config.train.tokens_per_step;
 
   profiler.step(options.looping);  // touches all memory once
+  profile.first_step_seconds = seconds_since(start);
   std::vector<double> steps;
   for (int step = 0; step < options.steps; ++step) steps.push_back(profiler.step(options.looping));
   std::ranges::sort(steps);
@@ -144,6 +157,7 @@ Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOption
     }
   }
   profile.peak_memory_bytes = peak_memory_bytes();
+  profile.peak_device_memory_bytes = static_cast<std::int64_t>(profiler.backend().peak_allocated_bytes());
   for (auto& [key, row] : rows) profile.rows.push_back(std::move(row));
   std::ranges::sort(profile.rows, std::greater<>(), &ProfileRow::seconds);
   return profile;
@@ -159,9 +173,7 @@ std::string format_profile(const Profile& profile) {
   line("");
   line("{:<18} {:<24} {:>6} {:>10} {:>7} {:>9} {:>8}  {}", "program", "kernel", "calls", "ms", "share",
        "GFLOP/s", "GB/s", profile.rows.empty() || profile.rows.front().shapes.empty() ? "" : "shapes");
-  double flops = 0;
   for (const ProfileRow& row : profile.rows) {
-    flops += row.flops;
     line("{:<18} {:<24} {:>6} {:>10.3f} {:>6.1f}% {:>9} {:>8.1f}  {}", row.program, row.kernel, row.calls,
          1e3 * row.seconds, 100 * row.seconds / profile.call_seconds,
          row.flops > 0 ? fmt::format("{:.0f}", row.flops / row.seconds / 1e9) : "-",
@@ -171,10 +183,32 @@ std::string format_profile(const Profile& profile) {
   line("sum of the calls    {:>10.3f} ms", 1e3 * profile.call_seconds);
   line("whole step (median) {:>10.3f} ms, {:.0f} tokens/s, {:.0f} GFLOP/s of matrix products and attention",
        1e3 * profile.step_seconds, static_cast<double>(profile.tokens) / profile.step_seconds,
-       flops / profile.step_seconds / 1e9);
+       total_flops(profile) / profile.step_seconds / 1e9);
   line("peak memory         {:>10.1f} MB of this process",
        static_cast<double>(profile.peak_memory_bytes) / 1e6);
   return fmt::to_string(text);
+}
+
+std::string profile_json(const Profile& profile) {
+  using Json = nlohmann::ordered_json;
+  Json rows = Json::array();
+  for (const ProfileRow& row : profile.rows) {
+    Json json{{"program", row.program}, {"kernel", row.kernel}, {"calls", row.calls},
+              {"seconds", row.seconds}, {"flops", row.flops},   {"bytes", row.bytes}};
+    if (!row.shapes.empty()) json["shapes"] = row.shapes;
+    rows.push_back(std::move(json));
+  }
+  const Json json{{"backend", profile.backend},
+                  {"tokens_per_step", profile.tokens},
+                  {"tokens_per_second", static_cast<double>(profile.tokens) / profile.step_seconds},
+                  {"step_seconds", profile.step_seconds},
+                  {"first_step_seconds", profile.first_step_seconds},
+                  {"calls_seconds", profile.call_seconds},
+                  {"flops", total_flops(profile)},
+                  {"peak_memory_bytes", profile.peak_memory_bytes},
+                  {"peak_device_memory_bytes", profile.peak_device_memory_bytes},
+                  {"rows", rows}};
+  return json.dump(2) + "\n";
 }
 
 }  // namespace mulligan

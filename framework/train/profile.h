@@ -28,12 +28,14 @@ struct ProfileRow {
 };
 
 struct Profile {
-  std::string backend;                 // its own description
-  std::vector<ProfileRow> rows;        // longest first
-  double call_seconds = 0;             // sum of the rows
-  double step_seconds = 0;             // median of whole steps, run as training runs them
-  std::int64_t tokens = 0;             // of a step
-  std::int64_t peak_memory_bytes = 0;  // of the process
+  std::string backend;                        // its own description
+  std::vector<ProfileRow> rows;               // longest first
+  double call_seconds = 0;                    // sum of the rows
+  double step_seconds = 0;                    // median of whole steps, run as training runs them
+  double first_step_seconds = 0;              // from the call of profile_step to the end of the first step
+  std::int64_t tokens = 0;                    // of a step
+  std::int64_t peak_memory_bytes = 0;         // of the process
+  std::int64_t peak_device_memory_bytes = 0;  // that the backend gave out at once
 };
 
 // Initial weights, the first rows of data.train. In the profiled pass every call is followed by a
@@ -42,5 +44,7 @@ Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOption
 
 // As a table for people; ends with a newline.
 std::string format_profile(const Profile& profile);
+// As one JSON object, with units in the names; ends with a newline.
+std::string profile_json(const Profile& profile);
 
 }  // namespace mulligan

@@ -15,6 +15,7 @@ namespace {
 struct ProfileArguments {
   RunOptions run;
   ProfileOptions profile;
+  bool json = false;
 };
 
 }  // namespace
@@ -29,10 +30,12 @@ void add_profile_command(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--shapes", arguments->profile.by_shape, "A row per kernel and shapes of its arguments");
   command->add_flag("--looped", arguments->profile.looping, "The layer order with the repeated layers");
+  command->add_flag("--json", arguments->json, "Print JSON");
   command->callback([arguments] {
     PluginHost host = arguments->run.plugin_host();
     LoadedConfig loaded = load_run_config(arguments->run.config, arguments->run.overrides);
-    fmt::print("{}", format_profile(profile_step(loaded, host, arguments->profile)));
+    const Profile profile = profile_step(loaded, host, arguments->profile);
+    fmt::print("{}", arguments->json ? profile_json(profile) : format_profile(profile));
   });
 }
 

@@ -48,5 +48,17 @@ for kernel in matmul attention_fwd attention_bwd softcap_ce_bwd muon_momentum; d
 done
 check_contains "profile ends with the rate of whole steps" "tokens/s" "$seen"
 check_contains "profile --shapes: a product with its shapes" "] [" "$("$mulligan" profile small.toml --steps 1 --shapes | grep matmul)"
+"$mulligan" profile small.toml --steps 1 --json >profile.json
+check "profile --json: rows that add up, with operations and bytes" python3 - <<'PYTHON'
+import json
+profile = json.load(open("profile.json"))
+rows = profile["rows"]
+assert abs(sum(row["seconds"] for row in rows) - profile["calls_seconds"]) <= 1e-9 * len(rows)
+assert all(row["calls"] > 0 and row["bytes"] > 0 for row in rows)
+assert all((row["flops"] > 0) == (row["kernel"] in ("matmul", "attention_fwd", "attention_bwd")) for row in rows)
+assert sum(row["flops"] for row in rows) == profile["flops"]
+assert profile["tokens_per_step"] == 1024 and profile["first_step_seconds"] > profile["step_seconds"] > 0
+assert profile["peak_device_memory_bytes"] > 1_000_000
+PYTHON
 check_refused "profile: a layer order that is not trained" 2 "extra_passes" profile small.toml --looped --set model.loop.extra_passes=0
 finish
