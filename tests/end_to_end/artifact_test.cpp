@@ -16,29 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* quantize_section = R"(
-[quantize]
-plugin = "gptq"
-calibration_batches = 3
-calibration_rows = 4
-[[quantize.tensors]]
-match = "tok_emb.weight"
-format = "int"
-bits = 7
-clip_sigmas = 15.0
-[[quantize.tensors]]
-match = "*.attn_gate_w"
-format = "int8_row"
-[[quantize.tensors]]
-match = "blocks.*.weight"
-format = "int"
-bits = 6
-clip_sigmas = 12.0
-[[quantize.tensors]]
-match = "*"
-format = "fp16"
-)";
-
 std::string sentence_of(const std::function<void()>& action) {
   try {
     action();

@@ -7,30 +7,7 @@ tiny_corpus corpus
 "$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.02 >/dev/null || flunk "prepare"
 {
   small_config "$work/data"
-  cat <<'TOML'
-[quantize]
-plugin = "gptq"
-calibration_batches = 1
-calibration_rows = 2
-[[quantize.tensors]]
-match = "blocks.*.weight"
-format = "int"
-bits = 6
-clip_sigmas = 12.0
-[[quantize.tensors]]
-match = "*"
-format = "fp16"
-[ttt]
-batch_documents = 4
-context_tokens = 256
-chunk_tokens = 64
-[ttt.adapters]
-plugin = "doc_lora"
-rank = 4
-[ttt.optimizer]
-plugin = "adamw"
-lr = 0.001
-TOML
+  record_sections
 } >small.toml
 
 # drawn FILE CHART: how many curves and bars the chart draws.

@@ -12,6 +12,7 @@
 #include "framework/eval/evaluator.h"
 #include "framework/train/engine.h"
 #include "tests/end_to_end/tiny_run.h"
+#include "tests/support/nvrtc.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan::end_to_end {
@@ -83,11 +84,7 @@ TEST_P(CudaCompile, NoKernelSpills) {
         load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", record));
     missing.merge(compile_run(TinyRun::config_without_data(tiny)));
   } catch (const Error& error) {
-    const std::string what = error.what();
-    if (what.find("built without CUDA") != what.npos ||
-        what.find("NVRTC, CUDA's run-time compiler, was not") != what.npos) {
-      GTEST_SKIP() << "compilation of the CUDA kernels: " << what;
-    }
+    if (says_no_nvrtc(error.what())) GTEST_SKIP() << "compilation of the CUDA kernels: " << error.what();
     throw;
   }
   std::printf("%-60s %9s %9s %9s %9s\n", GetParam(), "registers", "shared", "spilled", "stack");

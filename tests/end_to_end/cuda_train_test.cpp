@@ -20,26 +20,6 @@
 namespace mulligan::end_to_end {
 namespace {
 
-constexpr const char* kSections = R"(
-[quantize]
-plugin = "gptq"
-calibration_batches = 2
-calibration_rows = 2
-[[quantize.tensors]]
-match = "tok_emb.weight"
-format = "int"
-bits = 7
-clip_sigmas = 15.0
-[[quantize.tensors]]
-match = "blocks.*.weight"
-format = "int"
-bits = 6
-clip_sigmas = 12.0
-[[quantize.tensors]]
-match = "*"
-format = "fp16"
-)";
-
 std::vector<std::string> with(std::vector<std::string> overrides, const std::vector<std::string>& more) {
   overrides.insert(overrides.end(), more.begin(), more.end());
   return overrides;
@@ -121,8 +101,9 @@ TEST_F(CudaRun, TrainsInBf16) {
 
 // An artifact quantised on one backend is scored alike on both.
 TEST_F(CudaRun, QuantisesAndScoresAnArtifact) {
-  const std::string text = read_file(cuda_->directory / "config.toml") + kSections;
-  LoadedConfig loaded = parse_run_config(text, "with quantize", {});
+  const std::string text = read_file(cuda_->directory / "config.toml") + quantize_section;
+  const std::vector<std::string> few = {"quantize.calibration_batches=2", "quantize.calibration_rows=2"};
+  LoadedConfig loaded = parse_run_config(text, "with quantize", few);
   QuantizeRunOptions options;
   options.console = nullptr;
   options.output = tiny_->folder() / "cuda.mulligan";

@@ -49,6 +49,31 @@ class TinyRun {
   int runs_ = 0;
 };
 
+// How the tiny model is quantised, as TOML to be added to a run's configuration: gptq over 3 batches of 4
+// rows.
+inline constexpr const char* quantize_section = R"(
+[quantize]
+plugin = "gptq"
+calibration_batches = 3
+calibration_rows = 4
+[[quantize.tensors]]
+match = "tok_emb.weight"
+format = "int"
+bits = 7
+clip_sigmas = 15.0
+[[quantize.tensors]]
+match = "*.attn_gate_w"
+format = "int8_row"
+[[quantize.tensors]]
+match = "blocks.*.weight"
+format = "int"
+bits = 6
+clip_sigmas = 12.0
+[[quantize.tensors]]
+match = "*"
+format = "fp16"
+)";
+
 // The lines of a text file.
 std::vector<std::string> lines_of(const std::filesystem::path& file);
 
