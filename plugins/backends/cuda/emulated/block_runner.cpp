@@ -71,14 +71,17 @@ void BlockRunner::run_block() {
   warp_epochs_.assign((threads_.size() + 31) / 32, 0);
   std::fill(threads_.begin(), threads_.end(), Thread{});
   waiting_ = ended_ = 0;
-  const unsigned count = static_cast<unsigned>(threads_.size());
-  while (ended_ < count) {
+  while (ended_ < threads_.size()) {
     bool progress = false;
-    for (unsigned i = 0; i < count; ++i) {
-      const unsigned index = order_ == EmulatedOrder::reverse ? count - 1 - i : i;
-      if (threads_[index].state != State::fresh && threads_[index].state != State::ready) continue;
-      progress = true;
-      resume(index);
+    for (unsigned i = 0; i < warp_epochs_.size(); ++i) {
+      const auto last = static_cast<unsigned>(warp_epochs_.size()) - 1;
+      const unsigned warp = order_ == EmulatedOrder::reverse ? last - i : i;
+      // To its next barrier or end, while its stacks are in the cache; interleaved: to the next warp
+      // operation.
+      while (run_warp(warp)) {
+        progress = true;
+        if (order_ == EmulatedOrder::interleaved) break;
+      }
       if (!error_.empty()) return;
     }
     if (!progress) {
@@ -90,6 +93,19 @@ void BlockRunner::run_block() {
       }
     }
   }
+}
+
+bool BlockRunner::run_warp(unsigned warp) {
+  const unsigned first = warp * 32;
+  const unsigned lanes = std::min(32u, static_cast<unsigned>(threads_.size()) - first);
+  bool progress = false;
+  for (unsigned i = 0; i < lanes && error_.empty(); ++i) {
+    const unsigned index = first + (order_ == EmulatedOrder::reverse ? lanes - 1 - i : i);
+    if (threads_[index].state != State::fresh && threads_[index].state != State::ready) continue;
+    progress = true;
+    resume(index);
+  }
+  return progress && error_.empty();
 }
 
 void BlockRunner::resume(unsigned index) {
@@ -179,7 +195,9 @@ void BlockRunner::finish_warp_operation(unsigned warp) {
   const unsigned mask = asked.mask == 0xFFFFFFFFu ? whole : asked.mask;
   if (mask & ~whole)
     abandon("a warp operation's mask names lanes that its block does not have: " + describe(caller));
-  for (unsigned lane = 0; lane < 32; ++lane) {
+  // Most often others come later: from the last lane on, the one that comes last in the forward order.
+  for (unsigned step = 0; step < 32; ++step) {
+    const unsigned lane = order_ == EmulatedOrder::reverse ? step : 31 - step;
     if (!(mask >> lane & 1)) continue;
     const Thread& other = threads_[first + lane];
     if (other.state == State::ended) {

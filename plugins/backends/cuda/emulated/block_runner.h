@@ -52,6 +52,8 @@ class BlockRunner {
   };
 
   void run_block();
+  // Resumes once each thread of a warp that can go on; false where none could, or after an error.
+  bool run_warp(unsigned warp);
   void resume(unsigned index);
   // To run_block(), not to be resumed.
   [[noreturn]] void leave();
