@@ -16,9 +16,9 @@ constexpr double kNormFloor = 1e-7;
 
 // row_sums [rows]: sums of the squares of direction as it is stored. scalars: lr, momentum.
 template <typename Buffer, typename Direction, int N>
-__global__ void muon_momentum_rows(global<const float> gradient, global<Buffer> buffer,
-                                   global<const float> scalars, global<Direction> direction,
-                                   global<float> row_sums, long long rows) {
+__global__ void __launch_bounds__(row_block)
+    muon_momentum_rows(global<const float> gradient, global<Buffer> buffer, global<const float> scalars,
+                       global<Direction> direction, global<float> row_sums, long long rows) {
   __shared__ shared_array<float, 32> scratch;
   const RowGroup group(rows, 1);
   if (group.row >= rows) return;
@@ -61,7 +61,8 @@ __global__ void muon_row_factors(global<float> row_sums, int matrix_rows) {
 }
 
 template <typename Direction, int N>
-__global__ void muon_scale_rows(global<Direction> direction, global<const float> factors, long long rows) {
+__global__ void __launch_bounds__(row_block)
+    muon_scale_rows(global<Direction> direction, global<const float> factors, long long rows) {
   const RowGroup group(rows, 1);
   if (group.row >= rows) return;
   const float factor = factors[group.row];

@@ -16,11 +16,11 @@ MLG_CONST_INT(accumulate_da)
 MLG_CONST_INT(accumulate_dm)
 
 template <typename T, int N>
-__global__ void lane_merge_fwd(global<const T> lane0, global<const T> lane1, global<const T> a,
-                               global<const T> m, global<const float> attn_scale,
-                               global<const float> mlp_scale, global<const float> rho,
-                               global<const float> post, global<T> out0, global<T> out1, long long rows,
-                               int rows_per_group) {
+__global__ void __launch_bounds__(row_block)
+    lane_merge_fwd(global<const T> lane0, global<const T> lane1, global<const T> a, global<const T> m,
+                   global<const float> attn_scale, global<const float> mlp_scale, global<const float> rho,
+                   global<const float> post, global<T> out0, global<T> out1, long long rows,
+                   int rows_per_group) {
   const RowGroup group(rows, rows_per_group);
   if (group.row >= rows) return;
   const float rho0 = rho[0], rho1 = rho[1], a0 = post[0], a1 = post[1], m0 = post[2], m1 = post[3];
@@ -52,14 +52,13 @@ __global__ void lane_merge_fwd(global<const T> lane0, global<const T> lane1, glo
 // dout0, dout1, dlane0, dlane1, da, dm may be null. Partial sums [groups, width] of dattn_scale and
 // dmlp_scale, [groups, 2] of drho, [groups, 4] of dpost; each null where its gradient is absent.
 template <typename T, int N>
-__global__ void lane_merge_bwd(global<const T> lane0, global<const T> lane1, global<const T> a,
-                               global<const T> m, global<const float> attn_scale,
-                               global<const float> mlp_scale, global<const float> rho,
-                               global<const float> post, global<const T> dout0, global<const T> dout1,
-                               global<T> dlane0, global<T> dlane1, global<T> da, global<T> dm,
-                               global<float> partial_attn, global<float> partial_mlp,
-                               global<float> partial_rho, global<float> partial_post, long long rows,
-                               int rows_per_group) {
+__global__ void __launch_bounds__(row_block)
+    lane_merge_bwd(global<const T> lane0, global<const T> lane1, global<const T> a, global<const T> m,
+                   global<const float> attn_scale, global<const float> mlp_scale, global<const float> rho,
+                   global<const float> post, global<const T> dout0, global<const T> dout1, global<T> dlane0,
+                   global<T> dlane1, global<T> da, global<T> dm, global<float> partial_attn,
+                   global<float> partial_mlp, global<float> partial_rho, global<float> partial_post,
+                   long long rows, int rows_per_group) {
   __shared__ shared_array<float, 32> scratch;
   const RowGroup group(rows, rows_per_group);
   if (group.row >= rows) return;

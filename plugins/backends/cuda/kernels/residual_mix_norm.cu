@@ -14,8 +14,9 @@ MLG_CONST_INT(accumulate_dx0)
 
 // y may be null.
 template <typename T, int N>
-__global__ void residual_mix_norm_fwd(global<const T> x, global<const T> x0, global<const float> mix,
-                                      global<T> y, global<T> normed, long long rows) {
+__global__ void __launch_bounds__(row_block)
+    residual_mix_norm_fwd(global<const T> x, global<const T> x0, global<const float> mix, global<T> y,
+                          global<T> normed, long long rows) {
   __shared__ shared_array<float, 32> scratch;
   const RowGroup group(rows, 1);
   if (group.row >= rows) return;
@@ -42,9 +43,10 @@ __global__ void residual_mix_norm_fwd(global<const T> x, global<const T> x0, glo
 
 // dy, dn, dx, dx0 may be null. partial: [groups, 2, width], or null without dmix.
 template <typename T, int N>
-__global__ void residual_mix_norm_bwd(global<const T> x, global<const T> x0, global<const float> mix,
-                                      global<const T> dy, global<const T> dn, global<T> dx, global<T> dx0,
-                                      global<float> partial, long long rows, int rows_per_group) {
+__global__ void __launch_bounds__(row_block)
+    residual_mix_norm_bwd(global<const T> x, global<const T> x0, global<const float> mix, global<const T> dy,
+                          global<const T> dn, global<T> dx, global<T> dx0, global<float> partial,
+                          long long rows, int rows_per_group) {
   __shared__ shared_array<float, 32> scratch;
   const RowGroup group(rows, rows_per_group);
   if (group.row >= rows) return;

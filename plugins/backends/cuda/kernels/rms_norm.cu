@@ -10,7 +10,7 @@ MLG_CONST_FLOAT(eps)
 MLG_CONST_INT(accumulate_dx)
 
 template <typename T, int N>
-__global__ void rms_norm_fwd(global<const T> x, global<T> y, long long rows) {
+__global__ void __launch_bounds__(row_block) rms_norm_fwd(global<const T> x, global<T> y, long long rows) {
   __shared__ shared_array<float, 32> scratch;
   const RowGroup group(rows, 1);
   if (group.row >= rows) return;
@@ -26,7 +26,8 @@ __global__ void rms_norm_fwd(global<const T> x, global<T> y, long long rows) {
 }
 
 template <typename T, int N>
-__global__ void rms_norm_bwd(global<const T> x, global<const T> dy, global<T> dx, long long rows) {
+__global__ void __launch_bounds__(row_block)
+    rms_norm_bwd(global<const T> x, global<const T> dy, global<T> dx, long long rows) {
   __shared__ shared_array<float, 32> scratch;
   const RowGroup group(rows, 1);
   if (group.row >= rows) return;

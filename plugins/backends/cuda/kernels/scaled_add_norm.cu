@@ -14,8 +14,9 @@ MLG_CONST_INT(accumulate_da)
 
 // normed may be null.
 template <typename T, int N>
-__global__ void scaled_add_norm_fwd(global<const T> x, global<const T> a, global<const float> s, global<T> y,
-                                    global<T> normed, long long rows) {
+__global__ void __launch_bounds__(row_block)
+    scaled_add_norm_fwd(global<const T> x, global<const T> a, global<const float> s, global<T> y,
+                        global<T> normed, long long rows) {
   __shared__ shared_array<float, 32> scratch;
   const RowGroup group(rows, 1);
   if (group.row >= rows) return;
@@ -44,9 +45,10 @@ __global__ void scaled_add_norm_fwd(global<const T> x, global<const T> a, global
 
 // dy, dn, dx, da may be null. partial: [groups, width], or null without ds.
 template <typename T, int N>
-__global__ void scaled_add_norm_bwd(global<const T> y, global<const T> a, global<const float> s,
-                                    global<const T> dy, global<const T> dn, global<T> dx, global<T> da,
-                                    global<float> partial, long long rows, int rows_per_group) {
+__global__ void __launch_bounds__(row_block)
+    scaled_add_norm_bwd(global<const T> y, global<const T> a, global<const float> s, global<const T> dy,
+                        global<const T> dn, global<T> dx, global<T> da, global<float> partial, long long rows,
+                        int rows_per_group) {
   __shared__ shared_array<float, 32> scratch;
   const RowGroup group(rows, rows_per_group);
   if (group.row >= rows) return;

@@ -33,8 +33,9 @@ __device__ inline void load_columns(const RowGroup& group, global<const float> w
 
 // gate may be null.
 template <typename T, int N>
-__global__ void skip_merge_fwd(global<const T> x, global<const T> s, global<const float> weight,
-                               global<const float> gate, global<T> y, long long rows, int rows_per_group) {
+__global__ void __launch_bounds__(row_block)
+    skip_merge_fwd(global<const T> x, global<const T> s, global<const float> weight, global<const float> gate,
+                   global<T> y, long long rows, int rows_per_group) {
   const RowGroup group(rows, rows_per_group);
   if (group.row >= rows) return;
   RowValues<N> of_x, rest, w;
@@ -53,10 +54,10 @@ __global__ void skip_merge_fwd(global<const T> x, global<const T> s, global<cons
 
 // gate, dx, ds may be null. partial_weight, partial_gate: [groups, width], or null without dweight, dgate.
 template <typename T, int N>
-__global__ void skip_merge_bwd(global<const T> x, global<const T> s, global<const float> weight,
-                               global<const float> gate, global<const T> dy, global<T> dx, global<T> ds,
-                               global<float> partial_weight, global<float> partial_gate, long long rows,
-                               int rows_per_group) {
+__global__ void __launch_bounds__(row_block)
+    skip_merge_bwd(global<const T> x, global<const T> s, global<const float> weight, global<const float> gate,
+                   global<const T> dy, global<T> dx, global<T> ds, global<float> partial_weight,
+                   global<float> partial_gate, long long rows, int rows_per_group) {
   const RowGroup group(rows, rows_per_group);
   if (group.row >= rows) return;
   RowValues<N> of_x, rest, w, sum_s, sum_x;

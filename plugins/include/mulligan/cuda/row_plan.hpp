@@ -14,15 +14,16 @@ struct RowPlan {
   std::int64_t blocks = 0;
   std::uint32_t threads = 0;  // of a block
 
-  // Declares width, row_threads and held of rows.cuh. `pack`: elements per access. `most_groups`: 0: a group
-  // takes one row; otherwise rows are shared out evenly, at least 8 to a group.
-  RowPlan(CudaCall& call, std::int64_t rows, std::int64_t width, int pack, std::int64_t most_groups = 0)
+  // Declares the constants of rows.cuh. `pack`: elements per access. `most_groups`: 0: a group takes one row;
+  // otherwise rows are shared out evenly, at least 8 to a group. `few`: accesses per thread beyond which a
+  // row gets more threads.
+  RowPlan(CudaCall& call, std::int64_t rows, std::int64_t width, int pack, std::int64_t most_groups = 0,
+          std::int64_t few = 4)
       : rows(rows) {
-    constexpr std::int64_t kFew = 4;  // accesses per thread up to which one warp does a row
     const std::int64_t accesses = (width + pack - 1) / pack,
                        most_held = pack == 1 ? kMostHeld<1> : kMostHeld<4>;
     std::int64_t group = 32;
-    while (group < 1024 && (accesses + group - 1) / group > kFew) group *= 2;
+    while (group < 1024 && (accesses + group - 1) / group > few) group *= 2;
     const std::int64_t held = (accesses + group - 1) / group;
     if (held > most_held) {
       throw Error(std::string("kernel ") + call.kernel_name() + ": rows of " + std::to_string(width) +
@@ -37,6 +38,7 @@ struct RowPlan {
     blocks = (groups + groups_per_block - 1) / groups_per_block;
     call.constant("width", width);
     call.constant("row_threads", group);
+    call.constant("row_block", threads);
     call.constant("held", held);
   }
 
@@ -78,12 +80,16 @@ std::vector<std::string> instance() {
 // of it.
 inline constexpr std::int64_t kPieces = 1024;
 
-// out[j] += sum over `parts` of partial[part, j]; `kernel` is add_column_sums of columns.cuh.
+// out[j] += sum over `parts` of partial[part, j]; `kernel` is add_column_sums of columns.cuh. Warps of a
+// block take a few parts each.
 template <auto kernel>
 void add_columns(CudaCall& call, const CudaArgument& partial, const CudaArgument& out, std::int64_t parts,
                  std::int64_t columns) {
-  call.launch<kernel>("add_column_sums", {}, {(columns + 127) / 128, 1, 1}, {128, 1, 1}, partial, out,
-                      static_cast<int>(parts), columns);
+  constexpr std::int64_t kMostWarps = 32, kFewParts = 4;
+  const std::int64_t warps = std::clamp<std::int64_t>((parts + kFewParts - 1) / kFewParts, 1, kMostWarps);
+  call.launch<kernel>("add_column_sums", {}, {(columns + 31) / 32, 1, 1},
+                      {static_cast<std::uint32_t>(32 * warps), 1, 1}, partial, out, static_cast<int>(parts),
+                      columns);
 }
 
 }  // namespace mulligan::sdk

@@ -10,6 +10,7 @@ namespace {  // the constants are this file's own
 
 MLG_CONST_INT(width)        // elements of a row
 MLG_CONST_INT(row_threads)  // of a group: 32, or the whole block
+MLG_CONST_INT(row_block)    // of a block
 MLG_CONST_INT(held)         // accesses per thread
 
 // Most accesses of N elements that a thread may hold, in registers.

@@ -1,4 +1,4 @@
-// Launches of embedding.cu.
+// Launches of embedding_fwd.cu.
 #include <mulligan/cuda/row_plan.hpp>
 
 #include "plugins/backends/common/shapes/embedding.h"
@@ -7,10 +7,10 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "plugins/backends/cuda/kernels/embedding.cu"
+#include "plugins/backends/cuda/kernels/embedding_fwd.cu"
 
 constexpr char kSource[] =
-#include "embedding.cu.inc"
+#include "embedding_fwd.cu.inc"
     ;
 
 using sdk::CudaCall;
@@ -29,21 +29,7 @@ struct Forward : shapes::EmbeddingForward {
   }
 };
 
-struct Backward : shapes::EmbeddingBackward {
-  static constexpr const char* source = kSource;
-  static void plan(CudaCall& call) {
-    check(call);
-    const std::int64_t width = call.dim(dx, 1);
-    sdk::dispatch_rows(call, dx, width, {dx, dtable}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(dtable, 0), width, N);
-      call.launch<&embedding_bwd<T, N>>("embedding_bwd", sdk::instance<T, N>(), rows.grid(), rows.block(),
-                                        call.tensor(ids), call.tensor(dx), call.tensor(dtable),
-                                        static_cast<int>(call.dim(ids, 0)), rows.rows);
-    });
-  }
-};
-
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered = sdk::cuda_kernel<Forward>();
 
 }  // namespace
 }  // namespace mulligan::cuda
