@@ -38,7 +38,8 @@ struct Momentum : MuonMomentum {
  private:
   template <typename Buffer, typename Direction, int N>
   static void plan_typed(CudaCall& call) {
-    const sdk::RowPlan rows(call, sdk::row_count(call, gradient), sdk::row_width(call, gradient), N);
+    const sdk::RowPlan rows(call, sdk::row_count(call, gradient), sdk::row_width(call, gradient), N,
+                            {.values = 2});
     const std::int64_t matrix_rows =
         call.dim(gradient, static_cast<const sdk::Launch&>(call).tensor(gradient).rank - 2);
     const sdk::CudaArgument row_sums = call.floats(rows.rows);

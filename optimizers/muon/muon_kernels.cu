@@ -20,26 +20,28 @@ __global__ void __launch_bounds__(row_block)
     muon_momentum_rows(global<const float> gradient, global<Buffer> buffer, global<const float> scalars,
                        global<Direction> direction, global<float> row_sums, long long rows) {
   __shared__ shared_array<float, 32> scratch;
-  const RowGroup group(rows, 1);
+  RowGroup group(rows, 1);
   if (group.row >= rows) return;
   const float momentum = scalars[1];
   float sum = 0;
-  for_columns<N>(group, [&](int, int column) {
-    const long long at = group.row * width + column;
-    float u[N], buffered[N];
-    load_elements<N>(gradient, at, u);
-    load_elements<N>(buffer, at, buffered);
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) {
-      buffered[n] = to_float(Narrow<Buffer>::from(momentum * buffered[n] + u[n]));
-      u[n] = nesterov ? u[n] + momentum * buffered[n] : buffered[n];
-      u[n] = to_float(Narrow<Direction>::from(u[n]));
-      sum += u[n] * u[n];
-    }
-    store_elements<N>(buffer, at, buffered);
-    store_elements<N>(direction, at, u);
+  for_slices(group, [&] {
+    for_columns<N>(group, [&](int, int column) {
+      const long long at = group.row * width + column;
+      float u[N], buffered[N];
+      load_elements<N>(gradient, at, u);
+      load_elements<N>(buffer, at, buffered);
+      MLG_UNROLL
+      for (int n = 0; n < N; ++n) {
+        buffered[n] = to_float(Narrow<Buffer>::from(momentum * buffered[n] + u[n]));
+        u[n] = nesterov ? u[n] + momentum * buffered[n] : buffered[n];
+        u[n] = to_float(Narrow<Direction>::from(u[n]));
+        sum += u[n] * u[n];
+      }
+      store_elements<N>(buffer, at, buffered);
+      store_elements<N>(direction, at, u);
+    });
   });
-  sum = block_sum(sum, scratch, row_threads / 32);
+  sum = group_sum(sum, scratch);
   if (group.thread == 0) row_sums[group.row] = sum;
 }
 
@@ -63,16 +65,18 @@ __global__ void muon_row_factors(global<float> row_sums, int matrix_rows) {
 template <typename Direction, int N>
 __global__ void __launch_bounds__(row_block)
     muon_scale_rows(global<Direction> direction, global<const float> factors, long long rows) {
-  const RowGroup group(rows, 1);
+  RowGroup group(rows, 1);
   if (group.row >= rows) return;
   const float factor = factors[group.row];
-  for_columns<N>(group, [&](int, int column) {
-    const long long at = group.row * width + column;
-    float values[N];
-    load_elements<N>(direction, at, values);
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) values[n] *= factor;
-    store_elements<N>(direction, at, values);
+  for_slices(group, [&] {
+    for_columns<N>(group, [&](int, int column) {
+      const long long at = group.row * width + column;
+      float values[N];
+      load_elements<N>(direction, at, values);
+      MLG_UNROLL
+      for (int n = 0; n < N; ++n) values[n] *= factor;
+      store_elements<N>(direction, at, values);
+    });
   });
 }
 

@@ -83,6 +83,13 @@ TEST_P(CudaCompile, NoKernelSpills) {
     missing = compile_run(
         load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", record));
     missing.merge(compile_run(TinyRun::config_without_data(tiny)));
+    // Rows that the registers of a block do not hold at once.
+    for (const std::string dtype : {"bf16", "fp32"}) {
+      std::vector<std::string> wide = device();
+      wide.insert(wide.end(), {"train.compute_dtype=" + dtype, "model.width=16384", "model.heads=128",
+                               "model.kv_heads=64"});
+      compile_run(TinyRun::config_without_data(wide));
+    }
   } catch (const Error& error) {
     if (says_no_nvrtc(error.what())) GTEST_SKIP() << "compilation of the CUDA kernels: " << error.what();
     throw;

@@ -17,9 +17,11 @@ Operator embedding() {
   Operator op{
       .forward = "embedding_fwd", .backward = "embedding_bwd", .cases = {}, .f32_gradients = {"dtable"}};
   // Few rows: every row is hit often (600 columns: by tokens that several threads share out). Many rows: some
-  // are hit once, most never. 3000 rows: sorted by two digits, over two blocks of tokens (cuda).
+  // are hit once, most never. 3000 rows: sorted by two digits, over two blocks of tokens (cuda); the widest
+  // rows: in slices (cuda).
   op.cases = {embedding_case(17, 5, 7),     embedding_case(9, 40, 33),   embedding_case(3000, 3, 9),
-              embedding_case(700, 311, 65), embedding_case(300, 3, 600), embedding_case(1100, 3000, 3)};
+              embedding_case(700, 311, 65), embedding_case(300, 3, 600), embedding_case(1100, 3000, 3),
+              embedding_case(5, 3, 4099),   embedding_case(5, 3, 8200)};
   return op.computes([](auto& call) {
     auto &table = call.in("table"), &x = call.out("x");
     for (std::int64_t t = 0; t < x.dim(0); ++t) {

@@ -66,7 +66,7 @@ struct Backward : shapes::EmbeddingBackward {
     sdk::dispatch_rows(call, dx, width, {dx, dtable}, [&]<typename T, int N>() {
       // One access per thread, as long as rows allow: a token that occurs often is one group's work alone,
       // which then has the more rows under way.
-      const sdk::RowPlan plan(call, rows, width, N, 0, 1);
+      const sdk::RowPlan plan(call, rows, width, N, {.values = 12, .few = 1});
       call.launch<&add_token_rows<T, N>>("add_token_rows", sdk::instance<T, N>(), plan.grid(), plan.block(),
                                          sorted.order, starts, call.tensor(dx), call.tensor(dtable),
                                          static_cast<int>(tokens), rows);

@@ -142,51 +142,55 @@ __global__ void find_rows(global<const int> keys, global<int> starts, int tokens
   starts[row] = low;
 }
 
-constexpr int kRowsInFlight = 16;
+// Rows that a thread loads before it adds them.
+template <typename T>
+constexpr int kRowsInFlight = sizeof(T) == 4 ? 8 : 16;
 
 // starts [vocabulary + 1]
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     add_token_rows(global<const int> order, global<const int> starts, global<const T> dx,
                    global<float> dtable, int tokens, long long vocabulary) {
-  const RowGroup group(vocabulary, 1);
+  RowGroup group(vocabulary, 1);
   if (group.row >= vocabulary) return;
   const int begin = starts[group.row], end = starts[group.row + 1];
   const bool wrong = group.row == 0 && starts[vocabulary] < tokens;
   if (begin == end && !wrong) return;
   const int lane = threadIdx.x % 32;
-  RowValues<N> sums;
-  for_columns<N>(group,
-                 [&](int i, int column) { load_floats<N>(dtable, group.row * width + column, sums.v[i]); });
-  // 32 tokens at a time, a lane each; the next ones are under way meanwhile.
-  int ahead = begin + lane < end ? int(order[begin + lane]) : 0;
-  for (int first = begin; first < end; first += 32) {
-    const int token = ahead;
-    ahead = first + 32 + lane < end ? int(order[first + 32 + lane]) : 0;
-    for (int batch = 0; batch < min(32, end - first); batch += kRowsInFlight) {
-      int tokens_here[kRowsInFlight];
-      MLG_UNROLL
-      for (int b = 0; b < kRowsInFlight; ++b) tokens_here[b] = __shfl_sync(kWholeWarp, token, batch + b);
-      for_columns<N>(group, [&](int i, int column) {
-        T rows[kRowsInFlight][N];
+  for_slices(group, [&] {
+    RowValues<N> sums;
+    load_columns<N>(group, dtable, group.row * width, sums);
+    // 32 tokens at a time, a lane each; the next ones are under way meanwhile.
+    int ahead = begin + lane < end ? int(order[begin + lane]) : 0;
+    for (int first = begin; first < end; first += 32) {
+      const int token = ahead;
+      ahead = first + 32 + lane < end ? int(order[first + 32 + lane]) : 0;
+      for (int batch = 0; batch < min(32, end - first); batch += kRowsInFlight<T>) {
+        int tokens_here[kRowsInFlight<T>];
         MLG_UNROLL
-        for (int b = 0; b < kRowsInFlight; ++b) {
-          if (first + batch + b < end) copy_in<N>(dx, (long long)(tokens_here[b]) * width + column, rows[b]);
-        }
-        MLG_UNROLL
-        for (int b = 0; b < kRowsInFlight; ++b) {
-          if (first + batch + b >= end) continue;
+        for (int b = 0; b < kRowsInFlight<T>; ++b) tokens_here[b] = __shfl_sync(kWholeWarp, token, batch + b);
+        for_columns<N>(group, [&](int i, int column) {
+          T rows[kRowsInFlight<T>][N];
           MLG_UNROLL
-          for (int n = 0; n < N; ++n) sums.v[i][n] += to_float(rows[b][n]);
-        }
-      });
+          for (int b = 0; b < kRowsInFlight<T>; ++b) {
+            if (first + batch + b < end)
+              copy_in<N>(dx, (long long)(tokens_here[b]) * width + column, rows[b]);
+          }
+          MLG_UNROLL
+          for (int b = 0; b < kRowsInFlight<T>; ++b) {
+            if (first + batch + b >= end) continue;
+            MLG_UNROLL
+            for (int n = 0; n < N; ++n) sums.v[i][n] += to_float(rows[b][n]);
+          }
+        });
+      }
     }
-  }
-  for_columns<N>(group, [&](int i, int column) {
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) {
-      if (wrong) sums.v[i][n] = bits_to_float(0x7FC00000u);
-    }
-    store_floats<N>(dtable, group.row * width + column, sums.v[i]);
+    for_columns<N>(group, [&](int i, int) {
+      MLG_UNROLL
+      for (int n = 0; n < N; ++n) {
+        if (wrong) sums.v[i][n] = bits_to_float(0x7FC00000u);
+      }
+    });
+    store_columns<N>(group, dtable, group.row * width, sums);
   });
 }

@@ -22,7 +22,8 @@ struct Forward : shapes::LaneMergeForward {
     const std::int64_t width = call.dim(lane0, 1);
     sdk::dispatch_rows(call, lane0, width, {lane0, lane1, a, m, attn_scale, mlp_scale, out0, out1},
                        [&]<typename T, int N>() {
-                         const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N, 16 * sdk::kPieces);
+                         const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N,
+                                                 {.values = 4, .most_groups = 16 * sdk::kPieces});
                          call.launch<&lane_merge_fwd<T, N>>(
                              "lane_merge_fwd", sdk::instance<T, N>(), rows.grid(), rows.block(),
                              call.tensor(lane0), call.tensor(lane1), call.tensor(a), call.tensor(m),
@@ -43,7 +44,8 @@ struct Backward : shapes::LaneMergeBackward {
     sdk::dispatch_rows(
         call, lane0, width, {lane0, lane1, a, m, attn_scale, mlp_scale, dout0, dout1, dlane0, dlane1, da, dm},
         [&]<typename T, int N>() {
-          const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N, sdk::kPieces);
+          const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N,
+                                  {.values = 8, .most_groups = sdk::kPieces});
           const auto room = [&](std::uint32_t argument) {
             return call.has(argument) ? call.floats(rows.groups * call.size(argument)) : call.null();
           };

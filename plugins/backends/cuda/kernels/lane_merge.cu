@@ -21,32 +21,32 @@ __global__ void __launch_bounds__(row_block)
                    global<const float> attn_scale, global<const float> mlp_scale, global<const float> rho,
                    global<const float> post, global<T> out0, global<T> out1, long long rows,
                    int rows_per_group) {
-  const RowGroup group(rows, rows_per_group);
+  RowGroup group(rows, rows_per_group);
   if (group.row >= rows) return;
   const float rho0 = rho[0], rho1 = rho[1], a0 = post[0], a1 = post[1], m0 = post[2], m1 = post[3];
-  RowValues<N> of_a, of_m;
-  for_columns<N>(group, [&](int i, int column) {
-    load_floats<N>(attn_scale, column, of_a.v[i]);
-    load_floats<N>(mlp_scale, column, of_m.v[i]);
+  for_slices(group, [&] {
+    RowValues<N> of_a, of_m;
+    load_columns<N>(group, attn_scale, 0, of_a);
+    load_columns<N>(group, mlp_scale, 0, of_m);
+    for (long long row = group.row; row < group.end; ++row) {
+      for_columns<N>(group, [&](int i, int column) {
+        const long long at = row * width + column;
+        float x0[N], x1[N], attention[N], mlp[N];
+        load<N>(lane0, at, x0);
+        load<N>(lane1, at, x1);
+        load<N>(a, at, attention);
+        load<N>(m, at, mlp);
+        MLG_UNROLL
+        for (int n = 0; n < N; ++n) {
+          const float scaled_a = of_a.v[i][n] * attention[n], scaled_m = of_m.v[i][n] * mlp[n];
+          x0[n] = rho0 * x0[n] + a0 * scaled_a + m0 * scaled_m;
+          x1[n] = rho1 * x1[n] + a1 * scaled_a + m1 * scaled_m;
+        }
+        store<N>(out0, at, x0);
+        store<N>(out1, at, x1);
+      });
+    }
   });
-  for (long long row = group.row; row < group.end; ++row) {
-    for_columns<N>(group, [&](int i, int column) {
-      const long long at = row * width + column;
-      float x0[N], x1[N], attention[N], mlp[N];
-      load<N>(lane0, at, x0);
-      load<N>(lane1, at, x1);
-      load<N>(a, at, attention);
-      load<N>(m, at, mlp);
-      MLG_UNROLL
-      for (int n = 0; n < N; ++n) {
-        const float scaled_a = of_a.v[i][n] * attention[n], scaled_m = of_m.v[i][n] * mlp[n];
-        x0[n] = rho0 * x0[n] + a0 * scaled_a + m0 * scaled_m;
-        x1[n] = rho1 * x1[n] + a1 * scaled_a + m1 * scaled_m;
-      }
-      store<N>(out0, at, x0);
-      store<N>(out1, at, x1);
-    });
-  }
 }
 
 // dout0, dout1, dlane0, dlane1, da, dm may be null. Partial sums [groups, width] of dattn_scale and
@@ -60,57 +60,55 @@ __global__ void __launch_bounds__(row_block)
                    global<float> partial_mlp, global<float> partial_rho, global<float> partial_post,
                    long long rows, int rows_per_group) {
   __shared__ shared_array<float, 32> scratch;
-  const RowGroup group(rows, rows_per_group);
+  RowGroup group(rows, rows_per_group);
   if (group.row >= rows) return;
   const float rho0 = rho[0], rho1 = rho[1], a0 = post[0], a1 = post[1], m0 = post[2], m1 = post[3];
-  RowValues<N> of_a, of_m, sum_a, sum_m;
-  for_columns<N>(group, [&](int i, int column) {
-    load_floats<N>(attn_scale, column, of_a.v[i]);
-    load_floats<N>(mlp_scale, column, of_m.v[i]);
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) sum_a.v[i][n] = sum_m.v[i][n] = 0;
-  });
-  float sums[6] = {};  // g0 lane0, g1 lane1, g0 A, g1 A, g0 M, g1 M
-  for (long long row = group.row; row < group.end; ++row) {
-    for_columns<N>(group, [&](int i, int column) {
-      const long long at = row * width + column;
-      float x0[N], x1[N], attention[N], mlp[N], g0[N] = {}, g1[N] = {};
-      load<N>(lane0, at, x0);
-      load<N>(lane1, at, x1);
-      load<N>(a, at, attention);
-      load<N>(m, at, mlp);
-      if (dout0) load<N>(dout0, at, g0);
-      if (dout1) load<N>(dout1, at, g1);
-      MLG_UNROLL
-      for (int n = 0; n < N; ++n) {
-        const float scaled_a = of_a.v[i][n] * attention[n], scaled_m = of_m.v[i][n] * mlp[n];
-        const float of_attention = a0 * g0[n] + a1 * g1[n], of_mlp = m0 * g0[n] + m1 * g1[n];
-        sums[0] += g0[n] * x0[n];
-        sums[1] += g1[n] * x1[n];
-        sums[2] += g0[n] * scaled_a;
-        sums[3] += g1[n] * scaled_a;
-        sums[4] += g0[n] * scaled_m;
-        sums[5] += g1[n] * scaled_m;
-        sum_a.v[i][n] += of_attention * attention[n];
-        sum_m.v[i][n] += of_mlp * mlp[n];
-        attention[n] = of_a.v[i][n] * of_attention;
-        mlp[n] = of_m.v[i][n] * of_mlp;
-        g0[n] *= rho0;
-        g1[n] *= rho1;
-      }
-      if (dlane0) store<N>(dlane0, at, g0, accumulate_dlane0);
-      if (dlane1) store<N>(dlane1, at, g1, accumulate_dlane1);
-      if (da) store<N>(da, at, attention, accumulate_da);
-      if (dm) store<N>(dm, at, mlp, accumulate_dm);
-    });
-  }
   const long long index = group.index();
-  for_columns<N>(group, [&](int i, int column) {
-    if (partial_attn) store_floats<N>(partial_attn, index * width + column, sum_a.v[i]);
-    if (partial_mlp) store_floats<N>(partial_mlp, index * width + column, sum_m.v[i]);
+  float sums[6] = {};  // g0 lane0, g1 lane1, g0 A, g1 A, g0 M, g1 M
+  for_slices(group, [&] {
+    RowValues<N> of_a, of_m, sum_a, sum_m;
+    load_columns<N>(group, attn_scale, 0, of_a);
+    load_columns<N>(group, mlp_scale, 0, of_m);
+    clear<N>(group, sum_a);
+    clear<N>(group, sum_m);
+    for (long long row = group.row; row < group.end; ++row) {
+      for_columns<N>(group, [&](int i, int column) {
+        const long long at = row * width + column;
+        float x0[N], x1[N], attention[N], mlp[N], g0[N] = {}, g1[N] = {};
+        load<N>(lane0, at, x0);
+        load<N>(lane1, at, x1);
+        load<N>(a, at, attention);
+        load<N>(m, at, mlp);
+        if (dout0) load<N>(dout0, at, g0);
+        if (dout1) load<N>(dout1, at, g1);
+        MLG_UNROLL
+        for (int n = 0; n < N; ++n) {
+          const float scaled_a = of_a.v[i][n] * attention[n], scaled_m = of_m.v[i][n] * mlp[n];
+          const float of_attention = a0 * g0[n] + a1 * g1[n], of_mlp = m0 * g0[n] + m1 * g1[n];
+          sums[0] += g0[n] * x0[n];
+          sums[1] += g1[n] * x1[n];
+          sums[2] += g0[n] * scaled_a;
+          sums[3] += g1[n] * scaled_a;
+          sums[4] += g0[n] * scaled_m;
+          sums[5] += g1[n] * scaled_m;
+          sum_a.v[i][n] += of_attention * attention[n];
+          sum_m.v[i][n] += of_mlp * mlp[n];
+          attention[n] = of_a.v[i][n] * of_attention;
+          mlp[n] = of_m.v[i][n] * of_mlp;
+          g0[n] *= rho0;
+          g1[n] *= rho1;
+        }
+        if (dlane0) store<N>(dlane0, at, g0, accumulate_dlane0);
+        if (dlane1) store<N>(dlane1, at, g1, accumulate_dlane1);
+        if (da) store<N>(da, at, attention, accumulate_da);
+        if (dm) store<N>(dm, at, mlp, accumulate_dm);
+      });
+    }
+    if (partial_attn) store_columns<N>(group, partial_attn, index * width, sum_a);
+    if (partial_mlp) store_columns<N>(group, partial_mlp, index * width, sum_m);
   });
   MLG_UNROLL
-  for (int i = 0; i < 6; ++i) sums[i] = block_sum(sums[i], scratch, row_threads / 32);
+  for (int i = 0; i < 6; ++i) sums[i] = group_sum(sums[i], scratch);
   if (group.thread != 0) return;
   MLG_UNROLL
   for (int i = 0; i < 6; ++i) {

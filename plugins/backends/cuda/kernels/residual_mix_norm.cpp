@@ -22,7 +22,7 @@ struct Forward : shapes::ResidualMixNormForward {
     call.constant("scale", call.attribute(scale));
     call.constant("eps", call.attribute(eps));
     sdk::dispatch_rows(call, 0, call.dim(x, 1), {x, x0, mix, y, n}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N);
+      const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N, {.values = 2});
       call.launch<&residual_mix_norm_fwd<T, N>>("residual_mix_norm_fwd", sdk::instance<T, N>(), rows.grid(),
                                                 rows.block(), call.tensor(x), call.tensor(x0),
                                                 call.tensor(mix), call.tensor(y), call.tensor(n), rows.rows);
@@ -40,7 +40,8 @@ struct Backward : shapes::ResidualMixNormBackward {
     call.constant("accumulate_dx0", call.attribute(accumulate_dx0) != 0);
     const std::int64_t columns = 2 * call.dim(x, 1);
     sdk::dispatch_rows(call, 0, call.dim(x, 1), {x, x0, mix, dy, dn, dx, dx0}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N, sdk::kPieces);
+      const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N,
+                              {.values = 8, .most_groups = sdk::kPieces});
       const sdk::CudaArgument partial = call.has(dmix) ? call.floats(rows.groups * columns) : call.null();
       call.launch<&residual_mix_norm_bwd<T, N>>(
           "residual_mix_norm_bwd", sdk::instance<T, N>(), rows.grid(), rows.block(), call.tensor(x),

@@ -23,7 +23,7 @@ struct Forward : shapes::RmsNormForward {
     call.constant("eps", call.attribute(eps));
     const std::int64_t rows = sdk::row_count(call, x), width = sdk::row_width(call, x);
     sdk::dispatch_rows(call, 0, width, {x, y}, [&]<typename T, int N>() {
-      const sdk::RowPlan plan(call, rows, width, N);
+      const sdk::RowPlan plan(call, rows, width, N, {.values = 1});
       call.launch<&rms_norm_fwd<T, N>>("rms_norm_fwd", sdk::instance<T, N>(), plan.grid(), plan.block(),
                                        call.tensor(x), call.tensor(y), rows);
     });
@@ -39,7 +39,7 @@ struct Backward : shapes::RmsNormBackward {
     call.constant("accumulate_dx", call.attribute(accumulate_dx) != 0);
     const std::int64_t rows = sdk::row_count(call, x), width = sdk::row_width(call, x);
     sdk::dispatch_rows(call, 0, width, {x, dy, dx}, [&]<typename T, int N>() {
-      const sdk::RowPlan plan(call, rows, width, N);
+      const sdk::RowPlan plan(call, rows, width, N, {.values = 2});
       call.launch<&rms_norm_bwd<T, N>>("rms_norm_bwd", sdk::instance<T, N>(), plan.grid(), plan.block(),
                                        call.tensor(x), call.tensor(dy), call.tensor(dx), rows);
     });

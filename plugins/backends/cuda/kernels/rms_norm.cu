@@ -12,34 +12,46 @@ MLG_CONST_INT(accumulate_dx)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block) rms_norm_fwd(global<const T> x, global<T> y, long long rows) {
   __shared__ shared_array<float, 32> scratch;
-  const RowGroup group(rows, 1);
+  RowGroup group(rows, 1);
   if (group.row >= rows) return;
   RowValues<N> values;
-  load_row<N>(group, x, group.row, values);
-  const float squares =
-      row_sum<N>(group, scratch, [&](int i, int n) { return values.v[i][n] * values.v[i][n]; });
-  const float factor = scale * reciprocal_rms(squares, eps);
-  for_columns<N>(group, [&](int i, int) {
-    for (int n = 0; n < N; ++n) values.v[i][n] *= factor;
+  float squares = 0;
+  for_slices(group, [&] {
+    load_row<N>(group, x, group.row, values);
+    squares += slice_sum<N>(group, [&](int i, int n) { return values.v[i][n] * values.v[i][n]; });
   });
-  store_row<N>(group, y, group.row, values);
+  const float factor = scale * reciprocal_rms(group_sum(squares, scratch), eps);
+  for_slices(group, [&] {
+    if (slices > 1) load_row<N>(group, x, group.row, values);
+    scale_row<N>(group, values, factor);
+    store_row<N>(group, y, group.row, values);
+  });
 }
 
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     rms_norm_bwd(global<const T> x, global<const T> dy, global<T> dx, long long rows) {
   __shared__ shared_array<float, 32> scratch;
-  const RowGroup group(rows, 1);
+  RowGroup group(rows, 1);
   if (group.row >= rows) return;
   RowValues<N> a, b;
-  load_row<N>(group, x, group.row, a);
-  load_row<N>(group, dy, group.row, b);
-  const float squares = row_sum<N>(group, scratch, [&](int i, int n) { return a.v[i][n] * a.v[i][n]; });
-  const float product = row_sum<N>(group, scratch, [&](int i, int n) { return a.v[i][n] * b.v[i][n]; });
-  const float r = reciprocal_rms(squares, eps), factor = scale * r;
-  const float along = factor * r * r * product / float(width);
-  for_columns<N>(group, [&](int i, int) {
-    for (int n = 0; n < N; ++n) b.v[i][n] = factor * b.v[i][n] - along * a.v[i][n];
+  const auto fill = [&] {
+    load_row<N>(group, x, group.row, a);
+    load_row<N>(group, dy, group.row, b);
+  };
+  float squares = 0, product = 0;
+  for_slices(group, [&] {
+    fill();
+    squares += slice_sum<N>(group, [&](int i, int n) { return a.v[i][n] * a.v[i][n]; });
+    product += slice_sum<N>(group, [&](int i, int n) { return a.v[i][n] * b.v[i][n]; });
   });
-  store_row<N>(group, dx, group.row, b, accumulate_dx);
+  const NormGradient norm(group_sum(squares, scratch), group_sum(product, scratch), scale, eps);
+  for_slices(group, [&] {
+    if (slices > 1) fill();
+    for_columns<N>(group, [&](int i, int) {
+      MLG_UNROLL
+      for (int n = 0; n < N; ++n) b.v[i][n] = norm.factor * b.v[i][n] - norm.along * a.v[i][n];
+    });
+    store_row<N>(group, dx, group.row, b, accumulate_dx);
+  });
 }

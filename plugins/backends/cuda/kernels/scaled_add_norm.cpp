@@ -22,7 +22,7 @@ struct Forward : shapes::ScaledAddNormForward {
     call.constant("scale", call.attribute(scale));
     call.constant("eps", call.attribute(eps));
     sdk::dispatch_rows(call, 0, call.dim(x, 1), {x, a, s, y, n}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N);
+      const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N, {.values = 2});
       call.launch<&scaled_add_norm_fwd<T, N>>("scaled_add_norm_fwd", sdk::instance<T, N>(), rows.grid(),
                                               rows.block(), call.tensor(x), call.tensor(a), call.tensor(s),
                                               call.tensor(y), call.tensor(n), rows.rows);
@@ -40,7 +40,7 @@ struct Backward : shapes::ScaledAddNormBackward {
     call.constant("accumulate_da", call.attribute(accumulate_da) != 0);
     const std::int64_t width = call.dim(y, 1);
     sdk::dispatch_rows(call, 0, width, {y, a, s, dy, dn, dx, da}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(y, 0), width, N, sdk::kPieces);
+      const sdk::RowPlan rows(call, call.dim(y, 0), width, N, {.values = 5, .most_groups = sdk::kPieces});
       const sdk::CudaArgument partial = call.has(ds) ? call.floats(rows.groups * width) : call.null();
       call.launch<&scaled_add_norm_bwd<T, N>>(
           "scaled_add_norm_bwd", sdk::instance<T, N>(), rows.grid(), rows.block(), call.tensor(y),

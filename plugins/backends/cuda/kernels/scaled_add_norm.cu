@@ -18,29 +18,31 @@ __global__ void __launch_bounds__(row_block)
     scaled_add_norm_fwd(global<const T> x, global<const T> a, global<const float> s, global<T> y,
                         global<T> normed, long long rows) {
   __shared__ shared_array<float, 32> scratch;
-  const RowGroup group(rows, 1);
+  RowGroup group(rows, 1);
   if (group.row >= rows) return;
   RowValues<N> values;
-  load_row<N>(group, x, group.row, values);
-  for_columns<N>(group, [&](int i, int column) {
-    float added[N], factor[N];
-    load<N>(a, group.row * width + column, added);
-    load_floats<N>(s, column, factor);
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) {
-      values.v[i][n] = to_float(Narrow<T>::from(values.v[i][n] + factor[n] * added[n]));
-    }
+  float squares = 0;
+  for_slices(group, [&] {
+    load_row<N>(group, x, group.row, values);
+    for_columns<N>(group, [&](int i, int column) {
+      float added[N], factor[N];
+      load<N>(a, group.row * width + column, added);
+      load_floats<N>(s, column, factor);
+      MLG_UNROLL
+      for (int n = 0; n < N; ++n) {
+        values.v[i][n] = to_float(Narrow<T>::from(values.v[i][n] + factor[n] * added[n]));
+      }
+    });
+    store_row<N>(group, y, group.row, values);
+    squares += slice_sum<N>(group, [&](int i, int n) { return values.v[i][n] * values.v[i][n]; });
   });
-  store_row<N>(group, y, group.row, values);
   if (!normed) return;
-  const float squares =
-      row_sum<N>(group, scratch, [&](int i, int n) { return values.v[i][n] * values.v[i][n]; });
-  const float factor = scale * reciprocal_rms(squares, eps);
-  for_columns<N>(group, [&](int i, int) {
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) values.v[i][n] *= factor;
+  const float factor = scale * reciprocal_rms(group_sum(squares, scratch), eps);
+  for_slices(group, [&] {
+    if (slices > 1) load_row<N>(group, y, group.row, values);
+    scale_row<N>(group, values, factor);
+    store_row<N>(group, normed, group.row, values);
   });
-  store_row<N>(group, normed, group.row, values);
 }
 
 // dy, dn, dx, da may be null. partial: [groups, width], or null without ds.
@@ -50,43 +52,58 @@ __global__ void __launch_bounds__(row_block)
                         global<const T> dn, global<T> dx, global<T> da, global<float> partial, long long rows,
                         int rows_per_group) {
   __shared__ shared_array<float, 32> scratch;
-  const RowGroup group(rows, rows_per_group);
+  RowGroup group(rows, rows_per_group);
   if (group.row >= rows) return;
+  const long long at = group.index() * width;  // in partial
   RowValues<N> scales, sums;
-  for_columns<N>(group, [&](int i, int column) {
-    load_floats<N>(s, column, scales.v[i]);
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) sums.v[i][n] = 0;
-  });
+  const auto load_sums = [&](bool first) {
+    if (first || !partial) {
+      clear<N>(group, sums);
+    } else {
+      load_columns<N>(group, partial, at, sums);
+    }
+  };
+  if (slices == 1) {
+    load_columns<N>(group, s, 0, scales);
+    load_sums(true);
+  }
   for (long long row = group.row; row < group.end; ++row) {
     RowValues<N> values, g;
-    float factor = 0, along = 0;  // norm'(dn) = factor dn - along y
-    if (dn) {
+    const auto fill = [&] {
       load_row<N>(group, y, row, values);
       load_row<N>(group, dn, row, g);
-      const float squares =
-          row_sum<N>(group, scratch, [&](int i, int n) { return values.v[i][n] * values.v[i][n]; });
-      const float product =
-          row_sum<N>(group, scratch, [&](int i, int n) { return values.v[i][n] * g.v[i][n]; });
-      const float r = reciprocal_rms(squares, eps);
-      factor = scale * r;
-      along = factor * r * r * product / float(width);
+    };
+    NormGradient norm;
+    if (dn) {
+      float squares = 0, product = 0;
+      for_slices(group, [&] {
+        fill();
+        squares += slice_sum<N>(group, [&](int i, int n) { return values.v[i][n] * values.v[i][n]; });
+        product += slice_sum<N>(group, [&](int i, int n) { return values.v[i][n] * g.v[i][n]; });
+      });
+      norm = NormGradient(group_sum(squares, scratch), group_sum(product, scratch), scale, eps);
     }
-    for_columns<N>(group, [&](int i, int column) {
-      float upstream[N] = {}, added[N], scaled[N];
-      if (dy) load<N>(dy, row * width + column, upstream);
-      load<N>(a, row * width + column, added);
-      MLG_UNROLL
-      for (int n = 0; n < N; ++n) {
-        if (dn) upstream[n] += factor * g.v[i][n] - along * values.v[i][n];
-        scaled[n] = scales.v[i][n] * upstream[n];
-        sums.v[i][n] += upstream[n] * added[n];
+    for_slices(group, [&] {
+      if (slices > 1) {
+        if (dn) fill();
+        load_columns<N>(group, s, 0, scales);
+        load_sums(row == group.row);
       }
-      if (dx) store<N>(dx, row * width + column, upstream, accumulate_dx);
-      if (da) store<N>(da, row * width + column, scaled, accumulate_da);
+      for_columns<N>(group, [&](int i, int column) {
+        float upstream[N] = {}, added[N], scaled[N];
+        if (dy) load<N>(dy, row * width + column, upstream);
+        load<N>(a, row * width + column, added);
+        MLG_UNROLL
+        for (int n = 0; n < N; ++n) {
+          if (dn) upstream[n] += norm.factor * g.v[i][n] - norm.along * values.v[i][n];
+          scaled[n] = scales.v[i][n] * upstream[n];
+          sums.v[i][n] += upstream[n] * added[n];
+        }
+        if (dx) store<N>(dx, row * width + column, upstream, accumulate_dx);
+        if (da) store<N>(da, row * width + column, scaled, accumulate_da);
+      });
+      if (slices > 1 && partial) store_columns<N>(group, partial, at, sums);
     });
   }
-  if (!partial) return;
-  for_columns<N>(
-      group, [&](int i, int column) { store_floats<N>(partial, group.index() * width + column, sums.v[i]); });
+  if (slices == 1 && partial) store_columns<N>(group, partial, at, sums);
 }

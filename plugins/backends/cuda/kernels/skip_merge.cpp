@@ -21,7 +21,8 @@ struct Forward : shapes::SkipMergeForward {
     check(call);
     const std::int64_t width = call.dim(x, 1);
     sdk::dispatch_rows(call, x, width, {x, s, weight, gate, y}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), width, N, 16 * sdk::kPieces);
+      const sdk::RowPlan rows(call, call.dim(x, 0), width, N,
+                              {.values = 4, .most_groups = 16 * sdk::kPieces});
       call.launch<&skip_merge_fwd<T, N>>("skip_merge_fwd", sdk::instance<T, N>(), rows.grid(), rows.block(),
                                          call.tensor(x), call.tensor(s), call.tensor(weight),
                                          call.tensor(gate), call.tensor(y), rows.rows,
@@ -38,7 +39,7 @@ struct Backward : shapes::SkipMergeBackward {
     call.constant("accumulate_ds", call.attribute(accumulate_ds) != 0);
     const std::int64_t width = call.dim(x, 1);
     sdk::dispatch_rows(call, x, width, {x, s, weight, gate, dy, dx, ds}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), width, N, sdk::kPieces);
+      const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 7, .most_groups = sdk::kPieces});
       const auto room = [&](std::uint32_t argument) {
         return call.has(argument) ? call.floats(rows.groups * width) : call.null();
       };

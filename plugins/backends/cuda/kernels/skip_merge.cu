@@ -13,7 +13,7 @@ MLG_CONST_INT(accumulate_ds)
 
 // of_x = k, rest = 1 - k, w = weight, of the thread's columns.
 template <int N>
-__device__ inline void load_columns(const RowGroup& group, global<const float> weight,
+__device__ inline void load_weights(const RowGroup& group, global<const float> weight,
                                     global<const float> gate, RowValues<N>& of_x, RowValues<N>& rest,
                                     RowValues<N>& w) {
   for_columns<N>(group, [&](int i, int column) {
@@ -36,20 +36,22 @@ template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     skip_merge_fwd(global<const T> x, global<const T> s, global<const float> weight, global<const float> gate,
                    global<T> y, long long rows, int rows_per_group) {
-  const RowGroup group(rows, rows_per_group);
+  RowGroup group(rows, rows_per_group);
   if (group.row >= rows) return;
-  RowValues<N> of_x, rest, w;
-  load_columns<N>(group, weight, gate, of_x, rest, w);
-  for (long long row = group.row; row < group.end; ++row) {
-    for_columns<N>(group, [&](int i, int column) {
-      float a[N], b[N];
-      load<N>(x, row * width + column, a);
-      load<N>(s, row * width + column, b);
-      MLG_UNROLL
-      for (int n = 0; n < N; ++n) a[n] = of_x.v[i][n] * a[n] + rest.v[i][n] * w.v[i][n] * b[n];
-      store<N>(y, row * width + column, a);
-    });
-  }
+  for_slices(group, [&] {
+    RowValues<N> of_x, rest, w;
+    load_weights<N>(group, weight, gate, of_x, rest, w);
+    for (long long row = group.row; row < group.end; ++row) {
+      for_columns<N>(group, [&](int i, int column) {
+        float a[N], b[N];
+        load<N>(x, row * width + column, a);
+        load<N>(s, row * width + column, b);
+        MLG_UNROLL
+        for (int n = 0; n < N; ++n) a[n] = of_x.v[i][n] * a[n] + rest.v[i][n] * w.v[i][n] * b[n];
+        store<N>(y, row * width + column, a);
+      });
+    }
+  });
 }
 
 // gate, dx, ds may be null. partial_weight, partial_gate: [groups, width], or null without dweight, dgate.
@@ -58,38 +60,38 @@ __global__ void __launch_bounds__(row_block)
     skip_merge_bwd(global<const T> x, global<const T> s, global<const float> weight, global<const float> gate,
                    global<const T> dy, global<T> dx, global<T> ds, global<float> partial_weight,
                    global<float> partial_gate, long long rows, int rows_per_group) {
-  const RowGroup group(rows, rows_per_group);
+  RowGroup group(rows, rows_per_group);
   if (group.row >= rows) return;
-  RowValues<N> of_x, rest, w, sum_s, sum_x;
-  load_columns<N>(group, weight, gate, of_x, rest, w);
-  for_columns<N>(group, [&](int i, int) {
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) sum_s.v[i][n] = sum_x.v[i][n] = 0;
-  });
-  for (long long row = group.row; row < group.end; ++row) {
-    for_columns<N>(group, [&](int i, int column) {
-      float a[N], b[N], g[N], da[N], db[N];
-      load<N>(x, row * width + column, a);
-      load<N>(s, row * width + column, b);
-      load<N>(dy, row * width + column, g);
+  for_slices(group, [&] {
+    RowValues<N> of_x, rest, w, sum_s, sum_x;
+    load_weights<N>(group, weight, gate, of_x, rest, w);
+    clear<N>(group, sum_s);
+    clear<N>(group, sum_x);
+    for (long long row = group.row; row < group.end; ++row) {
+      for_columns<N>(group, [&](int i, int column) {
+        float a[N], b[N], g[N], da[N], db[N];
+        load<N>(x, row * width + column, a);
+        load<N>(s, row * width + column, b);
+        load<N>(dy, row * width + column, g);
+        MLG_UNROLL
+        for (int n = 0; n < N; ++n) {
+          sum_s.v[i][n] += g[n] * b[n];
+          sum_x.v[i][n] += g[n] * (a[n] - w.v[i][n] * b[n]);
+          da[n] = of_x.v[i][n] * g[n];
+          db[n] = rest.v[i][n] * w.v[i][n] * g[n];
+        }
+        if (dx) store<N>(dx, row * width + column, da, accumulate_dx);
+        if (ds) store<N>(ds, row * width + column, db, accumulate_ds);
+      });
+    }
+    for_columns<N>(group, [&](int i, int) {
       MLG_UNROLL
       for (int n = 0; n < N; ++n) {
-        sum_s.v[i][n] += g[n] * b[n];
-        sum_x.v[i][n] += g[n] * (a[n] - w.v[i][n] * b[n]);
-        da[n] = of_x.v[i][n] * g[n];
-        db[n] = rest.v[i][n] * w.v[i][n] * g[n];
+        sum_s.v[i][n] *= rest.v[i][n];
+        sum_x.v[i][n] *= of_x.v[i][n] * rest.v[i][n];
       }
-      if (dx) store<N>(dx, row * width + column, da, accumulate_dx);
-      if (ds) store<N>(ds, row * width + column, db, accumulate_ds);
     });
-  }
-  for_columns<N>(group, [&](int i, int column) {
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) {
-      sum_s.v[i][n] *= rest.v[i][n];
-      sum_x.v[i][n] *= of_x.v[i][n] * rest.v[i][n];
-    }
-    if (partial_weight) store_floats<N>(partial_weight, group.index() * width + column, sum_s.v[i]);
-    if (partial_gate) store_floats<N>(partial_gate, group.index() * width + column, sum_x.v[i]);
+    if (partial_weight) store_columns<N>(group, partial_weight, group.index() * width, sum_s);
+    if (partial_gate) store_columns<N>(group, partial_gate, group.index() * width, sum_x);
   });
 }

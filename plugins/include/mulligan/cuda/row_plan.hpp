@@ -8,42 +8,59 @@
 
 namespace mulligan::sdk {
 
+// What a kernel asks of its plan.
+struct RowNeeds {
+  std::int64_t values = 2;  // RowValues that a thread keeps at a time, temporary ones counted
+  std::int64_t most_groups =
+      0;  // 0: a group takes one row; otherwise rows are shared out evenly, >= 8 to a group
+  std::int64_t few = kMostHeld;  // accesses per thread beyond which a row gets more threads
+};
+
 struct RowPlan {
   std::int64_t rows = 0, groups = 0;  // groups: those that have rows
   std::int64_t rows_per_group = 1;
   std::int64_t blocks = 0;
   std::uint32_t threads = 0;  // of a block
 
-  // Declares the constants of rows.cuh. `pack`: elements per access. `most_groups`: 0: a group takes one row;
-  // otherwise rows are shared out evenly, at least 8 to a group. `few`: accesses per thread beyond which a
-  // row gets more threads.
-  RowPlan(CudaCall& call, std::int64_t rows, std::int64_t width, int pack, std::int64_t most_groups = 0,
-          std::int64_t few = 4)
+  // Declares the constants of rows.cuh. `pack`: elements per access.
+  RowPlan(CudaCall& call, std::int64_t rows, std::int64_t width, int pack, const RowNeeds& needs)
       : rows(rows) {
-    const std::int64_t accesses = (width + pack - 1) / pack,
-                       most_held = pack == 1 ? kMostHeld<1> : kMostHeld<4>;
+    const std::int64_t accesses = (width + pack - 1) / pack;
     std::int64_t group = 32;
-    while (group < 1024 && (accesses + group - 1) / group > few) group *= 2;
-    const std::int64_t held = (accesses + group - 1) / group;
-    if (held > most_held) {
-      throw Error(std::string("kernel ") + call.kernel_name() + ": rows of " + std::to_string(width) +
-                  " elements are longer than the cuda backend takes, " +
-                  std::to_string(most_held * 1024 * pack));
+    while (group < 1024 && accesses > group * most_held(group, pack, needs) &&
+           2 * most_held(2 * group, pack, needs) > most_held(group, pack, needs)) {
+      group *= 2;
     }
-    threads = static_cast<std::uint32_t>(std::max<std::int64_t>(group, 128));
-    if (most_groups > 0) rows_per_group = std::max<std::int64_t>(8, (rows + most_groups - 1) / most_groups);
+    const std::int64_t most = std::max<std::int64_t>(most_held(group, pack, needs), 1);
+    const std::int64_t held = std::clamp<std::int64_t>((accesses + group - 1) / group, 1, most);
+    threads = block_threads(group);
+    const std::int64_t groups_per_block = threads / group;
+    if (needs.most_groups > 0) {
+      rows_per_group = std::max<std::int64_t>(8, (rows + needs.most_groups - 1) / needs.most_groups);
+    }
     groups = (rows + rows_per_group - 1) / rows_per_group;
-    const std::int64_t groups_per_block = group == 32 ? threads / 32 : 1;
-    if (groups_per_block == 1) threads = static_cast<std::uint32_t>(group);
     blocks = (groups + groups_per_block - 1) / groups_per_block;
     call.constant("width", width);
     call.constant("row_threads", group);
     call.constant("row_block", threads);
     call.constant("held", held);
+    call.constant("slices", std::max<std::int64_t>((accesses + group * held - 1) / (group * held), 1));
   }
 
   std::array<std::int64_t, 3> grid() const { return {blocks, 1, 1}; }
   std::array<std::uint32_t, 3> block() const { return {threads, 1, 1}; }
+
+ private:
+  static std::uint32_t block_threads(std::int64_t group) {
+    return static_cast<std::uint32_t>(group == 32 ? 128 : group);
+  }
+  // Accesses that a thread may hold without spilling: a block's threads share 65536 registers, of which
+  // addresses and the like take some.
+  static std::int64_t most_held(std::int64_t group, int pack, const RowNeeds& needs) {
+    constexpr std::int64_t kRegisters = 65536, kMostRegisters = 255, kOtherRegisters = 56;
+    const std::int64_t registers = std::min(kRegisters / block_threads(group), kMostRegisters);
+    return std::min(needs.few, (registers - kOtherRegisters) / (pack * needs.values));
+  }
 };
 
 // Rows and width of an argument: its last axis, and all before it.
