@@ -2,12 +2,13 @@
 
 The same semantics as `mulligan ttt` with doc_lora and adamw (docs/architecture.md): documents in batches by length, chunk
 by chunk the window up to the chunk's end, the chunk's losses with the adapters as they are, then one AdamW step on the
-chunk's mean loss. Written the way a PyTorch user would write it: the model of torch_peer.py with frozen weights, adapters
+chunk's mean loss. Written the way a PyTorch user would write it: the model of torch_model.py with frozen weights, adapters
 of all documents of a batch as batched products (baddbmm), the graph of the scoring reused for the gradient, logits at the
 scored positions only, no graph where nobody trains, fused AdamW.
 
   python3 torch_ttt_peer.py RUN/weights.safetensors VALIDATION.bin [--layers ...] [--documents 16 ...]
-                            [--mode fp32|bf16] [--compile 0|1] [--skip_finished 0|1] [--result RUN/ttt_result.json] [--time_limit SECONDS]
+                            [--device cpu|cuda] [--mode fp32|bf16] [--compile 0|1] [--skip_finished 0|1]
+                            [--result RUN/ttt_result.json]
 
 With --skip_finished 0 finished documents stay in the batch as windows of zeros (as in the record's script).
 
@@ -24,7 +25,7 @@ import numpy
 import torch
 import torch.nn.functional as F
 
-from torch_peer import Model, peak_memory_bytes
+from torch_model import Model, model_arguments, peak_memory_bytes
 
 
 def read_safetensors(path):
@@ -142,6 +143,7 @@ class Peer:
             for parameter in model.parameters():
                 if not parameter.requires_grad:
                     parameter.data = parameter.data.bfloat16()
+        model.to(self.o.device)
         model.step = torch.compile(model, dynamic=True) if self.o.compile else model
         adapters = [*model.a.values(), *model.b.values()]
         model.optimizer = torch.optim.AdamW(adapters, lr=self.o.lr, betas=(self.o.beta1, self.o.beta2), eps=self.o.eps,
@@ -177,11 +179,13 @@ class Peer:
             scored[row, :length] = True
             if last < count:
                 weights[row, :length] = 1 / length
-        trains = bool(weights.any())
-        with torch.set_grad_enabled(trains), torch.autocast("cpu", torch.bfloat16, enabled=o.mode == "bf16"):
+        trains, count = bool(weights.any()), int(scored.sum())
+        ids, positions, targets, weights, scored = (
+            x.to(o.device, non_blocking=True) for x in (ids, positions, targets, weights, scored))
+        with torch.set_grad_enabled(trains), torch.autocast(o.device, torch.bfloat16, enabled=o.mode == "bf16"):
             losses = model.step(ids, positions, targets)
-        self.loss += losses.detach().double()[scored].sum().item()
-        self.scored += int(scored.sum())
+        self.loss = self.loss + torch.where(scored, losses.detach().double(), 0.0).sum()  # no waiting for the device
+        self.scored += count
         if trains:
             (losses * weights).sum().backward()
             model.optimizer.step()
@@ -194,6 +198,7 @@ class Peer:
             self.begin_batch(model)
             for chunk in range(math.ceil(batch[-1][1] / self.o.chunk)):
                 self.score_chunk(model, batch, chunk)
+        self.loss = float(self.loss)
         return time.perf_counter() - start
 
 
@@ -201,11 +206,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("weights")
     parser.add_argument("validation")
-    for name, default in dict(vocabulary=2048, layers=6, width=128, heads=4, kv_heads=2, mlp_hidden=0, rope_dims=16,
-                              parallel_start=4, loop_first=2, loop_last=3, loop_passes=1, documents=64, context=2048,
-                              chunk=48, rank=128, rows=512, bos=1, seed=-1, threads=0, compile=0,
-                              skip_finished=0).items():
-        parser.add_argument("--" + name, type=int, default=default)
+    model_arguments(parser, documents=64, context=2048, chunk=48, rank=128, rows=512, bos=1, seed=-1, threads=0, compile=0,
+                    skip_finished=0)
+    parser.set_defaults(vocabulary=2048, layers=6, width=128, heads=4, kv_heads=2, mlp_hidden=0, parallel_start=4, loop_first=2,
+                        loop_last=3, loop_passes=1)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     for name, default in dict(alpha=144.0, lr=1e-4, beta1=0.0, beta2=0.999, eps=1e-10, weight_decay=2.0).items():
         parser.add_argument("--" + name, type=float, default=default)
     parser.add_argument("--mode", choices=["fp32", "bf16"], default="fp32")
@@ -219,6 +224,7 @@ def main():
     saved = [p.detach().clone() for p in peer.models[len(warm)].a.values()]
     for chunk in range(min(3, math.ceil(warm[-1][1] / o.chunk))):
         peer.score_chunk(peer.models[len(warm)], warm, chunk)
+    float(peer.loss)  # waits for the device
     with torch.no_grad():
         for p, value in zip(peer.models[len(warm)].a.values(), saved):
             p.copy_(value)
@@ -226,7 +232,7 @@ def main():
     seconds = peer.run()
     report = dict(tokens_per_second=peer.scored / seconds, seconds=seconds, tokens=peer.scored,
                   loss_nats=peer.loss / peer.scored, mode=o.mode, compile=o.compile, torch=torch.__version__,
-                  threads=torch.get_num_threads(), peak_memory_bytes=peak_memory_bytes())
+                  threads=torch.get_num_threads(), peak_memory_bytes=peak_memory_bytes(o.device))
     if o.result:
         with open(o.result) as file:
             ours = json.load(file)["with_ttt"]

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# tests/gpu/run, rehearsed on the emulated device: rows that pass, rows that find a planted fault, what is skipped, what is
+# refused. The whole rehearsal and the run on a GPU are done by hand (docs/gpu_runs.md).
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+gpu_run() { python3 "$root/tests/gpu/run" --device emulated --quick --out out "$@" >table 2>err; }
+outcome() { sed -n "s/^| $1 | \([a-z ]*\) |.*/\1/p" out/table.md; } # outcome ROW
+
+if gpu_run --build "$build" --only machine,golden,train-fp32,artifact,repeat,graphs,memcheck,step-plain,memory; then
+  pass "the rehearsal ends with exit code 0"; else flunk "the rehearsal ends with exit code 0" "$(cat table err)"; fi
+for row in machine golden train-fp32 artifact repeat graphs step-plain memory; do
+  check_equal "row $row" "ok" "$(outcome $row)"
+done
+check_equal "without a GPU compute-sanitizer's row is skipped" "skipped" "$(outcome memcheck)"
+check_contains "and says why" "needs a GPU" "$(grep memcheck out/table.md)"
+check_contains "the table says that it is emulated" "emulated, not a GPU" "$(head -n 1 out/table.md)"
+check_contains "kernels are listed" "| attention_bwd |" "$(cat out/table.md)"
+check "result.json has the same outcomes, and the figures" python3 - <<'PYTHON'
+import json
+result = json.load(open("out/result.json"))
+rows = {row["name"]: row for row in result["rows"]}
+table = [line.split(" | ") for line in open("out/table.md") if line.startswith("| ")]
+seen = {cells[0][2:]: cells[1] for cells in table if cells[0][2:] in rows}
+assert len(seen) == 9 and all(rows[name]["outcome"] == outcome for name, outcome in seen.items()), seen
+assert rows["repeat"]["figures"]["different"] == 0 and rows["repeat"]["figures"]["tensors"] > 20
+assert rows["golden"]["figures"]["passed"] > 5 and rows["step-plain"]["figures"]["tokens_per_s"] > 0
+assert result["emulated"] and "--quick" in result["command"]
+PYTHON
+
+# A program whose runs on the device differ from each other, and a test program that dies.
+mkdir -p faulty/bin
+cat >faulty/bin/mulligan <<WRAPPER
+#!/usr/bin/env bash
+echo >>"$work/calls"
+if [[ \$1 == train && " \$* " == *backend.plugin=cuda* ]]; then set -- "\$@" --set run.seed=\$(wc -l <"$work/calls"); fi
+exec "$build/bin/mulligan" "\$@"
+WRAPPER
+printf '#!/bin/sh\necho dying >&2\nexit 139\n' >faulty/bin/mulligan_golden_tests
+chmod +x faulty/bin/*
+gpu_run --build faulty --only golden,model,train-fp32,repeat,memory
+check_equal "a row that is not ok: exit code 1" 1 $?
+check_equal "another seed is found: beside the cpu backend" "not ok" "$(outcome train-fp32)"
+check_contains "and the first step that differs is named" "loss of the first step" "$(grep train-fp32 out/table.md)"
+check_equal "and between two runs" "not ok" "$(outcome repeat)"
+check_equal "a test program that dies" "not ok" "$(outcome golden)"
+check_contains "with its code" "exit code 139: dying" "$(grep '^| golden' out/table.md)"
+check_equal "a test program that is not there" "skipped" "$(outcome model)"
+check_equal "rows after a fault are run" "ok" "$(outcome memory)"
+gpu_run --build "$build" --only repeat --time 0
+check_equal "rows for which no time is left" "skipped" "$(outcome repeat)"
+
+refused() { # refused WHAT TEXT ARGUMENT...
+  local what=$1 text=$2 code
+  shift 2
+  gpu_run "$@"
+  code=$?
+  check_equal "refused: $what" 2 $code
+  check_contains "refused with a sentence: $what" "$text" "$(cat err)"
+}
+refused "a row that does not exist" "there is no row 'kernel'" --build "$build" --only kernel
+refused "no program" "there is no program" --build "$work/nowhere"
+echo nothing >empty.tar.xz
+refused "no archive" "cannot be unpacked" --bundle empty.tar.xz
+finish

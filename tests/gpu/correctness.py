@@ -1,0 +1,203 @@
+"""Rows of the first part: the backend's results beside the cpu backend's and the reference's, bit-identical repetition,
+and what NVIDIA's checkers find."""
+import json
+import re
+
+import place
+from context import machine, require_near, step_losses, weights
+from corpus import data_settings, small_data, small_settings, arguments
+from harness import NotOk, Rows, Skipped
+
+rows = Rows()
+QUICKSTART = "quickstart.toml"
+
+
+@rows.row("machine", "correctness", "the device, the program and the libraries it will find", 60)
+def the_machine(context, detail):
+    figures = {"device": machine(context), "version": context.mulligan("--version").strip(),
+               "commit": place.commit(context.folder)}
+    if not context.emulated:
+        folders = place.library_folders(context.options.python)
+        figures["CUDA_libraries"] = ":".join(folders) or "of the system"
+        if figures["device"].startswith("no GPU"):
+            raise NotOk("nvidia-smi finds no GPU")
+    return figures
+
+
+def run_tests(context, program, filter_all, filter_quick):
+    """A GoogleTest program on the device under test; how many tests passed."""
+    report = context.scratch / f"{program}.json"
+    report.unlink(missing_ok=True)
+    chosen = filter_quick if context.quick else filter_all
+    environment = {"MULLIGAN_TEST_DEVICE": context.options.device, "MULLIGAN_GOLDEN_DIR": str(place.ROOT / "tests/golden")}
+    context.commands.run([context.test_program(program), f"--gtest_filter={chosen}", "--gtest_brief=1",
+                          f"--gtest_output=json:{report}"], environment, codes=(0, 1))
+    if not report.exists():
+        raise NotOk(f"{program} left no report")
+    suites = json.loads(report.read_text())
+    tests = [(f"{suite['name']}.{test['name']}", test) for suite in suites["testsuites"] for test in suite["testsuite"]]
+    failed = [name for name, test in tests if test.get("failures")]
+    skipped = [name for name, test in tests if test.get("result") == "SKIPPED"]
+    figures = {"passed": len(tests) - len(failed) - len(skipped), "failed": len(failed)}
+    if skipped:
+        figures["skipped"] = " ".join(skipped)
+    context.partial = figures
+    if failed:
+        raise NotOk(f"{len(failed)} of {len(tests)} tests failed: {', '.join(failed[:5])}")
+    if not tests or len(tests) == len(skipped):
+        raise NotOk(f"{program} ran no test for {chosen}")
+    return figures
+
+
+@rows.row("kernels", "correctness", "every kernel beside the formulas and the cpu backend (fp32 2e-5, bf16 2e-2)", 150)
+def kernels(context, detail):
+    return run_tests(context, "mulligan_emulated_tests", "*", "*norm*:*rope*:*softcap*:*adamw*:*sum_*:*embedding*:PlantedBugs*")
+
+
+@rows.row("model", "correctness", "logits and gradients of the model beside the cpu backend (fp32 2e-5; bf16 cosine 0.999)", 60)
+def model(context, detail):
+    return run_tests(context, "mulligan_end_to_end_tests", "CudaModel.*", "CudaModel.*")
+
+
+@rows.row("golden", "correctness", "the reference's numbers in fp32, but for test-time training", 120)
+def golden(context, detail):
+    return run_tests(context, "mulligan_golden_tests", "*-*TttGolden*", "MuonGolden*:AdamwGolden*:ClipGolden*:SoftcapCe*")
+
+
+@rows.row("golden-ttt", "correctness", "the reference's test-time training in fp32, token by token", 1500)
+def golden_ttt(context, detail):
+    return run_tests(context, "mulligan_golden_tests", "*TttGolden*", "TttGolden.PhaseTokens:TttGolden.ForwardAndGradients")
+
+
+@rows.row("runs", "correctness", "20 steps, artifact, test-time training and planned memory beside the cpu backend", 120)
+def runs(context, detail):
+    return run_tests(context, "mulligan_end_to_end_tests", "CudaRun.*", "CudaRun.TrainsLike*:CudaRun.TakesTheMemory*")
+
+
+def trained(context, backend, dtype, steps):
+    def train():
+        return context.train(f"{backend}_{dtype}", context.config(QUICKSTART), small_settings(context, backend, dtype, steps))
+    return context.once(("trained", backend, dtype), train)
+
+
+def steps_of(context):
+    return 3 if context.quick else 10 if context.emulated else 20
+
+
+def compare_training(context, dtype, first, every, score):
+    ours, cpu = (trained(context, backend, dtype, steps_of(context)) for backend in ("cuda", "cpu"))
+    losses, expected = (step_losses(context.run_folder(f"{backend}_{dtype}")) for backend in ("cuda", "cpu"))
+    if len(losses) != steps_of(context) or len(expected) != steps_of(context):
+        raise NotOk(f"{len(losses)} and {len(expected)} steps were logged instead of {steps_of(context)}")
+    largest = max(abs(a - b) / b for a, b in zip(losses, expected))
+    figures = {"steps": len(losses), "largest_difference_of_a_loss": largest, "val_bpb": ours["val_bpb"], "cpu": cpu["val_bpb"]}
+    context.partial = figures
+    require_near("loss of the first step", losses[0], expected[0], first * expected[0])
+    for step, (a, b) in enumerate(zip(losses, expected)):
+        require_near(f"loss of step {step}", a, b, every * b)
+    require_near("val_bpb", ours["val_bpb"], cpu["val_bpb"], score)
+    return figures
+
+
+@rows.row("train-fp32", "correctness", "training in fp32 beside the same run on the cpu backend", 120)
+def train_fp32(context, detail):
+    return compare_training(context, "fp32", 2e-6, 1e-3, 2e-3)
+
+
+@rows.row("train-bf16", "correctness", "training in bf16 beside the same run on the cpu backend", 120)
+def train_bf16(context, detail):
+    return compare_training(context, "bf16", 2e-3, 2e-2, 2e-2)
+
+
+@rows.row("artifact", "correctness", "quantised on the device, scored on both", 120)
+def artifact(context, detail):
+    trained(context, "cuda", "fp32", steps_of(context))
+    folder = context.run_folder("cuda_fp32")
+    context.mulligan("quantize", folder, "--source", place.ROOT)
+    made = folder / "artifact.mulligan"
+    scores = {}
+    for backend in ("cuda", "cpu"):
+        text = context.mulligan("eval", made, *arguments({**context.backend(backend), **data_settings(small_data(context))}))
+        scores[backend] = float(re.search(r"val_bpb\s+([\d.]+)", text).group(1))
+    figures = context.partial = {"bytes": made.stat().st_size, "val_bpb": scores["cuda"], "cpu": scores["cpu"]}
+    require_near("val_bpb of the artifact", scores["cuda"], scores["cpu"], 1e-4 + 1e-5)  # printed with five digits
+    return figures
+
+
+@rows.row("ttt", "correctness", "test-time training of that artifact on both", 150)
+def ttt(context, detail):
+    made = context.run_folder("cuda_fp32") / "artifact.mulligan"
+    if not made.exists():
+        artifact(context, detail)
+    seen = {}
+    for backend in ("cuda", "cpu"):
+        output = context.scratch / f"ttt_{backend}"
+        output.mkdir(exist_ok=True)
+        context.mulligan("ttt", made, "--output", output, *small_settings(context, backend, "fp32", steps_of(context)))
+        seen[backend] = json.loads((output / "ttt_result.json").read_text())
+    ours, cpu = seen["cuda"], seen["cpu"]
+    figures = context.partial = {"tokens": ours["with_ttt"]["tokens"], "without": ours["without_ttt"]["val_bpb"],
+                                 "with": ours["with_ttt"]["val_bpb"], "cpu": cpu["with_ttt"]["val_bpb"]}
+    if ours["with_ttt"]["tokens"] != cpu["with_ttt"]["tokens"]:
+        raise NotOk("both scored different tokens")
+    require_near("val_bpb without", ours["without_ttt"]["val_bpb"], cpu["without_ttt"]["val_bpb"], 1e-4)
+    require_near("val_bpb with", ours["with_ttt"]["val_bpb"], cpu["with_ttt"]["val_bpb"], 1e-3)
+    return figures
+
+
+def repeated(context, name, **more):
+    def train():
+        settings = small_settings(context, "cuda", "bf16", 2 if context.quick else 6, **{
+            "run.determinism": "run", "data.validation": "''", **more})
+        context.train(name, context.config(QUICKSTART), settings)
+        return weights(context.run_folder(name)), step_losses(context.run_folder(name))
+    return context.once(("repeated", name), train)
+
+
+def compare_bits(context, other, **more):
+    ours, theirs = repeated(context, "captured"), repeated(context, other, **more)
+    differ = [name for name in ours[0] if ours[0][name] != theirs[0].get(name)]
+    context.partial = figures = {"steps": len(ours[1]), "tensors": len(ours[0]), "different": len(differ)}
+    if differ or not ours[0]:
+        raise NotOk(f"weights differ: {', '.join(differ[:5])}")
+    if ours[1] != theirs[1] or not ours[1]:
+        raise NotOk("losses differ")
+    return figures
+
+
+@rows.row("repeat", "correctness", "the same bf16 run twice under determinism = run, to the bit", 90)
+def repeat(context, detail):
+    return compare_bits(context, "again")
+
+
+@rows.row("graphs", "correctness", "captured graphs beside calls one by one, to the bit", 90)
+def graphs(context, detail):
+    return compare_bits(context, "eager", **{"backend.graphs": "false"})
+
+
+def checked(context, tool):
+    if context.emulated:
+        raise Skipped("needs a GPU; the emulated device checks accesses and races in every row")
+    program = context.tool("compute-sanitizer")
+    folder = context.run_folder(tool)
+    settings = small_settings(context, "cuda", "bf16", 1, **{"train.tokens_per_step": 512, "data.validation": "''"})
+    text = context.commands.run([program, "--tool", tool, "--error-exitcode", "86", "--print-limit", "20",
+                                 context.folder / "bin/mulligan", "train", context.config(QUICKSTART), "--set",
+                                 f"run.directory={folder}", *settings], codes=(0, 1, 86))
+    summary = next((line.strip("= ") for line in text.splitlines() if "SUMMARY" in line), "")
+    if not summary:
+        raise NotOk(f"compute-sanitizer {tool} gave no summary")
+    context.partial = {"summary": summary}
+    if not (folder / "result.json").exists() or not re.search(r"\b0 (errors|hazards)", summary):
+        raise NotOk(f"{tool} found faults, or the run did not end")
+    return {"summary": summary}
+
+
+@rows.row("memcheck", "correctness", "compute-sanitizer memcheck on a step", 120)
+def memcheck(context, detail):
+    return checked(context, "memcheck")
+
+
+@rows.row("racecheck", "correctness", "compute-sanitizer racecheck on a step", 150)
+def racecheck(context, detail):
+    return checked(context, "racecheck")
