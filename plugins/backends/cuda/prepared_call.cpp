@@ -46,10 +46,6 @@ PreparedCall::PreparedCall(Device& device, AttentionLibrary& library, const mlg_
   plan();
 }
 
-PreparedCall::~PreparedCall() {
-  if (state_) kernel_.release(state_);
-}
-
 const mlg_cuda_plan& PreparedCall::plan_launches(const mlg_launch& shapes) {
   std::size_t workspace_bytes = 0;
   if (is_matmul(kernel_)) {
@@ -57,8 +53,7 @@ const mlg_cuda_plan& PreparedCall::plan_launches(const mlg_launch& shapes) {
   } else {
     mlg_preparation preparation{};
     if (const mlg_error error = kernel_.prepare(&shapes, &preparation)) throw std::runtime_error(error);
-    if (state_) kernel_.release(state_);
-    state_ = preparation.state;
+    state_ = {preparation.state, kernel_.release};
     workspace_bytes = preparation.workspace_bytes;
   }
   if (compiled_) {
@@ -66,7 +61,7 @@ const mlg_cuda_plan& PreparedCall::plan_launches(const mlg_launch& shapes) {
     workspace_bytes = compiled_plan_->workspace_bytes;
   }
   workspace_bytes_ = std::max(workspace_bytes_, workspace_bytes);
-  return compiled_ ? compiled_plan_->plan : *static_cast<const mlg_cuda_plan*>(state_);
+  return compiled_ ? compiled_plan_->plan : *static_cast<const mlg_cuda_plan*>(state_.get());
 }
 
 void PreparedCall::plan() {

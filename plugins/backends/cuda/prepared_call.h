@@ -21,7 +21,6 @@ class PreparedCall {
   // `compiled` takes the place of the kernel's own code; it must outlive this object, too.
   PreparedCall(Device& device, AttentionLibrary& library, const mlg_kernel& kernel, const mlg_call& call,
                const triton::CompiledKernel* compiled = nullptr);
-  ~PreparedCall();
   PreparedCall(const PreparedCall&) = delete;
   PreparedCall& operator=(const PreparedCall&) = delete;
 
@@ -46,7 +45,8 @@ class PreparedCall {
   mlg_kernel kernel_;
   backends::CallArguments arguments_;
   const triton::CompiledKernel* compiled_;
-  void* state_ = nullptr;  // the kernel's mlg_cuda_plan
+  // The kernel's mlg_cuda_plan. Owned here: a constructor that throws runs no destructor.
+  std::unique_ptr<void, void (*)(void*)> state_{nullptr, nullptr};
   std::unique_ptr<triton::PlannedCall> compiled_plan_;
   std::size_t workspace_bytes_ = 0;
   void* workspace_ = nullptr;

@@ -146,6 +146,7 @@ void BlockRunner::leave() {
 }
 
 void BlockRunner::pause() {
+  if (!error_.empty()) leave();
   StackNotes& here = stack_notes_[emulator_.thread];
   note_leaving(&here, scheduler_notes_);
   scheduler_ = jump_fcontext(scheduler_, nullptr).fctx;
@@ -167,7 +168,8 @@ void BlockRunner::release_barrier() {
   for (unsigned i = 0; i < threads_.size(); ++i) {
     Thread& thread = threads_[i];
     if (thread.line != first.line || thread.file != first.file) {
-      abandon("divergent barrier: " + describe(0) + ", but " + describe(i));
+      error_ = "divergent barrier: " + describe(0) + ", but " + describe(i);
+      return;
     }
     thread.state = State::ready;
   }
@@ -181,8 +183,11 @@ std::uint64_t BlockRunner::warp_operation(std::int32_t operation, unsigned mask,
   const unsigned index = self.emulator_.thread, lane = self.emulator_.lane;
   Thread& thread = self.threads_[index];
   thread = {State::at_warp_operation, thread.context, file, line, operation, mask, source, value};
-  if (!(mask >> lane & 1)) self.abandon("a warp operation's mask misses its caller: " + self.describe(index));
-  self.finish_warp_operation(self.emulator_.warp);
+  if (mask >> lane & 1) {
+    self.finish_warp_operation(self.emulator_.warp);
+  } else {
+    self.error_ = "a warp operation's mask misses its caller: " + self.describe(index);
+  }
   self.pause();
   return self.threads_[index].value;
 }
@@ -193,21 +198,25 @@ void BlockRunner::finish_warp_operation(unsigned warp) {
   const unsigned whole = whole_mask(threads_.size(), warp);
   // Lanes that the block does not have may stand in a mask of all ones, as on a GPU.
   const unsigned mask = asked.mask == 0xFFFFFFFFu ? whole : asked.mask;
-  if (mask & ~whole)
-    abandon("a warp operation's mask names lanes that its block does not have: " + describe(caller));
+  if (mask & ~whole) {
+    error_ = "a warp operation's mask names lanes that its block does not have: " + describe(caller);
+    return;
+  }
   // Most often others come later: from the last lane on, the one that comes last in the forward order.
   for (unsigned step = 0; step < 32; ++step) {
     const unsigned lane = order_ == EmulatedOrder::reverse ? step : 31 - step;
     if (!(mask >> lane & 1)) continue;
     const Thread& other = threads_[first + lane];
     if (other.state == State::ended) {
-      abandon("a warp operation waits for lanes that do not come: " + describe(caller) + ", while " +
-              describe(first + lane));
+      error_ = "a warp operation waits for lanes that do not come: " + describe(caller) + ", while " +
+               describe(first + lane);
+      return;
     }
     if (other.state != State::at_warp_operation) return;  // it comes later
     if (other.mask != asked.mask || other.operation != asked.operation || other.line != asked.line) {
-      abandon("lanes of one warp operation disagree: " + describe(caller) + ", while " +
-              describe(first + lane));
+      error_ =
+          "lanes of one warp operation disagree: " + describe(caller) + ", while " + describe(first + lane);
+      return;
     }
   }
   std::uint64_t values[32] = {}, votes = 0;
@@ -221,8 +230,9 @@ void BlockRunner::finish_warp_operation(unsigned warp) {
     Thread& thread = threads_[first + lane];
     if (thread.operation == MLG_WARP_SHUFFLE) {
       if (thread.source > 31 || !(mask >> thread.source & 1)) {
-        abandon("a shuffle reads lane " + std::to_string(thread.source) +
-                ", which takes no part in it: " + describe(first + lane));
+        error_ = "a shuffle reads lane " + std::to_string(thread.source) +
+                 ", which takes no part in it: " + describe(first + lane);
+        return;
       }
       thread.value = values[thread.source];
     } else {
@@ -267,14 +277,9 @@ void BlockRunner::report_deadlock() const {
 
 void BlockRunner::fail(const char* what) {
   BlockRunner& self = *running;
-  self.abandon("thread " + text(self.emulator_.thread_index) + " of block " +
-               text(self.emulator_.block_index) + " " + what);
-}
-
-// Leaves the thread's stack as it is: kernels own nothing that would have to be released.
-void BlockRunner::abandon(const std::string& error) {
-  error_ = error;
-  leave();
+  self.error_ = "thread " + text(self.emulator_.thread_index) + " of block " +
+                text(self.emulator_.block_index) + " " + what;
+  self.leave();
 }
 
 }  // namespace mulligan::cuda

@@ -55,9 +55,9 @@ class BlockRunner {
   // Resumes once each thread of a warp that can go on; false where none could, or after an error.
   bool run_warp(unsigned warp);
   void resume(unsigned index);
-  // To run_block(), not to be resumed.
+  // To run_block(), not to be resumed. The thread's stack is left as it is: nothing on it may own memory.
   [[noreturn]] void leave();
-  // Back to run_block() from the running thread; returns when it is resumed.
+  // Back to run_block() from the running thread; returns when it is resumed, which after an error it is not.
   void pause();
   void finish_warp_operation(unsigned warp);
   void release_barrier();
@@ -69,7 +69,6 @@ class BlockRunner {
   static std::uint64_t warp_operation(std::int32_t operation, unsigned mask, unsigned source,
                                       std::uint64_t value, const char* file, int line);
   static void fail(const char* what);
-  [[noreturn]] void abandon(const std::string& error);
 
   EmulatedOrder order_;
   mlg_emulator emulator_{};
