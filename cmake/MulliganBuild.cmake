@@ -65,6 +65,13 @@ function(mulligan_carried_libraries target folder)
   target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
 endfunction()
 
+# mulligan_carried_test(PROGRAM): a test program that tests/gpu/pack takes along looks for libraries beside itself.
+function(mulligan_carried_test program)
+  if(MULLIGAN_PORTABLE)
+    mulligan_carried_libraries(${program} ../lib/mulligan)
+  endif()
+endfunction()
+
 # mulligan_plugin(NAME SOURCES ... [DEPENDS ...] [CPU_KERNELS]): the shared-library plugin mulligan_NAME.so.
 # CPU_KERNELS compiles for MULLIGAN_CPU_ARCH and optimises floating-point loops that allow it.
 function(mulligan_plugin name)
@@ -93,6 +100,7 @@ function(mulligan_tests program)
   if(NOT TARGET mulligan_${program}_tests)
     add_executable(mulligan_${program}_tests)
     target_link_libraries(mulligan_${program}_tests PRIVATE GTest::gtest_main)
+    mulligan_carried_test(mulligan_${program}_tests)
     add_test(NAME ${program} COMMAND mulligan_${program}_tests)
   endif()
   foreach(file ${arg_FILES})

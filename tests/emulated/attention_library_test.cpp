@@ -16,13 +16,13 @@ using Lengths = std::vector<std::int64_t>;
 
 BackendUnderTest emulated(std::map<std::string, std::string> keys = {}) {
   BackendUnderTest under_test{
-      MULLIGAN_CUDA_BACKEND_FILE, "", {{"device", "\"emulated\""}, {"attention", "\"library\""}}, false};
+      plugin_file("cuda"), "", {{"device", "\"emulated\""}, {"attention", "\"library\""}}, false};
   keys.merge(under_test.keys);
   under_test.keys = std::move(keys);
   return under_test;
 }
 BackendUnderTest cpu() {
-  return {MULLIGAN_CPU_BACKEND_FILE, "", {{"threads", "1"}}, true};
+  return {plugin_file("cpu"), "", {{"threads", "1"}}, true};
 }
 
 struct Shape {

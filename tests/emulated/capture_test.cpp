@@ -21,7 +21,7 @@ class List {
   static constexpr std::int64_t kTokens = 192, kHeads = 2, kKvHeads = 1, kWidth = 16, kEntries = 13;
 
   explicit List(bool graphs)
-      : backend_({MULLIGAN_CUDA_BACKEND_FILE,
+      : backend_({plugin_file("cuda"),
                   "",
                   {{"device", "\"emulated\""},
                    {"attention", "\"library\""},

@@ -5,14 +5,14 @@ namespace mulligan::kernel_test {
 
 BackendUnderTest backend_under_test(int variant) {
   const char* orders[] = {"\"forward\"", "\"reverse\"", "\"interleaved\""};
-  return {MULLIGAN_CUDA_BACKEND_FILE,
-          MULLIGAN_KERNEL_PLUGIN_FILES,
+  return {plugin_file("cuda"),
+          MULLIGAN_KERNEL_PLUGINS,
           {{"device", '"' + test_device() + '"'}, {"emulated_order", orders[(variant - 1) % 3]}},
           false};
 }
 
 BackendUnderTest backend_beside() {
-  return {MULLIGAN_CPU_BACKEND_FILE, MULLIGAN_KERNEL_PLUGIN_FILES, {{"threads", "2"}}, true};
+  return {plugin_file("cpu"), MULLIGAN_KERNEL_PLUGINS, {{"threads", "2"}}, true};
 }
 
 }  // namespace mulligan::kernel_test

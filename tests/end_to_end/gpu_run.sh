@@ -49,6 +49,17 @@ check_equal "rows after a fault are run" "ok" "$(outcome memory)"
 gpu_run --build "$build" --only repeat --time 0
 check_equal "rows for which no time is left" "skipped" "$(outcome repeat)"
 
+check "of compute-sanitizer's summaries only one without a single fault passes" python3 - "$root/tests/gpu" <<'PYTHON'
+import sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+from correctness import no_fault
+for summary, good in {"ERROR SUMMARY: 0 errors": True, "ERROR SUMMARY: 10 errors": False, "": False,
+                      "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)": True,
+                      "RACECHECK SUMMARY: 3 hazards displayed (0 errors, 3 warnings)": False}.items():
+    assert no_fault(summary) == good, summary
+PYTHON
+
 refused() { # refused WHAT TEXT ARGUMENT...
   local what=$1 text=$2 code
   shift 2

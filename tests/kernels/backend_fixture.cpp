@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
@@ -152,6 +153,11 @@ std::vector<std::string>* log_lines = nullptr;
 
 }  // namespace
 
+std::string plugin_file(const std::string& name) {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  return program.parent_path().parent_path() / "lib/mulligan/plugins" / ("mulligan_" + name + ".so");
+}
+
 BackendFixture::BackendFixture(const BackendUnderTest& under_test, std::vector<std::string>* log)
     : log_(log) {
   if (log_) log_lines = log_;
@@ -163,9 +169,9 @@ BackendFixture::BackendFixture(const BackendUnderTest& under_test, std::vector<s
   stops_on_bad_values_ = under_test.stops_on_bad_values;
   const mlg_config config{&values, get_bool, get_int, get_float, get_string, get_float_list};
   check(table_->create(&host, &config, &instance_));
-  std::istringstream files(under_test.kernel_plugins);
-  for (std::string file; std::getline(files, file, ':');) {
-    const mlg_plugin_header* plugin = load_plugin(file);
+  std::istringstream names(under_test.kernel_plugins);
+  for (std::string name; std::getline(names, name, ':');) {
+    const mlg_plugin_header* plugin = load_plugin(plugin_file(name));
     check(table_->add_kernels(instance_, plugin->kernels, plugin->kernel_count, 0));
   }
 }

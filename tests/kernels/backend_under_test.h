@@ -6,9 +6,13 @@
 
 namespace mulligan::kernel_test {
 
+// The library of plugin `name`, found from where the test program lies: in a build folder and in an unpacked
+// archive alike.
+std::string plugin_file(const std::string& name);
+
 struct BackendUnderTest {
   std::string file;                         // the plugin's library
-  std::string kernel_plugins;               // libraries of plugins that bring kernels, separated by ':'
+  std::string kernel_plugins;               // names of plugins that bring kernels, separated by ':'
   std::map<std::string, std::string> keys;  // TOML text of the keys that are not at their default
   bool stops_on_bad_values;                 // true: run() fails; false: NaN where the result would be
 };

@@ -3,8 +3,7 @@
 namespace mulligan::kernel_test {
 
 BackendUnderTest backend_under_test(int variant) {
-  return {
-      MULLIGAN_CPU_BACKEND_FILE, MULLIGAN_KERNEL_PLUGIN_FILES, {{"threads", std::to_string(variant)}}, true};
+  return {plugin_file("cpu"), MULLIGAN_KERNEL_PLUGINS, {{"threads", std::to_string(variant)}}, true};
 }
 
 BackendUnderTest backend_beside() {
