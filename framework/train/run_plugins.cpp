@@ -19,13 +19,21 @@ std::vector<KeySpec> keys_of(const Plugin& plugin) {
   return key_specs(plugin.name(), keys.data(), static_cast<std::uint32_t>(keys.size()));
 }
 
-// [run] threads is the one number a user sets; a backend that runs on host threads takes it from there.
-void pass_threads_on(RunConfig& config, std::span<const KeySpec> backend_keys) {
-  const bool has_key = std::ranges::find(backend_keys, "threads", &KeySpec::name) != backend_keys.end();
-  if (config.run.threads == 0 || !has_key || config.backend.keys.find("threads")) return;
+// Gives the backend's key `name` a value, where it has such a key and the user has not set it.
+void pass_on(RunConfig& config, std::span<const KeySpec> backend_keys, const char* name, ConfigValue value) {
+  const bool has_key = std::ranges::find(backend_keys, name, &KeySpec::name) != backend_keys.end();
+  if (!has_key || config.backend.keys.find(name)) return;
   Origin origin;
   origin.kind = Origin::Kind::derived;
-  config.backend.keys.put("threads", ConfigNode::make_leaf(ConfigValue(config.run.threads), origin));
+  config.backend.keys.put(name, ConfigNode::make_leaf(std::move(value), origin));
+}
+
+// What a user sets once, in [run], and the backend takes from there: the number of host threads, and that the
+// same run twice gives the same bits.
+void pass_run_on(RunConfig& config, std::span<const KeySpec> backend_keys) {
+  const RunSection& run = config.run;
+  if (run.threads != 0) pass_on(config, backend_keys, "threads", ConfigValue(run.threads));
+  if (run.determinism != Determinism::off) pass_on(config, backend_keys, "deterministic", ConfigValue(true));
 }
 
 std::unique_ptr<Backend> make_backend(const LoadedConfig& loaded, PluginHost& host, const std::string& name) {
@@ -68,7 +76,7 @@ void replace_kernels(const LoadedConfig& loaded, PluginHost& host, Backend& back
 }  // namespace
 
 void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host) {
-  pass_threads_on(loaded.config, keys_of(*load(host, MLG_BACKEND, loaded.config.backend)));
+  pass_run_on(loaded.config, keys_of(*load(host, MLG_BACKEND, loaded.config.backend)));
   resolve_plugins(loaded, [&host](mlg_kind kind, const PluginTable& table) {
     const PluginHandle plugin = load(host, kind, table);
     return PluginKeys{plugin->name(), keys_of(*plugin)};

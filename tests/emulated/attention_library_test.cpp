@@ -1,5 +1,6 @@
-// bf16 attention through the emulated device's library: the host's path that cuDNN takes on a GPU (buckets of
-// segments, starts and lengths of rows, workspace, captured graphs), against the cpu backend's attention.
+// bf16 attention through the device's library, against the cpu backend's attention: on the emulated device
+// the host's path that cuDNN takes on a GPU (buckets of segments, starts and lengths of rows, workspace,
+// captured graphs), on a GPU cuDNN itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,15 +9,16 @@
 #include <random>
 
 #include "tests/kernels/backend_fixture.h"
+#include "tests/support/test_device.h"
 
 namespace mulligan::kernel_test {
 namespace {
 
 using Lengths = std::vector<std::int64_t>;
 
-BackendUnderTest emulated(std::map<std::string, std::string> keys = {}) {
+BackendUnderTest library(std::map<std::string, std::string> keys = {}) {
   BackendUnderTest under_test{
-      plugin_file("cuda"), "", {{"device", "\"emulated\""}, {"attention", "\"library\""}}, false};
+      plugin_file("cuda"), "", {{"device", '"' + test_device() + '"'}, {"attention", "\"library\""}}, false};
   keys.merge(under_test.keys);
   under_test.keys = std::move(keys);
   return under_test;
@@ -90,7 +92,7 @@ void expect_close(const std::map<std::string, Array>& actual, const std::map<std
 class AttentionLibrary : public testing::Test {
  protected:
   std::vector<std::string> log_;
-  BackendFixture library_{emulated(), &log_};
+  BackendFixture library_{library(), &log_};
   BackendFixture cpu_{cpu()};
 
   // Plans made since the last call, by what the log says of them.
@@ -157,7 +159,7 @@ TEST_F(AttentionLibrary, OwnKernelTakesWhatTheLibraryIsNotMeantFor) {
   const Array cu = boundaries({9, 20}, 8);
   expect_close(attention(library_, cu, {2, 1, 24}), attention(cpu_, cu, {2, 1, 24}));  // no multiple of 16
   EXPECT_TRUE(plans().empty());
-  BackendFixture deterministic(emulated({{"deterministic", "true"}}), &log_);
+  BackendFixture deterministic(library({{"deterministic", "true"}}), &log_);
   expect_close(attention(deterministic, cu, {2, 1, 16}), attention(cpu_, cu, {2, 1, 16}));
   for (const std::string& line : log_) EXPECT_EQ(line.find("backward"), line.npos) << line;
 }

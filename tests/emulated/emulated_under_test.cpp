@@ -7,7 +7,9 @@ BackendUnderTest backend_under_test(int variant) {
   const char* orders[] = {"\"forward\"", "\"reverse\"", "\"interleaved\""};
   return {plugin_file("cuda"),
           MULLIGAN_KERNEL_PLUGINS,
-          {{"device", '"' + test_device() + '"'}, {"emulated_order", orders[(variant - 1) % 3]}},
+          {{"device", '"' + test_device() + '"'},
+           {"attention", "\"own\""},
+           {"emulated_order", orders[(variant - 1) % 3]}},
           false};
 }
 

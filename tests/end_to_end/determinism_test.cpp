@@ -22,6 +22,20 @@ TEST(Determinism, BackendsThatPromiseItAreTaken) {
   EXPECT_TRUE(make({"backend.plugin=cuda", "backend.device=emulated"}).backend->repeats());
 }
 
+// The cuda backend's library of attention may add in any order: it is left out of such a run, unless the user
+// asks for it all the same.
+TEST(Determinism, IsPassedOnToTheBackend) {
+  const std::vector<std::string> cuda = {"backend.plugin=cuda", "backend.device=emulated"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), cuda.begin(), cuda.end());
+    return more;
+  };
+  EXPECT_FALSE(make(with({"run.determinism=off"})).backend->repeats());
+  EXPECT_TRUE(make(with({"run.determinism=off", "backend.attention=own"})).backend->repeats());
+  EXPECT_TRUE(make(with({"run.determinism=off", "backend.deterministic=true"})).backend->repeats());
+  EXPECT_THROW(make(with({"backend.deterministic=false"})), Error);
+}
+
 TEST(Determinism, ABackendThatPromisesNothingIsRefused) {
   const std::string path = std::string("backend.path=") + MULLIGAN_OLD_BACKEND;
   try {

@@ -21,7 +21,7 @@ struct BackendConfig {
   int index = 0;
   bool graphs = true;
   std::string cache;
-  std::string attention = "own";
+  std::string attention = "library";
   bool deterministic = false;
   std::string architecture = "sm_90a";
   std::string emulated_order = "forward";
@@ -31,7 +31,8 @@ class Backend final : public sdk::Backend {
  public:
   static constexpr const char* version = "1.0.0";
   static constexpr const char* summary =
-      "NVIDIA GPUs: run-time compiled kernels and cuBLASLt; or the same kernels emulated on the processor.";
+      "NVIDIA GPUs: run-time compiled kernels, cuBLASLt and cuDNN; or the same kernels emulated on the "
+      "processor.";
   static inline const sdk::Schema<BackendConfig> schema{
       sdk::key("device", &BackendConfig::device,
                "gpu: the machine's GPU; emulated: the kernels run on the processor under memory and race "
@@ -45,8 +46,8 @@ class Backend final : public sdk::Backend {
                "~/.cache/mulligan/cuda."),
       sdk::key(
           "attention", &BackendConfig::attention,
-          "own: attention by the own kernel; library: bf16 attention by the device's library where it has "
-          "a plan (the emulated device has; of a GPU none is bound yet).")
+          "library: bf16 attention by cuDNN where it is installed and has a plan (the emulated device has "
+          "one of its own); own: attention by the own kernel.")
           .choices("own|library"),
       sdk::key("deterministic", &BackendConfig::deterministic,
                "The same run twice gives the same bits: a library's backward pass of attention, whose sums "
@@ -74,9 +75,10 @@ class Backend final : public sdk::Backend {
   void release(void* prepared) noexcept override;
   void synchronize() override;
   // Kernels add in fixed orders, without atomics on floats; cuBLASLt's algorithm is chosen once per shape and
-  // kept. Of compiled code that a user put in their place nothing is known.
+  // kept. A library's attention promises it only where `deterministic` is set; of compiled code that a user
+  // put in the kernels' place nothing is known.
   mlg_determinism determinism() const noexcept override {
-    return compiled_.empty() ? MLG_DETERMINISM_RUN : MLG_DETERMINISM_NONE;
+    return compiled_.empty() && attention_.deterministic() ? MLG_DETERMINISM_RUN : MLG_DETERMINISM_NONE;
   }
 
  private:

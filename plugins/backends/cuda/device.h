@@ -94,8 +94,11 @@ class Device {
   virtual std::unique_ptr<Function> load(const FunctionRequest& request) = 0;
   virtual void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) = 0;
   virtual std::unique_ptr<Gemm> gemm(const GemmShape& shape) = 0;
-  // Null where the device's library has no attention of this shape; then `reason` says why: "cuDNN was not
-  // found (...)".
+  // Why the device has no library that computes attention: "cuDNN was not found (...)"; empty where it has
+  // one.
+  virtual std::string attention_missing() { return {}; }
+  // Null where that library has no attention of this shape; then `reason` says why: "cuDNN 9.19.0 has no plan
+  // for it: ...".
   virtual std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason) = 0;
 
   // What a kernel call is about to write and leave undefined before it: `out` arguments and workspace. A

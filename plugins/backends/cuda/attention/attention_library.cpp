@@ -17,11 +17,22 @@ std::string describe(const AttentionShape& s) {
          " heads over " + number(s.kv_heads) + " of width " + number(s.width);
 }
 
-bool AttentionLibrary::wanted(const AttentionShape& shape) const {
+bool AttentionLibrary::wanted(const AttentionShape& shape) {
   if (!choice_.library || (shape.backward && choice_.deterministic)) return false;
   constexpr std::int64_t kMostElements = std::int64_t{1} << 31;  // starts are int32
   return shape.dtype == MLG_BF16 && shape.width % 16 == 0 && shape.width <= 128 &&
-         shape.tokens * shape.query_heads * shape.width < kMostElements;
+         shape.tokens * shape.query_heads * shape.width < kMostElements && available();
+}
+
+bool AttentionLibrary::available() {
+  if (available_) return *available_;
+  const std::string missing = device_.attention_missing();
+  if (!missing.empty()) {
+    sdk::log(sdk::LogLevel::info,
+             "attention is computed by the own kernel: " + missing + ", or set backend.attention = \"own\"");
+  }
+  available_ = missing.empty();
+  return *available_;
 }
 
 Attention* AttentionLibrary::plan(const AttentionShape& shape) {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -14,7 +15,7 @@ namespace mulligan::cuda {
 
 // [backend] attention and deterministic.
 struct AttentionChoice {
-  bool library = true;
+  bool library = true;         // where the device has one
   bool deterministic = false;  // a library's backward pass adds up in no fixed order
 };
 
@@ -23,23 +24,29 @@ class AttentionLibrary {
   AttentionLibrary(Device& device, AttentionChoice choice) : device_(device), choice_(choice) {}
 
   // False where the own kernel is meant to compute calls like this one, whatever the library can do: f32,
-  // another width than a multiple of 16 up to 128, a backward pass that must be deterministic, or
-  // attention = "own".
-  bool wanted(const AttentionShape& shape) const;
+  // another width than a multiple of 16 up to 128, a backward pass that must be deterministic, attention =
+  // "own", or a device without such a library, which the log then says, once.
+  bool wanted(const AttentionShape& shape);
   // The plan for a shape, made once; null where the library has none, which the log then says, once.
   Attention* plan(const AttentionShape& shape);
   // Says once that the own kernel stands in, and why.
   void announce(const AttentionShape& shape, const std::string& reason);
 
+  // No call adds up in an order that may differ from run to run.
+  bool deterministic() const { return !choice_.library || choice_.deterministic; }
+
   SegmentTables& tables() { return tables_; }
   Device& device() { return device_; }
 
  private:
+  bool available();
+
   Device& device_;
   AttentionChoice choice_;
   SegmentTables tables_;
   std::map<AttentionShape, std::unique_ptr<Attention>> plans_;
   std::set<std::string> announced_;
+  std::optional<bool> available_;
 };
 
 }  // namespace mulligan::cuda

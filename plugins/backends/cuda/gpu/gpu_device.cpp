@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "plugins/backends/cuda/gpu/cublaslt.h"
+#include "plugins/backends/cuda/gpu/cudnn/cudnn.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
 
 namespace mulligan::cuda {
@@ -54,14 +55,14 @@ GpuDevice::GpuDevice(int index, const std::string& cache_directory) : cache_dire
   char name[256] = {};
   MLG_CU(driver_, DeviceGetName, name, sizeof name, device_);
   name_ = name;
-  int major = 0, minor = 0;
-  MLG_CU(driver_, DeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_);
+  int minor = 0;
+  MLG_CU(driver_, DeviceGetAttribute, &major_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_);
   MLG_CU(driver_, DeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device_);
-  if (major < 8)
+  if (major_ < 8)
     throw std::runtime_error(name_ + " is older than the cuda backend supports, compute capability 8.0");
-  architecture_ = "sm_" + std::to_string(major) + std::to_string(minor) + (major >= 9 ? "a" : "");
+  architecture_ = "sm_" + std::to_string(major_) + std::to_string(minor) + (major_ >= 9 ? "a" : "");
   MLG_CU(driver_, DevicePrimaryCtxRetain, &context_, device_);
-  MLG_CU(driver_, CtxSetCurrent, context_);
+  use();
   MLG_CU(driver_, StreamCreate, &stream_, CU_STREAM_NON_BLOCKING);
   MLG_CU(driver_, EventCreate, &staging_free_, CU_EVENT_DISABLE_TIMING);
   compiler_ = std::make_unique<KernelCompiler>(architecture_, cache_directory_);
@@ -72,6 +73,7 @@ GpuDevice::~GpuDevice() {
   driver_.CtxSetCurrent(context_);
   if (stream_) driver_.StreamSynchronize(stream_);
   blas_.reset();
+  cudnn_.reset();
   if (staging_) driver_.MemFreeHost(staging_);
   if (staging_free_) driver_.EventDestroy(staging_free_);
   if (stream_) driver_.StreamDestroy(stream_);
@@ -89,7 +91,7 @@ DeviceFacts GpuDevice::facts() const {
 }
 
 void* GpuDevice::allocate(std::size_t bytes) {
-  MLG_CU(driver_, CtxSetCurrent, context_);
+  use();
   CUdeviceptr address = 0;
   MLG_CU(driver_, MemAlloc, &address, std::max<std::size_t>(bytes, 1));
   return reinterpret_cast<void*>(address);
@@ -114,7 +116,7 @@ void* GpuDevice::staging(std::size_t bytes) {
 }
 
 void GpuDevice::to_device(void* device, const void* host, std::size_t bytes) {
-  MLG_CU(driver_, CtxSetCurrent, context_);
+  use();
   if (bytes > kMostStaged) {
     MLG_CU(driver_, MemcpyHtoDAsync, device_pointer(device), host, bytes, stream_);
     MLG_CU(driver_, StreamSynchronize, stream_);
@@ -127,23 +129,23 @@ void GpuDevice::to_device(void* device, const void* host, std::size_t bytes) {
 }
 
 void GpuDevice::from_device(void* host, const void* device, std::size_t bytes) {
-  MLG_CU(driver_, CtxSetCurrent, context_);
+  use();
   MLG_CU(driver_, MemcpyDtoHAsync, host, device_pointer(device), bytes, stream_);
   MLG_CU(driver_, StreamSynchronize, stream_);
 }
 
 void GpuDevice::copy(void* to, const void* from, std::size_t bytes) {
-  MLG_CU(driver_, CtxSetCurrent, context_);
+  use();
   MLG_CU(driver_, MemcpyDtoDAsync, device_pointer(to), device_pointer(from), bytes, stream_);
 }
 
 void GpuDevice::fill(void* device, int byte, std::size_t bytes) {
-  MLG_CU(driver_, CtxSetCurrent, context_);
+  use();
   MLG_CU(driver_, MemsetD8Async, device_pointer(device), static_cast<unsigned char>(byte), bytes, stream_);
 }
 
 std::unique_ptr<Function> GpuDevice::load(const FunctionRequest& request) {
-  MLG_CU(driver_, CtxSetCurrent, context_);
+  use();
   auto function = std::make_unique<GpuFunction>(driver_, context_);
   if (request.compiled) {
     // PTX or machine code; std::string ends with the zero that the driver wants behind PTX.
@@ -191,25 +193,38 @@ void GpuDevice::launch(Function& function, const Grid& grid, std::span<const Dev
         values[i].pointer = device_pointer(argument.address);
     }
   }
-  MLG_CU(driver_, CtxSetCurrent, context_);
+  use();
   MLG_CU(driver_, LaunchKernel, static_cast<GpuFunction&>(function).function, grid.blocks[0], grid.blocks[1],
          grid.blocks[2], grid.threads[0], grid.threads[1], grid.threads[2], grid.shared_bytes, stream_,
          places.data(), nullptr);
 }
 
 std::unique_ptr<Gemm> GpuDevice::gemm(const GemmShape& shape) {
-  MLG_CU(driver_, CtxSetCurrent, context_);
+  use();
   if (!blas_) blas_ = std::make_unique<CublasLt>(*this, name_, cache_directory_);
   return blas_->gemm(shape);
 }
 
-std::unique_ptr<Attention> GpuDevice::attention(const AttentionShape&, std::string& reason) {
-  reason = "no library's attention is bound for GPUs";
-  return nullptr;
+std::string GpuDevice::attention_missing() {
+  if (cudnn_) return {};
+  use();
+  try {
+    cudnn_ = std::make_unique<Cudnn>(*this, major_);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::unique_ptr<Attention> GpuDevice::attention(const AttentionShape& shape, std::string& reason) {
+  reason = attention_missing();
+  if (!reason.empty()) return nullptr;
+  use();
+  return cudnn_->attention(shape, reason);
 }
 
 void GpuDevice::begin_capture() {
-  MLG_CU(driver_, CtxSetCurrent, context_);
+  use();
   MLG_CU(driver_, StreamBeginCapture, stream_, CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 
@@ -230,12 +245,12 @@ void GpuDevice::abandon_capture() noexcept {
 }
 
 void GpuDevice::launch(CapturedGraph& graph) {
-  MLG_CU(driver_, CtxSetCurrent, context_);
+  use();
   MLG_CU(driver_, GraphLaunch, static_cast<GpuGraph&>(graph).executable, stream_);
 }
 
 void GpuDevice::synchronize() {
-  MLG_CU(driver_, CtxSetCurrent, context_);
+  use();
   MLG_CU(driver_, StreamSynchronize, stream_);
 }
 

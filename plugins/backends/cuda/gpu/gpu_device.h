@@ -1,4 +1,4 @@
-// A real GPU behind NVIDIA's driver, NVRTC and cuBLASLt.
+// A real GPU behind NVIDIA's driver, NVRTC, cuBLASLt and cuDNN.
 #pragma once
 
 #include <string>
@@ -10,6 +10,7 @@
 namespace mulligan::cuda {
 
 class CublasLt;
+class Cudnn;
 
 class GpuDevice final : public Device {
  public:
@@ -28,6 +29,7 @@ class GpuDevice final : public Device {
   std::unique_ptr<Function> load(const FunctionRequest& request) override;
   void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) override;
   std::unique_ptr<Gemm> gemm(const GemmShape& shape) override;
+  std::string attention_missing() override;
   std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason) override;
   void begin_capture() override;
   std::unique_ptr<CapturedGraph> end_capture() override;
@@ -37,6 +39,8 @@ class GpuDevice final : public Device {
 
   const Driver& driver() const { return driver_; }
   CUstream stream() const { return stream_; }
+  // Makes the GPU's context the calling thread's.
+  void use() const { MLG_CU(driver_, CtxSetCurrent, context_); }
 
  private:
   // Room in page-locked memory for one upload; waits until the one that used it before has been copied.
@@ -47,9 +51,11 @@ class GpuDevice final : public Device {
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
   std::string name_, architecture_;
+  int major_ = 0;  // of the compute capability
   std::string cache_directory_;
   std::unique_ptr<KernelCompiler> compiler_;
   std::unique_ptr<CublasLt> blas_;  // made with the first product
+  std::unique_ptr<Cudnn> cudnn_;    // made when it is first asked for
   void* staging_ = nullptr;
   std::size_t staging_bytes_ = 0;
   CUevent staging_free_ = nullptr;

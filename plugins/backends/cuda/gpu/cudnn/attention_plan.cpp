@@ -1,0 +1,103 @@
+#include "plugins/backends/cuda/gpu/cudnn/attention_plan.h"
+
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+namespace mulligan::cuda::cudnn {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+void* address_of(const AttentionArguments& a, std::int64_t id) {
+  switch (id) {
+    case kQ:
+      return a.q.address;
+    case kK:
+      return a.k.address;
+    case kV:
+      return a.v.address;
+    case kO:
+      return a.o.address;
+    case kStats:
+      return a.stats.address;
+    case kGradO:
+      return a.d_o.address;
+    case kGradQ:
+      return a.dq.address;
+    case kGradK:
+      return a.dk.address;
+    case kGradV:
+      return a.dv.address;
+    case kQueryStarts:
+      return a.query_starts.address;
+    case kKvStarts:
+      return a.kv_starts.address;
+    case kStatsStarts:
+      return a.stats_starts.address;
+    case kLengths:
+      return a.lengths.address;
+    default:
+      throw std::logic_error("attention has no tensor " + std::to_string(id));
+  }
+}
+
+}  // namespace
+
+AttentionPlan::AttentionPlan(AttentionGraph graph, Descriptor operations, Plan plan, double scale)
+    : graph_(std::move(graph)),
+      operations_(std::move(operations)),
+      plan_(std::move(plan)),
+      scale_(static_cast<float>(scale)),
+      workspace_bytes_(aligned(plan_.workspace_bytes())) {
+  for (const AttentionGraph::Piece& piece : graph_.workspace) {
+    places_.push_back(workspace_bytes_);
+    workspace_bytes_ += aligned(piece.bytes);
+  }
+}
+
+Descriptor AttentionPlan::pack(const Functions& functions, const AttentionArguments& arguments,
+                               void* workspace) const {
+  static constexpr float one = 1, hidden = -std::numeric_limits<float>::infinity();
+  std::vector<std::int64_t> ids;
+  std::vector<void*> addresses;
+  const auto name = [&](std::int64_t id, const void* address) {
+    if (!address)
+      throw std::runtime_error("attention by cuDNN got no address for tensor " + std::to_string(id));
+    ids.push_back(id);
+    addresses.push_back(const_cast<void*>(address));
+  };
+  for (const std::int64_t id : graph_.used) name(id, address_of(arguments, id));
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    name(graph_.workspace[i].id, static_cast<char*>(workspace) + places_[i]);
+  }
+  for (const std::int64_t id : graph_.numbers) name(id, id == kScale ? &scale_ : id == kOne ? &one : &hidden);
+  Descriptor pack(functions, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const std::int64_t>(ids));
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(addresses));
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace);
+  pack.finalize();
+  return pack;
+}
+
+std::optional<AttentionPlan> make_attention_plan(const Functions& functions, const Target& target,
+                                                 const AttentionShape& shape, std::string& reason) {
+  std::string said;
+  try {
+    AttentionGraph graph = attention_graph(functions, shape);
+    Descriptor operations = graph.graph.finish(target.handle);
+    if (std::optional<Plan> plan = make_plan(functions, target, operations, said)) {
+      return AttentionPlan(std::move(graph), std::move(operations), std::move(*plan), shape.scale);
+    }
+  } catch (const std::runtime_error& refused) {
+    said = refused.what();
+  }
+  reason = "cuDNN " + functions.version() + " has no plan for it: " + said;
+  return std::nullopt;
+}
+
+}  // namespace mulligan::cuda::cudnn

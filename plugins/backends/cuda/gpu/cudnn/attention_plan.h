@@ -1,0 +1,41 @@
+// Attention of one shape by cuDNN: its graph, planned, and how an execution lays out what it needs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugins/backends/cuda/gpu/cudnn/attention_graph.h"
+#include "plugins/backends/cuda/gpu/cudnn/plan.h"
+
+namespace mulligan::cuda::cudnn {
+
+class AttentionPlan {
+ public:
+  // The plan's own workspace, then what the graph keeps in workspace.
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+
+  // What an execution is told of memory and numbers, ready for cudnnBackendExecute. `workspace` is aligned to
+  // 256 bytes. The numbers are the plan's own and live as long as it does.
+  Descriptor pack(const Functions& functions, const AttentionArguments& arguments, void* workspace) const;
+  const Descriptor& descriptor() const { return plan_.descriptor(); }
+
+ private:
+  friend std::optional<AttentionPlan> make_attention_plan(const Functions&, const Target&,
+                                                          const AttentionShape&, std::string&);
+  AttentionPlan(AttentionGraph graph, Descriptor operations, Plan plan, double scale);
+
+  AttentionGraph graph_;
+  Descriptor operations_;
+  Plan plan_;
+  float scale_;
+  std::vector<std::size_t> places_;  // of the graph's pieces of workspace
+  std::size_t workspace_bytes_;
+};
+
+// Nothing where cuDNN has no plan for the shape; then `reason` is a part of a sentence: "cuDNN 9.19.0 has no
+// plan for it: ...".
+std::optional<AttentionPlan> make_attention_plan(const Functions& functions, const Target& target,
+                                                 const AttentionShape& shape, std::string& reason);
+
+}  // namespace mulligan::cuda::cudnn

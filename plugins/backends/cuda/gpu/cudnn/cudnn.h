@@ -1,0 +1,30 @@
+// Attention of a GPU by cuDNN. (cudnn_absent.cpp stands in where its headers were not found.)
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "plugins/backends/cuda/attention.h"
+
+namespace mulligan::cuda {
+
+class GpuDevice;
+
+class Cudnn {
+ public:
+  // `major`: of the GPU's compute capability. Throws std::runtime_error in one sentence where cuDNN is
+  // missing, too old, or does not start on the GPU.
+  Cudnn(GpuDevice& device, int major);
+  ~Cudnn();
+  Cudnn(const Cudnn&) = delete;
+  Cudnn& operator=(const Cudnn&) = delete;
+
+  // As Device::attention.
+  std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason);
+
+ private:
+  struct Library;
+  std::unique_ptr<Library> library_;
+};
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,20 @@
+// What a build without cuDNN's headers has of it: a sentence.
+#include <stdexcept>
+
+#include "plugins/backends/cuda/gpu/cudnn/cudnn.h"
+
+namespace mulligan::cuda {
+
+struct Cudnn::Library {};
+
+Cudnn::Cudnn(GpuDevice&, int) {
+  throw std::runtime_error("this program was built without the headers of cuDNN 9.16 or newer");
+}
+
+Cudnn::~Cudnn() = default;
+
+std::unique_ptr<Attention> Cudnn::attention(const AttentionShape&, std::string&) {
+  return nullptr;
+}
+
+}  // namespace mulligan::cuda

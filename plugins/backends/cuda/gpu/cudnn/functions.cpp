@@ -1,0 +1,46 @@
+#include "plugins/backends/cuda/gpu/cudnn/functions.h"
+
+#include <stdexcept>
+
+namespace mulligan::cuda::cudnn {
+namespace {
+
+constexpr std::size_t kOldest = 91600;  // before it, rows of other lengths than multiples of 128 need a mask
+
+}  // namespace
+
+Functions::Functions() : library("cuDNN", {"libcudnn.so.9"}, "install cuDNN 9.16 or newer") {
+  library.bind(GetVersion, "cudnnGetVersion");
+  library.bind(GetErrorString, "cudnnGetErrorString");
+  library.bind(GetLastErrorString, "cudnnGetLastErrorString");
+  library.bind(Create, "cudnnCreate");
+  library.bind(Destroy, "cudnnDestroy");
+  library.bind(SetStream, "cudnnSetStream");
+  library.bind(BackendCreateDescriptor, "cudnnBackendCreateDescriptor");
+  library.bind(BackendDestroyDescriptor, "cudnnBackendDestroyDescriptor");
+  library.bind(BackendSetAttribute, "cudnnBackendSetAttribute");
+  library.bind(BackendGetAttribute, "cudnnBackendGetAttribute");
+  library.bind(BackendFinalize, "cudnnBackendFinalize");
+  library.bind(BackendExecute, "cudnnBackendExecute");
+  if (GetVersion() < kOldest) {
+    throw std::runtime_error("cuDNN " + version() + " was found; install cuDNN 9.16 or newer");
+  }
+}
+
+void Functions::check(cudnnStatus_t status, const std::string& what) const {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  char said[512] = {};
+  GetLastErrorString(said, sizeof said);
+  std::string text = said;
+  text = text.substr(0, text.find('\n'));
+  throw std::runtime_error("cudnn" + what + " failed: " + GetErrorString(status) +
+                           (text.empty() ? "" : " (" + text + ")"));
+}
+
+std::string Functions::version() const {
+  const std::size_t number = GetVersion();
+  return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
+         std::to_string(number % 100);
+}
+
+}  // namespace mulligan::cuda::cudnn
