@@ -1,6 +1,8 @@
 """Rows of the first part: the backend's results beside the cpu backend's and the reference's, bit-identical repetition,
 and what NVIDIA's checkers find."""
+import concurrent.futures
 import json
+import os
 import re
 
 import place
@@ -24,34 +26,45 @@ def the_machine(context, detail):
     return figures
 
 
-def run_tests(context, program, filter_all, filter_quick):
-    """A GoogleTest program on the device under test; how many tests passed."""
-    report = context.scratch / f"{program}.json"
-    report.unlink(missing_ok=True)
-    chosen = filter_quick if context.quick else filter_all
-    environment = {"MULLIGAN_TEST_DEVICE": context.options.device, "MULLIGAN_GOLDEN_DIR": str(place.ROOT / "tests/golden")}
-    context.commands.run([context.test_program(program), f"--gtest_filter={chosen}", "--gtest_brief=1",
-                          f"--gtest_output=json:{report}"], environment, codes=(0, 1))
-    if not report.exists():
-        raise NotOk(f"{program} left no report")
-    suites = json.loads(report.read_text())
-    tests = [(f"{suite['name']}.{test['name']}", test) for suite in suites["testsuites"] for test in suite["testsuite"]]
+def run_tests(context, program, filter_all, filter_quick, shards=1):
+    """A GoogleTest program on the device under test, in parts side by side; how many tests passed."""
+    program, chosen = context.test_program(program), filter_quick if context.quick else filter_all
+    environment = {"MULLIGAN_TEST_DEVICE": context.options.device, "MULLIGAN_GOLDEN_DIR": str(place.ROOT / "tests/golden"),
+                   "GTEST_TOTAL_SHARDS": str(shards)}
+
+    def run(shard):
+        report = context.scratch / f"{program.name}.{shard}.json"
+        report.unlink(missing_ok=True)
+        context.commands.run([program, f"--gtest_filter={chosen}", "--gtest_brief=1", f"--gtest_output=json:{report}"],
+                             {**environment, "GTEST_SHARD_INDEX": str(shard)}, codes=(0, 1))
+        if not report.exists():
+            raise NotOk(f"{program.name} left no report")
+        return [(f"{suite['name']}.{test['name']}", test) for suite in json.loads(report.read_text())["testsuites"]
+                for test in suite["testsuite"]]
+
+    with concurrent.futures.ThreadPoolExecutor(shards) as together:
+        tests = [test for shard in together.map(run, range(shards)) for test in shard]
     failed = [name for name, test in tests if test.get("failures")]
     skipped = [name for name, test in tests if test.get("result") == "SKIPPED"]
-    figures = {"passed": len(tests) - len(failed) - len(skipped), "failed": len(failed)}
+    figures = context.partial = {"passed": len(tests) - len(failed) - len(skipped), "failed": len(failed)}
     if skipped:
         figures["skipped"] = " ".join(skipped)
-    context.partial = figures
     if failed:
         raise NotOk(f"{len(failed)} of {len(tests)} tests failed: {', '.join(failed[:5])}")
     if not tests or len(tests) == len(skipped):
-        raise NotOk(f"{program} ran no test for {chosen}")
+        raise NotOk(f"{program.name} ran no test for {chosen}")
     return figures
 
 
-@rows.row("kernels", "correctness", "every kernel beside the formulas and the cpu backend (fp32 2e-5, bf16 2e-2)", 150)
+def shards_of(context):
+    """On a GPU most of the time goes into compiling kernels for the tests' many shapes, on the processor."""
+    return 1 if context.emulated else max(1, min(8, (os.cpu_count() or 1) // 2))
+
+
+@rows.row("kernels", "correctness", "every kernel beside the formulas and the cpu backend (fp32 2e-5, bf16 2e-2)", 240)
 def kernels(context, detail):
-    return run_tests(context, "mulligan_emulated_tests", "*", "*norm*:*rope*:*softcap*:*adamw*:*sum_*:*embedding*:PlantedBugs*")
+    return run_tests(context, "mulligan_emulated_tests", "*", "*norm*:*rope*:*softcap*:*adamw*:*sum_*:*embedding*:PlantedBugs*",
+                     shards_of(context))
 
 
 @rows.row("model", "correctness", "logits and gradients of the model beside the cpu backend (fp32 2e-5; bf16 cosine 0.999)", 60)
@@ -61,7 +74,8 @@ def model(context, detail):
 
 @rows.row("golden", "correctness", "the reference's numbers in fp32, but for test-time training", 120)
 def golden(context, detail):
-    return run_tests(context, "mulligan_golden_tests", "*-*TttGolden*", "MuonGolden*:AdamwGolden*:ClipGolden*:SoftcapCe*")
+    return run_tests(context, "mulligan_golden_tests", "*-*TttGolden*", "MuonGolden*:AdamwGolden*:ClipGolden*:SoftcapCe*",
+                     shards_of(context))
 
 
 @rows.row("golden-ttt", "correctness", "the reference's test-time training in fp32, token by token", 150)

@@ -74,9 +74,9 @@ def library_folders(python):
     missing = [name for name, ends in CUDA_LIBRARIES.items() if not any(opens(f"{name}.{end}") for end in ends)]
     if not missing:
         return []
-    places = [os.path.join(os.environ[name], "lib64") for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
-    places += sorted(glob.glob("/usr/local/cuda*/lib64"), reverse=True)
-    places += sorted(glob.glob("/usr/local/cuda*/targets/*/lib"), reverse=True)
+    homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
+    homes += sorted(glob.glob("/usr/local/cuda*"), reverse=True)
+    places = [os.path.join(home, end) for home in homes for end in ("lib64", "lib", "targets/x86_64-linux/lib")]
     for site in site_folders(python):
         places += sorted(glob.glob(os.path.join(site, "nvidia", "*", "lib")), reverse=True)
     folders = []

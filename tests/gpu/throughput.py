@@ -1,6 +1,7 @@
 """Rows of the second part: the record's shape on one device, kernel by kernel, beside PyTorch and beside what the device can do
 at best. Emulated they are a rehearsal: shapes are small, PyTorch runs on the CPU, and no figure says anything of a GPU."""
 import json
+import os
 import re
 import shutil
 
@@ -16,7 +17,9 @@ RECORD = "records/pr1886.toml"
 def torch_script(context, script, *arguments_):
     python = context.torch_python()
     device = "cpu" if context.emulated else "cuda"
-    text = context.commands.run([python, place.ROOT / script, "--device", device, *arguments_])
+    # PyTorch brings CUDA libraries of its own; those found for the backend may be of another version.
+    environment = {"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")}
+    text = context.commands.run([python, place.ROOT / script, "--device", device, *arguments_], environment)
     return json.loads(text.splitlines()[-1])
 
 
@@ -140,7 +143,8 @@ def ttt_shape(context):
     if context.emulated:
         peer.update(documents=2, context=64, chunk=32, rank=4)
     settings = {"ttt.batch_documents": peer["documents"], "ttt.context_tokens": peer["context"],
-                "ttt.chunk_tokens": peer["chunk"], "ttt.adapters.rank": peer["rank"], "ttt.prefix_documents": 0, "eval.batch_rows": 2 if context.emulated else 32}
+                "ttt.chunk_tokens": peer["chunk"], "ttt.adapters.rank": peer["rank"], "ttt.prefix_documents": 0,
+                "eval.batch_rows": 2 if context.emulated else 32}
     return settings, peer
 
 
