@@ -13,9 +13,11 @@ set(settings
   "-DMULLIGAN_CPU_ARCH=${MULLIGAN_BUNDLE_CPU_ARCH}" "-DMULLIGAN_CUDA=${MULLIGAN_CUDA}"
   "-DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}" "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}"
   "-DCMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH}")
-if(MULLIGAN_CUDA_INCLUDE)
-  list(APPEND settings "-DMULLIGAN_CUDA_INCLUDE=${MULLIGAN_CUDA_INCLUDE}")
-endif()
+foreach(headers MULLIGAN_CUDA_INCLUDE MULLIGAN_CUDNN_INCLUDE)
+  if(${headers})
+    list(APPEND settings "-D${headers}=${${headers}}")
+  endif()
+endforeach()
 
 add_custom_target(bundle
   COMMAND "${CMAKE_COMMAND}" -S "${PROJECT_SOURCE_DIR}" -B "${folder}/build" ${settings}

@@ -26,7 +26,8 @@ class Context:
     def backend(self, name):
         if name == "cpu":
             return {"backend.plugin": "cpu"}
-        return {"backend.plugin": "cuda", "backend.device": self.options.device}
+        return {"backend.plugin": "cuda", "backend.device": self.options.device,
+                **dict(setting.split("=", 1) for setting in self.options.set)}
 
     def mulligan(self, *arguments, environment=None):
         return self.commands.run([self.folder / "bin/mulligan", *arguments], environment)
