@@ -10,7 +10,7 @@
 
 namespace mulligan::cuda {
 
-class EmulatedDevice final : public Device {
+class EmulatedDevice : public Device {
  public:
   explicit EmulatedDevice(EmulatedOrder order) : runner_(order) {}
 

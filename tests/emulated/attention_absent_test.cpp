@@ -1,0 +1,93 @@
+// Where a device has no library of attention, or none for a shape: one sentence each, and the own kernel.
+#include <gtest/gtest.h>
+
+#include <mulligan/plugin.hpp>
+
+#include "plugins/backends/cuda/attention/attention_library.h"
+#include "plugins/backends/cuda/emulated/emulated_device.h"
+
+namespace mulligan::cuda {
+namespace {
+
+std::vector<std::string> said;
+
+class Without final : public EmulatedDevice {
+ public:
+  Without(std::string missing, std::string no_plan)
+      : EmulatedDevice(EmulatedOrder::forward), missing_(std::move(missing)), no_plan_(std::move(no_plan)) {}
+  std::string attention_missing() override {
+    ++asked;
+    return missing_;
+  }
+  std::unique_ptr<Attention> attention(const AttentionShape&, std::string& reason) override {
+    ++planned;
+    reason = no_plan_;
+    return nullptr;
+  }
+  int asked = 0, planned = 0;
+
+ private:
+  std::string missing_, no_plan_;
+};
+
+class AttentionAbsent : public testing::Test {
+ protected:
+  void SetUp() override {
+    said.clear();
+    static constexpr mlg_host host{.struct_size = sizeof(mlg_host),
+                                   .log = [](std::int32_t, const char* line) { said.emplace_back(line); }};
+    before_ = std::exchange(sdk::host_services, &host);
+  }
+  void TearDown() override { sdk::host_services = before_; }
+
+ private:
+  const mlg_host* before_ = nullptr;
+};
+
+AttentionShape shape(std::int64_t rows) {
+  return {.tokens = 64 * rows, .query_heads = 2, .kv_heads = 1, .width = 16, .rows = rows, .longest = 64};
+}
+
+TEST_F(AttentionAbsent, NoLibraryIsSaidOnce) {
+  Without device("cuDNN was not found (libcudnn.so.9); install cuDNN 9.16 or newer", "");
+  AttentionLibrary library(device, {});
+  EXPECT_FALSE(library.wanted(shape(1)));
+  EXPECT_FALSE(library.wanted(shape(2)));
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(
+      said[0],
+      "attention is computed by the own kernel: cuDNN was not found (libcudnn.so.9); install cuDNN 9.16 or "
+      "newer, or set backend.attention = \"own\"");
+  EXPECT_EQ(device.asked, 1);
+}
+
+TEST_F(AttentionAbsent, WhoWantsTheOwnKernelIsNotToldOfALibrary) {
+  Without device("missing", "");
+  AttentionLibrary own(device, {.library = false});
+  EXPECT_FALSE(own.wanted(shape(1)));
+  AttentionShape f32 = shape(1), backward = shape(1);
+  f32.dtype = MLG_F32;
+  backward.backward = true;
+  AttentionLibrary deterministic(device, {.deterministic = true});
+  EXPECT_FALSE(deterministic.wanted(f32));
+  EXPECT_FALSE(deterministic.wanted(backward));
+  EXPECT_EQ(device.asked, 0);
+  EXPECT_TRUE(said.empty());
+}
+
+TEST_F(AttentionAbsent, NoPlanIsSaidOncePerShape) {
+  Without device("", "cuDNN 9.19.0 has no plan for it: it proposes no engine");
+  AttentionLibrary library(device, {});
+  ASSERT_TRUE(library.wanted(shape(3)));
+  EXPECT_EQ(library.plan(shape(3)), nullptr);
+  EXPECT_EQ(library.plan(shape(3)), nullptr);
+  EXPECT_EQ(device.planned, 1);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0],
+            "bf16 attention, forward, of 192 tokens in 3 rows of 64, 2 heads over 1 of width 16: cuDNN "
+            "9.19.0 has no "
+            "plan for it: it proposes no engine; the own kernel computes it");
+}
+
+}  // namespace
+}  // namespace mulligan::cuda
