@@ -10,21 +10,12 @@
 #include "framework/core/safetensors.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::end_to_end {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string sentence_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
-}
 
 class ArtifactRun : public testing::Test {
  protected:

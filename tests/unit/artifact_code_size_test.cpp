@@ -12,21 +12,12 @@
 #include "framework/plugin/plugin_host.h"
 #include "tests/support/plugins.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string sentence_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
-}
 
 TEST(CodeSize, TheTarArchiveIsReadByTar) {
   const testing::ScratchFolder scratch;

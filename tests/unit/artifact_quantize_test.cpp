@@ -24,6 +24,7 @@
 #include "framework/model/parameters.h"
 #include "framework/plugin/quantizer.h"
 #include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan {
 namespace {
@@ -72,16 +73,6 @@ std::vector<float> normal_values(std::size_t count, const std::string& purpose, 
   std::vector<float> values(count);
   PhiloxStream(5, purpose).fill_normal(values, deviation);
   return values;
-}
-
-std::string sentence_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
 }
 
 // Every fp16 number reads back as itself, and rounding goes to the nearest, ties to even.
