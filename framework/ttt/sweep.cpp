@@ -247,7 +247,11 @@ std::string sweep_table(const Sweep& sweep, const SweepResult& result) {
     }
     text += "\n";
   }
-  if (collapsed) text += "* collapsed: worse than no test-time training by more than ttt.collapse_margin\n";
+  if (collapsed)
+    text +=
+        "* the collapse detector fired: after some batch the running score was worse than without by more "
+        "than "
+        "ttt.collapse_margin\n";
   return text;
 }
 
