@@ -247,11 +247,7 @@ std::string sweep_table(const Sweep& sweep, const SweepResult& result) {
     }
     text += "\n";
   }
-  if (collapsed)
-    text +=
-        "* the collapse detector fired: after some batch the running score was worse than without by more "
-        "than "
-        "ttt.collapse_margin\n";
+  if (collapsed) text += "* collapsed: after a batch worse than without by more than collapse_margin\n";
   return text;
 }
 
