@@ -73,7 +73,7 @@ class Builder {
     graph().reshape(k, k_by_tokens);
     TensorSpec queries = shape_.packed ? tokens(heads_) : contiguous(s_, d_);
     queries.type = CUDNN_DATA_FLOAT;
-    const Tensor sum_q = workspace(kSumQ, queries, query_starts_, shape_.tokens * heads_ * d_);
+    const Tensor sum_q = workspace(kSumQ, queries, query_starts_, heads_ * d_);
     graph().add(Graph::Matmul{.a = ds, .b = k_by_tokens, .c = sum_q, .m = lengths_, .k = lengths_});
     graph().add(Graph::Pointwise{.mode = CUDNN_POINTWISE_IDENTITY, .x = sum_q, .y = dq});
     return std::move(made_);
@@ -108,8 +108,8 @@ class Builder {
     made_.used.push_back(id);
     return graph().memory(id, spec, starts);
   }
-  Tensor workspace(std::int64_t id, const TensorSpec& spec, Tensor starts, std::int64_t floats) {
-    made_.workspace.push_back({id, static_cast<std::size_t>(floats) * sizeof(float)});
+  Tensor workspace(std::int64_t id, const TensorSpec& spec, Tensor starts, std::int64_t floats_of_token) {
+    made_.workspace.push_back({id, floats_of_token});
     return graph().memory(id, spec, starts);
   }
   Tensor number(std::int64_t id) {
@@ -169,7 +169,7 @@ class Builder {
     const Tensor product = between(spec), sum = between(per_token());
     graph().add(Graph::Pointwise{.mode = CUDNN_POINTWISE_MUL, .x = d_o, .y = product, .b = o});
     graph().reduce(CUDNN_REDUCE_TENSOR_ADD, product, sum);
-    const Tensor kept = workspace(kSumD, stats_spec(), stats_starts_, shape_.tokens * heads_);
+    const Tensor kept = workspace(kSumD, stats_spec(), stats_starts_, heads_);
     graph().add(Graph::Pointwise{.mode = CUDNN_POINTWISE_MUL, .x = sum, .y = kept, .b = number(kOne)});
     return kept;
   }
@@ -186,7 +186,7 @@ class Builder {
     Tensor each = y;
     if (!alone) {
       // Packed, cuDNN wants the starts of y here, and room for floats.
-      each = shape_.packed ? workspace(id, tokens(heads_), kv_starts_, shape_.tokens * heads_ * d_)
+      each = shape_.packed ? workspace(id, tokens(heads_), kv_starts_, heads_ * d_)
                            : between(contiguous(s_, d_, CUDNN_DATA_BFLOAT16));
     }
     graph().add(Graph::Matmul{.a = weights, .b = x, .c = each, .m = lengths_, .k = lengths_});

@@ -46,15 +46,15 @@ enum AttentionTensor : std::int64_t {
 struct AttentionGraph {
   Graph graph;
   struct Piece {
-    std::int64_t id;
-    std::size_t bytes;
+    std::int64_t id, floats_of_token;
   };
   std::vector<Piece> workspace;    // besides that of the plan
   std::vector<std::int64_t> used;  // tensors in memory, without those of the workspace
   std::vector<std::int64_t> numbers;
 };
 
-// Throws std::runtime_error where cuDNN refuses a part of it.
+// The shape's number of tokens is no part of it, its other members are. Throws std::runtime_error where cuDNN
+// refuses a part of it.
 AttentionGraph attention_graph(const Functions& functions, const AttentionShape& shape);
 
 }  // namespace mulligan::cuda::cudnn

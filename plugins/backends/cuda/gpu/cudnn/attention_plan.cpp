@@ -46,22 +46,26 @@ void* address_of(const AttentionArguments& a, std::int64_t id) {
   }
 }
 
+std::size_t piece_bytes(const AttentionGraph::Piece& piece, std::int64_t tokens) {
+  return aligned(static_cast<std::size_t>(piece.floats_of_token * tokens) * sizeof(float));
+}
+
 }  // namespace
 
 AttentionPlan::AttentionPlan(AttentionGraph graph, Descriptor operations, Plan plan, double scale)
     : graph_(std::move(graph)),
       operations_(std::move(operations)),
       plan_(std::move(plan)),
-      scale_(static_cast<float>(scale)),
-      workspace_bytes_(aligned(plan_.workspace_bytes())) {
-  for (const AttentionGraph::Piece& piece : graph_.workspace) {
-    places_.push_back(workspace_bytes_);
-    workspace_bytes_ += aligned(piece.bytes);
-  }
+      scale_(static_cast<float>(scale)) {}
+
+std::size_t AttentionPlan::workspace_bytes(std::int64_t tokens) const {
+  std::size_t bytes = aligned(plan_.workspace_bytes());
+  for (const AttentionGraph::Piece& piece : graph_.workspace) bytes += piece_bytes(piece, tokens);
+  return bytes;
 }
 
 Descriptor AttentionPlan::pack(const Functions& functions, const AttentionArguments& arguments,
-                               void* workspace) const {
+                               std::int64_t tokens, void* workspace) const {
   static constexpr float one = 1, hidden = -std::numeric_limits<float>::infinity();
   std::vector<std::int64_t> ids;
   std::vector<void*> addresses;
@@ -72,8 +76,10 @@ Descriptor AttentionPlan::pack(const Functions& functions, const AttentionArgume
     addresses.push_back(const_cast<void*>(address));
   };
   for (const std::int64_t id : graph_.used) name(id, address_of(arguments, id));
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    name(graph_.workspace[i].id, static_cast<char*>(workspace) + places_[i]);
+  char* place = static_cast<char*>(workspace) + aligned(plan_.workspace_bytes());
+  for (const AttentionGraph::Piece& piece : graph_.workspace) {
+    name(piece.id, place);
+    place += piece_bytes(piece, tokens);
   }
   for (const std::int64_t id : graph_.numbers) name(id, id == kScale ? &scale_ : id == kOne ? &one : &hidden);
   Descriptor pack(functions, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);

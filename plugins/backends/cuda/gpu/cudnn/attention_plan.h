@@ -12,12 +12,13 @@ namespace mulligan::cuda::cudnn {
 
 class AttentionPlan {
  public:
-  // The plan's own workspace, then what the graph keeps in workspace.
-  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  // The plan's own workspace, then what the graph keeps in workspace, for so many tokens.
+  std::size_t workspace_bytes(std::int64_t tokens) const;
 
-  // What an execution is told of memory and numbers, ready for cudnnBackendExecute. `workspace` is aligned to
-  // 256 bytes. The numbers are the plan's own and live as long as it does.
-  Descriptor pack(const Functions& functions, const AttentionArguments& arguments, void* workspace) const;
+  // What an execution over so many tokens is told of memory and numbers, ready for cudnnBackendExecute.
+  // `workspace` is aligned to 256 bytes. The numbers are the plan's own and live as long as it does.
+  Descriptor pack(const Functions& functions, const AttentionArguments& arguments, std::int64_t tokens,
+                  void* workspace) const;
   const Descriptor& descriptor() const { return plan_.descriptor(); }
 
  private:
@@ -29,8 +30,6 @@ class AttentionPlan {
   Descriptor operations_;
   Plan plan_;
   float scale_;
-  std::vector<std::size_t> places_;  // of the graph's pieces of workspace
-  std::size_t workspace_bytes_;
 };
 
 // Nothing where cuDNN has no plan for the shape; then `reason` is a part of a sentence: "cuDNN 9.19.0 has no
