@@ -49,7 +49,10 @@ struct Cudnn::Library {
   Library(GpuDevice& device, int major) : device(device), major(major) {
     functions.check(functions.Create(&handle), "Create");
   }
-  ~Library() { functions.Destroy(handle); }
+  ~Library() {
+    plans.clear();
+    functions.Destroy(handle);
+  }
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
