@@ -47,7 +47,7 @@ def record_data(context):
     """Of the record's vocabulary; emulated: of the small one's."""
     if context.emulated:
         return small_data(context)
-    return prepare(context, "record", 8192, 4000, 500, 30_000, 64)
+    return prepare(context, "record", 8192, 2000, 500, 30_000, 64)
 
 
 # The model of the correctness rows: every feature of the record's architecture. Emulated, and on a GPU.
