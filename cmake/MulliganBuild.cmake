@@ -67,9 +67,7 @@ endfunction()
 
 # mulligan_carried_test(PROGRAM): a test program that tests/gpu/pack takes along looks for libraries beside itself.
 function(mulligan_carried_test program)
-  if(MULLIGAN_PORTABLE)
-    mulligan_carried_libraries(${program} ../lib/mulligan)
-  endif()
+  mulligan_carried_libraries(${program} ../lib/mulligan)
 endfunction()
 
 # mulligan_plugin(NAME SOURCES ... [DEPENDS ...] [CPU_KERNELS]): the shared-library plugin mulligan_NAME.so.
