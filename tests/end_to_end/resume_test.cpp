@@ -289,23 +289,21 @@ TEST_F(Resume, TheHfFigureIsGivenOnRequestOnlyAndUnderItsName) {
   EXPECT_EQ(read_file(fs::path(directory_) / "result.json").find("train_loss_hf"), std::string::npos);
 }
 
-// A wall-clock budget goes on with the seconds spent: half of the time was used, half is left.
+// A wall-clock budget goes on with the seconds spent. Steps end both runs long before the budget: how fast
+// the machine is makes no difference.
 TEST_F(Resume, ATimeBudgetGoesOnWithTheSecondsSpent) {
   const std::string first = tiny().next_directory(), second = tiny().next_directory();
-  const Overrides timed = {"train.steps=0", "train.budget_seconds=1.0", "checkpoint.every_seconds=0.4",
-                           "checkpoint.at_end=false", "checkpoint.keep=1"};
-  train_in(first, timed);
+  const Overrides timed = {"train.budget_seconds=10000", "checkpoint.every_steps=4", "train.log_every=1"};
+  train_in(first, with(timed, {"train.steps=4"}));
   const auto entries = list_checkpoints(fs::path(first) / "checkpoints");
-  ASSERT_EQ(entries.size(), 1u);
-  const double spent = open_checkpoint(entries[0].path).manifest.progress.elapsed_seconds;
-  const auto start = std::chrono::steady_clock::now();
-  const RunResult result = train_in(second, timed, entries[0].path.string());
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  EXPECT_GT(result.first_step, 0);
-  const auto last = events(second, "step").back();
-  EXPECT_GT(last.at("elapsed_seconds").get<double>(), spent);
-  EXPECT_LE(last.at("elapsed_seconds").get<double>(), 1.0 + took.count());
-  EXPECT_TRUE(last.at("looping").get<bool>());
+  ASSERT_FALSE(entries.empty());
+  const std::string saved = entries.back().path.string();
+  const double spent = open_checkpoint(saved).manifest.progress.elapsed_seconds;
+  ASSERT_GT(spent, 0.0);
+  EXPECT_EQ(train_in(second, with(timed, {"train.steps=5"}), saved).first_step, 4);
+  const auto step = events(second, "step").front();
+  EXPECT_GE(step.at("budget_fraction").get<double>(), spent / 10000);
+  EXPECT_GT(step.at("elapsed_seconds").get<double>(), spent);
 }
 
 TEST_F(Resume, ASignalEndsTheStepSavesAndIsResumed) {
