@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string_view>
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
 #endif
@@ -27,6 +28,16 @@ std::string described(int version) {
          v + R"(, "smVersion": )" + v + "}";
 }
 
+TEST(SharedLibrary, AMissingFunctionIsNamedWithTheLibrarysOwnRemedy) {
+  const SharedLibrary library("The C library", {"libc.so.6"}, "install glibc");
+  try {
+    library.symbol("no_such_function");
+    FAIL() << "found";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "The C library has no function no_such_function; install glibc");
+  }
+}
+
 class CudnnPlan : public testing::Test {
 #ifdef __SANITIZE_ADDRESS__
   __lsan::ScopedDisabler cudnn_;  // keeps some of its memory to the end
@@ -39,8 +50,12 @@ class CudnnPlan : public testing::Test {
     ASSERT_TRUE(dlopen(MULLIGAN_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL)) << dlerror();
     try {
       functions_ = std::make_unique<Functions>();
-    } catch (const std::runtime_error& missing) {
-      GTEST_SKIP() << "plans of attention by cuDNN: " << missing.what();
+    } catch (const std::runtime_error& error) {
+      const std::string_view sentence = error.what();
+      const bool missing = sentence.find("was not found (") != sentence.npos ||
+                           sentence.find("was found; install cuDNN") != sentence.npos;
+      if (missing) GTEST_SKIP() << "plans of attention by cuDNN: " << sentence;
+      throw;
     }
     device_ = std::make_unique<Descriptor>(described_device(*functions_, described(900)));
   }

@@ -7,19 +7,19 @@
 namespace mulligan::cuda {
 
 SharedLibrary::SharedLibrary(const char* what, std::initializer_list<const char*> names, const char* remedy)
-    : what_(what) {
+    : what_(what), remedy_(remedy) {
   std::string tried;
   for (const char* name : names) {
     handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (handle_) return;
     tried += std::string(tried.empty() ? "" : ", ") + name;
   }
-  throw std::runtime_error(what_ + " was not found (" + tried + "); " + remedy);
+  throw std::runtime_error(what_ + " was not found (" + tried + "); " + remedy_);
 }
 
 void* SharedLibrary::symbol(const char* name) const {
   if (void* address = dlsym(handle_, name)) return address;
-  throw std::runtime_error(what_ + " has no function " + name + "; install CUDA 12.4 or newer");
+  throw std::runtime_error(what_ + " has no function " + name + "; " + remedy_);
 }
 
 }  // namespace mulligan::cuda

@@ -12,7 +12,7 @@ class SharedLibrary {
   // REMEDY".
   SharedLibrary(const char* what, std::initializer_list<const char*> names, const char* remedy);
 
-  // Throws std::runtime_error when the library has no such function.
+  // Throws std::runtime_error when the library has no such function: "WHAT has no function NAME; REMEDY".
   void* symbol(const char* name) const;
   // function = symbol(name), in the function's own type.
   template <typename Function>
@@ -21,7 +21,7 @@ class SharedLibrary {
   }
 
  private:
-  std::string what_;
+  std::string what_, remedy_;
   void* handle_ = nullptr;  // never closed
 };
 
