@@ -79,7 +79,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   const RunPlugins plugins = make_run_plugins(loaded, host);
   const Quantizer quantizer(quantizer_plugin(loaded, host), loaded.plugin("quantize"));
   Backend& backend = *plugins.backend;
-  RunLog log(options.console, {});
+  RunLog log(options, {});
 
   ArtifactSources sources;
   sources.layouts = parameter_layouts(config.model, to_dtype(config.train.compute_dtype));

@@ -1,7 +1,5 @@
 #include "framework/report/run_log.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 
@@ -11,15 +9,16 @@ namespace mulligan {
 namespace {
 
 constexpr const char* erase_line = "\r\x1b[2K";
+constexpr std::string_view warning_head = "warning:";
 
-void write(std::FILE* file, std::string_view text) {
+void write_to(std::FILE* file, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), file);
 }
 
 }  // namespace
 
-RunLog::RunLog(std::FILE* console, const std::filesystem::path& file, bool append)
-    : console_(console), live_(console && isatty(fileno(console))) {
+RunLog::RunLog(const ConsoleOptions& options, const std::filesystem::path& file, bool append)
+    : options_(options), terminal_(options.quiet ? Terminal{} : terminal_of(options.console)) {
   if (file.empty()) return;
   file_.reset(std::fopen(file.c_str(), append ? "a" : "w"));
   if (!file_)
@@ -27,27 +26,55 @@ RunLog::RunLog(std::FILE* console, const std::filesystem::path& file, bool appen
 }
 
 void RunLog::line(std::string_view text) {
-  clear_progress();
-  for (std::FILE* target : {console_, file_.get()}) {
-    if (!target) continue;
-    write(target, text);
-    write(target, "\n");
-    std::fflush(target);
+  write(text, !options_.quiet || text.starts_with(warning_head));
+}
+
+void RunLog::result(std::string_view text) {
+  write(text, true);
+}
+
+void RunLog::progress_line(std::string_view text) {
+  write(text, !options_.quiet && !terminal_.live);
+}
+
+void RunLog::write(std::string_view text, bool on_console) {
+  const std::lock_guard lock(writing_);
+  if (on_console && options_.console) {
+    erase_live();
+    if (terminal_.colour && text.starts_with(warning_head)) {
+      write_to(options_.console, toned(warning_head, Tone::warning, true));
+      write_to(options_.console, text.substr(warning_head.size()));
+    } else {
+      write_to(options_.console, text);
+    }
+    write_to(options_.console, "\n");
+    std::fflush(options_.console);
   }
+  if (!file_) return;
+  write_to(file_.get(), text);
+  write_to(file_.get(), "\n");
+  std::fflush(file_.get());
 }
 
-void RunLog::progress(std::string_view text) {
-  if (!live_) return;
-  write(console_, erase_line);
-  write(console_, text);
-  std::fflush(console_);
-  progress_shown_ = true;
+void RunLog::show_live(std::string_view text) {
+  const std::lock_guard lock(writing_);
+  if (!terminal_.live) return;
+  write_to(options_.console, erase_line);
+  write_to(options_.console, text);
+  std::fflush(options_.console);
+  live_shown_ = true;
 }
 
-void RunLog::clear_progress() {
-  if (!progress_shown_) return;
-  write(console_, erase_line);
-  progress_shown_ = false;
+void RunLog::clear_live() {
+  const std::lock_guard lock(writing_);
+  erase_live();
+}
+
+void RunLog::erase_live() {
+  if (!live_shown_) return;
+  write_to(options_.console, erase_line);
+  std::fflush(options_.console);
+  live_shown_ = false;
 }
 
 }  // namespace mulligan

@@ -6,39 +6,49 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "framework/report/console.h"
+#include "framework/report/progress.h"
+
 namespace mulligan {
 
-class RunLog {
+class RunLog : public ProgressSink {
  public:
-  // `console` may be null; an empty `file` means no file; `append` keeps what the file holds. Throws
-  // run_error when the file cannot be made.
-  RunLog(std::FILE* console, const std::filesystem::path& file, bool append = false);
+  // An empty `file` means no file; `append` keeps what the file holds. Throws run_error when the file cannot
+  // be made.
+  RunLog(const ConsoleOptions& options, const std::filesystem::path& file, bool append = false);
 
-  // A line, written at once to both.
+  // A line, written at once to both. A quiet console shows only those that start with "warning: "; on a
+  // terminal that word is in colour.
   void line(std::string_view text);
   template <typename... Args>
   void print(fmt::format_string<Args...> format, Args&&... args) {
     line(fmt::format(format, std::forward<Args>(args)...));
   }
+  // What the command was started for: also on a quiet console.
+  void result(std::string_view text);
 
-  // Whether progress() shows anything: the console is a terminal.
-  bool live() const { return live_; }
-  // Replaces the live line. The next line() clears it.
-  void progress(std::string_view text);
+  // ProgressSink. progress_line() goes to the file, and to a console without live lines.
+  Terminal terminal() const override { return terminal_; }
+  void show_live(std::string_view text) override;
+  void clear_live() override;
+  void progress_line(std::string_view text) override;
 
  private:
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  void clear_progress();
+  void write(std::string_view text, bool on_console);
+  void erase_live();
 
-  std::FILE* console_;
+  ConsoleOptions options_;
   std::unique_ptr<std::FILE, Close> file_;
-  bool live_;
-  bool progress_shown_ = false;
+  Terminal terminal_;
+  std::mutex writing_;
+  bool live_shown_ = false;
 };
 
 }  // namespace mulligan

@@ -35,7 +35,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const std::st
     throw config_error("[backend]: {} computes nothing, so nothing can be scored.",
                        backend.plugin().description());
   }
-  RunLog log(options.console, {});
+  RunLog log(options, {});
   ValidationSet validation = load_validation(config.data, config.model.vocabulary);
   log.print("scoring {} tokens with '{}' on {}", validation.tokens.size() - 1, origin,
             backend.info().description);

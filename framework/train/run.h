@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -13,15 +12,11 @@
 #include "framework/eval/evaluate.h"
 #include "framework/model/parameter_values.h"
 #include "framework/plugin/plugin_host.h"
+#include "framework/report/console.h"
 
 namespace mulligan {
 
 class TensorStore;
-
-// Where lines for people go. With `console` null nothing is printed (the log file is still written).
-struct ConsoleOptions {
-  std::FILE* console = stdout;
-};
 
 struct TrainOptions : ConsoleOptions {
   // Start anew in a run directory that holds a finished run (a result.json). Otherwise that is refused.

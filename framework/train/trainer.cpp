@@ -21,7 +21,6 @@ namespace {
 
 // The first step's loss of a sound model lies this close to that of the uniform distribution.
 constexpr double initial_loss_tolerance_nats = 0.05;
-constexpr double live_line_seconds = 0.2;
 constexpr std::int64_t loss_ring_steps = 100;  // single losses kept for means over the last steps
 constexpr double stop_requested = -1;  // in place of a budget fraction, so that all ranks agree in one call
 
@@ -85,7 +84,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& com
       communicator_(communicator),
       budget_(config_.train),
       files_((ledger_.enter("setup"), open_run_directory(config_, start_of(options, resume)))),
-      log_(options.console, files_.log(), resume.in_place),
+      log_(options, files_.log(), resume.in_place),
       metrics_(files_.metrics(), step_to_continue(resume)),
       plugins_(make_run_plugins(loaded, host)),
       parameters_(plan_parameters(config_)),
@@ -203,6 +202,8 @@ void Trainer::warm_up() {
 void Trainer::train_until_budget_is_spent() {
   ledger_.enter("train");
   budget_.resume();
+  Progress live(&log_, {.what = "training", .total = 1, .plain_lines = false},
+                [this] { return budget_.elapsed_seconds(); });
   double fraction = 0;
   while (fraction = communicator_.agree(stop_signal() == 0 ? budget_.fraction(step_) : stop_requested),
          fraction != stop_requested && !budget_.ended(fraction, step_)) {
@@ -215,7 +216,7 @@ void Trainer::train_until_budget_is_spent() {
     slowest_step_seconds_ = std::max(slowest_step_seconds_, budget_.step_seconds());
     if (collect_every_step_) collect_losses();
     if (report_due()) report_steps(fraction);
-    show_progress();
+    show_progress(live);
     const std::int64_t every = config_.train.validate_every;
     if (every > 0 && step_ % every == 0) validate();
     checkpoint_if_due();
@@ -311,12 +312,14 @@ void Trainer::report_steps(double budget_fraction) {
   record.budget_fraction = budget_fraction;
   record.looping = looping_;
   metrics_.step(record);
+  const double remaining = budget_.remaining_seconds(step_);
   log_.print(
       "step {:>6}  loss {:.4f} nats (mean {:.4f})  norm {:.3f}  lr x{:.3f}  {:.0f} tokens/s  {:.1f} s  "
-      "{:.1f} %",
+      "{:.1f} %{}",
       record.step, record.loss_nats, record.window_loss_nats, record.gradient_norm,
       groups_.groups()[0].rate.lr / groups_.groups()[0].base_lr, record.tokens_per_second,
-      record.elapsed_seconds, 100 * budget_fraction);
+      record.elapsed_seconds, 100 * budget_fraction,
+      remaining > 0 ? fmt::format("  {} left", clock_text(remaining)) : "");
   reported_ = step_;
   reported_at_ = record.elapsed_seconds;
 }
@@ -330,15 +333,14 @@ void Trainer::check_initial_loss(double loss_nats) {
              near ? "" : "warning: ", loss_nats, uniform);
 }
 
-void Trainer::show_progress() {
-  const double now = budget_.elapsed_seconds();
-  if (!log_.live() || now - shown_at_ < live_line_seconds) return;
-  shown_at_ = now;
-  const double remaining = budget_.remaining_seconds(step_);
-  log_.progress(fmt::format("step {}  loss {:.3f}  {:.0f} tokens/s  {:.0f} % of the budget  {:.0f} s left",
-                            step_, result_.final_loss_nats,
-                            static_cast<double>(step_ * config_.train.tokens_per_step) / now,
-                            100 * budget_.fraction(step_), std::max(0.0, remaining)));
+// The live line; lines for the log are report_steps()'s.
+void Trainer::show_progress(Progress& live) {
+  if (!live.due()) return;
+  const double tokens = static_cast<double>(step_ * config_.train.tokens_per_step);
+  live.set(budget_.fraction(step_),
+           fmt::format("step {}  loss {:.3f}  {}", step_, result_.final_loss_nats,
+                       rate_text(tokens / budget_.elapsed_seconds(), "tokens")),
+           budget_.remaining_seconds(step_));
 }
 
 void Trainer::validate() {

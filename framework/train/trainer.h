@@ -44,7 +44,7 @@ class Trainer {
   void report_steps(double budget_fraction);
   void record_memory(const DeviceMemory& memory);
   void check_initial_loss(double loss_nats);
-  void show_progress();
+  void show_progress(Progress& live);
 
   // trainer_checkpoint.cpp
   CheckpointManifest manifest() const;
@@ -89,7 +89,6 @@ class Trainer {
   std::int64_t reported_ = 0;        // of which reported
   double reported_at_ = 0;           // training clock at the last report, seconds
   double slowest_step_seconds_ = 0;  // since the last report
-  double shown_at_ = 0;              // the same for the live line
   bool looping_ = false;
   std::vector<std::int64_t> cycles_;  // of the groups' schedules
   RunResult result_;

@@ -64,9 +64,9 @@ LedgerEntry ledger_entry(const TttResult& result, bool quantised) {
 }
 
 // Lines for people while the run goes on: some twenty batches, every phase, the collapse.
-class Progress : public TttListener {
+class BatchLines : public TttListener {
  public:
-  Progress(RunLog& log, const TttConfig& config) : log_(log), config_(config) {}
+  BatchLines(RunLog& log, const TttConfig& config) : log_(log), config_(config) {}
   void set_batches(std::size_t batches) { batches_ = batches; }
   void on_batch(const TttBatchReport& batch) override {
     const std::size_t every = std::max<std::size_t>(batches_ / 20, 1);
@@ -74,7 +74,7 @@ class Progress : public TttListener {
     if ((static_cast<std::size_t>(batch.queue) + 1) % every == 0) {
       log_.line(text);
     } else {
-      log_.progress(text);
+      log_.show_live(text);
     }
   }
   void on_phase(const TttPhaseReport& phase) override { log_.line(phase_text(phase)); }
@@ -112,7 +112,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
                        backend.plugin().description());
   }
   const TttPlugins rule(loaded, host, plugins);
-  RunLog log(options.console, {});
+  RunLog log(options, {});
 
   const ValidationSet validation = scored_validation(config);
   const std::span<const std::uint16_t> tokens = validation.tokens;
@@ -134,7 +134,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
   const TttSetup setup = rule.setup(config, draws);
   const TttData data{tokens, validation.bos_id, validation.byte_table ? &*validation.byte_table : nullptr,
                      reference};
-  Progress progress(log, config.ttt->config);
+  BatchLines progress(log, config.ttt->config);
   TttListener* listener = &progress;
   std::optional<TttMetrics> metrics;
   if (!options.directory.empty()) {

@@ -74,7 +74,7 @@ class Cell {
     }
     log.print("== {}, {}", row_.name, seed_);
     TttOptions options;
-    options.console = options_.console;
+    static_cast<ConsoleOptions&>(options) = options_;
     options.directory = fs::path(sweep_.directory) / folder_name(row_.name) / (seed_ + "_ttt");
     const fs::path weights = RunFiles{trained}.weights();
     const TttResult result = run_ttt(
@@ -117,7 +117,7 @@ class Cell {
     }
     log.print("== training, {}", seed_);
     TrainOptions options;
-    options.console = options_.console;
+    static_cast<ConsoleOptions&>(options) = options_;
     options.overwrite = true;
     train(loaded, host_, options);
     return directory;
@@ -200,7 +200,7 @@ Sweep read_sweep(const std::string& path) {
 
 SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,
                       const ConsoleOptions& options) {
-  RunLog log(options.console, {});
+  RunLog log(options, {});
   SweepResult result;
   result.cells.resize(sweep.rows.size());
   for (const double seed : sweep.seeds) {

@@ -1,0 +1,77 @@
+#include "framework/report/console.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace mulligan {
+namespace {
+
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+bool utf8_locale() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string_view value = environment(name);
+    if (value.empty()) continue;
+    return value.find("UTF-8") != std::string_view::npos || value.find("utf8") != std::string_view::npos;
+  }
+  return false;
+}
+
+const char* code_of(Tone tone) {
+  switch (tone) {
+    case Tone::plain:
+      return "";
+    case Tone::strong:
+      return "\x1b[1m";
+    case Tone::faint:
+      return "\x1b[2m";
+    case Tone::good:
+      return "\x1b[32m";
+    case Tone::warning:
+      return "\x1b[33m";
+    case Tone::error:
+      return "\x1b[1;31m";
+  }
+  return "";
+}
+
+void print_behind(std::string_view head, Tone tone, std::string_view sentence) {
+  std::fflush(stdout);
+  const std::string text = fmt::format("{} {}\n", toned(head, tone, terminal_of(stderr).colour), sentence);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+}  // namespace
+
+Terminal terminal_of(std::FILE* stream) {
+  Terminal terminal;
+  if (!stream || !isatty(fileno(stream))) return terminal;
+  const std::string_view term = environment("TERM");
+  terminal.live = !term.empty() && term != "dumb";
+  terminal.colour = terminal.live && environment("NO_COLOR").empty();
+  terminal.utf8 = utf8_locale();
+  winsize size{};
+  if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) terminal.columns = size.ws_col;
+  return terminal;
+}
+
+std::string toned(std::string_view text, Tone tone, bool colour) {
+  if (!colour || tone == Tone::plain) return std::string(text);
+  return fmt::format("{}{}\x1b[0m", code_of(tone), text);
+}
+
+void print_error(std::string_view sentence) {
+  print_behind("mulligan:", Tone::error, sentence);
+}
+
+void print_warning(std::string_view sentence) {
+  print_behind("warning:", Tone::warning, sentence);
+}
+
+}  // namespace mulligan

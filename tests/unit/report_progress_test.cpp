@@ -1,0 +1,263 @@
+// Progress lines: when they come, what they say, how wide they are, and that they go.
+#include "framework/report/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "framework/report/run_log.h"
+#include "tests/support/scratch_folder.h"
+
+namespace mulligan {
+namespace {
+
+class FakeSink : public ProgressSink {
+ public:
+  explicit FakeSink(Terminal terminal = {}) : terminal_(terminal) {}
+  Terminal terminal() const override { return terminal_; }
+  void show_live(std::string_view text) override {
+    shown = text;
+    all_shown.emplace_back(text);
+  }
+  void clear_live() override {
+    shown.clear();
+    ++cleared;
+  }
+  void progress_line(std::string_view text) override { lines.emplace_back(text); }
+
+  std::string shown;
+  std::vector<std::string> all_shown;
+  std::vector<std::string> lines;
+  int cleared = 0;
+
+ private:
+  Terminal terminal_;
+};
+
+constexpr Terminal plain_terminal{.live = true, .colour = false, .utf8 = false, .columns = 80};
+
+struct Time {
+  double now = 100;
+  Progress::Clock clock() {
+    return [this] { return now; };
+  }
+};
+
+TEST(Progress, ShortPhasesShowNothing) {
+  Time time;
+  FakeSink pipe, terminal(plain_terminal);
+  for (FakeSink* sink : {&pipe, &terminal}) {
+    Progress progress(sink, {.what = "encoding", .unit = "documents", .total = 10}, time.clock());
+    for (int i = 0; i < 10; ++i) {
+      time.now += 0.199;
+      progress.advance();
+    }
+  }
+  EXPECT_TRUE(pipe.lines.empty());
+  EXPECT_TRUE(terminal.all_shown.empty());
+  EXPECT_EQ(terminal.cleared, 0);
+}
+
+TEST(Progress, ATerminalShowsOneLineThatGoesWithThePhase) {
+  Time time;
+  FakeSink sink(plain_terminal);
+  {
+    Progress progress(&sink, {.what = "encoding", .unit = "documents", .total = 5000}, time.clock());
+    time.now += 4;
+    progress.advance(1000);
+    EXPECT_EQ(sink.shown, "encoding  ====----------------  20 %  250 documents/s  0:04  0:16 left");
+    time.now += 0.1;  // too soon for another
+    progress.advance(1000);
+    EXPECT_EQ(sink.all_shown.size(), 1u);
+    time.now += 0.11;
+    progress.advance(1000);
+    EXPECT_EQ(sink.all_shown.size(), 2u);
+  }
+  EXPECT_EQ(sink.shown, "");
+  EXPECT_EQ(sink.cleared, 1);
+}
+
+TEST(Progress, AnExceptionClearsTheLine) {
+  Time time;
+  FakeSink sink(plain_terminal);
+  try {
+    Progress progress(&sink, {.what = "scoring", .unit = "tokens", .total = 100}, time.clock());
+    time.now += 3;
+    progress.advance(10);
+    EXPECT_NE(sink.shown, "");
+    throw std::runtime_error("a shard is damaged");
+  } catch (const std::runtime_error&) {
+  }
+  EXPECT_EQ(sink.shown, "");
+}
+
+TEST(Progress, APipeGetsALineEveryTenPerCentAndTheLastOne) {
+  Time time;
+  FakeSink sink;
+  {
+    Progress progress(&sink, {.what = "encoding", .unit = "bytes", .total = 100e6}, time.clock());
+    for (int i = 0; i < 100; ++i) {
+      time.now += 0.4;
+      progress.advance(1e6);
+    }
+  }
+  ASSERT_EQ(sink.lines.size(), 10u);
+  EXPECT_EQ(sink.lines.front(), "encoding: 10 %, 10.0 of 100 MB, 2.50 MB/s, 0:04, 0:36 left");
+  EXPECT_EQ(sink.lines.back(), "encoding: 100 %, 100 of 100 MB, 2.50 MB/s, 0:40, 0:00 left");
+  EXPECT_TRUE(sink.all_shown.empty());
+}
+
+TEST(Progress, ASlowPhaseGetsALineEveryTenSecondsAtFirst) {
+  Time time;
+  FakeSink sink;
+  Progress progress(&sink, {.what = "scoring", .unit = "tokens", .total = 1e6}, time.clock());
+  const auto run = [&](int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      time.now += 1;
+      progress.advance(10);
+    }
+    return sink.lines.size();
+  };
+  EXPECT_EQ(run(200), 20u);
+  EXPECT_LT(run(3400), 110u);  // an hour is no flood of lines
+}
+
+TEST(Progress, WorkOfAnEarlierProcessIsNoPartOfTheRate) {
+  Time time;
+  FakeSink sink;
+  Progress progress(&sink, {.what = "scoring", .unit = "tokens", .total = 1000, .done = 500}, time.clock());
+  time.now += 10;
+  progress.advance(100);
+  ASSERT_EQ(sink.lines.size(), 1u);
+  EXPECT_EQ(sink.lines[0], "scoring: 60 %, 600 of 1,000 tokens, 10.0 tokens/s, 0:10, 0:40 left");
+}
+
+TEST(Progress, APhaseMaySetItsOwnWordsAndTimeLeft) {
+  Time time;
+  FakeSink sink(plain_terminal);
+  Progress progress(&sink, {.what = "training", .total = 1, .plain_lines = false}, time.clock());
+  EXPECT_FALSE(progress.due());
+  time.now += 60;
+  EXPECT_TRUE(progress.due());
+  progress.set(0.5, "step 350  loss 5.062  9,291 tokens/s", 61);
+  EXPECT_EQ(sink.shown, "training  ====----  50 %  step 350  loss 5.062  9,291 tokens/s  1:00  1:01 left");
+  EXPECT_FALSE(progress.due());
+  EXPECT_TRUE(sink.lines.empty());
+}
+
+TEST(Progress, APhaseThatCannotTellHowFarItIsTicks) {
+  FakeSink sink(plain_terminal);
+  {
+    // The fake clock stands three seconds after the start, so that the thread finds a line due at once.
+    std::atomic<int> calls{0};
+    Progress progress(&sink, {.what = "training a tokenizer", .ticks = true},
+                      [&] { return calls++ == 0 ? 0.0 : 3.0 + calls; });
+    for (int i = 0; i < 500 && calls < 3; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_FALSE(sink.all_shown.empty());
+  EXPECT_TRUE(sink.all_shown[0].starts_with("training a tokenizer  0:0")) << sink.all_shown[0];
+  EXPECT_EQ(sink.cleared, 1);
+}
+
+TEST(Progress, ManyThreadsCountTogether) {
+  Time time;
+  FakeSink sink;
+  {
+    Progress progress(&sink, {.what = "encoding", .unit = "documents", .total = 4000}, time.clock());
+    time.now += 20;
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 1000; ++i) progress.advance();
+      });
+    }
+  }
+  ASSERT_FALSE(sink.lines.empty());
+  EXPECT_EQ(sink.lines.back(), "encoding: 100 %, 4,000 of 4,000 documents, 200 documents/s, 0:20, 0:00 left");
+}
+
+TEST(Progress, NoSinkIsNoWork) {
+  Progress progress(nullptr, {.what = "scoring", .unit = "tokens", .total = 10},
+                    []() -> double { throw std::logic_error("the clock was read"); });
+  progress.advance();
+  progress.set(3);
+}
+
+int width(const std::string& text) {
+  int width = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b') {
+      i = text.find('m', i);
+    } else if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) {
+      ++width;
+    }
+  }
+  return width;
+}
+
+TEST(ProgressLine, NeverReachesTheLastColumn) {
+  const ProgressView view{"encoding",           0.52, "1,234,567 of 5,678,901 documents",
+                          "12,345 documents/s", 3725, 3500};
+  for (const bool colour : {false, true}) {
+    for (int columns = 1; columns <= 200; ++columns) {
+      const std::string line = live_line(view, {true, colour, true, columns});
+      EXPECT_LE(width(line), std::max(columns - 1, 1)) << line;
+    }
+  }
+  EXPECT_EQ(live_line(view, plain_terminal),
+            "encoding  ==========----------  52 %  12,345 documents/s  1:02:05  58:20 left");
+  EXPECT_EQ(live_line(view, {true, false, false, 30}), "encoding  52 %  1:02:05  58:2");
+}
+
+TEST(ProgressLine, WordsOfFiguresAndTimes) {
+  EXPECT_EQ(count_text(1234, 5678, "documents"), "1,234 of 5,678 documents");
+  EXPECT_EQ(count_text(1234, 0, "documents"), "1,234 documents");
+  EXPECT_EQ(count_text(1.2e6, 45.6e6, "bytes"), "1.20 of 45.6 MB");
+  EXPECT_EQ(rate_text(0.5, "batches"), "0.50 batches/s");
+  EXPECT_EQ(rate_text(1.25e6, "bytes"), "1.25 MB/s");
+  EXPECT_EQ(clock_text(7), "0:07");
+  EXPECT_EQ(clock_text(3723.9), "1:02:03");
+  EXPECT_EQ(clock_text(-1), "?");
+}
+
+std::string printed(std::FILE* file) {
+  std::fflush(file);
+  std::rewind(file);
+  std::string text(4096, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  return text;
+}
+
+TEST(RunLog, AQuietConsoleShowsWarningsAndResultsOnly) {
+  const testing::ScratchFolder folder;
+  std::FILE* console = std::tmpfile();
+  RunLog log({console, true}, folder.path() / "log.txt");
+  log.line("reading documents");
+  log.progress_line("encoding: 10 %");
+  log.line("warning: the disk is nearly full");
+  log.result("val_bpb 2.0");
+  EXPECT_EQ(printed(console), "warning: the disk is nearly full\nval_bpb 2.0\n");
+  std::FILE* file = std::fopen((folder.path() / "log.txt").c_str(), "r");
+  EXPECT_EQ(printed(file),
+            "reading documents\nencoding: 10 %\nwarning: the disk is nearly full\nval_bpb 2.0\n");
+  std::fclose(file);
+  std::fclose(console);
+}
+
+TEST(RunLog, APipeGetsPlainLinesWithoutEscapes) {
+  std::FILE* console = std::tmpfile();
+  RunLog log({console}, {});
+  EXPECT_FALSE(log.terminal().live);
+  log.show_live("encoding 10 %");
+  log.progress_line("encoding: 10 %");
+  log.line("warning: nearly full");
+  log.clear_live();
+  EXPECT_EQ(printed(console), "encoding: 10 %\nwarning: nearly full\n");
+  std::fclose(console);
+}
+
+}  // namespace
+}  // namespace mulligan
