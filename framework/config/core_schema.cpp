@@ -187,9 +187,13 @@ Schema<EvalConfig> eval_section() {
   Schema<EvalConfig> s;
   s.choice<EvalMode>("mode", &EvalConfig::mode, {{"rows", EvalMode::rows}, {"sliding", EvalMode::sliding}},
                      "disjoint rows, or overlapping windows that give each token nearly full context");
-  s.key("sequence_length", &EvalConfig::sequence_length, "tokens of a row or window").range(2, 1 << 24);
+  s.key("sequence_length", &EvalConfig::sequence_length, "tokens of a sequence or window").range(2, 1 << 24);
   s.key("stride", &EvalConfig::stride, "tokens between the starts of sliding windows").range(1, 1 << 24);
-  s.key("batch_rows", &EvalConfig::batch_rows, "rows or windows per forward pass").range(1, 1 << 20);
+  s.key("packed_sequences", &EvalConfig::packed_sequences,
+        "sequences packed into one row, which is one forward pass: a document runs on inside of a row and is "
+        "cut at its end and every sequence_length tokens, so that this is part of what is scored; in sliding "
+        "mode the windows of one pass, which change the score by rounding at most")
+      .range(1, 1 << 20);
   s.key("drop_remainder", &EvalConfig::drop_remainder,
         "leave the last partial batch unscored, only to match figures of the record's script");
   s.key("use_ema", &EvalConfig::use_ema, "score the averaged weights where ema.decay > 0");

@@ -12,9 +12,11 @@ enum class EvalMode { rows, sliding };
 // [eval]
 struct EvalConfig {
   EvalMode mode = EvalMode::rows;
-  int64_t sequence_length = 2048;  // tokens of a row or window; also the longest segment in rows mode
+  int64_t sequence_length = 2048;  // tokens of a sequence or window; also the longest segment in rows mode
   int64_t stride = 64;             // sliding mode only: tokens between window starts, <= sequence_length
-  int64_t batch_rows = 16;         // rows (or windows) per forward pass
+  // Sequences packed into one row, in which documents run on: part of what is scored. One packed row is one
+  // forward pass; in sliding mode as many windows are.
+  int64_t packed_sequences = 16;
   bool drop_remainder = false;  // leave out the last partial batch, to match figures of the record's script
   bool use_ema = true;          // score the averaged weights where ema.decay > 0
 };

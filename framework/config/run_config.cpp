@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "framework/config/core_schema.h"
+#include "framework/config/retired_keys.h"
 #include "framework/config/run_config_rules.h"
 #include "framework/config/toml_document.h"
 #include "framework/core/error.h"
@@ -123,6 +124,7 @@ void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
 }
 
 LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const std::string> overrides) {
+  rename_retired_keys(tree, overrides);
   apply_overrides(tree, overrides);
   LoadedConfig loaded;
   loaded.file = file;

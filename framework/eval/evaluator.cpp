@@ -18,7 +18,7 @@ bool sliding(const EvaluatorOptions& options) {
 }
 
 std::int64_t pass_tokens(const EvaluatorOptions& options) {
-  return options.eval.sequence_length * options.eval.batch_rows;
+  return options.eval.sequence_length * options.eval.packed_sequences;
 }
 
 // Rotary positions count from the start of the packed row or of the window.
@@ -67,7 +67,7 @@ std::vector<EvalSpan> Evaluator::spans(std::int64_t token_count, int world_size,
   }
   PlainEvalOptions rows;
   rows.sequence_tokens = eval.sequence_length;
-  rows.row_sequences = static_cast<int>(eval.batch_rows);
+  rows.row_sequences = static_cast<int>(eval.packed_sequences);
   rows.world_size = world_size;
   rows.rank = rank;
   rows.drop_remainder = eval.drop_remainder;

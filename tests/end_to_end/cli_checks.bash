@@ -121,7 +121,7 @@ sequence_length = 256
 decay = 0.8
 [eval]
 sequence_length = 256
-batch_rows = 4
+packed_sequences = 4
 TOML
 }
 

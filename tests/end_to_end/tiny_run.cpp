@@ -70,7 +70,7 @@ log_every = 5
 
 [eval]
 sequence_length = 64
-batch_rows = 4
+packed_sequences = 4
 )";
 
 }  // namespace

@@ -77,7 +77,7 @@ class EvalGolden : public testing::Test {
     options.eval.mode = test.sliding ? EvalMode::sliding : EvalMode::rows;
     options.eval.sequence_length = config.at("eval_seq_len");
     options.eval.stride = config.at("eval_stride");
-    options.eval.batch_rows = config.at(test.sliding ? "sliding_batch_seqs" : "local_batch_seqs");
+    options.eval.packed_sequences = config.at(test.sliding ? "sliding_batch_seqs" : "local_batch_seqs");
     // The reference's local batch is val_batch_tokens / (world size * gradient accumulation) and so the same
     // for every world size here.
     options.eval.drop_remainder = !test.sliding;

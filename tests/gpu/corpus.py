@@ -55,7 +55,7 @@ SMALL_MODEL = {
     True: {"model.vocabulary": 512, "model.layers": 4, "model.width": 64, "model.heads": 4, "model.kv_heads": 2,
            "model.head_width": 16, "model.rope.dims": 8, "model.loop.first": 1, "model.loop.last": 2,
            "model.lanes.parallel_start": 3, "model.mlp_hidden": 128, "train.tokens_per_step": 128,
-           "train.sequence_length": 64, "eval.sequence_length": 64, "eval.batch_rows": 2, "ttt.context_tokens": 64,
+           "train.sequence_length": 64, "eval.sequence_length": 64, "eval.packed_sequences": 2, "ttt.context_tokens": 64,
            "ttt.chunk_tokens": 32, "ttt.batch_documents": 2, "ttt.adapters.rank": 4, "ttt.document_fraction": 0.25,
            "quantize.calibration_batches": 1, "quantize.calibration_rows": 2},
     False: {"model.vocabulary": 512, "model.heads": 2, "model.kv_heads": 1, "train.tokens_per_step": 8192},

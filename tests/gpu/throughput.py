@@ -144,7 +144,7 @@ def ttt_shape(context):
         peer.update(documents=2, context=64, chunk=32, rank=4)
     settings = {"ttt.batch_documents": peer["documents"], "ttt.context_tokens": peer["context"],
                 "ttt.chunk_tokens": peer["chunk"], "ttt.adapters.rank": peer["rank"], "ttt.prefix_documents": 0,
-                "eval.batch_rows": 2 if context.emulated else 32}
+                "eval.packed_sequences": 2 if context.emulated else 32}
     return settings, peer
 
 

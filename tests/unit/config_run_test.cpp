@@ -31,6 +31,24 @@ TEST(ConfigRun, DerivedValuesFollowFromOtherKeys) {
   EXPECT_EQ(load({"model.head_width=8"}).core.at("model.head_width").origin.text(), "--set");
 }
 
+// Older files say eval.batch_rows for the packing, and mean by it what it did, not what it was called.
+TEST(ConfigRun, TheOldNameOfThePackingKeepsItsMeaningInFilesAndIsRefusedInOverrides) {
+  EXPECT_EQ(load().config.eval.packed_sequences, 16);
+  const std::string old = "[eval]\nbatch_rows = 8\n";
+  const LoadedConfig loaded = load({}, old);
+  EXPECT_EQ(loaded.config.eval.packed_sequences, 8);
+  EXPECT_EQ(loaded.core.at("eval.packed_sequences").origin.text(), "conf/small.toml:20");
+  EXPECT_EQ(loaded.core.find("eval.batch_rows"), nullptr);
+  EXPECT_EQ(load({"eval.packed_sequences=4"}, old).config.eval.packed_sequences, 4);
+  EXPECT_NE(refusal({"eval.batch_rows=64"}).find("set eval.packed_sequences for another packing"),
+            std::string::npos);
+  const std::string both =
+      error_of([&] { load({}, "[eval]\nbatch_rows = 8\npacked_sequences = 4\n"); });
+  EXPECT_EQ(both.find("conf/small.toml:20: eval.batch_rows is the old name"), 0u) << both;
+  EXPECT_NE(error_of([&] { load({}, "[eval]\nbatch_rows = 0\n"); }).find("packed_sequences"),
+            std::string::npos);
+}
+
 TEST(ConfigRun, XsaCoversTheLastLayers) {
   const ModelConfig model = load({"model.xsa_last_layers=1"}).config.model;
   EXPECT_FALSE(layer_has_xsa(model, 2));
@@ -91,7 +109,7 @@ TEST(ConfigRun, ParameterRowsKeepTheirOrderAndOrigin) {
   EXPECT_EQ(loaded.config.parameters[1].master_dtype, Precision::bf16);
   EXPECT_EQ(loaded.config.parameters[1].communication, Communication::sharded);
   EXPECT_EQ(loaded.config.parameters[1].lr_multiplier, 2.0);
-  EXPECT_EQ(loaded.config.parameters[1].origin.text(), "conf/small.toml:19");
+  EXPECT_EQ(loaded.config.parameters[1].origin.text(), "conf/small.toml:20");
 }
 
 TEST(ConfigRun, UnknownKeysAreFoundInEveryKindOfTable) {
@@ -105,7 +123,7 @@ TEST(ConfigRun, UnknownKeysAreFoundInEveryKindOfTable) {
   EXPECT_EQ(with("[[parameters]]\nmatch = 'x'\noptimizr = 'all'\n"),
             "conf/small.toml:21: unknown key 'parameters.optimizr'; did you mean 'parameters.optimizer'?");
   EXPECT_EQ(with("[[parameters]]\nmatch = 'x'\n"),
-            "conf/small.toml:19: the required key 'parameters.optimizer' is missing (NAME of the "
+            "conf/small.toml:20: the required key 'parameters.optimizer' is missing (NAME of the "
             "[optimizer.NAME] that "
             "updates them); set it to a string.");
 }

@@ -77,7 +77,7 @@ TEST_F(EvalBytes, ADroppedRemainderLeavesOutTheBytesOfItsTokens) {
   EvalConfig eval = loaded_.config.eval;
   eval.drop_remainder = true;
   const EvalResult result = evaluate(evaluator(eval), validation_, *communicator_);
-  const auto row = static_cast<std::uint64_t>(eval.sequence_length * eval.batch_rows);
+  const auto row = static_cast<std::uint64_t>(eval.sequence_length * eval.packed_sequences);
   EXPECT_EQ(result.tokens, (validation_.tokens.size() - 1) / row * row);
   EXPECT_EQ(result.bytes,
             validation_.byte_table->count(std::span(validation_.tokens).first(result.tokens + 1)));
