@@ -5,10 +5,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "framework/config/schema.h"
+#include "framework/core/standard_streams.h"
 #include "launch/commands/commands.h"
 
 namespace mulligan {
@@ -20,12 +23,30 @@ constexpr const char* kAbout =
 
 constexpr const char* kFooter =
     "\nExit codes: 0 ok, 1 run failed, 2 bad configuration, command line or plugin, 3 bad data, 4 stopped by "
-    "a signal (a checkpoint was written).";
+    "a signal (train wrote a checkpoint, other commands left nothing half-done).";
+
+// A file system's refusal that no reader or writer expected at its place.
+std::string sentence_of(const std::filesystem::filesystem_error& error) {
+  std::string paths = fmt::format("'{}'", error.path1().string());
+  if (!error.path2().empty()) paths += fmt::format(" and '{}'", error.path2().string());
+  return fmt::format("cannot use {}: {}; check the path, its permissions and the disk.", paths,
+                     error.code().message());
+}
 
 ExitCode report(const char* sentence, ExitCode code) {
   std::fflush(stdout);
   std::fprintf(stderr, "mulligan: %s\n", sentence);
   return code;
+}
+
+// What was printed must have arrived: whoever reads it from a file would take the half for the whole.
+ExitCode require_output(ExitCode code) {
+  const std::string failure = output_failure();
+  if (failure.empty()) return code;
+  const std::string sentence = fmt::format(
+      "the command did its work, but not all of its output could be written to standard output: {}.",
+      failure);
+  return report(sentence.c_str(), ExitCode::run_failed);
 }
 
 // An unknown command's own sentence.
@@ -45,7 +66,7 @@ std::string unknown_command(const CLI::App& app, const std::string& name) {
 ExitCode report_parse_error(const CLI::App& app, const CLI::ParseError& error, const std::string& first) {
   if (error.get_exit_code() == 0) {
     app.exit(error);
-    return ExitCode::ok;
+    return require_output(ExitCode::ok);
   }
   std::string sentence;
   if (!first.empty() && first.front() != '-') sentence = unknown_command(app, first);
@@ -77,7 +98,7 @@ ExitCode run_command_line(int argc, char** argv) {
   app.callback([&app] { require_command(app); });
   try {
     app.parse(argc, argv);  // runs the subcommand's callback
-    return ExitCode::ok;
+    return require_output(ExitCode::ok);
   } catch (const CLI::ParseError& error) {
     return report_parse_error(app, error, argc > 1 ? argv[1] : "");
   } catch (const Error& error) {
@@ -85,6 +106,16 @@ ExitCode run_command_line(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return report(
         "the machine has not enough memory for this run; make train.tokens_per_step or the model smaller.",
+        ExitCode::run_failed);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(sentence_of(error).c_str(), ExitCode::run_failed);
+  } catch (const std::system_error& error) {  // std::thread throws it
+    const bool threads = error.code() == std::errc::resource_unavailable_try_again;
+    return report(
+        fmt::format("the system refuses {}: {}{}.", threads ? "another thread" : "a request",
+                    error.code().message(),
+                    threads ? "; ask for fewer with run.threads, or allow this user more (ulimit -u)" : "")
+            .c_str(),
         ExitCode::run_failed);
   } catch (const std::exception& error) {
     const std::string sentence = std::string("internal error: ") + error.what();

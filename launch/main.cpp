@@ -1,6 +1,19 @@
 // The mulligan program.
+#include <cstdio>
+
+#include "framework/core/alternate_stack.h"
+#include "framework/core/standard_streams.h"
+#include "framework/core/stop_request.h"
 #include "launch/command_line.h"
 
 int main(int argc, char** argv) {
+  mulligan::open_missing_streams();
+  try {
+    mulligan::take_over_signals();
+  } catch (const mulligan::Error& error) {
+    std::fprintf(stderr, "mulligan: %s\n", error.what());
+    return static_cast<int>(error.code());
+  }
+  mulligan::install_alternate_stack();
   return static_cast<int>(mulligan::run_command_line(argc, argv));
 }

@@ -1,19 +1,16 @@
 #include "framework/artifact/code_size.h"
 
 #include <fmt/format.h>
-#include <spawn.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
 
 #include "framework/artifact/compression.h"
+#include "framework/core/child_process.h"
 #include "framework/core/elf_file.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-
-extern char** environ;
+#include "framework/core/temporary_path.h"
 
 namespace mulligan {
 namespace {
@@ -55,26 +52,13 @@ std::string tar_header(const std::string& name, std::size_t size) {
   return header;
 }
 
-// A folder that is removed with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "mulligan.XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr)
-      throw run_error("cannot make a folder '{}'; free space there", pattern);
-    path_ = pattern;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
+// A new empty folder.
+fs::path make_folder() {
+  std::string pattern = (fs::temp_directory_path() / "mulligan.XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr)
+    throw run_error("cannot make a folder '{}'; free space there", pattern);
+  return pattern;
+}
 
 bool has_symbols(const fs::path& binary) {
   try {
@@ -91,13 +75,8 @@ void strip(const fs::path& from, const fs::path& to) {
     fs::copy_file(from, to);
     return;
   }
-  std::string program = "strip", option = "-o", target = to.string(), source = from.string();
-  const std::array<char*, 5> arguments{program.data(), option.data(), target.data(), source.data(), nullptr};
-  pid_t process = 0;
-  int status = 0;
-  const int failed = ::posix_spawnp(&process, "strip", nullptr, nullptr, arguments.data(), environ);
-  if (failed != 0 || ::waitpid(process, &status, 0) < 0 || status != 0) {
-    throw run_error("strip could not copy '{}' without its symbols; install binutils", source);
+  if (run_program({"strip", "-o", to.string(), from.string()}) != 0) {
+    throw run_error("strip could not copy '{}' without its symbols; install binutils", from.string());
   }
 }
 
@@ -136,7 +115,7 @@ std::uint64_t compressed_source_bytes(const fs::path& root) {
 }
 
 std::uint64_t compressed_binary_bytes(const std::vector<fs::path>& binaries) {
-  const TemporaryFolder folder;
+  const TemporaryPath folder(make_folder());
   std::vector<fs::path> stripped;
   for (const fs::path& binary : binaries) {
     stripped.push_back(folder.path() / binary.filename());

@@ -10,6 +10,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/temporary_path.h"
 
 namespace mulligan {
 
@@ -91,26 +92,12 @@ void verify_file(const fs::path& path, const CheckpointFile& file) {
   }
 }
 
-// A folder that is removed with the object unless it was moved into place.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {
-    std::error_code failed;
-    fs::remove_all(path_, failed);
-    fs::create_directories(path_, failed);
-    if (failed) throw run_error("the folder '{}' cannot be made: {}.", path_.string(), failed.message());
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
+void make_empty_folder(const fs::path& path) {
+  std::error_code failed;
+  fs::remove_all(path, failed);
+  fs::create_directories(path, failed);
+  if (failed) throw run_error("the folder '{}' cannot be made: {}.", path.string(), failed.message());
+}
 
 }  // namespace
 
@@ -189,7 +176,8 @@ Checkpoint find_checkpoint(const fs::path& path) {
 fs::path write_checkpoint(const fs::path& directory, CheckpointManifest manifest,
                           const std::vector<StoredTensor>& tensors) {
   const std::string name = checkpoint_name(manifest.step);
-  const TemporaryFolder made(directory / (std::string(temporary_prefix) + name));
+  const TemporaryPath made(directory / (std::string(temporary_prefix) + name));  // goes unless it is renamed
+  make_empty_folder(made.path());
   const fs::path tensors_path = made.path() / checkpoint_tensors_file;
   write_safetensors(tensors_path, tensors,
                     {{"format", "mulligan checkpoint tensors"}, {"step", std::to_string(manifest.step)}});

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "framework/core/alternate_stack.h"
 #include "framework/core/error.h"
 
 namespace mulligan {
@@ -78,6 +79,7 @@ void CheckpointWriter::begin(CheckpointManifest manifest, const TensorStore& sto
   if (writing_.valid()) throw std::logic_error("a checkpoint is still being written or was not asked for");
   writing_ = std::async(std::launch::async, [this, manifest = std::move(manifest),
                                              copies = copy_to_host(store, tensors)]() mutable {
+    install_alternate_stack();
     yield_to_training();
     std::filesystem::path path = write_checkpoint(directory_, std::move(manifest), copies);
     keep_newest_checkpoints(directory_, keep_);

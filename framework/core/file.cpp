@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "framework/core/error.h"
+#include "framework/core/temporary_path.h"
 
 namespace mulligan {
 namespace {
@@ -38,22 +39,19 @@ class Sha256 {
 // Closes the descriptor and removes the file unless told that it was renamed into place.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(std::filesystem::path path)
-      : path_(std::move(path)),
-        descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {}
+  explicit TemporaryFile(const std::filesystem::path& path)
+      : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {}
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
-    if (!kept_) ::unlink(path_.c_str());
   }
   int descriptor() const { return descriptor_; }
-  void keep() { kept_ = true; }
+  void keep() { path_.keep(); }
 
  private:
-  std::filesystem::path path_;
+  TemporaryPath path_;
   int descriptor_;
-  bool kept_ = false;
 };
 
 }  // namespace

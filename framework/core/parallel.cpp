@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "framework/core/alternate_stack.h"
+
 namespace mulligan {
 
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& body) {
@@ -14,6 +16,7 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
   std::mutex mutex;
   std::exception_ptr failure;
   const auto work = [&] {
+    install_alternate_stack();
     while (true) {
       const std::size_t i = next.fetch_add(1);
       if (i >= count) return;

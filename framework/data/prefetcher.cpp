@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "framework/core/alternate_stack.h"
+
 namespace mulligan {
 
 Prefetcher::Prefetcher(std::unique_ptr<Loader> loader, std::size_t depth)
@@ -20,7 +22,10 @@ void Prefetcher::start() {
   ready_ = 0;
   stopping_ = false;
   failure_ = nullptr;
-  thread_ = std::thread([this] { read_ahead(); });
+  thread_ = std::thread([this] {
+    install_alternate_stack();
+    read_ahead();
+  });
 }
 
 void Prefetcher::stop() {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "framework/core/error.h"
+#include "framework/core/stop_request.h"
 #include "framework/data/byte_count.h"
 #include "framework/graph/ops/softcap.h"
 
@@ -107,6 +108,7 @@ EvalSums Evaluator::score(std::span<const std::uint16_t> tokens, const ByteTable
     sums.last_target = rows.back().start + rows.back().length;
   }
   for (std::size_t first = 0; first < rows.size(); first += per_pass) {
+    throw_if_stopping();
     const auto pass = std::span(rows).subspan(first, std::min(per_pass, rows.size() - first));
     upload_pass(tokens, pass);
     program_.run();

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "framework/checkpoint/stop_request.h"
+#include "framework/core/stop_request.h"
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -190,7 +190,9 @@ void Trainer::warm_up() {
   const LayerOrders orders = layer_orders_of(config_.model);
   for (const bool looping : {false, true}) {
     if (!(looping ? orders.looped : orders.plain)) continue;
-    for (std::int64_t number = 1; number <= warmup.steps; ++number) engine_->step(number, looping, *rows_);
+    for (std::int64_t number = 1; number <= warmup.steps && stop_signal() == 0; ++number) {
+      engine_->step(number, looping, *rows_);
+    }
   }
   initial.restore();
   engine_->refresh_copies();
@@ -349,7 +351,12 @@ void Trainer::validate() {
   budget_.pause();
   const std::string phase = ledger_.enter("evaluate");
   device_->refresh_averages();
-  result_.validation = evaluate(*device_->evaluator(), *validation_, communicator_);
+  try {
+    result_.validation = evaluate(*device_->evaluator(), *validation_, communicator_);
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::interrupted) stop_early(stop_signal());
+    throw;
+  }
   const EvalResult& score = *result_.validation;
   metrics_.validation({step_, score.val_loss_nats, score.val_bpb, score.tokens, score.bytes, score.seconds});
   log_.print("step {:>6}  {} ({:.1f} s)", step_, score_text(score), score.seconds);

@@ -1,9 +1,8 @@
 // Trainer: checkpoints, resuming and stopping.
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 
-#include "framework/checkpoint/stop_request.h"
+#include "framework/core/stop_request.h"
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/report/machine.h"
@@ -117,7 +116,7 @@ void Trainer::stop_early(int signal) {
       ExitCode::interrupted,
       fmt::format("stopped by {} after step {}; the checkpoint is '{}'; continue with the same command and "
                   "--resume.",
-                  signal == SIGINT ? "SIGINT" : "SIGTERM", step_, last_checkpoint_.string()));
+                  signal_name(signal), step_, last_checkpoint_.string()));
 }
 
 // Precondition: the loss or the gradient norm of step `number` (from 1) is not finite.

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "framework/checkpoint/stop_request.h"
+#include "framework/core/stop_request.h"
 #include "framework/core/error.h"
 #include "framework/train/dry_run.h"
 #include "framework/ttt/ttt_memory.h"

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "framework/checkpoint/checkpoint_folder.h"
-#include "framework/checkpoint/stop_request.h"
+#include "framework/core/stop_request.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tests/end_to_end/tiny_run.h"
@@ -306,7 +306,11 @@ TEST_F(Resume, ATimeBudgetGoesOnWithTheSecondsSpent) {
   EXPECT_GT(step.at("elapsed_seconds").get<double>(), spent);
 }
 
+// Before any thread is started, as main() does it.
+const bool signals_taken = (take_over_signals(), true);
+
 TEST_F(Resume, ASignalEndsTheStepSavesAndIsResumed) {
+  ASSERT_TRUE(signals_taken);
   const std::string directory = tiny().next_directory();
   const Overrides endless = with(everything(), {"train.steps=100000", "checkpoint.every_seconds=0"});
   std::string sentence;

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "framework/checkpoint/checkpoint_writer.h"
-#include "framework/checkpoint/stop_request.h"
+#include "framework/core/stop_request.h"
 #include "tests/support/plugins.h"
 #include "tests/unit/checkpoint_support.h"
 
@@ -123,18 +123,6 @@ TEST_F(CheckpointWriterTest, TensorsOfAnotherRunAreRefusedBeforeAnythingIsUpload
   EXPECT_NE(sentence_of([&] { restore_tensors(saved, other, names_); }).find("as F32 [16, 16]"),
             std::string::npos);
   EXPECT_EQ(store_.download_as<float>("master/w"), std::vector<float>(256, 5.0f));
-}
-
-TEST(StopSignals, TheFirstSignalIsNotedAndTheHandlersComeBack) {
-  const auto before = std::signal(SIGTERM, SIG_IGN);
-  {
-    const StopSignals signals;
-    EXPECT_EQ(stop_signal(), 0);
-    std::raise(SIGTERM);
-    EXPECT_EQ(stop_signal(), SIGTERM);
-  }
-  std::raise(SIGTERM);  // ignored again
-  EXPECT_EQ(std::signal(SIGTERM, before), SIG_IGN);
 }
 
 }  // namespace

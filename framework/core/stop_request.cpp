@@ -1,0 +1,132 @@
+#include "framework/core/stop_request.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "framework/core/error.h"
+#include "framework/core/temporary_path.h"
+
+namespace mulligan {
+namespace {
+
+// Of the order in which SIGHUP comes: noted in a StopSignals, or the end of the process.
+std::mutex mutex;
+bool noting = false;
+std::atomic<int> noted{0};
+
+bool ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+// Those that ask for an end. A shell without job control starts what runs in the background with SIGINT
+// ignored; whoever sends it one all the same means it.
+sigset_t ending_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM}) sigaddset(&set, signal);
+  for (const int signal : {SIGHUP, SIGXCPU, SIGALRM, SIGUSR1, SIGUSR2}) {
+    if (!ignored(signal)) sigaddset(&set, signal);
+  }
+  return set;
+}
+
+// Everything but faults, which must be dealt with where they happen, job control and SIGQUIT, of which the
+// kernel takes care without a handler.
+sigset_t blocked_signals() {
+  sigset_t set;
+  sigfillset(&set);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT, SIGTSTP, SIGTTIN,
+                           SIGTTOU, SIGCONT, SIGQUIT}) {
+    sigdelset(&set, signal);
+  }
+  return set;
+}
+
+[[noreturn]] void end_process(int signal) {
+  remove_temporaries_for_good();
+  const bool live_line = isatty(STDERR_FILENO) != 0;
+  const std::string sentence = fmt::format(
+      "{}mulligan: stopped by {}; nothing half-done is left behind, and the same command starts again.\n",
+      live_line ? "\r\x1b[2K" : "", signal_name(signal));
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
+  ::_exit(static_cast<int>(ExitCode::interrupted));
+}
+
+[[noreturn]] void die_of(int signal) {
+  std::signal(signal, SIG_DFL);
+  sigset_t own;
+  sigemptyset(&own);
+  sigaddset(&own, signal);
+  pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
+  std::raise(signal);
+  ::_exit(128 + signal);
+}
+
+void wait_for_signals(sigset_t ending) {
+  while (true) {
+    int signal = 0;
+    if (sigwait(&ending, &signal) != 0) continue;
+    const std::lock_guard lock(mutex);
+    if (!noting) end_process(signal);
+    if (noted == 0) {
+      noted = signal;
+    } else if (signal != SIGHUP) {
+      die_of(signal);
+    }
+  }
+}
+
+}  // namespace
+
+void take_over_signals() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);
+    const sigset_t ending = ending_signals();
+    const sigset_t blocked = blocked_signals();
+    pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+    try {
+      std::thread(wait_for_signals, ending).detach();
+    } catch (const std::system_error& error) {
+      throw run_error("the system refuses a thread ({}); allow this user more of them (ulimit -u).",
+                      error.code().message());
+    }
+  });
+}
+
+StopSignals::StopSignals() {
+  take_over_signals();
+  const std::lock_guard lock(mutex);
+  noted = 0;
+  noting = true;
+}
+
+StopSignals::~StopSignals() {
+  const std::lock_guard lock(mutex);
+  noting = false;
+}
+
+int stop_signal() {
+  return noted;
+}
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name ? std::string("SIG") + name : fmt::format("signal {}", signal);
+}
+
+void throw_if_stopping() {
+  if (const int signal = stop_signal()) {
+    throw Error(ExitCode::interrupted, fmt::format("stopped by {}.", signal_name(signal)));
+  }
+}
+
+}  // namespace mulligan

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# A signal ends every long command soon, with exit code 4, and leaves nothing half-done: the last evaluation of a run (which
+# --resume then makes), eval, quantize, ttt and prepare. Standard streams that are closed, full or a pipe without reader.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+tiny_corpus corpus
+check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.3
+small_config "$work/data" >small.toml
+{
+  small_config "$work/data"
+  record_sections
+} >record.toml
+slow=(--set 'eval.mode="sliding"' --set eval.stride=1) # minutes
+
+# wait_for FILE: at most a minute.
+wait_for() { for _ in {1..600}; do [[ -s "$1" ]] && return; sleep 0.1; done; }
+# files FOLDER: what lies in it, with its digests.
+files() { (cd "$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum); }
+# stopped WHAT SIGNAL PROCESS: sends it; the process ends within two seconds with exit code 4 and one sentence.
+stopped() {
+  local what=$1 began code
+  kill "-$2" "$3"
+  began=$(date +%s%N)
+  wait "$3"
+  code=$?
+  check_equal "$what: exit code 4" 4 $code
+  check_true "$what: ends within two seconds" "$((($(date +%s%N) - began) / 1000000)) < 2000"
+  check_contains "$what: says what stopped it" "mulligan: stopped by SIG$2" "$(cat stop.err)"
+  check_equal "$what: one sentence" 1 "$(wc -l <stop.err)"
+}
+
+"$mulligan" train small.toml --set run.directory=late --set train.steps=4 "${slow[@]}" >stop.out 2>stop.err &
+process=$!
+wait_for late/weights.safetensors
+sleep 0.3
+stopped "the last evaluation" INT $process
+check "the last evaluation: the checkpoint is sound" "$mulligan" checkpoint verify late
+check "the last evaluation: --resume makes it" "$mulligan" train small.toml --set run.directory=late --set train.steps=4 --resume
+check "straight" "$mulligan" train small.toml --set run.directory=straight --set train.steps=4
+check_equal "the last evaluation: the score is that of a run that was not stopped" "$(json straight/result.json val_bpb)" \
+  "$(json late/result.json val_bpb)"
+
+check "a run" "$mulligan" train record.toml --set run.directory=run --set train.steps=4
+before=$(files run)
+"$mulligan" eval run "${slow[@]}" >stop.out 2>stop.err &
+process=$!
+sleep 1
+stopped "eval" HUP $process
+check_equal "eval: the run directory is as it was" "$before" "$(files run)"
+
+for moment in 0.15 0.4 0.8; do
+  "$mulligan" quantize run >stop.out 2>stop.err &
+  process=$!
+  sleep $moment
+  if kill -0 $process 2>kill.err; then
+    stopped "quantize after $moment s" TERM $process
+    check_equal "quantize after $moment s: no temporary files" "" "$(find run "${TMPDIR:-/tmp}/mulligan."* -name '*.tmp.*' 2>find.err)"
+  else
+    wait $process
+  fi
+done
+
+"$mulligan" ttt run --set ttt.document_fraction=1.0 --set ttt.chunk_tokens=1 >stop.out 2>stop.err &
+process=$!
+sleep 1
+stopped "ttt" INT $process
+check "ttt: no temporary files" test -z "$(find run -name '*.tmp.*')"
+check "ttt: the run can still be scored" "$mulligan" eval run
+
+for moment in 0.05 0.3 0.6; do
+  "$mulligan" prepare corpus corpus corpus --out prepared --vocab-size 4000 >stop.out 2>stop.err &
+  process=$!
+  sleep $moment
+  stopped "prepare after $moment s" TERM $process
+  check "prepare after $moment s: no temporary files" test -z "$(find prepared* -name '*.tmp.*' 2>find.err)"
+done
+
+# Standard streams.
+"$mulligan" train small.toml --set run.directory=closed --set train.steps=2 0<&- 1>&- 2>&-
+check_equal "closed streams: exit code" 0 $?
+check_equal "closed streams: no console text in the metrics" "" "$(grep -v '^{' closed/metrics.jsonl)"
+"$mulligan" eval run >/dev/full 2>full.err
+check_equal "eval > /dev/full: exit code 1" 1 $?
+check_contains "eval > /dev/full: says so" "No space left on device" "$(cat full.err)"
+{
+  "$mulligan" train small.toml --set run.directory=pipe --set train.steps=4 2>pipe.err
+  echo $? >pipe.code
+} | true
+check_equal "a pipe without reader: exit code 1" 1 "$(cat pipe.code)"
+check_contains "a pipe without reader: says so" "Broken pipe" "$(cat pipe.err)"
+check "a pipe without reader: the run is complete" "$mulligan" checkpoint verify pipe
+check "a pipe without reader: with its result" test -s pipe/result.json
+finish

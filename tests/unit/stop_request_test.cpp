@@ -1,0 +1,188 @@
+// Signals, in processes of their own: what they do is end one.
+#include "framework/core/stop_request.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "framework/core/alternate_stack.h"
+#include "framework/core/child_process.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/temporary_path.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Status (waitpid) of a process that does `body` and then ends with code 0.
+int status_of(const std::function<void()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+void wait_for_signal() {
+  for (int i = 0; i < 500 && stop_signal() == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+fs::path scratch(const char* name) {
+  const fs::path folder = fs::path(testing::TempDir()) / fmt::format("{}.{}", name, getpid());
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  return folder;
+}
+
+TEST(StopRequest, EachSignalThatAsksForAnEndIsNoted) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU, SIGALRM, SIGUSR1, SIGUSR2}) {
+    const int status = status_of([&] {
+      const StopSignals signals;
+      if (stop_signal() != 0) _exit(1);
+      kill(getpid(), signal);
+      wait_for_signal();
+      if (stop_signal() != signal) _exit(2);
+      try {
+        throw_if_stopping();
+      } catch (const Error& error) {
+        if (error.code() == ExitCode::interrupted) _exit(7);
+      }
+    });
+    EXPECT_TRUE(WIFEXITED(status)) << signal_name(signal) << status;
+    EXPECT_EQ(WEXITSTATUS(status), 7) << signal_name(signal);
+  }
+}
+
+TEST(StopRequest, ASecondOneKillsAndHangUpsComeInTwos) {
+  const int killed = status_of([] {
+    const StopSignals signals;
+    kill(getpid(), SIGTERM);
+    wait_for_signal();
+    kill(getpid(), SIGINT);
+    std::this_thread::sleep_for(std::chrono::seconds(10));
+  });
+  EXPECT_TRUE(WIFSIGNALED(killed));
+  EXPECT_EQ(WTERMSIG(killed), SIGINT);
+  const int twice = status_of([] {
+    const StopSignals signals;
+    kill(getpid(), SIGHUP);
+    wait_for_signal();
+    kill(getpid(), SIGHUP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  });
+  EXPECT_TRUE(WIFEXITED(twice)) << twice;
+}
+
+TEST(StopRequest, NoThreadIsEverInterrupted) {
+  // A handler, as a profiler would install one, is not called in any thread.
+  const int status = status_of([] {
+    take_over_signals();
+    static volatile sig_atomic_t called = 0;
+    for (const int signal : {SIGPROF, SIGVTALRM, SIGIO, SIGWINCH, SIGCHLD, SIGURG, SIGRTMIN}) {
+      std::signal(signal, [](int) { called = 1; });
+    }
+    std::thread other([] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); });
+    for (const int signal : {SIGPROF, SIGVTALRM, SIGIO, SIGWINCH, SIGCHLD, SIGURG, SIGRTMIN}) {
+      kill(getpid(), signal);
+    }
+    other.join();
+    _exit(called);
+  });
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(StopRequest, WhatTheProcessWasToldToIgnoreStaysIgnored) {  // nohup
+  const int status = status_of([] {
+    std::signal(SIGHUP, SIG_IGN);
+    take_over_signals();
+    kill(getpid(), SIGHUP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  });
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(StopRequest, WithoutACommandThatSavesTheProcessEndsAndItsTemporariesGo) {
+  const fs::path folder = scratch("stop_request_ends");
+  const int status = status_of([&] {
+    if (!std::freopen("/dev/null", "w", stderr)) _exit(1);
+    take_over_signals();
+    const TemporaryPath half(folder / "half");
+    const TemporaryPath whole(folder / "whole");
+    fs::create_directories(half.path() / "below");
+    std::ofstream(half.path() / "below" / "file") << "text";
+    std::ofstream(folder / "kept") << "text";
+    kill(getpid(), SIGTERM);
+    std::this_thread::sleep_for(std::chrono::seconds(10));
+  });
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::interrupted));
+  EXPECT_FALSE(fs::exists(folder / "half"));
+  EXPECT_TRUE(fs::exists(folder / "kept"));
+  fs::remove_all(folder);
+}
+
+TEST(StopRequest, WritingBeyondALimitOrToAClosedPipeIsAnError) {
+  const int status = status_of([] {
+    take_over_signals();
+    int ends[2];
+    if (pipe(ends) != 0 || close(ends[0]) != 0) _exit(1);
+    if (write(ends[1], "x", 1) >= 0 || errno != EPIPE) _exit(2);
+    kill(getpid(), SIGXFSZ);
+  });
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(StopRequest, ChildProcessesGetTheUsualSignals) {
+  const fs::path folder = scratch("stop_request_child");
+  const int status = status_of([&] {
+    take_over_signals();
+    _exit(run_program(
+        {"sh", "-c", "exec grep -E '^Sig(Blk|Ign):' /proc/self/status > " + (folder / "masks").string()}));
+  });
+  EXPECT_EQ(status, 0);
+  // Signals 1 to 31: glibc leaves its own two, 32 and 33, ignored in what it spawns.
+  const std::string masks = read_file(folder / "masks");
+  EXPECT_TRUE(masks.starts_with("SigBlk:\t0000000000000000\n")) << masks;
+  EXPECT_EQ(std::stoull(masks.substr(masks.rfind('\t') + 1), nullptr, 16) & 0x7fffffff, 0U) << masks;
+  EXPECT_EQ(run_program({"no-such-program-of-mulligan"}), -1);
+  fs::remove_all(folder);
+}
+
+TEST(AlternateStack, AHandlerOfFaultsRunsOnIt) {
+  // In a thread whose stack pointer is of no use.
+  const int status = status_of([] {
+    struct sigaction action {};
+    action.sa_handler = [](int) { _exit(9); };
+    action.sa_flags = SA_ONSTACK;
+    sigaction(SIGSEGV, &action, nullptr);
+    std::thread([] {
+      install_alternate_stack();
+      install_alternate_stack();
+#if defined(__x86_64__)
+      asm volatile("mov $64, %rsp\n\tpush %rax");
+#else
+      *reinterpret_cast<volatile int*>(64) = 0;
+#endif
+    }).join();
+  });
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 9);
+}
+
+}  // namespace
+}  // namespace mulligan
