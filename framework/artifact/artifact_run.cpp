@@ -1,7 +1,5 @@
 #include "framework/artifact/artifact_run.h"
 
-#include <array>
-#include <fstream>
 
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/artifact_model.h"
@@ -64,11 +62,7 @@ LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSizes& code) {
 }  // namespace
 
 bool is_artifact(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw data_error("'{}' cannot be read; check the path and its permissions", path.string());
-  std::array<char, artifact_magic.size()> start{};
-  stream.read(start.data(), start.size());
-  return std::string_view(start.data(), static_cast<std::size_t>(stream.gcount())) == artifact_magic;
+  return read_file_start(path, artifact_magic.size()) == artifact_magic;
 }
 
 MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::path& weights,

@@ -118,8 +118,8 @@ std::vector<CheckpointEntry> list_checkpoints(const fs::path& directory) {
 
 Checkpoint open_checkpoint(const fs::path& path) {
   const fs::path manifest_path = path / manifest_file, sum_path = path / manifest_sum_file;
-  const std::string text = read_file(manifest_path);
-  if (read_file(sum_path) != sum_line(text)) {
+  const std::string text = read_file(manifest_path, kLargestDescription);
+  if (read_file(sum_path, kLargestDescription) != sum_line(text)) {
     throw data_error(
         "the checkpoint's '{}' and '{}' do not agree: one of them was changed; use another "
         "checkpoint.",

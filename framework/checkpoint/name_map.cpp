@@ -74,7 +74,7 @@ ConfigNode to_tree(const Json& json, const Origin& origin) {
 
 ConfigNode read_tree(const std::filesystem::path& path) {
   if (path.extension() != ".json") return read_toml(path.string());
-  const Json json = parse_json<Json>(read_file(path));
+  const Json json = parse_json<Json>(read_file(path, kLargestDescription));
   if (!json.is_object()) throw config_error("'{}' is not a JSON object.", path.string());
   Origin origin;
   origin.kind = Origin::Kind::file;

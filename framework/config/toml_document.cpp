@@ -162,16 +162,25 @@ ConfigNode parse_one(std::string_view text, const std::string& file) {
   }
 }
 
+constexpr std::uint64_t kLargestConfiguration = std::uint64_t{16} << 20;
+
 std::string read_config_file(const std::string& path, const Origin* extended_at) {
   const std::string who = extended_at == nullptr ? std::string() : extended_at->text() + ": ";
-  if (!fs::is_regular_file(path)) {
+  if (std::error_code ignored; !fs::is_regular_file(path, ignored)) {
     throw config_error("{}no configuration file '{}'; give the path of a TOML file.", who, path);
   }
   try {
-    return read_file(path);
+    return read_file(path, kLargestConfiguration);
   } catch (const Error& error) {
     throw config_error("{}{}", who, error.what());
   }
+}
+
+// One name per file, to find circles by. For what cannot be resolved the name it was given by: reading it says why.
+fs::path file_identity(const fs::path& path) {
+  std::error_code error;
+  fs::path resolved = fs::weakly_canonical(path, error);
+  return error ? path : resolved;
 }
 
 // `chain` holds the files being read, outermost first, to find circles.
@@ -183,7 +192,7 @@ ConfigNode extend(ConfigNode tree, const std::string& file, std::vector<fs::path
     throw config_error("{}: 'extends' must be the path of one TOML file, as a string.", where.text());
   }
   const fs::path base_path = (fs::path(file).parent_path() / extends->value.string()).lexically_normal();
-  const fs::path identity = fs::weakly_canonical(base_path);
+  const fs::path identity = file_identity(base_path);
   if (std::ranges::find(chain, identity) != chain.end()) {
     throw config_error("{}: '{}' extends itself through a circle of 'extends'; remove one of them.",
                        where.text(), base_path.string());
@@ -214,11 +223,11 @@ ConfigNode override_leaf(const std::string& text) {
 }  // namespace
 
 ConfigNode read_toml(const std::string& path) {
-  return extend(parse_one(read_config_file(path, nullptr), path), path, {fs::weakly_canonical(path)});
+  return extend(parse_one(read_config_file(path, nullptr), path), path, {file_identity(path)});
 }
 
 ConfigNode parse_toml(std::string_view text, const std::string& name) {
-  return extend(parse_one(text, name), name, {fs::weakly_canonical(name)});
+  return extend(parse_one(text, name), name, {file_identity(name)});
 }
 
 ConfigNode parse_stored_toml(std::string_view text, const std::string& name) {

@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <memory>
 
 #include "framework/core/error.h"
@@ -36,6 +36,55 @@ class Sha256 {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
 };
 
+// Beyond a file's reported size so much is read at a time.
+constexpr std::size_t kReadBlock = 1 << 16;
+
+// A regular file, open for reading. Errors are data_errors that name the path.
+class InputFile {
+ public:
+  // O_NONBLOCK: opening a pipe without a writer would wait forever. For regular files it means nothing.
+  explicit InputFile(const std::filesystem::path& path)
+      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    struct stat status {};
+    if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
+      fail(errno == ENXIO ? "it is a socket" : std::strerror(errno));
+    }
+    if (S_ISDIR(status.st_mode)) fail("it is a folder");
+    if (!S_ISREG(status.st_mode)) fail("it is no regular file but a pipe or a device");
+    size_ = static_cast<std::uint64_t>(status.st_size);
+  }
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+  ~InputFile() { close(); }
+
+  std::uint64_t size() const { return size_; }  // as the system reports it
+
+  // Reads up to `size` bytes; 0 at the end of the file.
+  std::size_t read(char* bytes, std::size_t size) const {
+    for (;;) {
+      const ssize_t count = ::read(descriptor_, bytes, size);
+      if (count >= 0) return static_cast<std::size_t>(count);
+      if (errno == EINTR) continue;
+      throw data_error("cannot read '{}': {}; the disk or the connection to it may be damaged",
+                       path_.string(), std::strerror(errno));
+    }
+  }
+
+ private:
+  void close() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    descriptor_ = -1;
+  }
+  [[noreturn]] void fail(const std::string& reason) {
+    close();  // a constructor that throws runs no destructor
+    throw data_error("cannot read '{}': {}; check the path and its permissions", path_.string(), reason);
+  }
+
+  std::filesystem::path path_;
+  int descriptor_;
+  std::uint64_t size_ = 0;
+};
+
 // Closes the descriptor and removes the file unless told that it was renamed into place.
 class TemporaryFile {
  public:
@@ -56,16 +105,38 @@ class TemporaryFile {
 
 }  // namespace
 
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::error_code ignored;
-  if (!stream || std::filesystem::is_directory(path, ignored)) {
-    throw data_error("cannot read '{}': {}; check the path and its permissions", path.string(),
-                     std::filesystem::is_directory(path, ignored) ? "it is a folder" : std::strerror(errno));
+std::string read_file(const std::filesystem::path& path, std::uint64_t largest) {
+  const InputFile file(path);
+  const auto refuse_size = [&] {
+    throw data_error("cannot read '{}': it has more than {} bytes, the most that is read of such a file",
+                     path.string(), largest);
+  };
+  if (file.size() > largest) refuse_size();
+  std::string bytes(file.size(), '\0');
+  std::size_t filled = 0;
+  // The size is only a first guess: files of /proc report none, and a file may grow meanwhile.
+  for (;;) {
+    if (filled == bytes.size()) bytes.resize(filled + kReadBlock);
+    const std::size_t count = file.read(bytes.data() + filled, bytes.size() - filled);
+    if (count == 0) break;
+    filled += count;
+    if (filled > largest) refuse_size();
   }
-  std::string bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  if (stream.bad()) throw data_error("cannot read '{}': the disk reported an error", path.string());
+  bytes.resize(filled);
   return bytes;
+}
+
+std::string read_file_start(const std::filesystem::path& path, std::size_t bytes) {
+  const InputFile file(path);
+  std::string start(bytes, '\0');
+  std::size_t filled = 0;
+  while (filled < bytes) {
+    const std::size_t count = file.read(start.data() + filled, bytes - filled);
+    if (count == 0) break;
+    filled += count;
+  }
+  start.resize(filled);
+  return start;
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
@@ -107,12 +178,11 @@ std::string sha256_hex(std::string_view bytes) {
 }
 
 std::string sha256_hex_of_file(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw data_error("cannot read '{}': {}", path.string(), std::strerror(errno));
+  const InputFile file(path);
   Sha256 hash;
   std::string buffer(1 << 20, '\0');
-  while (stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || stream.gcount() > 0) {
-    hash.update({buffer.data(), static_cast<std::size_t>(stream.gcount())});
+  while (const std::size_t count = file.read(buffer.data(), buffer.size())) {
+    hash.update({buffer.data(), count});
   }
   return hash.hex();
 }

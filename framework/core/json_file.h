@@ -16,7 +16,7 @@ namespace mulligan {
 template <typename Json, typename Convert>
 auto read_json_object(const std::filesystem::path& path, Convert&& convert,
                       const char* remedy = "make it anew or remove it") {
-  const Json json = parse_json<Json>(read_file(path));
+  const Json json = parse_json<Json>(read_file(path, kLargestDescription));
   if (!json.is_object()) {
     throw data_error("'{}' is no JSON object, so the file is damaged; {}.", path.string(), remedy);
   }

@@ -14,7 +14,8 @@
 namespace mulligan {
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: opening a pipe without a writer would wait forever. For regular files it means nothing.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     throw data_error("cannot open '{}': {}; check the path and its permissions", path.string(),
                      std::strerror(errno));

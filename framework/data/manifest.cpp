@@ -85,7 +85,7 @@ void save_manifest(const std::filesystem::path& folder, const Manifest& manifest
 
 Manifest load_manifest(const std::filesystem::path& path) {
   const std::filesystem::path file = manifest_file(path);
-  const std::string text = read_file(file);
+  const std::string text = read_file(file, kLargestDescription);
   try {
     const nlohmann::json value = parse_json(text);
     if (!value.is_object()) throw data_error("it is not a JSON object");
