@@ -1,0 +1,179 @@
+"""What is attacked: a prepared folder and finished runs, made once in a scratch folder by the program under test."""
+import hashlib
+import json
+import pathlib
+import re
+import shutil
+
+from running import fault, run
+from verdict import ROOT
+
+TINY = """
+[run]
+name = "tiny"
+threads = 1
+[data]
+train = "data/fineweb_train_*.bin"
+validation = "data/fineweb_val_*.bin"
+tokenizer = "data/tokenizer.model"
+[model]
+vocabulary = 512
+layers = 2
+width = 32
+heads = 4
+kv_heads = 2
+[model.rope]
+dims = 4
+[model.loop]
+first = 0
+last = 1
+extra_passes = 1
+start_fraction = 0.35
+[model.lanes]
+parallel_start = 1
+[optimizer.embedding]
+plugin = "adamw"
+lr = 0.03
+[optimizer.matrices]
+plugin = "muon"
+lr = 0.02
+[optimizer.vectors]
+plugin = "adamw"
+lr = 0.01
+[[parameters]]
+match = "tok_emb*"
+optimizer = "embedding"
+[[parameters]]
+match = "*_bank"
+optimizer = "matrices"
+[[parameters]]
+match = "*"
+optimizer = "vectors"
+[train]
+steps = 6
+tokens_per_step = 256
+sequence_length = 128
+log_every = 1
+[ema]
+decay = 0.8
+[checkpoint]
+every_steps = 1
+keep = 3
+[eval]
+sequence_length = 128
+batch_rows = 4
+[quantize]
+plugin = "gptq"
+calibration_batches = 2
+calibration_rows = 4
+[[quantize.tensors]]
+match = "blocks.*.weight"
+format = "int"
+bits = 5
+[[quantize.tensors]]
+match = "*"
+format = "fp16"
+[ttt]
+batch_documents = 2
+context_tokens = 128
+chunk_tokens = 64
+[ttt.adapters]
+plugin = "doc_lora"
+rank = 4
+alpha = 4.0
+[ttt.optimizer]
+plugin = "adamw"
+lr = 0.002
+beta1 = 0.0
+"""
+
+# The quickstart's model; few and short steps.
+QUICKSTART = ("train.budget_seconds=0", "train.steps=6", "schedule.by=step", "train.log_every=1", "train.tokens_per_step=1024",
+              "checkpoint.every_steps=2")
+
+
+class Broken(Exception):
+    """The program under test fails without an attack."""
+
+
+class Subject:
+    """To be worked on in its folder, or in a copy of it, since all paths in it are relative. `data` (512 pieces) and
+    `tiny.toml`; with `finished` the run `run` with artifact and test-time training; with `large` also `data2048` for the
+    quickstart's model, `quickstart()`."""
+
+    def __init__(self, build, folder, finished=True, large=False):
+        self.program = pathlib.Path(build).resolve() / "bin/mulligan"
+        self.folder = pathlib.Path(folder).resolve()
+        if not (self.folder / "complete").exists():
+            self.make(finished, large)
+
+    def make(self, finished, large):
+        self.corpus()
+        self.must("prepare", "corpus", "--out", "data", "--vocab-size", "512", "--validation-fraction", "0.02", "--threads", "1")
+        if large:
+            self.must("prepare", "corpus", "--out", "data2048", "--vocab-size", "2048", "--validation-fraction", "0.02")
+        (self.folder / "tiny.toml").write_text(TINY)
+        if finished:
+            self.must("train", "tiny.toml", "--set", "run.directory=run")
+            self.must("quantize", "run")
+            self.must("eval", "run")
+            (self.folder / "run/evaluations.jsonl").rename(self.folder / "evaluations.jsonl")  # scores say nothing of others
+            self.must("ttt", "run")
+        (self.folder / "complete").touch()
+
+    def corpus(self):
+        """A few dozen real documents: this repository's own sources."""
+        (self.folder / "corpus").mkdir(parents=True)
+        for pattern in ("framework/core/*.cpp", "framework/train/*.cpp", "docs/*.md"):
+            for path in sorted(ROOT.glob(pattern)):
+                shutil.copy(path, self.folder / "corpus" / f"{path.parent.name}_{path.name}.txt")
+
+    def command(self, *words):
+        return [self.program, *words]
+
+    def must(self, *words):
+        ended = run(self.command(*words), self.folder)
+        if ended.code or fault(ended):
+            raise Broken(f"`mulligan {' '.join(map(str, words))}` without an attack: {fault(ended) or ended.errors}")
+        return ended
+
+    def quickstart(self, run_directory, threads):
+        """Arguments of `train` for the quickstart's model."""
+        words = ["train", ROOT / "configs/quickstart.toml"]
+        for setting in (*QUICKSTART, "data.train=data2048/*_train_*.bin", "data.validation=data2048/*_val_*.bin",
+                        "data.tokenizer=data2048/tokenizer.model", f"run.directory={run_directory}", f"run.threads={threads}"):
+            words += ["--set", setting]
+        return words
+
+
+def tensors(path):
+    """Digest of a safetensors file without its metadata, which names the run directory."""
+    data = pathlib.Path(path).read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + length])
+    header.pop("__metadata__", None)
+    return hashlib.sha256(json.dumps(header, sort_keys=True).encode() + data[8 + length:]).hexdigest()
+
+
+def scores(text):
+    """Every score that a command printed."""
+    return re.findall(r"val_bpb (\S+) \(val_loss (\S+) nats over (\d+) tokens, (\d+) bytes\)", text)
+
+
+def outcome(run_directory):
+    """What an interrupted run must have in common with an uninterrupted one: weights, losses of the steps, score."""
+    folder = pathlib.Path(run_directory)
+    events = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    result = json.loads((folder / "result.json").read_text())
+    return {"weights": tensors(folder / "weights.safetensors"),
+            "steps": [(e["step"], e["loss_nats"]) for e in events if e["event"] == "step"],
+            "validations": [(e["step"], e["val_loss_nats"]) for e in events if e["event"] == "validation"],
+            "train_loss": result.get("train_loss"), "score": result["val_loss_nats"]}
+
+
+def difference(expected, seen):
+    """In what two outcomes (dictionaries) differ, in words, or None."""
+    for key in sorted({*expected, *seen}):
+        if expected.get(key) != seen.get(key):
+            return f"{key}: {str(seen.get(key))[:200]} in place of {str(expected.get(key))[:200]}"
+    return None
