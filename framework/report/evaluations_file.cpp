@@ -6,16 +6,19 @@
 
 namespace mulligan {
 
+nlohmann::ordered_json evaluation_json(const EvaluationRecord& record) {
+  return {{"weights", record.weights},     {"artifact", record.artifact},
+          {"mode", record.mode},           {"val_loss_nats", record.val_loss_nats},
+          {"val_bpb", record.val_bpb},     {"val_tokens", record.val_tokens},
+          {"val_bytes", record.val_bytes}, {"seconds", record.seconds}};
+}
+
 void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& record) {
   std::string text;
   if (std::filesystem::exists(path)) text = read_file(path);
   // The whole file anew, so that it never holds half a line.
-  using Json = nlohmann::ordered_json;
-  const Json json{{"weights", record.weights},     {"artifact", record.artifact},
-                  {"mode", record.mode},           {"val_loss_nats", record.val_loss_nats},
-                  {"val_bpb", record.val_bpb},     {"val_tokens", record.val_tokens},
-                  {"val_bytes", record.val_bytes}, {"seconds", record.seconds}};
-  write_file_atomically(path, text + json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  const auto replace = nlohmann::ordered_json::error_handler_t::replace;
+  write_file_atomically(path, text + evaluation_json(record).dump(-1, ' ', false, replace) + "\n");
 }
 
 }  // namespace mulligan

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace mulligan {
@@ -17,6 +18,9 @@ struct EvaluationRecord {
   std::uint64_t val_bytes = 0;
   double seconds = 0;
 };
+
+// The record as it is written. Numbers that are not finite become null.
+nlohmann::ordered_json evaluation_json(const EvaluationRecord& record);
 
 // Adds a line. Throws run_error when the file cannot be written.
 void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& record);

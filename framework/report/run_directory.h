@@ -19,13 +19,15 @@ struct RunFiles {
   std::filesystem::path quantize_result() const { return directory / "quantize_result.json"; }
   std::filesystem::path evaluations() const { return directory / "evaluations.jsonl"; }
   std::filesystem::path ttt_result() const { return directory / "ttt_result.json"; }
+  // Scores of the weights under other settings than the run's (trials.h): a folder.
+  std::filesystem::path trials() const { return directory / "trials"; }
   // Made from all of these, at any time again.
   std::filesystem::path report() const { return directory / "report.html"; }
 
   // What tells about the weights of a finished run, and so is wrong once there are others. (The artifact does
   // not: it is the old weights.)
   std::vector<std::filesystem::path> results() const {
-    return {result(), ledger(), quantize_result(), evaluations(), ttt_result(), report()};
+    return {result(), ledger(), quantize_result(), evaluations(), ttt_result(), trials(), report()};
   }
 };
 

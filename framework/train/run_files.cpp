@@ -66,7 +66,7 @@ RunFiles open_run_directory(const RunConfig& config, RunStart start) {
   for (const auto& path : {files.weights(), files.artifact(), files.metrics(), files.log(), files.config()})
     earlier.push_back(path);
   for (const auto& path : earlier) {
-    std::filesystem::remove(path, failed);
+    std::filesystem::remove_all(path, failed);
     if (failed) throw run_error("the file '{}' cannot be replaced: {}.", path.string(), failed.message());
   }
   for (const CheckpointEntry& entry : list_checkpoints(config.checkpoint.directory)) {

@@ -107,7 +107,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& com
   resume_from(*resume.checkpoint);
   if (!resume.in_place) return;
   std::error_code ignored;  // absent after an interrupted run
-  for (const auto& path : files_.results()) std::filesystem::remove(path, ignored);
+  for (const auto& path : files_.results()) std::filesystem::remove_all(path, ignored);
   for (const auto& path : set_aside_later_checkpoints(config_.checkpoint.directory, step_)) {
     log_.print("warning: a checkpoint of a later step was set aside: {}", path.string());
   }

@@ -171,6 +171,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
     metrics->finish(result);
     write_file_atomically(RunFiles{options.directory}.ttt_result(), ttt_json(result));
   }
+  if (options.on_result) options.on_result(result);
   const RunLedger ledger =
       close_entry(ledger_entry(result, options.quantised), options.directory, config.ledger, log);
   log.line("\n" + ledger_table(config.ledger, ledger));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "framework/config/run_config.h"
@@ -12,6 +13,8 @@
 
 namespace mulligan {
 
+struct TttResult;
+
 struct TttOptions : ConsoleOptions {
   // Where ttt_result.json, metrics.jsonl (see ttt_metrics.h), ledger.json and the audit log go: the run
   // directory, whose metrics and ledger are continued, or any other folder. Empty: no files, but the audit
@@ -19,6 +22,8 @@ struct TttOptions : ConsoleOptions {
   std::filesystem::path directory;
   // The weights are those of an artifact.
   bool quantised = false;
+  // Called with the result when its files are written, before a broken budget is refused. May be empty.
+  std::function<void(const TttResult&)> on_result;
 };
 
 struct TttResult {

@@ -4,6 +4,7 @@
 
 #include "launch/commands/commands.h"
 #include "launch/commands/run_results.h"
+#include "launch/commands/trial.h"
 #include "launch/commands/weight_source.h"
 
 namespace mulligan {
@@ -17,10 +18,12 @@ struct EvalArguments {
 void run(const EvalArguments& arguments) {
   WeightSource source = open_weights(arguments.path, arguments.run);
   PluginHost host = arguments.run.plugin_host();
-  const EvalResult score = evaluate_loaded(source.loaded, host, source.origin, source.load);
   const std::filesystem::path run = run_directory_of(arguments.path);
+  std::vector<TrialRecord::Change> changes;
+  if (!run.empty()) changes = changes_from_run(run, arguments.path, source.loaded, ScoreCommand::eval);
+  const EvalResult score = evaluate_loaded(source.loaded, host, source.origin, source.load);
   if (run.empty()) return;
-  note_evaluation(run, arguments.path, source, score);
+  note_evaluation(run, arguments.path, source, score, changes);
   refresh_report(run);
 }
 

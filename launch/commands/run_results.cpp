@@ -9,6 +9,7 @@
 #include "framework/report/evaluations_file.h"
 #include "framework/report/page/write_report.h"
 #include "framework/report/run_directory.h"
+#include "launch/commands/trial.h"
 
 namespace mulligan {
 namespace {
@@ -25,7 +26,41 @@ std::string mode_text(const EvalConfig& eval) {
   return fmt::format("windows of {} tokens every {}", eval.sequence_length, eval.stride);
 }
 
+EvaluationRecord evaluation_record(const fs::path& path, const std::string& mode, const EvalResult& score) {
+  const fs::path weights = weights_of(path);
+  return {weights.filename().string(),
+          is_artifact(weights),
+          mode,
+          score.val_loss_nats,
+          score.val_bpb,
+          score.tokens,
+          score.bytes,
+          score.seconds};
+}
+
+void note_trial(const char* command, const fs::path& run, const fs::path& path, const WeightSource& source,
+                const std::string& mode, const EvalResult& score,
+                const std::vector<TrialRecord::Change>& changes) {
+  TrialRecord trial;
+  trial.command = command;
+  trial.score = evaluation_record(path, mode, score);
+  trial.changes = changes;
+  trial.name = trial_name(command, trial.score.weights, changes);
+  try {
+    trial.files_sha256 = files_digests(source.loaded.config.data);
+    write_trial(RunFiles{run}, trial);
+    fmt::print("trial                        '{}': not a score of the run, because of {}\n",
+               (RunFiles{run}.trials() / (trial.name + ".json")).string(), changed_keys(changes));
+  } catch (const Error& error) {
+    warn("the trial is not in the run directory", error);
+  }
+}
+
 }  // namespace
+
+fs::path weights_of(const fs::path& path) {
+  return fs::is_directory(path) ? RunFiles{path}.weights() : path;
+}
 
 fs::path run_directory_of(const fs::path& path) {
   const fs::path directory = fs::is_directory(path) ? path : fs::absolute(path).parent_path();
@@ -34,22 +69,19 @@ fs::path run_directory_of(const fs::path& path) {
 }
 
 void note_evaluation(const fs::path& run, const fs::path& path, const WeightSource& source,
-                     const EvalResult& score) {
-  const fs::path weights = fs::is_directory(path) ? RunFiles{path}.weights() : path;
-  EvaluationRecord record;
-  record.weights = weights.filename().string();
-  record.artifact = is_artifact(weights);
-  record.mode = mode_text(source.loaded.config.eval);
-  record.val_loss_nats = score.val_loss_nats;
-  record.val_bpb = score.val_bpb;
-  record.val_tokens = score.tokens;
-  record.val_bytes = score.bytes;
-  record.seconds = score.seconds;
+                     const EvalResult& score, const std::vector<TrialRecord::Change>& changes) {
+  const std::string mode = mode_text(source.loaded.config.eval);
+  if (!changes.empty()) return note_trial("eval", run, path, source, mode, score, changes);
   try {
-    add_evaluation(RunFiles{run}.evaluations(), record);
+    add_evaluation(RunFiles{run}.evaluations(), evaluation_record(path, mode, score));
   } catch (const Error& error) {
     warn("the score is not in the run directory", error);
   }
+}
+
+void note_ttt_trial(const fs::path& run, const fs::path& path, const WeightSource& source,
+                    const EvalResult& score, const std::vector<TrialRecord::Change>& changes) {
+  note_trial("ttt", run, path, source, "test-time training", score, changes);
 }
 
 void refresh_report(const fs::path& run) {

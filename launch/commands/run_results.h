@@ -4,17 +4,27 @@
 #include <filesystem>
 
 #include "framework/eval/evaluate.h"
+#include "framework/report/trials.h"
 #include "launch/commands/weight_source.h"
 
 namespace mulligan {
 
+// The file of weights that `path` means: in a run directory the run's.
+std::filesystem::path weights_of(const std::filesystem::path& path);
+
 // The run directory that `path` is, or that holds it as one of its files; empty: neither.
 std::filesystem::path run_directory_of(const std::filesystem::path& path);
 
-// Adds a score to the run's evaluations.jsonl. `path` is what was scored. That it cannot is a warning on
-// stderr: the score was printed.
+// Adds a score to the run's evaluations.jsonl, or, with `changes` from the run's settings, writes it as a
+// trial and says so. `path` is what was scored. That it cannot is a warning on stderr: the score was printed.
 void note_evaluation(const std::filesystem::path& run, const std::filesystem::path& path,
-                     const WeightSource& source, const EvalResult& score);
+                     const WeightSource& source, const EvalResult& score,
+                     const std::vector<TrialRecord::Change>& changes);
+
+// Writes a score of test-time training as a trial and says so, as above.
+void note_ttt_trial(const std::filesystem::path& run, const std::filesystem::path& path,
+                    const WeightSource& source, const EvalResult& score,
+                    const std::vector<TrialRecord::Change>& changes);
 
 // Writes the run's report.html anew; nothing where `run` is empty or holds no run. That it cannot is a
 // warning on stderr: what the report is about was done.

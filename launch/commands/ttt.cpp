@@ -3,9 +3,12 @@
 #include <memory>
 
 #include "framework/artifact/artifact_run.h"
+#include "framework/core/error.h"
+#include "framework/report/run_directory.h"
 #include "framework/ttt/run_ttt.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_results.h"
+#include "launch/commands/trial.h"
 #include "launch/commands/weight_source.h"
 
 namespace mulligan {
@@ -17,16 +20,43 @@ struct TttArguments {
   std::string output;  // folder
 };
 
+namespace fs = std::filesystem;
+
+// Whether the result goes to `run` (empty: none). Another run's directory is refused: its score is another's.
+bool belongs_to_run(const TttArguments& arguments, const fs::path& run) {
+  if (arguments.output.empty()) return true;
+  const RunFiles output{arguments.output};
+  if (!fs::exists(output.metrics()) || !fs::exists(output.config())) return false;
+  std::error_code failed;
+  if (!run.empty() && fs::equivalent(run, output.directory, failed)) return true;
+  throw config_error(
+      "--output '{}' is the directory of another run, whose score this would replace; name a folder of its "
+      "own.",
+      arguments.output);
+}
+
 void run(const TttArguments& arguments) {
   WeightSource source = open_weights(arguments.path, arguments.run);
   TttOptions options;
   options.quantised = !std::filesystem::is_directory(arguments.path) && is_artifact(arguments.path);
   options.directory = arguments.output;
-  const std::filesystem::path run = run_directory_of(arguments.path);
-  if (arguments.output.empty()) options.directory = run;
+  const fs::path run = run_directory_of(arguments.path);
+  const bool in_run = belongs_to_run(arguments, run);
+  std::vector<TrialRecord::Change> changes;
+  if (in_run) {
+    options.directory = run;
+    if (!run.empty()) changes = changes_from_run(run, arguments.path, source.loaded, ScoreCommand::ttt);
+  }
+  if (!changes.empty()) {
+    const std::string weights = weights_of(arguments.path).filename().string();
+    options.directory = trial_folder(run, trial_name("ttt", weights, changes));
+    options.on_result = [&](const TttResult& result) {
+      note_ttt_trial(run, arguments.path, source, result.with, changes);
+    };
+  }
   PluginHost host = arguments.run.plugin_host();
   run_ttt(source.loaded, host, source.origin, source.load, options);
-  if (arguments.output.empty()) refresh_report(run);
+  if (in_run) refresh_report(run);
 }
 
 }  // namespace

@@ -34,11 +34,28 @@ has_chart "running score of test-time training" $page ttt-score-curve 4
 check_true "adapters' norms" "$(drawn $page ttt-drift-curve) >= 4"
 check_true "gain by document length" "$(drawn $page ttt-gain-bar) >= 1"
 
+# What is scored under other settings than the run's is kept apart: none of the run's own files change.
+headline() { cat runs/small/{result,ttt_result,ledger,quantize_result}.json runs/small/{evaluations,metrics}.jsonl | sha256sum; }
+before=$(headline)
+seen=$("$mulligan" eval runs/small --set eval.packed_sequences=1)
+check_contains "eval under another packing is a trial" "not a score of the run, because of eval.packed_sequences" "$seen"
+check "ttt of another share is a trial" "$mulligan" ttt runs/small/artifact.mulligan --set ttt.document_fraction=0.5 \
+  --output runs/small
+cp runs/small/weights.safetensors runs/small/copy.safetensors
+check "so are other weights" "$mulligan" eval runs/small/copy.safetensors
+check_equal "trials leave the run's scores alone" "$before" "$(headline)"
+check_equal "each trial has a file" 3 "$(ls runs/small/trials/*.json | wc -l)"
+check_contains "with its digests" "$(sha256sum <data/tokenizer.model | cut -c1-64)" "$(cat runs/small/trials/eval-*.json)"
+check_contains "the report lists them apart" "eval.packed_sequences = 1" "$(cat $page)"
+check "where nothing that moves the score differs" "$mulligan" eval runs/small/artifact.mulligan --set run.threads=1
+check_equal "it is the run's" 2 "$(wc -l <runs/small/evaluations.jsonl)"
+
 cp $page kept.html
 rm $page
 check "report" "$mulligan" report runs/small
 check "the report made again is the same" cmp kept.html $page
 check "train another seed" "$mulligan" train small.toml --set train.log_every=4 --set run.seed=2 --set run.directory=runs/other
+check_refused "ttt of one run into another" 2 "directory of another run" ttt runs/small --output runs/other
 seen=$("$mulligan" compare runs/small runs/other --output compare.html)
 check_contains "compare: figures" "val_bpb, quantised" "$seen"
 check_contains "compare: keys" "run.seed" "$seen"

@@ -56,6 +56,7 @@ RunRecord read_run(const fs::path& directory) {
   run.metrics = read_metrics(files.metrics());
   if (fs::exists(files.result())) run.result = read_training_result(files.result());
   if (fs::exists(files.evaluations())) run.evaluations = read_evaluations(files.evaluations());
+  run.trials = read_trials(files);
   if (fs::exists(files.ledger())) run.ledger = read_ledger_result(files.ledger());
   if (fs::exists(files.quantize_result())) run.quantize = read_quantize_result(files.quantize_result());
   if (fs::exists(files.ttt_result())) run.ttt = read_ttt_result(files.ttt_result());

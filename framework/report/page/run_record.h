@@ -12,6 +12,7 @@
 #include "framework/report/evaluations_file.h"
 #include "framework/report/metrics_reader.h"
 #include "framework/report/run_directory.h"
+#include "framework/report/trials.h"
 
 namespace mulligan::report {
 
@@ -81,6 +82,7 @@ struct RunRecord {
   MetricsHistory metrics;
   std::optional<TrainingResult> result;  // absent: the run has not finished
   std::vector<EvaluationRecord> evaluations;
+  std::vector<TrialRecord> trials;  // under other settings: never compared with other runs
   std::optional<LedgerResult> ledger;
   std::optional<QuantizeResult> quantize;
   std::optional<TttResult> ttt;

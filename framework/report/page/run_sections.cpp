@@ -178,10 +178,33 @@ std::string scores_section(const RunRecord& run) {
     row(e.weights, e.mode, e.val_loss_nats, e.val_bpb, static_cast<double>(e.val_tokens),
         static_cast<double>(e.val_bytes));
   }
-  if (rows.empty())
+  std::vector<std::vector<Cell>> trials;
+  for (const TrialRecord& trial : run.trials) {
+    std::string changes;
+    for (const TrialRecord::Change& change : trial.changes) {
+      changes += fmt::format("{}{} = {}", changes.empty() ? "" : ", ", change.key,
+                             change.trial.empty() ? "(none)" : change.trial);
+    }
+    const EvaluationRecord& score = trial.score;
+    trials.push_back({{trial.name},
+                      {score.weights + ", " + score.mode},
+                      {changes},
+                      {score.val_bytes > 0 ? bpb_text(score.val_bpb) : "", true},
+                      {std::isfinite(score.val_loss_nats) ? fixed(score.val_loss_nats, 5) : "", true},
+                      {count_text(static_cast<double>(score.val_tokens)), true}});
+  }
+  const std::string trial_table =
+      trials.empty()
+          ? ""
+          : note(
+                "Trials: scored with other settings than the run's. They are no scores of this "
+                "run, and no comparison reads them.") +
+                table({"trial", "what", "other settings", "val_bpb", "val_loss, nats", "tokens"}, trials);
+  if (rows.empty() && trials.empty())
     return section("scores", "Scores", note("Nothing has been scored: [data] names no validation shards."));
-  return section("scores", "Scores",
-                 table({"weights", "how", "val_bpb", "val_loss, nats", "tokens", "bytes"}, rows));
+  return section(
+      "scores", "Scores",
+      table({"weights", "how", "val_bpb", "val_loss, nats", "tokens", "bytes"}, rows) + trial_table);
 }
 
 std::string artifact_section(const RunRecord& run) {

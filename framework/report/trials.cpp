@@ -1,0 +1,75 @@
+#include "framework/report/trials.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/file.h"
+#include "framework/core/json_file.h"
+
+namespace mulligan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+TrialRecord read_trial(const fs::path& path) {
+  return read_json_object<Json>(path, [&](const Json& json) {
+    const Json& score = json.at("score");
+    const auto number = [&](const char* key) {  // what is not finite was written as null
+      return score.at(key).is_null() ? std::numeric_limits<double>::quiet_NaN() : score.at(key).get<double>();
+    };
+    TrialRecord trial;
+    trial.name = path.stem().string();
+    trial.command = json.at("command");
+    trial.score = {score.at("weights"),     score.at("artifact"), score.at("mode"),
+                   number("val_loss_nats"), number("val_bpb"),    score.at("val_tokens"),
+                   score.at("val_bytes"),   number("seconds")};
+    for (const Json& change : json.at("changes"))
+      trial.changes.push_back({change.at("key"), change.at("run"), change.at("trial")});
+    for (const auto& [file, digest] : json.at("files_sha256").items())
+      trial.files_sha256.emplace_back(file, digest.get<std::string>());
+    return trial;
+  });
+}
+
+}  // namespace
+
+std::string trial_name(const std::string& command, const std::string& weights,
+                       const std::vector<TrialRecord::Change>& changes) {
+  std::string identity = weights + '\n';
+  for (const TrialRecord::Change& change : changes) identity += change.key + '=' + change.trial + '\n';
+  return command + "-" + sha256_hex(identity).substr(0, 8);
+}
+
+std::string changed_keys(const std::vector<TrialRecord::Change>& changes) {
+  std::string text;
+  for (const TrialRecord::Change& change : changes) text += (text.empty() ? "" : ", ") + change.key;
+  return text;
+}
+
+void write_trial(const RunFiles& run, const TrialRecord& trial) {
+  Json changes = Json::array(), files = Json::object();
+  for (const TrialRecord::Change& change : trial.changes)
+    changes.push_back({{"key", change.key}, {"run", change.run}, {"trial", change.trial}});
+  for (const auto& [file, digest] : trial.files_sha256) files[file] = digest;
+  const Json json{{"command", trial.command},
+                  {"score", evaluation_json(trial.score)},
+                  {"changes", changes},
+                  {"files_sha256", files}};
+  write_file_atomically(run.trials() / (trial.name + ".json"),
+                        json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::vector<TrialRecord> read_trials(const RunFiles& run) {
+  std::vector<TrialRecord> trials;
+  if (!fs::is_directory(run.trials())) return trials;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run.trials())) {
+    if (entry.path().extension() == ".json") trials.push_back(read_trial(entry.path()));
+  }
+  std::ranges::sort(trials, {}, &TrialRecord::name);
+  return trials;
+}
+
+}  // namespace mulligan
