@@ -41,7 +41,8 @@ class Ended:
 
 
 class Running:
-    """A started command. `limits`: resource limits beside the fuses; `user`: runs under that user id."""
+    """A started command. `limits`: resource limits beside the fuses, of the size of files also for what catches its output;
+    `user`: runs under that user id; `stdout`, `stderr`: open files in place of that."""
 
     def __init__(self, command, folder, environment=None, limits=None, user=None, **streams):
         self.command, self.begun = [os.fspath(word) for word in command], time.monotonic()

@@ -88,7 +88,7 @@ beta1 = 0.0
 """
 
 # The quickstart's model; few and short steps.
-QUICKSTART = ("train.budget_seconds=0", "train.steps=6", "schedule.by=step", "train.log_every=1", "train.tokens_per_step=1024",
+QUICKSTART = ("train.budget_seconds=0", "train.steps=6", "schedule.by=step", "train.log_every=1", "train.tokens_per_step=512",
               "checkpoint.every_steps=2")
 
 
