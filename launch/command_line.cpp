@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/config/schema.h"
+#include "framework/core/printable.h"
 #include "framework/core/standard_streams.h"
 #include "launch/commands/commands.h"
 
@@ -35,7 +36,7 @@ std::string sentence_of(const std::filesystem::filesystem_error& error) {
 
 ExitCode report(const char* sentence, ExitCode code) {
   std::fflush(stdout);
-  std::fprintf(stderr, "mulligan: %s\n", sentence);
+  std::fprintf(stderr, "mulligan: %s\n", printable(sentence).c_str());
   return code;
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "framework/core/error.h"
+#include "framework/core/printable.h"
 
 namespace mulligan {
 namespace {
@@ -37,7 +38,9 @@ void RunLog::progress_line(std::string_view text) {
   write(text, !options_.quiet && !terminal_.live);
 }
 
-void RunLog::write(std::string_view text, bool on_console) {
+void RunLog::write(std::string_view unsafe_text, bool on_console) {
+  const std::string shown = printable(unsafe_text, LineBreaks::kept);
+  const std::string_view text = shown;
   const std::lock_guard lock(writing_);
   if (on_console && options_.console) {
     erase_live();

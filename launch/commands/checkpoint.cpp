@@ -10,6 +10,7 @@
 #include "framework/checkpoint/name_map.h"
 #include "framework/checkpoint/weight_exchange.h"
 #include "framework/core/error.h"
+#include "framework/core/printable.h"
 #include "framework/model/parameters.h"
 #include "framework/train/run_files.h"
 #include "launch/commands/commands.h"
@@ -33,7 +34,7 @@ void show(const std::string& path) {
   const Checkpoint checkpoint = find_checkpoint(path);
   const CheckpointManifest& m = checkpoint.manifest;
   const auto row = [](std::string_view what, const std::string& value) {
-    fmt::print("{:<16} {}\n", what, value);
+    fmt::print("{:<16} {}\n", what, printable(value));
   };
   row("checkpoint", checkpoint.path.string());
   row("run", fmt::format("{}, commit {}, seed {}, {} ranks", m.run, m.commit, m.seed, m.world_size));
@@ -56,7 +57,8 @@ void show(const std::string& path) {
     row("file", fmt::format("{} {} bytes, sha256 {}", file.name, file.bytes, file.sha256));
   }
   for (const StoredTensor& tensor : checkpoint.tensors.tensors()) {
-    fmt::print("{:<48} {:<5} [{}]\n", tensor.name, stored_name(tensor.type), fmt::join(tensor.shape, ", "));
+    fmt::print("{:<48} {:<5} [{}]\n", printable(tensor.name), stored_name(tensor.type),
+               fmt::join(tensor.shape, ", "));
   }
 }
 
@@ -71,10 +73,10 @@ void verify(const std::string& path) {
   for (const fs::path& folder : folders) {
     try {
       const Checkpoint checkpoint = open_checkpoint(folder);
-      fmt::print("ok       {}, step {}, {} tensors\n", folder.string(), checkpoint.manifest.step,
+      fmt::print("ok       {}, step {}, {} tensors\n", printable(folder.string()), checkpoint.manifest.step,
                  checkpoint.tensors.tensors().size());
     } catch (const Error& error) {
-      fmt::print("damaged  {}\n", folder.string());
+      fmt::print("damaged  {}\n", printable(folder.string()));
       damaged.emplace_back(error.what());
     }
   }
@@ -94,7 +96,7 @@ void diff(const std::string& first, const std::string& second) {
   const SafetensorsFile a = tensors_of(first), b = tensors_of(second);
   const std::vector<TensorDifference> differences = compare_tensors(a, b);
   for (const TensorDifference& difference : differences)
-    fmt::print("{}: {}\n", difference.name, difference.what);
+    fmt::print("{}: {}\n", printable(difference.name), printable(difference.what));
   if (differences.empty()) {
     fmt::print("identical: {} tensors\n", a.tensors().size());
     return;
@@ -110,7 +112,7 @@ std::optional<StoredType> dtype_of(const std::string& word) {
 }
 
 void print_report(const ExchangeReport& report, const std::string& output) {
-  for (const std::string& warning : report.warnings) fmt::print("warning: {}\n", warning);
+  for (const std::string& warning : report.warnings) fmt::print("warning: {}\n", printable(warning));
   std::vector<std::string> sources;
   for (const auto& [name, count] : report.dtypes) sources.push_back(fmt::format("{} {}", count, name));
   fmt::print("{}: {} tensors from {} of the source; {} elements agree with it bit for bit\n", output,

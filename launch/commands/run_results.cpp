@@ -6,6 +6,7 @@
 
 #include "framework/artifact/artifact_run.h"
 #include "framework/core/error.h"
+#include "framework/core/printable.h"
 #include "framework/report/evaluations_file.h"
 #include "framework/report/page/write_report.h"
 #include "framework/report/run_directory.h"
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 
 void warn(const char* what, const Error& error) {
   std::fflush(stdout);
-  fmt::print(stderr, "warning: {}: {}\n", what, error.what());
+  fmt::print(stderr, "warning: {}: {}\n", what, printable(error.what()));
 }
 
 std::string mode_text(const EvalConfig& eval) {
