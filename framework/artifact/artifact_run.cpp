@@ -1,5 +1,6 @@
 #include "framework/artifact/artifact_run.h"
 
+#include <algorithm>
 
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/artifact_model.h"
@@ -30,12 +31,12 @@ const QuantizeConfig& require_quantize(const LoadedConfig& loaded) {
 }
 
 PluginHandle quantizer_plugin(const LoadedConfig& loaded, PluginHost& host) {
-  const PluginTable& table = loaded.config.quantize->table;
-  return host.load(PluginKind::quantizer, table.plugin, table.path);
+  return load_plugin(host, MLG_QUANTIZER, loaded.config.quantize->table);
 }
 
-// The source where there is any, and the binaries in use: this program and the plugins loaded so far.
-CodeSizes count_code(const PluginHost& host, const QuantizeRunOptions& options) {
+// The source where there is any, and the binaries: this program, the plugins loaded so far, and those that the
+// configuration names and that are there; none is loaded to be counted.
+CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options) {
   CodeSizes code;
   if (!options.count_code) return code;
   const fs::path& source = options.source;
@@ -43,6 +44,12 @@ CodeSizes count_code(const PluginHost& host, const QuantizeRunOptions& options) 
   if (here || !source.empty()) code.source_bytes = compressed_source_bytes(here ? fs::path(".") : source);
   std::vector<fs::path> binaries{fs::read_symlink("/proc/self/exe")};
   for (const PluginHandle& plugin : host.loaded()) binaries.push_back(plugin->path());
+  for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
+    const auto kind = static_cast<PluginKind>(ref.kind);
+    const fs::path named = ref.table->path;
+    const fs::path file = named.empty() ? host.locate(kind, ref.table->plugin) : named;
+    if (!file.empty() && std::ranges::find(binaries, file) == binaries.end()) binaries.push_back(file);
+  }
   code.binary_bytes = compressed_binary_bytes(binaries);
   return code;
 }
@@ -68,9 +75,9 @@ bool is_artifact(const fs::path& path) {
 MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::path& weights,
                               const QuantizeRunOptions& options) {
   const QuantizeConfig& quantize = require_quantize(loaded);
-  resolve_run_plugins(loaded, host);
+  resolve_run_plugins(loaded, host, PluginUse::quantize);
   const RunConfig& config = loaded.config;
-  const RunPlugins plugins = make_run_plugins(loaded, host);
+  const RunPlugins plugins = make_backend_plugin(loaded, host);
   const Quantizer quantizer(quantizer_plugin(loaded, host), loaded.plugin("quantize"));
   Backend& backend = *plugins.backend;
   RunLog log(options, {});
@@ -98,7 +105,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
             backend.info().description);
   MadeArtifact made = make_artifact(loaded, sources);
   write_file_atomically(options.output, made.bytes);
-  const CodeSizes code = count_code(host, options);
+  const CodeSizes code = count_code(loaded, host, options);
   const std::vector<double> predicted = predict_sizes(artifact_parts(config.model), quantize.tensors);
   log.line(format_sizes(made.artifact, made.sizes, predicted, code, config.ledger.artifact_bytes));
   log.print("calibration {:.1f} s (training time), quantisation {:.1f} s, compression {:.1f} s",
@@ -117,8 +124,8 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
 
 std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options) {
   const QuantizeConfig& quantize = require_quantize(loaded);
-  resolve_run_plugins(loaded, host);
-  return format_prediction(artifact_parts(loaded.config.model), quantize.tensors, count_code(host, options),
+  resolve_run_plugins(loaded, host, PluginUse::quantize);
+  return format_prediction(artifact_parts(loaded.config.model), quantize.tensors, count_code(loaded, host, options),
                            loaded.config.ledger.artifact_bytes);
 }
 

@@ -62,11 +62,16 @@ class Calibration {
 std::string artifact_configuration(const LoadedConfig& loaded) {
   const std::string resolved = print_resolved(loaded);
   std::string text;
+  bool kernels = false;
   for (std::size_t begin = 0; begin < resolved.size();) {
     const std::size_t end = std::min(resolved.find('\n', begin), resolved.size());
     const std::string line = resolved.substr(begin, end - begin);
     begin = end + 1;
-    if (line.empty() || line.starts_with('#') || line.starts_with("path = ")) continue;
+    if (line.starts_with('[')) kernels = line.starts_with("[[backend.kernels]]");
+    if (line.empty() || line.starts_with('#') || line.starts_with("path = ") || kernels) continue;
+    // Places to write to are this machine's.
+    const bool place = line.starts_with("cache = \"") || line.starts_with("audit = \"");
+    if (place && line.find(" = \"\"") == std::string::npos) continue;
     // The origin is the comment behind the value.
     const std::string setting = line.substr(0, line.rfind("  # "));
     text += setting.substr(0, setting.find_last_not_of(' ') + 1) + "\n";

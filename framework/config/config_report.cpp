@@ -27,12 +27,15 @@ void add_written(const ConfigNode& node, const std::string& prefix, std::vector<
 
 PrintedTable plugin_table(const LoadedConfig& loaded, const PluginTable& table) {
   PrintedTable printed{fmt::format("[{}]", table.section), table.section, {}};
-  for (const Setting& setting : table.host.all()) {
+  const auto resolved = loaded.plugins.find(table.section);
+  for (Setting setting : table.host.all()) {
+    // A path alone named the plugin: what is left of the path elsewhere must still say which it was.
+    if (setting.name == "plugin" && setting.value.string().empty() && resolved != loaded.plugins.end())
+      setting.value = ConfigValue(resolved->second.plugin());
     const bool empty_name = setting.name == "path" || setting.name == "plugin";
     if (empty_name && setting.value.string().empty()) continue;
-    printed.settings.push_back(setting);
+    printed.settings.push_back(std::move(setting));
   }
-  const auto resolved = loaded.plugins.find(table.section);
   if (resolved == loaded.plugins.end()) {
     add_written(table.keys, {}, printed.settings);
   } else {

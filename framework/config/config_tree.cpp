@@ -16,6 +16,12 @@ std::string leaf_text(const ConfigNode& table, std::string_view name) {
 
 bool names_another_plugin(const ConfigNode& base, const ConfigNode& over) {
   if (over.find("plugin") == nullptr && over.find("path") == nullptr) return false;
+  // The user says where the library of a stored table lies: the same plugin, unless its name is another.
+  const ConfigNode* path = base.find("path");
+  if (path != nullptr && path->origin.kind == Origin::Kind::stored) {
+    const std::string base_name = leaf_text(base, "plugin"), name = leaf_text(over, "plugin");
+    return !base_name.empty() && !name.empty() && base_name != name;
+  }
   return leaf_text(base, "plugin") != leaf_text(over, "plugin") ||
          leaf_text(base, "path") != leaf_text(over, "path");
 }

@@ -150,13 +150,19 @@ PluginTable read_plugin_table(const ConfigNode* table, const std::string& sectio
       resolve_keys(keys, table == nullptr || table->is_table() ? &host_part : table, section, source);
   Setting& plugin = result.host.all()[0];
   Setting& path = result.host.all()[1];
+  if (path.origin.kind == Origin::Kind::stored) {
+    result.stored_path = path.value.string();
+    path.value = ConfigValue("");
+    path.origin = Origin{};
+    if (plugin.origin.kind == Origin::Kind::defaulted) plugin.value = ConfigValue("");
+  }
   path.value = ConfigValue(absolute_file(path));
   // A path alone says which plugin is meant: the default must not claim otherwise.
   if (!path.value.string().empty() && plugin.origin.kind == Origin::Kind::defaulted)
     plugin.value = ConfigValue("");
   result.plugin = plugin.value.string();
   result.path = path.value.string();
-  if (result.plugin.empty() && result.path.empty()) {
+  if (result.plugin.empty() && result.path.empty() && result.stored_path.empty()) {
     throw config_error(
         "{}: the table [{}] names no plugin; add plugin = \"NAME\" ('mulligan plugins' lists them).",
         table == nullptr ? source : table->origin.text(), section);
@@ -192,6 +198,12 @@ PluginConfig resolve_plugin_keys(const PluginTable& table, const std::string& pl
           "plugin '{}' declares the key '{}', which the host itself reads in [{}]; rename it in the plugin.",
           plugin, row.name, table.section);
     }
+  }
+  for (const ConfigMember& member : table.keys.members) {
+    if (member.node.origin.kind != Origin::Kind::stored) continue;
+    throw config_error("{}: {}.{} is the path {}, which stored data may not name; allow it with --set {}.{}={}",
+                       member.node.origin.text(), table.section, member.name, to_toml(member.node.value),
+                       table.section, member.name, member.node.value.string());
   }
   std::vector<std::string> host_names;  // candidates for "did you mean"
   for (const Setting& setting : table.host.all()) host_names.push_back(setting.name);

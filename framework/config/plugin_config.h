@@ -22,6 +22,7 @@ struct PluginTable {
   std::string section;  // full dotted name, for example "optimizer.matrices"
   std::string plugin;   // the plugin's name; empty only when `path` alone was given
   std::string path;     // absolute path of the library; empty: found by name on the search path
+  std::string stored_path;  // a library that stored data named, which is not loaded (stored_paths.h)
   Settings host;        // plugin, path, and what else the host reads in this table (an optimizer's lr)
   ConfigNode keys;      // the rest
   std::string source;   // the configuration's file, for messages

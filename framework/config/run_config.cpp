@@ -6,6 +6,7 @@
 #include "framework/config/core_schema.h"
 #include "framework/config/retired_keys.h"
 #include "framework/config/run_config_rules.h"
+#include "framework/config/stored_paths.h"
 #include "framework/config/toml_document.h"
 #include "framework/core/error.h"
 
@@ -127,6 +128,7 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
   rename_retired_keys(tree, overrides);
   apply_overrides(tree, overrides);
   LoadedConfig loaded;
+  loaded.notes = drop_stored_paths(tree);
   loaded.file = file;
   loaded.core = resolve_keys(core_schema().keys(), &tree, {}, file, kOpenTables);
   core_schema().store(loaded.core, loaded.config);
@@ -155,9 +157,16 @@ LoadedConfig parse_run_config(std::string_view text, const std::string& name,
   return load_tree(parse_toml(text, name), name, overrides);
 }
 
+LoadedConfig parse_saved_config(std::string_view text, const std::string& name,
+                                std::span<const std::string> overrides) {
+  return load_tree(parse_stored_toml(text, name), name, overrides);
+}
+
 LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
                                  std::span<const std::string> overrides) {
-  return load_tree(parse_stored_toml(text, name), name, overrides);
+  ConfigNode tree = parse_stored_toml(text, name);
+  refuse_stored_libraries(tree);
+  return load_tree(std::move(tree), name, overrides);
 }
 
 const PluginConfig& LoadedConfig::plugin(const std::string& section) const {
@@ -185,8 +194,9 @@ std::vector<PluginTableRef> plugin_tables(const RunConfig& config) {
 void resolve_plugins(LoadedConfig& loaded, const PluginKeySource& source) {
   loaded.plugins.clear();
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
-    const PluginKeys found = source(ref.kind, *ref.table);
-    loaded.plugins.emplace(ref.table->section, resolve_plugin_keys(*ref.table, found.plugin, found.keys));
+    const std::optional<PluginKeys> found = source(ref.kind, *ref.table);
+    if (!found) continue;
+    loaded.plugins.emplace(ref.table->section, resolve_plugin_keys(*ref.table, found->plugin, found->keys));
   }
 }
 

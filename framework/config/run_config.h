@@ -77,6 +77,7 @@ struct LoadedConfig {
   std::vector<Settings> parameter_rows;         // one per row of [[parameters]]
   std::vector<Settings> quantize_rows;          // one per row of [[quantize.tensors]]
   std::map<std::string, PluginConfig> plugins;  // by section; filled by resolve_plugins
+  std::vector<std::string> notes;               // a sentence for each stored path that was not followed
 
   // The resolved keys of a plugin table such as "loss" or "optimizer.matrices". Throws std::logic_error
   // before resolve_plugins has run or for an unknown section.
@@ -90,17 +91,22 @@ LoadedConfig load_run_config(const std::string& path, std::span<const std::strin
 LoadedConfig parse_run_config(std::string_view text, const std::string& name,
                               std::span<const std::string> overrides = {});
 
-// The same for text of unknown origin that came with data (an artifact): it can neither name a library nor
-// have other files read; `overrides` can.
+// The same for text that came with data, such as a checkpoint: its plugins are names, and paths of libraries and
+// of places to write to are not followed (stored_paths.h); `overrides` can give them. load_run_config treats the
+// config.toml of a run directory in the same way.
+LoadedConfig parse_saved_config(std::string_view text, const std::string& name,
+                                std::span<const std::string> overrides = {});
+// The same for an artifact, which never holds the path of a library: that is refused.
 LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
                                  std::span<const std::string> overrides = {});
 
-// What a table's plugin is called and which keys it declares; asked for each table by resolve_plugins.
+// What a table's plugin is called and which keys it declares; asked for each table by resolve_plugins. Nothing:
+// the plugin is not needed, and the table stays as it is written.
 struct PluginKeys {
   std::string plugin;
   std::vector<KeySpec> keys;
 };
-using PluginKeySource = std::function<PluginKeys(mlg_kind kind, const PluginTable& table)>;
+using PluginKeySource = std::function<std::optional<PluginKeys>(mlg_kind kind, const PluginTable& table)>;
 
 // Resolves the plugins' own keys of all tables (the backend first), in the order of plugin_tables().
 void resolve_plugins(LoadedConfig& loaded, const PluginKeySource& source);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <vector>
 
 // toml++ 3.3 meets some malformed text with undefined behaviour, which this, its only inclusion, takes away:
@@ -36,6 +35,7 @@ struct TomlAssertion {};
 #include <toml++/toml.h>
 #pragma pop_macro("NDEBUG")
 
+#include "framework/config/stored_paths.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 
@@ -176,6 +176,11 @@ std::string read_config_file(const std::string& path, const Origin* extended_at)
   }
 }
 
+ConfigNode parse_file(const std::string& path, const Origin* extended_at) {
+  const std::string text = read_config_file(path, extended_at);
+  return is_configuration_of_a_run(path) ? parse_stored_toml(text, path) : parse_one(text, path);
+}
+
 // One name per file, to find circles by. For what cannot be resolved the name it was given by: reading it says why.
 fs::path file_identity(const fs::path& path) {
   std::error_code error;
@@ -200,7 +205,7 @@ ConfigNode extend(ConfigNode tree, const std::string& file, std::vector<fs::path
   chain.push_back(identity);
   const std::string base_name = base_path.string();
   ConfigNode base =
-      extend(parse_one(read_config_file(base_name, &where), base_name), base_name, std::move(chain));
+      extend(parse_file(base_name, &where), base_name, std::move(chain));
   tree.remove("extends");
   merge(base, std::move(tree));
   return base;
@@ -223,7 +228,7 @@ ConfigNode override_leaf(const std::string& text) {
 }  // namespace
 
 ConfigNode read_toml(const std::string& path) {
-  return extend(parse_one(read_config_file(path, nullptr), path), path, {file_identity(path)});
+  return extend(parse_file(path, nullptr), path, {file_identity(path)});
 }
 
 ConfigNode parse_toml(std::string_view text, const std::string& name) {
@@ -232,20 +237,7 @@ ConfigNode parse_toml(std::string_view text, const std::string& name) {
 
 ConfigNode parse_stored_toml(std::string_view text, const std::string& name) {
   ConfigNode tree = parse_one(text, name);
-  if (tree.find("extends") != nullptr) {
-    throw config_error("{}: a stored configuration may not extend another file.", name);
-  }
-  const std::function<void(const ConfigNode&)> refuse_paths = [&](const ConfigNode& node) {
-    for (const ConfigMember& member : node.members) {
-      if (member.name == "path") {
-        throw config_error("{}: a stored configuration may not name a library, as its key 'path' does.",
-                           member.node.origin.text());
-      }
-      refuse_paths(member.node);
-    }
-    for (const ConfigNode& row : node.rows) refuse_paths(row);
-  };
-  refuse_paths(tree);
+  mark_stored_paths(tree, name);
   return tree;
 }
 

@@ -126,6 +126,7 @@ std::string Origin::text() const {
     case Kind::command_line:
       return "--set";
     case Kind::file:
+    case Kind::stored:
       return line > 0 ? fmt::format("{}:{}", file, line) : file;
   }
   return {};

@@ -58,9 +58,10 @@ bool convert(const ConfigValue& value, ValueType type, ConfigValue& converted);
 
 // Where a setting was made.
 struct Origin {
-  enum class Kind { defaulted, derived, file, command_line };
+  // stored: a path in a configuration that came with data, which is not followed (stored_paths.h).
+  enum class Kind { defaulted, derived, file, command_line, stored };
   Kind kind = Kind::defaulted;
-  std::string file;  // as the user named it; empty unless kind is file
+  std::string file;  // as the user named it; empty unless kind is file or stored
   int line = 0;
 
   static Origin command_line() { return {Kind::command_line, {}, 0}; }

@@ -109,6 +109,17 @@ PluginHandle PluginHost::load(PluginKind kind, const std::string& name, const fs
   return open(file);
 }
 
+fs::path PluginHost::locate(PluginKind kind, const std::string& name) {
+  for (const PluginHandle& plugin : loaded_) {
+    if (plugin->kind() == kind && plugin->name() == name) return plugin->path();
+  }
+  try {
+    return resolved(find(kind, name).path);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 PluginFile PluginHost::find(PluginKind kind, const std::string& name) {
   const PluginFile* found = nullptr;
   const PluginFile* broken = nullptr;

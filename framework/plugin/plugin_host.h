@@ -38,6 +38,9 @@ class PluginHost {
   // there is none, the sentence lists every place with what was found there.
   PluginHandle load(PluginKind kind, const std::string& name, const std::filesystem::path& path = {});
 
+  // The library that load(kind, name) would load, links resolved, or empty: none is found. Loads nothing.
+  std::filesystem::path locate(PluginKind kind, const std::string& name);
+
   // All loaded so far, in order of loading: name, version, path and sha256 go into result.json and
   // checkpoints.
   const std::vector<PluginHandle>& loaded() const { return loaded_; }

@@ -6,6 +6,7 @@
 #include "framework/core/error.h"
 #include "framework/data/shard.h"
 #include "framework/train/run.h"
+#include "framework/train/run_plugins.h"
 
 namespace mulligan {
 
@@ -35,10 +36,31 @@ Change meaning_of(const std::string& key) {
   return ends(".path") ? Change::harmless : Change::noted;
 }
 
+// The configuration that the checkpoint keeps. It is data: it names plugins, but has none loaded. Its keys are
+// resolved with the plugins of this run where these are the same, and else are those that were written.
+LoadedConfig saved_config(const Checkpoint& checkpoint, const LoadedConfig& loaded, PluginHost& host) {
+  LoadedConfig saved = parse_saved_config(checkpoint.manifest.config, checkpoint.path.string() + " (config)");
+  const std::vector<PluginTableRef> now = plugin_tables(loaded.config);
+  resolve_plugins(saved, [&](mlg_kind kind, const PluginTable& table) -> std::optional<PluginKeys> {
+    const auto row =
+        std::ranges::find(checkpoint.manifest.plugins, table.section, &CheckpointPlugin::section);
+    const std::string name =
+        table.plugin.empty() && row != checkpoint.manifest.plugins.end() ? row->name : table.plugin;
+    const auto same = std::ranges::find_if(now, [&](const PluginTableRef& ref) {
+      return ref.kind == kind && ref.table->section == table.section;
+    });
+    if (same == now.end()) return std::nullopt;
+    const PluginHandle plugin = load_plugin(host, kind, *same->table);
+    if (plugin->name() != name) return std::nullopt;
+    const auto keys = plugin->keys();
+    return PluginKeys{name, key_specs(name, keys.data(), static_cast<std::uint32_t>(keys.size()))};
+  });
+  return saved;
+}
+
 void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, PluginHost& host,
                      std::vector<std::string>& notes) {
-  LoadedConfig saved = parse_run_config(checkpoint.manifest.config, checkpoint.path.string() + " (config)");
-  resolve_run_plugins(saved, host);
+  const LoadedConfig saved = saved_config(checkpoint, loaded, host);
   for (const ConfigDifference& difference : diff_configs(saved, loaded)) {
     const Change change = meaning_of(difference.key);
     if (change == Change::refused) {
@@ -66,8 +88,7 @@ bool same_folder(const fs::path& a, const fs::path& b) {
 std::vector<CheckpointPlugin> checkpoint_plugins(const LoadedConfig& loaded, PluginHost& host) {
   std::vector<CheckpointPlugin> plugins;
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
-    const PluginHandle plugin =
-        host.load(static_cast<PluginKind>(ref.kind), ref.table->plugin, ref.table->path);
+    const PluginHandle plugin = load_plugin(host, ref.kind, *ref.table);
     plugins.push_back({ref.table->section, std::string(kind_word(plugin->kind())), plugin->name(),
                        plugin->version(), plugin->state_version(), plugin->sha256()});
   }

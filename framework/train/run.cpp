@@ -23,13 +23,13 @@ RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& opti
 
 EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const std::string& origin,
                            const WeightLoader& load, const ConsoleOptions& options) {
-  resolve_run_plugins(loaded, host);
+  resolve_run_plugins(loaded, host, PluginUse::score);
   const RunConfig& config = loaded.config;
   if (config.data.validation.empty()) {
     throw data_error(
         "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin.");
   }
-  const RunPlugins plugins = make_run_plugins(loaded, host);
+  const RunPlugins plugins = make_backend_plugin(loaded, host);
   Backend& backend = *plugins.backend;
   if (!backend.info().computes) {
     throw config_error("[backend]: {} computes nothing, so nothing can be scored.",

@@ -60,8 +60,14 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const std::st
 EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
                             const ConsoleOptions& options = {});
 
-// Resolves the keys of all plugins of `loaded` (LoadedConfig::plugins), loading them through `host`. A [run]
-// threads > 0 becomes the backend's `threads` where the backend has that key and [backend] does not set it.
-void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host);
+// What a command does, and so which plugins of a configuration it needs: training all of them, scoring the
+// backend, quantising the backend and the quantiser, adapting (test-time training) the backend and those of
+// [ttt]. No other is looked for.
+enum class PluginUse { train, score, quantize, adapt };
+
+// Resolves the keys of the plugins of `loaded` that `use` needs (LoadedConfig::plugins), loading them through
+// `host`. A [run] threads > 0 becomes the backend's `threads` where the backend has that key and [backend] does
+// not set it.
+void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host, PluginUse use = PluginUse::train);
 
 }  // namespace mulligan

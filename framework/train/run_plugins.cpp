@@ -10,8 +10,18 @@
 namespace mulligan {
 namespace {
 
-PluginHandle load(PluginHost& host, mlg_kind kind, const PluginTable& table) {
-  return host.load(static_cast<PluginKind>(kind), table.plugin, table.path);
+bool needs(PluginUse use, const std::string& section) {
+  switch (use) {
+    case PluginUse::train:
+      return true;
+    case PluginUse::score:
+      return section == "backend";
+    case PluginUse::quantize:
+      return section == "backend" || section == "quantize";
+    case PluginUse::adapt:
+      return section == "backend" || section.starts_with("ttt.");
+  }
+  return true;
 }
 
 std::vector<KeySpec> keys_of(const Plugin& plugin) {
@@ -38,12 +48,19 @@ void pass_run_on(RunConfig& config, std::span<const KeySpec> backend_keys) {
 
 std::unique_ptr<Backend> make_backend(const LoadedConfig& loaded, PluginHost& host, const std::string& name) {
   if (name.empty()) {
-    return std::make_unique<Backend>(load(host, MLG_BACKEND, loaded.config.backend),
+    return std::make_unique<Backend>(load_plugin(host, MLG_BACKEND, loaded.config.backend),
                                      loaded.plugin("backend"));
   }
   const PluginHandle plugin = host.load(PluginKind::backend, name);
   PluginTable table = read_plugin_table(nullptr, "backend", loaded.file, name);
   return std::make_unique<Backend>(plugin, resolve_plugin_keys(table, plugin->name(), keys_of(*plugin)));
+}
+
+bool has_kernel(const Backend& backend, const std::string& name) {
+  for (std::uint32_t i = 0; const mlg_kernel* kernel = backend.kernel_at(i); ++i) {
+    if (name == kernel->name) return true;
+  }
+  return false;
 }
 
 // A row that names no kernel of the backend or of any plugin in use is a typing error.
@@ -75,12 +92,42 @@ void replace_kernels(const LoadedConfig& loaded, PluginHost& host, Backend& back
 
 }  // namespace
 
-void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host) {
-  pass_run_on(loaded.config, keys_of(*load(host, MLG_BACKEND, loaded.config.backend)));
-  resolve_plugins(loaded, [&host](mlg_kind kind, const PluginTable& table) {
-    const PluginHandle plugin = load(host, kind, table);
+PluginHandle load_plugin(PluginHost& host, mlg_kind kind, const PluginTable& table) {
+  const bool asked = !table.stored_path.empty() && table.path.empty();
+  if (!asked) return host.load(static_cast<PluginKind>(kind), table.plugin, table.path);
+  const std::string request =
+      fmt::format("[{}] of {} asks for the library {}{}, which is not loaded, since stored data may not name code",
+                  table.section, table.source, toml_quoted(table.stored_path),
+                  table.plugin.empty() ? "" : fmt::format(" of the plugin '{}'", table.plugin));
+  const std::string by_key = fmt::format("--set {}.path=FILE", table.section);
+  if (table.plugin.empty()) throw config_error("{}; if you trust it, allow it with {}.", request, by_key);
+  try {
+    return host.load(static_cast<PluginKind>(kind), table.plugin);
+  } catch (const Error& error) {
+    throw config_error("{}; if you trust it, allow it with --plugin-path FILE or {}: {}", request, by_key,
+                       error.what());
+  }
+}
+
+void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host, PluginUse use) {
+  pass_run_on(loaded.config, keys_of(*load_plugin(host, MLG_BACKEND, loaded.config.backend)));
+  resolve_plugins(loaded, [&](mlg_kind kind, const PluginTable& table) -> std::optional<PluginKeys> {
+    if (!needs(use, table.section)) return std::nullopt;
+    const PluginHandle plugin = load_plugin(host, kind, table);
     return PluginKeys{plugin->name(), keys_of(*plugin)};
   });
+}
+
+RunPlugins make_backend_plugin(const LoadedConfig& loaded, PluginHost& host) {
+  RunPlugins plugins;
+  plugins.backend = make_backend(loaded, host, {});
+  // A row for a kernel of a plugin that is not in use here, such as the loss, has nothing to replace.
+  for (const KernelRow& row : loaded.config.kernels) {
+    if (has_kernel(*plugins.backend, row.match))
+      plugins.backend->replace_kernel(row.match, row.path, row.origin.text());
+  }
+  require_determinism(loaded.config, *plugins.backend);
+  return plugins;
 }
 
 RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const std::string& backend) {
@@ -88,10 +135,10 @@ RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const 
   RunPlugins plugins;
   plugins.backend = make_backend(loaded, host, backend);
   if (backend.empty()) replace_kernels(loaded, host, *plugins.backend);
-  plugins.loss = std::make_unique<Loss>(load(host, MLG_LOSS, config.loss), loaded.plugin("loss"));
+  plugins.loss = std::make_unique<Loss>(load_plugin(host, MLG_LOSS, config.loss), loaded.plugin("loss"));
   const auto add_schedule = [&](const PluginTable& table) {
     plugins.schedules.push_back(
-        std::make_unique<Schedule>(load(host, MLG_SCHEDULE, table), loaded.plugin(table.section)));
+        std::make_unique<Schedule>(load_plugin(host, MLG_SCHEDULE, table), loaded.plugin(table.section)));
     return plugins.schedules.back().get();
   };
   const Schedule* shared = add_schedule(config.schedule);
@@ -101,7 +148,7 @@ RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const 
   };
   add_kernels(plugins.loss->plugin());
   for (const OptimizerConfig& optimizer : config.optimizers) {
-    plugins.optimizers.push_back(std::make_unique<Optimizer>(load(host, MLG_OPTIMIZER, optimizer.table),
+    plugins.optimizers.push_back(std::make_unique<Optimizer>(load_plugin(host, MLG_OPTIMIZER, optimizer.table),
                                                              loaded.plugin(optimizer.table.section)));
     plugins.optimizer_schedules.push_back(optimizer.schedule ? add_schedule(*optimizer.schedule) : shared);
     add_kernels(plugins.optimizers.back()->plugin());
@@ -123,7 +170,7 @@ void require_determinism(const RunConfig& config, const Backend& backend) {
 std::vector<PluginHandle> plugins_in_use(const LoadedConfig& loaded, PluginHost& host) {
   std::vector<PluginHandle> used;
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
-    PluginHandle plugin = load(host, ref.kind, *ref.table);
+    PluginHandle plugin = load_plugin(host, ref.kind, *ref.table);
     if (std::ranges::find(used, plugin) == used.end()) used.push_back(std::move(plugin));
   }
   return used;

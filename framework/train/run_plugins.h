@@ -16,7 +16,7 @@ namespace mulligan {
 
 struct RunPlugins {
   std::unique_ptr<Backend> backend;  // knows the kernels of the loss and of all optimisers
-  std::unique_ptr<Loss> loss;
+  std::unique_ptr<Loss> loss;          // null where nothing is trained, and then there is no optimiser either
   std::vector<std::unique_ptr<Optimizer>> optimizers;  // in the order of RunConfig::optimizers
   std::vector<std::unique_ptr<Schedule>> schedules;    // the run's, then those of optimisers with their own
   std::vector<const Schedule*> optimizer_schedules;    // the one that each optimiser follows
@@ -26,6 +26,13 @@ struct RunPlugins {
 // default keys, stands in for the configured one. Throws config_error, also where the configured backend does
 // not keep [run] determinism.
 RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const std::string& backend = {});
+
+// The configured backend alone, for what needs no plugin of training. Throws as make_run_plugins.
+RunPlugins make_backend_plugin(const LoadedConfig& loaded, PluginHost& host);
+
+// The plugin of a table. Throws config_error; where stored data named its library, the sentence says how a user
+// allows that one.
+PluginHandle load_plugin(PluginHost& host, mlg_kind kind, const PluginTable& table);
 
 // Throws config_error where [run] determinism asks for more than the backend, with the kernels it has now,
 // promises.

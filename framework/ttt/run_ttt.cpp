@@ -103,9 +103,9 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
                        loaded.file);
   }
   const auto setup_start = Clock::now();
-  resolve_run_plugins(loaded, host);
+  resolve_run_plugins(loaded, host, PluginUse::adapt);
   const RunConfig& config = loaded.config;
-  RunPlugins plugins = make_run_plugins(loaded, host);
+  RunPlugins plugins = make_backend_plugin(loaded, host);
   Backend& backend = *plugins.backend;
   if (!backend.info().computes) {
     throw config_error("[backend]: {} computes nothing, so nothing can be scored.",

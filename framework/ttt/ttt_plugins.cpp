@@ -25,16 +25,14 @@ std::unique_ptr<Optimizer> make_sgd(const LoadedConfig& loaded, PluginHost& host
 }  // namespace
 
 TttPlugins::TttPlugins(const LoadedConfig& loaded, PluginHost& host, RunPlugins& run)
-    : adapters_(host.load(PluginKind::ttt, section(loaded).adapters.plugin, section(loaded).adapters.path),
-                loaded.plugin("ttt.adapters")),
-      optimizer_(
-          host.load(PluginKind::optimizer, section(loaded).optimizer.plugin, section(loaded).optimizer.path),
-          loaded.plugin("ttt.optimizer")) {
+    : adapters_(load_plugin(host, MLG_TTT, section(loaded).adapters), loaded.plugin("ttt.adapters")),
+      optimizer_(load_plugin(host, MLG_OPTIMIZER, section(loaded).optimizer), loaded.plugin("ttt.optimizer")) {
   if (const auto& table = section(loaded).base) {
-    base_.emplace(host.load(PluginKind::ttt, table->plugin, table->path), loaded.plugin("ttt.base"));
+    base_.emplace(load_plugin(host, MLG_TTT, *table), loaded.plugin("ttt.base"));
     if (base_->has_base_update()) base_optimizer_ = make_sgd(loaded, host, base_->base_update().momentum);
   }
-  std::vector<const Plugin*> known = {&run.loss->plugin()};
+  std::vector<const Plugin*> known;
+  if (run.loss) known.push_back(&run.loss->plugin());
   for (const auto& other : run.optimizers) known.push_back(&other->plugin());
   const auto add = [&](const Plugin& plugin) {
     if (std::ranges::find(known, &plugin) != known.end()) return;

@@ -33,7 +33,7 @@ void add_profile_command(CLI::App& app) {
   command->add_flag("--json", arguments->json, "Print JSON");
   command->callback([arguments] {
     PluginHost host = arguments->run.plugin_host();
-    LoadedConfig loaded = load_run_config(arguments->run.config, arguments->run.overrides);
+    LoadedConfig loaded = load_config(arguments->run.config, arguments->run.overrides);
     const Profile profile = profile_step(loaded, host, arguments->profile);
     fmt::print("{}", arguments->json ? profile_json(profile) : format_profile(profile));
   });

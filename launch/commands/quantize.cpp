@@ -42,7 +42,7 @@ std::string configuration_of(const QuantizeArguments& arguments) {
 
 void run(const QuantizeArguments& arguments) {
   PluginHost host = arguments.run.plugin_host();
-  LoadedConfig loaded = load_run_config(configuration_of(arguments), arguments.run.overrides);
+  LoadedConfig loaded = load_config(configuration_of(arguments), arguments.run.overrides);
   QuantizeRunOptions options;
   options.count_code = true;
   options.source = arguments.source;

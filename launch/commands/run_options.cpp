@@ -32,9 +32,19 @@ void require_command(const CLI::App& parent) {
   throw config_error("name a command after '{}': {}.", parent.get_name(), fmt::join(names, ", "));
 }
 
+void tell_notes(const LoadedConfig& loaded) {
+  for (const std::string& note : loaded.notes) fmt::print(stderr, "note: {}\n", note);
+}
+
+LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides) {
+  LoadedConfig loaded = load_run_config(path, overrides);
+  tell_notes(loaded);
+  return loaded;
+}
+
 LoadedConfig load_complete_config(const std::string& path, const std::vector<std::string>& overrides,
                                   PluginHost& host) {
-  LoadedConfig loaded = load_run_config(path, overrides);
+  LoadedConfig loaded = load_config(path, overrides);
   resolve_run_plugins(loaded, host);
   return loaded;
 }

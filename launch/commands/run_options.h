@@ -23,6 +23,10 @@ struct RunOptions {
   PluginHost plugin_host() const { return PluginHost(plugin_places(plugin_paths)); }
 };
 
+// Reads a configuration (load_run_config) and tells on stderr which of its paths were not followed.
+LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides);
+void tell_notes(const LoadedConfig& loaded);
+
 // Reads a configuration and resolves every plugin's keys with the plugins that `host` finds. Throws
 // config_error.
 LoadedConfig load_complete_config(const std::string& path, const std::vector<std::string>& overrides,

@@ -27,7 +27,7 @@ struct TrainArguments {
 
 void run(const TrainArguments& arguments) {
   PluginHost host = arguments.run.plugin_host();
-  LoadedConfig loaded = load_run_config(arguments.run.config, arguments.run.overrides);
+  LoadedConfig loaded = load_config(arguments.run.config, arguments.run.overrides);
   if (arguments.dry_run) {
     fmt::print("{}", format_dry_run(dry_run(loaded, host, {find_card(arguments.card), arguments.ranks})));
     if (loaded.config.ttt) fmt::print("\n{}", format_ttt_memory(plan_ttt_memory(loaded, host)));

@@ -18,6 +18,7 @@ WeightSource from_artifact(const fs::path& path, const RunOptions& options) {
         "an artifact brings its own configuration; change keys with --set instead of --config.");
   }
   const auto opened = std::make_shared<OpenedArtifact>(open_artifact(path, options.overrides));
+  tell_notes(opened->loaded);
   const ModelConfig model = opened->loaded.config.model;
   const auto load = [opened, model](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_artifact(opened->artifact, model, store, layouts);
@@ -49,7 +50,7 @@ WeightSource open_weights(const std::string& name, const RunOptions& options) {
   const auto load = [weights](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_weights(weights, store, layouts);
   };
-  return {weights.string(), load_run_config(config, options.overrides), load};
+  return {weights.string(), load_config(config, options.overrides), load};
 }
 
 }  // namespace mulligan

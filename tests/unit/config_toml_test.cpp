@@ -1,6 +1,7 @@
 // Reading TOML: origins, extends, merging, overrides, and every sentence about a broken file.
 #include <gtest/gtest.h>
 
+#include "framework/config/stored_paths.h"
 #include "framework/config/toml_document.h"
 #include "tests/unit/config_testing.h"
 
@@ -69,8 +70,34 @@ TEST(ConfigToml, StoredTextNeitherExtendsNorNamesLibraries) {
   EXPECT_NE(parse_stored_toml("[loss]\nplugin = 'a'\n", "x").find("loss"), nullptr);
   EXPECT_THROW(parse_stored_toml("extends = 'y.toml'\n", "x"), Error);
   EXPECT_THROW(parse_stored_toml("\"\\u0065xtends\" = 'y.toml'\n", "x"), Error);
-  EXPECT_THROW(parse_stored_toml("[loss]\npath = '/z.so'\n", "x"), Error);
-  EXPECT_THROW(parse_stored_toml("[[q.rows]]\n[q.rows.deep]\npath = '/z.so'\n", "x"), Error);
+  for (const char* text : {"[loss]\npath = '/z.so'\n", "[[q.rows]]\n[q.rows.deep]\npath = '/z.so'\n"}) {
+    EXPECT_THROW(refuse_stored_libraries(parse_stored_toml(text, "x")), Error);
+    EXPECT_NO_THROW(refuse_stored_libraries(parse_toml(text, "x")));
+  }
+  EXPECT_THROW(parse_stored_toml("[loss]\nplugin = '../z'\n", "x"), Error);
+}
+
+// Paths of code and of output are marked; what a user says on top counts again.
+TEST(ConfigToml, StoredPathsAreMarkedUntilAnOverrideReplacesThem) {
+  ConfigNode tree = parse_stored_toml(
+      "[loss]\nplugin = 'a'\npath = '/z.so'\nown = 3\nword = 'x'\nfile = '../y'\n"
+      "[backend]\ncache = 'c'\n[[backend.kernels]]\nmatch = 'k'\npath = 'k.ptx'\n"
+      "[ttt]\naudit = 'weights.safetensors'\n[data]\ntrain = 'a/b.bin'\n",
+      "x.toml");
+  const auto stored = [&](const char* key) {
+    return tree.find_path(key)->origin.kind == Origin::Kind::stored;
+  };
+  for (const char* key : {"loss.path", "loss.file", "backend.cache", "ttt.audit"}) EXPECT_TRUE(stored(key)) << key;
+  for (const char* key : {"loss.plugin", "loss.own", "loss.word", "data.train"}) EXPECT_FALSE(stored(key)) << key;
+  // The path of the same plugin: its keys stay.
+  apply_overrides(tree, std::vector<std::string>{"loss.path=/mine.so", "backend.cache=here"});
+  EXPECT_FALSE(stored("loss.path"));
+  EXPECT_EQ(tree.find_path("loss.own")->value, ConfigValue(int64_t{3}));
+  const std::vector<std::string> notes = drop_stored_paths(tree);
+  EXPECT_EQ(notes.size(), 2U);  // the kernel and the audit log
+  EXPECT_EQ(tree.find("backend")->find("kernels"), nullptr);
+  EXPECT_EQ(tree.find_path("backend.cache")->value, ConfigValue("here"));
+  EXPECT_EQ(tree.find("ttt")->find("audit"), nullptr);
 }
 
 TEST(ConfigToml, OverridesAreTypedAndBareWordsAreStrings) {

@@ -1,0 +1,141 @@
+#include "framework/config/stored_paths.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Visitor = std::function<void(const std::string& section, ConfigNode& table)>;
+
+// Calls `visit` for every table below `node`, rows of lists included.
+void each_table(const std::string& section, ConfigNode& node, const Visitor& visit) {
+  visit(section, node);
+  for (ConfigMember& member : node.members) {
+    const std::string inner = section.empty() ? member.name : section + "." + member.name;
+    if (member.node.is_table()) each_table(inner, member.node, visit);
+    for (ConfigNode& row : member.node.rows) each_table(inner, row, visit);
+  }
+}
+
+bool is_plugin_table(const std::string& section) {
+  return section == "backend" || section == "loss" || section == "schedule" || section == "quantize" ||
+         section.starts_with("optimizer.") || section.starts_with("ttt.");
+}
+
+bool is_text(const ConfigNode& node) {
+  return node.is_leaf() && node.value.type() == ValueType::string && !node.value.string().empty();
+}
+
+// A plugin's key for a folder that it fills by the way: it changes no result.
+bool names_a_cache(const std::string& key) {
+  return key == "cache" || key.ends_with("_cache") || key == "folder" || key.ends_with("_folder") ||
+         key.ends_with("_directory") || key.ends_with("_dir");
+}
+
+bool names_a_file(const std::string& key, const std::string& value) {
+  return key.ends_with("_path") || key.ends_with("_file") || value.find('/') != std::string::npos ||
+         value.starts_with("~") || value == "." || value == "..";
+}
+
+bool is_plugin_name(const std::string& name) {
+  return std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+bool is_stored(const ConfigNode& node) {
+  return node.is_leaf() && node.origin.kind == Origin::Kind::stored;
+}
+
+std::string text_of(const ConfigNode* node) {
+  return node != nullptr && is_text(*node) ? node->value.string() : std::string();
+}
+
+}  // namespace
+
+bool is_configuration_of_a_run(const std::string& path) {
+  const fs::path file(path);
+  if (file.filename() != "config.toml") return false;
+  const fs::path folder = file.parent_path();
+  return std::ranges::any_of(
+      std::initializer_list<const char*>{"metrics.jsonl", "result.json", "weights.safetensors", "checkpoints"},
+      [&](const char* name) {
+        std::error_code failed;
+        return fs::exists(folder / name, failed);
+      });
+}
+
+void mark_stored_paths(ConfigNode& tree, const std::string& name) {
+  if (tree.find("extends") != nullptr) {
+    throw config_error("{}: a stored configuration may not extend another file.", name);
+  }
+  each_table({}, tree, [](const std::string& section, ConfigNode& table) {
+    for (ConfigMember& member : table.members) {
+      const std::string value = text_of(&member.node);
+      if (value.empty()) continue;
+      const bool plugins = is_plugin_table(section);
+      if (plugins && member.name == "plugin" && !is_plugin_name(value)) {
+        throw config_error("{}: plugin = {} is no name of a plugin: those are letters, digits, - and _.",
+                           member.node.origin.text(), toml_quoted(value));
+      }
+      const bool path = member.name == "path" || (section == "ttt" && member.name == "audit") ||
+                        (plugins && (names_a_cache(member.name) || names_a_file(member.name, value)));
+      if (path) member.node.origin.kind = Origin::Kind::stored;
+    }
+  });
+}
+
+std::vector<std::string> drop_stored_paths(ConfigNode& tree) {
+  std::vector<std::string> notes;
+  const auto note = [&](const ConfigNode& leaf, const std::string& what, const std::string& remedy) {
+    notes.push_back(fmt::format("{}: {} = {} is not used, since stored data may not name {}",
+                                leaf.origin.text(), what, toml_quoted(leaf.value.string()), remedy));
+  };
+  if (ConfigNode* backend = tree.find("backend")) {
+    if (ConfigNode* kernels = backend->find("kernels")) {
+      for (const ConfigNode& row : kernels->rows) {
+        const ConfigNode* path = row.find("path");
+        if (path == nullptr || !is_stored(*path)) continue;
+        note(*path, fmt::format("the kernel '{}' of [[backend.kernels]], path", text_of(row.find("match"))),
+             "code: the backend's own kernel computes; for the other, copy that file elsewhere and name it as "
+             "configuration");
+      }
+      std::erase_if(kernels->rows, [](const ConfigNode& row) {
+        const ConfigNode* path = row.find("path");
+        return path != nullptr && is_stored(*path);
+      });
+      if (kernels->rows.empty()) backend->remove("kernels");
+    }
+  }
+  each_table({}, tree, [&](const std::string& section, ConfigNode& table) {
+    std::erase_if(table.members, [&](const ConfigMember& member) {
+      const bool audit = section == "ttt" && member.name == "audit";
+      const bool cache = is_plugin_table(section) && names_a_cache(member.name);
+      if (!is_stored(member.node) || !(audit || cache)) return false;
+      const std::string key = section + "." + member.name;
+      note(member.node, key,
+           fmt::format("a place to write to; --set {}={} does", key, member.node.value.string()));
+      return true;
+    });
+  });
+  return notes;
+}
+
+void refuse_stored_libraries(const ConfigNode& tree) {
+  for (const ConfigMember& member : tree.members) {
+    if (member.name == "path" && is_stored(member.node)) {
+      throw config_error("{}: a stored configuration may not name a library, as its key 'path' does.",
+                         member.node.origin.text());
+    }
+    refuse_stored_libraries(member.node);
+  }
+  for (const ConfigNode& row : tree.rows) refuse_stored_libraries(row);
+}
+
+}  // namespace mulligan

@@ -1,0 +1,32 @@
+// What a configuration that came with data may not say: which code to run and where to write.
+//
+// A configuration is data where nobody typed its name as a configuration: inside of a checkpoint or an artifact,
+// and config.toml of a run directory, which may be anybody's. Its plugins are names, which the user's own search
+// path resolves.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/config/config_tree.h"
+
+namespace mulligan {
+
+// Whether `path` is the config.toml that a run left in its directory.
+bool is_configuration_of_a_run(const std::string& path);
+
+// Marks every value of `tree` that names a file or folder of code or of output with Origin::Kind::stored:
+// `path` anywhere, the audit log, and in plugin tables keys named as folders and values written as paths.
+// An override (merge) replaces value and mark. Throws config_error for `extends` and for a plugin's name that
+// no plugin can have.
+void mark_stored_paths(ConfigNode& tree, const std::string& name);
+
+// Takes away what is marked and can be done without: rows of [[backend.kernels]], folders of caches, the audit
+// log. Returns a sentence for each. Libraries and other paths stay marked: read_plugin_table and
+// resolve_plugin_keys refuse them when, and only when, their plugin is needed.
+std::vector<std::string> drop_stored_paths(ConfigNode& tree);
+
+// Throws config_error for a key `path` that is marked: of data that this program never writes one into.
+void refuse_stored_libraries(const ConfigNode& tree);
+
+}  // namespace mulligan
