@@ -16,7 +16,7 @@ bool moves_score(const std::string& key, ScoreCommand command) {
     if (key.starts_with(table)) return true;
   }
   if (command == ScoreCommand::eval || key == "ttt.audit") return false;
-  return key.starts_with("ttt.") || key.starts_with("ledger.") || key == "run.seed";
+  return key.starts_with("ttt.") || key == "run.seed";
 }
 
 // The same file, as far as the system can tell.

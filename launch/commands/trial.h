@@ -13,7 +13,7 @@ namespace mulligan {
 enum class ScoreCommand { eval, ttt };
 
 // What was scored differently from what the configuration of the run at `run` says: every setting that can
-// move the score of this command or the limits it is held to, and weights that are neither the run's nor its
+// move the score of this command, and weights that are neither the run's nor its
 // artifact. Empty: the score is the run's own. Other settings than that (where data for training lie, the
 // number of threads) do not count.
 std::vector<TrialRecord::Change> changes_from_run(const std::filesystem::path& run,
