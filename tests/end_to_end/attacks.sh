@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# The attacks of tests/attack in their short forms; docs/hardening.md has the long ones. MULLIGAN_ATTACKS=10 makes every count
+# ten times as large; MULLIGAN_ATTACK_SEED chooses other cases.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+times=${MULLIGAN_ATTACKS:-1}
+seed=${MULLIGAN_ATTACK_SEED:-1}
+chmod 755 "$work" # as root, some cases run as the user nobody
+
+attack() { # attack NAME COUNT
+  check "$1: $(($2 * times)) cases, seed $seed, no finding" "$root/tests/attack/$1" --count $(($2 * times)) --seed "$seed" \
+    --build "$build" --shim "$build/tests/attack/fault_shim.so" --subject "$work/subject"
+}
+
+attack signals 12 # first: the quickstart's model is part of its subject
+attack kills 16
+attack system_errors 24
+attack mutations 80
+attack odd_files 40
+attack settings 30
+finish
