@@ -7,6 +7,7 @@
 
 #include "framework/config/plugin_config.h"
 #include "framework/config/schema.h"
+#include "framework/core/printable.h"
 
 namespace mulligan {
 namespace {
@@ -107,6 +108,12 @@ std::string describe_text(const Plugin& plugin, const PluginPlace& place) {
   return text;
 }
 
+// A path or a library's own words may hold anything.
+std::string output(const Json& json, const std::string& text, bool as_json) {
+  if (as_json) return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return printable(text, LineBreaks::kept);
+}
+
 }  // namespace
 
 std::string list_plugins(PluginHost& host, bool json) {
@@ -134,7 +141,7 @@ std::string list_plugins(PluginHost& host, bool json) {
                       {"plugins", plugins},
                       {"unusable", rejected}});
   }
-  return json ? Json{{"places", places}}.dump(2) + "\n" : text;
+  return output({{"places", places}}, text, json);
 }
 
 std::string describe_plugin(PluginHost& host, const std::string& name, bool json) {
@@ -158,7 +165,7 @@ std::string describe_plugin(PluginHost& host, const std::string& name, bool json
     throw config_error("there is no plugin '{}'{}; 'mulligan plugins' lists those that were found.", name,
                        nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
   }
-  return json ? Json{{"plugins", plugins}}.dump(2) + "\n" : text;
+  return output({{"plugins", plugins}}, text, json);
 }
 
 }  // namespace mulligan

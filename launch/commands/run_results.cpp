@@ -89,7 +89,7 @@ void refresh_report(const fs::path& run) {
   if (run.empty() || !fs::exists(RunFiles{run}.metrics())) return;
   try {
     report::write_report(run);
-    fmt::print("report                       {}\n", RunFiles{run}.report().string());
+    fmt::print("report                       {}\n", printable(RunFiles{run}.report().string()));
   } catch (const Error& error) {
     warn("the report was not written", error);
   }

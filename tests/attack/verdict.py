@@ -35,6 +35,7 @@ class Attack:
     def __init__(self, name, options):
         self.name, self.options = name, options
         self.counts, self.findings, self.made, self.begun = collections.Counter(), [], 0, time.monotonic()
+        self.commit = commit()
 
     def run(self, case, numbers=None):
         numbers = range(self.options.first, self.options.first + self.options.count) if numbers is None else numbers
@@ -64,7 +65,7 @@ class Attack:
     def finish(self, note=""):
         """Prints the table, with a `note` on the whole; the exit code of the script."""
         print(f"\n{self.name}: {self.made} cases, seed {self.options.seed}, {time.monotonic() - self.begun:.0f} s, commit "
-              f"{commit()}{note and ', ' + note}\n")
+              f"{self.commit}{note and ', ' + note}\n")
         for ending, count in sorted(self.counts.items(), key=lambda entry: (entry[0] == "FINDING", entry[0])):
             print(f"  {count:6}  {ending}")
         for number, finding, place in self.findings[:SHOWN_FINDINGS]:

@@ -18,5 +18,6 @@ attack kills 16
 attack system_errors 24
 attack mutations 80
 attack odd_files 40
+attack pairs 9
 attack settings 30
 finish
