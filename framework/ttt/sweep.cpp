@@ -1,5 +1,7 @@
 #include "framework/ttt/sweep.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -25,6 +27,7 @@ Schema<Sweep> sweep_schema() {
   s.key("config", &Sweep::config, "configuration of the runs, relative to this file").required();
   s.key("directory", &Sweep::directory, "folder of the runs").required();
   s.key("seeds", &Sweep::seeds, "values of run.seed").at_least(0).required();
+  s.key("baseline", &Sweep::baseline, "name of the row that the others are compared with; empty: the first");
   return s;
 }
 
@@ -170,10 +173,14 @@ nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result)
     }
     rows.push_back({{"name", sweep.rows[row].name}, {"set", sweep.rows[row].set}, {"seeds", cells}});
   }
-  return {{"config", sweep.config}, {"rows", rows}};
+  return {{"config", sweep.config}, {"baseline", sweep.baseline}, {"rows", rows}};
 }
 
 }  // namespace
+
+std::size_t Sweep::baseline_row() const {
+  return static_cast<std::size_t>(std::ranges::find(rows, baseline, &SweepRow::name) - rows.begin());
+}
 
 Sweep read_sweep(const std::string& path) {
   static const std::vector<std::string> rows_elsewhere = {"rows"};
@@ -195,6 +202,13 @@ Sweep read_sweep(const std::string& path) {
                          sweep.rows.back().name);
     }
   }
+  if (sweep.baseline.empty()) sweep.baseline = sweep.rows.front().name;
+  if (sweep.baseline_row() == sweep.rows.size()) {
+    std::vector<std::string> names;
+    for (const SweepRow& row : sweep.rows) names.push_back(row.name);
+    throw config_error("{}: baseline = \"{}\" names no [[rows]]; there are: {}.", path, sweep.baseline,
+                       fmt::join(names, ", "));
+  }
   return sweep;
 }
 
@@ -211,44 +225,6 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
   }
   write_file_atomically(fs::path(sweep.directory) / "sweep.json", sweep_json(sweep, result).dump(1) + "\n");
   return result;
-}
-
-std::string sweep_table(const Sweep& sweep, const SweepResult& result) {
-  std::size_t width = 24;
-  for (const SweepRow& row : sweep.rows) width = std::max(width, row.name.size());
-  std::string text = fmt::format("{:<{}}", "val_bpb", width);
-  for (const double seed : sweep.seeds) text += fmt::format(" {:>12}", fmt::format("seed {:.0f}", seed));
-  text += fmt::format(" {:>20} {:>10}\n", "mean +- sd", "gain");
-  const auto line = [&](const std::string& name, const std::vector<SweepCell>& cells, const auto& score) {
-    text += fmt::format("{:<{}}", name, width);
-    std::vector<double> scores, gains;
-    for (const SweepCell& cell : cells) {
-      scores.push_back(score(cell));
-      gains.push_back(cell.without.val_bpb - scores.back());
-      const bool mark = cell.collapsed && scores.back() == cell.score();
-      text += fmt::format(" {:>12}", fmt::format("{:.5f}{}", scores.back(), mark ? "*" : " "));
-    }
-    const Statistic all = statistic_of(scores);
-    text += fmt::format(" {:>20}", fmt::format("{:.5f} +- {:.5f}", all.mean, all.deviation.value_or(0)));
-    text += fmt::format(" {:>+10.5f}\n", statistic_of(gains).mean);
-  };
-  const bool ttt = result.cells.front().front().with.has_value();
-  if (ttt)
-    line("no test-time training", result.cells.front(),
-         [](const auto& cell) { return cell.without.val_bpb; });
-  bool collapsed = false;
-  for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
-    line(sweep.rows[row].name, result.cells[row], [](const auto& cell) { return cell.score(); });
-    if (!ttt) continue;
-    text += fmt::format("{:<{}}", "  |A|, |A - A0| at the end", width);
-    for (const SweepCell& cell : result.cells[row]) {
-      text += fmt::format(" {:>12}", fmt::format("{:.2f}, {:.2f}", cell.norm, cell.drift));
-      collapsed = collapsed || cell.collapsed;
-    }
-    text += "\n";
-  }
-  if (collapsed) text += "* collapsed: after a batch worse than without by more than collapse_margin\n";
-  return text;
 }
 
 }  // namespace mulligan

@@ -20,6 +20,7 @@ struct SweepRow {
 //   config = "base.toml"            # of the run, relative to this file
 //   directory = "runs/my_sweep"     # of the runs and of sweep.json, relative to the current folder
 //   seeds = [1, 2, 3]
+//   baseline = "fresh A"            # the row that the others are compared with; without it the first
 //   [[rows]]
 //   name = "fresh A"
 //   set = ["ttt.adapters.warm_start_a=false"]
@@ -27,7 +28,9 @@ struct Sweep {
   std::string config;
   std::string directory;
   std::vector<double> seeds;  // whole numbers
+  std::string baseline;       // name of a row
   std::vector<SweepRow> rows;
+  std::size_t baseline_row() const;  // its index
 };
 // Throws config_error.
 Sweep read_sweep(const std::string& path);
@@ -50,8 +53,10 @@ struct SweepResult {
 SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,
                       const ConsoleOptions& options = {});
 
-// Bits per byte by row and seed with mean, sample standard deviation and gain over no test-time training;
-// below each row the norm and the drift of A; collapses are marked.
+// Bits per byte by row and seed with mean and sample standard deviation; the gain over the baseline's row,
+// which is named, as mean and standard deviation of the differences within each seed; and, a column of its
+// own, what test-time training gains over the same weights without it. Below each row the norm and the drift
+// of A; collapses are marked.
 std::string sweep_table(const Sweep& sweep, const SweepResult& result);
 
 }  // namespace mulligan

@@ -99,6 +99,9 @@ TEST_F(SweepRun, RowsMayTrainDifferently) {
                        "[\"optimizer.rest.lr=0.02\"]\n"));
   const SweepResult result = run_sweep(sweep, {}, test_plugin_host(), {nullptr});
   EXPECT_NE(result.cells[0][0].without.val_bpb, result.cells[1][0].without.val_bpb);
+  const std::string table = sweep_table(sweep, result);
+  EXPECT_NE(table.find("  no test-time training"), std::string::npos) << table;
+  EXPECT_NE(table.find("than 'a' of the same seed"), std::string::npos) << table;
 
   // What an earlier training left is read again, and a damaged file of it is told with its name.
   const std::filesystem::path left = folder() / "shared/seed_3/result.json";
@@ -114,7 +117,37 @@ TEST_F(SweepRun, RowsMayTrainDifferently) {
   }
 }
 
+// A cell without test-time training, or with.
+SweepCell cell(double without, std::optional<double> with = {}) {
+  SweepCell cell;
+  cell.without.val_bpb = without;
+  if (with) cell.with.emplace().val_bpb = *with;
+  return cell;
+}
+
+// Rows are compared with the baseline's row of the same seed, never with themselves.
+TEST(SweepTable, TheGainIsOverTheBaselineOfTheSameSeed) {
+  Sweep sweep;
+  sweep.seeds = {1, 2};
+  sweep.rows = {{"low rate", {}}, {"high rate", {}}};
+  sweep.baseline = "high rate";
+  const std::string plain = sweep_table(sweep, {{{cell(3.389), cell(3.4)}, {cell(3.619), cell(3.61)}}});
+  EXPECT_NE(plain.find("3.39450 +- 0.00778  +0.22000 +- 0.01414"), std::string::npos) << plain;
+  EXPECT_NE(plain.find("3.61450 +- 0.00636             baseline\n"), std::string::npos) << plain;
+  EXPECT_NE(plain.find("gain: lower bits per byte than 'high rate' of the same seed\n"), std::string::npos)
+      << plain;
+  EXPECT_EQ(plain.find("TTT"), std::string::npos) << plain;
+
+  const std::string adapted =
+      sweep_table(sweep, {{{cell(3.0, 2.5), cell(3.2, 2.7)}, {cell(3.1, 3.0), cell(3.2, 3.1)}}});
+  EXPECT_NE(adapted.find("+0.45000 +- 0.07071  +0.50000 +- 0.00000\n"), std::string::npos) << adapted;
+  EXPECT_NE(adapted.find("            baseline  +0.10000 +- 0.00000\n"), std::string::npos) << adapted;
+}
+
 TEST_F(SweepRun, BadFilesAreRefused) {
+  EXPECT_NE(
+      refusal("baseline = \"c\"\n[[rows]]\nname = \"a\"\nset = []\n").find("names no [[rows]]; there are: a"),
+      std::string::npos);
   EXPECT_NE(refusal("").find("[[rows]]"), std::string::npos);
   EXPECT_NE(refusal("[[rows]]\nname = \"a\"\nsets = []\n").find("'rows.set'"), std::string::npos);
   EXPECT_NE(refusal("[[rows]]\nname = \"a b\"\nset = []\n[[rows]]\nname = \"a_b\"\nset = []\n").find("twice"),
