@@ -19,6 +19,14 @@ foreach(headers MULLIGAN_CUDA_INCLUDE MULLIGAN_CUDNN_INCLUDE)
   endif()
 endforeach()
 
+# The Debian package is made of the same build.
+add_custom_target(deb
+  COMMAND "${CMAKE_COMMAND}" -S "${PROJECT_SOURCE_DIR}" -B "${folder}/build" ${settings}
+  COMMAND "${CMAKE_COMMAND}" --build "${folder}/build"
+  COMMAND "${CMAKE_CPACK_COMMAND}" -G DEB --config "${folder}/build/CPackConfig.cmake" -B "${PROJECT_BINARY_DIR}"
+  COMMENT "The Debian package"
+  USES_TERMINAL VERBATIM)
+
 add_custom_target(bundle
   COMMAND "${CMAKE_COMMAND}" -S "${PROJECT_SOURCE_DIR}" -B "${folder}/build" ${settings}
   COMMAND "${CMAKE_COMMAND}" --build "${folder}/build"

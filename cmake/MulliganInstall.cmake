@@ -17,3 +17,22 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/mulliganConfigVersion.cm
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/mulliganConfig.cmake" "${PROJECT_BINARY_DIR}/mulliganConfigVersion.cmake"
   DESTINATION lib/cmake/mulligan COMPONENT sdk)
+
+# Component documents: documents, licence, the shipped configurations, the manual page and completions. The last three
+# are printed by the program that was built, so that they agree with it.
+install(FILES README.md LICENSE DESTINATION share/doc/mulligan COMPONENT documents)
+install(DIRECTORY docs/ DESTINATION share/doc/mulligan/docs COMPONENT documents)
+install(DIRECTORY configs/ DESTINATION share/mulligan/configs COMPONENT documents USE_SOURCE_PERMISSIONS)
+set(printed "${PROJECT_BINARY_DIR}/printed")
+foreach(one "man;mulligan.1" "completion bash;mulligan" "completion zsh;_mulligan")
+  list(GET one 0 arguments)
+  list(GET one 1 file)
+  separate_arguments(arguments)
+  list(JOIN arguments "\" \"" arguments)
+  install(CODE "file(MAKE_DIRECTORY \"${printed}\")
+    execute_process(COMMAND \"$<TARGET_FILE:mulligan>\" \"${arguments}\" OUTPUT_FILE \"${printed}/${file}\"
+                    COMMAND_ERROR_IS_FATAL ANY)" COMPONENT documents)
+endforeach()
+install(FILES "${printed}/mulligan.1" DESTINATION share/man/man1 COMPONENT documents)
+install(FILES "${printed}/mulligan" DESTINATION share/bash-completion/completions COMPONENT documents)
+install(FILES "${printed}/_mulligan" DESTINATION share/zsh/vendor-completions COMPONENT documents)

@@ -1,19 +1,21 @@
 #include "launch/command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <string>
 #include <system_error>
-#include <vector>
 
-#include "framework/config/schema.h"
 #include "framework/core/printable.h"
 #include "framework/core/standard_streams.h"
+#include "framework/report/console.h"
+#include "framework/report/machine.h"
 #include "launch/commands/commands.h"
+#include "launch/parse_sentence.h"
+#include "mulligan/abi.h"
 
 namespace mulligan {
 namespace {
@@ -21,10 +23,6 @@ namespace {
 constexpr const char* kAbout =
     "Trains compact language models under a wall-clock budget and reports bits per byte. Optimisers, losses, "
     "schedules and backends are plugins chosen by a TOML file.";
-
-constexpr const char* kFooter =
-    "\nExit codes: 0 ok, 1 run failed, 2 bad configuration, command line or plugin, 3 bad data, 4 stopped by "
-    "a signal (train wrote a checkpoint, other commands left nothing half-done).";
 
 // A file system's refusal that no reader or writer expected at its place.
 std::string sentence_of(const std::filesystem::filesystem_error& error) {
@@ -34,9 +32,8 @@ std::string sentence_of(const std::filesystem::filesystem_error& error) {
                      error.code().message());
 }
 
-ExitCode report(const char* sentence, ExitCode code) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "mulligan: %s\n", printable(sentence).c_str());
+ExitCode report(const std::string& sentence, ExitCode code) {
+  print_error(printable(sentence));
   return code;
 }
 
@@ -44,23 +41,11 @@ ExitCode report(const char* sentence, ExitCode code) {
 ExitCode require_output(ExitCode code) {
   const std::string failure = output_failure();
   if (failure.empty()) return code;
-  const std::string sentence = fmt::format(
-      "the command did its work, but not all of its output could be written to standard output: {}.",
-      failure);
-  return report(sentence.c_str(), ExitCode::run_failed);
-}
-
-// An unknown command's own sentence.
-std::string unknown_command(const CLI::App& app, const std::string& name) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-    if (names.back() == name) return {};
-  }
-  const std::string nearest = nearest_name(name, names);
-  return fmt::format(
-      "unknown command '{}'; {}", name,
-      nearest.empty() ? "`mulligan --help` lists the commands." : "did you mean '" + nearest + "'?");
+  return report(
+      fmt::format(
+          "the command did its work, but not all of its output could be written to standard output: {}.",
+          failure),
+      ExitCode::run_failed);
 }
 
 // --help and --version are no errors; any other ParseError is a slip of the user's.
@@ -69,21 +54,12 @@ ExitCode report_parse_error(const CLI::App& app, const CLI::ParseError& error, c
     app.exit(error);
     return require_output(ExitCode::ok);
   }
-  std::string sentence;
-  if (!first.empty() && first.front() != '-') sentence = unknown_command(app, first);
-  if (sentence.empty()) {
-    sentence =
-        fmt::format("{}; `mulligan --help` and `mulligan COMMAND --help` list what there is.", error.what());
-  }
-  return report(sentence.c_str(), ExitCode::bad_configuration);
+  return report(parse_sentence(app, error, first), ExitCode::bad_configuration);
 }
 
-}  // namespace
-
-ExitCode run_command_line(int argc, char** argv) {
-  CLI::App app(kAbout, "mulligan");
-  app.footer(kFooter);
-  app.set_version_flag("--version", MULLIGAN_VERSION);
+void add_commands(CLI::App& app) {
+  app.footer(fmt::format("\nExit codes: {}.", fmt::join(exit_code_texts(), ", ")));
+  app.set_version_flag("--version", [] { return "mulligan " + version_text(); });
   add_prepare_command(app);
   add_train_command(app);
   add_eval_command(app);
@@ -96,7 +72,27 @@ ExitCode run_command_line(int argc, char** argv) {
   add_compare_command(app);
   add_checkpoint_command(app);
   add_config_command(app);
+  add_export_command(app);
+  add_completion_command(app);
+  add_man_command(app);
   app.callback([&app] { require_command(app); });
+}
+
+}  // namespace
+
+std::vector<std::string> exit_code_texts() {
+  return {"0 ok", "1 run failed", "2 bad configuration, command line or plugin", "3 bad data",
+          "4 stopped by a signal (train wrote a checkpoint, other commands left nothing half-done)"};
+}
+
+std::string version_text() {
+  return fmt::format("{} (commit {}, {} build, plugin interface {}.{})", MULLIGAN_VERSION, build_commit(),
+                     MULLIGAN_BUILD_TYPE, MLG_ABI_MAJOR, MLG_ABI_MINOR);
+}
+
+ExitCode run_command_line(int argc, char** argv) {
+  CLI::App app(kAbout, "mulligan");
+  add_commands(app);
   try {
     app.parse(argc, argv);  // runs the subcommand's callback
     return require_output(ExitCode::ok);
@@ -109,18 +105,16 @@ ExitCode run_command_line(int argc, char** argv) {
         "the machine has not enough memory for this run; make train.tokens_per_step or the model smaller.",
         ExitCode::run_failed);
   } catch (const std::filesystem::filesystem_error& error) {
-    return report(sentence_of(error).c_str(), ExitCode::run_failed);
+    return report(sentence_of(error), ExitCode::run_failed);
   } catch (const std::system_error& error) {  // std::thread throws it
     const bool threads = error.code() == std::errc::resource_unavailable_try_again;
     return report(
         fmt::format("the system refuses {}: {}{}.", threads ? "another thread" : "a request",
                     error.code().message(),
-                    threads ? "; ask for fewer with run.threads, or allow this user more (ulimit -u)" : "")
-            .c_str(),
+                    threads ? "; ask for fewer with run.threads, or allow this user more (ulimit -u)" : ""),
         ExitCode::run_failed);
   } catch (const std::exception& error) {
-    const std::string sentence = std::string("internal error: ") + error.what();
-    return report(sentence.c_str(), ExitCode::run_failed);
+    return report(std::string("internal error: ") + error.what(), ExitCode::run_failed);
   }
 }
 

@@ -1,13 +1,25 @@
 // The mulligan command line: subcommands, options, exit codes.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "framework/core/error.h"
+
+namespace CLI {
+class App;
+}
 
 namespace mulligan {
 
 // Parses the arguments and runs the subcommand they name. Errors are printed to stderr as one sentence,
-// "mulligan: ..."; nothing is thrown. Returns 0 ok, 1 run failed, 2 bad configuration, command line or
-// plugin, 3 bad data.
+// "mulligan: ..."; nothing is thrown. Returns the exit code that exit_code_texts() explains.
 ExitCode run_command_line(int argc, char** argv);
+
+// "0 ok", "1 the run failed", ...: each exit code with its meaning.
+std::vector<std::string> exit_code_texts();
+
+// "0.1.0 (commit 1bf7f1c..., Release build, plugin interface 1.1)"
+std::string version_text();
 
 }  // namespace mulligan

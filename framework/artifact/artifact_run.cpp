@@ -107,10 +107,10 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   write_file_atomically(options.output, made.bytes);
   const CodeSizes code = count_code(loaded, host, options);
   const std::vector<double> predicted = predict_sizes(artifact_parts(config.model), quantize.tensors);
-  log.line(format_sizes(made.artifact, made.sizes, predicted, code, config.ledger.artifact_bytes));
+  log.result(format_sizes(made.artifact, made.sizes, predicted, code, config.ledger.artifact_bytes));
   log.print("calibration {:.1f} s (training time), quantisation {:.1f} s, compression {:.1f} s",
             made.calibrate_seconds, made.quantize_seconds, made.compress_seconds);
-  log.print("artifact '{}', sha256 {}", options.output.string(), sha256_hex(made.bytes));
+  log.result(fmt::format("artifact '{}', sha256 {}", options.output.string(), sha256_hex(made.bytes)));
   if (!options.result.empty()) {
     write_file_atomically(options.result,
                           sizes_json(made.artifact, made.sizes, code, config.ledger.artifact_bytes));

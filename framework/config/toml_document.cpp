@@ -35,6 +35,7 @@ struct TomlAssertion {};
 #include <toml++/toml.h>
 #pragma pop_macro("NDEBUG")
 
+#include "framework/config/shipped_configs.h"
 #include "framework/config/stored_paths.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -188,6 +189,29 @@ fs::path file_identity(const fs::path& path) {
   return error ? path : resolved;
 }
 
+// What `extends` names.
+struct BaseFile {
+  std::string name;  // in messages
+  std::string_view text;  // of a shipped configuration; empty: a file, not read yet
+  fs::path identity;  // the same for the same file
+};
+
+BaseFile shipped_base(const std::string& word, const Origin& where) {
+  const std::string name = word.substr(shipped_prefix.size());
+  std::string known;
+  for (const ShippedConfig& shipped : shipped_configs()) {
+    if (shipped.name == name) return {word, shipped.text, word};
+    known += fmt::format("{}'{}{}'", known.empty() ? "" : ", ", shipped_prefix, shipped.name);
+  }
+  throw config_error("{}: there is no shipped configuration '{}'; there are {}.", where.text(), word, known);
+}
+
+BaseFile base_file(const std::string& word, const std::string& file, const Origin& where) {
+  if (word.starts_with(shipped_prefix)) return shipped_base(word, where);
+  const fs::path path = (fs::path(file).parent_path() / word).lexically_normal();
+  return {path.string(), {}, file_identity(path)};
+}
+
 // `chain` holds the files being read, outermost first, to find circles.
 ConfigNode extend(ConfigNode tree, const std::string& file, std::vector<fs::path> chain) {
   const ConfigNode* extends = tree.find("extends");
@@ -196,16 +220,14 @@ ConfigNode extend(ConfigNode tree, const std::string& file, std::vector<fs::path
   if (!extends->is_leaf() || extends->value.type() != ValueType::string) {
     throw config_error("{}: 'extends' must be the path of one TOML file, as a string.", where.text());
   }
-  const fs::path base_path = (fs::path(file).parent_path() / extends->value.string()).lexically_normal();
-  const fs::path identity = file_identity(base_path);
-  if (std::ranges::find(chain, identity) != chain.end()) {
+  const BaseFile found = base_file(extends->value.string(), file, where);
+  if (std::ranges::find(chain, found.identity) != chain.end()) {
     throw config_error("{}: '{}' extends itself through a circle of 'extends'; remove one of them.",
-                       where.text(), base_path.string());
+                       where.text(), found.name);
   }
-  chain.push_back(identity);
-  const std::string base_name = base_path.string();
-  ConfigNode base =
-      extend(parse_file(base_name, &where), base_name, std::move(chain));
+  chain.push_back(found.identity);
+  ConfigNode base = found.text.empty() ? parse_file(found.name, &where) : parse_one(found.text, found.name);
+  base = extend(std::move(base), found.name, std::move(chain));
   tree.remove("extends");
   merge(base, std::move(tree));
   return base;

@@ -9,8 +9,8 @@
 
 namespace mulligan {
 
-// Reads `path`. A top-level `extends = "base.toml"` (relative to the file that says it, chains allowed) is
-// read first and the file laid over it (see merge). The result has no `extends` member; every node knows its
+// Reads `path`. A top-level `extends = "base.toml"` (relative to the file that says it, chains allowed; or
+// "mulligan:NAME", a shipped configuration) is read first and the file laid over it (see merge). The result has no `extends` member; every node knows its
 // file and line. Throws config_error, with file:line where there is one, for: an unreadable file, invalid
 // TOML, a circle of extends, a value of a kind no key has (dates, nested or mixed lists), a quoted key
 // containing a dot. The config.toml of a run directory, also as a base, is read like stored text.

@@ -1,6 +1,15 @@
 #include "framework/report/machine.h"
 
+#include <fmt/chrono.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <ctime>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string_view>
 
 #include "mulligan_build_commit.h"
@@ -33,6 +42,55 @@ std::string processor_name() {
 
 std::string build_commit() {
   return MULLIGAN_BUILD_COMMIT;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+std::string utc_time(std::int64_t seconds) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(seconds)));
+}
+
+std::string process_start_time() {
+  // Both count from the machine's start: field 22 of stat in ticks, uptime in seconds. The second field, the
+  // program's name in brackets, may hold blanks.
+  std::ifstream stat("/proc/self/stat");
+  const std::string text{std::istreambuf_iterator<char>(stat), {}};
+  std::istringstream fields(text.substr(std::min(text.rfind(')') + 1, text.size())));
+  std::string field;
+  for (int number = 3; number <= 22 && fields >> field; ++number) {
+  }
+  double uptime = 0;
+  std::ifstream("/proc/uptime") >> uptime;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  double age = 0;
+  if (fields && uptime > 0) {
+    age = uptime - static_cast<double>(std::stoll(field)) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
+  return utc_time(static_cast<std::int64_t>(std::chrono::duration<double>(now).count() - age));
+}
+
+std::string shell_quoted(std::string_view argument) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%^";
+  if (!argument.empty() && argument.find_first_not_of(plain) == std::string_view::npos) {
+    return std::string(argument);
+  }
+  std::string quoted = "'";
+  for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string process_command() {
+  std::ifstream stream("/proc/self/cmdline", std::ios::binary);
+  std::string command;
+  for (std::string word; std::getline(stream, word, '\0');) {
+    command += (command.empty() ? "" : " ") + shell_quoted(word);
+  }
+  return command;
 }
 
 }  // namespace mulligan

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace mulligan {
 
@@ -13,5 +14,16 @@ std::string processor_name();
 // The commit that the program was built from, with "+changes" when the tree had others; "unknown" outside of
 // git.
 std::string build_commit();
+
+// Name of this machine in the network.
+std::string host_name();
+// When this process was started, as "2026-11-21T23:10:22Z".
+std::string process_start_time();
+// The command that started this process, quoted so that a shell would read it back.
+std::string process_command();
+// "2026-11-21T23:10:22Z" of seconds since 1970.
+std::string utc_time(std::int64_t seconds);
+// `argument` as a word of a shell's command line.
+std::string shell_quoted(std::string_view argument);
 
 }  // namespace mulligan

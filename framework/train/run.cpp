@@ -60,7 +60,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const std::st
   refresh.run();
   const std::unique_ptr<Communicator> communicator = make_self_communicator();
   const EvalResult result = evaluate(evaluator, validation, *communicator);
-  log.line(score_text(result));
+  log.result(score_text(result));
   return result;
 }
 

@@ -103,7 +103,11 @@ std::map<std::string, std::string> weights_metadata(const LoadedConfig& loaded,
 void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,
                   const RunFacts& facts) {
   Json seconds = Json::object();
-  for (const auto& [phase, value] : result.seconds) seconds[phase] = value;
+  double duration = 0;
+  for (const auto& [phase, value] : result.seconds) {
+    seconds[phase] = value;
+    duration += value;
+  }
   Json plugins = Json::array();
   for (const PluginHandle& plugin : facts.plugins) {
     plugins.push_back({{"kind", kind_word(plugin->kind())},
@@ -129,6 +133,10 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
             {"weights", facts.weights_kind},
             {"device", facts.device},
             {"cpu", processor_name()},
+            {"host", host_name()},
+            {"started", process_start_time()},
+            {"duration_seconds", duration},
+            {"command", process_command()},
             {"commit", build_commit()},
             {"plugins", plugins},
             {"broken_limits", facts.broken_limits}};

@@ -401,7 +401,7 @@ RunResult Trainer::finish() {
   require_limits(config_.ledger, run_ledger);
   for (const std::string& limit : facts.broken_limits) log_.print("warning: {}", limit);
   write_result(files_, loaded_, result_, facts);
-  log_.line(final_table(result_));
+  log_.result(final_table(result_));
   return result_;
 }
 

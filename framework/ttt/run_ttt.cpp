@@ -165,8 +165,8 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
     }
   }
   log.line(bins_text(result.report));
-  log.print("without test-time training: {}", score_text(result.without));
-  log.print("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds);
+  log.result(fmt::format("without test-time training: {}", score_text(result.without)));
+  log.result(fmt::format("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds));
   if (metrics) {
     metrics->finish(result);
     write_file_atomically(RunFiles{options.directory}.ttt_result(), ttt_json(result));
@@ -174,7 +174,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
   if (options.on_result) options.on_result(result);
   const RunLedger ledger =
       close_entry(ledger_entry(result, options.quantised), options.directory, config.ledger, log);
-  log.line("\n" + ledger_table(config.ledger, ledger));
+  log.result("\n" + ledger_table(config.ledger, ledger));
   return result;
 }
 

@@ -1,4 +1,4 @@
-// mulligan config print|check|diff|docs
+// mulligan config print|check|diff|docs; init: config_init.cpp
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -53,9 +53,10 @@ CLI::App* add_with_config(CLI::App& parent, const std::string& name, const std::
 }  // namespace
 
 void add_config_command(CLI::App& app) {
-  CLI::App* config = app.add_subcommand("config", "Prints, checks and compares configurations");
+  CLI::App* config = app.add_subcommand("config", "Starts, prints, checks and compares configurations");
   config->callback([config] { require_command(*config); });
 
+  add_config_init_command(*config);
   auto options = std::make_shared<DiffOptions>();
   add_with_config(*config, "print", "Prints every resolved key with its origin", options->run)
       ->callback([options] { print_config(options->run); });

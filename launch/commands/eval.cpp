@@ -12,6 +12,7 @@ namespace {
 
 struct EvalArguments {
   RunOptions run;
+  ConsoleOptions console;
   std::string path;  // artifact, run directory or weights file
 };
 
@@ -21,10 +22,11 @@ void run(const EvalArguments& arguments) {
   const std::filesystem::path run = run_directory_of(arguments.path);
   std::vector<TrialRecord::Change> changes;
   if (!run.empty()) changes = changes_from_run(run, arguments.path, source.loaded, ScoreCommand::eval);
-  const EvalResult score = evaluate_loaded(source.loaded, host, source.origin, source.load);
+  const EvalResult score = evaluate_loaded(source.loaded, host, source.origin, source.load,
+                                           arguments.console);
   if (run.empty()) return;
   note_evaluation(run, arguments.path, source, score, changes);
-  refresh_report(run);
+  refresh_report(run, arguments.console);
 }
 
 }  // namespace
@@ -38,6 +40,7 @@ void add_eval_command(CLI::App& app) {
   command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
       ->type_name("FILE");
   arguments->run.declare(*command);
+  declare_quiet(*command, arguments->console);
   command->callback([arguments] { run(*arguments); });
 }
 

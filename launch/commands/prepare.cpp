@@ -8,12 +8,14 @@
 #include "framework/core/error.h"
 #include "framework/data/prepare.h"
 #include "launch/commands/commands.h"
+#include "launch/commands/run_options.h"
 
 namespace mulligan {
 namespace {
 
 struct PrepareArguments {
   PrepareOptions options;
+  ConsoleOptions console;
   std::string check;  // --check FOLDER: verify instead of preparing
 };
 
@@ -46,7 +48,8 @@ void run(const PrepareArguments& arguments) {
   }
   if (options.output.empty())
     throw config_error("prepare needs --out FOLDER for the shards and the manifest.");
-  options.progress = [](const std::string& line) {
+  options.progress = [&](const std::string& line) {
+    if (arguments.console.quiet) return;
     fmt::print("{}\n", line);
     std::fflush(stdout);
   };
@@ -91,6 +94,7 @@ void add_prepare_command(CLI::App& app) {
       app.add_subcommand("prepare", "Turns text into token shards, a tokenizer and a manifest");
   auto arguments = std::make_shared<PrepareArguments>();
   declare(*command, *arguments);
+  declare_quiet(*command, arguments->console);
   command->callback([arguments] { run(*arguments); });
 }
 

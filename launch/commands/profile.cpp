@@ -26,7 +26,7 @@ void add_profile_command(CLI::App& app) {
   command->add_option("config", arguments->run.config, "Configuration (TOML)")->required()->type_name("FILE");
   arguments->run.declare(*command);
   command->add_option("--steps", arguments->profile.steps, "Steps that are timed; the median counts")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command->add_flag("--shapes", arguments->profile.by_shape, "A row per kernel and shapes of its arguments");
   command->add_flag("--looped", arguments->profile.looping, "The layer order with the repeated layers");

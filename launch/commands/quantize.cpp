@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 struct QuantizeArguments {
   RunOptions run;
+  ConsoleOptions console;
   std::string path;  // run directory, weights file or, for the dry run, configuration
   std::string output;
   std::string source;
@@ -44,6 +45,7 @@ void run(const QuantizeArguments& arguments) {
   PluginHost host = arguments.run.plugin_host();
   LoadedConfig loaded = load_config(configuration_of(arguments), arguments.run.overrides);
   QuantizeRunOptions options;
+  static_cast<ConsoleOptions&>(options) = arguments.console;
   options.count_code = true;
   options.source = arguments.source;
   if (arguments.dry_run) {
@@ -65,7 +67,7 @@ void run(const QuantizeArguments& arguments) {
     options.result = RunFiles{run}.quantize_result();
   }
   quantize_weights(loaded, host, weights, options);
-  if (!options.result.empty()) refresh_report(run);
+  if (!options.result.empty()) refresh_report(run, arguments.console);
 }
 
 }  // namespace
@@ -92,6 +94,7 @@ void add_quantize_command(CLI::App& app) {
   command->add_flag("--dry-run", arguments->dry_run,
                     "Predict the sizes from shapes and formats; needs no weights");
   arguments->run.declare(*command);
+  declare_quiet(*command, arguments->console);
   command->callback([arguments] { run(*arguments); });
 }
 

@@ -23,6 +23,10 @@ void RunOptions::declare(CLI::App& command) {
       ->allow_extra_args(false);
 }
 
+void declare_quiet(CLI::App& command, ConsoleOptions& options) {
+  command.add_flag("--quiet", options.quiet, "Print the result, warnings and errors only; no progress");
+}
+
 void require_command(const CLI::App& parent) {
   if (!parent.get_subcommands().empty()) return;
   std::vector<std::string> names;

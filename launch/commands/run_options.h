@@ -6,12 +6,16 @@
 
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
+#include "framework/report/console.h"
 
 namespace CLI {
 class App;
 }
 
 namespace mulligan {
+
+// Declares --quiet for a command that takes long or writes many lines.
+void declare_quiet(CLI::App& command, ConsoleOptions& options);
 
 struct RunOptions {
   std::string config;                     // TOML file

@@ -18,8 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 void warn(const char* what, const Error& error) {
-  std::fflush(stdout);
-  fmt::print(stderr, "warning: {}: {}\n", what, printable(error.what()));
+  print_warning(fmt::format("{}: {}", what, printable(error.what())));
 }
 
 std::string mode_text(const EvalConfig& eval) {
@@ -85,11 +84,13 @@ void note_ttt_trial(const fs::path& run, const fs::path& path, const WeightSourc
   note_trial("ttt", run, path, source, "test-time training", score, changes);
 }
 
-void refresh_report(const fs::path& run) {
+void refresh_report(const fs::path& run, const ConsoleOptions& console) {
   if (run.empty() || !fs::exists(RunFiles{run}.metrics())) return;
   try {
     report::write_report(run);
-    fmt::print("report                       {}\n", printable(RunFiles{run}.report().string()));
+    if (!console.quiet) {
+      fmt::print("report                       {}\n", printable(RunFiles{run}.report().string()));
+    }
   } catch (const Error& error) {
     warn("the report was not written", error);
   }

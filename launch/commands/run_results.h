@@ -28,6 +28,6 @@ void note_ttt_trial(const std::filesystem::path& run, const std::filesystem::pat
 
 // Writes the run's report.html anew; nothing where `run` is empty or holds no run. That it cannot is a
 // warning on stderr: what the report is about was done.
-void refresh_report(const std::filesystem::path& run);
+void refresh_report(const std::filesystem::path& run, const ConsoleOptions& console);
 
 }  // namespace mulligan

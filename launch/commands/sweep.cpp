@@ -12,10 +12,15 @@
 namespace mulligan {
 namespace {
 
-void run(const RunOptions& options) {
-  const Sweep sweep = read_sweep(options.config);
-  PluginHost host = options.plugin_host();
-  const SweepResult result = run_sweep(sweep, options.overrides, host);
+struct SweepArguments {
+  RunOptions run;
+  ConsoleOptions console;
+};
+
+void run(const SweepArguments& arguments) {
+  const Sweep sweep = read_sweep(arguments.run.config);
+  PluginHost host = arguments.run.plugin_host();
+  const SweepResult result = run_sweep(sweep, arguments.run.overrides, host, arguments.console);
   fmt::print("\n{}", sweep_table(sweep, result));
 }
 
@@ -24,12 +29,13 @@ void run(const RunOptions& options) {
 void add_sweep_command(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("sweep", "Trains and scores variants of a configuration over several seeds");
-  auto options = std::make_shared<RunOptions>();
-  command->add_option("sweep", options->config, "Sweep (TOML): config, directory, seeds and [[rows]]")
+  auto arguments = std::make_shared<SweepArguments>();
+  command->add_option("sweep", arguments->run.config, "Sweep (TOML): config, directory, seeds and [[rows]]")
       ->required()
       ->type_name("FILE");
-  options->declare(*command);
-  command->callback([options] { run(*options); });
+  arguments->run.declare(*command);
+  declare_quiet(*command, arguments->console);
+  command->callback([arguments] { run(*arguments); });
 }
 
 }  // namespace mulligan

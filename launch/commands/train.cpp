@@ -38,10 +38,10 @@ void run(const TrainArguments& arguments) {
     } catch (const Error& error) {
       // A run that failed or was stopped has a story, too; one that was refused has not begun.
       const bool begun = error.code() == ExitCode::run_failed || error.code() == ExitCode::interrupted;
-      if (begun) refresh_report(loaded.config.run.directory);
+      if (begun) refresh_report(loaded.config.run.directory, arguments.train);
       throw;
     }
-    refresh_report(loaded.config.run.directory);
+    refresh_report(loaded.config.run.directory, arguments.train);
   }
 }
 
@@ -70,8 +70,9 @@ void add_train_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--ranks", arguments->ranks, "Ranks of the dry run; memory and cost are those of one")
       ->needs(dry_run)
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
+  declare_quiet(*command, arguments->train);
   command->callback([arguments] { run(*arguments); });
 }
 

@@ -16,6 +16,7 @@ namespace {
 
 struct TttArguments {
   RunOptions run;
+  ConsoleOptions console;
   std::string path;    // artifact, run directory or weights file
   std::string output;  // folder
 };
@@ -38,6 +39,7 @@ bool belongs_to_run(const TttArguments& arguments, const fs::path& run) {
 void run(const TttArguments& arguments) {
   WeightSource source = open_weights(arguments.path, arguments.run);
   TttOptions options;
+  static_cast<ConsoleOptions&>(options) = arguments.console;
   options.quantised = !std::filesystem::is_directory(arguments.path) && is_artifact(arguments.path);
   options.directory = arguments.output;
   const fs::path run = run_directory_of(arguments.path);
@@ -56,7 +58,7 @@ void run(const TttArguments& arguments) {
   }
   PluginHost host = arguments.run.plugin_host();
   run_ttt(source.loaded, host, source.origin, source.load, options);
-  if (in_run) refresh_report(run);
+  if (in_run) refresh_report(run, arguments.console);
 }
 
 }  // namespace
@@ -75,6 +77,7 @@ void add_ttt_command(CLI::App& app) {
                    "or lies in")
       ->type_name("FOLDER");
   arguments->run.declare(*command);
+  declare_quiet(*command, arguments->console);
   command->callback([arguments] { run(*arguments); });
 }
 

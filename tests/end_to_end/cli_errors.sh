@@ -7,11 +7,21 @@ quickstart=$root/configs/quickstart.toml
 # Command line: 2.
 check_refused "no command" 2 "name a command"
 check_refused "unknown command names the nearest" 2 "did you mean 'plugins'?" plugin
-check_refused "unknown option" 2 "--foo" plugins --foo
-check_refused "missing file argument" 2 "config is required" config print
-check_refused "unknown subcommand of config" 2 "prin" config prin
+check_refused "unknown option" 2 "unknown option '--foo' of \`mulligan plugins\`" plugins --foo
+check_refused "a slip of an option is named before what is missing" 2 "unknown option '--hlep' of \`mulligan train\`; did you mean '--help'?" train --hlep
+check_refused "with a value" 2 "did you mean '--set'?" train x.toml --sett=a.b=1
+check_refused "of the program" 2 "did you mean '--version'?" --versoin
+check_refused "missing file argument" 2 "\`mulligan config print\` lacks FILE: Configuration (TOML)" config print
+check_refused "missing option" 2 "\`mulligan checkpoint export\` lacks --out FILE" checkpoint export x
+check_refused "option without its value" 2 "--set lacks its KEY=VALUE" train x.toml --set
+check_refused "option's value of a wrong kind" 2 "'1e99' is no value for --vocab-size" prepare --vocab-size 1e99
+check_refused "option's value out of range" 2 "--steps: Value 0 not in range 1 to 1000000" profile x.toml --steps 0
+check_refused "option's value not among the choices" 2 "f8 not in {f32,bf16,f16}" checkpoint export x --dtype f8 --out y
+check_refused "one argument too many" 2 "\`mulligan train\` takes no further argument, and 'b' is one" train a b
+check_refused "unknown subcommand of config" 2 "unknown command 'prin' of \`mulligan config\`; did you mean 'print'?" config prin
 check "--help" "$mulligan" --help
-check "--version" "$mulligan" --version
+check_equal "--version: version, commit, build, plugin interface" "1" \
+  "$("$mulligan" --version | grep -cE '^mulligan [0-9]+[.][0-9]+[.][0-9]+ \(commit [0-9a-f]{40}(\+changes)?|unknown, [A-Za-z]+ build, plugin interface 1[.][0-9]+\)$')"
 for command in prepare train eval plugins config; do
   check_contains "$command --help" "mulligan $command" "$("$mulligan" "$command" --help)"
 done

@@ -165,6 +165,19 @@ TEST(LineChart, ACurveOfOnePointIsADot) {
   EXPECT_EQ(count(html, "class=\"curve dots c0\""), 2u) << html;  // and its key
 }
 
+TEST(LineChart, DotsAreJoined) {
+  LineChart chart = chart_of({{0, 1}, {1, 2}, {2, nan}, {3, 1}, {4, 2}});
+  chart.curves[0].stroke = Stroke::dots;
+  const std::string html = draw(chart);
+  EXPECT_EQ(xml_fault(html), "");
+  const std::string joint = html.substr(html.find("class=\"joint c0\" d=\"") + 20);
+  const std::string data = joint.substr(0, joint.find('"', 1));
+  EXPECT_EQ(count(data, "M"), 2u) << html;  // the gap stays one
+  EXPECT_EQ(count(data, "L"), 2u);
+  // Not a curve: the script shows each value once.
+  EXPECT_EQ(count(html, "class=\"joint"), 1u);
+}
+
 TEST(LineChart, PointsInAnyOrderAndZeroOnALogarithmicAxis) {
   const auto drawn = paths(draw(chart_of({{3, 100}, {1, 1}, {2, 0}, {nan, 5}}, true)));
   ASSERT_EQ(drawn.size(), 1u);

@@ -10,6 +10,7 @@
 #include "framework/core/error.h"
 #include "framework/report/page/comparison.h"
 #include "framework/report/page/comparison_tables.h"
+#include "framework/report/page/run_curves.h"
 #include "framework/report/page/write_report.h"
 #include "tests/support/xml_check.h"
 #include "tests/unit/config_testing.h"
@@ -130,6 +131,32 @@ TEST_F(MadeUpRuns, AreRead) {
   EXPECT_EQ(run.settings[1].origin, "--set");
   EXPECT_EQ(run.result->val_bpb, 1.25);
   EXPECT_FALSE(run.quantize || run.ttt);
+}
+
+TEST_F(MadeUpRuns, SayWhereAndWhenAndByWhichCommand) {
+  const fs::path directory = make("one", 3, 1.25);
+  write(directory / "result.json",
+        R"({"val_bpb":1.25,"steps":5,"tokens_per_second":12345.6,"host":"node7","started":"2026-11-21T23:10:22Z",)"
+        R"("duration_seconds":133.4,"command":"mulligan train 'a b.toml'","seconds":{"train":0.5}})");
+  const std::string html = run_page(read_run(directory), {});
+  for (const char* text : {"node7", "2026-11-21T23:10:22Z", "2 min 13 s", "train &#39;a b.toml&#39;", "12,346"}) {
+    EXPECT_NE(html.find(text), std::string::npos) << text;
+  }
+}
+
+// Bits per byte of a loss that is no cross entropy would be a number without meaning.
+TEST_F(MadeUpRuns, OnlyCrossEntropyIsConvertedToBitsPerByte) {
+  const std::string validation =
+      R"({"event":"validation","step":5,"val_loss_nats":3.0,"val_bpb":1.5,"val_tokens":9,"val_bytes":27,"seconds":1.0})"
+      "\n";
+  const fs::path own = make("own", 3, 1.25, "[loss]\nplugin = \"softcap_ce\"  # x.toml:3\n");
+  const fs::path other = make("other", 3, 1.25, "[loss]\nplugin = \"hinge\"  # x.toml:3\n");
+  for (const fs::path& directory : {own, other}) write(directory / "metrics.jsonl", step_line + "\n" + validation);
+  EXPECT_TRUE(bpb_of_nats(read_run(own)));
+  EXPECT_FALSE(bpb_of_nats(read_run(other)));
+  const std::string chart = draw(bpb_chart(read_run(other)));
+  EXPECT_EQ(chart.find("training, window mean"), std::string::npos);
+  EXPECT_NE(chart.find("no cross entropy"), std::string::npos);
 }
 
 TEST_F(MadeUpRuns, DamagedFilesAreNamed) {

@@ -142,6 +142,11 @@ std::string draw(const LineChart& chart) {
         std::ranges::count_if(curves[i], [](const Point& p) { return std::isfinite(p.y); }) == 1;
     const Stroke stroke = single ? Stroke::dots : curve.stroke;
     const std::string data = path_data(curves[i], stroke == Stroke::dots, x, y);
+    // Dots are joined, so that a validation every thousand steps reads as a curve too.
+    if (stroke == Stroke::dots && !single) {
+      drawing += fmt::format("<path class=\"joint c{}\" d=\"{}\"/>", curve.colour % palette_size,
+                             path_data(curves[i], false, x, y));
+    }
     if (!data.empty()) drawing += path_element(curve.colour, stroke, data, curve.name);
     legend += legend_entry(curve.colour, stroke, data.empty() ? curve.name + " (no values)" : curve.name);
   }

@@ -57,6 +57,7 @@ path { fill: none; vector-effect: non-scaling-stroke; }
 .faint { opacity: 0.4; stroke-width: 1.2px; }
 .dashed { stroke-dasharray: 6 4; }
 .dots { stroke-width: 7px; }
+.joint { stroke-width: 1.3px; opacity: 0.7; }
 .curve { stroke-linecap: round; }
 .dashed { stroke-linecap: butt; }
 .c0 { stroke: var(--c0); } .c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); } .c3 { stroke: var(--c3); }

@@ -97,6 +97,10 @@ TrainingResult read_training_result(const fs::path& path) {
     result.cpu = text(json, "cpu");
     result.commit = text(json, "commit");
     result.weights = text(json, "weights");
+    result.host = text(json, "host");
+    result.started = text(json, "started");
+    result.command = text(json, "command");
+    result.duration_seconds = number(json, "duration_seconds");
     return result;
   });
 }

@@ -64,8 +64,13 @@ std::vector<Point> validation_bpb(const RunRecord& run) {
   return points;
 }
 
+bool trains_cross_entropy(const RunRecord& run) {
+  const std::string loss = run.setting("loss.plugin");
+  return loss.empty() || loss == "cross_entropy" || loss == "softcap_ce";
+}
+
 std::optional<double> bpb_of_nats(const RunRecord& run) {
-  if (run.metrics.validations.empty()) return {};
+  if (!trains_cross_entropy(run) || run.metrics.validations.empty()) return {};
   const ValidationRecord& last = run.metrics.validations.back();
   if (last.val_bytes == 0) return {};
   return static_cast<double>(last.val_tokens) / static_cast<double>(last.val_bytes) / std::numbers::ln2;
@@ -93,6 +98,10 @@ LineChart loss_chart(const RunRecord& run) {
                   false,
                   {},
                   run_marks(run)};
+  if (!trains_cross_entropy(run)) {
+    chart.about += " The training loss is what the plugin '" + run.setting("loss.plugin") +
+                   "' computes, the validation loss is cross entropy: the two need not be alike.";
+  }
   chart.curves.push_back({"training, single steps",
                           curve_of(run, [](const StepRecord& s) { return s.loss_nats; }), 5, Stroke::faint});
   chart.curves.push_back({"training, window mean",
@@ -113,6 +122,10 @@ LineChart bpb_chart(const RunRecord& run) {
     chart.curves.push_back({"training, window mean",
                             curve_of(run, [&](const StepRecord& s) { return s.window_loss_nats * *factor; }),
                             0, Stroke::solid});
+  }
+  if (!trains_cross_entropy(run)) {
+    chart.about = "Of the validation alone: the training loss of '" + run.setting("loss.plugin") +
+                  "' may be no cross entropy, so it is not converted.";
   }
   chart.curves.push_back({"validation", validation_bpb(run), 1, Stroke::dots});
   return chart;

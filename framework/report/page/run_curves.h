@@ -14,7 +14,10 @@ namespace mulligan::report {
 std::vector<Point> curve_of(const RunRecord& run, const std::function<double(const StepRecord&)>& value,
                             bool by_seconds = false);
 std::vector<Point> validation_bpb(const RunRecord& run);
-// Bits per byte that one nat per token makes on the validation text; absent before it was scored.
+// Whether the training loss is cross entropy in nats: of the project's own losses it is, of others unknown.
+bool trains_cross_entropy(const RunRecord& run);
+// Bits per byte that one nat per token makes on the validation text; absent before it was scored, and where
+// the training loss may be no cross entropy.
 std::optional<double> bpb_of_nats(const RunRecord& run);
 // Running score of test-time training after each batch, counted from 1.
 std::vector<Point> running_ttt_score(const TttResult& ttt, bool with);

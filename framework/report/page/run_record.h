@@ -25,7 +25,8 @@ struct TrainingResult {
   std::optional<double> val_loss_nats, val_bpb, val_tokens, val_bytes;
   NamedNumbers phase_seconds;
   std::vector<std::string> broken_limits, plugins;  // plugins as "optimizer muon 1.0"
-  std::string device, cpu, commit, weights;
+  std::string device, cpu, commit, weights, host, started, command;
+  std::optional<double> duration_seconds;  // of all phases of training and its validations
 };
 
 // quantize_result.json.

@@ -36,7 +36,6 @@ std::string bpb_text(double value) {
 
 std::string summary_section(const RunRecord& run) {
   std::string tiles, html;
-  const auto bytes_per_second = [](double rate) { return fmt::format("{:.0f}", rate); };
   if (const auto& result = run.result) {
     if (result->val_bpb) {
       tiles += tile("val_bpb", bpb_text(*result->val_bpb));
@@ -53,7 +52,7 @@ std::string summary_section(const RunRecord& run) {
   if (const auto& result = run.result) {
     add_tile(tiles, "training steps", result->steps, count_text);
     add_tile(tiles, "tokens trained on", result->tokens, count_text);
-    add_tile(tiles, "tokens per second", result->tokens_per_second, bytes_per_second);
+    add_tile(tiles, "tokens per second", result->tokens_per_second, count_text);
     add_tile(tiles, "parameters", result->parameters, count_text);
     add_tile(tiles, "peak memory", result->peak_memory_bytes, bytes_text);
   }
@@ -62,7 +61,7 @@ std::string summary_section(const RunRecord& run) {
     html += fmt::format(
         "<p class=\"warning\">There is no result yet: this run was stopped, or is still going on. Its "
         "last report is of step {}.</p>\n",
-        steps);
+        grouped(steps));
   } else {
     for (const std::string& limit : run.ledger ? run.ledger->broken : run.result->broken_limits) {
       html += fmt::format("<p class=\"warning\">{}</p>\n", escape(limit));
@@ -78,6 +77,10 @@ std::string summary_section(const RunRecord& run) {
     const auto row = [&](const char* what, const std::string& text) {
       if (!text.empty()) rows.push_back({{what}, {text}});
     };
+    row("started", result->started);
+    if (result->duration_seconds) row("duration of train", seconds_text(*result->duration_seconds));
+    row("host", result->host);
+    row("command", result->command);
     row("device", result->device);
     row("processor", result->cpu);
     row("plugins", fmt::format("{}", fmt::join(result->plugins, ", ")));
@@ -193,6 +196,14 @@ std::string scores_section(const RunRecord& run) {
                       {std::isfinite(score.val_loss_nats) ? fixed(score.val_loss_nats, 5) : "", true},
                       {count_text(static_cast<double>(score.val_tokens)), true}});
   }
+  // What a score is of, beside it.
+  std::string of;
+  for (const char* key : {"data.validation", "data.tokenizer"}) {
+    if (const std::string value = run.setting(key); !value.empty()) {
+      of += fmt::format("{}{}: {}", of.empty() ? "" : ", ", key, value);
+    }
+  }
+  if (!of.empty()) of = note("Scored: " + of + ".");
   const std::string trial_table =
       trials.empty()
           ? ""
@@ -204,7 +215,7 @@ std::string scores_section(const RunRecord& run) {
     return section("scores", "Scores", note("Nothing has been scored: [data] names no validation shards."));
   return section(
       "scores", "Scores",
-      table({"weights", "how", "val_bpb", "val_loss, nats", "tokens", "bytes"}, rows) + trial_table);
+      of + table({"weights", "how", "val_bpb", "val_loss, nats", "tokens", "bytes"}, rows) + trial_table);
 }
 
 std::string artifact_section(const RunRecord& run) {
@@ -270,7 +281,8 @@ std::string ttt_section(const RunRecord& run) {
   for (const TttResult::Bin& bin : ttt.bins) {
     const double gain = bin.without - bin.score;
     gains.bars.push_back(
-        {fmt::format("{:.0f} to {:.0f} tokens ({:.0f})", bin.shortest, bin.longest, bin.documents),
+        {fmt::format("{} to {} tokens ({})", count_text(bin.shortest), count_text(bin.longest),
+                     count_text(bin.documents)),
          gain,
          fixed(gain, 5),
          {}});
@@ -279,8 +291,8 @@ std::string ttt_section(const RunRecord& run) {
   for (const TttResult::Phase& phase : ttt.phases) {
     LineChart chart{fmt::format("ttt-phase-{:.0f}-curve", phase.number),
                     fmt::format("Base model, phase {:.0f}", phase.number),
-                    fmt::format("Trained on {:.0f} scored documents ({:.0f} tokens), {}.", phase.documents,
-                                phase.tokens, seconds_text(phase.seconds)),
+                    fmt::format("Trained on {} scored documents ({} tokens), {}.", count_text(phase.documents),
+                                count_text(phase.tokens), seconds_text(phase.seconds)),
                     "step",
                     "nats per token",
                     false,

@@ -1,0 +1,88 @@
+#include "framework/report/tensorboard.h"
+
+#include <array>
+#include <bit>
+
+namespace mulligan {
+namespace {
+
+constexpr std::uint32_t polynomial = 0x82f63b78;  // Castagnoli's, its bits reversed
+
+constexpr std::array<std::uint32_t, 256> crc_table = [] {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? (crc >> 1) ^ polynomial : crc >> 1;
+    table[byte] = crc;
+  }
+  return table;
+}();
+
+template <typename Unsigned>
+std::string little_endian(Unsigned value) {
+  std::string bytes;
+  for (std::size_t i = 0; i < sizeof(value); ++i) bytes += static_cast<char>(value >> (8 * i) & 0xff);
+  return bytes;
+}
+
+// Protobuf's wire format: a field is its key, number and wire type, and its value.
+enum WireType { varint = 0, fixed64 = 1, length_delimited = 2, fixed32 = 5 };
+
+std::string varint_of(std::uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>((value & 0x7f) | 0x80);
+  return bytes + static_cast<char>(value);
+}
+
+std::string key(int field, WireType type) {
+  return varint_of(static_cast<std::uint64_t>(field) << 3 | type);
+}
+
+std::string text_field(int field, std::string_view text) {
+  return key(field, length_delimited) + varint_of(text.size()) + std::string(text);
+}
+
+// Event: wall_time = 1, step = 2, file_version = 3, summary = 5.
+std::string event(double wall_time, std::int64_t step, const std::string& what) {
+  return key(1, fixed64) + little_endian(std::bit_cast<std::uint64_t>(wall_time)) + key(2, varint) +
+         varint_of(static_cast<std::uint64_t>(step)) + what;
+}
+
+// Summary.Value: tag = 1, simple_value = 2; Summary: value = 1, repeated.
+std::string summary_value(const Scalar& scalar) {
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(scalar.value));
+  return text_field(1, text_field(1, scalar.name) + key(2, fixed32) + little_endian(bits));
+}
+
+}  // namespace
+
+std::uint32_t crc32c(std::string_view data) {
+  std::uint32_t crc = 0xffffffff;
+  for (const char c : data) crc = crc_table[(crc ^ static_cast<unsigned char>(c)) & 0xff] ^ (crc >> 8);
+  return ~crc;
+}
+
+std::uint32_t masked_crc32c(std::string_view data) {
+  return std::rotr(crc32c(data), 15) + 0xa282ead8;
+}
+
+std::string tensorboard_record(std::string_view data) {
+  const std::string length = little_endian(static_cast<std::uint64_t>(data.size()));
+  return length + little_endian(masked_crc32c(length)) + std::string(data) +
+         little_endian(masked_crc32c(data));
+}
+
+std::string tensorboard_events(const std::vector<Scalar>& scalars, double started) {
+  std::string file = tensorboard_record(event(started, 0, text_field(3, "brain.Event:2")));
+  for (std::size_t first = 0; first < scalars.size();) {
+    const Scalar& head = scalars[first];
+    std::string values;
+    for (; first < scalars.size() && scalars[first].step == head.step; ++first) {
+      values += summary_value(scalars[first]);
+    }
+    file += tensorboard_record(event(started + head.elapsed_seconds, head.step, text_field(5, values)));
+  }
+  return file;
+}
+
+}  // namespace mulligan

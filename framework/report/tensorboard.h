@@ -1,0 +1,29 @@
+// TensorBoard event files: what `tensorboard --logdir` draws.
+//
+// A file is a sequence of records, each its length (8 bytes, little-endian), the masked crc32c of those eight
+// bytes, the data, and the masked crc32c of the data. The data is a protobuf message tensorflow.Event.
+// Formats: tensorflow/core/lib/io/record_writer.h, tensorflow/core/util/event.proto.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/report/scalars.h"
+
+namespace mulligan {
+
+// CRC-32C (Castagnoli) of `data`.
+std::uint32_t crc32c(std::string_view data);
+// As records hold it: rotated right by 15 bits, plus 0xa282ead8.
+std::uint32_t masked_crc32c(std::string_view data);
+
+// `data` as one record.
+std::string tensorboard_record(std::string_view data);
+
+// A whole event file. `started` is the run's beginning in seconds since 1970: an event's wall time is that plus
+// its elapsed seconds. Values are rounded to float, which is what the format holds.
+std::string tensorboard_events(const std::vector<Scalar>& scalars, double started);
+
+}  // namespace mulligan

@@ -1,0 +1,38 @@
+// The commands and options that the program declares, as plain data: completions and the manual page are made
+// of it, so that they cannot say anything else than `--help`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace mulligan {
+
+// How the value of an option or argument is completed.
+enum class ValueKind { none, text, file, folder, path, configuration_key, choice };
+
+struct OptionOutline {
+  std::vector<std::string> names;  // "--threads", "-h"; of an argument its one name, such as "config"
+  bool argument = false;           // positional
+  bool required = false;
+  bool repeated = false;
+  ValueKind kind = ValueKind::text;
+  std::string value_name;            // "FILE"; "" where there is no value
+  std::vector<std::string> choices;  // of ValueKind::choice
+  std::string help, standard;        // `standard`: the default, "" for none
+};
+
+struct CommandOutline {
+  std::vector<std::string> words;  // {"config", "print"}; {} is the program
+  std::string help;
+  std::vector<OptionOutline> options;
+  std::vector<std::string> commands;  // names of its subcommands
+};
+
+// The program first, then its commands in the order of their declaration, each followed by its own.
+std::vector<CommandOutline> outline(const CLI::App& app);
+
+}  // namespace mulligan

@@ -1,0 +1,107 @@
+#include "launch/manual_page.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace mulligan {
+namespace {
+
+// Text in which roff finds no requests, and hyphens that can be copied.
+std::string roff(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '\\') {
+      escaped += "\\e";
+    } else if (c == '-') {
+      escaped += "\\-";
+    } else if (c == '\n') {
+      escaped += "\n.br\n";
+    } else {
+      if ((c == '.' || c == '\'') && (escaped.empty() || escaped.back() == '\n')) escaped += "\\&";
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string bold(const std::string& text) {
+  return "\\fB" + roff(text) + "\\fR";
+}
+
+std::string slanted(const std::string& text) {
+  return "\\fI" + roff(text) + "\\fR";
+}
+
+// "mulligan train [OPTIONS] FILE"
+std::string synopsis(const CommandOutline& command) {
+  std::string line = bold(fmt::format("mulligan {}", fmt::join(command.words, " ")));
+  line += " [" + slanted("OPTIONS") + "]";
+  for (const OptionOutline& option : command.options) {
+    if (!option.argument) continue;
+    const std::string name = slanted(option.value_name) + (option.repeated ? " ..." : "");
+    line += option.required ? " " + name : " [" + name + "]";
+  }
+  return line;
+}
+
+std::string option_entry(const OptionOutline& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.names) names.push_back(bold(name));
+  std::string head =
+      option.argument ? slanted(option.value_name) : fmt::format("{}", fmt::join(names, ", "));
+  if (!option.argument && option.kind != ValueKind::none) head += " " + slanted(option.value_name);
+  std::string text = option.help;
+  if (!option.choices.empty()) text += fmt::format(": {}", fmt::join(option.choices, ", "));
+  if (!option.standard.empty()) text += fmt::format(" (default: {})", option.standard);
+  return fmt::format(".TP\n{}\n{}.\n", head, roff(text));
+}
+
+std::string section(const CommandOutline& command) {
+  std::string text = fmt::format(".SS {}\n{}\n.PP\n{}.\n",
+                                 roff(fmt::format("mulligan {}", fmt::join(command.words, " "))),
+                                 synopsis(command), roff(command.help));
+  for (const OptionOutline& option : command.options) {
+    if (option.names.back() != "--help") text += option_entry(option);
+  }
+  return text;
+}
+
+constexpr const char* environment = R"(.SH ENVIRONMENT
+.TP
+.B MULLIGAN_PLUGIN_PATH
+Folders, with colons between them, in which plugins are looked for, behind those of \fB\-\-plugin\-path\fR and
+before the program's own.
+.TP
+.B NO_COLOR
+Not empty: no colours on a terminal. \fBTERM\fR=dumb: no live lines either.
+)";
+
+}  // namespace
+
+std::string manual_page(const std::vector<CommandOutline>& commands, const std::string& version,
+                        const std::vector<std::string>& codes) {
+  const CommandOutline& program = commands.front();
+  std::string page = fmt::format(
+      ".TH MULLIGAN 1 \"\" \"mulligan {}\" \"User Commands\"\n"
+      ".SH NAME\nmulligan \\- trains compact language models and scores them in bits per byte\n"
+      ".SH SYNOPSIS\n{} {} [{}]\n.SH DESCRIPTION\n{}\n"
+      ".PP\nEvery command explains itself: {}.\n.SH OPTIONS\n",
+      roff(version), bold("mulligan"), slanted("COMMAND"), slanted("OPTIONS"), roff(program.help),
+      bold("mulligan COMMAND --help"));
+  for (const OptionOutline& option : program.options) page += option_entry(option);
+  page += ".SH COMMANDS\n";
+  for (const CommandOutline& command : commands) {
+    if (!command.words.empty() && command.commands.empty()) page += section(command);
+  }
+  page += ".SH EXIT STATUS\n";
+  for (const std::string& code : codes) {
+    const std::size_t blank = code.find(' ');
+    page += fmt::format(".TP\n{}\n{}.\n", bold(code.substr(0, blank)), roff(code.substr(blank + 1)));
+  }
+  page += environment;
+  return page +
+         ".SH SEE ALSO\nThe documents that are installed beside the program, in its folder share/doc/mulligan, "
+         "with the configurations.\n";
+}
+
+}  // namespace mulligan

@@ -1,0 +1,20 @@
+// What a slip on the command line is called: one sentence in place of CLI11's.
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
+
+namespace mulligan {
+
+// `app` is the whole program after the parse that ended with `error`; `first` is the first argument ("" for
+// none). An argument that nobody knows is named before anything that is missing, with the nearest that exists.
+std::string parse_sentence(const CLI::App& app, const CLI::ParseError& error, const std::string& first);
+
+// "mulligan config print": the command that was named, with those it belongs to.
+std::string command_words(const CLI::App& command);
+
+}  // namespace mulligan
