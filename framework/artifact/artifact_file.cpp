@@ -82,9 +82,17 @@ std::vector<Candidate> compress_streams(const Artifact& artifact, Compression co
   return smallest;
 }
 
+// The tokenizer's digest has stood beside it since the first version.
+Json data_entry(const DataIdentity& data) {
+  Json entry = to_json(without_shards(data));
+  entry.erase("tokenizer_sha256");
+  return entry;
+}
+
 Json manifest_of(const Artifact& artifact, std::span<const Candidate> streams, Compression compression) {
   Json manifest{{"configuration", artifact.configuration},
-                {"tokenizer_sha256", artifact.tokenizer_sha256},
+                {"tokenizer_sha256", artifact.data.tokenizer_sha256},
+                {"data", data_entry(artifact.data)},
                 {"streams", Json::array()},
                 {"tensors", Json::array()}};
   for (const Candidate& stream : streams) {

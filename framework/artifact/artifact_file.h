@@ -9,6 +9,7 @@
 
 #include "framework/artifact/quantize.h"
 #include "framework/config/quantize_config.h"
+#include "framework/data/data_identity.h"
 
 namespace mulligan {
 
@@ -17,7 +18,7 @@ inline constexpr std::uint32_t artifact_version = 1;
 struct Artifact {
   std::string
       configuration;  // TOML: the resolved configuration that scoring needs, the model's shape above all
-  std::string tokenizer_sha256;  // of the SentencePiece model; empty: not known
+  DataIdentity data;             // of the run, without lists of shards; tokenizer "": not known
   std::vector<QuantizedTensor> tensors;
   bool operator==(const Artifact&) const = default;
 };

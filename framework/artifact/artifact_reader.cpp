@@ -57,7 +57,7 @@ class ArtifactReader {
     const Json manifest = read_manifest();
     Artifact artifact;
     artifact.configuration = string_of(manifest, "configuration");
-    artifact.tokenizer_sha256 = string_of(manifest, "tokenizer_sha256");
+    artifact.data = read_data(manifest);
     for (const Json& entry : list_of(manifest, "tensors")) artifact.tensors.push_back(read_tensor(entry));
     for (const DeclaredStream& stream : read_streams(list_of(manifest, "streams"), artifact)) {
       fill_tensors(stream, artifact);
@@ -122,6 +122,13 @@ class ArtifactReader {
     } catch (const std::runtime_error& error) {
       throw bad("has a part '{}' that {}", what, error.what());
     }
+  }
+
+  DataIdentity read_data(const Json& manifest) const {
+    nlohmann::ordered_json entry = manifest.value("data", Json::object());
+    if (!entry.is_object()) throw bad("has an entry 'data' in its manifest that is no object");
+    entry["tokenizer_sha256"] = string_of(manifest, "tokenizer_sha256");
+    return data_identity_from_json(entry, "the artifact '" + origin_ + "'");
   }
 
   std::string string_of(const Json& object, const char* name) const {

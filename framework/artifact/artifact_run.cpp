@@ -14,6 +14,7 @@
 #include "framework/train/parameter_plan.h"
 #include "framework/train/run_ledger.h"
 #include "framework/train/run_plugins.h"
+#include "framework/train/training_data.h"
 #include "framework/train/weights.h"
 
 namespace mulligan {
@@ -66,6 +67,26 @@ LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSizes& code) {
   return entry;
 }
 
+// What the artifact says of its data: what its weights say. Throws data_error where they belong to another
+// tokenizer than the configuration names, and where calibration would read text that is scored.
+DataIdentity data_of_artifact(const LoadedConfig& loaded, const fs::path& weights, bool calibrates,
+                              RunLog& log) {
+  const RunConfig& config = loaded.config;
+  const WeightOrigin origin = origin_of_weights(weights);
+  DataIdentity now;
+  if (!config.data.tokenizer.empty()) now.tokenizer_sha256 = sha256_hex_of_file(config.data.tokenizer);
+  for (const std::string& note : require_tokenizer_of(origin, now, config.data)) log.line(note);
+  if (!calibrates) return origin.data;
+  const TrainingData training = open_training_data(config, nullptr);
+  require_apart(training.data.train, origin.data.validation);
+  if (origin.data.validation.sha256.empty() && !config.data.validation.empty()) {
+    // Weights that do not say what they are scored on: what the configuration names is all there is.
+    require_apart(training.data.train,
+                  load_validation(config.data, config.model.vocabulary).data.validation);
+  }
+  return origin.data;
+}
+
 }  // namespace
 
 bool is_artifact(const fs::path& path) {
@@ -83,6 +104,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   RunLog log(options, {});
 
   ArtifactSources sources;
+  sources.data = data_of_artifact(loaded, weights, quantizer.needs_hessian(), log);
   sources.layouts = parameter_layouts(config.model, to_dtype(config.train.compute_dtype));
   sources.quantizer = &quantizer;
   TensorStore store(backend);
@@ -140,14 +162,9 @@ OpenedArtifact open_artifact(const fs::path& path, const std::vector<std::string
   }
   opened.loaded = parse_stored_config(opened.artifact.configuration, path.string(), overrides);
   require_model(opened.artifact, opened.loaded.config.model, path.string());
-  const std::string& tokenizer = opened.loaded.config.data.tokenizer;
-  if (!opened.artifact.tokenizer_sha256.empty() && !tokenizer.empty() &&
-      sha256_hex_of_file(tokenizer) != opened.artifact.tokenizer_sha256) {
-    throw data_error(
-        "the tokenizer '{}' is not the one that the artifact '{}' was made with; name that one with --set "
-        "data.tokenizer=FILE",
-        tokenizer, path.string());
-  }
+  opened.origin = path.string();
+  opened.origin.kind = WeightOrigin::Kind::artifact;
+  opened.origin.data = opened.artifact.data;
   return opened;
 }
 
@@ -156,7 +173,7 @@ EvalResult evaluate_artifact(const fs::path& path, const std::vector<std::string
   OpenedArtifact opened = open_artifact(path, overrides);
   const ModelConfig& model = opened.loaded.config.model;
   return evaluate_loaded(
-      opened.loaded, host, path.string(),
+      opened.loaded, host, opened.origin,
       [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
         load_artifact(opened.artifact, model, store, layouts);
       },

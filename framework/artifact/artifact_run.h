@@ -42,11 +42,12 @@ std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const Quant
 EvalResult evaluate_artifact(const std::filesystem::path& path, const std::vector<std::string>& overrides,
                              PluginHost& host, const ConsoleOptions& options = {});
 
-// Artifact and configuration, checked against one another and against the tokenizer file that the
-// configuration names.
+// Artifact and configuration, checked against one another. Whether the tokenizer is its own is checked when it is
+// scored (require_data_of).
 struct OpenedArtifact {
   Artifact artifact;
   LoadedConfig loaded;
+  WeightOrigin origin;
 };
 OpenedArtifact open_artifact(const std::filesystem::path& path, const std::vector<std::string>& overrides);
 

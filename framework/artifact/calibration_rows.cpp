@@ -13,7 +13,7 @@ CalibrationRows::CalibrationRows(const std::vector<std::filesystem::path>& shard
   const PhiloxStream phases(seed, "calibration/phase");
   for (const std::filesystem::path& path : shards) {
     Source source{Shard(path), 0, 0};
-    const auto tokens = static_cast<std::int64_t>(source.shard.tokens().size());
+    const auto tokens = source.shard.token_count();
     // A shard that holds one row only has no room for a phase.
     const std::int64_t room = std::clamp<std::int64_t>(tokens - row_tokens + 1, 1, row_tokens);
     source.phase = static_cast<std::int64_t>(phases.uniform(sources_.size()) * static_cast<double>(room));
@@ -57,14 +57,15 @@ void CalibrationRows::copy_row(std::int64_t row, std::span<std::int32_t> out) co
   std::size_t index = 0;
   while (row >= sources_[index].rows) row -= sources_[index++].rows;
   const Source& source = sources_[index];
-  const auto first = static_cast<std::size_t>(source.phase + row * row_tokens_);
-  const auto tokens = source.shard.tokens().subspan(first, out.size());
+  const std::int64_t first = source.phase + row * row_tokens_;
+  std::vector<std::uint16_t> tokens(out.size());
+  source.shard.read(first, tokens);
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (tokens[i] >= vocabulary_) {
       throw data_error(
           "shard '{}' has token {} at position {}, outside of the vocabulary of {}; it was made with another "
           "tokenizer",
-          source.shard.path().string(), tokens[i], first + i, vocabulary_);
+          source.shard.path().string(), tokens[i], first + static_cast<std::int64_t>(i), vocabulary_);
     }
     out[i] = tokens[i];
   }

@@ -36,7 +36,7 @@ class Calibration {
  public:
   Calibration(const RunConfig& config, const ArtifactSources& sources)
       : shape_{config.quantize->options.calibration_rows, config.train.sequence_length},
-        rows_(find_shards({config.data.train}), shape_.row_tokens, config.model.vocabulary,
+        rows_(find_shards({config.data.train}, DataSplit::train), shape_.row_tokens, config.model.vocabulary,
               static_cast<std::uint64_t>(config.run.seed)),
         calibrator_(*sources.store, config.model, sources.layouts, compute_dtype(config), shape_),
         arena_(sources.store->backend()) {
@@ -96,8 +96,11 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
   QuantizedModel model = quantize_model(config.model, config.quantize->tensors, quantize);
   made.squared_error = std::move(model.squared_error);
   made.artifact.configuration = artifact_configuration(loaded);
-  if (!config.data.tokenizer.empty())
-    made.artifact.tokenizer_sha256 = sha256_hex_of_file(config.data.tokenizer);
+  made.artifact.data = without_shards(sources.data);
+  std::string& tokenizer = made.artifact.data.tokenizer_sha256;
+  if (tokenizer.empty() && !config.data.tokenizer.empty()) {
+    tokenizer = sha256_hex_of_file(config.data.tokenizer);
+  }
   made.artifact.tensors = std::move(model.tensors);
   made.quantize_seconds = watch.lap();
   made.bytes = serialize_artifact(made.artifact, config.quantize->options.compression, &made.sizes,

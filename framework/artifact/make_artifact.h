@@ -23,6 +23,7 @@ struct ArtifactSources {
   // f32 elements of a whole parameter, before any rounding to the compute dtype.
   std::function<std::vector<float>(const std::string& parameter)> weights;
   const Quantizer* quantizer = nullptr;
+  DataIdentity data;  // of the weights' run; without a tokenizer that of data.tokenizer is taken
 };
 
 struct MadeArtifact {

@@ -41,6 +41,9 @@ class Writer {
     }
     json[key] = std::move(rows);
   }
+  void identity(const char* key, DataIdentity& value) {
+    if (!value.empty()) json[key] = mulligan::to_json(value);
+  }
   void numbers(const char* key, std::vector<double>& values) {
     for (double& value : values) number(key, value);
     json[key] = values;
@@ -95,6 +98,11 @@ class Reader {
       Reader inner(row, path_ + key + ".", source_);
       describe(inner, values.emplace_back());
     }
+  }
+  // May be absent.
+  void identity(const char* key, DataIdentity& value) {
+    const auto found = json_.find(key);
+    if (found != json_.end()) value = data_identity_from_json(*found, "'" + source_ + "'");
   }
   void numbers(const char* key, std::vector<double>& values) {
     const Json& found = at(key);
@@ -202,6 +210,7 @@ void describe(Visitor& v, CheckpointManifest& m) {
   v.object("loss", m.loss, [](auto& inner, LossAccount::State& loss) { describe_loss(inner, loss); });
   v.text("config_sha256", m.config_sha256);
   v.text("config", m.config);
+  v.identity("identity", m.identity);
 }
 
 constexpr const char* format_name = "mulligan checkpoint";

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/checkpoint/loss_account.h"
+#include "framework/data/data_identity.h"
 
 namespace mulligan {
 
@@ -76,6 +77,7 @@ struct CheckpointManifest {
   CheckpointData data;
   CheckpointProgress progress;
   LossAccount::State loss;
+  DataIdentity identity;  // empty in checkpoints that are older than digests
   bool operator==(const CheckpointManifest&) const = default;
 };
 

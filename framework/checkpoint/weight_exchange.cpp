@@ -156,7 +156,9 @@ ExchangeReport write_checked(const std::vector<Target>& targets, const fs::path&
   }
   fs::path unchecked = output;
   unchecked.replace_filename("." + output.filename().string() + ".unchecked");
-  write_safetensors(unchecked, tensors, metadata);
+  std::map<std::string, std::string> complete = metadata;
+  complete[tensors_sha256_key] = tensors_sha256(tensors);
+  write_safetensors(unchecked, tensors, complete);
   ExchangeReport report;
   std::error_code failed;
   try {

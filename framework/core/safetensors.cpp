@@ -10,6 +10,7 @@
 #include "framework/core/file.h"
 #include "framework/core/mapped_file.h"
 #include "framework/core/parse_json.h"
+#include "framework/core/sha256.h"
 
 namespace mulligan {
 namespace {
@@ -204,6 +205,18 @@ const StoredTensor& SafetensorsFile::at(std::string_view name) const {
   const StoredTensor* tensor = find(name);
   if (tensor == nullptr) throw data_error("'{}' holds no tensor named '{}'", path_.string(), name);
   return *tensor;
+}
+
+std::string tensors_sha256(const std::vector<StoredTensor>& tensors) {
+  std::vector<const StoredTensor*> order;
+  for (const StoredTensor& tensor : tensors) order.push_back(&tensor);
+  std::ranges::sort(order, {}, [](const StoredTensor* tensor) -> std::string_view { return tensor->name; });
+  Sha256 hash;
+  for (const StoredTensor* tensor : order) {
+    hash.update(nlohmann::json{tensor->name, stored_name(tensor->type), tensor->shape}.dump());
+    hash.update(tensor->bytes);
+  }
+  return hash.hex();
 }
 
 void write_safetensors(const std::filesystem::path& path, const std::vector<StoredTensor>& tensors,

@@ -69,6 +69,11 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
+// sha256 of names, dtypes, shapes and bytes of the tensors, whatever their order. Kept in the metadata of weights
+// under tensors_sha256_key.
+std::string tensors_sha256(const std::vector<StoredTensor>& tensors);
+inline constexpr const char* tensors_sha256_key = "tensors_sha256";
+
 // Writes the tensors atomically (temporary file, sync, rename). Wider elements come first so that every
 // tensor is aligned to its element size. Throws run_error when a shape does not match its bytes, a name
 // repeats or is reserved, or the disk refuses.

@@ -6,6 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/parallel.h"
+#include "framework/core/sha256.h"
 #include "framework/data/tokenizer.h"
 
 namespace mulligan {
@@ -100,6 +101,14 @@ ByteTable ByteTable::from_tokenizer(const Tokenizer& tokenizer, int vocabulary) 
     }
   }
   return {std::move(base), std::move(space), std::move(boundary)};
+}
+
+std::string ByteTable::sha256() const {
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span(base_bytes_)));
+  hash.update(std::as_bytes(std::span(has_leading_space_)));
+  hash.update(std::as_bytes(std::span(is_boundary_)));
+  return hash.hex();
 }
 
 std::uint64_t ByteTable::count(std::span<const std::uint16_t> tokens) const {

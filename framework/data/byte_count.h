@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace mulligan {
@@ -24,6 +25,8 @@ class ByteTable {
   // for models whose output is padded. Throws data_error when the tokenizer has more pieces than that.
   static ByteTable from_tokenizer(const Tokenizer& tokenizer, int vocabulary = 0);
 
+  // Equal for tables that count alike.
+  std::string sha256() const;
   int vocabulary() const { return static_cast<int>(base_bytes_.size()); }
 
   // Bytes of target `token` after `previous`; both must be below vocabulary().

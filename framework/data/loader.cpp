@@ -5,6 +5,22 @@
 #include "framework/core/error.h"
 
 namespace mulligan {
+namespace {
+
+// Position of the first BOS of a shard; 0 where it has none.
+std::int64_t first_bos(const Shard& shard, int bos_id) {
+  constexpr std::int64_t block_tokens = 1 << 19;
+  std::vector<std::uint16_t> block;
+  for (std::int64_t begin = 0; begin < shard.token_count(); begin += block_tokens) {
+    block.resize(static_cast<std::size_t>(std::min(block_tokens, shard.token_count() - begin)));
+    shard.read(begin, block);
+    const auto bos = std::find(block.begin(), block.end(), bos_id);
+    if (bos != block.end()) return begin + (bos - block.begin());
+  }
+  return 0;
+}
+
+}  // namespace
 
 Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
   if (options_.row_tokens < 1 || options_.row_tokens >= (1 << 30) || options_.max_segment_tokens < 0) {
@@ -21,10 +37,8 @@ Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
   std::int64_t longest = 0;
   for (const auto& path : options_.shards) {
     Source source{Shard(path), 0};
-    const auto tokens = source.shard.tokens();
-    const auto bos = std::find(tokens.begin(), tokens.end(), options_.bos_id);
-    source.first_bos = bos == tokens.end() ? 0 : bos - tokens.begin();
-    longest = std::max(longest, static_cast<std::int64_t>(tokens.size()) - source.first_bos);
+    source.first_bos = first_bos(source.shard, options_.bos_id);
+    longest = std::max(longest, source.shard.token_count() - source.first_bos);
     spans_per_epoch_ += groups_in(source) * options_.world_size;
     sources_.push_back(std::move(source));
   }
@@ -35,6 +49,7 @@ Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
         "has {} from its first document on; use smaller batches or more text",
         group_tokens(), options_.world_size, span_tokens(), sources_.size(), longest);
   }
+  span_.resize(static_cast<std::size_t>(span_tokens()));
 }
 
 const Loader::Source& Loader::source_of(std::int64_t visit) const {
@@ -42,7 +57,7 @@ const Loader::Source& Loader::source_of(std::int64_t visit) const {
 }
 
 std::int64_t Loader::groups_in(const Source& source) const {
-  return (static_cast<std::int64_t>(source.shard.tokens().size()) - source.first_bos) / group_tokens();
+  return (source.shard.token_count() - source.first_bos) / group_tokens();
 }
 
 // Leaves the present shard, and further ones, while the next global micro-batch does not fit. Ends because
@@ -51,7 +66,7 @@ void Loader::settle() {
   const auto fits = [&] {
     const Source& source = source_of(position_.shard_visits);
     return source.first_bos + position_.visit_spans * span_tokens() + group_tokens() <=
-           static_cast<std::int64_t>(source.shard.tokens().size());
+           source.shard.token_count();
   };
   while (!fits()) {
     ++position_.shard_visits;
@@ -63,19 +78,19 @@ void Loader::next(Batch& batch) {
   settle();
   const Source& source = source_of(position_.shard_visits);
   const std::int64_t start = source.first_bos + (position_.visit_spans + options_.rank) * span_tokens();
-  const std::uint16_t* span = source.shard.tokens().data() + start;
+  source.shard.read(start, span_);
   const auto row_tokens = static_cast<std::size_t>(options_.row_tokens);
-  const auto outside = std::find_if(span, span + span_tokens(),
+  const auto outside = std::find_if(span_.begin(), span_.end(),
                                     [&](std::uint16_t token) { return token >= options_.vocabulary; });
-  if (outside != span + span_tokens()) {
+  if (outside != span_.end()) {
     throw data_error(
         "shard '{}' has token {} at position {}, outside the vocabulary of {}; it was made with another "
         "tokenizer",
-        source.shard.path().string(), *outside, start + (outside - span), options_.vocabulary);
+        source.shard.path().string(), *outside, start + (outside - span_.begin()), options_.vocabulary);
   }
   batch.reserve(options_.row_tokens);
-  std::copy_n(span, row_tokens, batch.tokens.begin());
-  std::copy_n(span + 1, row_tokens, batch.targets.begin());
+  std::copy_n(span_.begin(), row_tokens, batch.tokens.begin());
+  std::copy_n(span_.begin() + 1, row_tokens, batch.targets.begin());
   build_segments_at_bos(options_.bos_id, options_.max_segment_tokens, batch);
   position_.visit_spans += options_.world_size;
   position_.consumed_spans += options_.world_size;
@@ -89,7 +104,7 @@ void Loader::restore(const LoaderPosition& position) {
                        position.consumed_spans < most;
   const auto available = [&] {
     const Source& source = source_of(position.shard_visits);
-    return (static_cast<std::int64_t>(source.shard.tokens().size()) - source.first_bos) / span_tokens();
+    return (source.shard.token_count() - source.first_bos) / span_tokens();
   };
   if (!ordered || position.visit_spans > available()) {
     throw data_error(

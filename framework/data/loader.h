@@ -43,8 +43,8 @@ class Loader {
   explicit Loader(LoaderOptions options);
 
   // Fills `batch` with this rank's next row and advances. No allocation once `batch` has been used or
-  // reserved. Throws data_error naming shard and token when a token is outside the vocabulary; the stream
-  // then has not advanced.
+  // reserved. Throws data_error naming shard and token when a token is outside the vocabulary, or when the shard
+  // can no longer be read; the stream then has not advanced.
   void next(Batch& batch);
 
   const LoaderOptions& options() const { return options_; }
@@ -70,6 +70,7 @@ class Loader {
 
   LoaderOptions options_;
   std::vector<Source> sources_;
+  std::vector<std::uint16_t> span_;  // the tokens of one row, as they are stored
   std::int64_t spans_per_epoch_ = 0;
   LoaderPosition position_;
 };

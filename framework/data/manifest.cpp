@@ -11,6 +11,7 @@ namespace mulligan {
 namespace {
 
 constexpr const char* kFormat = "mulligan-data-1";
+constexpr const char* kFormatFamily = "\"mulligan-data-";  // as JSON
 constexpr const char* kManifestName = "manifest.json";
 
 nlohmann::json to_json(const SplitRecord& split) {
@@ -114,15 +115,27 @@ Manifest load_manifest(const std::filesystem::path& path) {
   }
 }
 
+std::optional<Manifest> find_manifest(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / kManifestName;
+  std::error_code failed;
+  if (!std::filesystem::exists(file, failed)) return std::nullopt;
+  const nlohmann::json value = parse_json(read_file(file));
+  // A damaged one of ours must not pass for a foreign one, hence the second mark.
+  const bool ours = !value.is_object() || value.contains("split_rule") ||
+                    value.value("format", nlohmann::json()).dump().starts_with(kFormatFamily);
+  if (!ours) return std::nullopt;
+  return load_manifest(file);
+}
+
 Manifest verify_manifest(const std::filesystem::path& path, bool digests) {
   const Manifest manifest = load_manifest(path);
   const std::filesystem::path folder = manifest_file(path).parent_path();
   for (const SplitRecord* split : {&manifest.train, &manifest.validation}) {
     for (const ShardRecord& record : split->shards) {
       const Shard shard(folder / record.file);
-      if (shard.tokens().size() != record.tokens) {
+      if (static_cast<std::uint64_t>(shard.token_count()) != record.tokens) {
         throw data_error("'{}' holds {} tokens but its manifest says {}; prepare or download it again",
-                         shard.path().string(), shard.tokens().size(), record.tokens);
+                         shard.path().string(), shard.token_count(), record.tokens);
       }
       if (digests) check_digest(shard.path(), record.sha256);
     }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,11 @@ void save_manifest(const std::filesystem::path& folder, const Manifest& manifest
 // Reads folder/manifest.json (or the file itself). Throws data_error when it is missing, malformed, or names
 // a file outside its folder.
 Manifest load_manifest(const std::filesystem::path& path);
+
+// The manifest in `folder`, or nothing where there is none or one of another kind (data sets that others publish
+// bring files of that name, too). Throws data_error for one of this kind that is malformed, and for one that is no
+// JSON object.
+std::optional<Manifest> find_manifest(const std::filesystem::path& folder);
 
 // Loads the manifest and checks every shard's header, length and token count, and with `digests` the sha256
 // of shards and tokenizer. Throws data_error naming the first file that differs.

@@ -1,12 +1,8 @@
 #include "framework/data/shard.h"
 
-#include <glob.h>
-
 #include <array>
 #include <bit>
-#include <cstring>
 #include <limits>
-#include <set>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -14,35 +10,19 @@
 namespace mulligan {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tokens are mapped as they are stored");
-
-std::vector<std::string> expand(const std::string& pattern) {
-  std::vector<std::string> names;
-  if (std::error_code ignored; std::filesystem::is_directory(pattern, ignored)) {
-    for (const auto& entry : std::filesystem::directory_iterator(pattern)) {
-      if (entry.path().extension() == ".bin") names.push_back(entry.path().string());
-    }
-    return names;
-  }
-  glob_t matches{};
-  if (::glob(pattern.c_str(), 0, nullptr, &matches) == 0) {
-    names.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
-  }
-  ::globfree(&matches);
-  return names;
-}
+static_assert(std::endian::native == std::endian::little, "tokens are read as they are stored");
 
 }  // namespace
 
-Shard::Shard(const std::filesystem::path& path) : path_(path), file_(path) {
-  const std::span<const std::byte> bytes = file_.bytes();
-  if (bytes.size() < kShardHeaderBytes) {
+Shard::Shard(const std::filesystem::path& path) : file_(path) {
+  const std::uint64_t size = file_.size();
+  if (size < kShardHeaderBytes) {
     throw data_error(
         "shard '{}' is truncated: it has {} bytes, fewer than the {} of its header; copy it again",
-        path.string(), bytes.size(), kShardHeaderBytes);
+        path.string(), size, kShardHeaderBytes);
   }
   std::array<std::int32_t, 3> header{};
-  std::memcpy(header.data(), bytes.data(), sizeof(header));
+  file_.read(0, std::as_writable_bytes(std::span(header)));
   const auto [magic, version, count] = header;
   if (magic != kShardMagic) {
     throw data_error("'{}' is not a token shard: it starts with {} where the magic number {} is expected",
@@ -54,13 +34,23 @@ Shard::Shard(const std::filesystem::path& path) : path_(path), file_(path) {
   }
   if (count <= 0) throw data_error("shard '{}' promises {} tokens; prepare it again", path.string(), count);
   const std::size_t expected = kShardHeaderBytes + static_cast<std::size_t>(count) * sizeof(std::uint16_t);
-  if (bytes.size() != expected) {
+  if (size != expected) {
     throw data_error(
         "shard '{}' is {}: its header promises {} tokens, that is {} bytes, but it has {}; copy it again",
-        path.string(), bytes.size() < expected ? "truncated" : "corrupt", count, expected, bytes.size());
+        path.string(), size < expected ? "truncated" : "corrupt", count, expected, size);
   }
-  tokens_ = {reinterpret_cast<const std::uint16_t*>(bytes.data() + kShardHeaderBytes),
-             static_cast<std::size_t>(count)};
+  token_count_ = count;
+}
+
+void Shard::read(std::int64_t first, std::span<std::uint16_t> out) const {
+  file_.read(kShardHeaderBytes + static_cast<std::uint64_t>(first) * sizeof(std::uint16_t),
+             std::as_writable_bytes(out));
+}
+
+std::vector<std::uint16_t> Shard::read_all() const {
+  std::vector<std::uint16_t> tokens(static_cast<std::size_t>(token_count_));
+  read(0, tokens);
+  return tokens;
 }
 
 void write_shard(const std::filesystem::path& path, std::span<const std::uint16_t> tokens) {
@@ -74,24 +64,13 @@ void write_shard(const std::filesystem::path& path, std::span<const std::uint16_
   write_file_atomically(path, parts);
 }
 
-std::vector<std::filesystem::path> find_shards(const std::vector<std::string>& patterns) {
-  std::set<std::string> names;
-  for (const std::string& pattern : patterns) {
-    const std::vector<std::string> found = expand(pattern);
-    if (found.empty()) {
-      throw data_error("no token shard matches '{}'; run 'mulligan prepare' or give the right folder",
-                       pattern);
-    }
-    names.insert(found.begin(), found.end());
-  }
-  return {names.begin(), names.end()};
-}
-
 std::vector<std::uint16_t> read_tokens(const std::vector<std::filesystem::path>& files) {
   std::vector<std::uint16_t> tokens;
   for (const auto& file : files) {
     const Shard shard(file);
-    tokens.insert(tokens.end(), shard.tokens().begin(), shard.tokens().end());
+    const std::size_t before = tokens.size();
+    tokens.resize(before + static_cast<std::size_t>(shard.token_count()));
+    shard.read(0, std::span(tokens).subspan(before));
   }
   return tokens;
 }

@@ -4,11 +4,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "framework/core/mapped_file.h"
+#include "framework/core/input_file.h"
 
 namespace mulligan {
 
@@ -18,7 +19,7 @@ inline constexpr std::size_t kShardHeaderBytes = 256 * sizeof(std::int32_t);
 // Token ids are stored in 16 bits.
 inline constexpr int kMaxVocabulary = 65536;
 
-// One shard, mapped and checked. Move-only; tokens() stays valid as long as the object (or its move) lives.
+// One shard, opened and its header checked. Move-only; const functions may be called from several threads.
 class Shard {
  public:
   // Throws data_error, naming the file and the bytes or values expected and found, when the file is shorter
@@ -26,21 +27,32 @@ class Shard {
   // promised.
   explicit Shard(const std::filesystem::path& path);
 
-  const std::filesystem::path& path() const { return path_; }
-  std::span<const std::uint16_t> tokens() const { return tokens_; }
+  const std::filesystem::path& path() const { return file_.path(); }
+  const InputFile& file() const { return file_; }
+  std::int64_t token_count() const { return token_count_; }
+
+  // Fills `out` with the tokens from `first` on. Precondition: they lie in the shard. Throws data_error when the
+  // file has become shorter or the disk refuses.
+  void read(std::int64_t first, std::span<std::uint16_t> out) const;
+  std::vector<std::uint16_t> read_all() const;
 
  private:
-  std::filesystem::path path_;
-  MappedFile file_;
-  std::span<const std::uint16_t> tokens_;
+  InputFile file_;
+  std::int64_t token_count_ = 0;
 };
 
 // Writes one shard atomically. Throws run_error for no tokens, 2^31 tokens or more, or a disk error.
 void write_shard(const std::filesystem::path& path, std::span<const std::uint16_t> tokens);
 
-// The shard files meant by `patterns`, sorted by path, each once. A pattern is a file, a folder (its *.bin
-// files) or a glob such as data/fineweb_train_*.bin. Throws data_error naming a pattern that matches nothing.
-std::vector<std::filesystem::path> find_shards(const std::vector<std::string>& patterns);
+// The two sides of prepared data.
+enum class DataSplit { train, validation };
+
+// The shard files meant by `patterns`, sorted by path, each once. A pattern is a file, a glob such as
+// data/fineweb_train_*.bin, or a folder: its *.bin files, of `split` alone where one is given. Which those are
+// says the manifest in the folder, and without one the names (*_train_*, *_val_*); names that say neither count
+// for both. Throws data_error naming a pattern that matches nothing, or a file that its manifest misses.
+std::vector<std::filesystem::path> find_shards(const std::vector<std::string>& patterns,
+                                               std::optional<DataSplit> split = std::nullopt);
 
 // All tokens of the files, in the order given, in one array.
 std::vector<std::uint16_t> read_tokens(const std::vector<std::filesystem::path>& files);

@@ -13,6 +13,7 @@ namespace mulligan {
 struct Tokenizer::Model {
   sentencepiece::SentencePieceProcessor processor;
   std::string origin;
+  std::string sha256;
 };
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
@@ -22,6 +23,7 @@ Tokenizer Tokenizer::load(const std::filesystem::path& path) {
 Tokenizer Tokenizer::from_bytes(const std::string& model_bytes, const std::string& origin) {
   auto model = std::make_shared<Model>();
   model->origin = origin;
+  model->sha256 = sha256_hex(model_bytes);
   // An empty message parses as an empty protobuf, which SentencePiece accepts and then dereferences.
   const auto status =
       model_bytes.empty()
@@ -34,6 +36,9 @@ Tokenizer Tokenizer::from_bytes(const std::string& model_bytes, const std::strin
   return Tokenizer(std::move(model));
 }
 
+const std::string& Tokenizer::sha256() const {
+  return model_->sha256;
+}
 int Tokenizer::vocab_size() const {
   return model_->processor.GetPieceSize();
 }

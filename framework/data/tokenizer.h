@@ -19,6 +19,8 @@ class Tokenizer {
   // `origin` names the model in messages.
   static Tokenizer from_bytes(const std::string& model, const std::string& origin);
 
+  // Of the model file: what tells one tokenizer from another.
+  const std::string& sha256() const;
   int vocab_size() const;
   int bos_id() const;  // -1 when the model has none
   // The id of a piece's text, or -1.

@@ -6,23 +6,12 @@
 #include <numbers>
 
 #include "framework/core/error.h"
-#include "framework/data/shard.h"
+#include "framework/data/shard_checks.h"
 #include "framework/dist/communicator.h"
 #include "framework/eval/evaluator.h"
 
 namespace mulligan {
 namespace {
-
-void require_vocabulary(const ValidationSet& validation, std::int64_t vocabulary, const std::string& source) {
-  for (std::size_t i = 0; i < validation.tokens.size(); ++i) {
-    if (validation.tokens[i] < vocabulary) continue;
-    throw data_error(
-        "the validation shards '{}' have token {} at position {}, outside the vocabulary of {}; they were "
-        "made with "
-        "another tokenizer.",
-        source, validation.tokens[i], i, vocabulary);
-  }
-}
 
 // The bytes of the scored targets by the second route, counted once per range.
 std::uint64_t bytes_by_decoding(ValidationSet& validation, const EvalSums& sums) {
@@ -50,18 +39,36 @@ void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
 
 ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
   ValidationSet validation;
-  validation.tokens = read_tokens(find_shards({data.validation}));
-  require_vocabulary(validation, vocabulary, data.validation);
+  ShardUse use{DataSplit::validation, vocabulary, data.tokenizer, {}, 0};
+  if (!data.tokenizer.empty()) {
+    validation.tokenizer = Tokenizer::load(data.tokenizer);
+    use.tokenizer_sha256 = validation.tokenizer->sha256();
+    use.pieces = validation.tokenizer->vocab_size();
+    require_vocabulary(vocabulary, use.pieces, data.tokenizer);
+    validation.note = padding_note(vocabulary, use.pieces);
+    validation.byte_table = ByteTable::from_tokenizer(*validation.tokenizer, static_cast<int>(vocabulary));
+    validation.bos_id = validation.tokenizer->bos_id();
+    validation.data.byte_table_sha256 = validation.byte_table->sha256();
+  }
+  validation.files = find_shards({data.validation}, DataSplit::validation);
+  CheckedShards checked = check_shards(validation.files, use);
+  validation.data.validation = std::move(checked.identity);
+  validation.data.tokenizer_sha256 =
+      data.tokenizer.empty() ? checked.tokenizer_sha256 : use.tokenizer_sha256;
+  validation.tokens = read_tokens(validation.files);
   if (validation.tokens.size() < 2) {
     throw data_error("the validation shards '{}' hold {} tokens, but scoring needs at least 2.",
                      data.validation, validation.tokens.size());
   }
-  if (!data.tokenizer.empty()) {
-    validation.tokenizer = Tokenizer::load(data.tokenizer);
-    validation.byte_table = ByteTable::from_tokenizer(*validation.tokenizer, static_cast<int>(vocabulary));
-    validation.bos_id = validation.tokenizer->bos_id();
-  }
   return validation;
+}
+
+std::string packing_text(const EvalConfig& eval) {
+  if (eval.mode == EvalMode::sliding) {
+    return fmt::format("windows of {} tokens every {}", eval.sequence_length, eval.stride);
+  }
+  return fmt::format("rows of {} x {} tokens{}", eval.packed_sequences, eval.sequence_length,
+                     eval.drop_remainder ? ", the remainder left out" : "");
 }
 
 std::string score_text(const EvalResult& result) {
@@ -98,6 +105,8 @@ EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, Communicato
   result.val_bpb = result.bytes == 0 ? std::numeric_limits<double>::quiet_NaN()
                                      : result.loss_sum_nats / std::numbers::ln2 / totals[2];
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.data = validation.data;
+  result.data.packing = packing_text(evaluator.options().eval);
   return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,7 +10,9 @@
 #include <vector>
 
 #include "framework/config/data_config.h"
+#include "framework/config/eval_config.h"
 #include "framework/data/byte_count.h"
+#include "framework/data/data_identity.h"
 #include "framework/data/tokenizer.h"
 
 namespace mulligan {
@@ -19,6 +22,9 @@ class Evaluator;
 
 // The tokens of the validation shards and what is needed to count their bytes.
 struct ValidationSet {
+  std::vector<std::filesystem::path> files;
+  DataIdentity data;  // tokenizer, byte table and validation shards
+  std::string note;   // a sentence about a padded vocabulary; "" otherwise
   std::vector<std::uint16_t> tokens;
   std::optional<Tokenizer> tokenizer;  // absent: no bytes, so no bits per byte
   std::optional<ByteTable> byte_table;
@@ -27,8 +33,9 @@ struct ValidationSet {
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> verified;
 };
 
-// Reads the shards and the tokenizer that `data` names. Throws data_error when a token lies outside of
-// `vocabulary` or a file is bad.
+// Reads the shards and the tokenizer that `data` names, every byte checked (check_shards). Throws data_error when a
+// token lies outside of `vocabulary` or a file is bad, and config_error when the tokenizer has more pieces than
+// that.
 ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary);
 
 struct EvalResult {
@@ -38,7 +45,12 @@ struct EvalResult {
   double val_loss_nats = 0;  // loss_sum_nats / tokens
   double val_bpb = 0;        // loss_sum_nats / ln 2 / bytes; NaN without a tokenizer
   double seconds = 0;
+  DataIdentity data{};  // what was scored
 };
+
+// How the rows are cut that an evaluation scores, in words: all that decides it, so that equal words mean equal
+// rows.
+std::string packing_text(const EvalConfig& eval);
 
 // "val_bpb 1.23456 (val_loss 3.00000 nats over 1000 tokens, 3500 bytes)"; without bytes the loss alone.
 std::string score_text(const EvalResult& result);

@@ -87,7 +87,7 @@ class StepProfiler {
  private:
   static std::unique_ptr<Loader> make_loader(const RunConfig& config) {
     LoaderOptions options;
-    options.shards = find_shards({config.data.train});
+    options.shards = find_shards({config.data.train}, DataSplit::train);
     options.row_tokens = tokens_per_micro_batch(config.train);
     options.max_segment_tokens = config.train.sequence_length;
     options.vocabulary = static_cast<int>(config.model.vocabulary);

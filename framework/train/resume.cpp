@@ -4,7 +4,7 @@
 
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
-#include "framework/data/shard.h"
+#include "framework/core/sha256.h"
 #include "framework/train/run.h"
 #include "framework/train/run_plugins.h"
 
@@ -141,17 +141,15 @@ ResumePoint find_resume_point(const LoadedConfig& loaded, PluginHost& host, cons
   return point;
 }
 
-std::vector<CheckpointShard> checkpoint_shards(const LoaderOptions& options) {
+std::vector<CheckpointShard> checkpoint_shards(const ShardSetIdentity& train) {
   std::vector<CheckpointShard> shards;
-  for (const fs::path& path : options.shards) {
-    const auto tokens =
-        static_cast<std::int64_t>((fs::file_size(path) - kShardHeaderBytes) / sizeof(std::uint16_t));
-    shards.push_back({path.filename().string(), tokens});
+  for (const ShardIdentity& shard : train.shards) {
+    shards.push_back({shard.name, static_cast<std::int64_t>(shard.tokens)});
   }
   return shards;
 }
 
-void require_same_data(const CheckpointData& saved, const LoaderOptions& options) {
+void require_same_data(const CheckpointData& saved, const LoaderOptions& options, const ShardSetIdentity& train) {
   if (saved.row_tokens != options.row_tokens) {
     throw config_error(
         "the saved run read rows of {} tokens, this one reads rows of {}; resume with its "
@@ -159,7 +157,7 @@ void require_same_data(const CheckpointData& saved, const LoaderOptions& options
         "and train.micro_batches.",
         saved.row_tokens, options.row_tokens);
   }
-  const std::vector<CheckpointShard> now = checkpoint_shards(options);
+  const std::vector<CheckpointShard> now = checkpoint_shards(train);
   for (const CheckpointShard& shard : saved.shards) {
     const auto found = std::ranges::find(now, shard.name, &CheckpointShard::name);
     if (found == now.end()) {
@@ -182,6 +180,27 @@ void require_same_data(const CheckpointData& saved, const LoaderOptions& options
         "exactly those.",
         now.size(), saved.shards.size());
   }
+}
+
+std::vector<std::string> require_same_identity(const Checkpoint& checkpoint, const DataIdentity& now,
+                                               const std::string& tokenizer_file) {
+  const DataIdentity& saved = checkpoint.manifest.identity;
+  const DataOrigin origin{fmt::format("the checkpoint '{}'", checkpoint.path.string()), saved};
+  if (saved.empty()) {
+    return {fmt::format(
+        "note: {} carries no digests of its data, so tokenizer and shards are compared by name and length only",
+        origin.name)};
+  }
+  if (!saved.tokenizer_sha256.empty()) require_same_tokenizer(origin, now, tokenizer_file);
+  require_same_training_shards(origin, now.train);
+  const std::string &was = saved.validation.sha256, &is = now.validation.sha256;
+  if (!was.empty() && !is.empty() && was != is) {
+    throw data_error(
+        "data.validation names other tokens ({}) than the run of {} was scored on ({}), so its scores could not be "
+        "compared; name those, or score others afterwards with 'mulligan eval'",
+        short_digest(is), origin.name, short_digest(was));
+  }
+  return {};
 }
 
 }  // namespace mulligan

@@ -31,9 +31,14 @@ std::vector<std::string> compare_plugins(const CheckpointManifest& manifest, con
 // The plugins in use, for a manifest.
 std::vector<CheckpointPlugin> checkpoint_plugins(const LoadedConfig& loaded, PluginHost& host);
 
-// The shards that a loader reads, for a manifest.
-std::vector<CheckpointShard> checkpoint_shards(const LoaderOptions& options);
-// Throws data_error unless the loader reads the same rows of the same shards as the saved run did.
-void require_same_data(const CheckpointData& saved, const LoaderOptions& options);
+// The shards that a run reads, as they were when it opened them, for a manifest.
+std::vector<CheckpointShard> checkpoint_shards(const ShardSetIdentity& train);
+// Throws data_error unless the loader reads rows of the same length, of shards `train` with the same names and
+// lengths, as the saved run did.
+void require_same_data(const CheckpointData& saved, const LoaderOptions& options, const ShardSetIdentity& train);
+// Compares tokenizer, training and validation shards by their digests. Throws data_error where both sides know one
+// and they differ; returns a sentence where the checkpoint is older than digests.
+std::vector<std::string> require_same_identity(const Checkpoint& checkpoint, const DataIdentity& now,
+                                               const std::string& tokenizer_file);
 
 }  // namespace mulligan

@@ -21,7 +21,7 @@ RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& opti
   return Trainer(loaded, host, *communicator, options, find_resume_point(loaded, host, options.resume)).run();
 }
 
-EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const std::string& origin,
+EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                            const WeightLoader& load, const ConsoleOptions& options) {
   resolve_run_plugins(loaded, host, PluginUse::score);
   const RunConfig& config = loaded.config;
@@ -37,7 +37,11 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const std::st
   }
   RunLog log(options, {});
   ValidationSet validation = load_validation(config.data, config.model.vocabulary);
-  log.print("scoring {} tokens with '{}' on {}", validation.tokens.size() - 1, origin,
+  if (!validation.note.empty()) log.line(validation.note);
+  DataIdentity scored = validation.data;
+  scored.packing = packing_text(config.eval);
+  for (const std::string& note : require_data_of(origin, scored, config.data)) log.line(note);
+  log.print("scoring {} tokens with '{}' on {}", validation.tokens.size() - 1, origin.name,
             backend.info().description);
 
   // Stored weights are read into f32 masters, whatever the training run's masters were.
@@ -67,7 +71,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const std::st
 EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
                             const ConsoleOptions& options) {
   return evaluate_loaded(
-      loaded, host, weights.string(),
+      loaded, host, origin_of_weights(weights),
       [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
         load_weights(weights, store, layouts);
       },

@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/report/machine.h"
+#include "framework/train/weights.h"
 
 namespace mulligan {
 
@@ -92,12 +93,14 @@ std::string config_digest(const LoadedConfig& loaded) {
 }
 
 std::map<std::string, std::string> weights_metadata(const LoadedConfig& loaded,
-                                                    const std::string& weights_kind) {
+                                                    const std::string& weights_kind,
+                                                    const DataIdentity& data) {
   return {{"format", "mulligan weights 1"},
           {"run", loaded.config.run.name},
           {"weights", weights_kind},
           {"config", print_resolved(loaded)},
-          {"commit", build_commit()}};
+          {"commit", build_commit()},
+          {data_identity_key, to_json_text(data)}};
 }
 
 void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,
@@ -131,6 +134,7 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
             {"peak_memory_bytes", result.peak_memory_bytes},
             {"peak_device_memory_bytes", result.peak_device_memory_bytes},
             {"weights", facts.weights_kind},
+            {"weights_sha256", facts.weights_sha256},
             {"device", facts.device},
             {"cpu", processor_name()},
             {"host", host_name()},
@@ -139,7 +143,12 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
             {"command", process_command()},
             {"commit", build_commit()},
             {"plugins", plugins},
-            {"broken_limits", facts.broken_limits}};
+            {"broken_limits", facts.broken_limits},
+            {"data", to_json(facts.data)}};
+  json["data"]["shared_documents"] = {{"shared", facts.shared_text.shared},
+                                      {"validation", facts.shared_text.validation_documents},
+                                      {"training", facts.shared_text.training_documents},
+                                      {"whole", facts.shared_text.whole}};
   if (facts.loss) json["train_loss"] = loss_json(*facts.loss, facts.hf_compat);
   if (!result.resumed_from.empty()) json["resumed_from"] = result.resumed_from.string();
   if (result.validation) {

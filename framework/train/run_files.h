@@ -10,6 +10,7 @@
 #include "framework/plugin/plugin.h"
 #include "framework/report/run_directory.h"
 #include "framework/train/run.h"
+#include "framework/train/training_data.h"
 
 namespace mulligan {
 
@@ -35,12 +36,16 @@ struct RunFacts {
   std::string weights_kind;                // "averaged" or "last"
   const LossAccount* loss = nullptr;       // of the whole run
   bool hf_compat = false;
+  DataIdentity data;           // training and validation
+  SharedText shared_text;      // documents on both sides
+  std::string weights_sha256;  // of the tensors in weights.safetensors
 };
 void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,
                   const RunFacts& facts);
 
-// Metadata of weights.safetensors: format, run, resolved configuration, commit.
+// Metadata of weights.safetensors: format, run, resolved configuration, commit, data.
 std::map<std::string, std::string> weights_metadata(const LoadedConfig& loaded,
-                                                    const std::string& weights_kind);
+                                                    const std::string& weights_kind,
+                                                    const DataIdentity& data);
 
 }  // namespace mulligan

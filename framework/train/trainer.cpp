@@ -118,14 +118,16 @@ void Trainer::open_data() {
     validation_ = std::make_unique<ValidationSet>(load_validation(config_.data, config_.model.vocabulary));
     log_.print("validation: {} tokens", validation_->tokens.size());
   }
+  data_ = open_training_data(config_, validation_.get());
+  for (const std::string& note : data_.notes) log_.line(note);
   LoaderOptions options;
-  options.shards = find_shards({config_.data.train});
+  options.shards = data_.shards;
   options.row_tokens = tokens_per_micro_batch(config_.train);
   options.max_segment_tokens = config_.train.sequence_length;
   options.world_size = communicator_.world_size();
   options.rank = communicator_.rank();
   options.vocabulary = static_cast<int>(config_.model.vocabulary);
-  if (!config_.data.tokenizer.empty()) options.bos_id = Tokenizer::load(config_.data.tokenizer).bos_id();
+  options.bos_id = data_.bos_id;
   auto loader = std::make_unique<Loader>(options);
   log_.print("training: {} shards, {} tokens per pass", options.shards.size(),
              loader->spans_per_epoch() * options.row_tokens);
@@ -211,9 +213,7 @@ void Trainer::train_until_budget_is_spent() {
          fraction != stop_requested && !budget_.ended(fraction, step_)) {
     choose_layer_order(fraction);
     follow_schedules(fraction);
-    engine_->step(step_ + 1, looping_, *rows_);
-    engine_->record_metrics(step_);
-    ++step_;
+    make_step();
     budget_.mark_step();
     slowest_step_seconds_ = std::max(slowest_step_seconds_, budget_.step_seconds());
     if (collect_every_step_) collect_losses();
@@ -230,6 +230,19 @@ void Trainer::train_until_budget_is_spent() {
   result_.steps = step_;
   result_.tokens = step_ * config_.train.tokens_per_step;
   result_.tokens_per_second = static_cast<double>(result_.tokens) / budget_.elapsed_seconds();
+}
+
+// A shard that can no longer be read costs nothing but the step: the state before it is saved.
+void Trainer::make_step() {
+  const LoaderPosition start = rows_->position();
+  try {
+    engine_->step(step_ + 1, looping_, *rows_);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::bad_data) throw;
+    stop_at_bad_data(error, start);
+  }
+  engine_->record_metrics(step_);
+  ++step_;
 }
 
 mlg_progress Trainer::progress(double budget_fraction) const {
@@ -371,8 +384,8 @@ void Trainer::save() {
   const bool last_step_saved = checkpoint_step_ == step_ && !last_checkpoint_.empty();
   if (config_.checkpoint.at_end && step_ > 0 && !last_step_saved) begin_checkpoint();
   const bool averaged = config_.ema.decay > 0 && config_.eval.use_ema;
-  save_weights(files_.weights(), engine_->store(), parameters_, averaged,
-               weights_metadata(loaded_, averaged ? "averaged" : "last"));
+  weights_sha256_ = save_weights(files_.weights(), engine_->store(), parameters_, averaged,
+                                 weights_metadata(loaded_, averaged ? "averaged" : "last", data_.data));
 }
 
 RunResult Trainer::finish() {
@@ -397,6 +410,9 @@ RunResult Trainer::finish() {
   facts.weights_kind = config_.ema.decay > 0 && config_.eval.use_ema ? "averaged" : "last";
   facts.loss = &account_;
   facts.hf_compat = config_.metrics.hf_compat;
+  facts.data = data_.data;
+  facts.shared_text = data_.shared;
+  facts.weights_sha256 = weights_sha256_;
   run_ledger.write(files_.directory, config_.ledger);
   require_limits(config_.ledger, run_ledger);
   for (const std::string& limit : facts.broken_limits) log_.print("warning: {}", limit);

@@ -8,12 +8,14 @@
 
 #include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/checkpoint/loss_account.h"
+#include "framework/core/error.h"
 #include "framework/report/metrics_file.h"
 #include "framework/report/run_log.h"
 #include "framework/train/ledger.h"
 #include "framework/train/resume.h"
 #include "framework/train/run.h"
 #include "framework/train/run_files.h"
+#include "framework/train/training_data.h"
 #include "framework/train/training_programs.h"
 
 namespace mulligan {
@@ -32,6 +34,7 @@ class Trainer {
   void compile();
   void warm_up();
   void train_until_budget_is_spent();
+  void make_step();
   void validate();
   void save();
   RunResult finish();
@@ -52,7 +55,9 @@ class Trainer {
   void checkpoint_if_due();
   void note_checkpoint(const std::optional<std::filesystem::path>& written);
   void resume_from(const Checkpoint& checkpoint);
+  void save_before_stopping();
   [[noreturn]] void stop_early(int signal);
+  [[noreturn]] void stop_at_bad_data(const Error& error, const LoaderPosition& step_start);
   [[noreturn]] void stop_at_non_finite(std::int64_t number, double loss_nats, double gradient_norm);
   void require_memory(const DeviceMemory& memory) const;
 
@@ -74,6 +79,7 @@ class Trainer {
   TrainingEngine* engine_ = nullptr;  // of device_
   std::unique_ptr<Prefetcher> rows_;
   std::unique_ptr<ValidationSet> validation_;
+  TrainingData data_;
 
   CheckpointWriter checkpoints_;
   std::filesystem::path last_checkpoint_;  // complete; empty before the first
@@ -91,6 +97,7 @@ class Trainer {
   double slowest_step_seconds_ = 0;  // since the last report
   bool looping_ = false;
   std::vector<std::int64_t> cycles_;  // of the groups' schedules
+  std::string weights_sha256_;
   RunResult result_;
 };
 

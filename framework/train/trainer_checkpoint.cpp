@@ -24,9 +24,10 @@ CheckpointManifest Trainer::manifest() const {
   m.config_sha256 = config_digest(loaded_);
   m.config = print_resolved(loaded_);
   m.plugins = checkpoint_plugins(loaded_, host_);
+  m.identity = data_.data;
   const LoaderPosition position = rows_->position();
   m.data = {position.consumed_spans, position.shard_visits, position.visit_spans,
-            rows_->loader().options().row_tokens, checkpoint_shards(rows_->loader().options())};
+            rows_->loader().options().row_tokens, checkpoint_shards(data_.data.train)};
   CheckpointProgress& p = m.progress;
   p.elapsed_seconds = budget_.elapsed_seconds();
   p.step_seconds = budget_.step_seconds();
@@ -73,7 +74,10 @@ void Trainer::note_checkpoint(const std::optional<std::filesystem::path>& writte
 
 void Trainer::resume_from(const Checkpoint& checkpoint) {
   const CheckpointManifest& m = checkpoint.manifest;
-  require_same_data(m.data, rows_->loader().options());
+  require_same_data(m.data, rows_->loader().options(), data_.data.train);
+  for (const std::string& note : require_same_identity(checkpoint, data_.data, config_.data.tokenizer)) {
+    log_.line(note);
+  }
   restore_tensors(checkpoint, engine_->store(), engine_->state_tensors());
   engine_->refresh_copies();
   rows_->restore({m.data.consumed_spans, m.data.shard_visits, m.data.visit_spans});
@@ -104,14 +108,29 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   metrics_.resume(m.step, checkpoint.path.string());
 }
 
-// A signal asked for it, between two steps.
-void Trainer::stop_early(int signal) {
+void Trainer::save_before_stopping() {
   communicator_.barrier(engine_->store());
   budget_.pause();
   ledger_.enter("save");
   note_checkpoint(checkpoints_.finish());
   if (checkpoint_step_ != step_ || last_checkpoint_.empty()) begin_checkpoint();
   note_checkpoint(checkpoints_.finish());
+}
+
+// The rows of the next step could not be read. `step_start` is the data position before it.
+void Trainer::stop_at_bad_data(const Error& error, const LoaderPosition& step_start) {
+  if (step_ == 0) throw data_error("{}", error.what());
+  rows_->restore(step_start);
+  save_before_stopping();
+  throw data_error(
+      "{}; training has stopped after step {}, the checkpoint is '{}'; mend the data and continue with the same "
+      "command and --resume.",
+      error.what(), step_, last_checkpoint_.string());
+}
+
+// A signal asked for it, between two steps.
+void Trainer::stop_early(int signal) {
+  save_before_stopping();
   throw Error(
       ExitCode::interrupted,
       fmt::format("stopped by {} after step {}; the checkpoint is '{}'; continue with the same command and "

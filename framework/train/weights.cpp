@@ -10,6 +10,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/safetensors.h"
+#include "framework/core/sha256.h"
 #include "framework/train/step_graphs.h"
 
 namespace mulligan {
@@ -59,7 +60,7 @@ std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype) 
   return values;
 }
 
-void save_weights(const std::filesystem::path& path, const TensorStore& store,
+std::string save_weights(const std::filesystem::path& path, const TensorStore& store,
                   const std::vector<PlannedParameter>& parameters, bool averaged,
                   const std::map<std::string, std::string>& metadata) {
   std::vector<std::vector<std::byte>> contents;
@@ -72,12 +73,23 @@ void save_weights(const std::filesystem::path& path, const TensorStore& store,
     tensors.push_back({parameter.name(), type.dtype == MLG_BF16 ? StoredType::bf16 : StoredType::f32,
                        shape_of(type), contents.back()});
   }
-  write_safetensors(path, tensors, metadata);
+  const std::string digest = tensors_sha256(tensors);
+  auto complete = metadata;
+  complete[tensors_sha256_key] = digest;
+  write_safetensors(path, tensors, complete);
+  return digest;
 }
 
 void load_weights(const std::filesystem::path& path, TensorStore& store,
                   const std::vector<ParameterLayout>& layouts) {
   const SafetensorsFile file(path);
+  const auto written = file.metadata().find(tensors_sha256_key);
+  if (written != file.metadata().end() && written->second != tensors_sha256(file.tensors())) {
+    throw data_error(
+        "the weights file '{}' is damaged: its tensors do not have the sha256 {} that it was written with; copy it "
+        "again or train again",
+        path.string(), short_digest(written->second));
+  }
   for (const StoredTensor& tensor : file.tensors()) {
     const bool known = std::ranges::any_of(
         layouts, [&](const ParameterLayout& layout) { return layout.spec.name == tensor.name; });

@@ -30,25 +30,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Bytes of the scored targets by the second route: decoding them.
-std::uint64_t decoded_bytes(const Tokenizer& tokenizer, std::span<const std::uint16_t> tokens,
-                            const DocumentPlan& plan, bool all) {
-  if (all)
-    return count_bytes_by_decoding(tokenizer,
-                                   tokens.subspan(static_cast<std::size_t>(plan.documents[0].start)));
-  std::uint64_t bytes = 0;
-  for (const PlannedBatch& batch : plan.queue) {
-    for (const int number : batch.batch.documents) {
-      const Document& document = plan.document(number);
-      bytes += count_bytes_by_decoding(tokenizer, tokens.subspan(static_cast<std::size_t>(document.start),
-                                                                 static_cast<std::size_t>(document.length)));
-    }
-  }
-  return bytes;
-}
-
 EvalResult eval_result(const ScoreSums& sums, double seconds) {
-  return {sums.loss_nats, sums.tokens, sums.bytes, sums.mean_loss_nats(), sums.bpb(), seconds};
+  return {sums.loss_nats, sums.tokens, sums.bytes, sums.mean_loss_nats(), sums.bpb(), seconds, {}};
 }
 
 LedgerEntry ledger_entry(const TttResult& result, bool quantised) {
@@ -96,8 +79,8 @@ class BatchLines : public TttListener {
 
 }  // namespace
 
-TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& origin, const WeightLoader& load,
-                  const TttOptions& options) {
+TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
+                  const WeightLoader& load, const TttOptions& options) {
   if (!loaded.config.ttt) {
     throw config_error("{}: there is no [ttt] section, which says how test-time training is done; add one.",
                        loaded.file);
@@ -116,7 +99,10 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
 
   const ValidationSet validation = scored_validation(config);
   const std::span<const std::uint16_t> tokens = validation.tokens;
-  log.print("test-time training on {} tokens with '{}' on {}", tokens.size() - 1, origin,
+  if (!validation.note.empty()) log.line(validation.note);
+  for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
+  require_equal_bytes(validation, config.ttt->config);
+  log.print("test-time training on {} tokens with '{}' on {}", tokens.size() - 1, origin.name,
             backend.info().description);
 
   TttModel weights(backend, config);
@@ -125,7 +111,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
   refresh_copies(model);
 
   TttResult result;
-  result.weights = origin;
+  result.weights = origin.name;
   double plain_seconds = 0;
   const std::vector<float> reference =
       PlainScorer(model, config, validation.bos_id).losses(tokens, plain_seconds);
@@ -153,17 +139,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& ori
   result.peak_device_memory_bytes = static_cast<std::int64_t>(backend.peak_allocated_bytes());
   result.with = eval_result(result.report.sums, seconds_since(start));
   result.without = eval_result(result.report.reference, plain_seconds);
-  if (validation.tokenizer) {
-    const std::uint64_t decoded =
-        decoded_bytes(*validation.tokenizer, tokens, run.plan(), config.ttt->config.document_fraction == 1.0);
-    if (decoded != result.with.bytes) {
-      throw data_error(
-          "the byte table counts {} bytes in the {} scored validation tokens, decoding them gives {}, so no "
-          "bits per byte can "
-          "be told; use a tokenizer whose pieces hold the space mark at their start only.",
-          result.with.bytes, result.with.tokens, decoded);
-    }
-  }
+  result.with.data = result.without.data = validation.data;
   log.line(bins_text(result.report));
   log.result(fmt::format("without test-time training: {}", score_text(result.without)));
   log.result(fmt::format("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds));

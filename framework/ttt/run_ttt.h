@@ -35,14 +35,15 @@ struct TttResult {
   TttReport report;
 };
 
-// `load` fills the masters of the weights, `origin` names them in the log. Tokens of the validation shards
+// `load` fills the masters of the weights, `origin` says where they come from. Tokens of the validation shards
 // are cut to whole rows of eval.sequence_length where eval.drop_remainder asks for it, and what comes before
 // the first BOS is not scored. Scores first without test-time training (the reference of the collapse
 // detector and of the gains), then with it. Deterministic: the same weights, data and seed
-// ([run] seed draws the adapters) give the same score to the last digit. Throws Error; data_error when the
-// two ways of counting bytes differ, run_error when the result breaks a budget of [ledger] under strict
+// ([run] seed draws the adapters) give the same score to the last digit. Throws Error; data_error, before
+// anything is scored, when the weights belong to another tokenizer (require_data_of) or the two ways of counting
+// bytes differ, run_error when the result breaks a budget of [ledger] under strict
 // rules.
-TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const std::string& origin, const WeightLoader& load,
-                  const TttOptions& options = {});
+TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
+                  const WeightLoader& load, const TttOptions& options = {});
 
 }  // namespace mulligan

@@ -10,4 +10,8 @@ namespace mulligan {
 // file is bad or nothing is left.
 ValidationSet scored_validation(const RunConfig& config);
 
+// Counts the bytes of all tokens that test-time training will score by the byte table and by decoding. Throws
+// data_error when the two differ: bits per byte could not be told, and hours of scoring would be lost.
+void require_equal_bytes(const ValidationSet& validation, const TttConfig& config);
+
 }  // namespace mulligan

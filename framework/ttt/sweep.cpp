@@ -81,7 +81,7 @@ class Cell {
     options.directory = fs::path(sweep_.directory) / folder_name(row_.name) / (seed_ + "_ttt");
     const fs::path weights = RunFiles{trained}.weights();
     const TttResult result = run_ttt(
-        loaded, host_, weights.string(),
+        loaded, host_, origin_of_weights(weights),
         [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
           load_weights(weights, store, layouts);
         },

@@ -69,6 +69,7 @@ std::string ttt_json(const TttResult& result) {
   for (const TttPhaseReport& phase : result.report.phases) phases.push_back(phase_json(phase));
   for (const TttLengthBin& bin : result.report.bins) bins.push_back(length_bin_json(bin));
   Json json = totals_json(result);
+  json["data"] = to_json(result.with.data);
   json["length_bins"] = bins;
   json["phases"] = phases;
   json["batches"] = batches;

@@ -13,6 +13,7 @@
 #include "framework/core/printable.h"
 #include "framework/model/parameters.h"
 #include "framework/train/run_files.h"
+#include "framework/train/weights.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 
@@ -136,9 +137,25 @@ void export_checkpoint(const CheckpointArguments& arguments) {
   }
   std::optional<NameMap> map;
   if (!arguments.map.empty()) map = read_name_map(arguments.map);
+  std::map<std::string, std::string> metadata{{"format", "pt"}, {"source", arguments.path}};
+  const DataIdentity data = is_file ? origin_of_weights(arguments.path).data
+                                    : find_checkpoint(arguments.path).manifest.identity;
+  if (!data.empty()) metadata[data_identity_key] = to_json_text(data);
   print_report(export_weights(weights, map ? &*map : nullptr, dtype_of(arguments.dtype), arguments.output,
-                              {{"format", "pt"}, {"source", arguments.path}}),
+                              metadata),
                arguments.output);
+}
+
+// What imported weights say of their data: the tokenizer that the configuration names. A file that this program
+// exported knows more, and must agree.
+DataIdentity imported_data(const std::string& path, const LoadedConfig& loaded) {
+  const std::string& tokenizer = loaded.config.data.tokenizer;
+  DataIdentity now;
+  if (!tokenizer.empty()) now.tokenizer_sha256 = Tokenizer::load(tokenizer).sha256();
+  const WeightOrigin origin = origin_of_weights(path);
+  if (origin.data.empty()) return now;
+  require_same_tokenizer({fmt::format("'{}'", path), origin.data}, now, tokenizer);
+  return origin.data;
 }
 
 void import_checkpoint(const CheckpointArguments& arguments) {
@@ -151,7 +168,7 @@ void import_checkpoint(const CheckpointArguments& arguments) {
   }
   print_report(import_weights(arguments.path, read_name_map(arguments.map), model,
                               dtype_of(arguments.dtype).value_or(StoredType::f32), arguments.output,
-                              weights_metadata(loaded, "imported")),
+                              weights_metadata(loaded, "imported", imported_data(arguments.path, loaded))),
                arguments.output);
 }
 

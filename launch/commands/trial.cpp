@@ -2,6 +2,7 @@
 
 #include "framework/config/config_report.h"
 #include "framework/core/file.h"
+#include "framework/core/sha256.h"
 #include "framework/data/shard.h"
 
 namespace mulligan {
@@ -25,10 +26,22 @@ bool same_file(const fs::path& a, const fs::path& b) {
   return fs::equivalent(a, b, failed) && !failed;
 }
 
+// Data that was prepared anew in place has the old names.
+void add_changed_contents(const RunConfig& config, const WeightOrigin& origin,
+                          std::vector<TrialRecord::Change>& changes) {
+  if (config.data.validation.empty()) return;  // refused soon
+  const DataIdentity now = load_validation(config.data, config.model.vocabulary).data;
+  const DataComparison comparison = compare_validation(origin.data, now);
+  if (!comparison.known || (comparison.same_shards && comparison.same_bytes)) return;
+  changes.push_back({"contents of data.validation", toml_quoted(short_digest(origin.data.validation.sha256)),
+                     toml_quoted(short_digest(now.validation.sha256))});
+}
+
 }  // namespace
 
 std::vector<TrialRecord::Change> changes_from_run(const fs::path& run, const fs::path& weights,
-                                                  const LoadedConfig& used, ScoreCommand command) {
+                                                  const LoadedConfig& used, const WeightOrigin& origin,
+                                                  ScoreCommand command) {
   const RunFiles files{run};
   std::vector<TrialRecord::Change> changes;
   const bool own = fs::is_directory(weights) || same_file(weights, files.weights()) ||
@@ -41,6 +54,7 @@ std::vector<TrialRecord::Change> changes_from_run(const fs::path& run, const fs:
   for (const ConfigDifference& d : diff_configs(load_run_config(files.config().string()), used)) {
     if (moves_score(d.key, command)) changes.push_back({d.key, d.left, d.right});
   }
+  add_changed_contents(used.config, origin, changes);
   return changes;
 }
 
@@ -49,7 +63,7 @@ std::vector<std::pair<std::string, std::string>> files_digests(const DataConfig&
   const auto add = [&](const fs::path& file) {
     digests.emplace_back(file.string(), sha256_hex_of_file(file));
   };
-  for (const auto& shard : find_shards({data.validation})) add(shard);
+  for (const auto& shard : find_shards({data.validation}, DataSplit::validation)) add(shard);
   if (!data.tokenizer.empty()) add(data.tokenizer);
   return digests;
 }

@@ -47,7 +47,7 @@ void run(const TttArguments& arguments) {
   std::vector<TrialRecord::Change> changes;
   if (in_run) {
     options.directory = run;
-    if (!run.empty()) changes = changes_from_run(run, arguments.path, source.loaded, ScoreCommand::ttt);
+    if (!run.empty()) changes = changes_from_run(run, arguments.path, source.loaded, source.origin, ScoreCommand::ttt);
   }
   if (!changes.empty()) {
     const std::string weights = weights_of(arguments.path).filename().string();

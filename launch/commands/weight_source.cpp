@@ -23,7 +23,7 @@ WeightSource from_artifact(const fs::path& path, const RunOptions& options) {
   const auto load = [opened, model](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_artifact(opened->artifact, model, store, layouts);
   };
-  return {path.string(), std::move(opened->loaded), load};
+  return {opened->origin, std::move(opened->loaded), load};
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ WeightSource open_weights(const std::string& name, const RunOptions& options) {
   const auto load = [weights](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_weights(weights, store, layouts);
   };
-  return {weights.string(), load_config(config, options.overrides), load};
+  return {origin_of_weights(weights), load_config(config, options.overrides), load};
 }
 
 }  // namespace mulligan

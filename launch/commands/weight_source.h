@@ -11,7 +11,7 @@
 namespace mulligan {
 
 struct WeightSource {
-  std::string origin;  // for the log
+  WeightOrigin origin;
   LoadedConfig loaded;
   WeightLoader load;
 };

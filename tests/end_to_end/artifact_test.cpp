@@ -106,10 +106,12 @@ TEST_F(ArtifactRun, EveryCompressionGivesTheSameWeights) {
 TEST_F(ArtifactRun, AnotherTokenizerIsRefused) {
   const fs::path file = tiny_->folder() / "tokenizer_check";
   quantize(file);
-  const fs::path other = tiny_->folder() / "other.model";
-  write_file_atomically(other, "not the same");
-  EXPECT_NE(sentence_of([&] { score(file, {"data.tokenizer=" + other.string()}); }).find("is not the one"),
-            std::string::npos);
+  const fs::path other = tiny_->other_data();
+  const std::string said = sentence_of([&] {
+    score(file, {"data.validation=" + other.string(), "data.tokenizer=" + (other / "tokenizer.model").string()});
+  });
+  EXPECT_NE(said.find("the artifact"), std::string::npos) << said;
+  EXPECT_NE(said.find("--set data.tokenizer=FILE"), std::string::npos) << said;
 }
 
 // A forged artifact may carry any configuration; it must not reach files or libraries of its choice.

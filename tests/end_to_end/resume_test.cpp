@@ -11,6 +11,7 @@
 #include "framework/core/stop_request.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/data/shard.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 
@@ -248,8 +249,7 @@ TEST_F(Resume, AVanishedOrChangedShardIsNamed) {
     fs::copy(entry.path(), shards);
   }
   EXPECT_EQ(refusal(tiny().next_directory(), elsewhere, checkpoint(24)).first, "");  // data may move
-  fs::copy_file(tiny().folder() / "data/fineweb_val_000000.bin",
-                fs::path(shards) / "fineweb_train_000001.bin", fs::copy_options::overwrite_existing);
+  write_shard(fs::path(shards) / "fineweb_train_000001.bin", std::vector<std::uint16_t>(700, 5));
   const std::string changed = refusal(tiny().next_directory(), elsewhere, checkpoint(24)).first;
   EXPECT_NE(changed.find("'fineweb_train_000001.bin' has"), std::string::npos) << changed;
 }

@@ -73,6 +73,19 @@ sequence_length = 64
 packed_sequences = 4
 )";
 
+void prepare_documents(std::uint64_t first, const std::filesystem::path& text, const std::filesystem::path& data) {
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    write_file_atomically(text / fmt::format("{}.txt", i), synthetic_document(first + i));
+  }
+  PrepareOptions options;
+  options.inputs = {text};
+  options.output = data;
+  options.vocab_size = tiny_vocabulary;
+  options.validation_documents = 20;
+  options.tokens_per_shard = 8000;
+  prepare(options);
+}
+
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
@@ -102,16 +115,13 @@ std::string synthetic_document(std::uint64_t seed) {
 }
 
 TinyRun::TinyRun() {
-  for (std::uint64_t i = 0; i < 300; ++i) {
-    write_file_atomically(folder() / "text" / fmt::format("{}.txt", i), synthetic_document(i));
-  }
-  PrepareOptions options;
-  options.inputs = {folder() / "text"};
-  options.output = folder() / "data";
-  options.vocab_size = tiny_vocabulary;
-  options.validation_documents = 20;
-  options.tokens_per_shard = 8000;
-  prepare(options);
+  prepare_documents(0, folder() / "text", folder() / "data");
+}
+
+std::filesystem::path TinyRun::other_data() const {
+  const std::filesystem::path data = folder() / "other_data";
+  if (!std::filesystem::exists(data)) prepare_documents(1000, folder() / "other_text", data);
+  return data;
 }
 
 std::string TinyRun::next_directory() {

@@ -39,6 +39,9 @@ class TinyRun {
   static LoadedConfig config_without_data(const std::vector<std::string>& overrides);
   // Trains it without console output, in a run directory of its own.
   RunResult train(const std::vector<std::string>& overrides);
+  // Data of other documents below the folder, with a tokenizer of the same size: fineweb_*.bin, tokenizer.model.
+  // Made at the first call.
+  std::filesystem::path other_data() const;
   // A fresh run directory below the folder.
   std::string next_directory();
 

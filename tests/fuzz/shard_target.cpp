@@ -87,8 +87,9 @@ void shard(std::string_view input) {
   write_bytes(path, bytes);
   const auto read = unless_refused([&] { return Shard(path); });
   if (!read) return;
-  group_documents(read->tokens(), options);
-  score_rows(read->tokens(), options);
+  const std::vector<std::uint16_t> tokens = read->read_all();
+  group_documents(tokens, options);
+  score_rows(tokens, options);
   unless_refused([&] {
     load_rows(path, options);
     return true;

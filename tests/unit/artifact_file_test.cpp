@@ -42,7 +42,7 @@ QuantizedTensor integer_tensor(const std::string& name, std::int64_t rows, std::
 Artifact sample_artifact() {
   Artifact artifact;
   artifact.configuration = "[model]\nlayers = 2\n";
-  artifact.tokenizer_sha256 = std::string(64, 'a');
+  artifact.data.tokenizer_sha256 = std::string(64, 'a');
   for (int bits = 2; bits <= 8; ++bits) {
     artifact.tensors.push_back(integer_tensor("integer" + std::to_string(bits), 6, 11, bits));
   }

@@ -1,5 +1,6 @@
 // Token shards: round trip, discovery, and one refusal per kind of damage.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <functional>
 
@@ -18,7 +19,7 @@ TEST(Shard, RoundTripsTheExtremeTokensInThePublishedLayout) {
   const std::vector<std::uint16_t> tokens{1, 0, 65535, 258, 1};
   write_shard(folder / "a.bin", tokens);
   const Shard shard(folder / "a.bin");
-  EXPECT_EQ(std::vector<std::uint16_t>(shard.tokens().begin(), shard.tokens().end()), tokens);
+  EXPECT_EQ(shard.read_all(), tokens);
   const std::string bytes = read_file(folder / "a.bin");
   ASSERT_EQ(bytes.size(), 1024u + 10u);
   EXPECT_EQ(bytes.substr(0, 12), std::string("\x88\xd8\x34\x01\x01\0\0\0\x05\0\0\0", 12));
@@ -63,6 +64,25 @@ TEST(Shard, RefusesEveryKindOfDamageNamingFileAndBytes) {
   message_of(ExitCode::bad_data, [&] { Shard shard(folder / "missing.bin"); });
   message_of(ExitCode::bad_data, [&] { Shard shard{folder}; });
   message_of(ExitCode::run_failed, [&] { write_shard(folder / "none.bin", {}); });
+}
+
+// A mapping would end the process by SIGBUS.
+TEST(Shard, ThatBecomesShorterWhileItIsReadIsASentence) {
+  const fs::path folder = fresh_folder("shard_shrinks");
+  write_shard(folder / "a.bin", std::vector<std::uint16_t>(100'000, 7));
+  const Shard shard(folder / "a.bin");
+  fs::resize_file(folder / "a.bin", 1024 + 1000);
+  std::vector<std::uint16_t> some(600);
+  shard.read(0, std::span(some).first(500));
+  const std::string said = message_of(ExitCode::bad_data, [&] { shard.read(0, some); });
+  EXPECT_NE(said.find("a.bin"), std::string::npos) << said;
+  EXPECT_NE(said.find("changed while it was read"), std::string::npos) << said;
+}
+
+TEST(Shard, APipeIsRefusedWithoutWaitingForIt) {
+  const fs::path folder = fresh_folder("shard_pipe");
+  ASSERT_EQ(::mkfifo((folder / "a.bin").c_str(), 0600), 0);
+  message_of(ExitCode::bad_data, [&] { Shard shard(folder / "a.bin"); });
 }
 
 TEST(FindShards, TakesFoldersGlobsAndFilesSortedByNameOnce) {

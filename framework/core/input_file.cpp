@@ -1,0 +1,73 @@
+#include "framework/core/input_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace
+
+InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
+  // O_NONBLOCK: opening a pipe must not wait for a writer. It means nothing for regular files.
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0) {
+    throw data_error("cannot open '{}': {}; check the path and its permissions", path.string(),
+                     std::strerror(errno));
+  }
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(std::exchange(descriptor_, -1));
+    throw data_error("cannot read '{}': it is not a regular file", path.string());
+  }
+  stamp_ = {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
+            nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      stamp_(other.stamp_) {}
+
+InputFile& InputFile::operator=(InputFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(stamp_, other.stamp_);
+  return *this;
+}
+
+InputFile::~InputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t count = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      throw data_error("cannot read '{}' at byte {}: {}; check the disk or copy the file again",
+                       path_.string(), offset, std::strerror(errno));
+    }
+    if (count == 0) {
+      throw data_error(
+          "'{}' ends at byte {}, but had {} bytes when it was opened: it was changed while it was read; copy "
+          "it again and leave it alone",
+          path_.string(), offset, stamp_.bytes);
+    }
+    out = out.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
+  }
+}
+
+}  // namespace mulligan

@@ -1,0 +1,43 @@
+// A regular file that is read by position.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+namespace mulligan {
+
+// Which bytes a path stood for when it was opened: equal for two names of one unchanged file.
+struct FileStamp {
+  std::uint64_t device = 0, inode = 0, bytes = 0;
+  std::int64_t modified_ns = 0, changed_ns = 0;  // of the contents, and of the inode
+  auto operator<=>(const FileStamp&) const = default;
+};
+
+// Move-only; const functions may be called from several threads. Unlike a mapping, a file that shrinks or a disk
+// that fails while it is read is a sentence and no signal.
+class InputFile {
+ public:
+  // Throws data_error naming the path and the system's reason, also for what is no regular file (a pipe is not
+  // waited for).
+  explicit InputFile(const std::filesystem::path& path);
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&& other) noexcept;
+  ~InputFile();
+
+  const std::filesystem::path& path() const { return path_; }
+  std::uint64_t size() const { return stamp_.bytes; }  // when it was opened
+  const FileStamp& stamp() const { return stamp_; }    // when it was opened
+
+  // Fills `out` with the bytes from `offset` on. Throws data_error when the file has become shorter or the disk
+  // refuses.
+  void read(std::uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  FileStamp stamp_;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,192 @@
+#include "framework/data/data_identity.h"
+
+#include <algorithm>
+
+#include "framework/core/error.h"
+#include "framework/core/parse_json.h"
+#include "framework/core/sha256.h"
+
+namespace mulligan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json set_json(const ShardSetIdentity& set) {
+  Json json{{"tokens", set.tokens}, {"sha256", set.sha256}};
+  if (set.shards.empty()) return json;
+  json["shards"] = Json::array();
+  for (const ShardIdentity& shard : set.shards) {
+    json["shards"].push_back({{"name", shard.name}, {"tokens", shard.tokens}, {"sha256", shard.sha256}});
+  }
+  return json;
+}
+
+// Reads one object; every member may be absent, none may be of another type.
+class Reader {
+ public:
+  Reader(const Json& json, const std::string& source) : json_(json), source_(source) {
+    if (!json.is_object()) throw wrong("it", "an object");
+  }
+
+  std::string text(const char* key) const {
+    const auto found = json_.find(key);
+    if (found == json_.end()) return {};
+    if (!found->is_string()) throw wrong(key, "a text");
+    return found->get<std::string>();
+  }
+  std::string digest(const char* key) const {
+    std::string value = text(key);
+    const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+    if (!value.empty() && (value.size() != 64 || !std::ranges::all_of(value, is_digit))) {
+      throw wrong(key, "a sha256");
+    }
+    return value;
+  }
+  std::uint64_t count(const char* key) const {
+    const auto found = json_.find(key);
+    if (found == json_.end()) return 0;
+    if (!found->is_number_unsigned()) throw wrong(key, "a count");
+    return found->get<std::uint64_t>();
+  }
+  ShardSetIdentity set(const char* key) const {
+    const auto found = json_.find(key);
+    if (found == json_.end()) return {};
+    const Reader reader(*found, source_);
+    ShardSetIdentity set{reader.count("tokens"), reader.digest("sha256"), {}};
+    const auto shards = found->find("shards");
+    if (shards == found->end()) return set;
+    if (!shards->is_array()) throw wrong("shards", "a list");
+    for (const Json& row : *shards) {
+      const Reader shard(row, source_);
+      set.shards.push_back({shard.text("name"), shard.count("tokens"), shard.digest("sha256")});
+    }
+    return set;
+  }
+
+ private:
+  Error wrong(const char* key, const char* expected) const {
+    return data_error("{} says of its data that '{}' is not {}; make it again or copy it again", source_, key,
+                      expected);
+  }
+
+  const Json& json_;
+  const std::string& source_;
+};
+
+void add(std::string& list, const std::string& part) {
+  list += (list.empty() ? "" : ", ") + part;
+}
+
+}  // namespace
+
+ShardSetIdentity shard_set(std::vector<ShardIdentity> shards) {
+  ShardSetIdentity set;
+  Sha256 hash;
+  for (const ShardIdentity& shard : shards) {
+    set.tokens += shard.tokens;
+    hash.update(shard.sha256 + "\n");
+  }
+  if (!shards.empty()) set.sha256 = hash.hex();
+  set.shards = std::move(shards);
+  return set;
+}
+
+Json to_json(const DataIdentity& data) {
+  return {{"tokenizer_sha256", data.tokenizer_sha256},
+          {"byte_table_sha256", data.byte_table_sha256},
+          {"packing", data.packing},
+          {"train", set_json(data.train)},
+          {"validation", set_json(data.validation)}};
+}
+
+std::string to_json_text(const DataIdentity& data) {
+  return to_json(data).dump();
+}
+
+DataIdentity without_shards(DataIdentity data) {
+  data.train.shards.clear();
+  data.validation.shards.clear();
+  return data;
+}
+
+DataIdentity data_identity_from_json(const Json& json, const std::string& source) {
+  const Reader reader(json, source);
+  return {reader.digest("tokenizer_sha256"), reader.digest("byte_table_sha256"), reader.text("packing"),
+          reader.set("train"), reader.set("validation")};
+}
+
+DataIdentity data_identity_from_text(const std::string& json, const std::string& source) {
+  return data_identity_from_json(parse_json<Json>(json), source);
+}
+
+DataComparison compare_validation(const DataIdentity& weights, const DataIdentity& now) {
+  DataComparison result;
+  result.known = !weights.validation.sha256.empty();
+  result.same_shards = weights.validation.sha256 == now.validation.sha256;
+  result.same_bytes = weights.byte_table_sha256 == now.byte_table_sha256;
+  result.same_packing =
+      weights.packing.empty() || now.packing.empty() || weights.packing == now.packing;
+  if (!result.known) {
+    result.difference = "the weights do not say which validation set was theirs";
+    return result;
+  }
+  if (!result.same_shards) {
+    add(result.difference, fmt::format("validation shards {} ({} tokens) instead of {} ({} tokens)",
+                                       short_digest(now.validation.sha256), now.validation.tokens,
+                                       short_digest(weights.validation.sha256), weights.validation.tokens));
+  }
+  if (!result.same_bytes) {
+    add(result.difference, fmt::format("byte table {} instead of {}", short_digest(now.byte_table_sha256),
+                                       short_digest(weights.byte_table_sha256)));
+  }
+  if (!result.same_packing) {
+    add(result.difference, fmt::format("{} instead of {}", now.packing, weights.packing));
+  }
+  return result;
+}
+
+void require_same_tokenizer(const DataOrigin& origin, const DataIdentity& now,
+                            const std::string& tokenizer_file) {
+  const std::string& theirs = origin.data.tokenizer_sha256;
+  if (theirs.empty()) {
+    if (tokenizer_file.empty()) return;
+    throw data_error(
+        "{} carries no digest of its tokenizer, so that data.tokenizer = '{}' is the right one cannot be told; "
+        "make it again, or score the loss alone with --set data.tokenizer=",
+        origin.name, tokenizer_file);
+  }
+  if (now.tokenizer_sha256.empty() || now.tokenizer_sha256 == theirs) return;
+  throw data_error(
+      "the tokenizer {} has sha256 {}, but {} was made with {}; name that one with --set data.tokenizer=FILE{}",
+      tokenizer_file.empty() ? "of the shards' manifest" : "'" + tokenizer_file + "'",
+      short_digest(now.tokenizer_sha256), origin.name, short_digest(theirs),
+      tokenizer_file.empty() ? " and its shards with data.validation" : "");
+}
+
+void require_same_training_shards(const DataOrigin& origin, const ShardSetIdentity& now) {
+  const ShardSetIdentity& saved = origin.data.train;
+  if (saved.sha256.empty() || now.sha256.empty() || saved.sha256 == now.sha256) return;
+  for (std::size_t i = 0; i < std::min(saved.shards.size(), now.shards.size()); ++i) {
+    const ShardIdentity &was = saved.shards[i], &is = now.shards[i];
+    if (was.sha256 == is.sha256) continue;
+    throw data_error(
+        "the training shard '{}' has sha256 {}, but {} has read '{}' with {} in its place; bring that file back "
+        "or name its folder in data.train",
+        is.name, short_digest(is.sha256), origin.name, was.name, short_digest(was.sha256));
+  }
+  throw data_error("data.train names {} training shards, but {} has read {}; name exactly those",
+                   now.shards.size(), origin.name, saved.shards.size());
+}
+
+void require_apart(const ShardSetIdentity& train, const ShardSetIdentity& validation) {
+  for (const ShardIdentity& shard : train.shards) {
+    const auto same = std::ranges::find(validation.shards, shard.sha256, &ShardIdentity::sha256);
+    if (same == validation.shards.end()) continue;
+    throw data_error(
+        "the training shard '{}' holds exactly what the validation shard '{}' does (sha256 {}), so the score "
+        "would be of text that was trained on; name training shards in data.train and others in data.validation",
+        shard.name, same->name, short_digest(shard.sha256));
+  }
+}
+
+}  // namespace mulligan

@@ -1,0 +1,94 @@
+#include <glob.h>
+
+#include <algorithm>
+#include <set>
+
+#include "framework/core/error.h"
+#include "framework/data/manifest.h"
+#include "framework/data/shard.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> shards_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
+    if (entry->path().extension() == ".bin") names.push_back(entry->path().string());
+  }
+  if (failed) {
+    throw data_error("the folder '{}' cannot be read: {}; check the path and its permissions",
+                     folder.string(), failed.message());
+  }
+  return names;
+}
+
+// The shards of one side of prepared data, all of them.
+std::vector<std::string> shards_of_manifest(const fs::path& folder, const SplitRecord& split) {
+  std::vector<std::string> names;
+  for (const ShardRecord& record : split.shards) {
+    const fs::path file = folder / record.file;
+    std::error_code failed;
+    if (!fs::exists(file, failed)) {
+      throw data_error(
+          "'{}' is named by the manifest beside it but is not there; bring it back, or name the shards to use "
+          "one by one or by a pattern",
+          file.string());
+    }
+    names.push_back(file.string());
+  }
+  return names;
+}
+
+// By the names that published and prepared shards have. A folder that uses neither is taken whole.
+std::vector<std::string> shards_by_name(const fs::path& folder, DataSplit split) {
+  std::vector<std::string> names = shards_in(folder);
+  const auto says = [](const std::string& name, const char* word) {
+    return fs::path(name).filename().string().find(word) != std::string::npos;
+  };
+  const char* other = split == DataSplit::train ? "_val_" : "_train_";
+  std::erase_if(names, [&](const std::string& name) { return says(name, other); });
+  return names;
+}
+
+std::vector<std::string> shards_of_folder(const fs::path& folder, std::optional<DataSplit> split) {
+  if (!split) return shards_in(folder);
+  const std::optional<Manifest> manifest = find_manifest(folder);
+  if (!manifest) return shards_by_name(folder, *split);
+  return shards_of_manifest(folder, *split == DataSplit::train ? manifest->train : manifest->validation);
+}
+
+std::vector<std::string> shards_of_glob(const std::string& pattern) {
+  std::vector<std::string> names;
+  glob_t matches{};
+  if (::glob(pattern.c_str(), 0, nullptr, &matches) == 0) {
+    names.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
+  }
+  ::globfree(&matches);
+  return names;
+}
+
+}  // namespace
+
+std::vector<fs::path> find_shards(const std::vector<std::string>& patterns, std::optional<DataSplit> split) {
+  std::set<std::string> names;
+  for (const std::string& pattern : patterns) {
+    std::error_code failed;
+    const bool folder = fs::is_directory(pattern, failed);
+    const std::vector<std::string> found =
+        folder ? shards_of_folder(pattern, split) : shards_of_glob(pattern);
+    if (found.empty()) {
+      throw data_error("no {}token shard matches '{}'; run 'mulligan prepare' or give the right folder",
+                       !folder || !split              ? ""
+                       : *split == DataSplit::train ? "training "
+                                                    : "validation ",
+                       pattern);
+    }
+    names.insert(found.begin(), found.end());
+  }
+  return {names.begin(), names.end()};
+}
+
+}  // namespace mulligan

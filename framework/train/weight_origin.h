@@ -1,0 +1,46 @@
+// Where weights that are scored or quantised come from, and whether they fit the data at hand.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "framework/config/data_config.h"
+#include "framework/data/data_identity.h"
+
+namespace mulligan {
+
+struct WeightOrigin {
+  enum class Kind {
+    memory,    // made in this process: there is nothing to compare
+    weights,   // a weights file
+    artifact,  // it always says which tokenizer was its own
+  };
+  std::string name;  // the path, for the log
+  Kind kind = Kind::memory;
+  DataIdentity data;            // empty: the file is older than digests
+  std::string saved_tokenizer;  // data.tokenizer of the run, where the file has no digests
+  bool has_checksum = true;     // the tensors can be checked
+
+  WeightOrigin() = default;
+  WeightOrigin(std::string path) : name(std::move(path)) {}
+  WeightOrigin(const char* path) : name(path) {}
+};
+
+// What a weights file (as written by train or imported) says of itself. Throws data_error.
+WeightOrigin origin_of_weights(const std::filesystem::path& path);
+
+// Throws data_error when the weights belong to another tokenizer than `now` (require_same_tokenizer), or when that
+// cannot be told and `data` names another tokenizer than the saved configuration does. Returns sentences about
+// what could not be checked.
+std::vector<std::string> require_tokenizer_of(const WeightOrigin& origin, const DataIdentity& now,
+                                              const DataConfig& data);
+
+// Sentences about how the validation set that is scored differs from that of the weights' run.
+std::vector<std::string> compare_scored_data(const WeightOrigin& origin, const DataIdentity& now);
+
+// Both of these.
+std::vector<std::string> require_data_of(const WeightOrigin& origin, const DataIdentity& now,
+                                         const DataConfig& data);
+
+}  // namespace mulligan

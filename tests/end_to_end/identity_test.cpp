@@ -1,0 +1,384 @@
+// A score knows what it is of: weights, checkpoints and artifacts refuse another tokenizer and other data, through the
+// functions that the commands call.
+#include <gtest/gtest.h>
+#include <sentencepiece_trainer.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "framework/artifact/artifact_run.h"
+#include "framework/checkpoint/checkpoint_folder.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/safetensors.h"
+#include "framework/data/shard.h"
+#include "framework/train/weights.h"
+#include "framework/ttt/run_ttt.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+namespace fs = std::filesystem;
+using Overrides = std::vector<std::string>;
+using Json = nlohmann::json;
+
+// Eight steps, a checkpoint after every second, and what scoring with test-time training needs.
+const Overrides kRun = {"train.steps=8",           "checkpoint.every_steps=2",   "checkpoint.keep=100",
+                        "ttt.batch_documents=4",   "ttt.context_tokens=64",      "ttt.chunk_tokens=16",
+                        "ttt.optimizer.lr=0.002",  "ttt.optimizer.beta1=0.0",    "ttt.document_fraction=0.2",
+                        "ttt.adapters.rank=2",     "ttt.adapters.alpha=2"};
+
+Overrides with(Overrides base, const Overrides& more) {
+  base.insert(base.end(), more.begin(), more.end());
+  return base;
+}
+
+class Identity : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    tiny_ = new TinyRun();
+    trained_ = new RunResult(tiny_->train(kRun));
+    // The same shards without a manifest, as published sets come.
+    for (const auto& entry : fs::directory_iterator(data())) {
+      if (entry.path().extension() != ".bin") continue;
+      fs::create_directories(published());
+      fs::copy(entry.path(), published());
+    }
+  }
+  static void TearDownTestSuite() {
+    delete trained_;
+    delete tiny_;
+  }
+
+  static fs::path data() { return tiny_->folder() / "data"; }
+  static fs::path published() { return tiny_->folder() / "published"; }
+  static fs::path weights() { return trained_->directory / "weights.safetensors"; }
+  static std::string tokenizer_of(const fs::path& folder) {
+    return "data.tokenizer=" + (folder / "tokenizer.model").string();
+  }
+  static Overrides shards_of(const fs::path& folder) {
+    return {"data.train=" + folder.string(), "data.validation=" + folder.string()};
+  }
+
+  static std::string refused(ExitCode code, const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      return error.what();
+    }
+    ADD_FAILURE() << "nothing was refused";
+    return "";
+  }
+  static RunResult train(const Overrides& overrides, const std::string& resume = "") {
+    LoadedConfig loaded =
+        tiny_->config(with(with(kRun, {"run.directory=" + tiny_->next_directory()}), overrides));
+    TrainOptions options;
+    options.console = nullptr;
+    options.resume = resume;
+    return mulligan::train(loaded, test_plugin_host(), options);
+  }
+  static EvalResult eval(const Overrides& overrides, const fs::path& file = weights()) {
+    LoadedConfig loaded = tiny_->config(with(kRun, overrides));
+    return evaluate_weights(loaded, test_plugin_host(), file, {nullptr});
+  }
+  static void ttt(const Overrides& overrides, bool* loaded_weights = nullptr) {
+    LoadedConfig loaded = tiny_->config(with(kRun, overrides));
+    TttOptions options;
+    options.console = nullptr;
+    run_ttt(
+        loaded, test_plugin_host(), origin_of_weights(weights()),
+        [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+          if (loaded_weights) *loaded_weights = true;
+          load_weights(weights(), store, layouts);
+        },
+        options);
+  }
+  static MadeArtifact quantize(const fs::path& output, const Overrides& overrides, const fs::path& file = weights()) {
+    LoadedConfig loaded =
+        parse_run_config(read_file(trained_->directory / "config.toml") + quantize_section, "with quantize", overrides);
+    QuantizeRunOptions options;
+    options.console = nullptr;
+    options.output = output;
+    return quantize_weights(loaded, test_plugin_host(), file, options);
+  }
+
+  static TinyRun* tiny_;
+  static RunResult* trained_;
+};
+TinyRun* Identity::tiny_ = nullptr;
+RunResult* Identity::trained_ = nullptr;
+
+TEST_F(Identity, TheRunAndAllThatItLeavesSayWhatTheyAreOf) {
+  const Json result = Json::parse(read_file(trained_->directory / "result.json"));
+  const std::string tokenizer = sha256_hex_of_file(data() / "tokenizer.model");
+  EXPECT_EQ(result.at("data").at("tokenizer_sha256"), tokenizer);
+  EXPECT_EQ(result.at("data").at("validation").at("shards").at(0).at("sha256"),
+            sha256_hex_of_file(data() / "fineweb_val_000000.bin"));
+  EXPECT_EQ(result.at("data").at("shared_documents").at("shared"), 0);
+  EXPECT_GT(result.at("data").at("shared_documents").at("validation").get<int>(), 10);
+
+  const DataIdentity said = origin_of_weights(weights()).data;
+  EXPECT_EQ(said.tokenizer_sha256, tokenizer);
+  EXPECT_EQ(said.train.tokens, result.at("data").at("train").at("tokens").get<std::uint64_t>());
+  EXPECT_NE(said.byte_table_sha256, "");
+  EXPECT_NE(said.packing, "");
+  EXPECT_EQ(find_checkpoint(trained_->directory).manifest.identity, said);
+  EXPECT_EQ(SafetensorsFile(weights()).metadata().at(tensors_sha256_key), result.at("weights_sha256"));
+
+  EXPECT_TRUE(compare_validation(said, eval({}).data).same());
+  const DataComparison packed = compare_validation(said, eval({"eval.sequence_length=32"}).data);
+  EXPECT_TRUE(packed.same_shards);
+  EXPECT_FALSE(packed.same());
+  EXPECT_FALSE(compare_validation(said, eval({"data.validation=" + (data() / "*_train_*.bin").string()}).data).same());
+
+  const fs::path artifact = tiny_->folder() / "says.mulligan";
+  EXPECT_EQ(quantize(artifact, {}).artifact.data, without_shards(said));
+  EXPECT_EQ(read_artifact(artifact).data, without_shards(said));
+}
+
+TEST_F(Identity, AnotherTokenizerOfTheSameSizeIsRefusedEverywhere) {
+  const std::string other = tokenizer_of(tiny_->other_data());
+  ASSERT_NE(sha256_hex_of_file(tiny_->other_data() / "tokenizer.model"),
+            sha256_hex_of_file(data() / "tokenizer.model"));
+  // The manifest beside the shards knows better.
+  for (const auto& said : {refused(ExitCode::bad_data, [&] { train({other}); }),
+                           refused(ExitCode::bad_data, [&] { eval({other}); }),
+                           refused(ExitCode::bad_data, [&] { ttt({other}); })}) {
+    EXPECT_NE(said.find("the manifest beside it"), std::string::npos) << said;
+  }
+  // Without a manifest the weights, the artifact and the checkpoint know.
+  const Overrides bare = with(shards_of(published()), {other});
+  const fs::path artifact = tiny_->folder() / "tokenizer.mulligan";
+  quantize(artifact, {});
+  for (const auto& [what, said] :
+       {std::pair("weights file", refused(ExitCode::bad_data, [&] { eval(bare); })),
+        std::pair("weights file", refused(ExitCode::bad_data, [&] { ttt(bare); })),
+        std::pair("weights file", refused(ExitCode::bad_data, [&] { quantize(artifact, bare); })),
+        std::pair("artifact", refused(ExitCode::bad_data,
+                                      [&] { evaluate_artifact(artifact, bare, test_plugin_host(), {nullptr}); })),
+        std::pair("checkpoint", refused(ExitCode::bad_data, [&] { train(bare, trained_->directory); }))}) {
+    EXPECT_NE(said.find(what), std::string::npos) << said;
+    EXPECT_NE(said.find("data.tokenizer"), std::string::npos) << said;
+  }
+  // The right one is taken wherever it lies.
+  fs::copy_file(data() / "tokenizer.model", published() / "own.model");
+  const std::string own = "data.tokenizer=" + (published() / "own.model").string();
+  EXPECT_EQ(eval(with(shards_of(published()), {own})).val_bpb, trained_->validation->val_bpb);
+}
+
+TEST_F(Identity, AnArtifactThatDoesNotSayItsTokenizerGivesNoBitsPerByte) {
+  const fs::path file = tiny_->folder() / "silent.mulligan";
+  Artifact artifact = quantize(file, {}).artifact;
+  artifact.data.tokenizer_sha256.clear();
+  write_file_atomically(file, serialize_artifact(artifact, Compression::zstd));
+  const auto score = [&](const Overrides& overrides) {
+    return evaluate_artifact(file, overrides, test_plugin_host(), {nullptr});
+  };
+  EXPECT_NE(refused(ExitCode::bad_data, [&] { score({}); }).find("no digest of its tokenizer"), std::string::npos);
+  EXPECT_EQ(score({"data.tokenizer="}).bytes, 0u);
+}
+
+TEST_F(Identity, AFolderMeansItsSideAndNothingStandsOnBoth) {
+  const RunResult same = train(shards_of(data()));
+  EXPECT_EQ(same.validation->val_bpb, trained_->validation->val_bpb);
+  EXPECT_EQ(same.final_loss_nats, trained_->final_loss_nats);
+  EXPECT_EQ(train(shards_of(published())).final_loss_nats, trained_->final_loss_nats);
+
+  for (const char* pattern : {"*.bin", "fineweb_val_000000.bin"}) {
+    const std::string said =
+        refused(ExitCode::bad_data, [&] { train({"data.train=" + (data() / pattern).string()}); });
+    EXPECT_NE(said.find("a validation shard"), std::string::npos) << said;
+  }
+  // Without a manifest, and under another name: the contents tell.
+  const fs::path renamed = tiny_->folder() / "renamed" / "some.bin";
+  fs::create_directories(renamed.parent_path());
+  fs::copy_file(data() / "fineweb_val_000000.bin", renamed);
+  const std::string said = refused(ExitCode::bad_data, [&] { train({"data.train=" + renamed.string()}); });
+  EXPECT_NE(said.find("'some.bin' holds exactly what the validation shard"), std::string::npos) << said;
+  const fs::path artifact = tiny_->folder() / "calibrated.mulligan";
+  for (const fs::path& shard : {renamed, data() / "fineweb_val_000000.bin"}) {
+    refused(ExitCode::bad_data, [&] { quantize(artifact, {"data.train=" + shard.string()}); });
+  }
+  EXPECT_FALSE(fs::exists(artifact));
+}
+
+TEST_F(Identity, SharedDocumentsAreToldInTheLog) {
+  const fs::path folder = tiny_->folder() / "shared";
+  fs::create_directories(folder);
+  for (const auto& entry : fs::directory_iterator(published())) {
+    if (entry.path().extension() == ".bin") fs::copy(entry.path(), folder);
+  }
+  std::vector<std::uint16_t> mixed = read_tokens({folder / "fineweb_train_000000.bin"});
+  const std::vector<std::uint16_t> scored = read_tokens({folder / "fineweb_val_000000.bin"});
+  mixed.insert(mixed.end(), scored.begin(), scored.end());
+  write_shard(folder / "fineweb_train_000000.bin", mixed);
+  const RunResult run = train(shards_of(folder));
+  const Json shared = Json::parse(read_file(run.directory / "result.json")).at("data").at("shared_documents");
+  EXPECT_EQ(shared.at("shared"), shared.at("validation"));
+  const auto log = lines_of(run.directory / "log.txt");
+  EXPECT_TRUE(std::ranges::any_of(log, [](const std::string& line) {
+    return line.find("validation documents stand word for word") != std::string::npos;
+  }));
+}
+
+TEST_F(Identity, AResumedRunReadsAndScoresTheSameTokens) {
+  const fs::path folder = tiny_->folder() / "resumed";
+  const auto fresh = [&] {
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+    for (const auto& entry : fs::directory_iterator(published())) {
+      if (entry.path().extension() == ".bin") fs::copy(entry.path(), folder);
+    }
+  };
+  const auto change_one_token = [&](const char* name) {
+    std::vector<std::uint16_t> tokens = read_tokens({folder / name});
+    tokens[tokens.size() / 2] ^= 1;
+    write_shard(folder / name, tokens);
+  };
+  // One that falls due while another is being written is put off, so which there are depends on the disk.
+  const std::string checkpoint = list_checkpoints(trained_->directory / "checkpoints").front().path.string();
+  ASSERT_LT(open_checkpoint(checkpoint).manifest.step, 8);
+  fresh();
+  EXPECT_EQ(train(shards_of(folder), checkpoint).final_loss_nats, trained_->final_loss_nats);
+  change_one_token("fineweb_train_000001.bin");
+  std::string said = refused(ExitCode::bad_data, [&] { train(shards_of(folder), checkpoint); });
+  EXPECT_NE(said.find("fineweb_train_000001.bin"), std::string::npos) << said;
+  fresh();
+  change_one_token("fineweb_val_000000.bin");
+  said = refused(ExitCode::bad_data, [&] { train(shards_of(folder), checkpoint); });
+  EXPECT_NE(said.find("data.validation"), std::string::npos) << said;
+}
+
+TEST_F(Identity, AFlippedBitInTheWeightsIsRefused) {
+  std::string bytes = read_file(weights());
+  const fs::path damaged = tiny_->folder() / "damaged.safetensors";
+  bytes[bytes.size() - 1000] = static_cast<char>(bytes[bytes.size() - 1000] ^ 0x40);
+  write_file_atomically(damaged, bytes);
+  for (const auto& said : {refused(ExitCode::bad_data, [&] { eval({}, damaged); }),
+                           refused(ExitCode::bad_data, [&] { quantize(tiny_->folder() / "x", {}, damaged); })}) {
+    EXPECT_NE(said.find("is damaged"), std::string::npos) << said;
+  }
+}
+
+// Weights of a version that knew no digests: readable with the tokenizer of their own configuration, which may have
+// been replaced, and so that is said; another one is refused.
+TEST_F(Identity, OldWeightsAreScoredWithTheirOwnTokenizerOnly) {
+  const SafetensorsFile file(weights());
+  auto metadata = file.metadata();
+  metadata.erase(data_identity_key);
+  metadata.erase(tensors_sha256_key);
+  const fs::path old = tiny_->folder() / "old.safetensors";
+  write_safetensors(old, file.tensors(), metadata);
+  EXPECT_EQ(eval({}, old).val_bpb, trained_->validation->val_bpb);
+  const WeightOrigin origin = origin_of_weights(old);
+  const DataConfig own = tiny_->config({}).config.data;
+  const auto notes = require_data_of(origin, {}, own);
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_NE(notes[0].find("no checksum"), std::string::npos);
+  EXPECT_NE(notes[1].find("no digests"), std::string::npos);
+  const std::string said = refused(ExitCode::bad_data, [&] {
+    eval(with(shards_of(published()), {tokenizer_of(tiny_->other_data())}), old);
+  });
+  EXPECT_NE(said.find(own.tokenizer), std::string::npos) << said;
+  EXPECT_EQ(eval({"data.tokenizer="}, old).bytes, 0u);
+  refused(ExitCode::bad_data, [&] {
+    quantize(tiny_->folder() / "x", {"data.train=" + (published() / "fineweb_val_000000.bin").string()}, old);
+  });
+}
+
+TEST_F(Identity, AVocabularyBelowTheTokenizersNamesItself) {
+  for (const auto& said : {refused(ExitCode::bad_configuration, [&] { train({"model.vocabulary=300"}); }),
+                           refused(ExitCode::bad_configuration,
+                                   [&] { train({"model.vocabulary=300", "data.tokenizer="}); })}) {
+    EXPECT_NE(said.find("set model.vocabulary = 320"), std::string::npos) << said;
+  }
+}
+
+// A token beyond the vocabulary that training would have met long after its first checkpoint.
+TEST_F(Identity, ABadTokenIsFoundBeforeTrainingStarts) {
+  const fs::path folder = tiny_->folder() / "bad_token";
+  fs::create_directories(folder);
+  std::vector<std::uint16_t> tokens = read_tokens({data() / "fineweb_train_000000.bin"});
+  const std::size_t last = tokens.size() - 1;
+  tokens[last] = 999;
+  write_shard(folder / "a.bin", tokens);
+  const std::string directory = tiny_->next_directory();
+  const std::string said = refused(ExitCode::bad_data, [&] {
+    train({"data.train=" + (folder / "a.bin").string(), "run.directory=" + directory});
+  });
+  EXPECT_NE(said.find("token 999 at position " + std::to_string(last)), std::string::npos) << said;
+  EXPECT_FALSE(fs::exists(fs::path(directory) / "checkpoints"));
+}
+
+// A shard that is cut off while a run reads it: the state before the failing step is saved, and the mended run goes on
+// bit for bit.
+TEST_F(Identity, AShardThatFailsInMidRunCostsOneStep) {
+  const fs::path folder = tiny_->folder() / "failing";
+  fs::create_directories(folder);
+  const fs::path shard = folder / "a.bin";
+  fs::copy_file(data() / "fineweb_train_000000.bin", shard);
+  const std::string whole = read_file(shard);
+  const std::string directory = tiny_->next_directory();
+  const auto run = [&](const std::string& place, const std::string& steps, const std::string& resume) {
+    return train({"data.train=" + shard.string(), "run.directory=" + place, "train.steps=" + steps,
+                  "model.loop.start_fraction=0.0", "checkpoint.every_steps=0", "train.log_every=1"},
+                 resume);
+  };
+  std::thread saboteur([&] {
+    const fs::path metrics = fs::path(directory) / "metrics.jsonl";
+    for (int i = 0; i < 60'000; ++i) {
+      if (fs::exists(metrics) && read_file(metrics).find("\"step\":3,") != std::string::npos) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    fs::resize_file(shard, 1024 + 600);
+  });
+  const std::string said = refused(ExitCode::bad_data, [&] { run(directory, "1000000", ""); });
+  saboteur.join();
+  EXPECT_NE(said.find("changed while it was read"), std::string::npos) << said;
+  EXPECT_NE(said.find("--resume"), std::string::npos) << said;
+  write_file_atomically(shard, whole);
+  const Checkpoint saved = find_checkpoint(directory);
+  EXPECT_NE(said.find(saved.path.string()), std::string::npos) << said;
+  EXPECT_GE(saved.manifest.step, 3);
+  const std::string steps = std::to_string(saved.manifest.step + 3);
+  const RunResult resumed = run(directory, steps, "auto");
+  const RunResult straight = run(tiny_->next_directory(), steps, "");
+  EXPECT_EQ(resumed.final_loss_nats, straight.final_loss_nats);
+  EXPECT_EQ(resumed.validation->val_loss_nats, straight.validation->val_loss_nats);
+}
+
+// Pieces with the space mark inside make the two counts differ. Test-time training must say so before hours of work.
+TEST_F(Identity, TestTimeTrainingCountsBytesBeforeItScores) {
+  const fs::path folder = tiny_->folder() / "ambiguous";
+  fs::create_directories(folder);
+  std::string text;
+  for (std::uint64_t i = 0; i < 200; ++i) text += synthetic_document(i) + "\n";
+  write_file_atomically(folder / "text.txt", text);
+  const std::unordered_map<std::string, std::string> settings{
+      {"input", (folder / "text.txt").string()}, {"model_prefix", (folder / "tokenizer").string()},
+      {"model_type", "bpe"},                     {"vocab_size", std::to_string(tiny_vocabulary)},
+      {"split_by_whitespace", "false"},          {"byte_fallback", "true"},
+      {"minloglevel", "2"}};
+  const auto status = sentencepiece::SentencePieceTrainer::Train(settings);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  bool loaded_weights = false;
+  const std::string said = refused(ExitCode::bad_data, [&] {
+    // Weights of this process say nothing of a tokenizer, so that the count itself is reached.
+    LoadedConfig loaded = tiny_->config(with(with(kRun, shards_of(published())), {tokenizer_of(folder)}));
+    TttOptions options;
+    options.console = nullptr;
+    run_ttt(
+        loaded, test_plugin_host(), "weights",
+        [&](TensorStore&, const std::vector<ParameterLayout>&) { loaded_weights = true; }, options);
+  });
+  EXPECT_NE(said.find("decoding them gives"), std::string::npos) << said;
+  EXPECT_FALSE(loaded_weights) << "nothing was scored yet";
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end

@@ -1,0 +1,300 @@
+// Digests of data: what is checked of shards when they are opened, and what is compared afterwards.
+#include <gtest/gtest.h>
+
+#include "framework/core/file.h"
+#include "framework/core/sha256.h"
+#include "framework/data/data_identity.h"
+#include "framework/data/manifest.h"
+#include "framework/data/shard_checks.h"
+#include "framework/data/shared_text.h"
+#include "tests/unit/data_support.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Tokens = std::vector<std::uint16_t>;
+
+constexpr int kPieces = 50;
+
+// Documents of 20 tokens each, all different, none beyond kPieces.
+Tokens documents(std::uint16_t first, int count) {
+  Tokens tokens;
+  for (int i = 0; i < count; ++i) {
+    tokens.push_back(1);
+    for (int j = 0; j < 19; ++j) {
+      tokens.push_back(static_cast<std::uint16_t>(2 + (first + i * 7 + j * (i + first + 1)) % (kPieces - 2)));
+    }
+  }
+  return tokens;
+}
+
+std::string tokenizer_digest() { return sha256_hex("a tokenizer"); }
+
+// A prepared folder: two training shards, one for validation, and their manifest.
+fs::path prepared(const std::string& name) {
+  const fs::path folder = fresh_folder(name);
+  Manifest manifest;
+  manifest.tokenizer_file = "tokenizer.model";
+  manifest.tokenizer_sha256 = tokenizer_digest();
+  manifest.vocabulary = kPieces;
+  manifest.validation_text_file = "validation.txt";
+  const auto add = [&](SplitRecord& split, const std::string& file, const Tokens& tokens) {
+    write_shard(folder / file, tokens);
+    split.shards.push_back({file, tokens.size(), sha256_hex_of_file(folder / file)});
+  };
+  add(manifest.train, "fineweb_train_000000.bin", documents(3, 30));
+  add(manifest.train, "fineweb_train_000001.bin", documents(1003, 30));
+  add(manifest.validation, "fineweb_val_000000.bin", documents(2003, 10));
+  save_manifest(folder, manifest);
+  return folder;
+}
+
+ShardUse use_of(DataSplit split) {
+  return {split, kPieces, "given.model", tokenizer_digest(), kPieces};
+}
+
+CheckedShards checked(const fs::path& folder, DataSplit split) {
+  return check_shards(find_shards({folder.string()}, split), use_of(split));
+}
+
+std::string refusal(const std::vector<fs::path>& files, const ShardUse& use, ExitCode code = ExitCode::bad_data) {
+  return message_of(code, [&] { check_shards(files, use); });
+}
+
+TEST(FindShards, AFolderMeansTheShardsOfItsManifestsSide) {
+  const fs::path folder = prepared("find_side");
+  write_shard(folder / "left_over.bin", Tokens{1, 2, 3});
+  const auto names = [&](DataSplit split) {
+    std::string joined;
+    for (const auto& path : find_shards({folder.string()}, split)) joined += path.filename().string() + " ";
+    return joined;
+  };
+  EXPECT_EQ(names(DataSplit::train), "fineweb_train_000000.bin fineweb_train_000001.bin ");
+  EXPECT_EQ(names(DataSplit::validation), "fineweb_val_000000.bin ");
+  // Published sets have no manifest, or one of another kind.
+  write_file_atomically(folder / "manifest.json", R"({"datasets": []})");
+  EXPECT_EQ(names(DataSplit::validation), "fineweb_val_000000.bin left_over.bin ");
+  fs::remove(folder / "manifest.json");
+  fs::remove(folder / "left_over.bin");
+  EXPECT_EQ(names(DataSplit::train), "fineweb_train_000000.bin fineweb_train_000001.bin ");
+}
+
+TEST(FindShards, AShardThatItsManifestMissesIsNamed) {
+  const fs::path folder = prepared("find_missing");
+  fs::remove(folder / "fineweb_train_000001.bin");
+  const std::string said =
+      message_of(ExitCode::bad_data, [&] { find_shards({folder.string()}, DataSplit::train); });
+  EXPECT_NE(said.find("fineweb_train_000001.bin"), std::string::npos) << said;
+  EXPECT_EQ(find_shards({folder.string()}, DataSplit::validation).size(), 1u);
+}
+
+TEST(CheckShards, DigestsAndCountsAreThoseOfTheFiles) {
+  const fs::path folder = prepared("check_sound");
+  const CheckedShards train = checked(folder, DataSplit::train);
+  ASSERT_EQ(train.identity.shards.size(), 2u);
+  EXPECT_EQ(train.identity.tokens, 1200u);
+  EXPECT_EQ(train.identity.shards[1].sha256, sha256_hex_of_file(folder / "fineweb_train_000001.bin"));
+  EXPECT_EQ(train.tokenizer_sha256, tokenizer_digest());
+  // The digest of the set depends on the order, not on the folder.
+  const fs::path other = prepared("check_sound_moved");
+  EXPECT_EQ(checked(other, DataSplit::train).identity, train.identity);
+  auto reversed = train.identity.shards;
+  std::swap(reversed[0], reversed[1]);
+  EXPECT_NE(shard_set(reversed).sha256, train.identity.sha256);
+}
+
+TEST(CheckShards, AFlippedBitIsRefused) {
+  const fs::path folder = prepared("check_flipped");
+  const fs::path file = folder / "fineweb_val_000000.bin";
+  std::string bytes = read_file(file);
+  bytes[1024 + 51] = static_cast<char>(bytes[1024 + 51] ^ 1);  // the high byte: the token changes, lengths do not
+  write_file_atomically(file, bytes);
+  const std::string said = message_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::validation); });
+  EXPECT_NE(said.find("fineweb_val_000000.bin"), std::string::npos) << said;
+  EXPECT_NE(said.find("sha256"), std::string::npos) << said;
+}
+
+TEST(CheckShards, ValidationShardsAreNeverTrainedOn) {
+  const fs::path folder = prepared("check_side");
+  const std::string said = refusal({folder / "fineweb_val_000000.bin"}, use_of(DataSplit::train));
+  EXPECT_NE(said.find("a validation shard"), std::string::npos) << said;
+  check_shards({folder / "fineweb_train_000000.bin"}, use_of(DataSplit::validation));
+}
+
+TEST(CheckShards, AShardBesideAManifestThatDoesNotListItIsRefused) {
+  const fs::path folder = prepared("check_unlisted");
+  write_shard(folder / "fineweb_train_000002.bin", documents(9, 3));
+  EXPECT_NE(refusal({folder / "fineweb_train_000002.bin"}, use_of(DataSplit::train)).find("not in the manifest"),
+            std::string::npos);
+}
+
+TEST(CheckShards, AnotherTokenizerThanTheManifestsIsRefusedWithTheKeyToSet) {
+  const fs::path folder = prepared("check_tokenizer");
+  ShardUse use = use_of(DataSplit::validation);
+  use.tokenizer_sha256 = sha256_hex("another");
+  const std::string said = refusal({folder / "fineweb_val_000000.bin"}, use);
+  for (const std::string& part : {short_digest(tokenizer_digest()), short_digest(use.tokenizer_sha256),
+                                  std::string("data.tokenizer"), (folder / "tokenizer.model").string()}) {
+    EXPECT_NE(said.find(part), std::string::npos) << part << ": " << said;
+  }
+}
+
+TEST(CheckShards, ADamagedManifestIsNoForeignOne) {
+  const fs::path folder = prepared("check_manifest");
+  std::string text = read_file(folder / "manifest.json");
+  text.replace(text.find("mulligan-data"), 8, "muxligan");
+  write_file_atomically(folder / "manifest.json", text);
+  message_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::train); });
+  write_file_atomically(folder / "manifest.json", "{");
+  message_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::train); });
+}
+
+// Far into the shard, where a run would have met it after its first checkpoint.
+TEST(CheckShards, EveryTokenIsLookedAtBeforeARunStarts) {
+  const fs::path folder = fresh_folder("check_tokens");
+  Tokens tokens = documents(5, 40'000);
+  tokens[700'001] = kPieces;
+  write_shard(folder / "a.bin", tokens);
+  const std::string said = refusal({folder / "a.bin"}, use_of(DataSplit::train));
+  for (const char* part : {"token 50", "position 700001", "50 pieces", "given.model"})
+    EXPECT_NE(said.find(part), std::string::npos) << part << ": " << said;
+  ShardUse without = use_of(DataSplit::train);
+  without.tokenizer_file.clear();
+  without.pieces = 0;
+  EXPECT_NE(refusal({folder / "a.bin"}, without).find("model.vocabulary = 50"), std::string::npos);
+  without.vocabulary = kPieces + 1;
+  EXPECT_EQ(check_shards({folder / "a.bin"}, without).identity.tokens, tokens.size());
+}
+
+// The same file again, changed in place: what was read before must not stand for it.
+TEST(CheckShards, AChangedFileIsReadAnew) {
+  const fs::path folder = fresh_folder("check_again");
+  write_shard(folder / "a.bin", documents(5, 10));
+  const auto digest = [&] {
+    return check_shards({folder / "a.bin"}, use_of(DataSplit::train)).identity.sha256;
+  };
+  const std::string before = digest();
+  EXPECT_EQ(digest(), before);
+  write_shard(folder / "a.bin", documents(6, 10));
+  EXPECT_NE(digest(), before);
+}
+
+TEST(Vocabulary, SmallerThanTheTokenizerIsTheVocabularysFault) {
+  const std::string said =
+      message_of(ExitCode::bad_configuration, [] { require_vocabulary(300, 320, "tokenizer.model"); });
+  EXPECT_NE(said.find("set model.vocabulary = 320"), std::string::npos) << said;
+  require_vocabulary(320, 320, "tokenizer.model");
+}
+
+TEST(Vocabulary, PaddingIsToldAndALotOfItIsAWarning) {
+  EXPECT_EQ(padding_note(320, 320), "");
+  EXPECT_EQ(padding_note(50304, 50257).find("model.vocabulary = 50304 is padded"), 0u);
+  EXPECT_EQ(padding_note(8192, 1024).find("warning: "), 0u);
+}
+
+DataIdentity identity_of(const std::string& name) {
+  const fs::path folder = prepared(name);
+  return {tokenizer_digest(), sha256_hex("bytes"), "rows of 64 tokens", checked(folder, DataSplit::train).identity,
+          checked(folder, DataSplit::validation).identity};
+}
+
+TEST(DataIdentity, ComesBackFromJson) {
+  const DataIdentity data = identity_of("identity_json");
+  EXPECT_EQ(data_identity_from_text(to_json_text(data), "x"), data);
+  const DataIdentity short_form = without_shards(data);
+  EXPECT_TRUE(short_form.train.shards.empty());
+  EXPECT_EQ(data_identity_from_text(to_json_text(short_form), "x"), short_form);
+  EXPECT_TRUE(data_identity_from_text("{}", "x").empty());
+  for (const char* bad : {"[]", "", "{\"train\": 3}", "{\"tokenizer_sha256\": \"abc\"}",
+                          "{\"train\": {\"tokens\": -1}}", "{\"train\": {\"shards\": {}}}"}) {
+    message_of(ExitCode::bad_data, [&] { data_identity_from_text(bad, "x"); });
+  }
+}
+
+TEST(DataIdentity, TheValidationOfARunIsToldFromAnother) {
+  const DataIdentity run = identity_of("identity_compare");
+  EXPECT_TRUE(compare_validation(run, run).same());
+  EXPECT_EQ(compare_validation(run, run).difference, "");
+  EXPECT_TRUE(compare_validation(without_shards(run), run).same()) << "an artifact has no lists";
+  DataIdentity other = run;
+  other.validation = run.train;
+  EXPECT_FALSE(compare_validation(run, other).same_shards);
+  EXPECT_NE(compare_validation(run, other).difference.find("1200 tokens"), std::string::npos);
+  other = run;
+  other.byte_table_sha256 = sha256_hex("other bytes");
+  EXPECT_FALSE(compare_validation(run, other).same());
+  other = run;
+  other.packing = "rows of 128 tokens";
+  EXPECT_FALSE(compare_validation(run, other).same());
+  other.packing.clear();  // test-time training scores documents, no rows
+  EXPECT_TRUE(compare_validation(run, other).same());
+  EXPECT_FALSE(compare_validation({}, run).known);
+}
+
+TEST(DataIdentity, AnotherOrNoTokenizerIsRefusedWithBothDigests) {
+  const DataIdentity run = identity_of("identity_tokenizer");
+  DataIdentity now = run;
+  require_same_tokenizer({"the weights", run}, now, "t.model");
+  now.tokenizer_sha256 = sha256_hex("another");
+  const std::string said =
+      message_of(ExitCode::bad_data, [&] { require_same_tokenizer({"the weights", run}, now, "t.model"); });
+  for (const std::string& part :
+       {short_digest(run.tokenizer_sha256), short_digest(now.tokenizer_sha256), std::string("data.tokenizer")}) {
+    EXPECT_NE(said.find(part), std::string::npos) << said;
+  }
+  // Nothing to compare with, and yet bytes would be counted.
+  message_of(ExitCode::bad_data, [&] { require_same_tokenizer({"the artifact", {}}, now, "t.model"); });
+  require_same_tokenizer({"the artifact", {}}, {}, "");
+}
+
+TEST(DataIdentity, OtherTrainingShardsOfTheSameNamesAreNamed) {
+  const DataIdentity run = identity_of("identity_train");
+  require_same_training_shards({"the checkpoint", run}, run.train);
+  auto shards = run.train.shards;
+  shards[1].sha256 = sha256_hex("other text");
+  const std::string said = message_of(ExitCode::bad_data, [&] {
+    require_same_training_shards({"the checkpoint", run}, shard_set(shards));
+  });
+  EXPECT_NE(said.find("fineweb_train_000001.bin"), std::string::npos) << said;
+  shards = run.train.shards;
+  shards.pop_back();
+  message_of(ExitCode::bad_data,
+             [&] { require_same_training_shards({"the checkpoint", run}, shard_set(shards)); });
+}
+
+TEST(DataIdentity, OneShardOnBothSidesIsRefusedUnderAnyName) {
+  DataIdentity run = identity_of("identity_apart");
+  require_apart(run.train, run.validation);
+  run.validation.shards.push_back({"renamed.bin", 600, run.train.shards[0].sha256});
+  const std::string said = message_of(ExitCode::bad_data, [&] { require_apart(run.train, run.validation); });
+  EXPECT_NE(said.find("renamed.bin"), std::string::npos) << said;
+}
+
+TEST(SharedText, DocumentsOnBothSidesAreCounted) {
+  const fs::path folder = fresh_folder("shared_text");
+  const Tokens train = documents(3, 30), validation = documents(2003, 10);
+  Tokens mixed = validation;
+  mixed.insert(mixed.end(), train.begin() + 100, train.begin() + 160);  // three documents of training
+  for (const auto& [name, tokens] : {std::pair("a.bin", &train), {"b.bin", &validation}, {"c.bin", &mixed}})
+    write_shard(folder / name, *tokens);
+  const SharedText apart = find_shared_text({folder / "a.bin"}, {folder / "b.bin"}, 1);
+  EXPECT_EQ(apart.shared, 0);
+  EXPECT_EQ(apart.training_documents, 30);
+  EXPECT_EQ(shared_text_warning(apart), "");
+  const SharedText shared = find_shared_text({folder / "a.bin"}, {folder / "c.bin"}, 1);
+  EXPECT_EQ(shared.shared, 3);
+  EXPECT_EQ(shared.validation_documents, 13);
+  EXPECT_TRUE(shared.whole);
+  EXPECT_NE(shared_text_warning(shared).find("3 of 13 validation documents"), std::string::npos);
+  // A budget of half the training tokens: the documents of the first half are compared, and that is said.
+  const SharedText sample = find_shared_text({folder / "a.bin"}, {folder / "c.bin"}, 1, 300);
+  EXPECT_FALSE(sample.whole);
+  EXPECT_EQ(sample.training_documents, 14) << "the fifteenth is cut";
+  EXPECT_EQ(sample.shared, 3);
+  EXPECT_NE(shared_text_warning(sample).find("a sample"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan
