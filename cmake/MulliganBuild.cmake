@@ -29,6 +29,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports overlapping copies inside std::string that do not exist (GCC bug 105651).
   target_compile_options(mulligan_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
+# Addresses that the dynamic linker fills in are read-only afterwards, and no stack is executable.
+target_link_options(mulligan_options INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
 target_include_directories(mulligan_options INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}")
 if(MULLIGAN_PORTABLE)
   target_compile_options(mulligan_options INTERFACE

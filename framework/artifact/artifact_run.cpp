@@ -1,15 +1,18 @@
 #include "framework/artifact/artifact_run.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/artifact_model.h"
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/size_prediction.h"
+#include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/graph/program.h"
 #include "framework/plugin/quantizer.h"
+#include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
 #include "framework/train/parameter_plan.h"
 #include "framework/train/run_ledger.h"
@@ -42,7 +45,20 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
   if (!options.count_code) return code;
   const fs::path& source = options.source;
   const bool here = source.empty() && fs::is_directory("framework") && fs::is_directory("plugins");
-  if (here || !source.empty()) code.source_bytes = compressed_source_bytes(here ? fs::path(".") : source);
+  if (here || !source.empty()) {
+    const fs::path tree = here ? fs::path(".") : source;
+    code.source_bytes = compressed_source_bytes(tree);
+    const bool other = !options.built_from.empty() && source_digest(tree) != options.built_from;
+    if (other && loaded.config.ledger.rules == LedgerRules::strict) {
+      throw run_error(
+          "'{}' is not the source that this program was built from, so counting it says nothing about the "
+          "result, "
+          "which is refused as a record under ledger.rules = \"strict\"; name that tree with --source, or "
+          "build this "
+          "one.",
+          tree.string());
+    }
+  }
   std::vector<fs::path> binaries{fs::read_symlink("/proc/self/exe")};
   for (const PluginHandle& plugin : host.loaded()) binaries.push_back(plugin->path());
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
@@ -96,6 +112,9 @@ bool is_artifact(const fs::path& path) {
 MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::path& weights,
                               const QuantizeRunOptions& options) {
   const QuantizeConfig& quantize = require_quantize(loaded);
+  const fs::path run = weights.parent_path();
+  std::optional<DirectoryLock> lock;
+  if (fs::exists(RunFiles{run}.metrics())) lock.emplace(run, "quantize");
   resolve_run_plugins(loaded, host, PluginUse::quantize);
   const RunConfig& config = loaded.config;
   const RunPlugins plugins = make_backend_plugin(loaded, host);
@@ -123,11 +142,12 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
     return store.download_as<float>(master_name(parameter));
   };
 
+  // Before anything is written: a tree that cannot be counted refuses the whole command.
+  const CodeSizes code = count_code(loaded, host, options);
   log.print("quantising '{}' with {} on {}", weights.string(), quantizer.plugin().name(),
             backend.info().description);
   MadeArtifact made = make_artifact(loaded, sources);
   write_file_atomically(options.output, made.bytes);
-  const CodeSizes code = count_code(loaded, host, options);
   const std::vector<double> predicted = predict_sizes(artifact_parts(config.model), quantize.tensors);
   log.result(format_sizes(made.artifact, made.sizes, predicted, code, config.ledger.artifact_bytes));
   log.print("calibration {:.1f} s (training time), quantisation {:.1f} s, compression {:.1f} s",
@@ -138,8 +158,10 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
                           sizes_json(made.artifact, made.sizes, code, config.ledger.artifact_bytes));
   }
   // An artifact that is put elsewhere is not the run's.
-  const fs::path run = weights.parent_path();
-  const bool booked = options.output.parent_path() == run && fs::exists(RunLedger::file(run));
+  std::error_code unknown;
+  const fs::path beside = options.output.has_parent_path() ? options.output.parent_path() : fs::path(".");
+  const bool in_run = fs::equivalent(beside, run.empty() ? fs::path(".") : run, unknown) && !unknown;
+  const bool booked = in_run && fs::exists(RunLedger::file(run));
   close_entry(ledger_entry(made, code), booked ? run : fs::path(), config.ledger, log);
   return made;
 }

@@ -23,6 +23,9 @@ struct QuantizeRunOptions : ConsoleOptions {
   // Source tree whose code is counted; empty: the current folder where it is one, else the source is not
   // counted.
   std::filesystem::path source;
+  // source_digest() of the tree that the program was built from; empty: not known. Under strict rules no other
+  // tree's code is counted.
+  std::string built_from;
 };
 
 // Quantises `weights` (as written by train) as [quantize] of `loaded` says, writes the artifact and prints

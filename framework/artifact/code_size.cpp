@@ -114,6 +114,25 @@ std::uint64_t compressed_source_bytes(const fs::path& root) {
   return compress(Compression::brotli, tar_archive(root, files)).size();
 }
 
+std::string source_digest(const fs::path& root) {
+  std::vector<std::string> names;
+  for (const char* folder : {"framework", "plugins", "optimizers", "ttt", "launch"}) {
+    if (!fs::is_directory(root / folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      const std::string kind = entry.path().extension().string();
+      const bool source = kind == ".h" || kind == ".hpp" || kind == ".cpp" || kind == ".cu";
+      if (source && entry.is_regular_file()) {
+        names.push_back(entry.path().lexically_relative(root).generic_string());
+      }
+    }
+  }
+  std::ranges::sort(names);
+  std::string lines;
+  for (const std::string& name : names)
+    lines += fmt::format("{}  {}\n", sha256_hex_of_file(root / name), name);
+  return sha256_hex(lines);
+}
+
 std::uint64_t compressed_binary_bytes(const std::vector<fs::path>& binaries) {
   const TemporaryPath folder(make_folder());
   std::vector<fs::path> stripped;

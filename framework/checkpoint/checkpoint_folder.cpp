@@ -108,10 +108,25 @@ std::string checkpoint_name(std::int64_t step) {
 std::vector<CheckpointEntry> list_checkpoints(const fs::path& directory) {
   std::vector<CheckpointEntry> entries;
   std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, failed)) {
-    const auto step = step_of(entry.path().filename().string());
-    if (step && entry.is_directory(failed)) entries.push_back({*step, entry.path()});
+  const auto require_read = [&](const fs::path& path) {
+    const bool absent =
+        failed == std::errc::no_such_file_or_directory || failed == std::errc::not_a_directory;
+    if (!failed || absent) return;
+    throw data_error(
+        "the folder of checkpoints '{}' cannot be read ({}: {}); mend that, and nothing is lost.",
+        directory.string(), path.string(), failed.message());
+  };
+  fs::directory_iterator entry(directory, failed);
+  require_read(directory);
+  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+    const auto step = step_of(entry->path().filename().string());
+    std::error_code unknown;
+    if (step && entry->is_directory(unknown)) entries.push_back({*step, entry->path()});
+    failed = unknown;
+    require_read(entry->path());
+    failed.clear();
   }
+  require_read(directory);
   std::ranges::sort(entries, {}, &CheckpointEntry::step);
   return entries;
 }
@@ -191,10 +206,22 @@ fs::path write_checkpoint(const fs::path& directory, CheckpointManifest manifest
   return directory / name;
 }
 
+fs::path foreign_file_of_checkpoint(const fs::path& path) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored)) {
+    const std::string whole = entry.path().filename().string();
+    const std::string name = whole.substr(0, whole.find(".tmp."));
+    const bool ours = name == manifest_file || name == manifest_sum_file || name == checkpoint_tensors_file;
+    if (!ours || entry.is_directory(ignored)) return entry.path();
+  }
+  return {};
+}
+
 void keep_newest_checkpoints(const fs::path& directory, std::int64_t keep) {
   const std::vector<CheckpointEntry> entries = list_checkpoints(directory);
   std::error_code ignored;  // what cannot be removed now is tried again after the next checkpoint
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < entries.size(); ++i) {
+    if (!foreign_file_of_checkpoint(entries[i].path).empty()) continue;
     const fs::path nameless = directory / (std::string(removed_prefix) + entries[i].path.filename().string());
     fs::remove_all(nameless, ignored);
     fs::rename(entries[i].path, nameless, ignored);
@@ -211,7 +238,9 @@ void remove_checkpoint_leftovers(const fs::path& directory) {
       leftovers.push_back(entry.path());
     }
   }
-  for (const fs::path& path : leftovers) fs::remove_all(path, ignored);
+  for (const fs::path& path : leftovers) {
+    if (foreign_file_of_checkpoint(path).empty()) fs::remove_all(path, ignored);
+  }
 }
 
 std::vector<fs::path> set_aside_later_checkpoints(const fs::path& directory, std::int64_t step) {

@@ -25,6 +25,7 @@ class Writer {
   void count(const char* key, std::uint64_t& value) { json[key] = value; }
   void flag(const char* key, bool& value) { json[key] = value; }
   void text(const char* key, std::string& value) { json[key] = value; }
+  void text_of_later_programs(const char* key, std::string& value) { text(key, value); }
   template <typename T, typename Describe>
   void object(const char* key, T& value, Describe&& describe) {
     Writer inner;
@@ -81,6 +82,10 @@ class Reader {
     const Json& found = at(key);
     if (!found.is_string()) throw wrong(key, "a string");
     value = found.get<std::string>();
+  }
+  // A key that checkpoints of the same format version from before it was added lack.
+  void text_of_later_programs(const char* key, std::string& value) {
+    if (json_.contains(key)) text(key, value);
   }
   template <typename T, typename Describe>
   void object(const char* key, T& value, Describe&& describe) {
@@ -188,6 +193,7 @@ void describe(Visitor& v, CheckpointManifest& m) {
   v.count("tokens", m.tokens);
   v.text("run", m.run);
   v.text("commit", m.commit);
+  v.text_of_later_programs("instruction_set", m.instruction_set);
   v.count("seed", m.seed);
   v.count("world_size", m.world_size);
   v.number("ema_decay", m.ema_decay);

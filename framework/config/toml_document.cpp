@@ -39,6 +39,8 @@ struct TomlAssertion {};
 #include "framework/config/stored_paths.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/printable.h"
+#include "framework/core/utf8.h"
 
 namespace mulligan {
 namespace {
@@ -47,6 +49,8 @@ namespace fs = std::filesystem;
 
 // No key has more parts; everything that walks a tree recurses to its depth.
 constexpr int deepest_key = 32;
+// No chain of `extends` is longer: each file is laid over its base by recursion.
+constexpr std::size_t longest_chain = 32;
 // Each dot may open one more table, and toml++ takes tables apart by recursion: this many it can do.
 constexpr std::ptrdiff_t most_dots = 4000;
 
@@ -70,9 +74,26 @@ std::size_t line_of_assertion(std::string_view text) {
   return static_cast<std::size_t>(broken - line_ends.begin()) + 1;
 }
 
+// Dots that may be of keys: those of comments are not. Where there is a string of several lines, comments are not told
+// from its text, and all count.
+std::ptrdiff_t count_dots(std::string_view text) {
+  const bool long_strings = text.find("\"\"\"") != text.npos || text.find("'''") != text.npos;
+  if (long_strings) return std::ranges::count(text, '.');
+  std::ptrdiff_t dots = 0;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    // A # behind a quotation mark may be in a string.
+    const std::size_t mark = line.find_first_of("#\"'");
+    const bool comment = mark != line.npos && line[mark] == '#';
+    dots += std::ranges::count(comment ? line.substr(0, mark) : line, '.');
+  }
+  return dots;
+}
+
 // Throws config_error for text beyond most_dots, and what toml::parse throws: parse_error or TomlAssertion.
 toml::table parse_text(std::string_view text, const std::string& file) {
-  const std::ptrdiff_t dots = std::ranges::count(text, '.');
+  const std::ptrdiff_t dots = count_dots(text);
   if (dots > most_dots) {
     throw config_error("{}:1: there are {} dots, more than the {} that a configuration may have; shorten it.",
                        file, dots, most_dots);
@@ -225,6 +246,11 @@ ConfigNode extend(ConfigNode tree, const std::string& file, std::vector<fs::path
     throw config_error("{}: '{}' extends itself through a circle of 'extends'; remove one of them.",
                        where.text(), found.name);
   }
+  if (chain.size() >= longest_chain) {
+    throw config_error(
+        "{}: this is the {}th file of a chain of 'extends', more than there may be; shorten it.",
+        where.text(), chain.size() + 1);
+  }
   chain.push_back(found.identity);
   ConfigNode base = found.text.empty() ? parse_file(found.name, &where) : parse_one(found.text, found.name);
   base = extend(std::move(base), found.name, std::move(chain));
@@ -266,6 +292,10 @@ ConfigNode parse_stored_toml(std::string_view text, const std::string& name) {
 void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides) {
   ConfigNode all = ConfigNode::make_table(Origin::command_line());
   for (const std::string& text : overrides) {
+    if (!is_utf8(text)) {
+      throw config_error("--set {}: this is not valid UTF-8; a configuration is text in UTF-8.",
+                         printable(text));
+    }
     const size_t equals = text.find('=');
     const std::string key = text.substr(0, equals);
     const bool empty_part =

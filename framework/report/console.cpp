@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 
+#include "framework/core/printable.h"
+
 namespace mulligan {
 namespace {
 
@@ -43,7 +45,8 @@ const char* code_of(Tone tone) {
 
 void print_behind(std::string_view head, Tone tone, std::string_view sentence) {
   std::fflush(stdout);
-  const std::string text = fmt::format("{} {}\n", toned(head, tone, terminal_of(stderr).colour), sentence);
+  const std::string text =
+      fmt::format("{} {}\n", toned(head, tone, terminal_of(stderr).colour), printable(sentence));
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

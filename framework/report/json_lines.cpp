@@ -1,7 +1,5 @@
 #include "framework/report/json_lines.h"
 
-#include <sstream>
-
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/parse_json.h"
@@ -10,8 +8,11 @@ namespace mulligan {
 
 using Json = nlohmann::ordered_json;
 
-bool read_json_lines(std::string_view text, const std::string& origin,
-                     const std::function<void(const Json&)>& record) {
+namespace {
+
+// As read_json_lines, with the line's text.
+bool for_each_line(std::string_view text, const std::string& origin,
+                   const std::function<void(std::string_view, const Json&)>& record) {
   std::size_t number = 0;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
@@ -27,7 +28,7 @@ bool read_json_lines(std::string_view text, const std::string& origin,
           origin, number);
     }
     try {
-      record(object);
+      record(line, object);
     } catch (const Json::exception& error) {
       const std::string what = error.what();  // "[json.exception.NAME.NUMBER] sentence"
       throw data_error(
@@ -38,15 +39,20 @@ bool read_json_lines(std::string_view text, const std::string& origin,
   return false;
 }
 
+}  // namespace
+
+bool read_json_lines(std::string_view text, const std::string& origin,
+                     const std::function<void(const Json&)>& record) {
+  return for_each_line(text, origin, [&](std::string_view, const Json& object) { record(object); });
+}
+
 void keep_json_lines(const std::filesystem::path& path, const std::function<bool(const Json&)>& keep) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return;
-  std::istringstream text(read_file(path));
   std::string kept;
-  for (std::string line; std::getline(text, line);) {
-    const Json object = parse_json<Json>(line);
-    if (object.is_object() && keep(object)) kept += line + "\n";
-  }
+  for_each_line(read_file(path), path.string(), [&](std::string_view line, const Json& object) {
+    if (keep(object)) (kept += line) += '\n';
+  });
   write_file_atomically(path, kept);
 }
 

@@ -4,13 +4,12 @@
 #include <cstring>
 
 #include "framework/core/error.h"
+#include "framework/core/own_file.h"
 
 namespace mulligan {
 
 JsonLinesWriter::JsonLinesWriter(const std::filesystem::path& path, Start start)
-    : path_(path), file_(std::fopen(path.c_str(), start == Start::anew ? "w" : "a")) {
-  if (!file_) throw run_error("the file '{}' cannot be made: {}.", path.string(), std::strerror(errno));
-}
+    : path_(path), file_(open_own_file(path, start == Start::anew ? FileStart::anew : FileStart::append)) {}
 
 void JsonLinesWriter::write(std::string_view object) {
   const bool written = std::fwrite(object.data(), 1, object.size(), file_.get()) == object.size() &&

@@ -1,11 +1,13 @@
 #include "framework/report/machine.h"
 
 #include <fmt/chrono.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <iterator>
@@ -38,6 +40,26 @@ std::int64_t peak_memory_bytes() {
 std::string processor_name() {
   const std::string name = labelled_value("/proc/cpuinfo", "model name");
   return name.empty() ? "unknown" : name;
+}
+
+std::string instruction_set() {
+  std::string set = "baseline";
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx")) set = "avx";
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) set = "avx2";
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) set = "avx512";
+  if (__builtin_cpu_supports("avx512bf16")) set = "avx512_bf16";
+  const std::string flags = " " + labelled_value("/proc/cpuinfo", "flags") + " ";
+  for (const char* extension : {"avx512_fp16", "avx_vnni", "amx_bf16"}) {
+    if (flags.find(fmt::format(" {} ", extension)) != std::string::npos)
+      set += std::string(" + ") + extension;
+  }
+#endif
+  for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
+    if (const char* limit = std::getenv(name)) set += fmt::format(", {}={}", name, limit);
+  }
+  return set;
 }
 
 std::string build_commit() {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "framework/core/error.h"
+#include "framework/core/own_file.h"
 #include "framework/report/json_lines.h"
 
 namespace mulligan {
@@ -18,6 +19,8 @@ void keep_events_until(const std::filesystem::path& path, std::int64_t step) {
     const std::string name = event_name(event);
     // Every process tells its own memory plan; test-time training was of other weights.
     if (name == "memory" || name.starts_with("ttt_")) return false;
+    // The evaluation at the end was not seen through, so it is made again.
+    if (name == "validation" && event.value("phase", "") == "evaluate") return false;
     // Restarts and the start of the depth recurrence are told before the next step, so after the checkpoint.
     const bool before_step = name == "restart" || name == "loop_start";
     const std::int64_t last = before_step ? step - 1 : step;
@@ -35,16 +38,13 @@ Json object_of(const std::vector<std::pair<std::string, T>>& pairs) {
 
 std::FILE* open_metrics(const std::filesystem::path& path, std::optional<std::int64_t> continue_after) {
   if (continue_after) keep_events_until(path, *continue_after);
-  return std::fopen(path.c_str(), continue_after ? "a" : "w");
+  return open_own_file(path, continue_after ? FileStart::append : FileStart::anew);
 }
 
 }  // namespace
 
 MetricsFile::MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> continue_after)
-    : path_(path), file_(open_metrics(path, continue_after)) {
-  if (!file_)
-    throw run_error("the metrics file '{}' cannot be written: {}.", path.string(), std::strerror(errno));
-}
+    : path_(path), file_(open_metrics(path, continue_after)) {}
 
 void MetricsFile::write(const std::string& line) {
   const bool written = std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size() &&
@@ -82,6 +82,7 @@ void MetricsFile::step(const StepRecord& record) {
 void MetricsFile::validation(const ValidationRecord& record) {
   write(Json{{"event", "validation"},
              {"step", record.step},
+             {"phase", record.phase},
              {"val_loss_nats", record.val_loss_nats},
              {"val_bpb", record.val_bpb},
              {"val_tokens", record.val_tokens},

@@ -49,6 +49,7 @@ struct ValidationRecord {
   std::uint64_t val_tokens = 0;
   std::uint64_t val_bytes = 0;
   double seconds = 0;
+  std::string phase = "validate";  // of the ledger: "validate" while training, "evaluate" at the end
 };
 
 // Where the run's device memory goes.

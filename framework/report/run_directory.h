@@ -14,6 +14,8 @@ struct RunFiles {
   std::filesystem::path weights() const { return directory / "weights.safetensors"; }
   std::filesystem::path result() const { return directory / "result.json"; }
   std::filesystem::path ledger() const { return directory / "ledger.json"; }  // of all commands
+  std::filesystem::path failed_log() const { return directory / "log_failed.txt"; }
+  std::filesystem::path failed_metrics() const { return directory / "metrics_failed.jsonl"; }
   // Made later from the weights, by quantize, eval and ttt.
   std::filesystem::path artifact() const { return directory / "artifact.mulligan"; }
   std::filesystem::path quantize_result() const { return directory / "quantize_result.json"; }
@@ -28,6 +30,15 @@ struct RunFiles {
   // not: it is the old weights.)
   std::vector<std::filesystem::path> results() const {
     return {result(), ledger(), quantize_result(), evaluations(), ttt_result(), trials(), report()};
+  }
+  // All of them, and what a start that failed left of its own (run files of the one before are back then).
+  std::vector<std::filesystem::path> all() const {
+    std::vector<std::filesystem::path> files = results();
+    for (const auto& path :
+         {weights(), artifact(), metrics(), log(), config(), failed_log(), failed_metrics()}) {
+      files.push_back(path);
+    }
+    return files;
   }
 };
 

@@ -1,9 +1,8 @@
 #include "framework/report/run_log.h"
 
-#include <cerrno>
-#include <cstring>
+#include <utility>
 
-#include "framework/core/error.h"
+#include "framework/core/own_file.h"
 #include "framework/core/printable.h"
 
 namespace mulligan {
@@ -20,10 +19,15 @@ void write_to(std::FILE* file, std::string_view text) {
 
 RunLog::RunLog(const ConsoleOptions& options, const std::filesystem::path& file, bool append)
     : options_(options), terminal_(options.quiet ? Terminal{} : terminal_of(options.console)) {
-  if (file.empty()) return;
-  file_.reset(std::fopen(file.c_str(), append ? "a" : "w"));
-  if (!file_)
-    throw run_error("the log file '{}' cannot be written: {}.", file.string(), std::strerror(errno));
+  if (!file.empty()) open_file(file, append);
+}
+
+void RunLog::open_file(const std::filesystem::path& file, bool append) {
+  const std::lock_guard lock(writing_);
+  file_.reset(open_own_file(file, append ? FileStart::append : FileStart::anew));
+  write_to(file_.get(), std::exchange(kept_, {}));
+  std::fflush(file_.get());
+  keeps_ = false;
 }
 
 void RunLog::line(std::string_view text) {
@@ -53,6 +57,7 @@ void RunLog::write(std::string_view unsafe_text, bool on_console) {
     write_to(options_.console, "\n");
     std::fflush(options_.console);
   }
+  if (keeps_) (kept_ += text) += '\n';
   if (!file_) return;
   write_to(file_.get(), text);
   write_to(file_.get(), "\n");

@@ -20,6 +20,10 @@ class RunLog : public ProgressSink {
   // An empty `file` means no file; `append` keeps what the file holds. Throws run_error when the file cannot
   // be made.
   RunLog(const ConsoleOptions& options, const std::filesystem::path& file, bool append = false);
+  // For a file that is opened later, once nothing can be refused any more: lines until then are kept for it.
+  void keep_lines() { keeps_ = true; }
+  // Opens the file and writes the lines that were kept. Throws run_error when it cannot be made.
+  void open_file(const std::filesystem::path& file, bool append);
 
   // A line, written at once to both. A quiet console shows only those that start with "warning: "; on a
   // terminal that word is in colour.
@@ -41,11 +45,13 @@ class RunLog : public ProgressSink {
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  void write(std::string_view text, bool on_console);
+  void write(std::string_view unsafe_text, bool on_console);
   void erase_live();
 
   ConsoleOptions options_;
   std::unique_ptr<std::FILE, Close> file_;
+  bool keeps_ = false;  // lines, for a file to come
+  std::string kept_;
   Terminal terminal_;
   std::mutex writing_;
   bool live_shown_ = false;

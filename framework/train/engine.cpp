@@ -112,6 +112,7 @@ void TrainingEngine::step(std::int64_t number, bool looping, Prefetcher& rows) {
   reduce_gradients();
   if (!clip_first) clip_->run();
 
+  ++updates_begun_;
   groups_.upload_scalars(store_, number);
   update_->run();
   gather_masters();

@@ -48,6 +48,8 @@ class TrainingEngine {
   // One optimiser step, number `number` (from 1), on this rank's next micro-batches; the groups' rates must
   // be set. Only enqueues work: it neither allocates nor reads anything back.
   void step(std::int64_t number, bool looping, Prefetcher& rows);
+  // How often a step has begun to change the state: one that fails before leaves it as it was.
+  std::int64_t updates_begun() const { return updates_begun_; }
   // Keeps the metrics of the last step under `index`; overwrites those of step index - ring.
   void record_metrics(std::int64_t index);
   // The metrics kept under first..last-1 (at most `ring`). Waits for the device.
@@ -73,6 +75,7 @@ class TrainingEngine {
   PackedInputWriter inputs_;
   std::int64_t ring_;
   std::int64_t micro_batches_;  // of this rank per step
+  std::int64_t updates_begun_ = 0;
   std::unique_ptr<Program> plain_, looped_, clip_, update_, follow_up_, refresh_, record_;
   // Names of the tensors that the step touches, made once.
   struct Names {

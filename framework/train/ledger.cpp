@@ -32,6 +32,16 @@ void Ledger::add(const std::vector<std::pair<std::string, double>>& phases) {
   }
 }
 
+void Ledger::rename(const std::string& from, const std::string& to) {
+  close();
+  const auto found = std::ranges::find(phases_, from, &std::pair<std::string, double>::first);
+  if (found == phases_.end()) return;
+  const double booked = found->second;
+  phases_.erase(found);
+  add({{to, booked}});
+  if (current_ == from) current_ = to;
+}
+
 double Ledger::seconds(const std::string& phase) const {
   const auto found = std::ranges::find(phases_, phase, &std::pair<std::string, double>::first);
   return found == phases_.end() ? 0.0 : found->second;

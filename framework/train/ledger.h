@@ -24,6 +24,8 @@ class Ledger {
   void close();
   // Adds time of an earlier process of the same run.
   void add(const std::vector<std::pair<std::string, double>>& phases);
+  // Books what was booked to `from`, and is not yet closed, to `to` instead.
+  void rename(const std::string& from, const std::string& to);
   double seconds(const std::string& phase) const;
   // In the order in which the phases were first entered.
   const std::vector<std::pair<std::string, double>>& phases() const { return phases_; }

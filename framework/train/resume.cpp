@@ -4,7 +4,9 @@
 
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
+#include "framework/core/printable.h"
 #include "framework/core/sha256.h"
+#include "framework/report/machine.h"
 #include "framework/train/run.h"
 #include "framework/train/run_plugins.h"
 
@@ -137,6 +139,13 @@ ResumePoint find_resume_point(const LoadedConfig& loaded, PluginHost& host, cons
   compare_configs(*point.checkpoint, loaded, host, point.notes);
   for (std::string& note : compare_plugins(point.checkpoint->manifest, loaded, host)) {
     point.notes.push_back(std::move(note));
+  }
+  const std::string& saved = point.checkpoint->manifest.instruction_set;
+  if (!saved.empty() && saved != instruction_set()) {
+    point.notes.push_back(fmt::format(
+        "warning: the checkpoint was written on a processor with {}, this one has {}: results may differ "
+        "in their last bits from those of a run on one machine",
+        printable(saved), instruction_set()));
   }
   return point;
 }

@@ -16,23 +16,6 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-void require_fresh(const RunFiles& files, const RunConfig& config) {
-  std::error_code failed;
-  if (std::filesystem::exists(files.result(), failed)) {
-    throw config_error(
-        "the run directory '{}' holds a finished run; choose another with --set run.directory=..., or start "
-        "anew there with --overwrite.",
-        config.run.directory);
-  }
-  const std::vector<CheckpointEntry> checkpoints = list_checkpoints(config.checkpoint.directory);
-  if (!checkpoints.empty()) {
-    throw config_error(
-        "'{}' holds checkpoints of a run up to step {}; continue it with --resume, choose another with --set "
-        "run.directory=..., or start anew there with --overwrite.",
-        config.checkpoint.directory, checkpoints.back().step);
-  }
-}
-
 Json loss_json(const LossAccount& loss, bool hf_compat) {
   const LossAccount::State& state = loss.state();
   Json json = Json::object();
@@ -53,28 +36,49 @@ Json loss_json(const LossAccount& loss, bool hf_compat) {
 
 }  // namespace
 
-RunFiles open_run_directory(const RunConfig& config, RunStart start) {
+void require_fresh_directory(const RunConfig& config, bool resumed) {
   const RunFiles files{config.run.directory};
-  if (start == RunStart::fresh) require_fresh(files, config);
-  std::error_code failed;
-  std::filesystem::create_directories(files.directory, failed);
-  if (failed) {
-    throw run_error("the run directory '{}' cannot be made: {}.", config.run.directory, failed.message());
+  const auto exists = [](const std::filesystem::path& path) {
+    std::error_code failed;
+    const bool found = std::filesystem::exists(path, failed);
+    if (failed) {
+      throw config_error(
+          "'{}' cannot be looked at: {}; choose another directory with --set run.directory=....",
+          path.string(), failed.message());
+    }
+    return found;
+  };
+  if (exists(files.result())) {
+    throw config_error(
+        "the run directory '{}' holds a finished run; choose another with --set run.directory=..., or start "
+        "anew there with --overwrite.",
+        config.run.directory);
   }
-  remove_checkpoint_leftovers(config.checkpoint.directory);
-  if (start == RunStart::resume) return files;
-  std::vector<std::filesystem::path> earlier = files.results();
-  for (const auto& path : {files.weights(), files.artifact(), files.metrics(), files.log(), files.config()})
-    earlier.push_back(path);
-  for (const auto& path : earlier) {
-    std::filesystem::remove_all(path, failed);
-    if (failed) throw run_error("the file '{}' cannot be replaced: {}.", path.string(), failed.message());
+  const std::vector<CheckpointEntry> checkpoints = list_checkpoints(config.checkpoint.directory);
+  if (!checkpoints.empty()) {
+    throw config_error(
+        "'{}' holds checkpoints of a run up to step {}; continue it with --resume, choose another with --set "
+        "run.directory=..., or start anew there with --overwrite.",
+        config.checkpoint.directory, checkpoints.back().step);
   }
-  for (const CheckpointEntry& entry : list_checkpoints(config.checkpoint.directory)) {
-    std::filesystem::remove_all(entry.path, failed);
-    if (failed) throw run_error("'{}' cannot be removed: {}.", entry.path.string(), failed.message());
+  for (const auto& path : {files.weights(), files.artifact(), files.quantize_result(), files.ttt_result()}) {
+    if (resumed || !exists(path)) continue;
+    throw config_error(
+        "'{}' is of another run; choose another directory with --set run.directory=..., or start anew there "
+        "with "
+        "--overwrite.",
+        path.string());
   }
-  return files;
+}
+
+std::vector<DirectoryLock> lock_run(const RunConfig& config, std::string_view command) {
+  const std::filesystem::path run = std::filesystem::absolute(config.run.directory).lexically_normal();
+  const auto checkpoints = std::filesystem::absolute(config.checkpoint.directory).lexically_normal();
+  std::vector<DirectoryLock> locks;
+  locks.emplace_back(config.run.directory, command);
+  const bool inside = !checkpoints.lexically_relative(run).string().starts_with("..");
+  if (!inside) locks.emplace_back(config.checkpoint.directory, command);
+  return locks;
 }
 
 std::string config_digest(const LoadedConfig& loaded) {

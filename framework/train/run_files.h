@@ -7,6 +7,7 @@
 
 #include "framework/checkpoint/loss_account.h"
 #include "framework/config/run_config.h"
+#include "framework/core/directory_lock.h"
 #include "framework/plugin/plugin.h"
 #include "framework/report/run_directory.h"
 #include "framework/train/run.h"
@@ -14,16 +15,13 @@
 
 namespace mulligan {
 
-// How a run uses its directory.
-enum class RunStart {
-  fresh,      // refused where there is a finished run or a checkpoint
-  overwrite,  // what an earlier run left goes, its checkpoints too
-  resume,     // an earlier run's log and metrics go on
-};
-// Makes the run's directory and removes what an earlier run left under these names; with RunStart::resume
-// nothing is removed but leftovers of killed writers. Throws config_error when a fresh run finds another, and
-// run_error when the folder cannot be made.
-RunFiles open_run_directory(const RunConfig& config, RunStart start);
+// Throws config_error where the directory holds a result, checkpoints or, unless an unfinished run is `resumed`
+// there, weights of another run.
+void require_fresh_directory(const RunConfig& config, bool resumed);
+
+// The locks of the directories that a run writes to: its own and that of its checkpoints, which another run may be
+// told to use. Throws config_error when another process holds one, run_error when one cannot be made.
+std::vector<DirectoryLock> lock_run(const RunConfig& config, std::string_view command);
 
 // sha256 of all settings without their origins: equal for equal configurations.
 std::string config_digest(const LoadedConfig& loaded);

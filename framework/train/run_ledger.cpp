@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -35,7 +36,16 @@ Json amounts_json(const std::vector<std::pair<std::string, T>>& amounts) {
 template <typename T>
 std::vector<std::pair<std::string, T>> read_amounts(const Json& json) {
   std::vector<std::pair<std::string, T>> amounts;
-  for (const auto& [name, amount] : json.items()) amounts.emplace_back(name, amount.template get<T>());
+  for (const auto& [name, amount] : json.items()) {
+    if constexpr (std::is_same_v<T, double>) {
+      if (!amount.is_number() || !std::isfinite(amount.template get<double>()) ||
+          amount.template get<double>() < 0)
+        throw std::invalid_argument(fmt::format("{} took no such time: {}", name, amount.dump()));
+    } else if (!amount.is_number_unsigned()) {
+      throw std::invalid_argument(fmt::format("{} has no such size: {}", name, amount.dump()));
+    }
+    amounts.emplace_back(name, amount.template get<T>());
+  }
   return amounts;
 }
 
@@ -74,6 +84,36 @@ bool counts_bytes(const BudgetUse& use) {
 
 std::string amount_text(const BudgetUse& use, double amount) {
   return counts_bytes(use) ? fmt::format("{:.0f} bytes", amount) : fmt::format("{:.2f} s", amount);
+}
+
+// Under strict rules the account of earlier commands must be of what lies in the run directory: seconds of
+// training as in its result, bytes of the artifact as the file has.
+void require_what_is_there(const RunLedger& ledger, LedgerStage stage, const std::filesystem::path& directory,
+                           const LedgerConfig& limits) {
+  if (limits.rules != LedgerRules::strict || directory.empty()) return;
+  const RunFiles files{directory};
+  const auto refuse = [&](const std::string& what) {
+    return run_error("'{}' {}; under ledger.rules = \"strict\" the result is refused as a record.",
+                     RunLedger::file(directory).string(), what);
+  };
+  if (std::filesystem::exists(files.result())) {
+    const auto trained = read_json_object<Json>(
+        files.result(), [](const Json& json) { return read_amounts<double>(json.at("seconds")); },
+        "train the run again");
+    if (!ledger.has(LedgerStage::train)) throw refuse("does not book the training");
+    for (const auto& [phase, seconds] : trained) {
+      if (std::abs(ledger.seconds(phase) - seconds) > 1e-6) {
+        throw refuse(fmt::format("books {:.2f} s of {}, but the run took {:.2f} s", ledger.seconds(phase),
+                                 phase, seconds));
+      }
+    }
+  }
+  if (stage != LedgerStage::ttt || !std::filesystem::exists(files.artifact())) return;
+  const std::uint64_t bytes = std::filesystem::file_size(files.artifact());
+  if (ledger.bytes("artifact") != bytes) {
+    throw refuse(fmt::format("books {} bytes of artifact, but '{}' has {}; make it with mulligan quantize",
+                             ledger.bytes("artifact"), files.artifact().string(), bytes));
+  }
 }
 
 }  // namespace
@@ -144,11 +184,11 @@ std::vector<BudgetUse> budget_uses(const LedgerConfig& limits, const RunLedger& 
   add_seconds("ledger.train_seconds", limits.train_seconds, {"train", "calibrate"});
   add_seconds("ledger.eval_seconds", limits.eval_seconds, {"evaluate"});
   add_seconds("ledger.eval_seconds", limits.eval_seconds, {"ttt_setup", "ttt_plain", "ttt"});
-  if (limits.artifact_bytes > 0 && ledger.bytes("artifact") > 0) {
+  const std::uint64_t artifact = std::max(ledger.bytes("artifact"), ledger.bytes("artifact_scored"));
+  if (limits.artifact_bytes > 0 && artifact > 0) {
     const std::uint64_t source = ledger.bytes("code_source");
     uses.push_back({"ledger.artifact_bytes", source > 0 ? "artifact + source" : "artifact, code not counted",
-                    static_cast<double>(ledger.bytes("artifact") + source),
-                    static_cast<double>(limits.artifact_bytes)});
+                    static_cast<double>(artifact + source), static_cast<double>(limits.artifact_bytes)});
   }
   return uses;
 }
@@ -167,7 +207,12 @@ std::vector<std::string> broken_limits(const LedgerConfig& limits, const RunLedg
 void require_limits(const LedgerConfig& limits, const RunLedger& ledger) {
   if (limits.rules != LedgerRules::strict) return;
   std::vector<std::string> reasons = broken_limits(limits, ledger);
-  if (limits.artifact_bytes > 0 && ledger.bytes("artifact") > 0 && ledger.bytes("code_source") == 0) {
+  const std::uint64_t made = ledger.bytes("artifact"), scored = ledger.bytes("artifact_scored");
+  if (made > 0 && scored > 0 && made != scored) {
+    reasons.push_back(fmt::format(
+        "the artifact that was scored has {} bytes, but the one that the ledger books {}", scored, made));
+  }
+  if (limits.artifact_bytes > 0 && made + scored > 0 && ledger.bytes("code_source") == 0) {
     reasons.emplace_back(
         "the code beside the artifact was not counted (name the source tree with mulligan quantize "
         "--source)");
@@ -180,6 +225,7 @@ void require_limits(const LedgerConfig& limits, const RunLedger& ledger) {
 RunLedger close_entry(LedgerEntry entry, const std::filesystem::path& directory, const LedgerConfig& limits,
                       RunLog& log) {
   RunLedger ledger = directory.empty() ? RunLedger() : RunLedger::read(directory);
+  require_what_is_there(ledger, entry.stage, directory, limits);
   ledger.book(std::move(entry));
   if (!directory.empty()) ledger.write(directory, limits);
   require_limits(limits, ledger);

@@ -24,11 +24,6 @@ constexpr double initial_loss_tolerance_nats = 0.05;
 constexpr std::int64_t loss_ring_steps = 100;  // single losses kept for means over the last steps
 constexpr double stop_requested = -1;  // in place of a budget fraction, so that all ranks agree in one call
 
-RunStart start_of(const TrainOptions& options, const ResumePoint& resume) {
-  if (resume.in_place) return RunStart::resume;
-  return options.overwrite ? RunStart::overwrite : RunStart::fresh;
-}
-
 std::optional<std::int64_t> step_to_continue(const ResumePoint& resume) {
   if (!resume.in_place) return {};
   return resume.checkpoint->manifest.step;
@@ -83,9 +78,8 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& com
       host_(host),
       communicator_(communicator),
       budget_(config_.train),
-      files_((ledger_.enter("setup"), open_run_directory(config_, start_of(options, resume)))),
-      log_(options, files_.log(), resume.in_place),
-      metrics_(files_.metrics(), step_to_continue(resume)),
+      files_((ledger_.enter("setup"), RunFiles{config_.run.directory})),
+      log_(options, {}),
       plugins_(make_run_plugins(loaded, host)),
       parameters_(plan_parameters(config_)),
       groups_(config_, plugins_, parameters_),
@@ -93,21 +87,55 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& com
       account_(static_cast<std::size_t>(std::max<std::int64_t>(loss_ring_steps, config_.train.log_every))),
       collect_every_step_(plugins_.backend->info().threads > 0),
       cycles_(config_.optimizers.size(), 0) {
+  log_.keep_lines();
   require_trainable(config_, *plugins_.backend);
-  const std::string resolved = print_resolved(loaded_);
-  write_file_atomically(files_.config(), resolved);
-  log_.line(resolved);
+  if (options.overwrite) {
+    ReplacedRun(files_.directory, config_.checkpoint.directory).require_only_a_run();
+  } else if (!resume.in_place) {
+    require_fresh_directory(config_, !options.resume.empty());
+  }
+  log_.line(print_resolved(loaded_));
   for (const std::string& note : resume.notes) log_.line(note);
   result_.directory = files_.directory;
   result_.parameters = parameter_count(model_parameters(config_.model));
   log_.print("{} parameters, on {}", result_.parameters, plugins_.backend->info().description);
   open_data();
   compile();
-  if (!resume.checkpoint) return;
-  resume_from(*resume.checkpoint);
+  if (resume.checkpoint) resume_from(*resume.checkpoint);
+  begin_files(resume);
+}
+
+Trainer::~Trainer() {
+  if (!replaced_) return;
+  try {
+    checkpoints_.finish();
+  } catch (const Error&) {  // the error that ends this run was told
+  }
+  try {
+    const std::string back = replaced_->recover();
+    if (!back.empty()) log_.line(back);
+  } catch (const Error& error) {
+    log_.print("warning: the run that was to be replaced is still set aside: {}", error.what());
+  }
+}
+
+// All that can be refused has been checked, so an earlier run may go, or this one's files go on.
+void Trainer::begin_files(const ResumePoint& resume) {
+  if (!resume.in_place) {
+    const ReplacedRun earlier(files_.directory, config_.checkpoint.directory);
+    if (earlier.worth_keeping()) {
+      earlier.set_aside();
+      replaced_ = earlier;
+    } else {
+      remove_unfinished_run(files_.directory);
+    }
+  }
+  write_file_atomically(files_.config(), print_resolved(loaded_));
+  log_.open_file(files_.log(), resume.in_place);
+  metrics_.emplace(files_.metrics(), step_to_continue(resume));
+  record_memory(device_->memory());
+  if (resume.checkpoint) metrics_->resume(step_, resume.checkpoint->path.string());
   if (!resume.in_place) return;
-  std::error_code ignored;  // absent after an interrupted run
-  for (const auto& path : files_.results()) std::filesystem::remove_all(path, ignored);
   for (const auto& path : set_aside_later_checkpoints(config_.checkpoint.directory, step_)) {
     log_.print("warning: a checkpoint of a later step was set aside: {}", path.string());
   }
@@ -147,7 +175,6 @@ void Trainer::compile() {
   log_.print("device memory: {:.1f} MB of tensors, {:.1f} MB of working memory",
              static_cast<double>(memory.tensors_bytes) / 1e6,
              static_cast<double>(memory.arena_bytes + memory.workspace_bytes) / 1e6);
-  record_memory(memory);
 }
 
 void Trainer::record_memory(const DeviceMemory& memory) {
@@ -162,14 +189,18 @@ void Trainer::record_memory(const DeviceMemory& memory) {
     record.programs_bytes.emplace_back(program->name(), program->arena_bytes());
   }
   record.arena_bytes = memory.arena_bytes + memory.workspace_bytes;
-  metrics_.memory(record);
+  metrics_->memory(record);
 }
 
 RunResult Trainer::run() {
   if (result_.resumed_from.empty()) warm_up();
-  train_until_budget_is_spent();
+  try {
+    train_until_budget_is_spent();
+  } catch (const Error& error) {
+    stop_at_failure(error);
+  }
   save();
-  validate();
+  validate("evaluate");
   return finish();
 }
 
@@ -220,7 +251,7 @@ void Trainer::train_until_budget_is_spent() {
     if (report_due()) report_steps(fraction);
     show_progress(live);
     const std::int64_t every = config_.train.validate_every;
-    if (every > 0 && step_ % every == 0) validate();
+    if (every > 0 && step_ % every == 0) validate("validate");
     checkpoint_if_due();
   }
   if (fraction == stop_requested) stop_early(stop_signal());
@@ -232,17 +263,13 @@ void Trainer::train_until_budget_is_spent() {
   result_.tokens_per_second = static_cast<double>(result_.tokens) / budget_.elapsed_seconds();
 }
 
-// A shard that can no longer be read costs nothing but the step: the state before it is saved.
 void Trainer::make_step() {
-  const LoaderPosition start = rows_->position();
-  try {
-    engine_->step(step_ + 1, looping_, *rows_);
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::bad_data) throw;
-    stop_at_bad_data(error, start);
-  }
+  step_start_ = rows_->position();
+  updates_ = engine_->updates_begun();
+  engine_->step(step_ + 1, looping_, *rows_);
   engine_->record_metrics(step_);
   ++step_;
+  step_start_.reset();
 }
 
 mlg_progress Trainer::progress(double budget_fraction) const {
@@ -258,7 +285,7 @@ void Trainer::choose_layer_order(double budget_fraction) {
   looping_ = true;
   log_.print("step {}: depth recurrence starts, {:.1f} % of the budget is spent", step_,
              100 * budget_fraction);
-  metrics_.loop_start(step_, budget_fraction);
+  metrics_->loop_start(step_, budget_fraction);
 }
 
 void Trainer::follow_schedules(double budget_fraction) {
@@ -269,7 +296,7 @@ void Trainer::follow_schedules(double budget_fraction) {
     cycles_[i] = group.rate.cycle;
     log_.print("step {}: warm restart of [optimizer.{}], cycle {} begins at lr {:.6g}", step_, group.name,
                group.rate.cycle, group.rate.lr);
-    metrics_.restart(step_, group.name, group.rate.cycle, group.rate.lr);
+    metrics_->restart(step_, group.name, group.rate.cycle, group.rate.lr);
   }
 }
 
@@ -326,7 +353,7 @@ void Trainer::report_steps(double budget_fraction) {
   record.tokens_per_second = tokens / record.step_seconds;
   record.budget_fraction = budget_fraction;
   record.looping = looping_;
-  metrics_.step(record);
+  metrics_->step(record);
   const double remaining = budget_.remaining_seconds(step_);
   log_.print(
       "step {:>6}  loss {:.4f} nats (mean {:.4f})  norm {:.3f}  lr x{:.3f}  {:.0f} tokens/s  {:.1f} s  "
@@ -342,7 +369,7 @@ void Trainer::report_steps(double budget_fraction) {
 void Trainer::check_initial_loss(double loss_nats) {
   const double uniform = std::log(static_cast<double>(config_.model.vocabulary));
   result_.initial_loss_nats = loss_nats;
-  metrics_.initial_loss(loss_nats, uniform);
+  metrics_->initial_loss(loss_nats, uniform);
   const bool near = std::abs(loss_nats - uniform) <= initial_loss_tolerance_nats;
   log_.print("{}loss at initialisation {:.4f} nats, ln(vocabulary) {:.4f}",
              near ? "" : "warning: ", loss_nats, uniform);
@@ -358,23 +385,27 @@ void Trainer::show_progress(Progress& live) {
            budget_.remaining_seconds(step_));
 }
 
-void Trainer::validate() {
+// Books its seconds to `phase`: validations on the way ("validate") are no part of the evaluation ("evaluate") that
+// a record is allowed so many seconds for.
+void Trainer::validate(const std::string& phase) {
   if (!device_->evaluator()) return;
   communicator_.barrier(engine_->store());
   budget_.pause();
-  const std::string phase = ledger_.enter("evaluate");
+  const std::string before = ledger_.enter(phase);
   device_->refresh_averages();
   try {
     result_.validation = evaluate(*device_->evaluator(), *validation_, communicator_);
   } catch (const Error& error) {
-    if (error.code() == ExitCode::interrupted) stop_early(stop_signal());
-    throw;
+    if (error.code() != ExitCode::interrupted) throw;
+    ledger_.rename("evaluate", "evaluate_unfinished");  // it will be made again
+    stop_early(stop_signal());
   }
   const EvalResult& score = *result_.validation;
-  metrics_.validation({step_, score.val_loss_nats, score.val_bpb, score.tokens, score.bytes, score.seconds});
+  metrics_->validation(
+      {step_, score.val_loss_nats, score.val_bpb, score.tokens, score.bytes, score.seconds, phase});
   log_.print("step {:>6}  {} ({:.1f} s)", step_, score_text(score), score.seconds);
-  if (phase != "train") return;
-  ledger_.enter(phase);
+  if (before != "train") return;
+  ledger_.enter(before);
   budget_.resume();
 }
 
@@ -383,9 +414,13 @@ void Trainer::save() {
   note_checkpoint(checkpoints_.finish());
   const bool last_step_saved = checkpoint_step_ == step_ && !last_checkpoint_.empty();
   if (config_.checkpoint.at_end && step_ > 0 && !last_step_saved) begin_checkpoint();
+  // Results of a run that was continued are about the weights that now go.
+  std::error_code ignored;
+  for (const auto& path : files_.results()) std::filesystem::remove_all(path, ignored);
   const bool averaged = config_.ema.decay > 0 && config_.eval.use_ema;
   weights_sha256_ = save_weights(files_.weights(), engine_->store(), parameters_, averaged,
                                  weights_metadata(loaded_, averaged ? "averaged" : "last", data_.data));
+  note_progress_saved();
 }
 
 RunResult Trainer::finish() {

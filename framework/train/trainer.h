@@ -12,6 +12,7 @@
 #include "framework/report/metrics_file.h"
 #include "framework/report/run_log.h"
 #include "framework/train/ledger.h"
+#include "framework/train/replaced_run.h"
 #include "framework/train/resume.h"
 #include "framework/train/run.h"
 #include "framework/train/run_files.h"
@@ -26,16 +27,19 @@ class Trainer {
   // that holds a checkpoint. `loaded` has its plugins resolved and must outlive this object. Throws Error.
   Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& communicator,
           const TrainOptions& options, ResumePoint resume);
+  // Puts back the run that this one was to replace, unless something of this one has been saved.
+  ~Trainer();
 
   RunResult run();
 
  private:
+  void begin_files(const ResumePoint& resume);
   void open_data();
   void compile();
   void warm_up();
   void train_until_budget_is_spent();
   void make_step();
-  void validate();
+  void validate(const std::string& phase);
   void save();
   RunResult finish();
 
@@ -53,11 +57,12 @@ class Trainer {
   CheckpointManifest manifest() const;
   void begin_checkpoint();
   void checkpoint_if_due();
+  void note_progress_saved();
   void note_checkpoint(const std::optional<std::filesystem::path>& written);
   void resume_from(const Checkpoint& checkpoint);
   void save_before_stopping();
   [[noreturn]] void stop_early(int signal);
-  [[noreturn]] void stop_at_bad_data(const Error& error, const LoaderPosition& step_start);
+  [[noreturn]] void stop_at_failure(const Error& error);
   [[noreturn]] void stop_at_non_finite(std::int64_t number, double loss_nats, double gradient_norm);
   void require_memory(const DeviceMemory& memory) const;
 
@@ -69,8 +74,9 @@ class Trainer {
   Ledger ledger_;
   Budget budget_;
   RunFiles files_;
+  std::optional<ReplacedRun> replaced_;  // set aside; until this run has saved something
   RunLog log_;
-  MetricsFile metrics_;
+  std::optional<MetricsFile> metrics_;
 
   RunPlugins plugins_;
   std::vector<PlannedParameter> parameters_;
@@ -91,6 +97,8 @@ class Trainer {
   double gradient_norm_ = 0;         // of the last step collected
 
   std::int64_t step_ = 0;            // updates done
+  std::optional<LoaderPosition> step_start_;  // where the data stood, while a step is made
+  std::int64_t updates_ = 0;                  // that the engine had begun before it
   std::int64_t collected_ = 0;       // of which the losses are booked
   std::int64_t reported_ = 0;        // of which reported
   double reported_at_ = 0;           // training clock at the last report, seconds

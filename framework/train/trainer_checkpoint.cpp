@@ -18,6 +18,7 @@ CheckpointManifest Trainer::manifest() const {
   m.tokens = step_ * config_.train.tokens_per_step;
   m.run = config_.run.name;
   m.commit = build_commit();
+  m.instruction_set = instruction_set();
   m.seed = config_.run.seed;
   m.world_size = communicator_.world_size();
   m.ema_decay = config_.ema.decay;
@@ -25,7 +26,7 @@ CheckpointManifest Trainer::manifest() const {
   m.config = print_resolved(loaded_);
   m.plugins = checkpoint_plugins(loaded_, host_);
   m.identity = data_.data;
-  const LoaderPosition position = rows_->position();
+  const LoaderPosition position = step_start_ ? *step_start_ : rows_->position();
   m.data = {position.consumed_spans, position.shard_visits, position.visit_spans,
             rows_->loader().options().row_tokens, checkpoint_shards(data_.data.train)};
   CheckpointProgress& p = m.progress;
@@ -66,9 +67,16 @@ void Trainer::checkpoint_if_due() {
   if ((by_steps || by_time) && !checkpoints_.busy()) begin_checkpoint();
 }
 
+// From now on this run is the one to keep.
+void Trainer::note_progress_saved() {
+  if (replaced_) replaced_->forget();
+  replaced_.reset();
+}
+
 void Trainer::note_checkpoint(const std::optional<std::filesystem::path>& written) {
   if (!written) return;
   last_checkpoint_ = *written;
+  note_progress_saved();
   log_.print("checkpoint written: {}", written->string());
 }
 
@@ -105,7 +113,6 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   result_.final_loss_nats = account_.step_loss_nats(m.step - 1).value_or(0);
   log_.print("resumed from '{}': step {}, {:.1f} s of training", checkpoint.path.string(), m.step,
              p.elapsed_seconds);
-  metrics_.resume(m.step, checkpoint.path.string());
 }
 
 void Trainer::save_before_stopping() {
@@ -117,17 +124,6 @@ void Trainer::save_before_stopping() {
   note_checkpoint(checkpoints_.finish());
 }
 
-// The rows of the next step could not be read. `step_start` is the data position before it.
-void Trainer::stop_at_bad_data(const Error& error, const LoaderPosition& step_start) {
-  if (step_ == 0) throw data_error("{}", error.what());
-  rows_->restore(step_start);
-  save_before_stopping();
-  throw data_error(
-      "{}; training has stopped after step {}, the checkpoint is '{}'; mend the data and continue with the same "
-      "command and --resume.",
-      error.what(), step_, last_checkpoint_.string());
-}
-
 // A signal asked for it, between two steps.
 void Trainer::stop_early(int signal) {
   save_before_stopping();
@@ -136,6 +132,30 @@ void Trainer::stop_early(int signal) {
       fmt::format("stopped by {} after step {}; the checkpoint is '{}'; continue with the same command and "
                   "--resume.",
                   signal_name(signal), step_, last_checkpoint_.string()));
+}
+
+// Training cannot go on. What the last whole step left is saved where it is sound: no update was under way and every
+// loss is finite.
+void Trainer::stop_at_failure(const Error& error) {
+  if (error.code() == ExitCode::interrupted) throw error;
+  const bool half_updated = step_start_ && engine_->updates_begun() != updates_;
+  if (step_ == 0 || half_updated) throw error;
+  try {
+    note_checkpoint(checkpoints_.finish());
+  } catch (const Error&) {  // a write that failed may be what this is about; it is tried once more
+  }
+  try {
+    save_before_stopping();
+  } catch (const Error&) {
+    throw error;
+  }
+  std::string sentence = error.what();
+  if (sentence.ends_with('.')) sentence.pop_back();
+  throw Error(error.code(),
+              fmt::format("{}; training has stopped after step {}, the checkpoint is '{}'; mend the {} and continue "
+                          "with the same command and --resume.",
+                          sentence, step_, last_checkpoint_.string(),
+                          error.code() == ExitCode::bad_data ? "data" : "cause"));
 }
 
 // Precondition: the loss or the gradient norm of step `number` (from 1) is not finite.

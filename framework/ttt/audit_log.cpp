@@ -1,8 +1,45 @@
 #include "framework/ttt/audit_log.h"
 
+#include <algorithm>
+#include <cctype>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "framework/core/error.h"
+#include "framework/report/run_directory.h"
+
 namespace mulligan {
+namespace {
+
+constexpr std::string_view audit_start = R"({"sequence":0,"event":)";
+
+}  // namespace
+
+void require_audit_file(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  const std::string name = path.filename().string();
+  const auto refuse = [&](const char* why) {
+    return config_error("ttt.audit: '{}' cannot be the audit log: {}; choose another name.", name, why);
+  };
+  const bool plain = !name.empty() && std::ranges::all_of(name, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
+  });
+  if (!plain || name.front() == '.' || name.front() == '-') {
+    throw refuse("a name is of letters, digits, _, - and ., and starts with none of the last two");
+  }
+  for (const fs::path& file : RunFiles{path.parent_path()}.all()) {
+    if (file.filename() == name) throw refuse("a run's own file has that name");
+  }
+  std::error_code failed;
+  const fs::file_status status = fs::symlink_status(path, failed);
+  if (status.type() == fs::file_type::not_found) return;
+  if (failed || status.type() != fs::file_type::regular)
+    throw refuse("something that is no regular file has that name");
+  std::ifstream stream(path, std::ios::binary);
+  std::string start(audit_start.size(), '\0');
+  stream.read(start.data(), static_cast<std::streamsize>(start.size()));
+  if (stream.gcount() > 0 && start != audit_start) throw refuse("a file that is no audit log has that name");
+}
 
 AuditLog::AuditLog(const std::filesystem::path& path, TttListener* next)
     : file_(path, JsonLinesWriter::Start::anew), next_(next) {}

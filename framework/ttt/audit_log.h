@@ -8,6 +8,10 @@
 
 namespace mulligan {
 
+// Throws config_error unless an audit log may be written at `path`: its name is a plain one that no file of a run
+// has, and what lies there, if anything, is an earlier audit log.
+void require_audit_file(const std::filesystem::path& path);
+
 // {"sequence": 17, "event": "book", "queue": 3, "batch": 12, "chunk": 0, "documents": [5, 4, 12]}
 // sequence counts from 0; queue is the position in the order of scoring, batch the number in ascending order
 // of length; chunk and documents (numbers in the stream) are left out where they mean nothing. Events:

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/report/run_directory.h"
@@ -40,6 +41,7 @@ LedgerEntry ledger_entry(const TttResult& result, bool quantised) {
   entry.seconds = {{"ttt_setup", result.setup_seconds},
                    {"ttt_plain", result.without.seconds},
                    {"ttt", result.with.seconds}};
+  if (quantised) entry.bytes.emplace_back("artifact_scored", std::filesystem::file_size(result.weights));
   if (quantised) entry.scores.emplace_back("after quantisation", result.without);
   entry.scores.emplace_back(quantised ? "after test-time training" : "test-time training, not quantised",
                             result.with);
@@ -77,6 +79,15 @@ class BatchLines : public TttListener {
   std::size_t batches_ = 0;
 };
 
+void require_whole_set(const RunConfig& config) {
+  if (config.ledger.rules != LedgerRules::strict || config.ttt->config.document_fraction == 1.0) return;
+  throw config_error(
+      "ttt.document_fraction = {} leaves documents out, and under ledger.rules = \"strict\" a result is of "
+      "the whole "
+      "set; set it to 1.",
+      config.ttt->config.document_fraction);
+}
+
 }  // namespace
 
 TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
@@ -86,6 +97,11 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
                        loaded.file);
   }
   const auto setup_start = Clock::now();
+  require_whole_set(loaded.config);
+  const std::string audit_name = loaded.config.ttt->config.audit;
+  std::optional<DirectoryLock> lock;
+  if (!options.directory.empty()) lock.emplace(options.directory, "ttt");
+  if (!audit_name.empty()) require_audit_file(options.directory / audit_name);
   resolve_run_plugins(loaded, host, PluginUse::adapt);
   const RunConfig& config = loaded.config;
   RunPlugins plugins = make_backend_plugin(loaded, host);

@@ -1,7 +1,9 @@
 // mulligan eval
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 
+#include "framework/core/directory_lock.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_results.h"
 #include "launch/commands/trial.h"
@@ -17,6 +19,11 @@ struct EvalArguments {
 };
 
 void run(const EvalArguments& arguments) {
+  // Nobody may replace the run whose weights are being scored; others may score them too.
+  std::optional<DirectoryLock> lock;
+  if (const auto run = run_directory_of(arguments.path); !run.empty()) {
+    lock.emplace(run, "eval", DirectoryLock::Kind::shared);
+  }
   WeightSource source = open_weights(arguments.path, arguments.run);
   PluginHost host = arguments.run.plugin_host();
   const std::filesystem::path run = run_directory_of(arguments.path);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "framework/core/error.h"
+#include "framework/core/printable.h"
 #include "framework/data/prepare.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
@@ -30,7 +31,7 @@ void print_manifest(const Manifest& manifest) {
   print_split("validation", manifest.validation);
   fmt::print("tokenizer   {} pieces, {}, sha256 {}\n", manifest.vocabulary,
              manifest.tokenizer_trained ? "trained on the training documents" : "given",
-             manifest.tokenizer_sha256);
+             printable(manifest.tokenizer_sha256));
   fmt::print("dropped     {} duplicates, {} empty documents\n", manifest.duplicates_dropped,
              manifest.empty_dropped);
 }

@@ -10,6 +10,7 @@
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "launch/commands/run_results.h"
+#include "mulligan_source_digest.h"
 
 namespace mulligan {
 namespace {
@@ -48,6 +49,7 @@ void run(const QuantizeArguments& arguments) {
   static_cast<ConsoleOptions&>(options) = arguments.console;
   options.count_code = true;
   options.source = arguments.source;
+  options.built_from = MULLIGAN_SOURCE_DIGEST;
   if (arguments.dry_run) {
     fmt::print("{}", predict_artifact(loaded, host, options));
     return;

@@ -6,6 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/printable.h"
 #include "framework/report/page/write_report.h"
 #include "launch/commands/commands.h"
 
@@ -43,7 +44,7 @@ void compare_runs(const CompareArguments& arguments) {
     throw config_error("a comparison needs at least two run directories; `mulligan report` tells about one.");
   }
   const report::Comparison comparison = report::compare(read_runs(arguments.runs));
-  fmt::print("{}", report::comparison_text(comparison));
+  fmt::print("{}", printable(report::comparison_text(comparison), LineBreaks::kept));
   if (arguments.output.empty()) return;
   write_file_atomically(arguments.output, report::comparison_page(comparison));
   fmt::print("\n{}\n", arguments.output);

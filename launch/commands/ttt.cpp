@@ -1,8 +1,10 @@
 // mulligan ttt
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 
 #include "framework/artifact/artifact_run.h"
+#include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/report/run_directory.h"
 #include "framework/ttt/run_ttt.h"
@@ -49,8 +51,10 @@ void run(const TttArguments& arguments) {
     options.directory = run;
     if (!run.empty()) changes = changes_from_run(run, arguments.path, source.loaded, source.origin, ScoreCommand::ttt);
   }
+  std::optional<DirectoryLock> lock;
   if (!changes.empty()) {
     const std::string weights = weights_of(arguments.path).filename().string();
+    lock.emplace(run, "ttt", DirectoryLock::Kind::shared);  // a trial leaves the run's own files alone
     options.directory = trial_folder(run, trial_name("ttt", weights, changes));
     options.on_result = [&](const TttResult& result) {
       note_ttt_trial(run, arguments.path, source, result.with, changes);

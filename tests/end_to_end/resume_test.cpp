@@ -8,10 +8,12 @@
 #include <thread>
 
 #include "framework/checkpoint/checkpoint_folder.h"
-#include "framework/core/stop_request.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/stop_request.h"
 #include "framework/data/shard.h"
+#include "framework/dist/communicator.h"
+#include "framework/train/trainer.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 
@@ -304,6 +306,62 @@ TEST_F(Resume, ATimeBudgetGoesOnWithTheSecondsSpent) {
   const auto step = events(second, "step").front();
   EXPECT_GE(step.at("budget_fraction").get<double>(), spent / 10000);
   EXPECT_GT(step.at("elapsed_seconds").get<double>(), spent);
+}
+
+// A communicator that fails when a run has made so many steps.
+class FailingCommunicator : public Communicator {
+ public:
+  explicit FailingCommunicator(int steps) : steps_(steps) {}
+  int rank() const override { return 0; }
+  int world_size() const override { return 1; }
+  void all_reduce(TensorStore& store, std::string_view tensor, Reduction reduction) override {
+    self_->all_reduce(store, tensor, reduction);
+  }
+  void broadcast(TensorStore& store, std::string_view tensor, int root) override {
+    self_->broadcast(store, tensor, root);
+  }
+  void reduce_scatter(TensorStore& store, std::string_view full, std::string_view slice,
+                      Reduction reduction) override {
+    self_->reduce_scatter(store, full, slice, reduction);
+  }
+  void all_gather(TensorStore& store, std::string_view slice, std::string_view full) override {
+    self_->all_gather(store, slice, full);
+  }
+  void barrier(TensorStore& store) override { self_->barrier(store); }
+  void sum(std::span<double> values) override { self_->sum(values); }
+  double agree(double value) override {
+    if (asked_++ == steps_) throw run_error("the cable was pulled.");
+    return value;
+  }
+
+ private:
+  std::unique_ptr<Communicator> self_ = make_self_communicator();
+  int steps_, asked_ = 0;
+};
+
+TEST_F(Resume, AFailureInMidTrainingSavesTheLastWholeStep) {
+  const std::string straight = tiny().next_directory(), directory = tiny().next_directory();
+  const Overrides short_run = with(everything(), {"train.steps=12", "checkpoint.every_seconds=0"});
+  const RunResult whole = train_in(straight, short_run);
+  LoadedConfig loaded = tiny().config(with(short_run, {"run.directory=" + directory}));
+  resolve_run_plugins(loaded, test_plugin_host());
+  TrainOptions options;
+  options.console = nullptr;
+  FailingCommunicator communicator(7);
+  std::string sentence;
+  try {
+    Trainer(loaded, test_plugin_host(), communicator, options, {}).run();
+  } catch (const Error& error) {
+    sentence = error.what();
+    EXPECT_EQ(error.code(), ExitCode::run_failed);
+  }
+  EXPECT_TRUE(sentence.starts_with("the cable was pulled; training has stopped after step 7, the checkpoint is '"))
+      << sentence;
+  ASSERT_EQ(list_checkpoints(fs::path(directory) / "checkpoints").size(), 1u);
+  const RunResult resumed = train_in(directory, short_run, "auto");
+  EXPECT_EQ(resumed.first_step, 7);
+  EXPECT_EQ(resumed.final_loss_nats, whole.final_loss_nats);
+  EXPECT_EQ(resumed.validation->loss_sum_nats, whole.validation->loss_sum_nats);
 }
 
 // Before any thread is started, as main() does it.

@@ -18,6 +18,7 @@ inline CheckpointManifest sample_manifest(std::int64_t step) {
   m.tokens = 4096 * step;
   m.run = "sample";
   m.commit = "0123abc";
+  m.instruction_set = "avx2";
   m.seed = 42;
   m.world_size = 2;
   m.ema_decay = 0.997;

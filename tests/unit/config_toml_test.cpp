@@ -169,6 +169,24 @@ TEST(ConfigToml, SentencesAboutMissingFilesAndCircles) {
   EXPECT_EQ(read(a), b + ":1: '" + a + "' extends itself through a circle of 'extends'; remove one of them.");
 }
 
+TEST(ConfigToml, DotsOfCommentsDoNotCount) {
+  const std::string dots(5000, '.');
+  EXPECT_NO_THROW(parse_toml("# " + dots + "\na = 1  # " + dots + "\n", "x.toml"));
+  EXPECT_NE(error_of([&] { parse_toml("a = '# " + dots + "'\n", "x.toml"); }).find("5000 dots"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { parse_toml("a = \"\"\"\n# " + dots + "\"\"\"\n", "x.toml"); }).find("5000 dots"),
+            std::string::npos);
+}
+
+TEST(ConfigToml, AnOverrideIsUtf8) {
+  ConfigNode tree = parse_toml("a = 1\n", "x.toml");
+  const std::vector<std::string> broken = {"run.name=\xff\x1b[2J"};
+  EXPECT_EQ(error_of([&] { apply_overrides(tree, broken); }),
+            "--set run.name=\xff\\x1b[2J: this is not valid UTF-8; a configuration is text in UTF-8.");
+  const std::vector<std::string> sound = {"run.name=\xc3\xbc"};
+  EXPECT_NO_THROW(apply_overrides(tree, sound));
+}
+
 TEST(ConfigToml, PrintedValuesReadBackAsTheyWere) {
   const std::vector<ConfigValue> values = {ConfigValue(true),
                                            ConfigValue(int64_t{-7}),

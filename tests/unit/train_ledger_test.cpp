@@ -13,6 +13,24 @@ struct FakeClock {
   }
 };
 
+TEST(Ledger, APhaseThatWillBeMadeAgainIsBookedApart) {
+  double now = 0;
+  Ledger ledger([&] { return now; });
+  ledger.enter("train");
+  now = 2;
+  ledger.enter("evaluate");
+  now = 5;
+  ledger.rename("evaluate", "evaluate_unfinished");
+  now = 6;
+  ledger.enter("save");
+  now = 7;
+  ledger.close();
+  EXPECT_EQ(ledger.seconds("evaluate"), 0);
+  EXPECT_EQ(ledger.seconds("evaluate_unfinished"), 4);
+  EXPECT_EQ(ledger.seconds("train"), 2);
+  EXPECT_EQ(ledger.seconds("save"), 1);
+}
+
 TEST(Ledger, EverySecondIsBookedToOnePhase) {
   FakeClock time;
   Ledger ledger(time.clock());

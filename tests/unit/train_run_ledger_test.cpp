@@ -146,6 +146,45 @@ TEST(RunLedger, ADamagedFileIsRefused) {
   }
 }
 
+TEST(RunLedger, AmountsThatCannotBeAreRefused) {
+  for (const char* stage :
+       {R"("seconds": {"train": -1.0}, "bytes": {})", R"("seconds": {"train": null}, "bytes": {})",
+        R"("seconds": {}, "bytes": {"artifact": -5})", R"("seconds": {}, "bytes": {"artifact": 0.5})"}) {
+    const TemporaryFolder folder;
+    folder.write("ledger.json",
+                 fmt::format(R"({{"stages": [{{"stage": "train", {}, "scores": {{}}}}]}})", stage));
+    try {
+      RunLedger::read(folder.path(""));
+      ADD_FAILURE() << stage;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_data) << stage;
+    }
+  }
+}
+
+TEST(RunLedger, AnArtifactThatWasScoredCountsWhereverItLies) {
+  LedgerEntry scored = adapted(10);
+  scored.bytes = {{"artifact_scored", 16000}};
+  RunLedger alone;
+  alone.book(scored);
+  EXPECT_NE(refusal(kLimits, alone).find("16000 bytes"), std::string::npos);
+  EXPECT_NE(refusal({LedgerRules::strict, 0, 0, 20000}, alone).find("code"), std::string::npos);
+  RunLedger other = whole(90, 600, 400, 40);
+  other.book(scored);
+  EXPECT_NE(refusal({LedgerRules::strict, 0, 0, 20000}, other)
+                .find("16000 bytes, but the one that the ledger books 600"),
+            std::string::npos);
+}
+
+TEST(RunLedger, ValidationsOnTheWayAreNoEvaluation) {
+  LedgerEntry entry = trained(90);
+  entry.seconds.emplace_back("validate", 1000.0);
+  entry.seconds.emplace_back("evaluate_unfinished", 1000.0);
+  RunLedger ledger;
+  ledger.book(entry);
+  EXPECT_EQ(refusal(kLimits, ledger), "");
+}
+
 TEST(RunLedger, TheTableHoldsScoresAndBudgets) {
   const std::string table = ledger_table(kLimits, whole(93, 600, 400, 40));
   const auto before = table.find("before quantisation"), after = table.find("after quantisation"),

@@ -1,0 +1,51 @@
+// ReplacedRun: the run that another one in its directory replaces. It is set aside by renaming, and goes only
+// when the new one has something to show.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace mulligan {
+
+// In the run directory and, where that lies elsewhere, in the directory of checkpoints, what was there lies in
+//   .replacing   while it is being set aside or put back: what is found there goes back
+//   .replaced    once all of it is set aside: it goes back, unless the new run has saved something
+//   .obsolete    once the new run has: what is found there goes
+// so that a process that is killed at any moment leaves no doubt.
+class ReplacedRun {
+ public:
+  ReplacedRun(std::filesystem::path directory, std::filesystem::path checkpoints)
+      : directory_(std::move(directory)), checkpoints_(std::move(checkpoints)) {}
+
+  // Whether the directories hold what cannot be made again in a moment: weights, results or checkpoints.
+  bool worth_keeping() const;
+  // What lies in the place of a run's files and is none of them: a folder named like a checkpoint with other
+  // files in it, a folder in place of a file. Throws config_error naming it.
+  void require_only_a_run() const;
+
+  // Renames all that a run leaves. Throws run_error when that cannot be done, after putting it back.
+  void set_aside() const;
+  // Removes what the new run has written and renames back; log and metrics of the failed start stay, as
+  // log_failed.txt and metrics_failed.jsonl.
+  void put_back() const;
+  // Removes what was set aside.
+  void forget() const;
+  // Under the lock, at the start of a command: finishes what a killed process began. Returns what to tell, or
+  // "".
+  std::string recover() const;
+
+ private:
+  std::vector<std::filesystem::path> places() const;  // the two directories, or the one
+  std::vector<std::filesystem::path> entries_of(const std::filesystem::path& place) const;
+  void move_back() const;
+
+  std::filesystem::path directory_, checkpoints_;
+};
+
+// Removes all that a run which did not come far leaves: configuration, log, metrics, ledger, report.
+void remove_unfinished_run(const std::filesystem::path& directory);
+// Removes the temporary files that killed processes left of a run's files.
+void remove_temporary_leftovers(const std::filesystem::path& directory);
+
+}  // namespace mulligan

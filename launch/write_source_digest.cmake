@@ -1,0 +1,23 @@
+# Writes OUTPUT, a header that defines MULLIGAN_SOURCE_DIGEST, when the code of SOURCE has changed: the sha256 of lines
+# "SHA256  PATH" of every source file, by path (framework/artifact/code_size.h, source_digest).
+set(lines "")
+set(all "")
+foreach(folder framework plugins optimizers ttt launch)
+  file(GLOB_RECURSE files RELATIVE "${SOURCE}" "${SOURCE}/${folder}/*.h" "${SOURCE}/${folder}/*.hpp"
+    "${SOURCE}/${folder}/*.cpp" "${SOURCE}/${folder}/*.cu")
+  list(APPEND all ${files})
+endforeach()
+list(SORT all)
+foreach(file ${all})
+  file(SHA256 "${SOURCE}/${file}" sum)
+  string(APPEND lines "${sum}  ${file}\n")
+endforeach()
+string(SHA256 digest "${lines}")
+set(text "#define MULLIGAN_SOURCE_DIGEST \"${digest}\"\n")
+set(old "")
+if(EXISTS "${OUTPUT}")
+  file(READ "${OUTPUT}" old)
+endif()
+if(NOT old STREQUAL text)
+  file(WRITE "${OUTPUT}" "${text}")
+endif()

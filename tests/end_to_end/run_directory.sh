@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# A run directory: what --overwrite replaces and when, one process at a time, leftovers of killed ones, damaged metrics, links,
+# strict rules over what really lies there.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+tiny_corpus corpus
+check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.1
+{
+  small_config "$work/data"
+  record_sections
+} >small.toml
+# wait_for FILE: at most a minute.
+wait_for() { for _ in {1..600}; do [[ -s "$1" ]] && return; sleep 0.1; done; }
+# files FOLDER: what lies in it, with its digests; the report is drawn anew after a failure, whose story is kept, too.
+files() {
+  (cd "$1" && find . -type f ! -name report.html ! -name '*_failed.*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
+}
+train() { "$mulligan" train small.toml --set train.steps=4 --set run.directory=run "$@"; }
+
+check "a run" train
+check "a file of the user's own in the run directory" cp small.toml run/notes.txt
+before=$(files run)
+
+# --overwrite checks everything first.
+check_refused "--overwrite, data is missing" 3 "/nowhere" train small.toml --set run.directory=run --overwrite \
+  --set 'data.train=/nowhere/*.bin'
+check_equal "the earlier run is as it was" "$before" "$(files run)"
+check_refused "--overwrite, too little memory" 1 "memory" train small.toml --set run.directory=run --overwrite \
+  --set model.width=65536 --set model.heads=512 --set model.kv_heads=512
+check_equal "the earlier run is as it was again" "$before" "$(files run)"
+check_refused "--overwrite, an unknown plugin" 2 "nonesuch" train small.toml --set run.directory=run --overwrite \
+  --set loss.plugin=nonesuch
+check_equal "and again" "$before" "$(files run)"
+# A run that fails before it has saved anything puts it back; its own log and metrics stay.
+check_refused "--overwrite, a loss that is not finite" 1 "norm" train small.toml --set run.directory=run --overwrite \
+  --set optimizer.vectors.lr=1e6 --set optimizer.embedding.lr=1e6 --set optimizer.matrices.plugin=sgd \
+  --set optimizer.matrices.lr=1e6 --set train.clip_norm=0.0 --set train.steps=40
+check_contains "the failed start's log is kept" "1000000" "$(cat run/log_failed.txt)"
+check_equal "and the earlier run is back" "$before" "$(files run)"
+# Killed before it has saved anything: the next command puts it back.
+"$mulligan" train small.toml --set run.directory=run --overwrite --set train.steps=100000 >kill.out 2>&1 &
+process=$!
+wait_for run/.replaced/result.json
+wait_for run/metrics.jsonl
+kill -KILL $process
+wait $process 2>wait.err
+check_refused "a fresh start still finds the earlier run" 2 "finished run" train small.toml --set run.directory=run
+check_equal "which is back" "$before" "$(files run)"
+# The new run's first checkpoint ends the earlier one.
+check "--overwrite" train --overwrite
+check_equal "the new run has taken its place" "config.toml log.txt metrics.jsonl notes.txt report.html result.json" \
+  "$(cd run && echo config.toml* log.txt* metrics.jsonl* notes.txt* report.html* result.json*)"
+check_equal "nothing is left set aside" "" "$(find run -name '.*' ! -name .)"
+
+# Only things of a run are removed.
+mkdir -p run/checkpoints/step_00000099
+echo precious >run/checkpoints/step_00000099/thesis.txt
+check_refused "--overwrite, a foreign folder named like a checkpoint" 2 "thesis.txt" train small.toml --set run.directory=run --overwrite
+check_equal "it is still there" precious "$(cat run/checkpoints/step_00000099/thesis.txt)"
+rm -r run/checkpoints/step_00000099
+
+# One process at a time.
+"$mulligan" train small.toml --set run.directory=busy --set train.steps=100000 --set checkpoint.every_steps=3 >busy.out 2>&1 &
+process=$!
+wait_for busy/checkpoints/step_00000006/manifest.json
+for arguments in "train small.toml --resume" "train small.toml --overwrite" "train small.toml"; do
+  # shellcheck disable=SC2086
+  check_refused "a second: $arguments" 2 "process $process on host" $arguments --set run.directory=busy
+done
+cp run/weights.safetensors busy/
+check_refused "a second: quantize" 2 "mulligan train, process $process" quantize busy
+check_refused "a second: ttt" 2 "is in use by" ttt busy
+check_refused "a second: eval" 2 "is in use by" eval busy
+kill -TERM $process
+wait $process
+check_equal "the first was not disturbed" 4 $?
+check "its checkpoint is sound" "$mulligan" checkpoint verify busy
+check_equal "its lock is gone" "" "$(find busy -name .lock 2>find.err)"
+"$mulligan" eval run --set 'eval.mode="sliding"' --set eval.stride=1 >first.out 2>&1 &
+process=$!
+wait_for run/.lock
+check "two may score one run at once" "$mulligan" eval run
+check_refused "but none may replace it meanwhile" 2 "mulligan eval" train small.toml --set run.directory=run --overwrite
+kill -TERM $process
+wait $process 2>wait.err
+
+# What killed processes leave goes with the next start.
+"$mulligan" train small.toml --set run.directory=busy --set train.steps=100000 --resume >busy.out 2>&1 &
+process=$!
+wait_for busy/.lock
+touch busy/metrics.jsonl.tmp.999999999.0 busy/foreign.tmp.999999999.0
+mkdir -p busy/checkpoints/.writing_step_00000001
+kill -KILL $process
+wait $process 2>wait.err
+check "a run goes on after a kill" "$mulligan" train small.toml --set run.directory=busy --set train.steps=8 --resume \
+  --set train.validate_every=2
+check_equal "leftovers are gone, foreign files are not" "busy/foreign.tmp.999999999.0" \
+  "$(find busy -name '*.tmp.*' -o -name '.writing*' -o -name '.lock')"
+
+# Metrics that are damaged, a folder of checkpoints that cannot be read, links.
+cp -r busy damaged
+sed -i '5s/.*/{"event":"st/' damaged/metrics.jsonl
+rm damaged/result.json
+sum=$(sha256sum damaged/metrics.jsonl)
+check_refused "a damaged line of metrics" 3 "metrics.jsonl:5" train small.toml --set run.directory=damaged --set train.steps=9 --resume
+check_equal "the metrics are as they were" "$sum" "$(sha256sum damaged/metrics.jsonl)"
+check "cut off in its last line" cp busy/metrics.jsonl damaged/metrics.jsonl
+printf '{"event":"step","st' >>damaged/metrics.jsonl
+check "that is what a kill leaves" "$mulligan" train small.toml --set run.directory=damaged --set train.steps=9 --resume
+check_equal "and goes" "" "$(grep -v '}$' damaged/metrics.jsonl)"
+mkdir linked
+echo precious >precious.txt
+check "a run to go on with" "$mulligan" train small.toml --set run.directory=linked --set train.steps=2
+ln -sf "$work/precious.txt" linked/log.txt
+check_refused "a log that is a link" 1 "symbolic link" train small.toml --set run.directory=linked --set train.steps=3 --resume
+check_equal "what it leads to is as it was" precious "$(cat precious.txt)"
+
+# The audit log.
+sum=$(sha256sum run/weights.safetensors)
+for name in weights.safetensors ttt_result.json .lock notes.txt 'a b'; do
+  check_refused "ttt.audit = $name" 2 "audit" ttt run --set "ttt.audit=$name"
+done
+ln -s "$work/precious.txt" run/linked.jsonl
+check_refused "ttt.audit is a link" 2 "audit" ttt run --set ttt.audit=linked.jsonl
+check_equal "the weights are as they were" "$sum" "$(sha256sum run/weights.safetensors)"
+check "ttt.audit = order.jsonl" "$mulligan" ttt run --set ttt.audit=order.jsonl
+check "and again" "$mulligan" ttt run --set ttt.audit=order.jsonl
+
+# Strict rules.
+strict=(--set ledger.rules=strict)
+mkdir -p made_up/framework
+check_refused "strict: a made-up source tree" 1 "not the source that this program was built from" quantize run --source made_up "${strict[@]}"
+check_refused "strict: no source tree" 3 "/nowhere" quantize run --source /nowhere "${strict[@]}"
+check_equal "no artifact is left unbooked" "" "$(ls run/artifact.mulligan 2>/dev/null)"
+check "an artifact, code not counted" "$mulligan" quantize run --output "$PWD/run/../run/artifact.mulligan"
+check_equal "is booked by whatever path" "$(stat -c %s run/artifact.mulligan)" "$(json run/ledger.json artifact)"
+check_refused "strict: a part of the set" 2 "ttt.document_fraction" ttt run/artifact.mulligan --output run "${strict[@]}"
+whole=(--set ttt.document_fraction=1 --set ttt.chunk_tokens=128 --set ttt.batch_documents=16)
+check_refused "strict: an artifact outside of the ledger" 1 "ledger.artifact_bytes = 1000" ttt run/artifact.mulligan \
+  --output alone "${strict[@]}" "${whole[@]}" --set ledger.artifact_bytes=1000
+cp run/ledger.json ledger.json
+sed -i 's/"train": [0-9.e-]*/"train": -100.0/' run/ledger.json
+check_refused "negative seconds" 3 "took no such time" ttt run "${whole[@]}"
+sed 's/"train": [0-9.e-]*/"train": 0.001/' ledger.json >run/ledger.json
+check_refused "strict: other seconds than the run's" 1 "books 0.00 s of train" ttt run "${strict[@]}" "${whole[@]}"
+finish

@@ -1,0 +1,88 @@
+// Locks of folders.
+#include "framework/core/directory_lock.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <optional>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tests/support/scratch_folder.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ScratchFolder;
+using Kind = DirectoryLock::Kind;
+
+std::string refusal(const fs::path& folder, Kind kind = Kind::exclusive) {
+  try {
+    const DirectoryLock lock(folder, "second", kind);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+    return error.what();
+  }
+  return {};
+}
+
+TEST(DirectoryLock, OneAtATimeAndTheSecondIsToldWho) {
+  const ScratchFolder scratch;
+  const fs::path folder = scratch / "run";
+  {
+    const DirectoryLock lock(folder, "train");
+    EXPECT_EQ(lock.warning(), "");
+    const std::string sentence = refusal(folder);
+    EXPECT_NE(sentence.find(fmt::format("mulligan train, process {} on host", getpid())), std::string::npos)
+        << sentence;
+    EXPECT_NE(sentence.find(" UTC; wait"), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find("network file system"), std::string::npos) << sentence;
+    EXPECT_NE(refusal(folder, Kind::shared), "");
+  }
+  EXPECT_FALSE(fs::exists(folder)) << "an empty folder that the lock made goes with it";
+  EXPECT_EQ(refusal(folder), "");
+}
+
+TEST(DirectoryLock, ReadersShareAndKeepWritersOut) {
+  const ScratchFolder scratch;
+  std::optional<DirectoryLock> first, second;
+  first.emplace(scratch.path(), "eval", Kind::shared);
+  second.emplace(scratch.path(), "eval", Kind::shared);
+  EXPECT_NE(refusal(scratch.path()), "");
+  first.reset();
+  EXPECT_NE(refusal(scratch.path()), "");
+  second.reset();
+  EXPECT_EQ(refusal(scratch.path()), "");
+  EXPECT_FALSE(fs::exists(scratch / directory_lock_file));
+}
+
+TEST(DirectoryLock, EndsWithItsProcessHoweverThatEnds) {
+  const ScratchFolder scratch;
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const DirectoryLock lock(scratch.path(), "train");
+    if (write(ready[1], "x", 1) != 1) _exit(1);
+    pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  EXPECT_NE(refusal(scratch.path()).find(fmt::format("process {}", child)), std::string::npos);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(fs::exists(scratch / directory_lock_file));
+  EXPECT_EQ(refusal(scratch.path()), "");
+}
+
+TEST(DirectoryLock, TextOfAForeignLockFileIsPrintable) {
+  const ScratchFolder scratch;
+  const DirectoryLock lock(scratch.path(), "a\x1b[2Jb");
+  EXPECT_NE(refusal(scratch.path()).find("a\\x1b[2Jb"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan

@@ -1,0 +1,144 @@
+// A run that another one replaces: whatever moment the process dies at, one of the two is whole.
+#include "framework/train/replaced_run.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+
+#include "framework/core/file.h"
+#include "framework/report/run_directory.h"
+#include "framework/train/run_files.h"
+#include "tests/unit/checkpoint_support.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ScratchFolder;
+using testing::sentence_of;
+using testing::write_sample;
+
+// Text by path of all files below a folder.
+std::map<std::string, std::string> files_below(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file())
+      files[entry.path().lexically_relative(folder).string()] = read_file(entry.path());
+  }
+  return files;
+}
+
+class ReplacedRunTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  ReplacedRunTest() {
+    for (const char* name :
+         {"config.toml", "log.txt", "metrics.jsonl", "weights.safetensors", "result.json"}) {
+      write("run/" + std::string(name), "old");
+    }
+    write("run/notes.txt", "the user's own");
+    write_sample(checkpoints(), 5);
+    before_ = files_below(scratch_.path());
+  }
+  void write(const std::string& name, const std::string& text) {
+    fs::create_directories((scratch_.path() / name).parent_path());
+    std::ofstream(scratch_.path() / name) << text;
+  }
+  fs::path run() const { return scratch_.path() / "run"; }
+  fs::path checkpoints() const { return scratch_.path() / GetParam(); }
+  ReplacedRun replaced() const { return {run(), checkpoints()}; }
+  void start_anew() {
+    for (const char* name : {"config.toml", "log.txt", "metrics.jsonl"})
+      write("run/" + std::string(name), "new");
+  }
+
+  ScratchFolder scratch_;
+  std::map<std::string, std::string> before_;
+};
+
+TEST_P(ReplacedRunTest, GoesWhenTheNewOneHasSomethingToShow) {
+  replaced().set_aside();
+  EXPECT_FALSE(replaced().worth_keeping());
+  start_anew();
+  write_sample(checkpoints(), 3);
+  replaced().forget();
+  const auto after = files_below(scratch_.path());
+  EXPECT_EQ(after.at("run/notes.txt"), "the user's own");
+  EXPECT_EQ(after.at("run/log.txt"), "new");
+  EXPECT_EQ(after.size(), 4u + 3u) << "configuration, log, metrics, notes and one checkpoint";
+  EXPECT_EQ(replaced().recover(), "");
+}
+
+TEST_P(ReplacedRunTest, ComesBackWhenTheNewOneHasNothing) {
+  replaced().set_aside();
+  start_anew();
+  EXPECT_NE(replaced().recover(), "");
+  auto after = files_below(scratch_.path());
+  EXPECT_EQ(after.at("run/log_failed.txt"), "new");
+  EXPECT_EQ(after.at("run/metrics_failed.jsonl"), "new");
+  after.erase("run/log_failed.txt");
+  after.erase("run/metrics_failed.jsonl");
+  EXPECT_EQ(after, before_);
+  EXPECT_EQ(replaced().recover(), "");
+}
+
+TEST_P(ReplacedRunTest, KilledAfterTheFirstCheckpointTheNewOneStays) {
+  replaced().set_aside();
+  start_anew();
+  write_sample(checkpoints(), 3);
+  EXPECT_EQ(replaced().recover(), "");
+  EXPECT_EQ(files_below(scratch_.path()).at("run/log.txt"), "new");
+  EXPECT_EQ(list_checkpoints(checkpoints()).size(), 1u);
+}
+
+// Every state between two renames of set_aside().
+TEST_P(ReplacedRunTest, KilledWhileItWasSetAsideItIsWhole) {
+  fs::create_directories(run() / ".replacing");
+  fs::create_directories(checkpoints() / ".replacing");
+  const std::vector<std::string> moved = {"log.txt", "result.json", "weights.safetensors"};
+  for (std::size_t count = 0; count <= moved.size(); ++count) {
+    fs::create_directories(run() / ".replacing");
+    for (std::size_t i = 0; i < count; ++i) fs::rename(run() / moved[i], run() / ".replacing" / moved[i]);
+    EXPECT_NE(replaced().recover(), "") << count;
+    EXPECT_EQ(files_below(scratch_.path()), before_) << count;
+  }
+  replaced().set_aside();  // and between the two that end it
+  fs::rename(checkpoints() / ".replaced", checkpoints() / ".replacing");
+  EXPECT_NE(replaced().recover(), "");
+  EXPECT_EQ(files_below(scratch_.path()), before_);
+}
+
+TEST_P(ReplacedRunTest, WhatIsNoRunsIsRefusedAndKept) {
+  fs::create_directories(checkpoints() / "step_00000007");
+  std::ofstream(checkpoints() / "step_00000007" / "thesis.txt") << "precious";
+  EXPECT_NE(sentence_of([&] { replaced().require_only_a_run(); }).find("thesis.txt"), std::string::npos);
+  keep_newest_checkpoints(checkpoints(), 1);
+  EXPECT_TRUE(fs::exists(checkpoints() / "step_00000007" / "thesis.txt"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, ReplacedRunTest, ::testing::Values("run/checkpoints", "elsewhere", "run"));
+
+TEST(RunDirectory, LeftoversOfAnotherProcessAreRemovedAndNoOthers) {
+  const ScratchFolder scratch;
+  for (const char* name : {"metrics.jsonl.tmp.999999999.0", "notes.tmp.999999999.0", "log.txt.tmp.x"}) {
+    std::ofstream(scratch / name) << "x";
+  }
+  const std::string alive = fmt::format("report.html.tmp.{}.0", 1);  // a process that is always there
+  std::ofstream(scratch / alive.c_str()) << "x";
+  remove_temporary_leftovers(scratch.path());
+  EXPECT_FALSE(fs::exists(scratch / "metrics.jsonl.tmp.999999999.0"));
+  EXPECT_TRUE(fs::exists(scratch / "notes.tmp.999999999.0"));
+  EXPECT_TRUE(fs::exists(scratch / "log.txt.tmp.x"));
+  EXPECT_TRUE(fs::exists(scratch / alive.c_str()));
+}
+
+TEST(RunDirectory, AFolderOfCheckpointsThatCannotBeReadIsNotAnEmptyOne) {
+  const ScratchFolder scratch;
+  EXPECT_TRUE(list_checkpoints(scratch / "absent").empty());
+  fs::create_symlink("loop", scratch / "loop");
+  EXPECT_NE(sentence_of([&] { list_checkpoints(scratch / "loop"); }).find("cannot be read"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan
