@@ -71,8 +71,8 @@ def edit_number(draw, data):
     if not numbers:
         return flip_bit(draw, data)
     found = draw.choice(numbers)
-    if draw.random() < 0.4:
-        other = str(int(float(found.group()[:15])) + draw.choice((-1, 1, 2, 10))).encode()
+    if draw.random() < 0.4 and len(found.group()) < 18 and b"e" not in found.group():
+        other = str(int(float(found.group())) + draw.choice((-1, 1, 2, 10))).encode()
     else:
         other = draw.choice(ODD_NUMBERS)
     return data[:found.start()] + other + data[found.end():], f"{found.group().decode()} made {other[:20].decode()}"
