@@ -24,8 +24,8 @@ class Jobs:
             return self.subject.quickstart("attacked", threads=int(name.split()[1]))
         if name == "prepare":
             return ["prepare", "corpus", "--out", "again", "--vocab-size", "512", "--validation-fraction", "0.02"]
-        if name == "report":
-            return ["report", "run"]
+        if name == "overwrite":
+            return ["train", "tiny.toml", "--set", "run.directory=run", "--set", "run.seed=7", "--overwrite"]
         return [name, "run"]
 
     def command(self, name):
@@ -38,6 +38,8 @@ class Jobs:
         """What a finished command made, to be compared."""
         if name.startswith("train"):
             return outcome(folder / "attacked")
+        if name == "overwrite":
+            return outcome(folder / "run")
         if name == "prepare":
             return {path.name: path.read_bytes() for path in sorted((folder / "again").iterdir())}
         if name == "quantize":

@@ -174,7 +174,7 @@ directory = "sweep"
 seeds = [1]
 [[rows]]
 name = "short"
-set = ["train.steps=1"]
+set = ["ema.decay=0.5"]
 """
 
 

@@ -127,6 +127,6 @@ def shell(command, folder=None, environment=None):
 
 
 def leftovers(folder):
-    """Files that a command should have taken away: temporary names and hidden folders."""
+    """What a command should have taken away: temporary names, hidden files and folders. A run's lock stays, unlocked."""
     return sorted(str(path.relative_to(folder)) for path in pathlib.Path(folder).rglob("*")
-                  if ".tmp" in path.name or path.name.startswith("."))
+                  if ".tmp" in path.name or path.name.endswith(".preparing") or (path.name.startswith(".") and path.name != ".lock"))
