@@ -18,7 +18,7 @@ inline constexpr std::uint32_t artifact_version = 1;
 struct Artifact {
   std::string
       configuration;  // TOML: the resolved configuration that scoring needs, the model's shape above all
-  DataIdentity data;             // of the run, without lists of shards; tokenizer "": not known
+  DataIdentity data;  // of the run, without lists of shards; tokenizer "": not known
   std::vector<QuantizedTensor> tensors;
   bool operator==(const Artifact&) const = default;
 };

@@ -97,8 +97,7 @@ DataIdentity data_of_artifact(const LoadedConfig& loaded, const fs::path& weight
   require_apart(training.data.train, origin.data.validation);
   if (origin.data.validation.sha256.empty() && !config.data.validation.empty()) {
     // Weights that do not say what they are scored on: what the configuration names is all there is.
-    require_apart(training.data.train,
-                  load_validation(config.data, config.model.vocabulary).data.validation);
+    require_apart(training.data.train, load_validation(config.data, config.model.vocabulary).data.validation);
   }
   return origin.data;
 }

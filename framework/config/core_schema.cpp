@@ -23,8 +23,12 @@ Schema<RunSection> run_section() {
 
 Schema<DataConfig> data_section() {
   Schema<DataConfig> s;
-  s.key("train", &DataConfig::train, "training shards: a glob, or a folder (the training shards of its manifest)").required();
-  s.key("validation", &DataConfig::validation, "validation shards: a glob, or a folder (the validation shards of its manifest)").required();
+  s.key("train", &DataConfig::train,
+        "training shards: a glob, or a folder (the training shards of its manifest)")
+      .required();
+  s.key("validation", &DataConfig::validation,
+        "validation shards: a glob, or a folder (the validation shards of its manifest)")
+      .required();
   s.key("tokenizer", &DataConfig::tokenizer, "SentencePiece model file of the shards' tokenizer").required();
   s.key("prefetch", &DataConfig::prefetch, "micro-batches the loader keeps ready").range(1, 1024);
   return s;

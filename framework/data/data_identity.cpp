@@ -124,8 +124,7 @@ DataComparison compare_validation(const DataIdentity& weights, const DataIdentit
   result.known = !weights.validation.sha256.empty();
   result.same_shards = weights.validation.sha256 == now.validation.sha256;
   result.same_bytes = weights.byte_table_sha256 == now.byte_table_sha256;
-  result.same_packing =
-      weights.packing.empty() || now.packing.empty() || weights.packing == now.packing;
+  result.same_packing = weights.packing.empty() || now.packing.empty() || weights.packing == now.packing;
   if (!result.known) {
     result.difference = "the weights do not say which validation set was theirs";
     return result;
@@ -151,13 +150,15 @@ void require_same_tokenizer(const DataOrigin& origin, const DataIdentity& now,
   if (theirs.empty()) {
     if (tokenizer_file.empty()) return;
     throw data_error(
-        "{} carries no digest of its tokenizer, so that data.tokenizer = '{}' is the right one cannot be told; "
+        "{} carries no digest of its tokenizer, so that data.tokenizer = '{}' is the right one cannot be "
+        "told; "
         "make it again, or score the loss alone with --set data.tokenizer=",
         origin.name, tokenizer_file);
   }
   if (now.tokenizer_sha256.empty() || now.tokenizer_sha256 == theirs) return;
   throw data_error(
-      "the tokenizer {} has sha256 {}, but {} was made with {}; name that one with --set data.tokenizer=FILE{}",
+      "the tokenizer {} has sha256 {}, but {} was made with {}; name that one with --set "
+      "data.tokenizer=FILE{}",
       tokenizer_file.empty() ? "of the shards' manifest" : "'" + tokenizer_file + "'",
       short_digest(now.tokenizer_sha256), origin.name, short_digest(theirs),
       tokenizer_file.empty() ? " and its shards with data.validation" : "");
@@ -170,7 +171,8 @@ void require_same_training_shards(const DataOrigin& origin, const ShardSetIdenti
     const ShardIdentity &was = saved.shards[i], &is = now.shards[i];
     if (was.sha256 == is.sha256) continue;
     throw data_error(
-        "the training shard '{}' has sha256 {}, but {} has read '{}' with {} in its place; bring that file back "
+        "the training shard '{}' has sha256 {}, but {} has read '{}' with {} in its place; bring that file "
+        "back "
         "or name its folder in data.train",
         is.name, short_digest(is.sha256), origin.name, was.name, short_digest(was.sha256));
   }
@@ -184,7 +186,8 @@ void require_apart(const ShardSetIdentity& train, const ShardSetIdentity& valida
     if (same == validation.shards.end()) continue;
     throw data_error(
         "the training shard '{}' holds exactly what the validation shard '{}' does (sha256 {}), so the score "
-        "would be of text that was trained on; name training shards in data.train and others in data.validation",
+        "would be of text that was trained on; name training shards in data.train and others in "
+        "data.validation",
         shard.name, same->name, short_digest(shard.sha256));
   }
 }

@@ -33,7 +33,8 @@ std::vector<std::string> shards_of_manifest(const fs::path& folder, const SplitR
     std::error_code failed;
     if (!fs::exists(file, failed)) {
       throw data_error(
-          "'{}' is named by the manifest beside it but is not there; bring it back, or name the shards to use "
+          "'{}' is named by the manifest beside it but is not there; bring it back, or name the shards to "
+          "use "
           "one by one or by a pattern",
           file.string());
     }
@@ -81,7 +82,7 @@ std::vector<fs::path> find_shards(const std::vector<std::string>& patterns, std:
         folder ? shards_of_folder(pattern, split) : shards_of_glob(pattern);
     if (found.empty()) {
       throw data_error("no {}token shard matches '{}'; run 'mulligan prepare' or give the right folder",
-                       !folder || !split              ? ""
+                       !folder || !split            ? ""
                        : *split == DataSplit::train ? "training "
                                                     : "validation ",
                        pattern);

@@ -76,13 +76,15 @@ void require_listed(const Shard& shard, const ShardFacts& facts, const Manifest&
   const std::string folder = folder_of(shard.path()).string();
   if (!record) {
     throw data_error(
-        "'{}' is not in the manifest beside it, so nobody knows which tokenizer made it; move it to a folder of "
+        "'{}' is not in the manifest beside it, so nobody knows which tokenizer made it; move it to a folder "
+        "of "
         "its own or prepare the data again",
         shard.path().string());
   }
   if (split == DataSplit::train && !training) {
     throw data_error(
-        "data.train names '{}', a validation shard by the manifest beside it, so the score would be of text that "
+        "data.train names '{}', a validation shard by the manifest beside it, so the score would be of text "
+        "that "
         "was trained on; set data.train to the folder '{}' or to its training shards",
         shard.path().string(), folder);
   }
@@ -101,7 +103,8 @@ void require_listed(const Shard& shard, const ShardFacts& facts, const Manifest&
 void require_tokenizer(const fs::path& shard, const Manifest& manifest, const ShardUse& use) {
   if (use.tokenizer_file.empty() || manifest.tokenizer_sha256 == use.tokenizer_sha256) return;
   throw data_error(
-      "'{}' was made with the tokenizer {} by the manifest beside it, but data.tokenizer = '{}' has sha256 {}; set "
+      "'{}' was made with the tokenizer {} by the manifest beside it, but data.tokenizer = '{}' has sha256 "
+      "{}; set "
       "data.tokenizer to '{}' or {} to shards of that tokenizer",
       shard.string(), short_digest(manifest.tokenizer_sha256), use.tokenizer_file,
       short_digest(use.tokenizer_sha256), (folder_of(shard) / manifest.tokenizer_file).string(),
@@ -117,12 +120,14 @@ void require_tokens(const Shard& shard, const ShardFacts& facts, const ShardUse&
                                        *outside, outside - tokens.begin());
   if (use.pieces > 0) {
     throw data_error(
-        "{}, beyond the {} pieces of the tokenizer '{}': it was made with another tokenizer or is damaged; set "
+        "{}, beyond the {} pieces of the tokenizer '{}': it was made with another tokenizer or is damaged; "
+        "set "
         "data.tokenizer and {} to what belongs together",
         what, use.pieces, use.tokenizer_file, key_of(use.split));
   }
   throw data_error(
-      "{}, beyond model.vocabulary = {}; raise model.vocabulary to the size of the tokenizer that made the shard, "
+      "{}, beyond model.vocabulary = {}; raise model.vocabulary to the size of the tokenizer that made the "
+      "shard, "
       "or set {} to other shards",
       what, use.vocabulary, key_of(use.split));
 }
@@ -140,8 +145,9 @@ std::string padding_note(std::int64_t vocabulary, std::int64_t pieces) {
   constexpr std::int64_t usual_padding = 128;
   if (vocabulary <= pieces) return {};
   const bool usual = vocabulary <= (pieces + usual_padding - 1) / usual_padding * usual_padding;
-  return fmt::format("{}model.vocabulary = {} is padded: the tokenizer has {} pieces, the other {} ids never occur",
-                     usual ? "" : "warning: ", vocabulary, pieces, vocabulary - pieces);
+  return fmt::format(
+      "{}model.vocabulary = {} is padded: the tokenizer has {} pieces, the other {} ids never occur",
+      usual ? "" : "warning: ", vocabulary, pieces, vocabulary - pieces);
 }
 
 CheckedShards check_shards(const std::vector<fs::path>& files, const ShardUse& use) {
@@ -172,8 +178,8 @@ CheckedShards check_shards(const std::vector<fs::path>& files, const ShardUse& u
       checked.tokenizer_sha256 = manifest->tokenizer_sha256;
     }
     require_tokens(shard, facts[i], use);
-    identities.push_back({shard.path().filename().string(),
-                          static_cast<std::uint64_t>(shard.token_count()), facts[i].sha256});
+    identities.push_back(
+        {shard.path().filename().string(), static_cast<std::uint64_t>(shard.token_count()), facts[i].sha256});
   }
   checked.identity = shard_set(std::move(identities));
   return checked;

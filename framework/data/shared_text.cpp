@@ -53,8 +53,9 @@ Side hashes_of(const std::vector<fs::path>& files, int bos_id, std::int64_t budg
   side.whole = total <= budget_tokens;
   const double share = side.whole ? 1.0 : static_cast<double>(budget_tokens) / static_cast<double>(total);
   parallel_for(shards.size(), 0, [&](std::size_t i) {
-    const auto limit = side.whole ? shards[i].token_count()
-                                  : static_cast<std::int64_t>(share * static_cast<double>(shards[i].token_count()));
+    const auto limit = side.whole
+                           ? shards[i].token_count()
+                           : static_cast<std::int64_t>(share * static_cast<double>(shards[i].token_count()));
     side.hashes[i] = document_hashes(shards[i], bos_id, limit);
   });
   return side;
@@ -87,8 +88,10 @@ SharedText find_shared_text(const std::vector<fs::path>& train, const std::vecto
 std::string shared_text_warning(const SharedText& shared) {
   if (shared.shared == 0) return {};
   return fmt::format(
-      "warning: {} of {} validation documents stand word for word among the {} training documents {}, so the score "
-      "is partly of text that was trained on; prepare the data again from all of its text, which drops duplicates",
+      "warning: {} of {} validation documents stand word for word among the {} training documents {}, so the "
+      "score "
+      "is partly of text that was trained on; prepare the data again from all of its text, which drops "
+      "duplicates",
       shared.shared, shared.validation_documents, shared.training_documents,
       shared.whole ? "as well" : "that were looked at (a sample)");
 }

@@ -53,8 +53,7 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
   validation.files = find_shards({data.validation}, DataSplit::validation);
   CheckedShards checked = check_shards(validation.files, use);
   validation.data.validation = std::move(checked.identity);
-  validation.data.tokenizer_sha256 =
-      data.tokenizer.empty() ? checked.tokenizer_sha256 : use.tokenizer_sha256;
+  validation.data.tokenizer_sha256 = data.tokenizer.empty() ? checked.tokenizer_sha256 : use.tokenizer_sha256;
   validation.tokens = read_tokens(validation.files);
   if (validation.tokens.size() < 2) {
     throw data_error("the validation shards '{}' hold {} tokens, but scoring needs at least 2.",

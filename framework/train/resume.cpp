@@ -158,7 +158,8 @@ std::vector<CheckpointShard> checkpoint_shards(const ShardSetIdentity& train) {
   return shards;
 }
 
-void require_same_data(const CheckpointData& saved, const LoaderOptions& options, const ShardSetIdentity& train) {
+void require_same_data(const CheckpointData& saved, const LoaderOptions& options,
+                       const ShardSetIdentity& train) {
   if (saved.row_tokens != options.row_tokens) {
     throw config_error(
         "the saved run read rows of {} tokens, this one reads rows of {}; resume with its "
@@ -196,16 +197,18 @@ std::vector<std::string> require_same_identity(const Checkpoint& checkpoint, con
   const DataIdentity& saved = checkpoint.manifest.identity;
   const DataOrigin origin{fmt::format("the checkpoint '{}'", checkpoint.path.string()), saved};
   if (saved.empty()) {
-    return {fmt::format(
-        "note: {} carries no digests of its data, so tokenizer and shards are compared by name and length only",
-        origin.name)};
+    return {
+        fmt::format("note: {} carries no digests of its data, so tokenizer and shards are compared by name "
+                    "and length only",
+                    origin.name)};
   }
   if (!saved.tokenizer_sha256.empty()) require_same_tokenizer(origin, now, tokenizer_file);
   require_same_training_shards(origin, now.train);
   const std::string &was = saved.validation.sha256, &is = now.validation.sha256;
   if (!was.empty() && !is.empty() && was != is) {
     throw data_error(
-        "data.validation names other tokens ({}) than the run of {} was scored on ({}), so its scores could not be "
+        "data.validation names other tokens ({}) than the run of {} was scored on ({}), so its scores could "
+        "not be "
         "compared; name those, or score others afterwards with 'mulligan eval'",
         short_digest(is), origin.name, short_digest(was));
   }

@@ -35,7 +35,8 @@ std::vector<CheckpointPlugin> checkpoint_plugins(const LoadedConfig& loaded, Plu
 std::vector<CheckpointShard> checkpoint_shards(const ShardSetIdentity& train);
 // Throws data_error unless the loader reads rows of the same length, of shards `train` with the same names and
 // lengths, as the saved run did.
-void require_same_data(const CheckpointData& saved, const LoaderOptions& options, const ShardSetIdentity& train);
+void require_same_data(const CheckpointData& saved, const LoaderOptions& options,
+                       const ShardSetIdentity& train);
 // Compares tokenizer, training and validation shards by their digests. Throws data_error where both sides know one
 // and they differ; returns a sentence where the checkpoint is older than digests.
 std::vector<std::string> require_same_identity(const Checkpoint& checkpoint, const DataIdentity& now,

@@ -99,12 +99,9 @@ std::string config_digest(const LoadedConfig& loaded) {
 std::map<std::string, std::string> weights_metadata(const LoadedConfig& loaded,
                                                     const std::string& weights_kind,
                                                     const DataIdentity& data) {
-  return {{"format", "mulligan weights 1"},
-          {"run", loaded.config.run.name},
-          {"weights", weights_kind},
-          {"config", print_resolved(loaded)},
-          {"commit", build_commit()},
-          {data_identity_key, to_json_text(data)}};
+  return {{"format", "mulligan weights 1"}, {"run", loaded.config.run.name},
+          {"weights", weights_kind},        {"config", print_resolved(loaded)},
+          {"commit", build_commit()},       {data_identity_key, to_json_text(data)}};
 }
 
 void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,

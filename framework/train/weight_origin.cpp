@@ -11,8 +11,8 @@ namespace mulligan {
 namespace {
 
 std::string words_for(const WeightOrigin& origin) {
-  return fmt::format("the {} '{}'",
-                     origin.kind == WeightOrigin::Kind::artifact ? "artifact" : "weights file", origin.name);
+  return fmt::format("the {} '{}'", origin.kind == WeightOrigin::Kind::artifact ? "artifact" : "weights file",
+                     origin.name);
 }
 
 // data.tokenizer of the configuration that an old weights file carries; "" where it names none.
@@ -46,7 +46,8 @@ std::vector<std::string> require_tokenizer_of(const WeightOrigin& origin, const 
   if (origin.kind == WeightOrigin::Kind::memory) return notes;
   const std::string name = words_for(origin);
   if (!origin.has_checksum) {
-    notes.push_back(fmt::format("note: {} carries no checksum of its tensors, so they are not checked", name));
+    notes.push_back(
+        fmt::format("note: {} carries no checksum of its tensors, so they are not checked", name));
   }
   if (origin.kind == WeightOrigin::Kind::artifact || !origin.data.empty()) {
     require_same_tokenizer({name, origin.data}, now, data.tokenizer);
@@ -54,14 +55,16 @@ std::vector<std::string> require_tokenizer_of(const WeightOrigin& origin, const 
   }
   if (!data.tokenizer.empty() && data.tokenizer != origin.saved_tokenizer) {
     throw data_error(
-        "{} carries no digest of its tokenizer, so that data.tokenizer = '{}' is the right one cannot be told; "
+        "{} carries no digest of its tokenizer, so that data.tokenizer = '{}' is the right one cannot be "
+        "told; "
         "leave data.tokenizer as its run had it ('{}'), or score the loss alone with --set data.tokenizer=",
         name, data.tokenizer, origin.saved_tokenizer);
   }
-  notes.push_back(fmt::format(
-      "note: {} carries no digests of its data, so whether tokenizer and shards are still those of its run cannot "
-      "be checked",
-      name));
+  notes.push_back(
+      fmt::format("note: {} carries no digests of its data, so whether tokenizer and shards are still those "
+                  "of its run cannot "
+                  "be checked",
+                  name));
   return notes;
 }
 

@@ -61,8 +61,8 @@ std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype) 
 }
 
 std::string save_weights(const std::filesystem::path& path, const TensorStore& store,
-                  const std::vector<PlannedParameter>& parameters, bool averaged,
-                  const std::map<std::string, std::string>& metadata) {
+                         const std::vector<PlannedParameter>& parameters, bool averaged,
+                         const std::map<std::string, std::string>& metadata) {
   std::vector<std::vector<std::byte>> contents;
   std::vector<StoredTensor> tensors;
   for (const PlannedParameter& parameter : parameters) {
@@ -86,7 +86,8 @@ void load_weights(const std::filesystem::path& path, TensorStore& store,
   const auto written = file.metadata().find(tensors_sha256_key);
   if (written != file.metadata().end() && written->second != tensors_sha256(file.tensors())) {
     throw data_error(
-        "the weights file '{}' is damaged: its tensors do not have the sha256 {} that it was written with; copy it "
+        "the weights file '{}' is damaged: its tensors do not have the sha256 {} that it was written with; "
+        "copy it "
         "again or train again",
         path.string(), short_digest(written->second));
   }

@@ -22,8 +22,8 @@ inline constexpr const char* data_identity_key = "data";
 // Writes each parameter under its name: the averaged weights (f32) or the masters in their own dtype.
 // `metadata` goes into the file's header, and with it the tensors' sha256 (tensors_sha256), which is returned.
 std::string save_weights(const std::filesystem::path& path, const TensorStore& store,
-                  const std::vector<PlannedParameter>& parameters, bool averaged,
-                  const std::map<std::string, std::string>& metadata);
+                         const std::vector<PlannedParameter>& parameters, bool averaged,
+                         const std::map<std::string, std::string>& metadata);
 
 // Reads weights (f32 or bf16) into the f32 masters of `layouts`. Throws data_error when a tensor is missing,
 // has another shape or dtype, the file holds one that the model has not, or its bytes are not those that were

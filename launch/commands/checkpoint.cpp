@@ -10,6 +10,7 @@
 #include "framework/checkpoint/name_map.h"
 #include "framework/checkpoint/weight_exchange.h"
 #include "framework/core/error.h"
+#include "framework/core/sha256.h"
 #include "framework/core/printable.h"
 #include "framework/model/parameters.h"
 #include "framework/train/run_files.h"
@@ -47,6 +48,11 @@ void show(const std::string& path) {
   }
   row("data", fmt::format("{} spans of {} + 1 tokens read, {} shards", m.data.consumed_spans,
                           m.data.row_tokens, m.data.shards.size()));
+  if (!m.identity.empty()) {
+    row("data digests",
+        fmt::format("tokenizer {}, training {}, validation {}", short_digest(m.identity.tokenizer_sha256),
+                    short_digest(m.identity.train.sha256), short_digest(m.identity.validation.sha256)));
+  }
   row("averages", m.ema_decay > 0 ? fmt::format("decay {}", m.ema_decay) : std::string("none"));
   row("configuration", "sha256 " + m.config_sha256);
   for (const CheckpointPlugin& plugin : m.plugins) {
@@ -138,12 +144,12 @@ void export_checkpoint(const CheckpointArguments& arguments) {
   std::optional<NameMap> map;
   if (!arguments.map.empty()) map = read_name_map(arguments.map);
   std::map<std::string, std::string> metadata{{"format", "pt"}, {"source", arguments.path}};
-  const DataIdentity data = is_file ? origin_of_weights(arguments.path).data
-                                    : find_checkpoint(arguments.path).manifest.identity;
+  const DataIdentity data =
+      is_file ? origin_of_weights(arguments.path).data : find_checkpoint(arguments.path).manifest.identity;
   if (!data.empty()) metadata[data_identity_key] = to_json_text(data);
-  print_report(export_weights(weights, map ? &*map : nullptr, dtype_of(arguments.dtype), arguments.output,
-                              metadata),
-               arguments.output);
+  print_report(
+      export_weights(weights, map ? &*map : nullptr, dtype_of(arguments.dtype), arguments.output, metadata),
+      arguments.output);
 }
 
 // What imported weights say of their data: the tokenizer that the configuration names. A file that this program

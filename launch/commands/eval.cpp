@@ -28,7 +28,8 @@ void run(const EvalArguments& arguments) {
   PluginHost host = arguments.run.plugin_host();
   const std::filesystem::path run = run_directory_of(arguments.path);
   std::vector<TrialRecord::Change> changes;
-  if (!run.empty()) changes = changes_from_run(run, arguments.path, source.loaded, source.origin, ScoreCommand::eval);
+  if (!run.empty())
+    changes = changes_from_run(run, arguments.path, source.loaded, source.origin, ScoreCommand::eval);
   const EvalResult score = evaluate_loaded(source.loaded, host, source.origin, source.load,
                                            arguments.console);
   if (run.empty()) return;

@@ -49,7 +49,8 @@ void run(const TttArguments& arguments) {
   std::vector<TrialRecord::Change> changes;
   if (in_run) {
     options.directory = run;
-    if (!run.empty()) changes = changes_from_run(run, arguments.path, source.loaded, source.origin, ScoreCommand::ttt);
+    if (!run.empty())
+      changes = changes_from_run(run, arguments.path, source.loaded, source.origin, ScoreCommand::ttt);
   }
   std::optional<DirectoryLock> lock;
   if (!changes.empty()) {

@@ -108,7 +108,8 @@ TEST_F(ArtifactRun, AnotherTokenizerIsRefused) {
   quantize(file);
   const fs::path other = tiny_->other_data();
   const std::string said = sentence_of([&] {
-    score(file, {"data.validation=" + other.string(), "data.tokenizer=" + (other / "tokenizer.model").string()});
+    score(file,
+          {"data.validation=" + other.string(), "data.tokenizer=" + (other / "tokenizer.model").string()});
   });
   EXPECT_NE(said.find("the artifact"), std::string::npos) << said;
   EXPECT_NE(said.find("--set data.tokenizer=FILE"), std::string::npos) << said;

@@ -27,10 +27,10 @@ using Overrides = std::vector<std::string>;
 using Json = nlohmann::json;
 
 // Eight steps, a checkpoint after every second, and what scoring with test-time training needs.
-const Overrides kRun = {"train.steps=8",           "checkpoint.every_steps=2",   "checkpoint.keep=100",
-                        "ttt.batch_documents=4",   "ttt.context_tokens=64",      "ttt.chunk_tokens=16",
-                        "ttt.optimizer.lr=0.002",  "ttt.optimizer.beta1=0.0",    "ttt.document_fraction=0.2",
-                        "ttt.adapters.rank=2",     "ttt.adapters.alpha=2"};
+const Overrides kRun = {"train.steps=8",          "checkpoint.every_steps=2", "checkpoint.keep=100",
+                        "ttt.batch_documents=4",  "ttt.context_tokens=64",    "ttt.chunk_tokens=16",
+                        "ttt.optimizer.lr=0.002", "ttt.optimizer.beta1=0.0",  "ttt.document_fraction=0.2",
+                        "ttt.adapters.rank=2",    "ttt.adapters.alpha=2"};
 
 Overrides with(Overrides base, const Overrides& more) {
   base.insert(base.end(), more.begin(), more.end());
@@ -98,9 +98,10 @@ class Identity : public testing::Test {
         },
         options);
   }
-  static MadeArtifact quantize(const fs::path& output, const Overrides& overrides, const fs::path& file = weights()) {
-    LoadedConfig loaded =
-        parse_run_config(read_file(trained_->directory / "config.toml") + quantize_section, "with quantize", overrides);
+  static MadeArtifact quantize(const fs::path& output, const Overrides& overrides,
+                               const fs::path& file = weights()) {
+    LoadedConfig loaded = parse_run_config(read_file(trained_->directory / "config.toml") + quantize_section,
+                                           "with quantize", overrides);
     QuantizeRunOptions options;
     options.console = nullptr;
     options.output = output;
@@ -134,7 +135,8 @@ TEST_F(Identity, TheRunAndAllThatItLeavesSayWhatTheyAreOf) {
   const DataComparison packed = compare_validation(said, eval({"eval.sequence_length=32"}).data);
   EXPECT_TRUE(packed.same_shards);
   EXPECT_FALSE(packed.same());
-  EXPECT_FALSE(compare_validation(said, eval({"data.validation=" + (data() / "*_train_*.bin").string()}).data).same());
+  EXPECT_FALSE(
+      compare_validation(said, eval({"data.validation=" + (data() / "*_train_*.bin").string()}).data).same());
 
   const fs::path artifact = tiny_->folder() / "says.mulligan";
   EXPECT_EQ(quantize(artifact, {}).artifact.data, without_shards(said));
@@ -159,8 +161,9 @@ TEST_F(Identity, AnotherTokenizerOfTheSameSizeIsRefusedEverywhere) {
        {std::pair("weights file", refused(ExitCode::bad_data, [&] { eval(bare); })),
         std::pair("weights file", refused(ExitCode::bad_data, [&] { ttt(bare); })),
         std::pair("weights file", refused(ExitCode::bad_data, [&] { quantize(artifact, bare); })),
-        std::pair("artifact", refused(ExitCode::bad_data,
-                                      [&] { evaluate_artifact(artifact, bare, test_plugin_host(), {nullptr}); })),
+        std::pair("artifact",
+                  refused(ExitCode::bad_data,
+                          [&] { evaluate_artifact(artifact, bare, test_plugin_host(), {nullptr}); })),
         std::pair("checkpoint", refused(ExitCode::bad_data, [&] { train(bare, trained_->directory); }))}) {
     EXPECT_NE(said.find(what), std::string::npos) << said;
     EXPECT_NE(said.find("data.tokenizer"), std::string::npos) << said;
@@ -179,7 +182,8 @@ TEST_F(Identity, AnArtifactThatDoesNotSayItsTokenizerGivesNoBitsPerByte) {
   const auto score = [&](const Overrides& overrides) {
     return evaluate_artifact(file, overrides, test_plugin_host(), {nullptr});
   };
-  EXPECT_NE(refused(ExitCode::bad_data, [&] { score({}); }).find("no digest of its tokenizer"), std::string::npos);
+  EXPECT_NE(refused(ExitCode::bad_data, [&] { score({}); }).find("no digest of its tokenizer"),
+            std::string::npos);
   EXPECT_EQ(score({"data.tokenizer="}).bytes, 0u);
 }
 
@@ -259,8 +263,9 @@ TEST_F(Identity, AFlippedBitInTheWeightsIsRefused) {
   const fs::path damaged = tiny_->folder() / "damaged.safetensors";
   bytes[bytes.size() - 1000] = static_cast<char>(bytes[bytes.size() - 1000] ^ 0x40);
   write_file_atomically(damaged, bytes);
-  for (const auto& said : {refused(ExitCode::bad_data, [&] { eval({}, damaged); }),
-                           refused(ExitCode::bad_data, [&] { quantize(tiny_->folder() / "x", {}, damaged); })}) {
+  for (const auto& said :
+       {refused(ExitCode::bad_data, [&] { eval({}, damaged); }),
+        refused(ExitCode::bad_data, [&] { quantize(tiny_->folder() / "x", {}, damaged); })}) {
     EXPECT_NE(said.find("is damaged"), std::string::npos) << said;
   }
 }
@@ -293,8 +298,9 @@ TEST_F(Identity, OldWeightsAreScoredWithTheirOwnTokenizerOnly) {
 
 TEST_F(Identity, AVocabularyBelowTheTokenizersNamesItself) {
   for (const auto& said : {refused(ExitCode::bad_configuration, [&] { train({"model.vocabulary=300"}); }),
-                           refused(ExitCode::bad_configuration,
-                                   [&] { train({"model.vocabulary=300", "data.tokenizer="}); })}) {
+                           refused(ExitCode::bad_configuration, [&] {
+                             train({"model.vocabulary=300", "data.tokenizer="});
+                           })}) {
     EXPECT_NE(said.find("set model.vocabulary = 320"), std::string::npos) << said;
   }
 }
@@ -360,9 +366,12 @@ TEST_F(Identity, TestTimeTrainingCountsBytesBeforeItScores) {
   for (std::uint64_t i = 0; i < 200; ++i) text += synthetic_document(i) + "\n";
   write_file_atomically(folder / "text.txt", text);
   const std::unordered_map<std::string, std::string> settings{
-      {"input", (folder / "text.txt").string()}, {"model_prefix", (folder / "tokenizer").string()},
-      {"model_type", "bpe"},                     {"vocab_size", std::to_string(tiny_vocabulary)},
-      {"split_by_whitespace", "false"},          {"byte_fallback", "true"},
+      {"input", (folder / "text.txt").string()},
+      {"model_prefix", (folder / "tokenizer").string()},
+      {"model_type", "bpe"},
+      {"vocab_size", std::to_string(tiny_vocabulary)},
+      {"split_by_whitespace", "false"},
+      {"byte_fallback", "true"},
       {"minloglevel", "2"}};
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings);
   ASSERT_TRUE(status.ok()) << status.ToString();

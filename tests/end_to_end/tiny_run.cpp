@@ -73,7 +73,8 @@ sequence_length = 64
 packed_sequences = 4
 )";
 
-void prepare_documents(std::uint64_t first, const std::filesystem::path& text, const std::filesystem::path& data) {
+void prepare_documents(std::uint64_t first, const std::filesystem::path& text,
+                       const std::filesystem::path& data) {
   for (std::uint64_t i = 0; i < 300; ++i) {
     write_file_atomically(text / fmt::format("{}.txt", i), synthetic_document(first + i));
   }

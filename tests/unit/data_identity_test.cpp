@@ -30,7 +30,9 @@ Tokens documents(std::uint16_t first, int count) {
   return tokens;
 }
 
-std::string tokenizer_digest() { return sha256_hex("a tokenizer"); }
+std::string tokenizer_digest() {
+  return sha256_hex("a tokenizer");
+}
 
 // A prepared folder: two training shards, one for validation, and their manifest.
 fs::path prepared(const std::string& name) {
@@ -59,7 +61,8 @@ CheckedShards checked(const fs::path& folder, DataSplit split) {
   return check_shards(find_shards({folder.string()}, split), use_of(split));
 }
 
-std::string refusal(const std::vector<fs::path>& files, const ShardUse& use, ExitCode code = ExitCode::bad_data) {
+std::string refusal(const std::vector<fs::path>& files, const ShardUse& use,
+                    ExitCode code = ExitCode::bad_data) {
   return message_of(code, [&] { check_shards(files, use); });
 }
 
@@ -109,7 +112,8 @@ TEST(CheckShards, AFlippedBitIsRefused) {
   const fs::path folder = prepared("check_flipped");
   const fs::path file = folder / "fineweb_val_000000.bin";
   std::string bytes = read_file(file);
-  bytes[1024 + 51] = static_cast<char>(bytes[1024 + 51] ^ 1);  // the high byte: the token changes, lengths do not
+  bytes[1024 + 51] =
+      static_cast<char>(bytes[1024 + 51] ^ 1);  // the high byte: the token changes, lengths do not
   write_file_atomically(file, bytes);
   const std::string said = message_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::validation); });
   EXPECT_NE(said.find("fineweb_val_000000.bin"), std::string::npos) << said;
@@ -126,8 +130,9 @@ TEST(CheckShards, ValidationShardsAreNeverTrainedOn) {
 TEST(CheckShards, AShardBesideAManifestThatDoesNotListItIsRefused) {
   const fs::path folder = prepared("check_unlisted");
   write_shard(folder / "fineweb_train_000002.bin", documents(9, 3));
-  EXPECT_NE(refusal({folder / "fineweb_train_000002.bin"}, use_of(DataSplit::train)).find("not in the manifest"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal({folder / "fineweb_train_000002.bin"}, use_of(DataSplit::train)).find("not in the manifest"),
+      std::string::npos);
 }
 
 TEST(CheckShards, AnotherTokenizerThanTheManifestsIsRefusedWithTheKeyToSet) {
@@ -196,8 +201,8 @@ TEST(Vocabulary, PaddingIsToldAndALotOfItIsAWarning) {
 
 DataIdentity identity_of(const std::string& name) {
   const fs::path folder = prepared(name);
-  return {tokenizer_digest(), sha256_hex("bytes"), "rows of 64 tokens", checked(folder, DataSplit::train).identity,
-          checked(folder, DataSplit::validation).identity};
+  return {tokenizer_digest(), sha256_hex("bytes"), "rows of 64 tokens",
+          checked(folder, DataSplit::train).identity, checked(folder, DataSplit::validation).identity};
 }
 
 TEST(DataIdentity, ComesBackFromJson) {
@@ -238,10 +243,11 @@ TEST(DataIdentity, AnotherOrNoTokenizerIsRefusedWithBothDigests) {
   DataIdentity now = run;
   require_same_tokenizer({"the weights", run}, now, "t.model");
   now.tokenizer_sha256 = sha256_hex("another");
-  const std::string said =
-      message_of(ExitCode::bad_data, [&] { require_same_tokenizer({"the weights", run}, now, "t.model"); });
-  for (const std::string& part :
-       {short_digest(run.tokenizer_sha256), short_digest(now.tokenizer_sha256), std::string("data.tokenizer")}) {
+  const std::string said = message_of(ExitCode::bad_data, [&] {
+    require_same_tokenizer({"the weights", run}, now, "t.model");
+  });
+  for (const std::string& part : {short_digest(run.tokenizer_sha256), short_digest(now.tokenizer_sha256),
+                                  std::string("data.tokenizer")}) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
   }
   // Nothing to compare with, and yet bytes would be counted.
@@ -260,8 +266,9 @@ TEST(DataIdentity, OtherTrainingShardsOfTheSameNamesAreNamed) {
   EXPECT_NE(said.find("fineweb_train_000001.bin"), std::string::npos) << said;
   shards = run.train.shards;
   shards.pop_back();
-  message_of(ExitCode::bad_data,
-             [&] { require_same_training_shards({"the checkpoint", run}, shard_set(shards)); });
+  message_of(ExitCode::bad_data, [&] {
+    require_same_training_shards({"the checkpoint", run}, shard_set(shards));
+  });
 }
 
 TEST(DataIdentity, OneShardOnBothSidesIsRefusedUnderAnyName) {
