@@ -4,6 +4,7 @@
 #include "framework/core/alternate_stack.h"
 #include "framework/core/standard_streams.h"
 #include "framework/core/stop_request.h"
+#include "framework/plugin/crash_report.h"
 #include "launch/command_line.h"
 
 int main(int argc, char** argv) {
@@ -15,5 +16,6 @@ int main(int argc, char** argv) {
     return static_cast<int>(error.code());
   }
   mulligan::install_alternate_stack();
+  mulligan::report_crashes();
   return static_cast<int>(mulligan::run_command_line(argc, argv));
 }

@@ -70,9 +70,19 @@ void Program::require_bound() const {
   if (!bound_) throw std::logic_error(fmt::format("program '{}' was not bound", name_));
 }
 
+void Program::run_calls(std::size_t begin, std::size_t count) {
+  const ProgramNote note(name_.c_str(), begin);
+  try {
+    backend_->run(std::span(handles_).subspan(begin, count));
+  } catch (const KernelFailure& failure) {
+    throw run_error("program '{}', call {} of {}: {}", name_, begin + failure.call() + 1, handles_.size(),
+                    failure.what());
+  }
+}
+
 void Program::run() {
   require_bound();
-  backend_->run(handles_);
+  run_calls(0, handles_.size());
 }
 
 void Program::run_range(std::size_t begin, std::size_t end) {
@@ -80,7 +90,7 @@ void Program::run_range(std::size_t begin, std::size_t end) {
   if (begin > end || end > handles_.size()) {
     throw std::logic_error(fmt::format("program '{}' has no calls {} to {}", name_, begin, end));
   }
-  backend_->run(std::span(handles_).subspan(begin, end - begin));
+  run_calls(begin, end - begin);
 }
 
 std::vector<double> Program::run_profiled() {
@@ -90,7 +100,7 @@ std::vector<double> Program::run_profiled() {
   backend_->synchronize();
   for (std::size_t index = 0; index < handles_.size(); ++index) {
     const auto start = std::chrono::steady_clock::now();
-    backend_->run(std::span(handles_).subspan(index, 1));
+    run_calls(index, 1);
     backend_->synchronize();
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }

@@ -28,7 +28,8 @@ class Program {
   // Programs that never run at the same time may share arena and workspace.
   void bind(const TensorStore& store, void* arena, void* workspace);
 
-  // Enqueues all calls. Neither allocates nor waits.
+  // Enqueues all calls. Neither allocates nor waits. A kernel that fails is a run_error naming program, call,
+  // kernel and the plugin that brings it.
   void run();
   // Enqueues the calls [begin, end). Parts of one run, in order and without a run of another program that shares the
   // arena in between, equal run().
@@ -40,6 +41,7 @@ class Program {
 
  private:
   void require_bound() const;
+  void run_calls(std::size_t begin, std::size_t count);
 
   Backend* backend_;
   Graph graph_;

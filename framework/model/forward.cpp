@@ -47,6 +47,7 @@ class ForwardBuilder {
     const Value out = decode(x, order, skips);
     Value n = ops::rms_norm(tape_, out, 1.0, eps_);
     if (options_.head_rows) n = ops::gather_rows(tape_, n, options_.head_rows);
+    if (options_.hidden) *options_.hidden = n;
     const Value head = p_(m_.tied_head ? "tok_emb.weight" : "lm_head.weight");
     const Value logits = ops::linear(tape_, n, head, matrix(graph_.type(n).dims[0], m_.vocabulary));
     return tap({TapKind::head, -1, -1, n, n, logits});

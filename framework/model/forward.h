@@ -23,6 +23,8 @@ struct ForwardOptions {
   Taps* taps = nullptr;
   // [N] i32: the rows whose logits are wanted; absent: all.
   Value head_rows;
+  // Gets the hidden state that the head multiplies, [T, D] in the compute dtype, where it is given.
+  Value* hidden = nullptr;
   // Called after each executed block with (slot, lane 0 or the single stream, lane 1 or absent); for tests
   // and parity.
   std::function<void(std::int64_t, Value, Value)> after_block;

@@ -15,19 +15,19 @@ PreparedCall::~PreparedCall() {
 }
 
 void PreparedCall::bind(void* const* addresses, void* workspace) {
-  backend_->check(backend_->table().bind(backend_->instance(), handle_, addresses, workspace));
+  backend_->call("bind", backend_->table().bind, handle_, addresses, workspace);
 }
 
 Backend::Info Backend::info() const {
   mlg_device_info info{};
-  check(table().info(instance(), &info));
+  call("info", table().info, &info);
   return {info.description ? info.description : "", info.memory_bytes, info.threads, info.computes != 0};
 }
 
 DeviceBuffer Backend::allocate(std::size_t bytes) {
   if (bytes == 0) return {};
   void* address = nullptr;
-  check(table().allocate(instance(), bytes, &address));
+  call("allocate", table().allocate, bytes, &address);
   allocated_bytes_ += bytes;
   peak_allocated_bytes_ = std::max(peak_allocated_bytes_, allocated_bytes_);
   return {*this, address, bytes};
@@ -36,6 +36,7 @@ DeviceBuffer Backend::allocate(std::size_t bytes) {
 void Backend::add_kernels(const Plugin& plugin, bool replace) {
   const std::span<const mlg_kernel> kernels = plugin.kernels();
   if (kernels.empty()) return;
+  for (const mlg_kernel& kernel : kernels) note_kernel_owner(kernel.name, plugin.description());
   if (mlg_error error = table().add_kernels(instance(), kernels.data(),
                                             static_cast<std::uint32_t>(kernels.size()), replace)) {
     throw config_error("{} refuses the kernels of {}: {}", this->plugin().description(), plugin.description(),
@@ -70,12 +71,25 @@ void Backend::replace_known_kernels() {
 PreparedCall Backend::prepare(const mlg_call& call) {
   void* handle = nullptr;
   std::size_t workspace_bytes = 0;
+  const char* owner = kernel_owner(call.kernel);
+  const PluginCallNote note(owner ? owner : description(), call.kernel);
   if (mlg_error error = table().prepare(instance(), &call, &handle, &workspace_bytes)) {
     const auto replaced = std::ranges::find(replacements_, call.kernel, &Replacement::name);
     if (replaced != replacements_.end()) throw config_error("{}: {}", replaced->where, error);
     check(error);
   }
   return {*this, handle, workspace_bytes};
+}
+
+void Backend::run(std::span<void* const> handles) {
+  const PluginCallNote note(description(), "run");
+  const mlg_error error = table().run(instance(), handles.data(), static_cast<std::uint32_t>(handles.size()));
+  if (!error) return;
+  const mlg_running failed = std::exchange(*plugin_running(), {});
+  if (!failed.kernel) throw run_error("{}: {}", description(), error);
+  const char* owner = kernel_owner(failed.kernel);
+  throw KernelFailure(failed.call, fmt::format("kernel '{}' of {} failed: {}", failed.kernel,
+                                               owner ? owner : description(), error));
 }
 
 }  // namespace mulligan

@@ -15,6 +15,17 @@ namespace mulligan {
 
 class Backend;
 
+// A kernel reported an error while it ran.
+class KernelFailure : public Error {
+ public:
+  KernelFailure(std::size_t call, std::string sentence)
+      : Error(ExitCode::run_failed, std::move(sentence)), call_(call) {}
+  std::size_t call() const { return call_; }  // its place in the list that Backend::run was given
+
+ private:
+  std::size_t call_;
+};
+
 // Device memory, freed with the object. Move-only; the backend must outlive it.
 class DeviceBuffer {
  public:
@@ -96,15 +107,13 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // Zeroed memory, aligned to 256 bytes. Zero bytes give a buffer with a null address. Not on the step path.
   DeviceBuffer allocate(std::size_t bytes);
   void upload(void* device, const void* host, std::size_t bytes) {
-    check(table().upload(instance(), device, host, bytes));
+    call("upload", table().upload, device, host, bytes);
   }
   void download(void* host, const void* device, std::size_t bytes) {
-    check(table().download(instance(), host, device, bytes));
+    call("download", table().download, host, device, bytes);
   }
-  void copy(void* to, const void* from, std::size_t bytes) {
-    check(table().copy(instance(), to, from, bytes));
-  }
-  void zero(void* device, std::size_t bytes) { check(table().zero(instance(), device, bytes)); }
+  void copy(void* to, const void* from, std::size_t bytes) { call("copy", table().copy, to, from, bytes); }
+  void zero(void* device, std::size_t bytes) { call("zero", table().zero, device, bytes); }
 
   // Makes the kernels of another plugin callable (those for other backends are ignored). A name that exists
   // already is replaced only with `replace`, otherwise refused with a config_error.
@@ -120,10 +129,9 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // Checks a call (data pointers null) and makes it ready.
   PreparedCall prepare(const mlg_call& call);
   // Enqueues prepared and bound calls, given by their handles, in order. No allocation.
-  void run(std::span<void* const> handles) {
-    check(table().run(instance(), handles.data(), static_cast<std::uint32_t>(handles.size())));
-  }
-  void synchronize() { check(table().synchronize(instance())); }
+  // Throws KernelFailure where the backend says which kernel failed.
+  void run(std::span<void* const> handles);
+  void synchronize() { call("synchronize", table().synchronize); }
   // Whether the backend promises that a repeated run gives the same bits, with the kernels it has now.
   bool repeats() const {
     return table().determinism && table().determinism(instance()) == MLG_DETERMINISM_RUN;

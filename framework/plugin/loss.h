@@ -16,10 +16,21 @@ class Loss : public PluginInstance<mlg_loss_table> {
 
   // Fills forward.saved.
   void record_forward(const mlg_recorder& recorder, mlg_loss_forward& forward) const {
-    check(table().record_forward(instance(), &recorder, &forward));
+    call("record_forward", table().record_forward, &recorder, &forward);
   }
   void record_backward(const mlg_recorder& recorder, const mlg_loss_backward& backward) const {
-    check(table().record_backward(instance(), &recorder, &backward));
+    call("record_backward", table().record_backward, &recorder, &backward);
+  }
+
+  // Whether the loss reads the model's final hidden state; then the two below take the place of those above.
+  bool reads_hidden() const { return table().record_forward_hidden && table().record_backward_hidden; }
+  void record_forward(const mlg_recorder& recorder, mlg_loss_forward& forward,
+                      const mlg_loss_hidden& hidden) const {
+    call("record_forward_hidden", table().record_forward_hidden, &recorder, &forward, &hidden);
+  }
+  void record_backward(const mlg_recorder& recorder, const mlg_loss_backward& backward,
+                       const mlg_loss_hidden& hidden) const {
+    call("record_backward_hidden", table().record_backward_hidden, &recorder, &backward, &hidden);
   }
 };
 

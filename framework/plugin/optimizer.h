@@ -10,6 +10,11 @@
 
 namespace mulligan {
 
+// Update number `step` (from 1) at rate `lr`, of which no schedule says more.
+inline mlg_step plain_step(std::int64_t step, double lr) {
+  return {step, lr, 0, 0.0, 1.0, 1.0};
+}
+
 class Optimizer : public PluginInstance<mlg_optimizer_table> {
  public:
   Optimizer(PluginHandle plugin, const PluginConfig& config)
@@ -21,15 +26,23 @@ class Optimizer : public PluginInstance<mlg_optimizer_table> {
   // Records one update of all parameters; `scalars` is an f32 [scalar_count] value, 0 when scalar_count is 0.
   void record(const mlg_recorder& recorder, std::span<const mlg_parameter> parameters,
               mlg_value scalars) const {
-    check(table().record(instance(), &recorder, parameters.data(),
-                         static_cast<std::uint32_t>(parameters.size()), scalars));
+    call("record", table().record, &recorder, parameters.data(),
+         static_cast<std::uint32_t>(parameters.size()), scalars);
   }
 
-  // Fills `values` (scalar_count numbers) for the coming step: `step` is 1 for the first update, `lr` the
-  // group's scheduled rate. Neither allocates nor synchronises.
-  void scalars(std::int64_t step, double lr, std::span<float> values) const {
-    const mlg_step coming{step, lr};
-    check(table().scalars(instance(), &coming, values.data()));
+  // Fills `values` (scalar_count numbers) for the coming step. Neither allocates nor synchronises.
+  void scalars(const mlg_step& coming, std::span<float> values) const {
+    call("scalars", table().scalars, &coming, values.data());
+  }
+
+  // Whether something else than the masters is scored and saved: what record_evaluation() writes.
+  bool has_evaluation_weights() const { return table().record_evaluation != nullptr; }
+  // Records the calls that write evaluation[i] of parameters[i]; the recorder gives the states of record().
+  // Precondition: has_evaluation_weights().
+  void record_evaluation(const mlg_recorder& recorder, std::span<const mlg_parameter> parameters,
+                         std::span<const mlg_value> evaluation) const {
+    call("record_evaluation", table().record_evaluation, &recorder, parameters.data(),
+         static_cast<std::uint32_t>(parameters.size()), evaluation.data());
   }
 
  private:

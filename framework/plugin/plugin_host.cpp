@@ -1,13 +1,17 @@
 #include "framework/plugin/plugin_host.h"
 
+#include <cxxabi.h>
+#include <dlfcn.h>
+
 #include <boost/dll/runtime_symbol_info.hpp>
-#include <boost/dll/shared_library.hpp>
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 
 #include "framework/config/schema.h"
 #include "framework/core/file.h"
+#include "framework/plugin/plugin_call.h"
 #include "framework/plugin/plugin_table_check.h"
 
 namespace mulligan {
@@ -60,11 +64,41 @@ PluginHost::Finding look_into(const PluginPlace& place) {
   return finding;
 }
 
-// Libraries are never unloaded: objects, kernels and strings of a plugin may be in use until the process
-// ends.
-void keep_forever(boost::dll::shared_library library) {
-  static auto& libraries = *new std::vector<boost::dll::shared_library>;
-  libraries.push_back(std::move(library));
+// The name as it stands in the source, where a C++ compiler has encoded it.
+std::string readable(const std::string& symbol) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), std::free);
+  return status == 0 && name ? name.get() : symbol;
+}
+
+// Loads a library for good: objects, kernels and strings of a plugin may be in use until the process ends,
+// and static objects of a refused one may have registered handlers that run at exit.
+void* load_library(const fs::path& path) {
+  const PluginCallNote note(path.c_str(), "static initialisation");
+  if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  const char* text = dlerror();
+  std::string reason = text ? text : "the dynamic linker gives no reason";
+  if (const std::string place = path.string() + ": "; reason.starts_with(place))
+    reason.erase(0, place.size());
+  constexpr std::string_view undefined = "undefined symbol: ";
+  if (reason.starts_with(undefined)) {
+    std::string symbol = reason.substr(undefined.size());
+    symbol = symbol.substr(0, symbol.find_first_of(",\t "));
+    throw config_error(
+        "the plugin file '{}' cannot be loaded: it uses the symbol '{}', which neither it nor a library it "
+        "names "
+        "defines; compile the file that defines it into the plugin, or link its library.",
+        path.string(), readable(symbol));
+  }
+  throw config_error("the plugin file '{}' cannot be loaded: {}.", path.string(), reason);
+}
+
+// The table that mlg_plugin() of the library returns; null where it returns none.
+const mlg_plugin_header* table_of(void* library, const fs::path& path) {
+  const PluginCallNote note(path.c_str(), "mlg_plugin");
+  const auto function = reinterpret_cast<mlg_plugin_function>(dlsym(library, "mlg_plugin"));
+  return function ? function() : nullptr;
 }
 
 }  // namespace
@@ -185,15 +219,7 @@ PluginHandle PluginHost::open(const PluginFile& file) {
         kind_word(plugin->kind()), plugin->name(), plugin->path().string(), path.string());
   }
 
-  boost::dll::shared_library library;
-  try {
-    library.load(path, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-  } catch (const std::exception& error) {
-    throw config_error("the plugin file '{}' cannot be loaded: {}.", path.string(), error.what());
-  }
-  const mlg_plugin_header* table = library.get<const mlg_plugin_header*()>("mlg_plugin")();
-  // A refused library stays mapped as well: its static objects may have registered handlers that run at exit.
-  keep_forever(std::move(library));
+  const mlg_plugin_header* table = table_of(load_library(path), path);
   if (const std::string problem = table_problem(table, *file.marker); !problem.empty()) {
     throw config_error("the plugin file '{}' {}.", path.string(), problem);
   }

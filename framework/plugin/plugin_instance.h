@@ -7,6 +7,7 @@
 #include "framework/config/plugin_config.h"
 #include "framework/core/error.h"
 #include "framework/plugin/plugin.h"
+#include "framework/plugin/plugin_call.h"
 
 namespace mulligan {
 
@@ -22,28 +23,45 @@ class PluginInstance {
   // Precondition: `plugin` is of Table's kind and `config` was resolved against its keys. Throws config_error
   // with the plugin's own sentence when its constructor refuses.
   PluginInstance(PluginHandle plugin, const PluginConfig& config)
-      : plugin_(std::move(plugin)), table_(plugin_->table<Table>()) {
+      : plugin_(std::move(plugin)),
+        table_(plugin_->table<Table>()),
+        description_(plugin_->description()),
+        section_(config.section()) {
+    const PluginCallNote note(description_.c_str(), "create");
     if (mlg_error error = table_.create(plugin_host_services(), config.view(), &instance_)) {
-      throw config_error("[{}]: {} could not be set up: {}", config.section(), plugin_->description(), error);
+      throw config_error("[{}]: {} could not be set up: {}", section_, description_, error);
     }
   }
-  ~PluginInstance() { table_.destroy(instance_); }
+  ~PluginInstance() {
+    const PluginCallNote note(description_.c_str(), "destroy");
+    table_.destroy(instance_);
+  }
   PluginInstance(const PluginInstance&) = delete;
   PluginInstance& operator=(const PluginInstance&) = delete;
 
   const Plugin& plugin() const { return *plugin_; }
+  // Of the configuration it was made from: "schedule", "optimizer.muon.schedule".
+  const std::string& section() const { return section_; }
 
  protected:
-  // Throws run_error naming the plugin when a call reports one.
-  void check(mlg_error error) const {
-    if (error) throw run_error("{}: {}", plugin_->description(), error);
+  // Calls a member of the table, `function`, with the instance in front of `arguments`; throws run_error
+  // naming the plugin when it reports an error.
+  template <typename... Parameters, typename... Arguments>
+  void call(const char* function, mlg_error (*member)(void*, Parameters...), Arguments... arguments) const {
+    const PluginCallNote note(description_.c_str(), function);
+    check(member(instance_, arguments...));
   }
+  void check(mlg_error error) const {
+    if (error) throw run_error("{}: {}", description_, error);
+  }
+  const char* description() const { return description_.c_str(); }
   const Table& table() const { return table_; }
   void* instance() const { return instance_; }
 
  private:
   PluginHandle plugin_;
   Table table_;
+  std::string description_, section_;
   void* instance_ = nullptr;
 };
 

@@ -16,7 +16,7 @@ class Quantizer : public PluginInstance<mlg_quantizer_table> {
 
   // Fills result.codes, result.scales (memory of the caller) and result.squared_error.
   void quantize(const mlg_quantize_request& request, mlg_quantize_result& result) const {
-    check(table().quantize(instance(), &request, &result));
+    call("quantize", table().quantize, &request, &result);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <mulligan/ttt.h>
 
+#include <cmath>
 #include <vector>
 
 #include "framework/plugin/plugin_instance.h"
@@ -20,7 +21,7 @@ class TttPlugin : public PluginInstance<mlg_ttt_table> {
   std::vector<mlg_adapter> declare(const mlg_tap& tap) const {
     std::vector<mlg_adapter> adapters(MLG_TAP_ADAPTERS);
     std::uint32_t count = 0;
-    check(table().declare(instance(), &tap, adapters.data(), &count));
+    call("declare", table().declare, &tap, adapters.data(), &count);
     if (count > MLG_TAP_ADAPTERS) {
       throw run_error("{}: it declares {} adapters at one tap, at most {} are possible",
                       plugin().description(), count, MLG_TAP_ADAPTERS);
@@ -30,21 +31,28 @@ class TttPlugin : public PluginInstance<mlg_ttt_table> {
   }
   // Fills forward.saved.
   void record_forward(const mlg_recorder& recorder, const mlg_tap& tap, mlg_tap_forward& forward) const {
-    check(table().record_forward(instance(), &recorder, &tap, &forward));
+    call("record_forward", table().record_forward, &recorder, &tap, &forward);
   }
   void record_backward(const mlg_recorder& recorder, const mlg_tap& tap,
                        const mlg_tap_backward& backward) const {
-    check(table().record_backward(instance(), &recorder, &tap, &backward));
+    call("record_backward", table().record_backward, &recorder, &tap, &backward);
   }
 
   mlg_base_update base_update() const {
     mlg_base_update numbers{};
-    check(table().base_update(instance(), &numbers));
+    call("base_update", table().base_update, &numbers);
     return numbers;
   }
   double base_rate(std::int64_t index, std::int64_t count) const {
     double lr = 0;
-    check(table().base_rate(instance(), index, count, &lr));
+    call("base_rate", table().base_rate, index, count, &lr);
+    if (!std::isfinite(lr) || lr < 0) {
+      throw config_error(
+          "[{}]: {} gives the learning rate {} for chunk {} of {}, but it must be finite and not negative; "
+          "mend the "
+          "plugin or its keys.",
+          section(), plugin().description(), lr, index + 1, count);
+    }
     return lr;
   }
 };

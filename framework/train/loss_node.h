@@ -10,7 +10,7 @@ namespace mulligan {
 // [T] i32. A loss that fuses the softcap gets the raw logits and the cap; for others the softcap is recorded
 // beforehand. The gradient with respect to the logits takes over their storage, so that no second [T, V]
 // tensor is needed. `loss` must live until the tape's backward pass is recorded. Throws the plugin's sentence
-// as run_error.
-Value attach_loss(Tape& tape, const Loss& loss, double cap, Value logits, Value targets);
+// as run_error. `hidden` [T, D] is what the head multiplied; a loss that reads it adds to its gradient.
+Value attach_loss(Tape& tape, const Loss& loss, double cap, Value hidden, Value logits, Value targets);
 
 }  // namespace mulligan

@@ -54,13 +54,16 @@ Graph OptimizerGroups::record_update(const std::vector<PlannedParameter>& parame
 }
 
 void OptimizerGroups::set_rates(const mlg_progress& progress) {
+  progress_ = progress;
   for (OptimizerGroup& group : groups_) group.rate = group.schedule->rate(progress, group.base_lr);
 }
 
 void OptimizerGroups::upload_scalars(TensorStore& store, std::int64_t step) {
   for (OptimizerGroup& group : groups_) {
     if (group.scalars.empty()) continue;
-    group.optimizer->scalars(step, group.rate.lr, group.scalars);
+    group.optimizer->scalars({step, group.rate.lr, progress_.total_steps, progress_.budget_fraction,
+                              group.rate.momentum_factor, group.rate.weight_decay_factor},
+                             group.scalars);
     store.upload(group.scalars_tensor, group.scalars);
   }
 }

@@ -20,7 +20,7 @@ struct OptimizerGroup {
   const Optimizer* optimizer = nullptr;
   const Schedule* schedule = nullptr;
   std::vector<std::size_t> parameters;  // indices into the parameter plan
-  mlg_rate rate{};                      // of the coming step
+  mlg_rate rate = neutral_rate;         // of the coming step
   std::vector<float> scalars;           // of the coming step
   std::string scalars_tensor;
   std::vector<std::string> states;  // tensors that the optimiser keeps between steps
@@ -45,6 +45,7 @@ class OptimizerGroups {
 
  private:
   std::vector<OptimizerGroup> groups_;
+  mlg_progress progress_{};  // that the rates are for
 };
 
 }  // namespace mulligan

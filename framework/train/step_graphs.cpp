@@ -47,9 +47,11 @@ Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParame
   ForwardOptions forward;
   forward.looping = looping;
   forward.row_length = tokens;
+  Value hidden;
+  forward.hidden = &hidden;
   const ParameterValues values(tape, layouts_of(parameters), true);
   const Value logits = build_forward(tape, model, values, inputs.forward, forward);
-  const Value token_loss = attach_loss(tape, loss, model.softcap, logits, inputs.targets);
+  const Value token_loss = attach_loss(tape, loss, model.softcap, hidden, logits, inputs.targets);
   graph.call("sum_f64", {token_loss, graph.external(step_tensor::loss_sum, one_f64)});
   tape.backward(token_loss, graph.external(step_tensor::loss_weight, TensorType(MLG_F32, {tokens})));
   return graph;

@@ -144,7 +144,7 @@ bool AdapterSet::reset_draws() const {
 
 void AdapterSet::update(WindowProgram& window, double lr) {
   if (!scalars_.empty()) {
-    setup_.optimizer.scalars(++step_, lr, scalars_);
+    setup_.optimizer.scalars(plain_step(++step_, lr), scalars_);
     model_.store.upload(scalars_name_, scalars_);
   }
   window.update();

@@ -39,6 +39,16 @@ std::int64_t features(const Graph& graph, Value value, std::int64_t rows) {
   return graph.type(value).elements() / rows;
 }
 
+// Whether a call from number `first` on takes `value` or a part of it.
+bool mentioned(const Graph& graph, Value value, std::size_t first) {
+  const auto calls = graph.calls().subspan(first);
+  return std::ranges::any_of(calls, [&](const Call& call) {
+    return std::ranges::any_of(call.arguments, [&](Value argument) {
+      return argument && graph.root(argument) == graph.root(value);
+    });
+  });
+}
+
 }  // namespace
 
 struct AdapterTaps::TapState {
@@ -167,8 +177,15 @@ void AdapterTaps::record_backward(TapState& state, const TapSite& site, Backward
     handed.push_back(written);
   }
   state.recorder.allow(handed);
+  const std::size_t first = graph.calls().size();
   plugin_.record_backward(state.recorder.open(graph), state.tap, call);
   state.recorder.close();
+  // Adapters that do not read block_input have nothing to say of its gradient, but the layer's own rule adds
+  // to what is there.
+  if (input.value && input.accumulate == 0 && !mentioned(graph, input.value, first)) {
+    graph.call("axpby", {site.block_input, Value{}, input.value},
+               {{"alpha", 0.0}, {"beta", 0.0}, {"accumulate_y", 0.0}});
+  }
   sink_(graph, gradients);
 }
 

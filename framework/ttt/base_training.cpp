@@ -148,7 +148,7 @@ BaseStep BaseTraining::step(std::span<const std::uint16_t> tokens, std::int64_t 
   step_->run();
   clip_->run();
   if (!scalars_.empty()) {
-    optimizer_.scalars(++updates_, lr, scalars_);
+    optimizer_.scalars(plain_step(++updates_, lr), scalars_);
     store.upload(scalars_name, scalars_);
   }
   update_->run();

@@ -51,7 +51,6 @@ class Adamw : public sdk::Optimizer {
                        recorder.state(name + ".exp_avg_sq", state), scalars},
                       {{"lr_multiplier", parameter.lr_multiplier},
                        {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
-                       {"beta1", config_.beta1},
                        {"beta2", config_.beta2},
                        {"eps", config_.eps}});
     }
@@ -59,8 +58,16 @@ class Adamw : public sdk::Optimizer {
 
   void scalars(const sdk::Step& step, std::span<float> values) const override {
     const auto t = static_cast<double>(step.step);
+    const double beta1 = config_.beta1 * step.momentum_factor;
+    if (beta1 >= 1.0) {
+      throw sdk::Error(
+          "optimizer adamw: the schedule's momentum_factor makes beta1 1 or more; lower one of the two");
+    }
     values[AdamwStep::lr] = static_cast<float>(step.lr);
-    values[AdamwStep::bias_correction1] = static_cast<float>(1.0 - std::pow(config_.beta1, t));
+    values[AdamwStep::beta1] = static_cast<float>(beta1);
+    values[AdamwStep::one_minus_beta1] = static_cast<float>(1.0 - beta1);
+    values[AdamwStep::weight_decay_factor] = static_cast<float>(step.weight_decay_factor);
+    values[AdamwStep::bias_correction1] = static_cast<float>(1.0 - std::pow(beta1, t));
     values[AdamwStep::inverse_sqrt_bias_correction2] =
         static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(config_.beta2, t)));
   }

@@ -16,11 +16,12 @@ struct Coefficients {
 Coefficients coefficients_of(const sdk::Launch& call) {
   const float* values = call.data<float>(scalars);
   const double rate = static_cast<double>(values[AdamwStep::lr]) * call.attribute(lr_multiplier);
+  const double decayed = rate * static_cast<double>(values[AdamwStep::weight_decay_factor]);
   const auto f32 = [](double value) { return static_cast<float>(value); };
-  return {f32(1.0 - rate * call.attribute(weight_decay)),
+  return {f32(1.0 - decayed * call.attribute(weight_decay)),
           f32(rate / static_cast<double>(values[AdamwStep::bias_correction1])),
-          f32(call.attribute(beta1)),
-          f32(1.0 - call.attribute(beta1)),
+          values[AdamwStep::beta1],
+          values[AdamwStep::one_minus_beta1],
           f32(call.attribute(beta2)),
           f32(1.0 - call.attribute(beta2)),
           values[AdamwStep::inverse_sqrt_bias_correction2],

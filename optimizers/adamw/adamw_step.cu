@@ -6,20 +6,19 @@
 
 MLG_CONST_FLOAT(lr_multiplier)
 MLG_CONST_FLOAT(weight_decay)
-MLG_CONST_FLOAT(beta1)
-MLG_CONST_FLOAT(one_minus_beta1)
 MLG_CONST_FLOAT(beta2)
 MLG_CONST_FLOAT(one_minus_beta2)
 MLG_CONST_FLOAT(eps)
 
-// scalars: lr, 1 - beta1^t, 1 / sqrt(1 - beta2^t)
+// scalars: lr, 1 - beta1^t, 1 / sqrt(1 - beta2^t), beta1, 1 - beta1, factor of the weight decay
 template <typename Master, typename State, int N>
 __global__ void adamw_step(global<const float> gradient, global<Master> master, global<State> exp_avg,
                            global<State> exp_avg_sq, global<const float> scalars, long long count) {
   const long long i = first_element<N>();
   if (i >= count) return;
   const float rate = scalars[0] * lr_multiplier, inverse_sqrt_bias2 = scalars[2];
-  const float decay = 1.0f - rate * weight_decay, step_size = rate / scalars[1];
+  const float beta1 = scalars[3], one_minus_beta1 = scalars[4];
+  const float decay = 1.0f - rate * scalars[5] * weight_decay, step_size = rate / scalars[1];
   float g[N], p[N], first[N], second[N];
   load_elements<N>(gradient, i, g);
   load_elements<N>(master, i, p);

@@ -6,21 +6,30 @@
 namespace mulligan::optimizers {
 
 // With lr_p = lr * lr_multiplier at update number t (from 1), element by element, in f32:
-//   p <- p (1 - lr_p * weight_decay)
+//   p <- p (1 - lr_p * weight_decay * weight_decay_factor)
 //   m <- beta1 m + (1 - beta1) g
 //   v <- beta2 v + (1 - beta2) g^2
 //   p <- p - lr_p / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
-// (Loshchilov & Hutter 2019, with the decay scaled by the scheduled rate as in PyTorch.)
-// gradient f32; master f32 or bf16; exp_avg (m) and exp_avg_sq (v) both f32 or both bf16; all of one shape.
-// scalars f32: see the enumerators. Independent of the number of threads.
+// (Loshchilov & Hutter 2019, with the decay scaled by the scheduled rate as in PyTorch.) Where a schedule
+// changes the momentum, beta1 is that of the step, in the bias correction too, as PyTorch's OneCycleLR has
+// it. gradient f32; master f32 or bf16; exp_avg (m) and exp_avg_sq (v) both f32 or both bf16; all of one
+// shape. scalars f32: see the enumerators. Independent of the number of threads.
 struct AdamwStep {
   static constexpr const char* name = "adamw_step";
   static constexpr const char* signature =
       "in gradient, inout master, inout exp_avg, inout exp_avg_sq, in scalars; "
-      "lr_multiplier weight_decay beta1 beta2 eps";
+      "lr_multiplier weight_decay beta2 eps";
   enum Argument : unsigned { gradient, master, exp_avg, exp_avg_sq, scalars };
-  enum Attribute : unsigned { lr_multiplier, weight_decay, beta1, beta2, eps };
-  enum Scalar : unsigned { lr, bias_correction1, inverse_sqrt_bias_correction2, scalar_count };
+  enum Attribute : unsigned { lr_multiplier, weight_decay, beta2, eps };
+  enum Scalar : unsigned {
+    lr,
+    bias_correction1,
+    inverse_sqrt_bias_correction2,
+    beta1,
+    one_minus_beta1,
+    weight_decay_factor,
+    scalar_count
+  };
 
   static void check(sdk::CallChecks& call);
   static void run(const sdk::Launch& call);

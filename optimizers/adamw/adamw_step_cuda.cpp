@@ -21,8 +21,6 @@ struct Kernel : AdamwStep {
     check(call);
     call.constant("lr_multiplier", call.attribute(lr_multiplier));
     call.constant("weight_decay", call.attribute(weight_decay));
-    call.constant("beta1", call.attribute(beta1));
-    call.constant("one_minus_beta1", 1.0 - call.attribute(beta1));
     call.constant("beta2", call.attribute(beta2));
     call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
     call.constant("eps", call.attribute(eps));

@@ -71,7 +71,14 @@ class Muon : public sdk::Optimizer {
           1.0, static_cast<double>(step.step - 1) / static_cast<double>(config_.momentum_warmup_steps));
       momentum = (1.0 - fraction) * config_.momentum_warmup_start + fraction * config_.momentum;
     }
+    momentum *= step.momentum_factor;
+    if (momentum >= 1.0) {
+      throw sdk::Error(
+          "optimizer muon: the schedule's momentum_factor makes the momentum 1 or more; lower one of the "
+          "two");
+    }
     values[muon_momentum] = static_cast<float>(momentum);
+    values[muon_weight_decay_factor] = static_cast<float>(step.weight_decay_factor);
   }
 
  private:

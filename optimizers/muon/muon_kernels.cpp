@@ -107,7 +107,8 @@ void MuonApply::check(sdk::CallChecks& call) {
 
 void MuonApply::run(const sdk::Launch& call) {
   const double lr = static_cast<double>(call.data<float>(2)[muon_lr]) * call.attribute(0);
-  const auto decay = static_cast<float>(1.0 - lr * call.attribute(1));
+  const double decayed = lr * static_cast<double>(call.data<float>(2)[muon_weight_decay_factor]);
+  const auto decay = static_cast<float>(1.0 - decayed * call.attribute(1));
   const auto step_size = static_cast<float>(lr * call.attribute(2));
   sdk::dispatch_compute(call.dtype(0), [&]<typename Direction>() {
     sdk::dispatch_compute(call.dtype(1), [&]<typename Master>() {

@@ -86,7 +86,7 @@ __global__ void muon_apply(global<const Direction> direction, global<Master> mas
   const long long i = first_element<N>();
   if (i >= count) return;
   const float rate = scalars[0] * lr_multiplier;
-  const float decay = 1.0f - rate * weight_decay, step_size = rate * scale;
+  const float decay = 1.0f - rate * scalars[2] * weight_decay, step_size = rate * scale;
   float values[N], p[N];
   load_elements<N>(direction, i, values);
   load_elements<N>(master, i, p);

@@ -6,7 +6,7 @@
 namespace mulligan::optimizers {
 
 // Numbers that change from step to step, in the f32 tensor `scalars` of both kernels.
-enum MuonScalar : unsigned { muon_lr, muon_momentum, muon_scalar_count };
+enum MuonScalar : unsigned { muon_lr, muon_momentum, muon_weight_decay_factor, muon_scalar_count };
 
 // buf <- momentum * buf + g;  u = nesterov ? g + momentum * buf : buf
 // row_normalize: u[row] <- u[row] / max(|u[row]|, 1e-7)
@@ -27,8 +27,8 @@ struct MuonMomentum {
   static void run(const sdk::Launch& call);
 };
 
-// With lr_p = lr * lr_multiplier: p <- p (1 - lr_p * weight_decay) - lr_p * scale * direction.
-// direction and master of one shape, each f32 or bf16; f32 arithmetic.
+// With lr_p = lr * lr_multiplier: p <- p (1 - lr_p * weight_decay * weight_decay_factor) - lr_p * scale *
+// direction. direction and master of one shape, each f32 or bf16; f32 arithmetic.
 struct MuonApply {
   static constexpr const char* name = "muon_apply";
   static constexpr const char* signature =

@@ -52,13 +52,20 @@ class Sgd : public sdk::Optimizer {
                       {{"lr_multiplier", parameter.lr_multiplier},
                        {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
                        {"decoupled", config_.weight_decay_mode == "decoupled"},
-                       {"momentum", config_.momentum},
                        {"nesterov", config_.nesterov}});
     }
   }
 
   void scalars(const sdk::Step& step, std::span<float> values) const override {
+    const double momentum = config_.momentum * step.momentum_factor;
+    if (momentum > 1.0) {
+      throw sdk::Error(
+          "optimizer sgd: the schedule's momentum_factor makes the momentum more than 1; lower one of the "
+          "two");
+    }
     values[SgdStep::lr] = static_cast<float>(step.lr);
+    values[SgdStep::momentum] = static_cast<float>(momentum);
+    values[SgdStep::weight_decay_factor] = static_cast<float>(step.weight_decay_factor);
   }
 
  private:

@@ -13,12 +13,13 @@ struct Coefficients {
 };
 
 Coefficients coefficients_of(const sdk::Launch& call) {
-  const double rate =
-      static_cast<double>(call.data<float>(scalars)[SgdStep::lr]) * call.attribute(lr_multiplier);
-  const double weight = call.attribute(weight_decay);
+  const float* values = call.data<float>(scalars);
+  const double rate = static_cast<double>(values[SgdStep::lr]) * call.attribute(lr_multiplier);
+  const double weight =
+      call.attribute(weight_decay) * static_cast<double>(values[SgdStep::weight_decay_factor]);
   const bool is_decoupled = call.attribute(decoupled) != 0;
   return {static_cast<float>(rate), static_cast<float>(is_decoupled ? 1.0 - rate * weight : 1.0),
-          static_cast<float>(is_decoupled ? 0.0 : weight), static_cast<float>(call.attribute(momentum)),
+          static_cast<float>(is_decoupled ? 0.0 : weight), values[SgdStep::momentum],
           call.attribute(nesterov) != 0};
 }
 

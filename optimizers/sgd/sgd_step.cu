@@ -6,18 +6,18 @@
 MLG_CONST_FLOAT(lr_multiplier)
 MLG_CONST_FLOAT(weight_decay)
 MLG_CONST_INT(decoupled)
-MLG_CONST_FLOAT(momentum)
 MLG_CONST_INT(nesterov)
 
-// momentum_buffer may be null. scalars: lr
+// momentum_buffer may be null. scalars: lr, momentum, factor of the weight decay
 template <typename Master, int N>
 __global__ void sgd_step(global<const float> gradient, global<Master> master, global<float> momentum_buffer,
                          global<const float> scalars, long long count) {
   const long long i = first_element<N>();
   if (i >= count) return;
   const float rate = scalars[0] * lr_multiplier;
-  const float decay = decoupled ? 1.0f - rate * weight_decay : 1.0f;
-  const float coupled_decay = decoupled ? 0.0f : weight_decay;
+  const float momentum = scalars[1], decay_factor = scalars[2];
+  const float decay = decoupled ? 1.0f - rate * decay_factor * weight_decay : 1.0f;
+  const float coupled_decay = decoupled ? 0.0f : decay_factor * weight_decay;
   float direction[N], p[N];
   load_elements<N>(gradient, i, direction);
   load_elements<N>(master, i, p);

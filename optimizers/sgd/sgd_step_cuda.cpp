@@ -22,7 +22,6 @@ struct Kernel : SgdStep {
     call.constant("lr_multiplier", call.attribute(lr_multiplier));
     call.constant("weight_decay", call.attribute(weight_decay));
     call.constant("decoupled", call.attribute(decoupled) != 0);
-    call.constant("momentum", call.attribute(momentum));
     call.constant("nesterov", call.attribute(nesterov) != 0);
     sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
       sdk::dispatch_elements<float, Master>(

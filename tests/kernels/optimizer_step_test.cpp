@@ -27,19 +27,17 @@ Operator adamw_step() {
       const std::optional<mlg_dtype> state = wide_state ? std::optional(MLG_F32) : std::nullopt;
       const Operand master{"master", shape}, mean{"exp_avg", shape, state},
           square{"exp_avg_sq", shape, state, squares()};
-      op.cases.push_back({.inputs = {f32("gradient", shape), master, mean, square,
-                                     f32("scalars", {3}, values({0.02, 0.271, 2.5}))},
-                          .outputs = {master, mean, square},
-                          .attributes = {{"lr_multiplier", 0.5},
-                                         {"weight_decay", 0.25},
-                                         {"beta1", 0.9},
-                                         {"beta2", 0.95},
-                                         {"eps", 1e-8}}});
+      op.cases.push_back(
+          {.inputs = {f32("gradient", shape), master, mean, square,
+                      f32("scalars", {6}, values({0.02, 0.271, 2.5, 0.9, 0.1, 0.75}))},
+           .outputs = {master, mean, square},
+           .attributes = {{"lr_multiplier", 0.5}, {"weight_decay", 0.25}, {"beta2", 0.95}, {"eps", 1e-8}}});
     }
   }
   op.value = [](Formula<double>& call) {
     const double lr = call.in("scalars")[0] * call.attribute("lr_multiplier");
-    const double beta1 = call.attribute("beta1"), beta2 = call.attribute("beta2");
+    const double beta1 = call.in("scalars")[3], beta2 = call.attribute("beta2");
+    const double decay = call.attribute("weight_decay") * call.in("scalars")[5];
     for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
       const double g = call.in("gradient")[i];
       const double m = beta1 * call.in("exp_avg")[i] + (1 - beta1) * g;
@@ -47,7 +45,7 @@ Operator adamw_step() {
       call.out("exp_avg")[i] = m;
       call.out("exp_avg_sq")[i] = v;
       call.out("master")[i] =
-          call.in("master")[i] * (1 - lr * call.attribute("weight_decay")) -
+          call.in("master")[i] * (1 - lr * decay) -
           lr / call.in("scalars")[1] * m / (std::sqrt(v) * call.in("scalars")[2] + call.attribute("eps"));
     }
   };
@@ -61,18 +59,18 @@ Operator sgd_step() {
     for (const double decoupled : {0.0, 1.0}) {
       const Operand master{"master", shape}, buffer = f32("momentum_buffer", shape);
       op.cases.push_back(
-          {.inputs = {f32("gradient", shape), master, buffer, f32("scalars", {1}, values({0.1}))},
+          {.inputs = {f32("gradient", shape), master, buffer, f32("scalars", {3}, values({0.1, 0.9, 0.75}))},
            .outputs = {master, buffer},
            .attributes = {{"lr_multiplier", 2.0},
                           {"weight_decay", 0.25},
                           {"decoupled", decoupled},
-                          {"momentum", 0.9},
                           {"nesterov", decoupled == 0.0 ? 1.0 : 0.0}}});
     }
   }
   op.value = [](Formula<double>& call) {
     const double lr = call.in("scalars")[0] * call.attribute("lr_multiplier");
-    const double decay = call.attribute("weight_decay"), momentum = call.attribute("momentum");
+    const double momentum = call.in("scalars")[1];
+    const double decay = call.attribute("weight_decay") * call.in("scalars")[2];
     const bool decoupled = call.attribute("decoupled") != 0;
     for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
       double p = call.in("master")[i], direction = call.in("gradient")[i];
@@ -106,7 +104,7 @@ Operator muon_momentum() {
       const Generator generate = zero_first_row(shape.back());
       const Operand buffer{"momentum_buffer", shape, std::nullopt, generate}, direction{"direction", shape};
       op.cases.push_back(
-          {.inputs = {f32("gradient", shape, generate), buffer, f32("scalars", {2}, values({0.02, 0.95}))},
+          {.inputs = {f32("gradient", shape, generate), buffer, f32("scalars", {3}, values({0.02, 0.95, 0.75}))},
            .outputs = {buffer, direction},
            .attributes = {{"nesterov", flag}, {"row_normalize", 1.0 - flag}}});
     }
@@ -147,16 +145,18 @@ Operator muon_apply() {
   for (const Shape& shape : std::vector<Shape>{{1, 1}, {3, 5}, {2, 65, 130}, {2, 12, 40}}) {
     for (const std::optional<mlg_dtype> dtype : {std::optional<mlg_dtype>(), std::optional(MLG_F32)}) {
       const Operand master{"master", shape, dtype};
-      op.cases.push_back({.inputs = {{"direction", shape}, master, f32("scalars", {2}, values({0.02, 0.95}))},
-                          .outputs = {master},
-                          .attributes = {{"lr_multiplier", 0.5}, {"weight_decay", 0.25}, {"scale", 1.5}}});
+      op.cases.push_back(
+          {.inputs = {{"direction", shape}, master, f32("scalars", {3}, values({0.02, 0.95, 0.75}))},
+           .outputs = {master},
+           .attributes = {{"lr_multiplier", 0.5}, {"weight_decay", 0.25}, {"scale", 1.5}}});
     }
   }
   op.value = [](Formula<double>& call) {
     const double lr = call.in("scalars")[0] * call.attribute("lr_multiplier");
+    const double decay = call.attribute("weight_decay") * call.in("scalars")[2];
     for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
-      call.out("master")[i] = call.in("master")[i] * (1 - lr * call.attribute("weight_decay")) -
-                              lr * call.attribute("scale") * call.in("direction")[i];
+      call.out("master")[i] =
+          call.in("master")[i] * (1 - lr * decay) - lr * call.attribute("scale") * call.in("direction")[i];
     }
   };
   return op;

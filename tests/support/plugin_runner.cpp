@@ -74,7 +74,7 @@ DType OptimizerRunner::state_dtype(const std::string& name) const {
 
 std::vector<float> OptimizerRunner::scalars(std::int64_t step, double lr) const {
   std::vector<float> values(optimizer_->scalar_count());
-  optimizer_->scalars(step, lr, values);
+  optimizer_->scalars(plain_step(step, lr), values);
   return values;
 }
 

@@ -35,7 +35,12 @@ LAYOUT(mlg_plugin_header, kernels, 64);
 SIZE(mlg_plugin_header, 72);
 LAYOUT(mlg_host, struct_size, 0);
 LAYOUT(mlg_host, log, 8);
-SIZE(mlg_host, 16);
+LAYOUT(mlg_host, abi_minor, 16);  // 1.2
+LAYOUT(mlg_host, running, 24);
+SIZE(mlg_host, 32);
+LAYOUT(mlg_running, kernel, 0);
+LAYOUT(mlg_running, call, 8);
+SIZE(mlg_running, 16);
 LAYOUT(mlg_key, name, 0);
 LAYOUT(mlg_key, type, 8);
 LAYOUT(mlg_key, default_value, 16);
@@ -93,14 +98,19 @@ LAYOUT(mlg_parameter, weight_decay_multiplier, 24);
 SIZE(mlg_parameter, 32);
 LAYOUT(mlg_step, step, 0);
 LAYOUT(mlg_step, lr, 8);
-SIZE(mlg_step, 16);
+LAYOUT(mlg_step, total_steps, 16);  // 1.2
+LAYOUT(mlg_step, budget_fraction, 24);
+LAYOUT(mlg_step, momentum_factor, 32);
+LAYOUT(mlg_step, weight_decay_factor, 40);
+SIZE(mlg_step, 48);
 LAYOUT(mlg_optimizer_table, header, 0);
 LAYOUT(mlg_optimizer_table, create, 72);
 LAYOUT(mlg_optimizer_table, destroy, 80);
 LAYOUT(mlg_optimizer_table, scalar_count, 88);
 LAYOUT(mlg_optimizer_table, record, 96);
 LAYOUT(mlg_optimizer_table, scalars, 104);
-SIZE(mlg_optimizer_table, 112);
+LAYOUT(mlg_optimizer_table, record_evaluation, 112);  // 1.2
+SIZE(mlg_optimizer_table, 120);
 LAYOUT(mlg_loss_forward, logits, 0);
 LAYOUT(mlg_loss_forward, targets, 4);
 LAYOUT(mlg_loss_forward, token_loss, 8);
@@ -117,7 +127,13 @@ LAYOUT(mlg_loss_table, create, 80);
 LAYOUT(mlg_loss_table, destroy, 88);
 LAYOUT(mlg_loss_table, record_forward, 96);
 LAYOUT(mlg_loss_table, record_backward, 104);
-SIZE(mlg_loss_table, 112);
+LAYOUT(mlg_loss_table, record_forward_hidden, 112);  // 1.2
+LAYOUT(mlg_loss_table, record_backward_hidden, 120);
+SIZE(mlg_loss_table, 128);
+LAYOUT(mlg_loss_hidden, hidden, 0);
+LAYOUT(mlg_loss_hidden, gradient, 4);
+LAYOUT(mlg_loss_hidden, accumulate, 8);
+SIZE(mlg_loss_hidden, 16);
 LAYOUT(mlg_progress, step, 0);
 LAYOUT(mlg_progress, total_steps, 8);
 LAYOUT(mlg_progress, budget_fraction, 16);
@@ -125,7 +141,10 @@ LAYOUT(mlg_progress, epoch, 24);
 SIZE(mlg_progress, 32);
 LAYOUT(mlg_rate, lr, 0);
 LAYOUT(mlg_rate, cycle, 8);
-SIZE(mlg_rate, 16);
+LAYOUT(mlg_rate, momentum_factor, 16);  // 1.2
+LAYOUT(mlg_rate, weight_decay_factor, 24);
+LAYOUT(mlg_rate, batch_factor, 32);
+SIZE(mlg_rate, 40);
 LAYOUT(mlg_schedule_table, header, 0);
 LAYOUT(mlg_schedule_table, create, 72);
 LAYOUT(mlg_schedule_table, destroy, 80);
@@ -222,7 +241,7 @@ LAYOUT(mlg_ttt_table, base_update, 112);
 LAYOUT(mlg_ttt_table, base_rate, 120);
 SIZE(mlg_ttt_table, 128);
 
-static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 1);
+static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 2);
 static_assert(MLG_DETERMINISM_NONE == 0 && MLG_DETERMINISM_RUN == 1);
 static_assert(MLG_BACKEND == 1 && MLG_LOSS == 2 && MLG_OPTIMIZER == 3 && MLG_SCHEDULE == 4 && MLG_TTT == 5 &&
               MLG_QUANTIZER == 6);
@@ -242,7 +261,7 @@ TEST(PluginAbi, BuiltPluginsCarryTheReleasedSizes) {
   const PluginHandle backend = test_plugin_host().load(PluginKind::backend, "null");
   EXPECT_EQ(backend->table<mlg_backend_table>().header.struct_size, sizeof(mlg_backend_table));
   EXPECT_EQ(backend->table<mlg_backend_table>().header.magic, MLG_ABI_MAGIC);
-  EXPECT_EQ(backend->abi(), "1.1");
+  EXPECT_EQ(backend->abi(), "1.2");
 }
 
 }  // namespace

@@ -98,7 +98,15 @@ void Backend::bind(void* prepared, void* const* addresses, void* workspace) {
 
 void Backend::run(std::span<void* const> prepared) {
   enter();
-  for (void* call : prepared) sdk::check(static_cast<const PreparedCall*>(call)->run());
+  mlg_running unread{};  // of a host before ABI 1.2
+  volatile mlg_running& running = sdk::host_has_minor(2) ? *sdk::host_services->running : unread;
+  for (std::uint32_t index = 0; index < prepared.size(); ++index) {
+    const auto* call = static_cast<const PreparedCall*>(prepared[index]);
+    running.call = index;
+    running.kernel = call->kernel_name();
+    sdk::check(call->run());
+  }
+  running.kernel = nullptr;
 }
 
 void Backend::release(void* prepared) noexcept {

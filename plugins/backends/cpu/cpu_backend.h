@@ -28,6 +28,7 @@ class PreparedCall {
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   void bind(void* const* addresses, void* workspace);
   mlg_error run() const { return kernel_.run(&launch_); }
+  const char* kernel_name() const { return kernel_.name; }
 
  private:
   mlg_kernel kernel_;

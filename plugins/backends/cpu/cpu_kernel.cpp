@@ -21,14 +21,8 @@ mlg_error guarded_prepare(const char* kernel, const char* signature, void (*chec
   });
 }
 
-mlg_error guarded_run(const char* kernel, void (*run)(const Launch&), const mlg_launch* launch) {
-  return sdk::guarded([&] {
-    try {
-      run(Launch(launch));
-    } catch (const std::exception& error) {
-      throw std::runtime_error(std::string("kernel ") + kernel + " failed: " + error.what());
-    }
-  });
+mlg_error guarded_run(void (*run)(const Launch&), const mlg_launch* launch) {
+  return sdk::guarded([&] { run(Launch(launch)); });
 }
 
 void release_state(void* state) {

@@ -106,7 +106,7 @@ struct Registrar {
 // Entry points behind the C table: exceptions become sentences.
 mlg_error guarded_prepare(const char* kernel, const char* signature, void (*check)(Checker&),
                           const mlg_launch* shapes, mlg_preparation* out);
-mlg_error guarded_run(const char* kernel, void (*run)(const Launch&), const mlg_launch* launch);
+mlg_error guarded_run(void (*run)(const Launch&), const mlg_launch* launch);
 void release_state(void* state);
 
 #define MULLIGAN_CPU_KERNEL(kernel_name, signature, check_function, run_function)                \
@@ -115,7 +115,7 @@ void release_state(void* state);
     return ::mulligan::cpu::guarded_prepare(#kernel_name, signature, checks, shapes, out);       \
   }                                                                                              \
   static mlg_error kernel_name##_entry_run(const mlg_launch* launch) {                           \
-    return ::mulligan::cpu::guarded_run(#kernel_name, run_function, launch);                     \
+    return ::mulligan::cpu::guarded_run(run_function, launch);                                   \
   }                                                                                              \
   static const ::mulligan::cpu::Registrar kernel_name##_registrar{                               \
       mlg_kernel{#kernel_name, "cpu", signature, kernel_name##_entry_prepare,                    \

@@ -1,5 +1,6 @@
 #include "plugins/backends/cpu/worker_pool.h"
 
+#include <mulligan/alternate_stack.hpp>
 #include <omp.h>
 
 #include <algorithm>
@@ -88,6 +89,7 @@ class Pool {
 
  private:
   void serve(int index) {
+    const sdk::AlternateStack crash_stack;
     omp_set_num_threads(1);  // oneDNN calls made here stay in this thread
     std::uint64_t seen = 0;
     while (true) {

@@ -14,7 +14,7 @@
 
 #define MLG_ABI_MAGIC 0x4E474C4Du /* "MLGN" in little-endian bytes */
 #define MLG_ABI_MAJOR 1
-#define MLG_ABI_MINOR 1
+#define MLG_ABI_MINOR 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,10 +54,19 @@ typedef struct mlg_plugin_header {
 
 typedef const mlg_plugin_header* (*mlg_plugin_function)(void);
 
+/* What a backend is running, noted by it for the host's sentences about failures and crashes. */
+typedef struct mlg_running {
+  const char* kernel; /* its name, static storage; null between the calls. A failed call leaves it as it is */
+  uint32_t call;      /* its place in the list that run() was given, from 0 */
+} mlg_running;
+
 /* What the host offers to every plugin. Valid for the life of the process; may be called from any thread. */
 typedef struct mlg_host {
   uint32_t struct_size;
   void (*log)(int32_t level, const char* message); /* 0 debug, 1 info, 2 warning */
+  /* Since ABI 1.2. */
+  uint32_t abi_minor;   /* the host's MLG_ABI_MINOR: which members of the structs it passes exist */
+  mlg_running* running; /* for backends whose kernels run in this process; written from the thread that calls run() */
 } mlg_host;
 
 #ifdef __cplusplus

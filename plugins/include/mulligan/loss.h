@@ -30,6 +30,14 @@ typedef struct mlg_loss_backward {
                               * before they write it */
 } mlg_loss_backward;
 
+/* Since ABI 1.2: the model's final hidden state, for losses that read it. Only the host makes these. */
+typedef struct mlg_loss_hidden {
+  mlg_value hidden;   /* [T, D], compute dtype: what the head multiplies (behind the final norm) */
+  mlg_value gradient; /* backward: [T, D], dtype of hidden: upstream[t] * d token_loss[t] / d hidden[t, :], without what
+                       * flows through the logits; 0: nobody needs it, and in forward */
+  double accumulate;  /* backward: 1: add to gradient, 0: write it */
+} mlg_loss_hidden;
+
 typedef struct mlg_loss_table {
   mlg_plugin_header header;
   /* 1: logits are handed over before the model's softcap and the loss applies it; 0: the host applies it beforehand. */
@@ -38,6 +46,11 @@ typedef struct mlg_loss_table {
   void (*destroy)(void* instance);
   mlg_error (*record_forward)(void* instance, const mlg_recorder* recorder, mlg_loss_forward* forward);
   mlg_error (*record_backward)(void* instance, const mlg_recorder* recorder, const mlg_loss_backward* backward);
+  /* Since ABI 1.2, both null or both given: called in place of the two above, which then only serve older hosts. */
+  mlg_error (*record_forward_hidden)(void* instance, const mlg_recorder* recorder, mlg_loss_forward* forward,
+                                     const mlg_loss_hidden* hidden);
+  mlg_error (*record_backward_hidden)(void* instance, const mlg_recorder* recorder, const mlg_loss_backward* backward,
+                                      const mlg_loss_hidden* hidden);
 } mlg_loss_table;
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-// C++ side of loss.h: derive from Loss, then MULLIGAN_EXPORT_LOSS(Class, name).
+// C++ side of loss.h: derive from Loss, or from HiddenLoss to read the model's final hidden state too, then
+// MULLIGAN_EXPORT_LOSS(Class, name).
 // `static constexpr bool fuses_softcap = true;` in the class asks for logits before the model's softcap.
 #pragma once
 
@@ -6,12 +7,15 @@
 #include <mulligan/cpu_kernel.hpp>
 #include <mulligan/recorder.hpp>
 
+#include <type_traits>
+
 #pragma GCC visibility push(hidden)
 
 namespace mulligan::sdk {
 
 using LossForward = mlg_loss_forward;
 using LossBackward = mlg_loss_backward;
+using LossHidden = mlg_loss_hidden;
 
 class Loss {
  public:
@@ -24,28 +28,69 @@ class Loss {
   virtual void record_backward(Recorder& recorder, const LossBackward& backward) = 0;
 };
 
+// A loss of the logits and of the final hidden state. Needs a host of ABI 1.2.
+class HiddenLoss {
+ public:
+  virtual ~HiddenLoss() = default;
+
+  // As Loss::record_forward; hidden.hidden may be read and named again in backward.
+  virtual void record_forward(Recorder& recorder, LossForward& forward, const LossHidden& hidden) = 0;
+  // Records logits_gradient, and hidden.gradient where that is given.
+  virtual void record_backward(Recorder& recorder, const LossBackward& backward,
+                               const LossHidden& hidden) = 0;
+};
+
 template <typename Class>
 mlg_loss_table make_loss_table(const char* name) {
-  static_assert(std::is_base_of_v<Loss, Class>, "derive the class from mulligan::sdk::Loss");
+  constexpr bool reads_hidden = std::is_base_of_v<HiddenLoss, Class>;
+  static_assert(reads_hidden != std::is_base_of_v<Loss, Class>,
+                "derive the class from mulligan::sdk::Loss or from mulligan::sdk::HiddenLoss");
+  using Base = std::conditional_t<reads_hidden, HiddenLoss, Loss>;
   mlg_loss_table table{};
   table.header = make_header<Class, mlg_loss_table>(MLG_LOSS, name);
   if constexpr (requires { Class::fuses_softcap; }) table.fuses_softcap = Class::fuses_softcap;
-  table.create = create_instance<Class, Loss>;
-  table.destroy = destroy_instance<Loss>;
-  table.record_forward = [](void* self, const mlg_recorder* recorder,
-                            mlg_loss_forward* forward) -> mlg_error {
-    return guarded([&] {
-      Recorder wrapped(recorder);
-      static_cast<Loss*>(self)->record_forward(wrapped, *forward);
-    });
-  };
-  table.record_backward = [](void* self, const mlg_recorder* recorder,
-                             const mlg_loss_backward* backward) -> mlg_error {
-    return guarded([&] {
-      Recorder wrapped(recorder);
-      static_cast<Loss*>(self)->record_backward(wrapped, *backward);
-    });
-  };
+  table.create = create_instance<Class, Base>;
+  table.destroy = destroy_instance<Base>;
+  if constexpr (reads_hidden) {
+    table.record_forward = [](void*, const mlg_recorder*, mlg_loss_forward*) -> mlg_error {
+      return "this loss reads the final hidden state, which needs plugin ABI 1.2; this program has an older "
+             "one";
+    };
+    table.record_backward = [](void*, const mlg_recorder*, const mlg_loss_backward*) -> mlg_error {
+      return "this loss reads the final hidden state, which needs plugin ABI 1.2; this program has an older "
+             "one";
+    };
+    table.record_forward_hidden = [](void* self, const mlg_recorder* recorder, mlg_loss_forward* forward,
+                                     const mlg_loss_hidden* hidden) -> mlg_error {
+      return guarded([&] {
+        Recorder wrapped(recorder);
+        static_cast<Base*>(self)->record_forward(wrapped, *forward, *hidden);
+      });
+    };
+    table.record_backward_hidden = [](void* self, const mlg_recorder* recorder,
+                                      const mlg_loss_backward* backward,
+                                      const mlg_loss_hidden* hidden) -> mlg_error {
+      return guarded([&] {
+        Recorder wrapped(recorder);
+        static_cast<Base*>(self)->record_backward(wrapped, *backward, *hidden);
+      });
+    };
+  } else {
+    table.record_forward = [](void* self, const mlg_recorder* recorder,
+                              mlg_loss_forward* forward) -> mlg_error {
+      return guarded([&] {
+        Recorder wrapped(recorder);
+        static_cast<Base*>(self)->record_forward(wrapped, *forward);
+      });
+    };
+    table.record_backward = [](void* self, const mlg_recorder* recorder,
+                               const mlg_loss_backward* backward) -> mlg_error {
+      return guarded([&] {
+        Recorder wrapped(recorder);
+        static_cast<Base*>(self)->record_backward(wrapped, *backward);
+      });
+    };
+  }
   return table;
 }
 

@@ -16,7 +16,25 @@
 namespace mulligan::sdk {
 
 using Parameter = mlg_parameter;
-using Step = mlg_step;
+
+// The coming update; members as in optimizer.h. A host before ABI 1.2 says the first two only.
+struct Step {
+  std::int64_t step = 1;
+  double lr = 0;
+  std::int64_t total_steps = 0;
+  double budget_fraction = 0;
+  double momentum_factor = 1, weight_decay_factor = 1;
+};
+
+inline Step step_of(const mlg_step& step) {
+  if (!host_has_minor(2)) return {step.step, step.lr};
+  return {step.step,
+          step.lr,
+          step.total_steps,
+          step.budget_fraction,
+          step.momentum_factor,
+          step.weight_decay_factor};
+}
 
 // One object updates one group of parameters.
 class Optimizer {
@@ -33,6 +51,11 @@ class Optimizer {
   // synchronisation. A pure function of the configuration and `step`, so that a resumed run continues
   // exactly.
   virtual void scalars(const Step& step, std::span<float> values) const = 0;
+  // Only where the class says `static constexpr bool evaluation_weights = true;`: records what is scored and
+  // saved in the masters' place, evaluation[i] of parameters[i] (optimizer.h).
+  virtual void record_evaluation(Recorder&, std::span<const Parameter>, std::span<const Value>) {
+    throw Error("this optimiser has no evaluation weights");
+  }
 };
 
 template <typename Class>
@@ -53,9 +76,19 @@ mlg_optimizer_table make_optimizer_table(const char* name) {
   table.scalars = [](void* self, const mlg_step* step, float* values) -> mlg_error {
     return guarded([&] {
       const auto* object = static_cast<const Optimizer*>(self);
-      object->scalars(*step, std::span(values, object->scalar_count()));
+      object->scalars(step_of(*step), std::span(values, object->scalar_count()));
     });
   };
+  if constexpr (requires { requires Class::evaluation_weights; }) {
+    table.record_evaluation = [](void* self, const mlg_recorder* recorder, const mlg_parameter* parameters,
+                                 std::uint32_t count, const mlg_value* evaluation) -> mlg_error {
+      return guarded([&] {
+        Recorder wrapped(recorder);
+        static_cast<Optimizer*>(self)->record_evaluation(wrapped, std::span(parameters, count),
+                                                         std::span(evaluation, count));
+      });
+    };
+  }
   return table;
 }
 

@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 typedef struct mlg_progress {
-  int64_t step;           /* updates done so far: 0 before the first */
+  int64_t step;           /* updates done so far: 0 before the first (mlg_step.step counts from 1) */
   int64_t total_steps;    /* 0: the run is bounded by its wall-clock budget only */
   double budget_fraction; /* share of the budget that is spent, 0 to 1: of the wall clock, or of total_steps without one */
   double epoch;           /* passes over the training data, fractional */
@@ -19,13 +19,18 @@ typedef struct mlg_progress {
 typedef struct mlg_rate {
   double lr;
   int64_t cycle; /* 0, 1, ... : grows by one at each warm restart, which the host then logs; 0 where there are none */
+  /* Since ABI 1.2: factors on what the run's configuration says. The host sets all three to 1 before the call. */
+  double momentum_factor;     /* of the optimiser's momentum (adamw: beta1) */
+  double weight_decay_factor; /* of the optimiser's weight decay */
+  double batch_factor;        /* of train.tokens_per_step, in whole micro-batches; the same for all groups of a step */
 } mlg_rate;
 
 typedef struct mlg_schedule_table {
   mlg_plugin_header header;
   mlg_error (*create)(const mlg_host* host, const mlg_config* config, void** instance);
   void (*destroy)(void* instance);
-  /* The scheduled rate for a group whose configured rate is base_lr. Pure: same arguments, same result. */
+  /* The scheduled rate for a group whose configured rate is base_lr. Pure: same arguments, same result. Every number is
+   * finite and not negative, batch_factor more than 0; anything else ends the run with a sentence. */
   mlg_error (*rate)(void* instance, const mlg_progress* progress, double base_lr, mlg_rate* out);
 } mlg_schedule_table;
 

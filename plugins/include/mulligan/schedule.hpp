@@ -9,7 +9,13 @@
 namespace mulligan::sdk {
 
 using Progress = mlg_progress;
-using Rate = mlg_rate;
+
+// What a schedule says of the coming step; members as in schedule.h.
+struct Rate {
+  double lr = 0;
+  std::int64_t cycle = 0;
+  double momentum_factor = 1, weight_decay_factor = 1, batch_factor = 1;
+};
 
 class Schedule {
  public:
@@ -27,7 +33,21 @@ mlg_schedule_table make_schedule_table(const char* name) {
   table.create = create_instance<Class, Schedule>;
   table.destroy = destroy_instance<Schedule>;
   table.rate = [](void* self, const mlg_progress* progress, double base_lr, mlg_rate* out) -> mlg_error {
-    return guarded([&] { *out = static_cast<const Schedule*>(self)->rate(*progress, base_lr); });
+    return guarded([&] {
+      const Rate rate = static_cast<const Schedule*>(self)->rate(*progress, base_lr);
+      out->lr = rate.lr;
+      out->cycle = rate.cycle;
+      if (host_has_minor(2)) {
+        out->momentum_factor = rate.momentum_factor;
+        out->weight_decay_factor = rate.weight_decay_factor;
+        out->batch_factor = rate.batch_factor;
+      } else if (rate.momentum_factor != 1 || rate.weight_decay_factor != 1 || rate.batch_factor != 1) {
+        throw Error(
+            "this schedule changes momentum, weight decay or batch, which needs plugin ABI 1.2; this program "
+            "has an "
+            "older one");
+      }
+    });
   };
   return table;
 }

@@ -45,10 +45,14 @@ typedef struct mlg_tap_forward {
 
 typedef struct mlg_tap_backward {
   mlg_tap_forward forward;   /* as forward left it */
-  mlg_value output_gradient; /* [B*R, outputs], compute dtype */
+  /* [B*R, outputs], compute dtype: with respect to the output as the adapters left it. The host goes on with what is here
+   * afterwards as the gradient of the layer's own result: adapters that only add leave it alone; one that changes the
+   * output otherwise (a factor) writes it in place, after its last use of the old one. */
+  mlg_value output_gradient;
   mlg_value gradients[MLG_TAP_ADAPTERS]; /* of the adapters, f32: to be written */
-  mlg_value input_gradient;  /* [B*R, inputs], compute dtype; 0: nobody needs it */
-  double accumulate;         /* 1: add to input_gradient, 0: write it */
+  mlg_value input_gradient;  /* [B*R, inputs], compute dtype; 0: nobody needs it. Adapters that read no block_input leave it
+                              * alone: the host then clears it where accumulate is 0 */
+  double accumulate;         /* 1: add to input_gradient, 0: write all of it */
 } mlg_tap_backward;
 
 /* A pass over documents scored so far that trains the whole model with SGD, between two batches. */
