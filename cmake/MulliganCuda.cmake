@@ -1,11 +1,4 @@
-# CUDA kernels of a plugin: mulligan_cuda_sources(TARGET FILES...) makes NAME.cu.inc of each NAME.cu, its text as a
-# string literal, for the host file that registers the kernels and compiles the same file for the emulated device.
-# Run as a script (cmake -DINPUT=a.cu -DOUTPUT=a.cu.inc -P MulliganCuda.cmake) it writes one such file.
-if(CMAKE_SCRIPT_MODE_FILE)
-  file(READ "${INPUT}" text)
-  file(WRITE "${OUTPUT}" "R\"mulligan(${text})mulligan\"\n")
-  return()
-endif()
+include("${CMAKE_CURRENT_LIST_DIR}/MulliganCudaSources.cmake")
 
 # CUDA's headers (12.4 or newer), where they are installed.
 option(MULLIGAN_CUDA "Build GPU support where CUDA's headers are found" ON)
@@ -43,17 +36,3 @@ if(MULLIGAN_CUDA_INCLUDE AND NOT MULLIGAN_CUDNN_IS_NEW_ENOUGH)
   message(STATUS "cuDNN: headers of 9.16 or newer not found; attention is the own kernel's")
   set(MULLIGAN_CUDNN_INCLUDE "MULLIGAN_CUDNN_INCLUDE-NOTFOUND" CACHE PATH "" FORCE)
 endif()
-
-set(MULLIGAN_CUDA_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
-function(mulligan_cuda_sources target)
-  set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}_sources")
-  foreach(file ${ARGN})
-    get_filename_component(name "${file}" NAME)
-    get_filename_component(input "${file}" ABSOLUTE)
-    add_custom_command(OUTPUT "${folder}/${name}.inc"
-      COMMAND "${CMAKE_COMMAND}" "-DINPUT=${input}" "-DOUTPUT=${folder}/${name}.inc" -P "${MULLIGAN_CUDA_SCRIPT}"
-      DEPENDS "${input}" "${MULLIGAN_CUDA_SCRIPT}" VERBATIM)
-    target_sources(${target} PRIVATE "${folder}/${name}.inc")
-  endforeach()
-  target_include_directories(${target} PRIVATE "${folder}")
-endfunction()

@@ -15,7 +15,7 @@ configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/mulliganConfig.cmake.in
   "${PROJECT_BINARY_DIR}/mulliganConfig.cmake" INSTALL_DESTINATION lib/cmake/mulligan)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/mulliganConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
-install(FILES "${PROJECT_BINARY_DIR}/mulliganConfig.cmake" "${PROJECT_BINARY_DIR}/mulliganConfigVersion.cmake"
+install(FILES "${CMAKE_CURRENT_LIST_DIR}/MulliganCudaSources.cmake" "${PROJECT_BINARY_DIR}/mulliganConfig.cmake" "${PROJECT_BINARY_DIR}/mulliganConfigVersion.cmake"
   DESTINATION lib/cmake/mulligan COMPONENT sdk)
 
 # Component documents: documents, licence, the shipped configurations, the manual page and completions. The last three

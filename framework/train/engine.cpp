@@ -1,11 +1,13 @@
 #include "framework/train/engine.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <stdexcept>
 
 #include "framework/core/error.h"
 #include "framework/model/initialise.h"
+#include "framework/train/evaluation_weights.h"
 #include "framework/train/step_graphs.h"
 #include "framework/train/weights.h"
 
@@ -42,6 +44,13 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const RunPlugins& plugin
                                  tokens_per_micro_batch(config.train), looping),
                 name);
   };
+  if (has_evaluation_weights(groups) && config.ema.decay > 0) {
+    throw config_error(
+        "[ema]: decay is {}, but an optimiser of this run has evaluation weights of its own, and one average "
+        "of an "
+        "average is neither; set ema.decay = 0 or take another optimiser.",
+        config.ema.decay);
+  }
   const LayerOrders orders = layer_orders_of(config.model);
   if (orders.plain) plain_ = make_micro_step(false, "micro step");
   if (orders.looped) looped_ = make_micro_step(true, "looped micro step");
@@ -50,6 +59,9 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const RunPlugins& plugin
   follow_up_ = make(build_follow_up(parameters, config.ema.decay), "follow up");
   refresh_ = make(build_refresh(parameters), "refresh");
   record_ = make(build_record(ring), "record");
+  if (has_evaluation_weights(groups)) {
+    evaluation_ = make(build_evaluation_weights(parameters, groups, world_size), "evaluation weights");
+  }
   for (std::size_t group = 0; group < groups.groups().size(); ++group) {
     group_square_sums_.push_back(group_square_sum_name(group));
     store_.create(group_square_sums_.back(), TensorType(MLG_F64, {1}));  // also where it has no parameter
@@ -66,7 +78,8 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const RunPlugins& plugin
 
 std::vector<Program*> TrainingEngine::programs() {
   std::vector<Program*> programs;
-  for (const auto* program : {&plain_, &looped_, &clip_, &update_, &follow_up_, &refresh_, &record_}) {
+  for (const auto* program :
+       {&plain_, &looped_, &clip_, &update_, &follow_up_, &refresh_, &record_, &evaluation_}) {
     if (*program) programs.push_back(program->get());
   }
   return programs;
@@ -87,15 +100,46 @@ void TrainingEngine::initialise(std::uint64_t seed) {
   }
   const std::int64_t tokens = tokens_per_micro_batch(config_.train);
   inputs_.upload_rope(store_, config_.model, tokens, to_dtype(config_.train.compute_dtype));
-  // Every rank's gradient is that of the mean over its own tokens of the step; the ranks' gradients are
-  // averaged.
-  const double weight = 1.0 / static_cast<double>(tokens * micro_batches_);
-  store_.upload(step_tensor::loss_weight,
-                std::vector<float>(static_cast<std::size_t>(tokens), static_cast<float>(weight)));
+  loss_weights_.resize(static_cast<std::size_t>(tokens));
+  weigh_losses(micro_batches_);
   refresh_copies();
 }
 
+// Every rank's gradient is that of the mean over its own tokens of the step; the ranks' gradients are averaged.
+void TrainingEngine::weigh_losses(std::int64_t micro_batches) {
+  micro_batches_ = micro_batches;
+  const auto tokens = static_cast<std::int64_t>(loss_weights_.size()) * micro_batches;
+  std::ranges::fill(loss_weights_, static_cast<float>(1.0 / static_cast<double>(tokens)));
+  store_.upload(step_tensor::loss_weight, loss_weights_);
+}
+
+std::int64_t TrainingEngine::coming_micro_batches() const {
+  const double factor = groups_.batch_factor();
+  const double wanted = std::round(factor * static_cast<double>(config_.train.micro_batches));
+  if (wanted < 1 || wanted > 1e6) {
+    throw config_error(
+        "[schedule]: it asks for {} times the batch, which is {} of the {} micro-batches of a step; raise "
+        "train.micro_batches, or mend the schedule's keys.",
+        factor, wanted, config_.train.micro_batches);
+  }
+  const auto micro_batches = static_cast<std::int64_t>(wanted);
+  if (micro_batches % communicator_.world_size() != 0) {
+    throw config_error(
+        "[schedule]: it asks for {} times the batch, which is {} micro-batches, and the {} ranks do not "
+        "divide those; "
+        "raise train.micro_batches, or mend the schedule's keys.",
+        factor, micro_batches, communicator_.world_size());
+  }
+  return micro_batches;
+}
+
+void TrainingEngine::refresh_evaluation_weights() {
+  if (evaluation_) evaluation_->run();
+}
+
 void TrainingEngine::step(std::int64_t number, bool looping, Prefetcher& rows) {
+  const std::int64_t micro_batches = coming_micro_batches() / communicator_.world_size();
+  if (micro_batches != micro_batches_) weigh_losses(micro_batches);
   for (const Names& names : names_) store_.zero(names.gradient);
   store_.zero(step_tensor::loss_sum);
   store_.zero(step_tensor::square_sum);
@@ -170,6 +214,9 @@ std::vector<std::string> TrainingEngine::state_tensors() const {
   }
   if (config_.ema.decay > 0) {
     for (const PlannedParameter& parameter : parameters_) names.push_back(average_name(parameter.name()));
+  }
+  for (const PlannedParameter& parameter : parameters_) {
+    if (has_evaluation_weights(parameter, groups_)) names.push_back(evaluation_name(parameter.name()));
   }
   return names;
 }

@@ -45,11 +45,19 @@ class TrainingEngine {
   // Brings the compute copies up to date after the masters were set from outside.
   void refresh_copies() { refresh_->run(); }
 
+  // Micro-batches of the coming step over all ranks: train.micro_batches times the schedules' batch factor, rounded to
+  // whole ones. Throws config_error where less than one is left, or the ranks do not divide them.
+  std::int64_t coming_micro_batches() const;
+
   // One optimiser step, number `number` (from 1), on this rank's next micro-batches; the groups' rates must
   // be set. Only enqueues work: it neither allocates nor reads anything back.
   void step(std::int64_t number, bool looping, Prefetcher& rows);
   // How often a step has begun to change the state: one that fails before leaves it as it was.
   std::int64_t updates_begun() const { return updates_begun_; }
+  // Tokens of the last step, over all ranks.
+  std::int64_t step_tokens() const {
+    return micro_batches_ * communicator_.world_size() * static_cast<std::int64_t>(loss_weights_.size());
+  }
   // Keeps the metrics of the last step under `index`; overwrites those of step index - ring.
   void record_metrics(std::int64_t index);
   // The metrics kept under first..last-1 (at most `ring`). Waits for the device.
@@ -59,7 +67,11 @@ class TrainingEngine {
   // for the device.
   std::vector<double> group_gradient_norms() const;
 
-  // Tensors that make up the state of training: masters, optimiser states, averages.
+  // Brings evaluation weights up to date, where an optimiser has any (evaluation_weights.h).
+  void refresh_evaluation_weights();
+
+  // Tensors that make up the state of training: masters, optimiser states, averages; and the evaluation weights, which
+  // follow from these, so that a checkpoint holds what would be scored.
   std::vector<std::string> state_tensors() const;
 
  private:
@@ -74,9 +86,12 @@ class TrainingEngine {
   TensorStore store_;
   PackedInputWriter inputs_;
   std::int64_t ring_;
-  std::int64_t micro_batches_;  // of this rank per step
+  void weigh_losses(std::int64_t micro_batches);
+
+  std::int64_t micro_batches_;  // of this rank in the step that the losses are weighed for
+  std::vector<float> loss_weights_;
   std::int64_t updates_begun_ = 0;
-  std::unique_ptr<Program> plain_, looped_, clip_, update_, follow_up_, refresh_, record_;
+  std::unique_ptr<Program> plain_, looped_, clip_, update_, follow_up_, refresh_, record_, evaluation_;
   // Names of the tensors that the step touches, made once.
   struct Names {
     std::string master, updated_master, gradient, updated_gradient;

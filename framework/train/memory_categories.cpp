@@ -17,6 +17,7 @@ const std::vector<std::pair<std::string_view, std::string_view>> categories = {
     {"optimizer/", "optimiser state"},
     {"slice", "slices of sharded parameters and gradients"},
     {"ema", "averaged weights"},
+    {"evaluation", "evaluation weights"},
     {"ttt/batch", "adapters and their optimiser's state"},
     {"ttt/base/optimizer", "optimiser state of the base model"},
     {"", "inputs, tables and metrics"},

@@ -55,7 +55,16 @@ Graph OptimizerGroups::record_update(const std::vector<PlannedParameter>& parame
 
 void OptimizerGroups::set_rates(const mlg_progress& progress) {
   progress_ = progress;
-  for (OptimizerGroup& group : groups_) group.rate = group.schedule->rate(progress, group.base_lr);
+  for (OptimizerGroup& group : groups_) {
+    group.rate = group.schedule->rate(progress, group.base_lr);
+    if (group.rate.batch_factor == batch_factor()) continue;
+    throw config_error(
+        "[optimizer.{}]: its schedule, {}, asks for {} times the batch in step {}, that of [optimizer.{}] "
+        "for {} times; "
+        "all groups share one batch, so let the run's [schedule] alone change it.",
+        group.name, group.schedule->plugin().description(), group.rate.batch_factor, progress.step + 1,
+        groups_.front().name, batch_factor());
+  }
 }
 
 void OptimizerGroups::upload_scalars(TensorStore& store, std::int64_t step) {

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <utility>
 
-#include "framework/core/stop_request.h"
+#include "framework/check/start_check.h"
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/stop_request.h"
 #include "framework/data/shard.h"
 #include "framework/report/machine.h"
+#include "framework/train/evaluation_weights.h"
 #include "framework/train/memory_categories.h"
 #include "framework/train/run_ledger.h"
 #include "framework/train/snapshot.h"
@@ -99,8 +101,11 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& com
   result_.directory = files_.directory;
   result_.parameters = parameter_count(model_parameters(config_.model));
   log_.print("{} parameters, on {}", result_.parameters, plugins_.backend->info().description);
+  check_loss_at_start(*plugins_.backend, *plugins_.loss, config_.model,
+                      to_dtype(config_.train.compute_dtype));
   open_data();
   compile();
+  check_schedules();
   if (resume.checkpoint) resume_from(*resume.checkpoint);
   begin_files(resume);
 }
@@ -175,6 +180,17 @@ void Trainer::compile() {
   log_.print("device memory: {:.1f} MB of tensors, {:.1f} MB of working memory",
              static_cast<double>(memory.tensors_bytes) / 1e6,
              static_cast<double>(memory.arena_bytes + memory.workspace_bytes) / 1e6);
+}
+
+// Asks the schedules for rates from the first to the last step: a number that ends the run is found before it begins.
+void Trainer::check_schedules() {
+  constexpr int points = 64;
+  for (int point = 0; point <= points; ++point) {
+    const double share = static_cast<double>(point) / points;
+    const auto steps = static_cast<double>(config_.train.steps > 0 ? config_.train.steps : points);
+    groups_.set_rates({std::llround(share * steps), config_.train.steps, share, share});
+    static_cast<void>(engine_->coming_micro_batches());
+  }
 }
 
 void Trainer::record_memory(const DeviceMemory& memory) {
@@ -259,7 +275,7 @@ void Trainer::train_until_budget_is_spent() {
   communicator_.barrier(engine_->store());
   budget_.pause();
   result_.steps = step_;
-  result_.tokens = step_ * config_.train.tokens_per_step;
+  result_.tokens = tokens_;
   result_.tokens_per_second = static_cast<double>(result_.tokens) / budget_.elapsed_seconds();
 }
 
@@ -269,6 +285,8 @@ void Trainer::make_step() {
   engine_->step(step_ + 1, looping_, *rows_);
   engine_->record_metrics(step_);
   ++step_;
+  uncollected_tokens_.push_back(engine_->step_tokens());
+  tokens_ += engine_->step_tokens();
   step_start_.reset();
 }
 
@@ -308,8 +326,9 @@ bool Trainer::report_due() const {
 // and after every step only where that costs nothing.
 void Trainer::collect_losses() {
   if (collected_ == step_) return;
-  const auto tokens = static_cast<std::uint64_t>(config_.train.tokens_per_step);
   for (const StepMetrics& metrics : engine_->read_metrics(collected_, step_)) {
+    const auto tokens = static_cast<std::uint64_t>(uncollected_tokens_.front());
+    uncollected_tokens_.pop_front();
     const double loss_nats = metrics.loss_sum_nats / static_cast<double>(tokens);
     if (!std::isfinite(loss_nats) || !std::isfinite(metrics.gradient_norm)) {
       stop_at_non_finite(collected_ + 1, loss_nats, metrics.gradient_norm);
@@ -324,7 +343,6 @@ void Trainer::collect_losses() {
 
 void Trainer::report_steps(double budget_fraction) {
   collect_losses();
-  const auto tokens = static_cast<double>(config_.train.tokens_per_step);
   StepRecord record;
   record.window_first = reported_;
   record.window_last = step_;
@@ -346,11 +364,12 @@ void Trainer::report_steps(double budget_fraction) {
   for (std::size_t i = 0; i < norms.size(); ++i) {
     record.group_gradient_norm.emplace_back(groups_.groups()[i].name, norms[i]);
   }
-  record.tokens = step_ * config_.train.tokens_per_step;
+  record.tokens = tokens_;
   record.elapsed_seconds = budget_.elapsed_seconds();
   record.step_seconds = (record.elapsed_seconds - reported_at_) / static_cast<double>(step_ - reported_);
   record.slowest_step_seconds = std::exchange(slowest_step_seconds_, 0.0);
-  record.tokens_per_second = tokens / record.step_seconds;
+  record.tokens_per_second =
+      static_cast<double>(tokens_ - reported_tokens_) / (record.elapsed_seconds - reported_at_);
   record.budget_fraction = budget_fraction;
   record.looping = looping_;
   metrics_->step(record);
@@ -363,6 +382,7 @@ void Trainer::report_steps(double budget_fraction) {
       record.elapsed_seconds, 100 * budget_fraction,
       remaining > 0 ? fmt::format("  {} left", clock_text(remaining)) : "");
   reported_ = step_;
+  reported_tokens_ = tokens_;
   reported_at_ = record.elapsed_seconds;
 }
 
@@ -378,7 +398,7 @@ void Trainer::check_initial_loss(double loss_nats) {
 // The live line; lines for the log are report_steps()'s.
 void Trainer::show_progress(Progress& live) {
   if (!live.due()) return;
-  const double tokens = static_cast<double>(step_ * config_.train.tokens_per_step);
+  const auto tokens = static_cast<double>(tokens_);
   live.set(budget_.fraction(step_),
            fmt::format("step {}  loss {:.3f}  {}", step_, result_.final_loss_nats,
                        rate_text(tokens / budget_.elapsed_seconds(), "tokens")),
@@ -409,6 +429,11 @@ void Trainer::validate(const std::string& phase) {
   budget_.resume();
 }
 
+const char* Trainer::saved_weights_kind() const {
+  if (config_.ema.decay > 0 && config_.eval.use_ema) return "averaged";
+  return has_evaluation_weights(groups_) ? "evaluation" : "last";
+}
+
 void Trainer::save() {
   ledger_.enter("save");
   note_checkpoint(checkpoints_.finish());
@@ -418,8 +443,12 @@ void Trainer::save() {
   std::error_code ignored;
   for (const auto& path : files_.results()) std::filesystem::remove_all(path, ignored);
   const bool averaged = config_.ema.decay > 0 && config_.eval.use_ema;
-  weights_sha256_ = save_weights(files_.weights(), engine_->store(), parameters_, averaged,
-                                 weights_metadata(loaded_, averaged ? "averaged" : "last", data_.data));
+  engine_->refresh_evaluation_weights();
+  const auto source = [&](const PlannedParameter& parameter) {
+    return saved_tensor(parameter, groups_, averaged);
+  };
+  weights_sha256_ = save_weights(files_.weights(), engine_->store(), parameters_, source,
+                                 weights_metadata(loaded_, saved_weights_kind(), data_.data));
   note_progress_saved();
 }
 
@@ -442,7 +471,7 @@ RunResult Trainer::finish() {
   if (result_.validation) booked.scores.emplace_back("before quantisation", *result_.validation);
   run_ledger.book(std::move(booked));
   facts.broken_limits = broken_limits(config_.ledger, run_ledger);
-  facts.weights_kind = config_.ema.decay > 0 && config_.eval.use_ema ? "averaged" : "last";
+  facts.weights_kind = saved_weights_kind();
   facts.loss = &account_;
   facts.hf_compat = config_.metrics.hf_compat;
   facts.data = data_.data;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ class Trainer {
   void make_step();
   void validate(const std::string& phase);
   void save();
+  const char* saved_weights_kind() const;  // "averaged", "evaluation" or "last"
   RunResult finish();
 
   mlg_progress progress(double budget_fraction) const;
@@ -49,6 +51,7 @@ class Trainer {
   bool report_due() const;
   void collect_losses();
   void report_steps(double budget_fraction);
+  void check_schedules();
   void record_memory(const DeviceMemory& memory);
   void check_initial_loss(double loss_nats);
   void show_progress(Progress& live);
@@ -96,7 +99,10 @@ class Trainer {
   bool collect_every_step_ = false;  // the device has finished a step when the call returns
   double gradient_norm_ = 0;         // of the last step collected
 
-  std::int64_t step_ = 0;            // updates done
+  std::int64_t step_ = 0;    // updates done
+  std::int64_t tokens_ = 0;  // trained on, over all ranks
+  std::int64_t reported_tokens_ = 0;
+  std::deque<std::int64_t> uncollected_tokens_;  // of each step from collected_ on
   std::optional<LoaderPosition> step_start_;  // where the data stood, while a step is made
   std::int64_t updates_ = 0;                  // that the engine had begun before it
   std::int64_t collected_ = 0;       // of which the losses are booked

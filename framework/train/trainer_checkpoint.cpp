@@ -15,7 +15,7 @@ namespace mulligan {
 CheckpointManifest Trainer::manifest() const {
   CheckpointManifest m;
   m.step = step_;
-  m.tokens = step_ * config_.train.tokens_per_step;
+  m.tokens = tokens_;
   m.run = config_.run.name;
   m.commit = build_commit();
   m.instruction_set = instruction_set();
@@ -50,6 +50,7 @@ CheckpointManifest Trainer::manifest() const {
 void Trainer::begin_checkpoint() {
   collect_losses();  // also refuses to save a run whose loss is not finite
   note_checkpoint(checkpoints_.finish());
+  engine_->refresh_evaluation_weights();
   if (communicator_.rank() == 0) {
     checkpoints_.begin(manifest(), engine_->store(), engine_->state_tensors());
   }
@@ -91,6 +92,8 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   rows_->restore({m.data.consumed_spans, m.data.shard_visits, m.data.visit_spans});
   const CheckpointProgress& p = m.progress;
   step_ = m.step;
+  tokens_ = m.tokens;
+  reported_tokens_ = m.tokens - (m.step - m.progress.reported_step) * config_.train.tokens_per_step;
   collected_ = m.step;
   reported_ = p.reported_step;
   reported_at_ = p.reported_at_seconds;

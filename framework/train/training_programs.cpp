@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "framework/train/evaluation_weights.h"
 #include "framework/train/run_plugins.h"
 #include "framework/train/step_graphs.h"
 
@@ -29,9 +30,9 @@ TrainingPrograms::TrainingPrograms(const RunConfig& config, const RunPlugins& pl
   options.compute = to_dtype(config.train.compute_dtype);
   options.looping = config.model.loop.extra_passes > 0;
   options.bos_id = *validation_bos_id;
-  evaluator_ =
-      std::make_unique<Evaluator>(engine_.store(), config.model,
-                                  averaged ? average_layouts(parameters) : layouts_of(parameters), options);
+  evaluator_ = std::make_unique<Evaluator>(
+      engine_.store(), config.model,
+      averaged ? average_layouts(parameters) : evaluation_layouts(parameters, groups), options);
   if (!averaged) return;
   Graph graph = build_average_refresh(parameters);
   engine_.store().create_externals(graph);
@@ -39,6 +40,7 @@ TrainingPrograms::TrainingPrograms(const RunConfig& config, const RunPlugins& pl
 }
 
 void TrainingPrograms::refresh_averages() {
+  engine_.refresh_evaluation_weights();
   if (average_refresh_) average_refresh_->run();
 }
 

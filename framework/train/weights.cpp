@@ -11,7 +11,6 @@
 #include "framework/core/error.h"
 #include "framework/core/safetensors.h"
 #include "framework/core/sha256.h"
-#include "framework/train/step_graphs.h"
 
 namespace mulligan {
 namespace {
@@ -61,15 +60,16 @@ std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype) 
 }
 
 std::string save_weights(const std::filesystem::path& path, const TensorStore& store,
-                         const std::vector<PlannedParameter>& parameters, bool averaged,
-                         const std::map<std::string, std::string>& metadata) {
+                  const std::vector<PlannedParameter>& parameters,
+                  const std::function<std::string(const PlannedParameter&)>& source,
+                  const std::map<std::string, std::string>& metadata) {
   std::vector<std::vector<std::byte>> contents;
   std::vector<StoredTensor> tensors;
   for (const PlannedParameter& parameter : parameters) {
-    const std::string source = averaged ? average_name(parameter.name()) : master_name(parameter.name());
-    const TensorType& type = store.type(source);
+    const std::string tensor = source(parameter);
+    const TensorType& type = store.type(tensor);
     contents.emplace_back(static_cast<std::size_t>(type.bytes()));
-    store.download(source, contents.back());
+    store.download(tensor, contents.back());
     tensors.push_back({parameter.name(), type.dtype == MLG_BF16 ? StoredType::bf16 : StoredType::f32,
                        shape_of(type), contents.back()});
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,11 +20,12 @@ std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype);
 // Metadata of a weights file: the DataIdentity of its run as JSON.
 inline constexpr const char* data_identity_key = "data";
 
-// Writes each parameter under its name: the averaged weights (f32) or the masters in their own dtype.
-// `metadata` goes into the file's header, and with it the tensors' sha256 (tensors_sha256), which is returned.
+// Writes each parameter under its name, from the tensor (f32 or bf16) that `source` gives for it. `metadata` goes into
+// the file's header, and with it the tensors' sha256 (tensors_sha256), which is returned.
 std::string save_weights(const std::filesystem::path& path, const TensorStore& store,
-                         const std::vector<PlannedParameter>& parameters, bool averaged,
-                         const std::map<std::string, std::string>& metadata);
+                         const std::vector<PlannedParameter>& parameters,
+                         const std::function<std::string(const PlannedParameter&)>& source,
+                  const std::map<std::string, std::string>& metadata);
 
 // Reads weights (f32 or bf16) into the f32 masters of `layouts`. Throws data_error when a tensor is missing,
 // has another shape or dtype, the file holds one that the model has not, or its bytes are not those that were

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "framework/check/start_check.h"
+#include "framework/core/error.h"
+
 namespace mulligan {
 namespace {
 
@@ -27,6 +30,13 @@ std::unique_ptr<Optimizer> make_sgd(const LoadedConfig& loaded, PluginHost& host
 TttPlugins::TttPlugins(const LoadedConfig& loaded, PluginHost& host, RunPlugins& run)
     : adapters_(load_plugin(host, MLG_TTT, section(loaded).adapters), loaded.plugin("ttt.adapters")),
       optimizer_(load_plugin(host, MLG_OPTIMIZER, section(loaded).optimizer), loaded.plugin("ttt.optimizer")) {
+  if (optimizer_.has_evaluation_weights()) {
+    throw config_error(
+        "[ttt.optimizer]: {} has evaluation weights, but adapters are scored as they are after each update; "
+        "take "
+        "another optimiser.",
+        optimizer_.plugin().description());
+  }
   if (const auto& table = section(loaded).base) {
     base_.emplace(load_plugin(host, MLG_TTT, *table), loaded.plugin("ttt.base"));
     if (base_->has_base_update()) base_optimizer_ = make_sgd(loaded, host, base_->base_update().momentum);
@@ -43,6 +53,7 @@ TttPlugins::TttPlugins(const LoadedConfig& loaded, PluginHost& host, RunPlugins&
   add(optimizer_.plugin());
   if (base_optimizer_) add(base_optimizer_->plugin());
   require_determinism(loaded.config, *run.backend);
+  check_adapters_at_start(*run.backend, adapters_, loaded.config.model);
 }
 
 TttSetup TttPlugins::setup(const RunConfig& config, const AdapterDraws& draws) const {

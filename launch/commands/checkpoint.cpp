@@ -13,6 +13,7 @@
 #include "framework/core/sha256.h"
 #include "framework/core/printable.h"
 #include "framework/model/parameters.h"
+#include "framework/train/evaluation_weights.h"
 #include "framework/train/run_files.h"
 #include "framework/train/weights.h"
 #include "launch/commands/commands.h"
@@ -126,6 +127,14 @@ void print_report(const ExchangeReport& report, const std::string& output) {
              report.tensors, fmt::join(sources, ", "), report.elements);
 }
 
+// The tensor of parameter `name` that would be scored: its evaluation weights where the optimiser has any, else
+// `tensor`.
+StoredTensor scored_in_place_of(StoredTensor tensor, const std::string& name, const SafetensorsFile& source) {
+  if (const StoredTensor* scored = source.find(evaluation_name(name))) tensor = *scored;
+  tensor.name = name;
+  return tensor;
+}
+
 void export_checkpoint(const CheckpointArguments& arguments) {
   const bool is_file = fs::path(arguments.path).extension() == ".safetensors";
   const SafetensorsFile source = tensors_of(arguments.path);
@@ -133,7 +142,7 @@ void export_checkpoint(const CheckpointArguments& arguments) {
   std::vector<StoredTensor> weights;
   for (StoredTensor tensor : source.tensors()) {
     if (!is_file && !tensor.name.starts_with(prefix)) continue;
-    if (!is_file) tensor.name = tensor.name.substr(prefix.size());
+    if (!is_file) tensor = scored_in_place_of(tensor, tensor.name.substr(prefix.size()), source);
     weights.push_back(std::move(tensor));
   }
   if (weights.empty()) {

@@ -48,16 +48,29 @@ OptimizerRunner::OptimizerRunner(const std::string& plugin, const std::string& t
   const Value scalars = graph.external("scalars", TensorType(MLG_F32, {optimizer_->scalar_count()}));
   GraphRecorder recorder(graph, "state");
   optimizer_->record(*recorder.table(), group, scalars.id);
+  if (optimizer_->has_evaluation_weights()) {
+    std::vector<mlg_value> evaluation;
+    for (const Parameter& p : parameters)
+      evaluation.push_back(graph.external("evaluation/" + p.name, p.master.as(MLG_F32)).id);
+    optimizer_->record_evaluation(*recorder.table(), group, evaluation);
+  }
   execution_ = std::make_unique<Execution>(*backend_, std::move(graph));
   for (const Parameter& p : parameters) {
     if (!p.initial.empty()) upload_floats(execution_->store(), "master/" + p.name, p.initial);
   }
 }
 
-void OptimizerRunner::step(const std::map<std::string, std::vector<float>>& gradients, double lr) {
+void OptimizerRunner::step(const std::map<std::string, std::vector<float>>& gradients, double lr,
+                           double momentum_factor, double weight_decay_factor) {
   for (const auto& [name, values] : gradients) execution_->store().upload("gradient/" + name, values);
-  execution_->store().upload("scalars", scalars(++step_, lr));
+  std::vector<float> numbers(optimizer_->scalar_count());
+  optimizer_->scalars({++step_, lr, 0, 0.0, momentum_factor, weight_decay_factor}, numbers);
+  execution_->store().upload("scalars", numbers);
   execution_->run();
+}
+
+std::vector<float> OptimizerRunner::evaluation(const std::string& parameter) const {
+  return download_floats(execution_->store(), "evaluation/" + parameter);
 }
 
 std::vector<float> OptimizerRunner::master(const std::string& parameter) const {

@@ -51,7 +51,10 @@ class OptimizerRunner {
                   const std::vector<Parameter>& parameters, int threads = 2);
 
   // The next update, number 1 being the first, with these gradients (by parameter name) and scheduled rate.
-  void step(const std::map<std::string, std::vector<float>>& gradients, double lr);
+  void step(const std::map<std::string, std::vector<float>>& gradients, double lr,
+            double momentum_factor = 1.0, double weight_decay_factor = 1.0);
+  // The evaluation weights after the last step, of an optimiser that has them.
+  std::vector<float> evaluation(const std::string& parameter) const;
   std::vector<float> master(const std::string& parameter) const;
   // The plugin's state `name`, for example "w.exp_avg".
   std::vector<float> state(const std::string& name) const;

@@ -82,7 +82,7 @@ TEST(OptimizerPlugins, MultipliersScaleRateAndDecay) {
 // A resumed run asks for step n without having asked for the steps before it.
 TEST(OptimizerPlugins, ScalarsDependOnNothingButTheStep) {
   const TensorType type(MLG_F32, {2, 2});
-  for (const std::string plugin : {"adamw", "muon", "sgd"}) {
+  for (const std::string plugin : {"adamw", "muon", "schedule_free_adamw", "sgd"}) {
     const OptimizerRunner fresh(plugin, "", {{"w", type}}), used(plugin, "", {{"w", type}});
     for (std::int64_t step = 1; step < 40; ++step) used.scalars(step, 0.3);
     EXPECT_EQ(used.scalars(7, 0.01), fresh.scalars(7, 0.01)) << plugin;
@@ -152,6 +152,98 @@ TEST(SgdPlugin, WithoutMomentumThereIsNoState) {
   runner.step({{"w", {0.5f, -1.0f}}}, 0.5);
   EXPECT_EQ(runner.master("w"), (std::vector<float>{0.75f, 2.5f}));
   EXPECT_THROW(runner.state("w.momentum_buffer"), std::logic_error);
+}
+
+// Schedule-free AdamW against the paper's three sequences, written naively in double: y, z, x and c as they stand there.
+TEST(ScheduleFreePlugin, FollowsThePapersSequences) {
+  constexpr std::size_t count = 37;
+  constexpr double beta1 = 0.85, beta2 = 0.97, eps = 1e-6, decay = 0.1, multiplier = 1.5;
+  const std::vector<float> initial = random_values(count, 1);
+  OptimizerRunner runner(
+      "schedule_free_adamw",
+      fmt::format("beta1 = {}\nbeta2 = {}\neps = {}\nweight_decay = {}", beta1, beta2, eps, decay),
+      {{"w", TensorType(MLG_F32, {count}), initial, multiplier, 0.5}});
+  std::vector<double> y(initial.begin(), initial.end()), z = y, x = y, v(count, 0.0);
+  double sum = 0;
+  for (int t = 1; t <= 60; ++t) {
+    const double lr = t <= 10 ? 0.03 * t / 10 : 0.03;  // a warm-up
+    const std::vector<float> gradient = random_values(count, 100 + static_cast<unsigned>(t));
+    runner.step({{"w", gradient}}, lr);
+    const double bias = std::sqrt(1 - std::pow(beta2, t)), gamma = lr * multiplier * bias;
+    sum += gamma * gamma;
+    const double c = gamma * gamma / sum;
+    for (std::size_t i = 0; i < count; ++i) {
+      const double g = static_cast<double>(gradient[i]);
+      v[i] = beta2 * v[i] + (1 - beta2) * g * g;
+      z[i] -= gamma * (g / (std::sqrt(v[i]) + eps) + decay * 0.5 * y[i]);
+      x[i] = (1 - c) * x[i] + c * z[i];
+      y[i] = (1 - beta1) * z[i] + beta1 * x[i];
+    }
+    const std::vector<float> master = runner.master("w"), evaluation = runner.evaluation("w");
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_NEAR(static_cast<double>(master[i]), y[i], 2e-5) << "y, step " << t;
+      EXPECT_NEAR(static_cast<double>(evaluation[i]), x[i], 2e-5) << "x, step " << t;
+    }
+  }
+}
+
+TEST(ScheduleFreePlugin, AFirstRateOfZeroHarmsNothing) {
+  OptimizerRunner runner("schedule_free_adamw", "", {{"w", TensorType(MLG_F32, {2}), {1.0f, -2.0f}}});
+  runner.step({{"w", {0.5f, 0.5f}}}, 0.0);
+  EXPECT_EQ(runner.master("w"), (std::vector<float>{1.0f, -2.0f}));
+  runner.step({{"w", {0.5f, 0.5f}}}, 0.1);
+  EXPECT_LT(runner.master("w")[0], 1.0f);
+  EXPECT_EQ(runner.evaluation("w"), runner.master("w"))
+      << "after the first real step there is nothing to average";
+}
+
+// What a schedule makes of momentum and weight decay: the factor times the key is the key of another instance.
+TEST(OptimizerPlugins, AFactorActsAsAnotherKeyWould) {
+  struct Case {
+    const char *plugin, *plain, *scaled;
+    mlg_step factors;
+  };
+  for (const Case& c :
+       {Case{"adamw",
+             "beta1 = 0.8\nweight_decay = 0.2",
+             "beta1 = 0.4\nweight_decay = 0.2",
+             {0, 0, 0, 0, 0.5, 1}},
+        Case{"adamw", "weight_decay = 0.2", "weight_decay = 0.1", {0, 0, 0, 0, 1, 0.5}},
+        Case{"muon",
+             "momentum = 0.8\nweight_decay = 0.2",
+             "momentum = 0.4\nweight_decay = 0.1",
+             {0, 0, 0, 0, 0.5, 0.5}},
+        Case{"sgd",
+             "momentum = 0.8\nweight_decay = 0.2",
+             "momentum = 0.4\nweight_decay = 0.1",
+             {0, 0, 0, 0, 0.5, 0.5}},
+        Case{"sgd",
+             "weight_decay = 0.2\nweight_decay_mode = 'coupled'",
+             "weight_decay = 0.1\nweight_decay_mode = 'coupled'",
+             {0, 0, 0, 0, 1, 0.5}},
+        Case{"schedule_free_adamw", "weight_decay = 0.2", "weight_decay = 0.1", {0, 0, 0, 0, 1, 0.5}}}) {
+    const OptimizerRunner::Parameter parameter{"w", TensorType(MLG_F32, {4, 6}), random_values(24, 3)};
+    OptimizerRunner scheduled(c.plugin, c.plain, {parameter}), configured(c.plugin, c.scaled, {parameter}),
+        untouched(c.plugin, c.plain, {parameter});
+    for (unsigned step = 0; step < 4; ++step) {
+      const std::vector<float> gradient = random_values(24, 50 + step);
+      scheduled.step({{"w", gradient}}, 0.05, c.factors.momentum_factor, c.factors.weight_decay_factor);
+      configured.step({{"w", gradient}}, 0.05);
+      untouched.step({{"w", gradient}}, 0.05);
+    }
+    EXPECT_EQ(scheduled.master("w"), configured.master("w")) << c.plugin;
+    EXPECT_NE(scheduled.master("w"), untouched.master("w")) << c.plugin;
+  }
+}
+
+TEST(OptimizerPlugins, AFactorThatCannotBeHonouredIsRefused) {
+  const auto refusal = [](const std::string& plugin, double momentum_factor) {
+    OptimizerRunner runner(plugin, "", {{"w", TensorType(MLG_F32, {2, 2})}});
+    return sentence_of([&] { runner.step({{"w", std::vector<float>(4, 1.0f)}}, 0.1, momentum_factor, 1.0); });
+  };
+  EXPECT_NE(refusal("adamw", 1.2).find("momentum_factor makes beta1 1 or more"), std::string::npos);
+  EXPECT_NE(refusal("muon", 1.2).find("momentum_factor makes the momentum 1 or more"), std::string::npos);
+  EXPECT_NE(refusal("schedule_free_adamw", 0.9).find("beta1 cannot change during a run"), std::string::npos);
 }
 
 }  // namespace

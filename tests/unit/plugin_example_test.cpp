@@ -52,5 +52,15 @@ TEST(ExamplePlugin, ItsOwnKernelFollowsTheFormula) {
   }
 }
 
+// mulligan_cuda_sources() of the installed package: the kernel's text is in the library, and compiles for the host.
+TEST(ExamplePlugin, APluginOutOfTreeBringsCudaKernels) {
+  const std::filesystem::path file =
+      std::filesystem::path(MULLIGAN_CUDA_EXAMPLE_DIRECTORY) / "mulligan_halving.so";
+  const PluginHandle plugin = test_plugin_host().load(PluginKind::optimizer, "halving", file);
+  ASSERT_EQ(plugin->kernels().size(), 1u);
+  EXPECT_STREQ(plugin->kernels()[0].backend, "cuda");
+  EXPECT_NE(std::string(plugin->kernels()[0].source).find("__global__ void halving_step"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace mulligan

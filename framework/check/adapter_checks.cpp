@@ -1,0 +1,136 @@
+// Checks of test-time-training plugins.
+#include <cmath>
+
+#include "framework/check/adapter_probe.h"
+#include "framework/check/finite_differences.h"
+#include "framework/check/kind_checks.h"
+#include "framework/plugin/ttt.h"
+
+namespace mulligan {
+namespace {
+
+constexpr TapKind kinds[] = {TapKind::q,      TapKind::k,        TapKind::v,   TapKind::attention_output,
+                             TapKind::mlp_up, TapKind::mlp_down, TapKind::head};
+
+std::vector<AdapterShape> shapes() {
+  std::vector<AdapterShape> all;
+  for (const TapKind kind : kinds) {
+    all.push_back({kind, 2, 3, 5, 7});
+    all.push_back({kind, 1, 4, 6, 3});
+  }
+  return all;
+}
+
+std::string gradient_problem(Backend& backend, const TttPlugin& plugin, const AdapterShape& shape) {
+  AdapterProbe probe(backend, plugin, shape);
+  if (probe.adapters() == 0) return {};
+  AdapterInputs inputs = probe.sample_inputs();
+  probe.set(inputs);
+  const AdapterOutputs at = probe.run();
+  const auto compare = [&](const std::string& what, std::vector<float>& varied,
+                           const std::vector<float>& gradient) {
+    const std::vector<float> start = varied;
+    const std::string problem =
+        compare_with_differences(fmt::format("{} at tap '{}'", what, tap_kind_name(shape.kind)), start,
+                                 gradient, [&](const std::vector<float>& values) {
+                                   varied = values;
+                                   probe.set(inputs);
+                                   return weighed_sum(inputs.output_gradient, probe.run().output);
+                                 });
+    varied = start;
+    return problem;
+  };
+  for (std::size_t i = 0; i < inputs.adapters.size(); ++i) {
+    const std::string problem =
+        compare(fmt::format("gradients[{}]", i), inputs.adapters[i], at.adapter_gradients[i]);
+    if (!problem.empty()) return problem;
+  }
+  std::string problem = compare("input_gradient", inputs.block_input, at.input_gradient);
+  if (problem.empty())
+    problem = compare("output_gradient, as it is left for the layer", inputs.layer_output, at.layer_gradient);
+  return problem;
+}
+
+std::string for_all(const std::function<std::string(const AdapterShape&)>& body) {
+  for (const AdapterShape& shape : shapes()) {
+    if (const std::string problem = body(shape); !problem.empty()) return problem;
+  }
+  return {};
+}
+
+void check_taps(const TttPlugin& plugin, const BackendMaker& make, CheckList& list) {
+  const std::unique_ptr<Backend> backend = make(1);
+  list.add("has adapters at a tap", [&] {
+    std::size_t adapters = 0;
+    for (const AdapterShape& shape : shapes()) adapters += AdapterProbe(*backend, plugin, shape).adapters();
+    return adapters > 0 ? std::string() : std::string("it declares none at any kind of tap");
+  });
+  list.add("every gradient is written, whatever memory held before", [&] {
+    return for_all(
+        [&](const AdapterShape& shape) { return adapter_outputs_problem(*backend, plugin, shape); });
+  });
+  list.add("gradients equal finite differences", [&] {
+    return for_all([&](const AdapterShape& shape) { return gradient_problem(*backend, plugin, shape); });
+  });
+  list.add("other numbers of threads give the same bits", [&] {
+    return for_all([&](const AdapterShape& shape) {
+      AdapterProbe one(*backend, plugin, shape);
+      if (one.adapters() == 0) return std::string();
+      one.set(one.sample_inputs());
+      const AdapterOutputs first = one.run();
+      std::string problem = difference(first, one.run());
+      if (!problem.empty()) return problem + ", from one run to the next";
+      for (const int threads : {2, 3}) {
+        const std::unique_ptr<Backend> other = make(threads);
+        AdapterProbe many(*other, plugin, shape);
+        many.set(many.sample_inputs());
+        problem = difference(first, many.run());
+        if (!problem.empty()) return fmt::format("{} (1 and {} threads)", problem, threads);
+      }
+      return problem;
+    });
+  });
+  list.add("no allocation on the step path", [&] {
+    return for_all([&](const AdapterShape& shape) {
+      AdapterProbe probe(*backend, plugin, shape);
+      if (probe.adapters() == 0) return std::string();
+      probe.set(probe.sample_inputs());
+      probe.run();
+      return allocation_problem("a kernel", [&] { probe.memory().run_calls_only(); });
+    });
+  });
+}
+
+void check_base_update(const TttPlugin& plugin, CheckList& list) {
+  list.add("base_update gives sound numbers", [&] {
+    const mlg_base_update numbers = plugin.base_update();
+    if (numbers.chunk_tokens < 1 || numbers.batch_rows < 1 || numbers.epochs < 1)
+      return std::string("chunk_tokens, batch_rows and epochs must be at least 1");
+    const bool sound = numbers.momentum >= 0 && numbers.momentum <= 1 && numbers.clip_norm >= 0;
+    return sound ? std::string() : std::string("momentum must lie in [0, 1], clip_norm at or above 0");
+  });
+  list.add("learning rates are finite, not negative and the same again", [&] {
+    for (const std::int64_t count : {1, 2, 3, 10, 1000}) {
+      for (std::int64_t index = 0; index < count; ++index) {
+        if (plugin.base_rate(index, count) != plugin.base_rate(index, count))
+          return fmt::format("chunk {} of {} has two rates", index + 1, count);
+      }
+    }
+    return std::string();
+  });
+}
+
+}  // namespace
+
+void check_adapters(const PluginHandle& plugin, const PluginConfig& config, const BackendMaker& make,
+                    CheckList& list) {
+  const TttPlugin rule(plugin, config);
+  list.add("has adapters, or an update of the base model", [&] {
+    return rule.has_adapters() || rule.has_base_update() ? std::string()
+                                                         : std::string("its table has neither");
+  });
+  if (rule.has_adapters()) check_taps(rule, make, list);
+  if (rule.has_base_update()) check_base_update(rule, list);
+}
+
+}  // namespace mulligan

@@ -1,0 +1,128 @@
+#include "framework/check/adapter_probe.h"
+
+#include <cmath>
+
+#include "framework/check/check_list.h"
+#include "framework/check/finite_differences.h"
+
+namespace mulligan {
+namespace {
+
+std::string gradient_name_of(std::size_t adapter) {
+  return fmt::format("gradient/{}", adapter);
+}
+
+// A value computed from the leaf `name`, whose gradient goes to the external "gradient of NAME".
+Value computed(Tape& tape, const std::string& name, const TensorType& type) {
+  Graph& graph = tape.graph();
+  const Value leaf = graph.external(name, type), value = graph.scratch(type, name);
+  tape.watch(leaf, graph.external("gradient of " + name, type));
+  graph.call("cast", {leaf, value});
+  tape.record({value}, {leaf}, [=](Backward& backward) {
+    const Backward::Target target = backward.into(leaf);
+    backward.graph().call("cast", {backward.of(value), target.value});
+  });
+  return value;
+}
+
+}  // namespace
+
+std::string difference(const AdapterOutputs& a, const AdapterOutputs& b) {
+  std::string problem = first_difference("the output", a.output, b.output);
+  if (problem.empty()) problem = first_difference("input_gradient", a.input_gradient, b.input_gradient);
+  if (problem.empty()) problem = first_difference("output_gradient", a.layer_gradient, b.layer_gradient);
+  for (std::size_t i = 0; problem.empty() && i < a.adapter_gradients.size(); ++i) {
+    problem = first_difference(fmt::format("gradients[{}]", i).c_str(), a.adapter_gradients[i],
+                               b.adapter_gradients[i]);
+  }
+  return problem;
+}
+
+AdapterProbe::AdapterProbe(Backend& backend, const TttPlugin& plugin, const AdapterShape& shape)
+    : shape_(shape),
+      taps_(plugin, "check", shape.documents, shape.documents, MLG_F32,
+            [](Graph& graph, std::span<const AdapterTaps::Gradient> gradients) {
+              for (std::size_t i = 0; i < gradients.size(); ++i) {
+                graph.call("cast", {gradients[i].value,
+                                    graph.external(gradient_name_of(i), gradients[i].adapter->type)});
+              }
+            }),
+      run_(backend, record(), "check of the adapters") {}
+
+Graph AdapterProbe::record() {
+  Graph graph;
+  Tape tape(graph, true);
+  const std::int64_t rows = shape_.documents * shape_.tokens;
+  const TensorType output_type(MLG_F32, {rows, shape_.outputs});
+  TapSite site;
+  site.kind = shape_.kind;
+  if (shape_.kind != TapKind::head) site.slot = site.layer = 0;
+  site.block_input = computed(tape, "block_input", TensorType(MLG_F32, {rows, shape_.inputs}));
+  site.layer_input = site.block_input;
+  site.output = computed(tape, "layer_output", output_type);
+  const Value output = taps_.at(tape, site);
+  graph.call("cast", {output, graph.external("output", output_type)});
+  // Adapters may write the gradient that they get, so it is a copy.
+  const Value gradient = graph.scratch(output_type, "output gradient");
+  graph.call("cast", {graph.external("output_gradient", output_type), gradient});
+  tape.backward(output, gradient);
+  return graph;
+}
+
+AdapterInputs AdapterProbe::sample_inputs() const {
+  const auto rows = static_cast<std::size_t>(shape_.documents * shape_.tokens);
+  AdapterInputs inputs;
+  inputs.block_input = sample(rows * static_cast<std::size_t>(shape_.inputs), 1);
+  inputs.layer_output = sample(rows * static_cast<std::size_t>(shape_.outputs), 2);
+  inputs.output_gradient = sample(rows * static_cast<std::size_t>(shape_.outputs), 3);
+  for (std::size_t i = 0; i < adapters(); ++i) {
+    const auto count = static_cast<std::size_t>(taps_.tensors()[i]->type.elements());
+    inputs.adapters.push_back(sample(count, 10 + static_cast<unsigned>(i), 0.3f));
+  }
+  return inputs;
+}
+
+void AdapterProbe::set(const AdapterInputs& inputs) {
+  run_.set("block_input", inputs.block_input);
+  run_.set("layer_output", inputs.layer_output);
+  run_.set("output_gradient", inputs.output_gradient);
+  for (std::size_t i = 0; i < adapters(); ++i) run_.set(taps_.tensors()[i]->read_name(), inputs.adapters[i]);
+}
+
+AdapterOutputs AdapterProbe::run(std::uint8_t poison) {
+  run_.run(poison);
+  AdapterOutputs outputs;
+  outputs.output = run_.floats("output");
+  outputs.input_gradient = run_.floats("gradient of block_input");
+  outputs.layer_gradient = run_.floats("gradient of layer_output");
+  for (std::size_t i = 0; i < adapters(); ++i)
+    outputs.adapter_gradients.push_back(run_.floats(gradient_name_of(i)));
+  return outputs;
+}
+
+std::string adapter_outputs_problem(Backend& backend, const TttPlugin& plugin, const AdapterShape& shape) {
+  AdapterProbe probe(backend, plugin, shape);
+  if (probe.adapters() == 0) return {};
+  probe.set(probe.sample_inputs());
+  const AdapterOutputs a = probe.run(poison_nan), b = probe.run(poison_number);
+  const auto finite = [&](const std::string& what, const std::vector<float>& values) -> std::string {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!std::isfinite(values[i]))
+        return fmt::format(
+            "element {} of {} at tap '{}' is not written (it is {} where memory held NaN before)", i, what,
+            tap_kind_name(shape.kind), values[i]);
+    }
+    return {};
+  };
+  std::string problem = finite("the output", a.output);
+  for (std::size_t i = 0; problem.empty() && i < a.adapter_gradients.size(); ++i)
+    problem = finite(fmt::format("gradients[{}]", i), a.adapter_gradients[i]);
+  if (problem.empty()) problem = finite("input_gradient", a.input_gradient);
+  if (problem.empty()) problem = finite("output_gradient", a.layer_gradient);
+  if (!problem.empty()) return problem;
+  problem = difference(a, b);
+  if (problem.empty()) return {};
+  return problem + ", by what memory held before: it is not written, or reads what was not";
+}
+
+}  // namespace mulligan

@@ -1,0 +1,54 @@
+// A test-time-training plugin's adapters at one tap, on inputs that a check chooses. Recorded by the same code as in a
+// run (AdapterTaps).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/check/poisoned_run.h"
+#include "framework/ttt/adapter_taps.h"
+
+namespace mulligan {
+
+// The extents of mlg_tap.
+struct AdapterShape {
+  TapKind kind = TapKind::q;
+  std::int64_t documents = 0, tokens = 0, inputs = 0, outputs = 0;
+};
+
+struct AdapterInputs {
+  std::vector<float> block_input, layer_output, output_gradient;
+  std::vector<std::vector<float>> adapters;
+};
+struct AdapterOutputs {
+  std::vector<float> output;  // with the adapters
+  std::vector<float> input_gradient;
+  std::vector<float> layer_gradient;  // of the layer's own result
+  std::vector<std::vector<float>> adapter_gradients;
+};
+// The first element that differs, or empty.
+std::string difference(const AdapterOutputs& a, const AdapterOutputs& b);
+
+class AdapterProbe {
+ public:
+  AdapterProbe(Backend& backend, const TttPlugin& plugin, const AdapterShape& shape);
+
+  std::size_t adapters() const { return taps_.tensors().size(); }
+  AdapterInputs sample_inputs() const;
+  void set(const AdapterInputs& inputs);
+  AdapterOutputs run(std::uint8_t poison = poison_nan);
+  PoisonedRun& memory() { return run_; }
+
+ private:
+  Graph record();
+
+  AdapterShape shape_;
+  AdapterTaps taps_;
+  PoisonedRun run_;
+};
+
+// Whether gradients are written and depend on nothing but the inputs: a problem, or empty.
+std::string adapter_outputs_problem(Backend& backend, const TttPlugin& plugin, const AdapterShape& shape);
+
+}  // namespace mulligan

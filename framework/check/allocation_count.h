@@ -1,0 +1,32 @@
+// Counting allocations of the whole process, plugins included.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+namespace mulligan {
+
+// Read and written by the malloc of launch/count_allocations.cpp, in programs that are linked with it.
+struct AllocationCount {
+  std::atomic<bool> counting{false};
+  std::atomic<std::int64_t> allocations{0};
+};
+AllocationCount& allocation_count();
+
+// Whether this program was linked with that malloc. Tries it.
+bool allocations_are_counted();
+
+// Allocations made by all threads while `body` runs; absent where this program cannot count them.
+template <typename Body>
+std::optional<std::int64_t> allocations_of(Body&& body) {
+  if (!allocations_are_counted()) return {};
+  AllocationCount& count = allocation_count();
+  count.allocations = 0;
+  count.counting = true;
+  body();
+  count.counting = false;
+  return count.allocations.load();
+}
+
+}  // namespace mulligan

@@ -1,0 +1,50 @@
+// A loss plugin's forward and backward on inputs that a check chooses.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/check/poisoned_run.h"
+#include "framework/plugin/loss.h"
+
+namespace mulligan {
+
+struct LossShape {
+  std::int64_t tokens = 0, vocabulary = 0, width = 0;  // width: of the hidden state
+  DType dtype = MLG_F32;                               // of logits and hidden state
+  double softcap = 0;                                  // for a loss that applies it
+};
+
+struct LossInputs {
+  std::vector<float> logits, hidden, upstream;
+  std::vector<std::int32_t> targets;
+};
+// Repeatable inputs; the third target (of shapes with more than two tokens) is negative.
+LossInputs sample_loss_inputs(const LossShape& shape);
+
+struct LossOutputs {
+  std::vector<float> token_loss, logits_gradient,
+      hidden_gradient;  // the last empty where the loss reads none
+};
+
+class LossProbe {
+ public:
+  // With `in_place` the gradient takes the memory of the logits, as in training. `backend` knows the loss's kernels.
+  LossProbe(Backend& backend, const Loss& loss, const LossShape& shape, bool in_place);
+
+  void set(const LossInputs& inputs);
+  LossOutputs run(std::uint8_t poison = poison_nan);
+  PoisonedRun& memory() { return run_; }
+
+ private:
+  Graph record(const Loss& loss, const LossShape& shape);
+  bool in_place_, reads_hidden_;
+  std::vector<std::string> states_;  // filled by record(), which run_ is made from
+  PoisonedRun run_;
+};
+
+// Whether every output is written, and depends on nothing but the inputs: a problem, or empty.
+std::string loss_outputs_problem(Backend& backend, const Loss& loss, const LossShape& shape);
+
+}  // namespace mulligan

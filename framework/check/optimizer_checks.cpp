@@ -1,0 +1,245 @@
+// Checks of optimiser plugins.
+#include <cmath>
+
+#include "framework/check/finite_differences.h"
+#include "framework/check/kind_checks.h"
+#include "framework/check/poisoned_run.h"
+#include "framework/graph/graph_recorder.h"
+#include "framework/plugin/optimizer.h"
+
+namespace mulligan {
+namespace {
+
+constexpr double rate = 0.02;
+constexpr std::int64_t total_steps = 100;
+
+// Parameters of odd extents; an optimiser may take matrices only.
+const std::vector<TensorType>& parameter_types() {
+  static const std::vector<TensorType> types = {TensorType(MLG_F32, {5, 7}), TensorType(MLG_F32, {2, 9, 5}),
+                                                TensorType(MLG_F32, {11}), TensorType(MLG_F32, {67, 301})};
+  return types;
+}
+
+// One parameter under one optimiser: f(w) = sum a_i (w_i - t_i)^2 / 2, of which it gets the gradient.
+class Descent {
+ public:
+  Descent(Backend& backend, const Optimizer& optimizer, const TensorType& type)
+      : optimizer_(optimizer), update_(backend, record(type), "check of the optimiser") {
+    for (const std::string& state : states_) update_.keep(state);
+    update_.keep("master");
+    const auto count = static_cast<std::size_t>(type.elements());
+    target_ = sample(count, 11);
+    curvature_.resize(count);
+    for (std::size_t i = 0; i < count; ++i) curvature_[i] = 0.5f + static_cast<float>(i % 5) / 4.0f;
+    scalars_.resize(optimizer.scalar_count());
+  }
+
+  double distance(const std::vector<float>& weights) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      sum += 0.5 * curvature_[i] *
+             std::pow(static_cast<double>(weights[i]) - static_cast<double>(target_[i]), 2);
+    return sum;
+  }
+  void step(std::int64_t number, double lr, std::uint8_t poison = poison_nan) {
+    const std::vector<float> weights = masters();
+    std::vector<float> gradient(weights.size());
+    for (std::size_t i = 0; i < weights.size(); ++i) gradient[i] = curvature_[i] * (weights[i] - target_[i]);
+    update_.set("gradient", gradient);
+    const double done = static_cast<double>(number - 1) / total_steps;
+    optimizer_.scalars({number, lr, total_steps, done, 1, 1}, scalars_);
+    if (!scalars_.empty()) update_.set("scalars", scalars_);
+    update_.run(poison);
+  }
+  std::vector<float> masters() const { return update_.floats("master"); }
+  std::vector<float> evaluation() const {
+    return update_.has("evaluation") ? update_.floats("evaluation") : masters();
+  }
+  // Masters and f32 states, one after the other.
+  std::vector<float> everything() const {
+    std::vector<float> all = masters();
+    for (const std::string& state : states_) {
+      if (update_.type(state).dtype != MLG_F32 && update_.type(state).dtype != MLG_BF16) continue;
+      const std::vector<float> values = update_.floats(state);
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  }
+  PoisonedRun& memory() { return update_; }
+
+ private:
+  Graph record(const TensorType& type) {
+    Graph graph;
+    const mlg_parameter parameter{"w", graph.external("master", type).id, graph.external("gradient", type).id,
+                                  1, 1};
+    Value scalars;
+    if (optimizer_.scalar_count() > 0) {
+      scalars = graph.external("scalars", TensorType(MLG_F32, {optimizer_.scalar_count()}));
+    }
+    GraphRecorder recorder(graph, "state");
+    optimizer_.record(*recorder.table(), std::span(&parameter, 1), scalars.id);
+    states_ = recorder.states();
+    if (optimizer_.has_evaluation_weights()) {
+      const mlg_parameter read{"w", parameter.master, 0, 1, 1};
+      const mlg_value evaluation = graph.external("evaluation", type).id;
+      GraphRecorder again(graph, "state");
+      optimizer_.record_evaluation(*again.table(), std::span(&read, 1), std::span(&evaluation, 1));
+    }
+    return graph;
+  }
+
+  const Optimizer& optimizer_;
+  std::vector<std::string> states_;  // filled by record(), which update_ is made from
+  PoisonedRun update_;
+  std::vector<float> target_, curvature_, scalars_;
+};
+
+// The types of parameters that the optimiser takes; why it refuses the others is its own business.
+std::vector<TensorType> accepted_types(Backend& backend, const Optimizer& optimizer) {
+  std::vector<TensorType> accepted;
+  std::string refusal;
+  for (const TensorType& type : parameter_types()) {
+    try {
+      Descent(backend, optimizer, type);
+      accepted.push_back(type);
+    } catch (const Error& error) {
+      refusal = error.what();
+    }
+  }
+  if (accepted.empty())
+    throw config_error("it takes no parameter at all; of the last one it says: {}", refusal);
+  return accepted;
+}
+
+std::string scalars_problem(const Optimizer& optimizer, const Optimizer& fresh) {
+  std::vector<float> once(optimizer.scalar_count(), NAN), again = once;
+  for (const std::int64_t step : {1, 2, 50, 100000}) {
+    const mlg_step coming{step, rate, 0, 0.3, 1, 1};
+    optimizer.scalars(coming, once);
+    for (std::size_t i = 0; i < once.size(); ++i) {
+      if (!std::isfinite(once[i])) return fmt::format("number {} of step {} is {}", i, step, once[i]);
+    }
+    fresh.scalars(coming, again);
+    if (std::string problem = first_difference("the numbers", once, again); !problem.empty())
+      return fmt::format("{} of step {}, by what was asked before", problem, step);
+    optimizer.scalars({7, 0.5, 0, 0.9, 1, 1}, again);
+  }
+  return {};
+}
+
+std::string same_run(Backend& one, Backend& other, const Optimizer& optimizer, const TensorType& type,
+                     std::uint8_t other_poison = poison_nan) {
+  Descent a(one, optimizer, type), b(other, optimizer, type);
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    a.step(step, rate);
+    b.step(step, rate, other_poison);
+  }
+  std::string problem = first_difference("weights and states", a.everything(), b.everything());
+  if (problem.empty()) problem = first_difference("the evaluation weights", a.evaluation(), b.evaluation());
+  return problem;
+}
+
+std::string written_problem(Backend& backend, const Optimizer& optimizer, const TensorType& type) {
+  Descent descent(backend, optimizer, type);
+  for (std::int64_t step = 1; step <= 3; ++step) descent.step(step, rate);
+  for (const std::vector<float>& values : {descent.everything(), descent.evaluation()}) {
+    for (const float value : values) {
+      if (!std::isfinite(value)) return fmt::format("after 3 steps a weight or state is {}", value);
+    }
+  }
+  return same_run(backend, backend, optimizer, type, poison_number);
+}
+
+std::string descent_problem(Backend& backend, const Optimizer& optimizer, const TensorType& type) {
+  Descent descent(backend, optimizer, type);
+  const double before = descent.distance(descent.masters());
+  for (std::int64_t step = 1; step <= total_steps; ++step) descent.step(step, rate);
+  const double after = descent.distance(descent.evaluation());
+  if (after < 0.95 * before) return {};
+  return fmt::format("{} steps at rate {} take a quadratic of {} from {:.4g} to {:.4g}", total_steps, rate,
+                     type.text(), before, after);
+}
+
+std::string zero_rate_problem(Backend& backend, const Optimizer& optimizer, const TensorType& type) {
+  Descent descent(backend, optimizer, type);
+  for (std::int64_t step = 1; step <= 3; ++step) descent.step(step, rate);
+  const std::vector<float> before = descent.masters();
+  descent.step(4, 0.0);
+  return first_difference("the weights", before, descent.masters());
+}
+
+// Masters and states after record() alone, against those after record() and record_evaluation().
+std::string evaluation_problem(Backend& backend, const Optimizer& optimizer, const TensorType& type) {
+  Graph graph;
+  const mlg_parameter parameter{"w", graph.external("master", type).id, 0, 1, 1};
+  const mlg_value evaluation = graph.external("evaluation", type).id;
+  GraphRecorder recorder(graph, "state");
+  optimizer.record_evaluation(*recorder.table(), std::span(&parameter, 1), std::span(&evaluation, 1));
+  PoisonedRun run(backend, std::move(graph), "check of the evaluation weights");
+  const auto count = static_cast<std::size_t>(type.elements());
+  run.set("master", sample(count, 21));
+  for (const std::string& state : recorder.states())
+    run.set(state, sample(static_cast<std::size_t>(run.type(state).elements()), 22, 0.1f));
+  run.run();
+  std::string problem = first_difference("the masters", sample(count, 21), run.floats("master"));
+  for (const std::string& state : recorder.states()) {
+    if (problem.empty() && run.type(state).dtype == MLG_F32)
+      problem =
+          first_difference("a state", sample(static_cast<std::size_t>(run.type(state).elements()), 22, 0.1f),
+                           run.floats(state));
+  }
+  return problem;
+}
+
+}  // namespace
+
+void check_optimizer(const PluginHandle& plugin, const PluginConfig& config, const BackendMaker& make,
+                     CheckList& list) {
+  const Optimizer optimizer(plugin, config), fresh(plugin, config);
+  const std::unique_ptr<Backend> backend = make(1);
+  std::vector<TensorType> types;
+  list.add("records the update of a parameter", [&] {
+    types = accepted_types(*backend, optimizer);
+    return std::string();
+  });
+  const auto add = [&](const char* what, const std::function<std::string(const TensorType&)>& body) {
+    list.add(what, [&] {
+      for (const TensorType& type : types) {
+        if (const std::string problem = body(type); !problem.empty()) return problem;
+      }
+      return std::string();
+    });
+  };
+  list.add("scalars() is a function of the step alone", [&] { return scalars_problem(optimizer, fresh); });
+  add("weights and states are written, whatever memory held before",
+      [&](const TensorType& type) { return written_problem(*backend, optimizer, type); });
+  add("descends on a quadratic",
+      [&](const TensorType& type) { return descent_problem(*backend, optimizer, type); });
+  add("a rate of zero changes no weight",
+      [&](const TensorType& type) { return zero_rate_problem(*backend, optimizer, type); });
+  if (optimizer.has_evaluation_weights()) {
+    add("evaluation weights change neither masters nor states",
+        [&](const TensorType& type) { return evaluation_problem(*backend, optimizer, type); });
+  }
+  add("a second run gives the same bits",
+      [&](const TensorType& type) { return same_run(*backend, *backend, optimizer, type); });
+  add("other numbers of threads give the same bits", [&](const TensorType& type) {
+    for (const int threads : {2, 3}) {
+      const std::unique_ptr<Backend> other = make(threads);
+      if (const std::string problem = same_run(*backend, *other, optimizer, type); !problem.empty())
+        return fmt::format("{} (1 and {} threads)", problem, threads);
+    }
+    return std::string();
+  });
+  add("no allocation on the step path", [&](const TensorType& type) {
+    Descent descent(*backend, optimizer, type);
+    descent.step(1, rate);
+    std::vector<float> values(optimizer.scalar_count());
+    std::string problem =
+        allocation_problem("scalars()", [&] { optimizer.scalars(plain_step(2, rate), values); });
+    if (problem.empty()) problem = allocation_problem("a kernel", [&] { descent.memory().run_calls_only(); });
+    return problem;
+  });
+}
+
+}  // namespace mulligan

@@ -1,0 +1,87 @@
+#include "framework/check/plugin_check.h"
+
+#include "framework/check/kind_checks.h"
+#include "framework/config/plugin_config.h"
+#include "framework/config/schema.h"
+#include "framework/config/toml_document.h"
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+PluginConfig configured(const Plugin& plugin, std::span<const std::string> overrides) {
+  const auto rows =
+      key_specs(plugin.name(), plugin.keys().data(), static_cast<std::uint32_t>(plugin.keys().size()));
+  ConfigNode node = parse_toml("", "--set");
+  apply_overrides(node, overrides);
+  const PluginTable table = read_plugin_table(&node, plugin.name(), "--set", plugin.name());
+  return resolve_plugin_keys(table, plugin.name(), rows);
+}
+
+}  // namespace
+
+CheckList check_plugin(PluginHost& host, const PluginHandle& plugin, std::span<const std::string> overrides) {
+  const PluginConfig config = configured(*plugin, overrides);
+  CheckList list;
+  list.add("loads; ABI, table and keys are sound", [] { return std::string(); });
+  const PluginHandle cpu = host.load(PluginKind::backend, "cpu");
+  const BackendMaker make = [&](int threads) {
+    const std::vector<std::string> keys = {fmt::format("threads={}", threads)};
+    auto backend = std::make_unique<Backend>(cpu, configured(*cpu, keys));
+    if (plugin != cpu) backend->add_kernels(*plugin);
+    return backend;
+  };
+  const auto run = [&]() {
+    switch (plugin->kind()) {
+      case PluginKind::backend:
+        return check_backend(plugin, config, list);
+      case PluginKind::loss:
+        return check_loss(plugin, config, make, list);
+      case PluginKind::optimizer:
+        return check_optimizer(plugin, config, make, list);
+      case PluginKind::schedule:
+        return check_schedule(plugin, config, list);
+      case PluginKind::ttt:
+        return check_adapters(plugin, config, make, list);
+      case PluginKind::quantizer:
+        return check_quantizer(plugin, config, list);
+    }
+  };
+  // What throws outside of a line (a constructor that refuses the keys) is a line of its own.
+  std::string refusal;
+  try {
+    run();
+  } catch (const Error& error) {
+    refusal = error.what();
+  }
+  if (!refusal.empty()) list.add("can be set up", [&] { return refusal; });
+  return list;
+}
+
+std::vector<PluginHandle> plugins_to_check(PluginHost& host, const std::string& name) {
+  if (name.find('/') != name.npos || name.ends_with(".so")) {
+    const PluginFile file = inspect_plugin_file(name);
+    if (!file.problem.empty()) throw config_error("the plugin file '{}' {}.", name, file.problem);
+    return {host.load(file.marker->kind, "", name)};
+  }
+  std::vector<PluginHandle> plugins;
+  std::vector<std::string> names;
+  for (const PluginHost::Finding& finding : host.findings()) {
+    for (const PluginFile& file : finding.files) {
+      if (!file.marker) continue;
+      names.push_back(file.marker->name);
+      if (file.marker->name != name) continue;
+      if (!file.problem.empty())
+        throw config_error("the plugin file '{}' {}.", file.path.string(), file.problem);
+      plugins.push_back(host.load(file.marker->kind, name, file.path));
+    }
+  }
+  if (plugins.empty()) {
+    const std::string nearest = nearest_name(name, names);
+    throw config_error("there is no plugin '{}'{}; 'mulligan plugins' lists those that were found.", name,
+                       nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
+  }
+  return plugins;
+}
+
+}  // namespace mulligan

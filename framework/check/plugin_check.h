@@ -1,0 +1,21 @@
+// What `mulligan plugins check` does: a plugin against the contract of its kind, on small inputs, without a run.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/check/check_list.h"
+#include "framework/plugin/plugin_host.h"
+
+namespace mulligan {
+
+// All checks of one plugin. `overrides` set its keys ("momentum=0.9"). `host` must find the cpu backend. Throws
+// config_error where the keys are not the plugin's.
+CheckList check_plugin(PluginHost& host, const PluginHandle& plugin,
+                       std::span<const std::string> overrides = {});
+
+// The plugins that `name` means: a library file (with a '/' or the end ".so"), or all kinds of that name.
+std::vector<PluginHandle> plugins_to_check(PluginHost& host, const std::string& name);
+
+}  // namespace mulligan

@@ -1,0 +1,75 @@
+#include "framework/check/poisoned_run.h"
+
+#include <mulligan/kernel.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace mulligan {
+namespace {
+
+template <typename T>
+std::vector<std::byte> bytes_of(const std::vector<T>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+}  // namespace
+
+PoisonedRun::PoisonedRun(Backend& backend, Graph graph, const std::string& name)
+    : backend_(backend), store_(backend), program_(backend, std::move(graph), name) {
+  store_.create_externals(program_.graph());
+  arena_ = backend.allocate(static_cast<std::size_t>(program_.arena_bytes()));
+  workspace_ = backend.allocate(static_cast<std::size_t>(program_.workspace_bytes()));
+  program_.bind(store_, arena_.address(), workspace_.address());
+}
+
+void PoisonedRun::set(const std::string& external, std::vector<float> values) {
+  if (store_.type(external).dtype == MLG_BF16) {
+    given_[external] = bytes_of(std::vector<sdk::bfloat16>(values.begin(), values.end()));
+  } else {
+    given_[external] = bytes_of(values);
+  }
+}
+
+void PoisonedRun::set(const std::string& external, const std::vector<std::int32_t>& values) {
+  given_[external] = bytes_of(values);
+}
+
+void PoisonedRun::keep(const std::string& external) {
+  kept_.push_back(external);
+  store_.zero(external);
+}
+
+void PoisonedRun::fill(void* address, std::size_t bytes, std::uint8_t poison) {
+  if (bytes == 0) return;
+  const std::vector<std::uint8_t> pattern(bytes, poison);
+  backend_.upload(address, pattern.data(), bytes);
+}
+
+void PoisonedRun::run(std::uint8_t poison) {
+  fill(arena_.address(), arena_.bytes(), poison);
+  fill(workspace_.address(), workspace_.bytes(), poison);
+  for (const std::string& name : store_.names()) {
+    if (const auto given = given_.find(name); given != given_.end()) {
+      store_.upload(name, std::span<const std::byte>(given->second));
+    } else if (std::ranges::find(kept_, name) == kept_.end()) {
+      fill(store_.address(name), static_cast<std::size_t>(store_.type(name).bytes()), poison);
+    }
+  }
+  run_calls_only();
+}
+
+void PoisonedRun::run_calls_only() {
+  program_.run();
+  backend_.synchronize();
+}
+
+std::vector<float> PoisonedRun::floats(const std::string& external) const {
+  if (store_.type(external).dtype != MLG_BF16) return store_.download_as<float>(external);
+  const auto stored = store_.download_as<sdk::bfloat16>(external);
+  return {stored.begin(), stored.end()};
+}
+
+}  // namespace mulligan

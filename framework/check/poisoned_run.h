@@ -1,0 +1,52 @@
+// A graph executed on memory whose contents are known: everything that a run does not give a value holds a pattern
+// before it starts. What depends on that pattern was read before it was written, or never written.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/graph/program.h"
+
+namespace mulligan {
+
+// Patterns that memory is filled with. As f32 and bf16 the first reads as NaN, the second as 12.08.
+inline constexpr std::uint8_t poison_nan = 0xFF;
+inline constexpr std::uint8_t poison_number = 0x41;
+
+class PoisonedRun {
+ public:
+  // Prepares the graph and takes memory for it. Throws Error as Program does.
+  PoisonedRun(Backend& backend, Graph graph, const std::string& name);
+
+  // Sets an external of f32, bf16 (rounded to nearest) or i32; kept until it is set again, and put back before each
+  // run.
+  void set(const std::string& external, std::vector<float> values);
+  void set(const std::string& external, const std::vector<std::int32_t>& values);
+  // Externals that keep what a run left there, from one run to the next (states); zero before the first.
+  void keep(const std::string& external);
+
+  // Fills the arena, the workspace and every external that is neither set nor kept with `poison`, then runs all calls.
+  void run(std::uint8_t poison = poison_nan);
+  // The calls alone, again, on what lies there.
+  void run_calls_only();
+
+  // f32 and bf16 as floats.
+  std::vector<float> floats(const std::string& external) const;
+  const std::vector<std::string>& kept() const { return kept_; }
+  bool has(const std::string& external) const { return store_.contains(external); }
+  const TensorType& type(const std::string& external) const { return store_.type(external); }
+
+ private:
+  void fill(void* address, std::size_t bytes, std::uint8_t poison);
+
+  Backend& backend_;
+  TensorStore store_;
+  Program program_;
+  DeviceBuffer arena_, workspace_;
+  std::map<std::string, std::vector<std::byte>> given_;
+  std::vector<std::string> kept_;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,174 @@
+// Checks of quantiser plugins.
+#include <mulligan/half.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/check/finite_differences.h"
+#include "framework/check/kind_checks.h"
+#include "framework/plugin/quantizer.h"
+
+namespace mulligan {
+namespace {
+
+constexpr double clip_sigmas = 6;
+// What codes hold before; scales then hold NaN or 12.
+constexpr std::uint8_t poison_high = 0x7F, poison_low = 0x81;
+
+struct Matrix {
+  std::int64_t rows, columns;
+  std::vector<float> weight, hessian;
+};
+
+// A matrix whose rows differ in size, and second moments of correlated inputs.
+Matrix matrix(std::int64_t rows, std::int64_t columns) {
+  Matrix m{rows, columns, sample(static_cast<std::size_t>(rows * columns), 1, 0.1f), {}};
+  for (std::int64_t i = 0; i < rows * columns; ++i)
+    m.weight[static_cast<std::size_t>(i)] *= static_cast<float>(1 + i / columns);
+  const std::int64_t inputs = 3 * columns;
+  const std::vector<float> x = sample(static_cast<std::size_t>(inputs * columns), 2);
+  m.hessian.assign(static_cast<std::size_t>(columns * columns), 0);
+  const auto at = [&](std::int64_t n, std::int64_t c) {
+    return static_cast<double>(x[static_cast<std::size_t>(n * columns + c)]) +
+           0.5 * static_cast<double>(x[static_cast<std::size_t>(n * columns)]);
+  };
+  for (std::int64_t a = 0; a < columns; ++a) {
+    for (std::int64_t b = 0; b < columns; ++b) {
+      double sum = 0;
+      for (std::int64_t n = 0; n < inputs; ++n) sum += at(n, a) * at(n, b);
+      m.hessian[static_cast<std::size_t>(a * columns + b)] =
+          static_cast<float>(sum / static_cast<double>(inputs));
+    }
+  }
+  return m;
+}
+
+void serial(std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t),
+            void* context) {
+  if (count > 0) body(context, 0, count);
+}
+// Single elements, from the last to the first: as unlike one piece as the contract allows.
+void backwards(std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t),
+               void* context) {
+  for (std::int64_t i = count; i-- > 0;) body(context, i, i + 1);
+}
+
+struct Result {
+  std::vector<std::int8_t> codes;
+  std::vector<float> scales;
+  double squared_error = 0;
+};
+
+Result quantize(const Quantizer& quantizer, const Matrix& m, int bits, bool with_hessian, std::uint8_t poison,
+                decltype(&serial) parallel) {
+  Result result;
+  result.codes.assign(m.weight.size(), static_cast<std::int8_t>(poison));
+  result.scales.assign(static_cast<std::size_t>(m.rows), poison == poison_high ? NAN : 12.0f);
+  const mlg_quantize_request request{
+      "check.weight", m.weight.data(), with_hessian ? m.hessian.data() : nullptr, m.rows, m.columns, bits,
+      clip_sigmas,    parallel};
+  mlg_quantize_result out{result.codes.data(), result.scales.data(), NAN};
+  quantizer.quantize(request, out);
+  result.squared_error = out.squared_error;
+  return result;
+}
+
+// sum over rows of d H d^T with d = weight - codes * scale; H the identity without a hessian.
+double error_of(const Matrix& m, const Result& result, bool with_hessian) {
+  double total = 0;
+  for (std::int64_t row = 0; row < m.rows; ++row) {
+    std::vector<double> d(static_cast<std::size_t>(m.columns));
+    for (std::int64_t c = 0; c < m.columns; ++c) {
+      const auto i = static_cast<std::size_t>(row * m.columns + c);
+      d[static_cast<std::size_t>(c)] = static_cast<double>(m.weight[i]) -
+                                       static_cast<double>(static_cast<float>(result.codes[i]) *
+                                                           result.scales[static_cast<std::size_t>(row)]);
+    }
+    for (std::int64_t a = 0; a < m.columns; ++a) {
+      for (std::int64_t b = 0; b < m.columns; ++b) {
+        const double h = with_hessian
+                             ? static_cast<double>(m.hessian[static_cast<std::size_t>(a * m.columns + b)])
+                             : (a == b ? 1.0 : 0.0);
+        total += d[static_cast<std::size_t>(a)] * h * d[static_cast<std::size_t>(b)];
+      }
+    }
+  }
+  return total;
+}
+
+bool same(const Result& a, const Result& b) {
+  return a.codes == b.codes && a.scales == b.scales && a.squared_error == b.squared_error;
+}
+
+// Calls `body` for matrices of odd extents, every number of bits, with and without a hessian.
+std::string for_all(const Quantizer& quantizer,
+                    const std::function<std::string(const Matrix&, int bits, bool with_hessian)>& body) {
+  for (const auto& [rows, columns] : {std::pair{5, 33}, std::pair{1, 1}, std::pair{17, 7}}) {
+    const Matrix m = matrix(rows, columns);
+    for (int bits = 2; bits <= 8; ++bits) {
+      for (const bool with_hessian : {false, true}) {
+        if (with_hessian && !quantizer.needs_hessian()) continue;
+        const std::string problem = body(m, bits, with_hessian);
+        if (!problem.empty())
+          return fmt::format("{} ([{}, {}], {} bits{})", problem, rows, columns, bits,
+                             with_hessian ? ", with a hessian" : "");
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void check_quantizer(const PluginHandle& plugin, const PluginConfig& config, CheckList& list) {
+  const Quantizer quantizer(plugin, config);
+  const auto add = [&](const char* what, const std::function<std::string(const Matrix&, int, bool)>& body) {
+    list.add(what, [&] { return for_all(quantizer, body); });
+  };
+  add("codes and scales are written, whatever memory held before",
+      [&](const Matrix& m, int bits, bool hessian) {
+        const Result a = quantize(quantizer, m, bits, hessian, poison_high, serial);
+        return same(a, quantize(quantizer, m, bits, hessian, poison_low, serial))
+                   ? std::string()
+                   : std::string("codes or scales depend on what memory held before");
+      });
+  add("codes lie within their bits, scales are fp16",
+      [&](const Matrix& m, int bits, bool hessian) -> std::string {
+        const Result a = quantize(quantizer, m, bits, hessian, poison_high, serial);
+        const int most = (1 << (bits - 1)) - 1;
+        for (const std::int8_t code : a.codes) {
+          if (code < -most || code > most) return fmt::format("the code {} is beyond {}", code, most);
+        }
+        for (const float scale : a.scales) {
+          if (!std::isfinite(scale) || sdk::half_value(sdk::half_bits(scale)) != scale)
+            return fmt::format("the scale {} is no fp16 number", scale);
+        }
+        return {};
+      });
+  add("squared_error is that of the codes", [&](const Matrix& m, int bits, bool hessian) -> std::string {
+    const Result a = quantize(quantizer, m, bits, hessian, poison_high, serial);
+    const double error = error_of(m, a, hessian);
+    // Errors are summed in f32 by some; cancellation in d H d^T is bounded by the error of plain columns.
+    const double tolerance =
+        1e-3 * error + 1e-6 * error_of(m, {std::vector<std::int8_t>(a.codes.size()), a.scales, 0}, hessian);
+    if (std::abs(a.squared_error - error) <= tolerance) return {};
+    return fmt::format("it says {:.6g}, but its codes give {:.6g}", a.squared_error, error);
+  });
+  add("is nearer to the weights than zeros are", [&](const Matrix& m, int bits, bool hessian) -> std::string {
+    const Result a = quantize(quantizer, m, bits, hessian, poison_high, serial);
+    const double error = error_of(m, a, hessian);
+    const double zeros = error_of(m, {std::vector<std::int8_t>(a.codes.size()), a.scales, 0}, hessian);
+    // With two or three bits and a wide range, most codes are zero.
+    const double share = bits >= 6 ? 0.05 : 1.0 + 1e-6;
+    if (error <= share * zeros) return {};
+    return fmt::format("the squared error is {:.4g}, that of a matrix of zeros {:.4g}", error, zeros);
+  });
+  add("the same bits however the work is cut", [&](const Matrix& m, int bits, bool hessian) {
+    return same(quantize(quantizer, m, bits, hessian, poison_high, serial),
+                quantize(quantizer, m, bits, hessian, poison_high, backwards))
+               ? std::string()
+               : std::string("one piece and many pieces give different results");
+  });
+}
+
+}  // namespace mulligan

@@ -1,0 +1,81 @@
+#include "optimizers/schedule_free_adamw/schedule_free_step.h"
+
+#include <cmath>
+
+namespace mulligan::optimizers {
+
+void ScheduleFreeShare::check(sdk::CallChecks& call) {
+  call.dtype(scalars, {MLG_F32});
+  call.min_elements(scalars, free_scalar_count);
+  call.dtype(weight_sum, {MLG_F32});
+  call.shape(weight_sum, {1});
+  call.like(share, weight_sum);
+}
+
+void ScheduleFreeShare::run(const sdk::Launch& call) {
+  const float rate = call.data<const float>(scalars)[free_rate];
+  float& sum = *call.data<float>(weight_sum);
+  sum += rate * rate;
+  *call.data<float>(share) = sum > 0.0f ? rate * rate / sum : 1.0f;
+}
+
+void ScheduleFreeStep::check(sdk::CallChecks& call) {
+  call.dtype(gradient, {MLG_F32});
+  call.compute_dtype(master);
+  call.same_shape(master, gradient);
+  call.like(offset, gradient);
+  call.like(exp_avg_sq, gradient);
+  call.dtype(share, {MLG_F32});
+  call.shape(share, {1});
+  call.dtype(scalars, {MLG_F32});
+  call.min_elements(scalars, free_scalar_count);
+}
+
+void ScheduleFreeStep::run(const sdk::Launch& call) {
+  const float* values = call.data<const float>(scalars);
+  const auto rate =
+      static_cast<float>(static_cast<double>(values[free_rate]) * call.attribute(lr_multiplier));
+  const auto decay = static_cast<float>(call.attribute(weight_decay) *
+                                        static_cast<double>(values[free_weight_decay_factor]));
+  const auto b1 = static_cast<float>(call.attribute(beta1)), b2 = static_cast<float>(call.attribute(beta2));
+  const auto rest2 = static_cast<float>(1.0 - call.attribute(beta2));
+  const auto floor = static_cast<float>(call.attribute(eps));
+  const float kept = 1.0f - *call.data<const float>(share);
+  sdk::dispatch_compute(call.dtype(master), [&]<typename Master>() {
+    call.parallel_for(call.size(gradient), 16384, [&](std::int64_t begin, std::int64_t end) {
+      const float* __restrict g = call.data<const float>(gradient);
+      Master* __restrict y = call.data<Master>(master);
+      float* __restrict d = call.data<float>(offset);
+      float* __restrict v = call.data<float>(exp_avg_sq);
+      for (std::int64_t i = begin; i < end; ++i) {
+        const float weight = static_cast<float>(y[i]);
+        v[i] = b2 * v[i] + rest2 * (g[i] * g[i]);
+        const float change = rate * (g[i] / (std::sqrt(v[i]) + floor) + decay * weight);
+        const float before = d[i];
+        d[i] = kept * (before - b1 * change);
+        y[i] = Master(weight + (before - d[i]) - change);
+      }
+    });
+  });
+}
+
+void ScheduleFreeAverage::check(sdk::CallChecks& call) {
+  call.compute_dtype(master);
+  call.dtype(offset, {MLG_F32});
+  call.same_shape(offset, master);
+  call.like(evaluation, offset);
+}
+
+void ScheduleFreeAverage::run(const sdk::Launch& call) {
+  const auto factor = static_cast<float>(call.attribute(ratio));
+  sdk::dispatch_compute(call.dtype(master), [&]<typename Master>() {
+    call.parallel_for(call.size(master), 16384, [&](std::int64_t begin, std::int64_t end) {
+      const Master* __restrict y = call.data<const Master>(master);
+      const float* __restrict d = call.data<const float>(offset);
+      float* __restrict x = call.data<float>(evaluation);
+      for (std::int64_t i = begin; i < end; ++i) x[i] = static_cast<float>(y[i]) - factor * d[i];
+    });
+  });
+}
+
+}  // namespace mulligan::optimizers

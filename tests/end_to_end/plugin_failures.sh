@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Plugins that fail: which plugin, kernel, program and step is named, what the exit code is, and that nothing trains on.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+flawed=$build/tests/flawed_plugins
+[[ -f $flawed/mulligan_flawed_loss.so ]] || flunk "the flawed plugins are built: $flawed"
+
+mkdir corpus
+cp "$root"/docs/*.md corpus/
+check "prepare" "$mulligan" prepare corpus --vocabulary 512 --out data
+small_config data >small.toml
+# run WHAT...: a training run with a loss or schedule of the flawed plugins.
+settings() {
+  printf '%s\n' --set run.directory="$work/run_$RANDOM" --set train.steps=6 --set data.validation= "$@"
+}
+loss() { settings --set loss.plugin=flawed_loss --set loss.path="$flawed/mulligan_flawed_loss.so" --set loss.how="$1"; }
+schedule() {
+  settings --set schedule.plugin=flawed_schedule --set schedule.path="$flawed/mulligan_flawed_schedule.so" \
+    --set schedule.how="$1" "${@:2}"
+}
+
+# Schedules: refused with plugin, section and step.
+for how in negative nan infinite negative_factor; do
+  mapfile -t arguments < <(schedule $how --set schedule.from_step=4)
+  check_refused "a schedule that returns $how" 2 "[schedule]: schedule 'flawed_schedule'" train small.toml "${arguments[@]}"
+  check_contains "it names the step ($how)" "for step 4 (" "$(cat refused.err)"
+done
+mapfile -t arguments < <(schedule batch --set schedule.factor=0.1)
+check_refused "a batch of less than a micro-batch" 2 "of the 2 micro-batches of a step; raise train.micro_batches" train small.toml "${arguments[@]}"
+mapfile -t arguments < <(schedule batch --set schedule.factor=0.5)
+check "half a batch is one of two micro-batches" "$mulligan" train small.toml "${arguments[@]}"
+
+# Losses: what is not written is found before the first step; a kernel's sentence comes with its place.
+for how in no_token_loss half_gradient; do
+  mapfile -t arguments < <(loss $how)
+  check_refused "a loss with $how" 2 "[loss]: loss 'flawed_loss'" train small.toml "${arguments[@]}"
+  check_contains "it says what is not written ($how)" "is not written" "$(cat refused.err)"
+done
+mapfile -t arguments < <(loss throws)
+check_refused "a kernel that throws" 1 "kernel 'flawed_loss_fwd' of loss 'flawed_loss'" train small.toml "${arguments[@]}"
+check_contains "its own sentence is there" "failed: the kernel's own sentence" "$(cat refused.err)"
+check_contains "the program is named" "program '" "$(cat refused.err)"
+
+# Crashes: a sentence, and the exit status that the signal gives.
+crash() {
+  local what=$1 text=$2 seen
+  shift 2
+  "$mulligan" train small.toml "$@" >crash.out 2>crash.err
+  seen=$?
+  check_equal "$what: exit status 139" 139 "$seen"
+  check_contains "$what: the sentence" "$text" "$(cat crash.err)"
+}
+ulimit -c 0
+mapfile -t arguments < <(loss crashes)
+crash "a kernel that crashes" "mulligan: crashed by SIGSEGV" "${arguments[@]}"
+check_contains "it names kernel and plugin" "kernel 'flawed_loss_fwd' of loss 'flawed_loss' (" "$(cat crash.err)"
+mapfile -t arguments < <(schedule crashes --set schedule.from_step=3)
+crash "a schedule that crashes" "schedule 'flawed_schedule' (" "${arguments[@]}"
+check_contains "it names the function" "was running its function 'rate'" "$(cat crash.err)"
+
+# mulligan plugins check.
+check "plugins check: a shipped plugin" "$mulligan" plugins check adamw
+check "plugins check: with a key" "$mulligan" plugins check sgdr --set period=20
+check "plugins check: a file" "$mulligan" plugins check "$flawed/mulligan_flawed_loss.so"
+check_contains "plugins check: a flaw's line" \
+  "FAIL  the gradient of the logits equals finite differences: logits_gradient at " \
+  "$("$mulligan" plugins check "$flawed/mulligan_flawed_loss.so" --set how=wrong_gradient 2>&1)"
+check_refused "plugins check: exit code" 2 "1 of" plugins check "$flawed/mulligan_flawed_loss.so" --set how=wrong_gradient
+check_refused "plugins check: an allocation is found" 2 "1 of" plugins check "$flawed/mulligan_flawed_loss.so" --set how=allocates
+check_refused "plugins check: an unknown plugin" 2 "did you mean 'adamw'?" plugins check adamv
+check_refused "plugins check: an unknown key" 2 "beta3" plugins check adamw --set beta3=1
+
+# An undefined symbol is named, and nothing else is said.
+undefined=$(find "$build/tests/bad_plugins" -name mulligan_unresolved_symbol.so)
+check_refused "an undefined symbol" 2 "it uses the symbol 'a_function_that_nobody_defines', which neither it nor a library" \
+  plugins check "$undefined"
+finish

@@ -1,0 +1,46 @@
+/* Loss plugins: record the per-token loss and its gradient with respect to the logits. */
+#ifndef MULLIGAN_LOSS_H
+#define MULLIGAN_LOSS_H
+
+#include <mulligan/config.h>
+#include <mulligan/kernel.h>
+#include <mulligan/recorder.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MLG_LOSS_MAX_SAVED 4
+
+/* Forward: in: logits, targets, softcap. out: token_loss (given, to be written) and saved (values that backward needs,
+ * at most MLG_LOSS_MAX_SAVED, made with recorder->scratch; unused entries 0). */
+typedef struct mlg_loss_forward {
+  mlg_value logits;     /* [T, V] f32 or bf16 */
+  mlg_value targets;    /* [T] i32; negative: no loss, no gradient at that position */
+  mlg_value token_loss; /* [T] f32, nats */
+  double softcap;       /* c of c*tanh(x/c) when fuses_softcap is set and the model has a softcap; else 0: none */
+  mlg_value saved[MLG_LOSS_MAX_SAVED];
+} mlg_loss_forward;
+
+/* Backward: writes logits_gradient = upstream[t] * d token_loss[t] / d logits[t, :]. */
+typedef struct mlg_loss_backward {
+  mlg_loss_forward forward; /* as forward left it */
+  mlg_value upstream;        /* [T] f32: derivative of the objective with respect to token_loss */
+  mlg_value logits_gradient; /* [T, V], dtype of the logits; may share memory with the logits: kernels read an element
+                              * before they write it */
+} mlg_loss_backward;
+
+typedef struct mlg_loss_table {
+  mlg_plugin_header header;
+  /* 1: logits are handed over before the model's softcap and the loss applies it; 0: the host applies it beforehand. */
+  int32_t fuses_softcap;
+  mlg_error (*create)(const mlg_host* host, const mlg_config* config, void** instance);
+  void (*destroy)(void* instance);
+  mlg_error (*record_forward)(void* instance, const mlg_recorder* recorder, mlg_loss_forward* forward);
+  mlg_error (*record_backward)(void* instance, const mlg_recorder* recorder, const mlg_loss_backward* backward);
+} mlg_loss_table;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

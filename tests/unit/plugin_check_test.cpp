@@ -1,0 +1,173 @@
+// `mulligan plugins check`: every shipped plugin passes, and each flaw of tests/unit/flawed_plugins fails the line that is
+// about it, and no other.
+#include "framework/check/plugin_check.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/ranges.h>
+
+#include "framework/check/allocation_count.h"
+#include "framework/check/start_check.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan {
+namespace {
+
+PluginHandle flawed(PluginKind kind, const std::string& name) {
+  return test_plugin_host().load(
+      kind, "", std::filesystem::path(MULLIGAN_FLAWED_PLUGIN_DIRECTORY) / ("mulligan_" + name + ".so"));
+}
+
+// What failed, by the lines' names.
+std::vector<std::string> failures(const PluginHandle& plugin, const std::vector<std::string>& keys = {}) {
+  std::vector<std::string> failed;
+  for (const CheckLine& line : check_plugin(test_plugin_host(), plugin, keys).lines()) {
+    if (!line.problem.empty()) failed.push_back(line.what + ": " + line.problem);
+  }
+  return failed;
+}
+
+struct Flaw {
+  PluginKind kind;
+  std::string plugin, how;
+  std::string line;  // the beginning of the one line that fails; empty: none does
+};
+
+class PluginCheck : public testing::TestWithParam<Flaw> {};
+
+TEST_P(PluginCheck, TheFlawsOwnLineFails) {
+  const auto& [kind, plugin, how, line] = GetParam();
+  if (how == "allocates" && !allocations_are_counted()) GTEST_SKIP() << "this build has a malloc of its own";
+  const std::vector<std::string> failed = failures(flawed(kind, plugin), {"how=" + how});
+  if (line.empty()) {
+    EXPECT_TRUE(failed.empty()) << fmt::format("{}", failed);
+    return;
+  }
+  ASSERT_EQ(failed.size(), 1u) << fmt::format("{}", failed);
+  EXPECT_TRUE(failed[0].starts_with(line)) << failed[0];
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Flaws, PluginCheck,
+    testing::Values(
+        Flaw{PluginKind::loss, "flawed_loss", "not_at_all", ""},
+        Flaw{PluginKind::loss, "flawed_loss", "wrong_gradient",
+             "the gradient of the logits equals finite differences"},
+        Flaw{PluginKind::loss, "flawed_loss", "negative_target",
+             "a negative target gives neither loss nor gradient"},
+        Flaw{PluginKind::loss, "flawed_loss", "order_of_threads",
+             "other numbers of threads give the same bits"},
+        Flaw{PluginKind::loss, "flawed_loss", "allocates",
+             "no allocation on the step path: a kernel allocates"},
+        Flaw{PluginKind::optimizer, "flawed_optimizer", "not_at_all", ""},
+        Flaw{PluginKind::optimizer, "flawed_optimizer", "uphill", "descends on a quadratic"},
+        Flaw{PluginKind::optimizer, "flawed_optimizer", "unwritten_scratch",
+             "weights and states are written, whatever memory held before"},
+        Flaw{PluginKind::optimizer, "flawed_optimizer", "allocates", "no allocation on the step path"},
+        Flaw{PluginKind::optimizer, "flawed_optimizer", "moves_at_zero", "a rate of zero changes no weight"},
+        Flaw{PluginKind::schedule, "flawed_schedule", "not_at_all", ""},
+        Flaw{PluginKind::schedule, "flawed_schedule", "momentum", ""},
+        Flaw{PluginKind::schedule, "flawed_schedule", "impure", "the same progress gives the same rate"},
+        Flaw{PluginKind::schedule, "flawed_schedule", "allocates", "no allocation on the step path: rate()"},
+        Flaw{PluginKind::ttt, "flawed_adapters", "bias", ""},
+        Flaw{PluginKind::ttt, "flawed_adapters", "factor", ""},
+        Flaw{PluginKind::ttt, "flawed_adapters", "wrong_gradient",
+             "gradients equal finite differences: gradients[0]"},
+        Flaw{PluginKind::ttt, "flawed_adapters", "forgets_output_gradient",
+             "gradients equal finite differences: output_gradient"},
+        Flaw{PluginKind::quantizer, "flawed_quantizer", "not_at_all", ""},
+        Flaw{PluginKind::quantizer, "flawed_quantizer", "beyond_bits", "codes lie within their bits"},
+        Flaw{PluginKind::quantizer, "flawed_quantizer", "understates", "squared_error is that of the codes"},
+        Flaw{PluginKind::quantizer, "flawed_quantizer", "order", "the same bits however the work is cut"}),
+    [](const auto& param) { return param.param.plugin + "_" + param.param.how; });
+
+// Some flaws break more than one promise: their own line is among those that fail.
+TEST(PluginCheck, WhatIsNotWrittenIsFound) {
+  const auto fails = [](PluginKind kind, const std::string& plugin, const std::string& how,
+                        const std::string& part) {
+    const std::vector<std::string> failed = failures(flawed(kind, plugin), {"how=" + how});
+    for (const std::string& line : failed) {
+      if (line.find(part) != line.npos) return;
+    }
+    ADD_FAILURE() << plugin << " " << how << ": " << fmt::format("{}", failed);
+  };
+  fails(PluginKind::loss, "flawed_loss", "no_token_loss",
+        "every output is written, whatever memory held before (f32): element 0 of token_loss is not written");
+  fails(PluginKind::loss, "flawed_loss", "half_gradient", "of logits_gradient is not written");
+  fails(PluginKind::ttt, "flawed_adapters", "no_gradient",
+        "of gradients[0] at tap 'mlp_down' is not written");
+  fails(PluginKind::quantizer, "flawed_quantizer", "no_scale", "codes and scales are written");
+  fails(PluginKind::optimizer, "flawed_optimizer", "remembers", "scalars() is a function of the step alone");
+  for (const std::string how : {"negative", "nan", "infinite", "negative_factor"})
+    fails(PluginKind::schedule, "flawed_schedule", how, "rates and factors are finite and not negative");
+}
+
+TEST(PluginCheck, TheHiddenStatesGradientIsComparedToo) {
+  const PluginHandle loss = flawed(PluginKind::loss, "hidden_loss");
+  EXPECT_TRUE(failures(loss).empty()) << fmt::format("{}", failures(loss));
+  const std::vector<std::string> failed = failures(loss, {"gradient_factor=0.8"});
+  ASSERT_EQ(failed.size(), 1u) << fmt::format("{}", failed);
+  EXPECT_TRUE(failed[0].starts_with("the gradient of the hidden state equals finite differences"))
+      << failed[0];
+}
+
+TEST(PluginCheck, EveryShippedPluginPasses) {
+  PluginHost& host = test_plugin_host();
+  int plugins = 0;
+  for (const PluginHost::Finding& finding : host.findings()) {
+    for (const PluginFile& file : finding.files) {
+      // The cuda backend needs a device for its configuration; its kernels have tests of their own.
+      if (!file.problem.empty() || file.marker->name == "cuda") continue;
+      std::vector<std::string> keys;
+      if (file.marker->name == "sgdr") keys = {"period=20"};
+      const auto failed = failures(host.load(file.marker->kind, file.marker->name, file.path), keys);
+      EXPECT_TRUE(failed.empty()) << file.path << fmt::format(": {}", failed);
+      ++plugins;
+    }
+  }
+  EXPECT_GE(plugins, 15);
+}
+
+// The check run before training refuses what would train on whatever memory holds.
+TEST(StartCheck, RefusesALossThatWritesNothing) {
+  const PluginHandle plugin = flawed(PluginKind::loss, "flawed_loss");
+  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  backend->add_kernels(*plugin);
+  ModelConfig model;
+  model.vocabulary = 64;
+  model.width = 8;
+  EXPECT_NO_THROW(check_loss_at_start(*backend, Loss(plugin, test_plugin_config(plugin)), model, MLG_F32));
+  for (const std::string how : {"no_token_loss", "half_gradient"}) {
+    const Loss loss(plugin, test_plugin_config(plugin, "how = '" + how + "'"));
+    try {
+      check_loss_at_start(*backend, loss, model, MLG_F32);
+      ADD_FAILURE() << how << " passed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+      EXPECT_NE(std::string(error.what()).find("loss 'flawed_loss'"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("is not written"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(StartCheck, AdaptersThatReadNoBlockInputLeaveADefinedGradient) {
+  const PluginHandle plugin = flawed(PluginKind::ttt, "flawed_adapters");
+  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  backend->add_kernels(*plugin);
+  ModelConfig model;
+  model.vocabulary = 64;
+  model.width = 8;
+  model.heads = 2;
+  model.kv_heads = 1;
+  model.head_width = 4;
+  model.mlp_hidden = 16;
+  for (const std::string how : {"bias", "factor"}) {
+    EXPECT_NO_THROW(check_adapters_at_start(
+        *backend, TttPlugin(plugin, test_plugin_config(plugin, "how = '" + how + "'")), model));
+  }
+  const TttPlugin unwritten(plugin, test_plugin_config(plugin, "how = 'no_gradient'"));
+  EXPECT_THROW(check_adapters_at_start(*backend, unwritten, model), Error);
+}
+
+}  // namespace
+}  // namespace mulligan
