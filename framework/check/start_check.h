@@ -3,6 +3,8 @@
 #pragma once
 
 #include "framework/config/model_config.h"
+#include "framework/core/tensor_type.h"
+#include "framework/plugin/backend.h"
 #include "framework/plugin/loss.h"
 #include "framework/plugin/ttt.h"
 

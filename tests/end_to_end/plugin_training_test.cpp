@@ -1,0 +1,172 @@
+// Training with what plugins may ask for beyond a rate: evaluation weights of an optimiser, and schedules that change the
+// momentum or the batch. Resumed runs are compared with != and no tolerance.
+#include <gtest/gtest.h>
+
+#include "framework/checkpoint/checkpoint_folder.h"
+#include "framework/core/error.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+namespace fs = std::filesystem;
+using Overrides = std::vector<std::string>;
+
+TinyRun& tiny() {
+  static TinyRun run;
+  return run;
+}
+
+Overrides with(Overrides base, const Overrides& more) {
+  base.insert(base.end(), more.begin(), more.end());
+  return base;
+}
+
+RunResult train_in(const std::string& directory, const Overrides& overrides, const std::string& resume = "") {
+  LoadedConfig loaded = tiny().config(with(overrides, {"run.directory=" + directory}));
+  TrainOptions options;
+  options.console = nullptr;
+  options.resume = resume;
+  return train(loaded, test_plugin_host(), options);
+}
+
+std::string refusal(const Overrides& overrides) {
+  try {
+    train_in(tiny().next_directory(), overrides);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_configuration) << error.what();
+    return error.what();
+  }
+  return "";
+}
+
+// Trains straight through and, from the checkpoint of step `at`, again: losses, weights and score are the same bits.
+void expect_resumes_exactly(const Overrides& overrides, std::int64_t at) {
+  const Overrides keeping =
+      with(overrides, {fmt::format("checkpoint.every_steps={}", at), "checkpoint.keep=9"});
+  const std::string straight = tiny().next_directory(), resumed = tiny().next_directory();
+  const RunResult a = train_in(straight, keeping);
+  const RunResult b =
+      train_in(resumed, overrides, (fs::path(straight) / "checkpoints" / checkpoint_name(at)).string());
+  ASSERT_EQ(b.first_step, at);
+  ASSERT_EQ(a.step_loss_nats.size(), b.step_loss_nats.size() + static_cast<std::size_t>(at));
+  for (std::size_t i = 0; i < b.step_loss_nats.size(); ++i) {
+    EXPECT_EQ(a.step_loss_nats[i + static_cast<std::size_t>(at)], b.step_loss_nats[i]) << i;
+  }
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_EQ(a.validation->val_loss_nats, b.validation->val_loss_nats);
+  const SafetensorsFile one(fs::path(straight) / "weights.safetensors"),
+      other(fs::path(resumed) / "weights.safetensors");
+  for (const StoredTensor& tensor : one.tensors()) {
+    EXPECT_TRUE(std::ranges::equal(tensor.bytes, other.at(tensor.name).bytes)) << tensor.name;
+  }
+}
+
+Overrides schedule_free() {
+  return {"train.steps=20", "optimizer.rest.plugin=schedule_free_adamw", "optimizer.rest.lr=0.02",
+          "optimizer.matrices.plugin=schedule_free_adamw", "optimizer.matrices.lr=0.02"};
+}
+
+TEST(ScheduleFree, LearnsAndIsScoredByItsAverage) {
+  const std::string directory = tiny().next_directory();
+  const RunResult result = train_in(directory, with(schedule_free(), {"train.steps=40"}));
+  EXPECT_LT(result.validation->val_loss_nats, result.initial_loss_nats - 1.0);
+  // The weights file holds what was scored.
+  LoadedConfig loaded = tiny().config(with(schedule_free(), {"run.directory=" + directory}));
+  ConsoleOptions quiet;
+  quiet.console = nullptr;
+  const EvalResult again =
+      evaluate_weights(loaded, test_plugin_host(), fs::path(directory) / "weights.safetensors", quiet);
+  EXPECT_EQ(again.val_loss_nats, result.validation->val_loss_nats);
+}
+
+TEST(ScheduleFree, AResumedRunIsTheSameBitForBit) {
+  expect_resumes_exactly(schedule_free(), 8);
+}
+
+// One group with evaluation weights, one without; bf16 kernels, which read a copy.
+TEST(ScheduleFree, GroupsMayDiffer) {
+  expect_resumes_exactly(
+      {"train.steps=12", "optimizer.rest.plugin=schedule_free_adamw", "train.compute_dtype=bf16"}, 6);
+}
+
+TEST(ScheduleFree, EvaluatingInBetweenChangesNothing) {
+  const RunResult plain = train_in(tiny().next_directory(), schedule_free());
+  const RunResult validated =
+      train_in(tiny().next_directory(), with(schedule_free(), {"train.validate_every=3"}));
+  EXPECT_EQ(plain.step_loss_nats, validated.step_loss_nats);
+  EXPECT_EQ(plain.validation->val_loss_nats, validated.validation->val_loss_nats);
+}
+
+TEST(ScheduleFree, TheCheckpointHoldsMastersAndWhatWouldBeScored) {
+  const std::string directory = tiny().next_directory();
+  train_in(directory, schedule_free());
+  const SafetensorsFile saved(fs::path(directory) / "weights.safetensors");
+  const Checkpoint checkpoint = find_checkpoint(directory);
+  const SafetensorsFile state(checkpoint.path / "tensors.safetensors");
+  bool any_differs = false;
+  for (const StoredTensor& tensor : saved.tensors()) {
+    EXPECT_TRUE(std::ranges::equal(tensor.bytes, state.at("evaluation/" + tensor.name).bytes)) << tensor.name;
+    any_differs |= !std::ranges::equal(tensor.bytes, state.at("master/" + tensor.name).bytes);
+  }
+  EXPECT_TRUE(any_differs) << "the masters are the average, so nothing was averaged";
+}
+
+TEST(ScheduleFree, AnAverageOfAnAverageIsRefused) {
+  EXPECT_NE(refusal(with(schedule_free(), {"ema.decay=0.9"})).find("[ema]: decay is 0.9, but an optimiser"),
+            std::string::npos);
+}
+
+Overrides flawed_schedule(const std::string& how, const std::string& from_step, const std::string& factor) {
+  return {"train.steps=12",
+          "train.micro_batches=4",
+          "schedule.plugin=flawed_schedule",
+          "schedule.path=" +
+              (fs::path(MULLIGAN_FLAWED_PLUGIN_DIRECTORY) / "mulligan_flawed_schedule.so").string(),
+          "schedule.how=" + how,
+          "schedule.from_step=" + from_step,
+          "schedule.factor=" + factor};
+}
+
+TEST(Schedules, TheBatchFactorChangesTheTokensOfAStep) {
+  const RunResult whole = train_in(tiny().next_directory(), flawed_schedule("not_at_all", "1", "1"));
+  const RunResult half = train_in(tiny().next_directory(), flawed_schedule("batch", "7", "0.5"));
+  const RunResult twice = train_in(tiny().next_directory(), flawed_schedule("batch", "7", "2"));
+  EXPECT_EQ(whole.tokens, 12 * 256);
+  EXPECT_EQ(half.tokens, 6 * 256 + 6 * 128);
+  EXPECT_EQ(twice.tokens, 6 * 256 + 6 * 512);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(whole.step_loss_nats[i], half.step_loss_nats[i]) << i;
+    EXPECT_EQ(whole.step_loss_nats[i], twice.step_loss_nats[i]) << i;
+  }
+  // The loss of a step is the mean over its own tokens: half a sum would be near 3 nats less.
+  EXPECT_NEAR(half.step_loss_nats[6], whole.step_loss_nats[6], 0.5);
+  EXPECT_NE(half.step_loss_nats[7], whole.step_loss_nats[7]);
+}
+
+TEST(Schedules, AChangedBatchResumesExactly) {
+  expect_resumes_exactly(flawed_schedule("batch", "4", "0.5"), 6);
+}
+
+TEST(Schedules, ABatchThatCannotBeIsRefused) {
+  EXPECT_NE(refusal(flawed_schedule("batch", "7", "0.1"))
+                .find("of the 4 micro-batches of a step; raise train.micro_batches"),
+            std::string::npos);
+  // An optimiser with a schedule of its own wants another batch than the others.
+  Overrides own;
+  for (std::string key : flawed_schedule("batch", "1", "0.5")) {
+    own.push_back(key.starts_with("schedule.") ? "optimizer.rest." + key : key);
+  }
+  EXPECT_NE(refusal(own).find("all groups share one batch"), std::string::npos);
+}
+
+TEST(Schedules, TheMomentumFactorReachesTheOptimisers) {
+  const RunResult plain = train_in(tiny().next_directory(), flawed_schedule("not_at_all", "1", "1"));
+  const RunResult less = train_in(tiny().next_directory(), flawed_schedule("momentum", "4", "0.5"));
+  EXPECT_EQ(plain.step_loss_nats[3], less.step_loss_nats[3]) << "the loss before the first changed update";
+  EXPECT_NE(plain.step_loss_nats[5], less.step_loss_nats[5]);
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end
