@@ -21,6 +21,7 @@ namespace {
 void count() {
   mulligan::AllocationCount& counter = mulligan::allocation_count();
   if (!counter.counting.load(std::memory_order_relaxed)) return;
+  if (bool (*counts)() = counter.counts.load(std::memory_order_relaxed); counts && !counts()) return;
   counter.allocations.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -96,7 +96,7 @@ void check_taps(const TttPlugin& plugin, const BackendMaker& make, CheckList& li
       if (probe.adapters() == 0) return std::string();
       probe.set(probe.sample_inputs());
       probe.run();
-      return allocation_problem("a kernel", [&] { probe.memory().run_calls_only(); });
+      return kernel_allocation_problem([&] { probe.memory().run_calls_only(); });
     });
   });
 }

@@ -37,7 +37,7 @@ class AdapterProbe {
   std::size_t adapters() const { return taps_.tensors().size(); }
   AdapterInputs sample_inputs() const;
   void set(const AdapterInputs& inputs);
-  AdapterOutputs run(std::uint8_t poison = poison_nan);
+  AdapterOutputs run(std::uint8_t poison = poison_zero);
   PoisonedRun& memory() { return run_; }
 
  private:

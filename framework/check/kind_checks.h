@@ -4,8 +4,10 @@
 #include <functional>
 #include <memory>
 
+#include "framework/check/allocation_count.h"
 #include "framework/check/check_list.h"
 #include "framework/plugin/backend.h"
+#include "framework/plugin/plugin_call.h"
 
 namespace mulligan {
 
@@ -22,18 +24,22 @@ void check_schedule(const PluginHandle& plugin, const PluginConfig& config, Chec
 void check_quantizer(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
 void check_backend(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
 
-// "no allocation" as a problem, or empty.
+// Allocations of `body`, a call of the plugin's function `where`, as a problem, or empty.
 template <typename Body>
-std::string allocation_problem(const char* where, Body&& body);
-
-}  // namespace mulligan
-
-#include "framework/check/allocation_count.h"
-
-template <typename Body>
-std::string mulligan::allocation_problem(const char* where, Body&& body) {
-  const std::optional<std::int64_t> allocations = allocations_of(body);
+std::string allocation_problem(const char* where, Body&& body, bool (*counts)() = nullptr) {
+  const std::optional<std::int64_t> allocations = allocations_of(body, counts);
   if (!allocations || *allocations == 0) return {};
   return fmt::format("{} allocates memory {} times; take it in create() or as workspace", where,
                      *allocations);
 }
+
+// The same for `body` that runs kernels: those that the plugin brings, not the backend's own.
+template <typename Body>
+std::string kernel_allocation_problem(Body&& body) {
+  return allocation_problem("a kernel", body, [] {
+    const char* kernel = plugin_running()->kernel;
+    return kernel && kernel_owner(kernel);
+  });
+}
+
+}  // namespace mulligan

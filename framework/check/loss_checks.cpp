@@ -127,7 +127,7 @@ void check_loss(const PluginHandle& plugin, const PluginConfig& config, const Ba
     LossProbe probe(*backend, loss, wide_shape, false);
     probe.set(sample_loss_inputs(wide_shape));
     probe.run();
-    return allocation_problem("a kernel", [&] { probe.memory().run_calls_only(); });
+    return kernel_allocation_problem([&] { probe.memory().run_calls_only(); });
   });
 }
 

@@ -34,7 +34,7 @@ class LossProbe {
   LossProbe(Backend& backend, const Loss& loss, const LossShape& shape, bool in_place);
 
   void set(const LossInputs& inputs);
-  LossOutputs run(std::uint8_t poison = poison_nan);
+  LossOutputs run(std::uint8_t poison = poison_zero);
   PoisonedRun& memory() { return run_; }
 
  private:

@@ -1,5 +1,5 @@
 // A graph executed on memory whose contents are known: everything that a run does not give a value holds a pattern
-// before it starts. What depends on that pattern was read before it was written, or never written.
+// before it starts, and no two values share memory. What depends on that pattern was read before it was written, or never written.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,16 @@
 
 namespace mulligan {
 
-// Patterns that memory is filled with. As f32 and bf16 the first reads as NaN, the second as 12.08.
+// Patterns that memory is filled with, where a check does not look for what was not written: zero.
+inline constexpr std::uint8_t poison_zero = 0;
+// Where it does. As f32 and bf16 the first reads as NaN, the second as 12.08.
 inline constexpr std::uint8_t poison_nan = 0xFF;
 inline constexpr std::uint8_t poison_number = 0x41;
 
 class PoisonedRun {
  public:
   // Prepares the graph and takes memory for it. Throws Error as Program does.
-  PoisonedRun(Backend& backend, Graph graph, const std::string& name);
+  PoisonedRun(Backend& backend, const Graph& graph, const std::string& name);
 
   // Sets an external of f32, bf16 (rounded to nearest) or i32; kept until it is set again, and put back before each
   // run.
@@ -27,8 +29,8 @@ class PoisonedRun {
   // Externals that keep what a run left there, from one run to the next (states); zero before the first.
   void keep(const std::string& external);
 
-  // Fills the arena, the workspace and every external that is neither set nor kept with `poison`, then runs all calls.
-  void run(std::uint8_t poison = poison_nan);
+  // Fills the workspace and every value that is neither set nor kept with `poison`, then runs all calls.
+  void run(std::uint8_t poison = poison_zero);
   // The calls alone, again, on what lies there.
   void run_calls_only();
 
@@ -44,7 +46,7 @@ class PoisonedRun {
   Backend& backend_;
   TensorStore store_;
   Program program_;
-  DeviceBuffer arena_, workspace_;
+  DeviceBuffer workspace_;
   std::map<std::string, std::vector<std::byte>> given_;
   std::vector<std::string> kept_;
 };

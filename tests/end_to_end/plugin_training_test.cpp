@@ -87,8 +87,9 @@ TEST(ScheduleFree, AResumedRunIsTheSameBitForBit) {
 
 // One group with evaluation weights, one without; bf16 kernels, which read a copy.
 TEST(ScheduleFree, GroupsMayDiffer) {
-  expect_resumes_exactly(
-      {"train.steps=12", "optimizer.rest.plugin=schedule_free_adamw", "train.compute_dtype=bf16"}, 6);
+  expect_resumes_exactly({"train.steps=12", "optimizer.rest.plugin=schedule_free_adamw",
+                          "optimizer.rest.lr=0.02", "train.compute_dtype=bf16"},
+                         6);
 }
 
 TEST(ScheduleFree, EvaluatingInBetweenChangesNothing) {

@@ -39,7 +39,8 @@ TEST(PluginAbi11, AllPassTheirChecks) {
   for (const auto& [kind, name] :
        {std::pair{PluginKind::schedule, "old_schedule"}, std::pair{PluginKind::optimizer, "old_optimizer"},
         std::pair{PluginKind::loss, "old_loss"}}) {
-    for (const CheckLine& line : check_plugin(test_plugin_host(), old_plugin(kind, name)).lines()) {
+    const CheckList list = check_plugin(test_plugin_host(), old_plugin(kind, name));
+    for (const CheckLine& line : list.lines()) {
       EXPECT_EQ(line.problem, "") << name << ": " << line.what;
     }
   }

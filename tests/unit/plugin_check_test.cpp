@@ -21,7 +21,8 @@ PluginHandle flawed(PluginKind kind, const std::string& name) {
 // What failed, by the lines' names.
 std::vector<std::string> failures(const PluginHandle& plugin, const std::vector<std::string>& keys = {}) {
   std::vector<std::string> failed;
-  for (const CheckLine& line : check_plugin(test_plugin_host(), plugin, keys).lines()) {
+  const CheckList list = check_plugin(test_plugin_host(), plugin, keys);
+  for (const CheckLine& line : list.lines()) {
     if (!line.problem.empty()) failed.push_back(line.what + ": " + line.problem);
   }
   return failed;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "framework/graph/program.h"
 #include "framework/model/initialise.h"
@@ -85,13 +86,14 @@ class MicroStep {
     return all;
   }
 
-  // How far the gradient of the parameter is from the slope along it, relative to it; 0 where both vanish.
-  double error_of(const std::string& name) {
+  // How far the gradient of the parameter is from the slope along it, relative to it; absent where it is so small that
+  // the differences are noise.
+  std::optional<double> error_of(const std::string& name) {
     const std::vector<float> gradient = gradients().at(name);
     double square = 0;
     for (const float value : gradient) square += static_cast<double>(value) * static_cast<double>(value);
-    if (square < 1e-10) return 0;
-    const double amount = 2e-3 / std::sqrt(square);
+    if (square < 1e-3) return {};
+    const double amount = 1e-2 / std::sqrt(square);
     const std::map<std::string, std::vector<float>> along{{name, gradient}};
     const double near = loss_at(along, amount) - loss_at(along, -amount);
     const double far = loss_at(along, 2 * amount) - loss_at(along, -2 * amount);
@@ -116,12 +118,19 @@ class MicroStep {
 
 TEST(HiddenLoss, EveryParametersGradientIsThatOfTheWholeLoss) {
   MicroStep step("weight = 200");
-  for (const std::string& name : step.names()) EXPECT_LT(step.error_of(name), 0.03) << name;
+  int compared = 0;
+  for (const std::string& name : step.names()) {
+    const std::optional<double> error = step.error_of(name);
+    if (!error) continue;
+    EXPECT_LT(*error, 0.03) << name;
+    ++compared;
+  }
+  EXPECT_GE(compared, 5);
 }
 
 TEST(HiddenLoss, AWrongGradientOfTheHiddenStateShowsInTheModel) {
   MicroStep step("weight = 200\ngradient_factor = 0.5");
-  EXPECT_GT(step.error_of("qo_bank"), 0.1);
+  EXPECT_GT(step.error_of("qo_bank").value(), 0.1);
 }
 
 TEST(HiddenLoss, ThePenaltyIsInTheLoss) {

@@ -90,7 +90,8 @@ struct Backward {
         for (std::int64_t i = 0; i < columns; ++i) {
           if (flaw == half_gradient && 2 * t >= rows) break;
           const float p = std::exp(static_cast<float>(row[i]) - call.data<const float>(2)[t]);
-          gradient[i] = T(target < 0 ? 0.0f : upstream * (p - (i == target ? 1.0f : 0.0f)));
+          gradient[i] =
+              T(target < 0 && flaw != negative_target ? 0.0f : upstream * (p - (i == target ? 1.0f : 0.0f)));
         }
       }
     });

@@ -37,8 +37,8 @@ class Flawed : public sdk::Schedule {
     if (config_.how == "nan") rate.lr = std::nan("");
     if (config_.how == "infinite") rate.lr = INFINITY;
     if (config_.how == "negative_factor") rate.weight_decay_factor = -1;
-    if (config_.how == "impure") rate.lr = base_lr / static_cast<double>(++calls_);
-    if (config_.how == "allocates") rate.lr += static_cast<double>(std::vector<int>(100 + calls_).size()) * 0;
+    if (config_.how == "impure") rate.lr = base_lr / static_cast<double>(calls_ = calls_ + 1);
+    if (config_.how == "allocates") memory_ = std::vector<int>(memory_.size() + 1);
     if (config_.how == "crashes") std::raise(SIGSEGV);
     if (config_.how == "momentum") rate.momentum_factor = config_.factor;
     if (config_.how == "weight_decay") rate.weight_decay_factor = config_.factor;
@@ -48,7 +48,8 @@ class Flawed : public sdk::Schedule {
 
  private:
   Config config_;
-  mutable volatile long calls_ = 0;
+  mutable long calls_ = 0;
+  mutable std::vector<int> memory_;
 };
 
 }  // namespace
