@@ -4,6 +4,8 @@
 
 #include <exception>
 
+#include "framework/core/error.h"
+
 namespace mulligan {
 
 // Exceptions must not cross into the plugin: they become the sentence that the plugin hands back to us.
@@ -23,34 +25,52 @@ GraphRecorder::GraphRecorder(Graph& graph, std::string state_prefix)
     : graph_(graph), prefix_(std::move(state_prefix)) {
   table_.self = this;
   table_.describe = [](void* self, mlg_value value, mlg_tensor* out) {
-    return guarded(self, [&](GraphRecorder& r) { *out = r.graph_.type(Value{value}).to_c(); });
+    return guarded(self, [&](GraphRecorder& r) { *out = r.graph_.type(r.known(value)).to_c(); });
   };
   table_.state = [](void* self, const char* name, const mlg_tensor* shape, mlg_value* out) {
     return guarded(self, [&](GraphRecorder& r) {
       r.states_.push_back(fmt::format("{}/{}", r.prefix_, name));
-      *out = r.graph_.external(r.states_.back(), TensorType::from_c(*shape)).id;
+      *out = r.made(r.graph_.external(r.states_.back(), TensorType::from_c(*shape)));
     });
   };
   table_.scratch = [](void* self, const mlg_tensor* shape, mlg_value* out) {
-    return guarded(self, [&](GraphRecorder& r) { *out = r.graph_.scratch(TensorType::from_c(*shape)).id; });
+    return guarded(self, [&](GraphRecorder& r) { *out = r.made(r.graph_.scratch(TensorType::from_c(*shape))); });
   };
   table_.view = [](void* self, mlg_value value, std::int64_t offset, const mlg_tensor* shape,
                    mlg_value* out) {
     return guarded(self, [&](GraphRecorder& r) {
-      *out = r.graph_.view(Value{value}, offset, TensorType::from_c(*shape)).id;
+      *out = r.made(r.graph_.view(r.known(value), offset, TensorType::from_c(*shape)));
     });
   };
   table_.launch = [](void* self, const char* kernel, const mlg_value* arguments, std::uint32_t argument_count,
                      const mlg_attribute* attributes, std::uint32_t attribute_count) {
     return guarded(self, [&](GraphRecorder& r) {
       std::vector<Value> values;
-      for (std::uint32_t i = 0; i < argument_count; ++i) values.push_back(Value{arguments[i]});
+      for (std::uint32_t i = 0; i < argument_count; ++i) values.push_back(r.known(arguments[i]));
       std::vector<Attribute> named;
       for (std::uint32_t i = 0; i < attribute_count; ++i)
         named.push_back({attributes[i].name, attributes[i].value});
       r.graph_.call(kernel, std::move(values), std::move(named));
     });
   };
+}
+
+void GraphRecorder::restrict_to(std::span<const Value> values) {
+  allowed_.emplace();
+  for (const Value value : values) allowed_->insert(value.id);
+  allowed_->insert(0);  // an absent argument
+}
+
+Value GraphRecorder::known(mlg_value value) const {
+  if (allowed_ && !allowed_->contains(value)) {
+    throw run_error("{}: value {} is not among those that the plugin was handed or has made", prefix_, value);
+  }
+  return Value{value};
+}
+
+mlg_value GraphRecorder::made(Value value) {
+  if (allowed_) allowed_->insert(value.id);
+  return value.id;
 }
 
 }  // namespace mulligan

@@ -3,6 +3,9 @@
 
 #include <mulligan/recorder.h>
 
+#include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +21,10 @@ class GraphRecorder {
   GraphRecorder(const GraphRecorder&) = delete;
   GraphRecorder& operator=(const GraphRecorder&) = delete;
 
+  // From now on the plugin may name `values` and what it makes itself, nothing else of the graph. Without a call of this
+  // every value may be named.
+  void restrict_to(std::span<const Value> values);
+
   const mlg_recorder* table() const { return &table_; }
   // Externals made through state(), in the order of the requests: what checkpoints keep and warm-up restores.
   const std::vector<std::string>& states() const { return states_; }
@@ -25,10 +32,13 @@ class GraphRecorder {
  private:
   template <typename Body>
   static mlg_error guarded(void* self, Body&& body);
+  Value known(mlg_value value) const;
+  mlg_value made(Value value);
 
   Graph& graph_;
   std::string prefix_;
   std::vector<std::string> states_;
+  std::optional<std::set<std::uint32_t>> allowed_;  // absent: all
   std::string error_;
   mlg_recorder table_{};
 };

@@ -10,6 +10,19 @@
 #include "framework/graph/graph_recorder.h"
 
 namespace mulligan {
+namespace {
+
+// In a graph that scores, an optimiser names these alone: not tokens, targets, segments or scores.
+std::vector<Value> handed_to_optimizer(std::span<const mlg_parameter> rows, Value scalars) {
+  std::vector<Value> values = {scalars};
+  for (const mlg_parameter& row : rows) {
+    values.push_back(Value{row.master});
+    values.push_back(Value{row.gradient});
+  }
+  return values;
+}
+
+}  // namespace
 
 AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t documents,
                        const std::set<WindowShape>& shapes)
@@ -33,6 +46,7 @@ AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t 
           graph.external(scalars_name_, TensorType(MLG_F32, {static_cast<std::int64_t>(scalars_.size())}));
     }
     GraphRecorder recorder(graph, prefix_ + "/optimizer");
+    recorder.restrict_to(handed_to_optimizer(rows, scalars));
     setup.optimizer.record(*recorder.table(), rows, scalars.id);
     states.insert(recorder.states().begin(), recorder.states().end());
     for (const auto& [adapter, gradient] : gradients) {
@@ -66,6 +80,12 @@ std::vector<Program*> AdapterSet::programs() {
   std::vector<Program*> programs = {norms_.get(), refresh_.get()};
   for (const auto& [shape, window] : windows_) programs.push_back(&window->program());
   return programs;
+}
+
+std::vector<WindowProgram*> AdapterSet::windows() const {
+  std::vector<WindowProgram*> windows;
+  for (const auto& [shape, window] : windows_) windows.push_back(window.get());
+  return windows;
 }
 
 std::string AdapterSet::total(const std::string& name, const char* what) const {

@@ -42,6 +42,7 @@ class AdapterSet {
   std::vector<Program*> programs();
   WindowProgram& window(const WindowShape& shape) { return *windows_.at(shape); }
   WindowProgram& longest_window() { return *windows_.rbegin()->second; }
+  std::vector<WindowProgram*> windows() const;
 
   // All adapters at their first values (draw event `draw`), the optimiser's state empty.
   void create(std::int64_t draw);

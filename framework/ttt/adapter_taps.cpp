@@ -150,8 +150,13 @@ Value AdapterTaps::at(Tape& tape, const TapSite& site) {
   }
   states_.push_back(state);
   state->recorder.allow(handed);
-  plugin_.record_forward(state->recorder.open(graph), state->tap, forward);
+  RowGuard guard(tap_name(site), active_, rows / active_);
+  guard.hand_tokens(graph, site.block_input);
+  guard.hand_tokens(graph, site.output);
+  for (std::size_t i = 2; i < handed.size(); ++i) guard.hand_adapter(graph, handed[i]);
+  plugin_.record_forward(state->recorder.open(graph, &guard), state->tap, forward);
   state->recorder.close();
+  unknown_kernels_ = unknown_kernels_ || guard.unknown_kernels();
   // The adapter works in place: its rule runs before the layer's own, when the gradient of the sum is
   // complete.
   tape.record({site.output}, std::move(inputs),

@@ -53,6 +53,8 @@ class AdapterTaps : public Taps {
   Value at(Tape& tape, const TapSite& site) override;
   // In the order of the forward pass; complete once the forward pass is built.
   const std::vector<std::shared_ptr<const AdapterTensor>>& tensors() const { return tensors_; }
+  // Whether the forward pass has kernels that only a plugin knows, which probes must look at.
+  bool unknown_kernels() const { return unknown_kernels_; }
 
  private:
   struct TapState;
@@ -69,6 +71,7 @@ class AdapterTaps : public Taps {
   GradientSink sink_;
   std::vector<std::shared_ptr<const AdapterTensor>> tensors_;
   std::vector<std::shared_ptr<TapState>> states_;
+  bool unknown_kernels_ = false;
 };
 
 }  // namespace mulligan

@@ -151,12 +151,22 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   result.setup_seconds = seconds_since(setup_start) - plain_seconds;
 
   const auto start = Clock::now();
-  result.report = run.run();
+  try {
+    result.report = run.run();
+  } catch (const VoidRun& reason) {
+    // No score, and none of an earlier run that could be taken for this one's.
+    if (!options.directory.empty())
+      write_file_atomically(RunFiles{options.directory}.ttt_result(), void_ttt_json(reason.what()));
+    throw;
+  }
   result.peak_device_memory_bytes = static_cast<std::int64_t>(backend.peak_allocated_bytes());
   result.with = eval_result(result.report.sums, seconds_since(start));
   result.without = eval_result(result.report.reference, plain_seconds);
   result.with.data = result.without.data = validation.data;
   log.line(bins_text(result.report));
+  const TttChecks& checks = result.report.checks;
+  log.print("causality: {} scores of {} turns were the same to the bit with other tokens behind them (seed {})",
+            checks.scores, checks.turns, checks.seed);
   log.result(fmt::format("without test-time training: {}", score_text(result.without)));
   log.result(fmt::format("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds));
   if (metrics) {

@@ -40,7 +40,10 @@ TapRecorder::TapRecorder(std::string tap) : tap_(std::move(tap)) {
   table_.view = [](void* self, mlg_value value, std::int64_t offset, const mlg_tensor* shape,
                    mlg_value* out) {
     return guarded(self, [&](TapRecorder& r) {
-      const Value made = r.graph().view(r.known(value), offset, TensorType::from_c(*shape));
+      const TensorType type = TensorType::from_c(*shape);
+      const Value whole = r.known(value);
+      if (r.rows_) r.rows_->view(r.graph(), whole, offset, type);
+      const Value made = r.graph().view(whole, offset, type);
       r.allowed_.insert(made.id);
       *out = made.id;
     });
@@ -55,6 +58,7 @@ TapRecorder::TapRecorder(std::string tap) : tap_(std::move(tap)) {
       std::vector<Attribute> named;
       for (std::uint32_t i = 0; i < attribute_count; ++i)
         named.push_back({attributes[i].name, attributes[i].value});
+      if (r.rows_) r.rows_->call(r.graph(), kernel, values, named);
       r.graph().call(kernel, std::move(values), std::move(named));
     });
   };
@@ -66,8 +70,9 @@ void TapRecorder::allow(std::span<const Value> values) {
   }
 }
 
-const mlg_recorder& TapRecorder::open(Graph& graph) {
+const mlg_recorder& TapRecorder::open(Graph& graph, RowGuard* rows) {
   graph_ = &graph;
+  rows_ = rows;
   return table_;
 }
 

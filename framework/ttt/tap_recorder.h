@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/graph/graph.h"
+#include "framework/ttt/row_guard.h"
 
 namespace mulligan {
 
@@ -24,7 +25,8 @@ class TapRecorder {
   TapRecorder& operator=(const TapRecorder&) = delete;
 
   void allow(std::span<const Value> values);
-  const mlg_recorder& open(Graph& graph);
+  // With `rows` every view and launch must keep the rows of tokens apart (a recording that scores).
+  const mlg_recorder& open(Graph& graph, RowGuard* rows = nullptr);
   void close() { graph_ = nullptr; }
 
  private:
@@ -35,6 +37,7 @@ class TapRecorder {
 
   std::string tap_;
   Graph* graph_ = nullptr;  // null: closed
+  RowGuard* rows_ = nullptr;
   std::set<std::uint32_t> allowed_;
   std::string error_;
   mlg_recorder table_{};

@@ -60,7 +60,11 @@ Json totals_json(const TttResult& result) {
           {"peak_device_memory_bytes", result.peak_device_memory_bytes},
           {"documents", report.documents},
           {"collapsed_at_batch", report.collapsed_at < 0 ? Json() : Json(report.collapsed_at)},
-          {"fell_back", report.fell_back}};
+          {"fell_back", report.fell_back},
+          {"causality_check",
+           {{"seed", report.checks.seed},
+            {"turns", report.checks.turns},
+            {"scores", report.checks.scores}}}};
 }
 
 std::string ttt_json(const TttResult& result) {
@@ -74,6 +78,10 @@ std::string ttt_json(const TttResult& result) {
   json["phases"] = phases;
   json["batches"] = batches;
   return json.dump(1) + "\n";
+}
+
+std::string void_ttt_json(const std::string& reason) {
+  return Json{{"void", true}, {"reason", reason}}.dump(1) + "\n";
 }
 
 }  // namespace mulligan

@@ -18,5 +18,7 @@ Json totals_json(const TttResult& result);
 
 // Everything: the text of ttt_result.json.
 std::string ttt_json(const TttResult& result);
+// The same file of a run that is void: no score, and why.
+std::string void_ttt_json(const std::string& reason);
 
 }  // namespace mulligan

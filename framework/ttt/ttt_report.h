@@ -36,6 +36,12 @@ struct TttLengthBin {
   ScoreSums sums, reference;
 };
 
+// Scores that were computed a second time with other tokens behind them (suffix_check.h), and stayed the same.
+struct TttChecks {
+  std::uint64_t seed = 0;
+  std::int64_t turns = 0, scores = 0;
+};
+
 struct TttReport {
   ScoreSums sums, reference;  // of all scored documents; reference.tokens is 0 when no reference was given
   std::int64_t documents = 0;
@@ -44,6 +50,7 @@ struct TttReport {
   std::vector<TttLengthBin> bins;  // by powers of two, ascending, empty ones left out
   std::int64_t collapsed_at = -1;  // queue position of the batch after which the collapse was seen; -1: none
   bool fell_back = false;
+  TttChecks checks;
 };
 
 }  // namespace mulligan

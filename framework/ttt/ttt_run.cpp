@@ -18,6 +18,13 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Chunks of all batches.
+std::int64_t turns_of(const DocumentPlan& plan) {
+  std::int64_t turns = 0;
+  for (const PlannedBatch& batch : plan.queue) turns += batch.chunks;
+  return turns;
+}
+
 void require_offers(const TttSetup& setup) {
   if (!setup.adapters.has_adapters()) {
     throw config_error("[ttt.adapters]: {} has no adapters; name a plugin that has, such as doc_lora.",
@@ -45,7 +52,8 @@ TttRun::TttRun(const BaseModel& model, const TttSetup& setup, const TttData& dat
       listener_(listener),
       plan_(plan_documents(data.tokens, data.bos_id, setup.config)),
       book_(data.tokens, data.bytes),
-      arena_(model.store.backend()) {
+      arena_(model.store.backend()),
+      suffixes_(turns_of(plan_), model.config.vocabulary, unpredictable_seed()) {
   require_offers(setup);
   const std::int64_t context_tokens = setup.config.context_tokens;
   std::map<std::int64_t, std::set<WindowShape>> shapes;  // by documents
@@ -100,6 +108,7 @@ TttReport TttRun::run() {
   report_.reference = reference_;
   report_.documents = plan_.chosen_documents;
   report_.bins = length_bins();
+  report_.checks = {suffixes_.seed(), suffixes_.turns(), suffixes_.scores()};
   return report_;
 }
 
@@ -194,11 +203,34 @@ void TttRun::take_turn(Turn& turn) {
   update(turn);
 }
 
+std::vector<SuffixCheck::Window> TttRun::windows_of(const Turn& turn) const {
+  const WindowShape& shape = turn.program.shape();
+  std::vector<SuffixCheck::Window> windows;
+  for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
+    const ChunkWindow& window = turn.rows[slot].window;
+    windows.push_back({slot * static_cast<std::size_t>(shape.context), slot * static_cast<std::size_t>(shape.scored),
+                       window.window_length, window.chunk_offset, window.chunk_length});
+  }
+  return windows;
+}
+
 void TttRun::score(Turn& turn) {
   order_->score();
-  turn.program.set_inputs(tokens_, positions_, targets_);
-  turn.program.forward();
-  turn.program.download_losses(losses_);
+  const auto score_windows = [&](std::span<const std::int32_t> tokens, std::span<float> losses) {
+    turn.program.set_inputs(tokens, positions_, targets_);
+    turn.program.forward();
+    turn.program.download_losses(losses);
+  };
+  const auto sample = suffixes_.next(tokens_, windows_of(turn));
+  std::vector<float> changed(sample ? losses_.size() : 0);
+  if (sample && sample->first) score_windows(sample->tokens, changed);
+  score_windows(tokens_, losses_);
+  if (sample && !sample->first) {
+    score_windows(sample->tokens, changed);
+    suffixes_.compare(*sample, losses_, changed);
+    score_windows(tokens_, changed);  // the update follows from the activations of the real windows
+  }
+  if (sample) suffixes_.compare(*sample, losses_, changed);
   tell(TttEvent::Kind::score, turn, false);
 }
 

@@ -19,6 +19,7 @@
 #include "framework/ttt/base_training.h"
 #include "framework/ttt/document_plan.h"
 #include "framework/ttt/score_book.h"
+#include "framework/ttt/suffix_check.h"
 #include "framework/ttt/ttt_report.h"
 #include "framework/ttt/turn_order.h"
 
@@ -70,7 +71,8 @@ class TttRun {
   TttRun(const BaseModel& model, const TttSetup& setup, const TttData& data, TttListener* listener = nullptr);
   virtual ~TttRun() = default;
 
-  // Probes the adapters for causality, then scores everything. Once. Base-model phases change the masters.
+  // Probes the adapters for causality, then scores everything, checking some windows on the way (suffix_check.h;
+  // throws VoidRun where a score has read a later token). Once. Base-model phases change the masters.
   TttReport run();
 
   const ScoreBook& book() const { return book_; }
@@ -98,6 +100,8 @@ class TttRun {
   };
   virtual std::unique_ptr<TurnOrder> make_order() const { return std::make_unique<TurnOrder>(); }
   virtual void take_turn(Turn& turn);
+  // The windows of a turn, for the check of its scores.
+  std::vector<SuffixCheck::Window> windows_of(const Turn& turn) const;
   // The steps of a turn; each refuses to act out of order.
   void score(Turn& turn);
   void book(Turn& turn);
@@ -127,6 +131,7 @@ class TttRun {
   std::vector<Program*> programs_;  // of sets_ and base_
   SharedArena arena_;
   std::unique_ptr<TurnOrder> order_;
+  SuffixCheck suffixes_;
   std::vector<ScoredDocument> scored_;
   ScoreSums reference_;
   TttReport report_;

@@ -43,6 +43,9 @@ class WindowProgram {
   Program& program() { return *program_; }
   const std::vector<std::shared_ptr<const AdapterTensor>>& adapters() const;
 
+  // Whether the adapters' forward pass has kernels that only a plugin knows.
+  bool unknown_kernels() const { return taps_ && taps_->unknown_kernels(); }
+
   // tokens [T]: the windows. positions [N]: the scored ones as indices into tokens, those of document b from
   // b*C on. targets [N]: the token that follows each of them.
   void set_inputs(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions,

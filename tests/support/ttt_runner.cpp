@@ -16,12 +16,15 @@ TttRunner::TttRunner(const Options& options)
   const PluginHandle adapters =
       test_plugin_host().load(PluginKind::ttt, options.adapter_plugin, options.adapter_file);
   adapters_ = std::make_unique<TttPlugin>(adapters, test_plugin_config(adapters, options.adapters));
-  optimizer_ = make_plugin<Optimizer>(PluginKind::optimizer, options.optimizer, options.optimizer_keys);
+  const PluginHandle optimizer =
+      test_plugin_host().load(PluginKind::optimizer, options.optimizer, options.optimizer_file);
+  optimizer_ = std::make_unique<Optimizer>(optimizer, test_plugin_config(optimizer, options.optimizer_keys));
   if (options.base != "none") {
     base_ = make_plugin<TttPlugin>(PluginKind::ttt, "global_sgd", options.base);
     base_optimizer_ = make_plugin<Optimizer>(PluginKind::optimizer, "sgd",
                                              fmt::format("momentum = {}", base_->base_update().momentum));
   }
+  backend_->add_kernels(adapters_->plugin());
   backend_->add_kernels(optimizer_->plugin());
   if (base_optimizer_ && options.optimizer != "sgd") backend_->add_kernels(base_optimizer_->plugin());
   for (const ParameterLayout& layout : layouts_) {

@@ -20,6 +20,7 @@ class TttRunner {
     std::string adapters = "";        // keys of doc_lora as TOML
     std::string optimizer = "adamw";  // plugin of the adapters' optimiser
     std::string optimizer_keys = "";  // its keys as TOML
+    std::string optimizer_file = "";  // its library, where it is not one of this build's plugins
     double lr = 0;
     std::string base = "";        // keys of global_sgd as TOML; "none": the base model is not trained
     std::int64_t row_tokens = 0;  // of the base model's rows

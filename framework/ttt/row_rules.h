@@ -1,0 +1,32 @@
+// Which kernels keep the rows of tokens apart: what adapters may record in a program that scores.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace mulligan {
+
+// How a core kernel treats rows, that is tokens.
+enum class RowRule {
+  elementwise,  // every element of the result depends on the same element of the arguments
+  row_wise,     // every row of the result depends on the same row: the first dimension counts rows
+  product,      // matmul: a row of c depends on that row of a, where b holds no tokens and a is not transposed
+  causal,       // a row depends on rows of its segment up to itself; the segments must be the host's
+  mixing,       // rows meet: sums over tokens, gradients of parameters, lookups
+};
+
+struct KernelRows {
+  std::string_view kernel;
+  RowRule rule;
+  // One letter per argument of an elementwise, row_wise or product kernel, in the order of its signature:
+  // i read, p read and holding no tokens (a parameter), o written, a written, and read where `beta` or an attribute
+  // accumulate_... is not 0, u read and written.
+  std::string_view arguments;
+};
+
+// Every core kernel, by docs/kernels.md; a test compares it with the signatures of the cpu backend.
+std::span<const KernelRows> kernel_rows();
+// Null: a kernel that a plugin brings, about which nothing is known.
+const KernelRows* rows_of_kernel(std::string_view kernel);
+
+}  // namespace mulligan

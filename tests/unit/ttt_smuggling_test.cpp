@@ -1,0 +1,152 @@
+// Plugins that carry tokens into scores which come before them are stopped: by the row guard while they record, by the
+// probe where they bring kernels, by the check of real windows where a kernel waits until the probe is over. The plugins
+// are tests/unit/ttt_plugins/smuggling.cpp and reaching.cpp.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "framework/ttt/row_rules.h"
+#include "tests/unit/ttt_world.h"
+
+namespace mulligan {
+namespace {
+
+constexpr const char* kFolder = MULLIGAN_TTT_PLUGIN_DIRECTORY;
+
+// The sentence with which a run is refused or void; empty when it runs.
+std::string outcome(const TttRunner::Options& options, TttChecks* checks = nullptr) {
+  const std::vector<std::uint16_t> tokens = made_up_stream({9, 14, 31, 7, 22});
+  try {
+    TttRunner runner(options);
+    runner.set_random_parameters(3);
+    const TttConfig config = tiny_config();
+    const TttSetup setup = runner.setup(config);
+    TttRun run(runner.model(), setup, {tokens, 1, nullptr, {}});
+    const TttReport report = run.run();
+    EXPECT_EQ(report.sums.tokens, tokens.size() - 1);
+    if (checks) *checks = report.checks;
+  } catch (const VoidRun& reason) {
+    return std::string("VoidRun: ") + reason.what();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::string smuggled(const std::string& how, int number = 0, TttChecks* checks = nullptr) {
+  TttRunner::Options options = tiny_options(fmt::format("how = \"{}\"\nnumber = {}", how, number));
+  options.adapter_plugin = "smuggling";
+  options.adapter_file = std::string(kFolder) + "/mulligan_smuggling.so";
+  return outcome(options, checks);
+}
+
+void expect_outcome(const std::string& seen, const std::string& sentence) {
+  EXPECT_NE(seen.find(sentence), std::string::npos) << seen;
+}
+
+TEST(TttSmuggling, HonestAdaptersRunAndSomeOfTheirScoresAreChecked) {
+  TttChecks checks;
+  EXPECT_EQ(smuggled("not_at_all", 0, &checks), "");
+  EXPECT_GE(checks.turns, 4);
+  EXPECT_GT(checks.scores, checks.turns);
+  EXPECT_EQ(smuggled("honest_kernel"), "");
+  TttChecks others;
+  EXPECT_EQ(outcome(tiny_options(), &others), "");
+  EXPECT_NE(checks.seed, others.seed) << "a plugin could know it";
+}
+
+// The adapter that turned 2.077 into 0.562 bits per byte, and its relatives.
+TEST(TttSmuggling, TokensCannotBeCutOrShifted) {
+  expect_outcome(smuggled("shifted_view"), "would cut or shift tokens");
+  expect_outcome(smuggled("shifted_output"), "would cut or shift tokens");
+}
+
+// The probe looked at the longest window only, and at one boundary in it.
+TEST(TttSmuggling, NotInSomeWindowsOnly) {
+  expect_outcome(smuggled("by_window_length", 12), "would cut or shift tokens");
+}
+
+TEST(TttSmuggling, NotAtOnePositionOnly) {
+  expect_outcome(smuggled("by_position", 8), "would cut or shift tokens");
+}
+
+TEST(TttSmuggling, NotThroughAdaptersOrBaseWeightsOrOldMemory) {
+  expect_outcome(smuggled("through_an_adapter"), "writes into an adapter while a window is scored");
+  for (const int value : {1, 2, 7, 12}) {
+    expect_outcome(smuggled("through_base_weights", value), "is not among those that it was handed");
+  }
+  expect_outcome(smuggled("through_old_memory"), "nothing has written");
+}
+
+TEST(TttSmuggling, NotByKernelsThatMixRows) {
+  expect_outcome(smuggled("transposed_product"), "sums over tokens");
+  expect_outcome(smuggled("tokens_as_parameter"), "where a parameter belongs");
+  expect_outcome(smuggled("through_a_sum"), "sum_f64 mixes rows");
+  expect_outcome(smuggled("attention"), "attention_fwd mixes rows");
+}
+
+TEST(TttSmuggling, TheProbeLooksAtEveryWindowAndPositionOfAPluginsKernel) {
+  expect_outcome(smuggled("kernel"), "scores would be illegal");
+  expect_outcome(smuggled("kernel_by_length", 12), "scores would be illegal");
+  for (const int position : {0, 3, 8, 10}) {
+    expect_outcome(smuggled("kernel_by_position", position), "scores would be illegal");
+  }
+}
+
+// A kernel that behaves while it is probed: windows of the run itself, with other tokens behind, make the run void.
+TEST(TttSmuggling, TheCheckOfRealWindowsFindsWhatTheProbeCannot) {
+  expect_outcome(smuggled("kernel_unlike_probe"), "VoidRun: the run is void");
+}
+
+TEST(TttSmuggling, AnOptimiserOfAdaptersNamesNothingButWhatItWasHanded) {
+  const auto reaching = [](int value) {
+    TttRunner::Options options = tiny_options();
+    options.optimizer = "reaching";
+    options.optimizer_file = std::string(kFolder) + "/mulligan_reaching.so";
+    options.optimizer_keys = fmt::format("value = {}", value);
+    return outcome(options);
+  };
+  EXPECT_EQ(reaching(0), "");
+  // Tokens, boundaries of the documents, targets, positions, weights of the model.
+  for (const int value : {1, 2, 3, 4, 5, 6, 9}) expect_outcome(reaching(value), "is not among those");
+}
+
+// "in a, in? b, inout y; alpha": i, i, a. Without attributes that say so an inout is read and written: u.
+std::string letters_of(const std::string& signature) {
+  std::string arguments;
+  int brackets = 0;
+  for (const char c : signature.substr(0, signature.find(';'))) {
+    brackets += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (brackets == 0) arguments += c;
+  }
+  const bool adds = signature.find("accumulate_") != std::string::npos || signature.find("beta") != std::string::npos;
+  std::string letters;
+  std::istringstream stream(arguments);
+  for (std::string argument; std::getline(stream, argument, ',');) {
+    std::istringstream words(argument);
+    std::string mode;
+    words >> mode;
+    if (mode == "in" || mode == "in?") letters += 'i';
+    if (mode == "out" || mode == "out?") letters += 'o';
+    if (mode == "inout" || mode == "inout?") letters += adds ? 'a' : 'u';
+  }
+  return letters;
+}
+
+// A kernel of the backend without a rule would be taken for a plugin's.
+TEST(TttRowRules, EveryCoreKernelHasARuleThatFitsItsSignature) {
+  const auto backend = make_test_backend(1);
+  std::size_t kernels = 0;
+  for (std::uint32_t i = 0; const mlg_kernel* kernel = backend->kernel_at(i); ++i, ++kernels) {
+    const KernelRows* rows = rows_of_kernel(kernel->name);
+    ASSERT_NE(rows, nullptr) << kernel->name << ": declare it in framework/ttt/row_rules.cpp";
+    if (rows->rule == RowRule::mixing || rows->rule == RowRule::causal) continue;
+    std::string letters(rows->arguments);
+    for (char& letter : letters) letter = letter == 'p' ? 'i' : letter;
+    EXPECT_EQ(letters, letters_of(kernel->signature)) << kernel->name << ": " << kernel->signature;
+  }
+  EXPECT_EQ(kernels, kernel_rows().size());
+}
+
+}  // namespace
+}  // namespace mulligan
