@@ -20,10 +20,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t largest_manifest = std::uint64_t{16} << 20;
-// Weights do not compress like this, so a small file is never taken for gigabytes. The manifest's repetitions
-// come to 30 times.
-constexpr std::uint64_t largest_ratio = 4096, largest_manifest_ratio = 512;
+constexpr std::uint64_t largest_manifest = std::uint64_t{4} << 20;
+// Numbers per byte of the file: weights at two bits come to 8 at most, so a small file is never taken for gigabytes.
+// What fits into little memory may be anything, such as weights that are all zero. The manifest's repetitions come to
+// 30 times.
+constexpr std::uint64_t most_numbers_per_byte = 32, always_allowed_numbers = std::uint64_t{32} << 20;
+constexpr std::uint64_t largest_manifest_ratio = 512;
 constexpr std::int64_t largest_dim = std::int64_t{1} << 31;
 constexpr std::uint64_t most_elements = std::uint64_t{1} << 40;
 
@@ -53,15 +55,15 @@ class ArtifactReader {
   ArtifactReader(std::string_view bytes, const std::string& origin, std::uint64_t raw_limit)
       : bytes_(bytes), origin_(origin), raw_limit_(raw_limit) {}
 
-  Artifact read() {
+  Artifact read(const DeclaredArtifact& declared) {
     const Json manifest = read_manifest();
     Artifact artifact;
     artifact.configuration = string_of(manifest, "configuration");
     artifact.data = read_data(manifest);
     for (const Json& entry : list_of(manifest, "tensors")) artifact.tensors.push_back(read_tensor(entry));
-    for (const DeclaredStream& stream : read_streams(list_of(manifest, "streams"), artifact)) {
-      fill_tensors(stream, artifact);
-    }
+    const std::vector<DeclaredStream> streams = read_streams(list_of(manifest, "streams"), artifact);
+    if (declared) declared(artifact);
+    for (const DeclaredStream& stream : streams) fill_tensors(stream, artifact);
     for (const QuantizedTensor& tensor : artifact.tensors) require_sound(tensor);
     return artifact;
   }
@@ -188,7 +190,7 @@ class ArtifactReader {
   // The streams that these tensors need, in their order, with sizes that fit them, filling the file exactly.
   std::vector<DeclaredStream> read_streams(const Json& list, const Artifact& artifact) const {
     std::vector<DeclaredStream> streams;
-    std::uint64_t raw_total = 0, total = position_;
+    std::uint64_t raw_total = 0, numbers = 0, total = position_;
     for (const StreamKind& kind : stream_kinds()) {
       const std::uint64_t elements = elements_of(artifact, kind);
       if (elements == 0) continue;
@@ -209,7 +211,8 @@ class ArtifactReader {
       raw_total += stream.raw_bytes;
       if (raw_total > raw_limit_)
         throw bad("would take {} bytes decompressed, the limit is {}", raw_total, raw_limit_);
-      if (raw_total / largest_ratio > bytes_.size())
+      numbers += elements;
+      if (numbers > always_allowed_numbers && numbers / most_numbers_per_byte > bytes_.size())
         throw bad("would take {} bytes decompressed, more than {} bytes can hold", raw_total, bytes_.size());
       if (stream.bytes > bytes_.size() - total) throw bad("is truncated in its part '{}'", kind.content);
       total += stream.bytes;
@@ -285,8 +288,9 @@ class ArtifactReader {
 
 }  // namespace
 
-Artifact parse_artifact(std::string_view bytes, const std::string& origin, std::uint64_t raw_limit) {
-  return ArtifactReader(bytes, origin, raw_limit).read();
+Artifact parse_artifact(std::string_view bytes, const std::string& origin, std::uint64_t raw_limit,
+                        const DeclaredArtifact& declared) {
+  return ArtifactReader(bytes, origin, raw_limit).read(declared);
 }
 
 }  // namespace mulligan

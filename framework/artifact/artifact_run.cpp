@@ -111,6 +111,7 @@ bool is_artifact(const fs::path& path) {
 MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::path& weights,
                               const QuantizeRunOptions& options) {
   const QuantizeConfig& quantize = require_quantize(loaded);
+  require_weights(weights, loaded.config.model);
   const fs::path run = weights.parent_path();
   std::optional<DirectoryLock> lock;
   if (fs::exists(RunFiles{run}.metrics())) lock.emplace(run, "quantize");
@@ -174,15 +175,17 @@ std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const Quant
 
 OpenedArtifact open_artifact(const fs::path& path, const std::vector<std::string>& overrides) {
   OpenedArtifact opened;
-  opened.artifact = read_artifact(path);
-  try {
-    parse_stored_config(opened.artifact.configuration, path.string());
-  } catch (const Error& error) {
-    throw data_error("the artifact '{}' carries a configuration that this program cannot use: {}",
-                     path.string(), error.what());
-  }
-  opened.loaded = parse_stored_config(opened.artifact.configuration, path.string(), overrides);
-  require_model(opened.artifact, opened.loaded.config.model, path.string());
+  // Before the weights are unpacked: what is declared must be the model of the configuration.
+  opened.artifact = read_artifact(path, [&](const Artifact& declared) {
+    try {
+      parse_stored_config(declared.configuration, path.string());
+    } catch (const Error& error) {
+      throw data_error("the artifact '{}' carries a configuration that this program cannot use: {}",
+                       path.string(), error.what());
+    }
+    opened.loaded = parse_stored_config(declared.configuration, path.string(), overrides);
+    require_model(declared, opened.loaded.config.model, path.string());
+  });
   opened.origin = path.string();
   opened.origin.kind = WeightOrigin::Kind::artifact;
   opened.origin.data = opened.artifact.data;

@@ -53,6 +53,8 @@ constexpr int deepest_key = 32;
 constexpr std::size_t longest_chain = 32;
 // Each dot may open one more table, and toml++ takes tables apart by recursion: this many it can do.
 constexpr std::ptrdiff_t most_dots = 4000;
+// A setting of four characters becomes nodes of some hundred bytes; no configuration comes near this length.
+constexpr std::size_t largest_text = std::size_t{1} << 20;
 
 // The line at which toml++ breaks an assertion: of the first beginning of the text that makes it do so.
 std::size_t line_of_assertion(std::string_view text) {
@@ -91,8 +93,12 @@ std::ptrdiff_t count_dots(std::string_view text) {
   return dots;
 }
 
-// Throws config_error for text beyond most_dots, and what toml::parse throws: parse_error or TomlAssertion.
+// Throws config_error for text beyond largest_text or most_dots, and what toml::parse throws: parse_error or TomlAssertion.
 toml::table parse_text(std::string_view text, const std::string& file) {
+  if (text.size() > largest_text) {
+    throw config_error("{}:1: there are {} bytes, more than the {} that a configuration may have; shorten it.",
+                       file, text.size(), largest_text);
+  }
   const std::ptrdiff_t dots = count_dots(text);
   if (dots > most_dots) {
     throw config_error("{}:1: there are {} dots, more than the {} that a configuration may have; shorten it.",

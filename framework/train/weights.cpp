@@ -11,6 +11,7 @@
 #include "framework/core/error.h"
 #include "framework/core/safetensors.h"
 #include "framework/core/sha256.h"
+#include "framework/model/parameters.h"
 
 namespace mulligan {
 namespace {
@@ -80,9 +81,40 @@ std::string save_weights(const std::filesystem::path& path, const TensorStore& s
   return digest;
 }
 
+namespace {
+
+// What every tensor of the file must be.
+void check_tensors(const SafetensorsFile& file, const std::filesystem::path& path,
+                   const std::vector<ParameterSpec>& specs) {
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (std::ranges::find(specs, tensor.name, &ParameterSpec::name) == specs.end()) {
+      throw data_error(
+          "'{}' holds the weight '{}', which the configured model does not have; use its own config.",
+          path.string(), tensor.name);
+    }
+  }
+  for (const ParameterSpec& spec : specs) {
+    const StoredTensor& tensor = file.at(spec.name);
+    if (tensor.shape != shape_of(spec.type)) {
+      throw data_error("'{}' holds the weight '{}' with shape [{}], but the configured model has {}.",
+                       path.string(), tensor.name, fmt::join(tensor.shape, ", "), spec.type.text());
+    }
+    dtype_of(path, tensor);
+  }
+}
+
+}  // namespace
+
+void require_weights(const std::filesystem::path& path, const ModelConfig& model) {
+  check_tensors(SafetensorsFile(path), path, model_parameters(model));
+}
+
 void load_weights(const std::filesystem::path& path, TensorStore& store,
                   const std::vector<ParameterLayout>& layouts) {
   const SafetensorsFile file(path);
+  std::vector<ParameterSpec> specs;
+  for (const ParameterLayout& layout : layouts) specs.push_back(layout.spec);
+  check_tensors(file, path, specs);
   const auto written = file.metadata().find(tensors_sha256_key);
   if (written != file.metadata().end() && written->second != tensors_sha256(file.tensors())) {
     throw data_error(
@@ -91,21 +123,8 @@ void load_weights(const std::filesystem::path& path, TensorStore& store,
         "again or train again",
         path.string(), short_digest(written->second));
   }
-  for (const StoredTensor& tensor : file.tensors()) {
-    const bool known = std::ranges::any_of(
-        layouts, [&](const ParameterLayout& layout) { return layout.spec.name == tensor.name; });
-    if (!known) {
-      throw data_error(
-          "'{}' holds the weight '{}', which the configured model does not have; use its own config.",
-          path.string(), tensor.name);
-    }
-  }
   for (const ParameterLayout& layout : layouts) {
     const StoredTensor& tensor = file.at(layout.spec.name);
-    if (tensor.shape != shape_of(layout.spec.type)) {
-      throw data_error("'{}' holds the weight '{}' with shape [{}], but the configured model has {}.",
-                       path.string(), tensor.name, fmt::join(tensor.shape, ", "), layout.spec.type.text());
-    }
     store.upload(master_name(layout.spec.name), decode_floats(tensor.bytes, dtype_of(path, tensor)));
   }
 }

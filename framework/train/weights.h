@@ -27,6 +27,10 @@ std::string save_weights(const std::filesystem::path& path, const TensorStore& s
                          const std::function<std::string(const PlannedParameter&)>& source,
                   const std::map<std::string, std::string>& metadata);
 
+// Throws data_error as load_weights, having read the header of the file alone: before memory is taken for a model that
+// is not the file's.
+void require_weights(const std::filesystem::path& path, const ModelConfig& model);
+
 // Reads weights (f32 or bf16) into the f32 masters of `layouts`. Throws data_error when a tensor is missing,
 // has another shape or dtype, the file holds one that the model has not, or its bytes are not those that were
 // written (files without a checksum are taken as they are; origin_of_weights tells).

@@ -5,12 +5,20 @@
 #include "framework/artifact/artifact_model.h"
 #include "framework/artifact/artifact_run.h"
 #include "framework/core/error.h"
+#include "framework/core/mapped_file.h"
 #include "framework/train/weights.h"
 
 namespace mulligan {
 namespace {
 
 namespace fs = std::filesystem;
+
+// By its name, or by the start of its header, which is JSON behind eight bytes of length.
+bool is_safetensors(const fs::path& path) {
+  if (path.extension() == ".safetensors") return true;
+  const MappedFile file(path);
+  return file.bytes().size() > 8 && file.bytes()[8] == std::byte{'{'};
+}
 
 WeightSource from_artifact(const fs::path& path, const RunOptions& options) {
   if (!options.config.empty()) {
@@ -35,6 +43,12 @@ WeightSource open_weights(const std::string& name, const RunOptions& options) {
   }
   const bool directory = fs::is_directory(path);
   if (!directory && is_artifact(path)) return from_artifact(path, options);
+  if (!directory && !is_safetensors(path)) {
+    throw data_error(
+        "'{}' is neither an artifact, which starts with the word MULLIGAN, nor weights in safetensors; copy it again "
+        "or name another.",
+        name);
+  }
   const fs::path weights = directory ? path / "weights.safetensors" : path;
   if (!fs::exists(weights)) {
     throw data_error("'{}' holds no weights.safetensors, so the run has not finished; train it first.", name);
@@ -50,7 +64,9 @@ WeightSource open_weights(const std::string& name, const RunOptions& options) {
   const auto load = [weights](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_weights(weights, store, layouts);
   };
-  return {origin_of_weights(weights), load_config(config, options.overrides), load};
+  LoadedConfig loaded = load_config(config, options.overrides);
+  require_weights(weights, loaded.config.model);
+  return {origin_of_weights(weights), std::move(loaded), load};
 }
 
 }  // namespace mulligan

@@ -142,6 +142,33 @@ before=$(sha256sum <places/weights.safetensors)
 check_equal "an audit log does not replace the weights" "$before" "$(sha256sum <places/weights.safetensors)"
 check_contains "and it is said" "a place to write to" "$(cat seen.err)"
 
+# A declared model that the file does not hold is refused before memory is taken for it, and so is another file's word.
+sed -e 's/^width = .*/width = 65536/' -e 's/^head_width = .*/head_width = 16384/' -e 's/^mlp_hidden = .*/mlp_hidden = 1048576/' \
+  -e 's/^layers = .*/layers = 1024/' -e 's/^vocabulary = .*/vocabulary = 65536/' places/config.toml >huge.toml
+for command in "eval places --config huge.toml" "ttt places --config huge.toml" "quantize places --config huge.toml"; do
+  # shellcheck disable=SC2086
+  check_refused "a huge model over small weights: ${command%% *}" 3 "but the configured model has" $command
+done
+cp honest/artifact.mulligan damaged.mulligan
+printf X | dd of=damaged.mulligan conv=notrunc status=none
+check_refused "an artifact whose first word is damaged" 3 "neither an artifact" eval damaged.mulligan
+check_refused "and for test-time training" 3 "neither an artifact" ttt damaged.mulligan
+
+# Test-time training that reads later tokens: refused while it is recorded, or void, and then there is no score.
+smuggling=$build/tests/ttt_plugins/mulligan_smuggling.so
+smuggle() { echo "--set ttt.adapters.plugin=smuggling --set ttt.adapters.path=$smuggling --set ttt.adapters.how=$1"; }
+# shellcheck disable=SC2046
+{
+  check_refused "a shifted view is refused" 1 "would cut or shift tokens" ttt honest --output void $(smuggle shifted_view)
+  check_refused "a plugin's kernel that reads the next row is refused" 2 "would be illegal" ttt honest --output void $(smuggle kernel)
+  "$mulligan" ttt honest --output void $(smuggle kernel_unlike_probe) >void.out 2>void.err
+  check_equal "a kernel that deceives the probe: exit code" 1 $?
+}
+check_contains "the run is void" "the run is void" "$(cat void.err)"
+check_equal "no score is printed" "" "$(grep 'with test-time training:' void.out)"
+check_equal "the result says void" "true" "$(json void/ttt_result.json void)"
+check_equal "and has no score" "" "$(grep -o 'val_bpb' void/ttt_result.json)"
+
 # A command needs the plugins of what it does, nothing else: an installation that has only those.
 mkdir -p bare/bin bare/lib/mulligan/plugins
 cp "$mulligan" bare/bin/

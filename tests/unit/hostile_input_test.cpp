@@ -132,9 +132,40 @@ TEST(HostileInput, AFewBytesDoNotDecompressToGigabytes) {
               parse_artifact(artifact_of(text, std::string(100, 'x')), "x.mulligan");
             }).find("1073741824 bytes"),
             std::string::npos);
+  // Codes of two bits: 32 MiB packed would be half a gigabyte of weights.
+  const std::string codes =
+      R"({"configuration": "", "tokenizer_sha256": "", "streams": [{"content": "codes2", "layout": "packed",)"
+      R"( "compression": "brotli", "raw_bytes": 33554432, "bytes": 100}], "tensors":)"
+      R"( [{"name": "w", "shape": [134217728], "format": "int", "bits": 2}]})";
+  EXPECT_NE(sentence_of([&] {
+              parse_artifact(artifact_of(codes, std::string(100, 'x')), "x.mulligan");
+            }).find("more than"),
+            std::string::npos);
   const std::string blank = std::string(60 << 20, ' ') + "{}";
   EXPECT_NE(sentence_of([&] { parse_artifact(artifact_of(blank), "x.mulligan"); }).find("manifest"),
             std::string::npos);
+}
+
+// What the caller finds wrong with the declaration is said before the numbers are unpacked: these could not be.
+TEST(HostileInput, AnArtifactIsCheckedBeforeItIsUnpacked) {
+  const std::string text =
+      R"({"configuration": "", "tokenizer_sha256": "", "streams": [{"content": "fp32", "layout": "bytes",)"
+      R"( "compression": "brotli", "raw_bytes": 4000000, "bytes": 100}], "tensors":)"
+      R"( [{"name": "w", "shape": [1000000], "format": "fp32", "bits": 0}]})";
+  const auto refuse = [](const Artifact& declared) {
+    throw data_error("not the model: {}", declared.tensors.front().name);
+  };
+  EXPECT_EQ(sentence_of([&] {
+              parse_artifact(artifact_of(text, std::string(100, 'x')), "x.mulligan", std::uint64_t{1} << 30, refuse);
+            }),
+            "not the model: w");
+}
+
+// Four characters become a node of some hundred bytes.
+TEST(HostileInput, AConfigurationHasAtMostAMegabyte) {
+  std::string text;
+  for (int i = 0; text.size() <= std::size_t{1} << 20; ++i) text += fmt::format("k{} = 1\n", i);
+  EXPECT_NE(sentence_of([&] { parse_stored_config(text, "x.toml"); }).find("more than the 1048576"), std::string::npos);
 }
 
 }  // namespace

@@ -143,6 +143,10 @@ QuantizeResult read_quantize_result(const fs::path& path) {
 TttResult read_ttt_result(const fs::path& path) {
   return read_json_object<Json>(path, [](const Json& json) {
     TttResult result;
+    if (json.value("void", false)) {
+      result.void_reason = text(json, "reason");
+      return result;
+    }
     const Json &with = member(json, "with_ttt"), &without = member(json, "without_ttt");
     result.bits = number_or(with, "bytes", 0) > 0;
     const char* key = result.bits ? "val_bpb" : "val_loss_nats";

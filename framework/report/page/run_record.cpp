@@ -59,7 +59,11 @@ RunRecord read_run(const fs::path& directory) {
   run.trials = read_trials(files);
   if (fs::exists(files.ledger())) run.ledger = read_ledger_result(files.ledger());
   if (fs::exists(files.quantize_result())) run.quantize = read_quantize_result(files.quantize_result());
-  if (fs::exists(files.ttt_result())) run.ttt = read_ttt_result(files.ttt_result());
+  if (fs::exists(files.ttt_result())) {
+    run.ttt = read_ttt_result(files.ttt_result());
+    run.ttt_void = run.ttt->void_reason;
+    if (!run.ttt_void.empty()) run.ttt.reset();
+  }
   return run;
 }
 

@@ -69,6 +69,7 @@ struct TttResult {
   std::optional<double> with_bpb, without_bpb;
   double seconds = 0, setup_seconds = 0;
   bool fell_back = false;
+  std::string void_reason;  // not empty: the run is void, and there is no score
   std::optional<double> collapsed_at_batch;
   bool bits = true;  // scores are bits per byte
   std::vector<Batch> batches;
@@ -86,7 +87,8 @@ struct RunRecord {
   std::vector<TrialRecord> trials;  // under other settings: never compared with other runs
   std::optional<LedgerResult> ledger;
   std::optional<QuantizeResult> quantize;
-  std::optional<TttResult> ttt;
+  std::optional<TttResult> ttt;  // absent where it is void
+  std::string ttt_void;          // why, or empty
 
   // The value of a setting in TOML syntax without quotes; "" where there is none.
   std::string setting(std::string_view key) const;

@@ -251,6 +251,7 @@ std::string artifact_section(const RunRecord& run) {
 }
 
 std::string ttt_section(const RunRecord& run) {
+  if (!run.ttt_void.empty()) return section("ttt", "Test-time training", note(run.ttt_void));
   if (!run.ttt) {
     return section(
         "ttt", "Test-time training",
