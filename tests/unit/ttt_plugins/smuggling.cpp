@@ -14,7 +14,7 @@ namespace sdk = mulligan::sdk;
 // adapter is zero, which it is in a run and in no probe, 4 never.
 struct NextRow {
   static constexpr const char* name = "smuggle_next_row";
-  static constexpr const char* signature = "in x[T,d], in adapter[T,d], inout y[T,d]; window when number";
+  static constexpr const char* signature = "in x, in adapter, inout y; window when number";
   static void check(sdk::CallChecks& call) { call.like(1, 0); call.like(2, 0); }
   static void run(const sdk::Launch& call) {
     const std::int64_t rows = call.dim(0, 0), width = call.dim(0, 1);
@@ -30,6 +30,8 @@ struct NextRow {
     }
   }
 };
+
+constexpr std::int64_t longest_window = 256;
 
 struct Config {
   std::string how = "not_at_all";
@@ -52,7 +54,7 @@ class Smuggling : public sdk::Adapters {
 
   std::vector<sdk::Adapter> declare(const sdk::Tap& tap) const override {
     if (std::string(tap.kind) != "attention_output") return {};
-    return {{"A", sdk::shape(MLG_F32, {tap.documents, tap.tokens, tap.inputs}), MLG_START_ZERO, 0, 0.0}};
+    return {{"A", sdk::shape(MLG_F32, {tap.documents, longest_window, tap.inputs}), MLG_START_ZERO, 0, 0.0}};
   }
 
   void record_forward(sdk::Recorder& recorder, const sdk::Tap& tap, sdk::TapForward& forward) const override {
@@ -78,7 +80,7 @@ class Smuggling : public sdk::Adapters {
       add(part(forward.adapters[0], 1, rows - 1), part(y, 0, rows - 1));
     }
     // Values are numbered in order: a low number is an input or a weight of the model.
-    if (how == "through_base_weights") add(part(x, 0, 1), static_cast<sdk::Value>(config_.number));
+    if (how == "through_base_weights") add(x, static_cast<sdk::Value>(config_.number));
     if (how == "through_old_memory") add(recorder.scratch(sdk::shape(MLG_F32, {rows, width})), y);
     if (how == "transposed_product") {
       const sdk::Value sums = recorder.scratch(sdk::shape(MLG_F32, {width, width}));
