@@ -143,7 +143,7 @@ check_equal "an audit log does not replace the weights" "$before" "$(sha256sum <
 check_contains "and it is said" "a place to write to" "$(cat seen.err)"
 
 # A declared model that the file does not hold is refused before memory is taken for it, and so is another file's word.
-sed -e 's/^width = .*/width = 65536/' -e 's/^head_width = .*/head_width = 16384/' -e 's/^mlp_hidden = .*/mlp_hidden = 1048576/' \
+sed -e 's/^width = .*/width = 65536/' -e 's/^head_width = .*/head_width = 1024/' -e 's/^heads = .*/heads = 64/' -e 's/^kv_heads = .*/kv_heads = 64/' -e 's/^mlp_hidden = .*/mlp_hidden = 1048576/' \
   -e 's/^layers = .*/layers = 1024/' -e 's/^vocabulary = .*/vocabulary = 65536/' places/config.toml >huge.toml
 for command in "eval places --config huge.toml" "ttt places --config huge.toml" "quantize places --config huge.toml"; do
   # shellcheck disable=SC2086
