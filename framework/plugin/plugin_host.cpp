@@ -219,6 +219,8 @@ PluginHandle PluginHost::open(const PluginFile& file) {
         kind_word(plugin->kind()), plugin->name(), plugin->path().string(), path.string());
   }
 
+  const PluginCallNote note(path.c_str(),
+                            "mlg_plugin, whose table is read");  // damaged, it may lead anywhere
   const mlg_plugin_header* table = table_of(load_library(path), path);
   if (const std::string problem = table_problem(table, *file.marker); !problem.empty()) {
     throw config_error("the plugin file '{}' {}.", path.string(), problem);

@@ -8,9 +8,13 @@
 #include "framework/config/plugin_config.h"
 #include "framework/config/schema.h"
 #include "framework/core/printable.h"
+#include "framework/plugin/plugin_call.h"
 
 namespace mulligan {
 namespace {
+
+// What a damaged library's table leads to is told by the file's name, should it crash.
+constexpr const char* table_read = "mlg_plugin, whose table is read";
 
 using Json = nlohmann::ordered_json;
 
@@ -124,6 +128,7 @@ std::string list_plugins(PluginHost& host, bool json) {
     text += fmt::format("{} (from {}){}\n", finding.place.path.string(), finding.place.origin,
                         finding.problem.empty() ? "" : ": " + finding.problem);
     for (const PluginFile& file : finding.files) {
+      const PluginCallNote note(file.path.c_str(), table_read);
       std::string problem;
       if (const PluginHandle plugin = try_load(host, file, problem)) {
         plugins.push_back(plugin_json(*plugin, finding.place));
@@ -150,6 +155,7 @@ std::string describe_plugin(PluginHost& host, const std::string& name, bool json
   std::vector<std::string> names;
   for (const PluginHost::Finding& finding : host.findings()) {
     for (const PluginFile& file : finding.files) {
+      const PluginCallNote note(file.path.c_str(), table_read);
       if (!file.marker) continue;
       names.push_back(file.marker->name);
       if (file.marker->name != name) continue;

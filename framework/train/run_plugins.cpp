@@ -5,6 +5,7 @@
 
 #include "framework/config/schema.h"
 #include "framework/core/error.h"
+#include "framework/plugin/plugin_call.h"
 #include "framework/train/run.h"
 
 namespace mulligan {
@@ -25,6 +26,7 @@ bool needs(PluginUse use, const std::string& section) {
 }
 
 std::vector<KeySpec> keys_of(const Plugin& plugin) {
+  const PluginCallNote note(plugin.path().c_str(), "mlg_plugin, whose keys are read");
   const auto keys = plugin.keys();
   return key_specs(plugin.name(), keys.data(), static_cast<std::uint32_t>(keys.size()));
 }

@@ -58,6 +58,10 @@ mapfile -t arguments < <(schedule crashes --set schedule.from_step=3)
 crash "a schedule that crashes" "schedule 'flawed_schedule' (" "${arguments[@]}"
 check_contains "it names the function" "was running its function 'rate'" "$(cat crash.err)"
 
+"$mulligan" plugins --plugin-path "$flawed/mulligan_crashing_library.so" >crash.out 2>crash.err
+check_equal "a library that crashes while it is loaded: exit status 139" 139 "$?"
+check_contains "it is named" "mulligan_crashing_library.so was running its function 'static initialisation'" "$(cat crash.err)"
+
 # mulligan plugins check.
 check "plugins check: a shipped plugin" "$mulligan" plugins check adamw
 check "plugins check: with a key" "$mulligan" plugins check sgdr --set period=20
