@@ -1,4 +1,4 @@
-// The kernels that the plugins adamw, sgd and muon bring, against their formulas written naively in double.
+// The kernels that the plugins adamw, sgd, muon and schedule_free_adamw bring, against their formulas written naively in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -103,10 +103,10 @@ Operator muon_momentum() {
     for (const double flag : {0.0, 1.0}) {
       const Generator generate = zero_first_row(shape.back());
       const Operand buffer{"momentum_buffer", shape, std::nullopt, generate}, direction{"direction", shape};
-      op.cases.push_back(
-          {.inputs = {f32("gradient", shape, generate), buffer, f32("scalars", {3}, values({0.02, 0.95, 0.75}))},
-           .outputs = {buffer, direction},
-           .attributes = {{"nesterov", flag}, {"row_normalize", 1.0 - flag}}});
+      op.cases.push_back({.inputs = {f32("gradient", shape, generate), buffer,
+                                     f32("scalars", {3}, values({0.02, 0.95, 0.75}))},
+                          .outputs = {buffer, direction},
+                          .attributes = {{"nesterov", flag}, {"row_normalize", 1.0 - flag}}});
     }
   }
   op.value = [](Formula<double>& call) {
@@ -162,6 +162,77 @@ Operator muon_apply() {
   return op;
 }
 const RegisterOperator registered_muon_apply(muon_apply());
+
+// weight_sum of zero with a rate of zero: nothing to divide.
+Operator schedule_free_share() {
+  Operator op{
+      .forward = "schedule_free_share", .cases = {}, .free_extents = {"scalars"}, .dtypes = {MLG_F32}};
+  for (const double rate : {0.02, 0.0}) {
+    for (const double sum : {0.0, 0.003}) {
+      const Operand weight_sum = f32("weight_sum", {1}, values({sum}));
+      op.cases.push_back({.inputs = {f32("scalars", {2}, values({rate, 0.75})), weight_sum},
+                          .outputs = {weight_sum, f32("share", {1})},
+                          .attributes = {}});
+    }
+  }
+  op.value = [](Formula<double>& call) {
+    const double square = call.in("scalars")[0] * call.in("scalars")[0],
+                 sum = call.in("weight_sum")[0] + square;
+    call.out("weight_sum")[0] = sum;
+    call.out("share")[0] = sum > 0 ? square / sum : 1.0;
+  };
+  return op;
+}
+const RegisterOperator registered_schedule_free_share(schedule_free_share());
+
+Operator schedule_free_step() {
+  Operator op{.forward = "schedule_free_step", .cases = {}, .free_extents = {"scalars"}};
+  for (const Shape& shape : kShapes) {
+    const Operand master{"master", shape}, offset = f32("offset", shape),
+                                           square = f32("exp_avg_sq", shape, squares());
+    op.cases.push_back(
+        {.inputs = {f32("gradient", shape), master, offset, square, f32("share", {1}, values({0.25})),
+                    f32("scalars", {2}, values({0.02, 0.75}))},
+         .outputs = {master, offset, square},
+         .attributes = {{"lr_multiplier", 0.5},
+                        {"weight_decay", 0.25},
+                        {"beta1", 0.9},
+                        {"beta2", 0.95},
+                        {"eps", 1e-8}}});
+  }
+  op.value = [](Formula<double>& call) {
+    const double rate = call.in("scalars")[0] * call.attribute("lr_multiplier");
+    const double decay = call.attribute("weight_decay") * call.in("scalars")[1];
+    for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
+      const double g = call.in("gradient")[i], y = call.in("master")[i], d = call.in("offset")[i];
+      const double v =
+          call.attribute("beta2") * call.in("exp_avg_sq")[i] + (1 - call.attribute("beta2")) * g * g;
+      const double change = rate * (g / (std::sqrt(v) + call.attribute("eps")) + decay * y);
+      const double after = (1 - call.in("share")[0]) * (d - call.attribute("beta1") * change);
+      call.out("exp_avg_sq")[i] = v;
+      call.out("offset")[i] = after;
+      call.out("master")[i] = y + (d - after) - change;
+    }
+  };
+  return op;
+}
+const RegisterOperator registered_schedule_free_step(schedule_free_step());
+
+Operator schedule_free_average() {
+  Operator op{.forward = "schedule_free_average", .cases = {}, .free_extents = {}};
+  for (const Shape& shape : kShapes) {
+    op.cases.push_back({.inputs = {{"master", shape}, f32("offset", shape)},
+                        .outputs = {f32("evaluation", shape)},
+                        .attributes = {{"ratio", 0.125}}});
+  }
+  op.value = [](Formula<double>& call) {
+    for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
+      call.out("evaluation")[i] = call.in("master")[i] - call.attribute("ratio") * call.in("offset")[i];
+    }
+  };
+  return op;
+}
+const RegisterOperator registered_schedule_free_average(schedule_free_average());
 
 }  // namespace
 }  // namespace mulligan::kernel_test
