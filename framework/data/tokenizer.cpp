@@ -6,6 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/data/character_map.h"
 #include "framework/data/shard.h"
 
 namespace mulligan {
@@ -25,10 +26,10 @@ Tokenizer Tokenizer::from_bytes(const std::string& model_bytes, const std::strin
   model->origin = origin;
   model->sha256 = sha256_hex(model_bytes);
   // An empty message parses as an empty protobuf, which SentencePiece accepts and then dereferences.
+  const std::string problem = model_bytes.empty() ? "the file is empty" : character_map_problem(model_bytes);
   const auto status =
-      model_bytes.empty()
-          ? sentencepiece::util::Status(sentencepiece::util::StatusCode::kDataLoss, "the file is empty")
-          : model->processor.LoadFromSerializedProto(model_bytes);
+      problem.empty() ? model->processor.LoadFromSerializedProto(model_bytes)
+                      : sentencepiece::util::Status(sentencepiece::util::StatusCode::kDataLoss, problem);
   if (!status.ok() || model->processor.GetPieceSize() == 0) {
     throw data_error("'{}' is not a SentencePiece model ({}); give the tokenizer that wrote the shards",
                      origin, status.ok() ? "it has no pieces" : status.error_message());
