@@ -30,7 +30,7 @@ Change meaning_of(const std::string& key) {
   }
   // Places, threads, reports, and what happens after training.
   for (const char* prefix :
-       {"run.name", "run.directory", "run.threads", "run.determinism", "backend.threads", "checkpoint.",
+       {"run.name", "run.directory", "run.threads", "run.determinism", "backend.threads", "backend.cache", "checkpoint.",
         "metrics.", "data.prefetch", "data.train", "data.validation", "data.tokenizer", "eval.", "ledger.",
         "quantize.", "ttt.", "train.log_every", "train.validate_every", "train.warmup."}) {
     if (starts(prefix)) return Change::harmless;
@@ -64,6 +64,8 @@ void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, P
                      std::vector<std::string>& notes) {
   const LoadedConfig saved = saved_config(checkpoint, loaded, host);
   for (const ConfigDifference& difference : diff_configs(saved, loaded)) {
+    // Kernels by path are no part of what stored data may say.
+    if (difference.key.starts_with("backend.kernels.") && difference.left.empty()) continue;
     const Change change = meaning_of(difference.key);
     if (change == Change::refused) {
       throw config_error(

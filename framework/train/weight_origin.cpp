@@ -18,7 +18,7 @@ std::string words_for(const WeightOrigin& origin) {
 // data.tokenizer of the configuration that an old weights file carries; "" where it names none.
 std::string tokenizer_of(const std::string& configuration, const std::string& path) {
   try {
-    return parse_stored_config(configuration, path).config.data.tokenizer;
+    return parse_saved_config(configuration, path).config.data.tokenizer;
   } catch (const Error&) {
     return {};  // written by a version with other keys
   }
