@@ -162,9 +162,12 @@ BackendFixture::BackendFixture(const BackendUnderTest& under_test, std::vector<s
     : log_(log) {
   if (log_) log_lines = log_;
   table_ = reinterpret_cast<const mlg_backend_table*>(load_plugin(under_test.file));
-  static const mlg_host host{sizeof(mlg_host), [](std::int32_t, const char* line) {
+  static mlg_running running{};
+  static const mlg_host host{sizeof(mlg_host),
+                             [](std::int32_t, const char* line) {
                                if (log_lines) log_lines->emplace_back(line);
-                             }};
+                             },
+                             MLG_ABI_MINOR, &running};
   const Keys values{&table_->header, under_test.keys};
   stops_on_bad_values_ = under_test.stops_on_bad_values;
   const mlg_config config{&values, get_bool, get_int, get_float, get_string, get_float_list};
