@@ -35,7 +35,9 @@ class AttentionAbsent : public testing::Test {
   void SetUp() override {
     said.clear();
     static constexpr mlg_host host{.struct_size = sizeof(mlg_host),
-                                   .log = [](std::int32_t, const char* line) { said.emplace_back(line); }};
+                                   .log = [](std::int32_t, const char* line) { said.emplace_back(line); },
+                                   .abi_minor = MLG_ABI_MINOR,
+                                   .running = nullptr};
     before_ = std::exchange(sdk::host_services, &host);
   }
   void TearDown() override { sdk::host_services = before_; }
