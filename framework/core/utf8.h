@@ -6,8 +6,11 @@
 
 namespace mulligan {
 
-// Length of the well-formed UTF-8 sequence at the start of `text` (Unicode table 3-7), or 0.
+// Length of the well-formed UTF-8 sequence at the start of `text` (Unicode table 3-7), or 0 where there is none.
 std::size_t utf8_length(std::string_view text);
+
+// The code point of such a sequence of `length` bytes (utf8_length, above 0).
+char32_t utf8_code_point(std::string_view text, std::size_t length);
 
 // Whether all of `text` is well-formed.
 bool is_utf8(std::string_view text);

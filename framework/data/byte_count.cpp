@@ -60,6 +60,15 @@ std::uint64_t decode_range(const Tokenizer& tokenizer, std::span<const std::uint
   return total;
 }
 
+// Bytes of the text that a piece stands for: every "▁" is one space.
+std::int32_t text_bytes(std::string_view piece) {
+  std::size_t bytes = piece.size();
+  for (std::size_t at = 0; (at = piece.find(kSpaceMark, at)) != std::string_view::npos; at += kSpaceMark.size()) {
+    bytes -= kSpaceMark.size() - 1;
+  }
+  return static_cast<std::int32_t>(bytes);
+}
+
 }  // namespace
 
 ByteTable::ByteTable(std::vector<std::int32_t> base_bytes, std::vector<std::uint8_t> has_leading_space,
@@ -97,7 +106,7 @@ ByteTable ByteTable::from_tokenizer(const Tokenizer& tokenizer, int vocabulary) 
       base[i] = 1;
     } else {
       space[i] = piece.starts_with(kSpaceMark) ? 1 : 0;
-      base[i] = static_cast<std::int32_t>(piece.size() - (space[i] != 0 ? kSpaceMark.size() : 0));
+      base[i] = text_bytes(piece.substr(space[i] != 0 ? kSpaceMark.size() : 0));
     }
   }
   return {std::move(base), std::move(space), std::move(boundary)};

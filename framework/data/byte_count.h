@@ -2,7 +2,8 @@
 //
 // Route 1 (ByteTable): bytes(token | previous) = base[token] + (space[token] and not boundary[previous]);
 // base is 1 for byte tokens, 0 for control, unknown and unused ones, else the piece's UTF-8 length without a
-// leading "▁"; a boundary is a control, unknown or unused token. (spec/record-run section 8.) Route 2
+// leading "▁", every further "▁" counted as the one space it is; a boundary is a control, unknown or unused token.
+// (The record's table counts 3 bytes for a further "▁"; no piece of the published tokenizers has one.) Route 2
 // (count_bytes_by_decoding): SentencePiece's decoder turns the tokens back into text, whose bytes are
 // counted.
 #pragma once
@@ -52,9 +53,8 @@ class ByteTable {
 // letter before decoding; such a letter also stands in front of the run, so that the decoder drops no leading
 // spaces, and one leading space after a boundary is left out: it separates nothing.
 //
-// Agrees with route 1 on every stream of every tokenizer whose pieces hold "▁" at their start only, which is
-// true of all that this project trains or the records use. With "▁" inside or repeated in a piece, route 1
-// counts its 3 UTF-8 bytes where the text has one space, the routes differ, and no bits per byte may be
+// Agrees with route 1 on every stream of every tokenizer whose decoder adds and removes nothing else, which is
+// true of all that this project trains or the records use. Where the routes differ, no bits per byte may be
 // printed.
 std::uint64_t count_bytes_by_decoding(const Tokenizer& tokenizer, std::span<const std::uint16_t> tokens,
                                       int threads = 0);

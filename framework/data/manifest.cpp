@@ -1,11 +1,14 @@
 #include "framework/data/manifest.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/parse_json.h"
+#include "framework/data/byte_count.h"
 #include "framework/data/shard.h"
+#include "framework/data/tokenizer.h"
 
 namespace mulligan {
 namespace {
@@ -19,8 +22,25 @@ nlohmann::json to_json(const SplitRecord& split) {
   for (const ShardRecord& shard : split.shards) {
     shards.push_back({{"file", shard.file}, {"tokens", shard.tokens}, {"sha256", shard.sha256}});
   }
-  return {
+  nlohmann::json value{
       {"documents", split.documents}, {"tokens", split.tokens}, {"bytes", split.bytes}, {"shards", shards}};
+  if (split.source_bytes > 0) value["source_bytes"] = split.source_bytes;
+  return value;
+}
+
+nlohmann::json to_json(const TextRecord& text) {
+  nlohmann::json value{{"cleaned", text.cleaned},
+                       {"normalization", text.normalization},
+                       {"kept", text.kept},
+                       {"documents_cleaned", text.documents_cleaned},
+                       {"documents_changed_by_tokenizer", text.documents_changed_by_tokenizer},
+                       {"documents_with_nul", text.documents_with_nul},
+                       {"binary_dropped", text.binary_dropped},
+                       {"hidden_left_out", text.hidden_left_out}};
+  if (!text.changes_file.empty()) {
+    value["changes"] = {{"file", text.changes_file}, {"sha256", text.changes_sha256}};
+  }
+  return value;
 }
 
 // A file name in the manifest's own folder; anything else could point a reader at foreign files.
@@ -43,15 +63,77 @@ T count_of(const nlohmann::json& object, const char* key, T largest = std::numer
 }
 
 SplitRecord split_from(const nlohmann::json& value) {
-  SplitRecord split{count_of(value, "documents"), count_of(value, "tokens"), count_of(value, "bytes"), {}};
+  SplitRecord split{count_of(value, "documents"), count_of(value, "tokens"), count_of(value, "bytes"), {}, 0};
   for (const auto& shard : value.at("shards")) {
     split.shards.push_back({local_name(shard.at("file")), count_of(shard, "tokens"), shard.at("sha256")});
   }
+  if (value.contains("source_bytes")) split.source_bytes = count_of(value, "source_bytes");
   return split;
+}
+
+TextRecord text_from(const nlohmann::json& value) {
+  TextRecord text;
+  text.cleaned = value.at("cleaned");
+  text.normalization = value.at("normalization");
+  text.kept = value.at("kept");
+  text.documents_cleaned = count_of(value, "documents_cleaned");
+  text.documents_changed_by_tokenizer = count_of(value, "documents_changed_by_tokenizer");
+  text.documents_with_nul = count_of(value, "documents_with_nul");
+  text.binary_dropped = count_of(value, "binary_dropped");
+  text.hidden_left_out = count_of(value, "hidden_left_out");
+  if (value.contains("changes")) {
+    text.changes_file = local_name(value.at("changes").at("file"));
+    text.changes_sha256 = value.at("changes").at("sha256");
+  }
+  return text;
 }
 
 std::filesystem::path manifest_file(const std::filesystem::path& path) {
   return std::filesystem::is_directory(path) ? path / kManifestName : path;
+}
+
+// `found` is what the files hold.
+void check_total(const std::filesystem::path& manifest, const std::string& what, std::uint64_t claimed,
+                 std::uint64_t found) {
+  if (claimed == found) return;
+  throw data_error("'{}' says {} {}, but its files hold {}; prepare or download the data again", manifest.string(),
+                   claimed, what, found);
+}
+
+// The totals of one side of the split, counted anew.
+void check_split(const std::filesystem::path& manifest, const std::string& name, const SplitRecord& split,
+                 const ByteTable& table, int bos_id) {
+  SplitRecord found;
+  int previous = -1;
+  for (const ShardRecord& record : split.shards) {
+    const Shard shard(manifest.parent_path() / record.file);
+    const std::vector<std::uint16_t> tokens = shard.read_all();
+    found.tokens += tokens.size();
+    found.documents += static_cast<std::uint64_t>(std::count(tokens.begin(), tokens.end(), bos_id));
+    found.bytes += table.count(tokens);
+    // A document may go on in the next shard.
+    if (previous >= 0) found.bytes += static_cast<std::uint64_t>(table.bytes(previous, tokens.front()));
+    previous = tokens.back();
+  }
+  check_total(manifest, name + " tokens", split.tokens, found.tokens);
+  check_total(manifest, name + " documents", split.documents, found.documents);
+  check_total(manifest, name + " bytes", split.bytes, found.bytes);
+}
+
+void check_totals(const std::filesystem::path& file, const Manifest& manifest) {
+  const std::filesystem::path folder = file.parent_path();
+  const Tokenizer tokenizer = Tokenizer::load(folder / manifest.tokenizer_file);
+  check_total(file, "pieces in the vocabulary", static_cast<std::uint64_t>(manifest.vocabulary),
+              static_cast<std::uint64_t>(tokenizer.vocab_size()));
+  if (manifest.bos_id != tokenizer.bos_id()) {
+    throw data_error("'{}' says that the BOS id is {}, but the tokenizer's is {}; prepare or download the data again",
+                     file.string(), manifest.bos_id, tokenizer.bos_id());
+  }
+  const ByteTable table = ByteTable::from_tokenizer(tokenizer);
+  check_split(file, "training", manifest.train, table, manifest.bos_id);
+  check_split(file, "validation", manifest.validation, table, manifest.bos_id);
+  check_total(file, "bytes of validation text", manifest.validation.bytes,
+              std::filesystem::file_size(folder / manifest.validation_text_file));
 }
 
 void check_digest(const std::filesystem::path& file, const std::string& expected) {
@@ -65,7 +147,7 @@ void check_digest(const std::filesystem::path& file, const std::string& expected
 }  // namespace
 
 void save_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
-  const nlohmann::json value{
+  nlohmann::json value{
       {"format", kFormat},
       {"source", manifest.source},
       {"split_rule", manifest.split_rule},
@@ -81,6 +163,7 @@ void save_manifest(const std::filesystem::path& folder, const Manifest& manifest
       {"validation", to_json(manifest.validation)},
       {"validation_text",
        {{"file", manifest.validation_text_file}, {"sha256", manifest.validation_text_sha256}}}};
+  if (manifest.text) value["text"] = to_json(*manifest.text);
   write_file_atomically(folder / kManifestName, value.dump(2) + "\n");
 }
 
@@ -108,6 +191,7 @@ Manifest load_manifest(const std::filesystem::path& path) {
     manifest.validation = split_from(value.at("validation"));
     manifest.validation_text_file = local_name(value.at("validation_text").at("file"));
     manifest.validation_text_sha256 = value.at("validation_text").at("sha256");
+    if (value.contains("text")) manifest.text = text_from(value.at("text"));
     return manifest;
   } catch (const std::exception& error) {
     throw data_error("'{}' is not a usable data manifest: {}; prepare the data again", file.string(),
@@ -143,6 +227,10 @@ Manifest verify_manifest(const std::filesystem::path& path, bool digests) {
   if (digests) {
     check_digest(folder / manifest.tokenizer_file, manifest.tokenizer_sha256);
     check_digest(folder / manifest.validation_text_file, manifest.validation_text_sha256);
+    if (manifest.text && !manifest.text->changes_file.empty()) {
+      check_digest(folder / manifest.text->changes_file, manifest.text->changes_sha256);
+    }
+    check_totals(manifest_file(path), manifest);
   }
   return manifest;
 }

@@ -19,8 +19,30 @@ struct ShardRecord {
 struct SplitRecord {
   std::uint64_t documents = 0;
   std::uint64_t tokens = 0;  // with one BOS per document
-  std::uint64_t bytes = 0;   // UTF-8 bytes of the tokens' text
+  std::uint64_t bytes = 0;   // of the tokens' text: what is scored
   std::vector<ShardRecord> shards;
+  std::uint64_t source_bytes = 0;  // of the same documents as they were given; 0: not recorded
+};
+
+// What happened to the documents' text on its way to the tokens.
+struct TextRecord {
+  bool cleaned = false;       // by clean_text(), because --clean was given
+  std::string normalization;  // of the tokenizer trained here; empty: a given tokenizer's own
+  bool kept = false;          // every byte of every document that is not left out is in the tokens
+  std::uint64_t documents_cleaned = 0;               // those that cleaning changed
+  std::uint64_t documents_changed_by_tokenizer = 0;  // those whose tokens spell another text
+  std::uint64_t documents_with_nul = 0;              // kept, but perhaps no text
+  std::uint64_t binary_dropped = 0;                  // left out for a NUL byte
+  std::uint64_t hidden_left_out = 0;                 // files and folders
+  std::string changes_file;  // a line {"document": ..., "change": ...} for each of these and each duplicate and
+                             // empty document; empty: there was none
+  std::string changes_sha256;
+};
+
+// One document, or hidden file or folder, that is not in the tokens as it was given.
+struct DocumentChange {
+  std::string document;
+  std::string change;
 };
 
 struct Manifest {
@@ -38,6 +60,7 @@ struct Manifest {
   std::string
       validation_text_file;  // the validation documents' text, joined without separator: `bytes` bytes
   std::string validation_text_sha256;
+  std::optional<TextRecord> text;  // none: prepared before this was recorded, with text cleaned and normalised
 };
 
 // Writes folder/manifest.json atomically.
@@ -52,8 +75,9 @@ Manifest load_manifest(const std::filesystem::path& path);
 // JSON object.
 std::optional<Manifest> find_manifest(const std::filesystem::path& folder);
 
-// Loads the manifest and checks every shard's header, length and token count, and with `digests` the sha256
-// of shards and tokenizer. Throws data_error naming the first file that differs.
+// Loads the manifest and checks every shard's header, length and token count, and with `digests` the sha256 of all
+// files, and the totals: documents and tokens against the shards, bytes against the tokenizer's table, vocabulary and
+// BOS against the tokenizer. Throws data_error naming the first file or figure that differs.
 Manifest verify_manifest(const std::filesystem::path& path, bool digests = true);
 
 }  // namespace mulligan

@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <set>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/data/byte_count.h"
 #include "framework/data/corpus.h"
-#include "framework/core/parallel.h"
+#include "framework/data/encode_documents.h"
+#include "framework/data/output_folder.h"
 #include "framework/data/shard.h"
 #include "framework/data/tokenizer.h"
 #include "framework/data/tokenizer_training.h"
@@ -20,6 +24,8 @@ namespace {
 constexpr const char* kModelFile = "tokenizer.model";
 constexpr const char* kVocabFile = "tokenizer.vocab";
 constexpr const char* kValidationTextFile = "validation.txt";
+constexpr const char* kChangesFile = "changes.jsonl";
+constexpr const char* kManifestFile = "manifest.json";
 
 class Stopwatch {
  public:
@@ -33,48 +39,34 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// Collects whole documents into shards of a limited size.
-class ShardWriter {
- public:
-  ShardWriter(std::filesystem::path folder, std::string stem, std::int64_t tokens_per_shard)
-      : folder_(std::move(folder)),
-        stem_(std::move(stem)),
-        limit_(static_cast<std::size_t>(tokens_per_shard)) {}
-
-  void add(std::span<const std::uint16_t> document) {
-    if (!tokens_.empty() && tokens_.size() + document.size() > limit_) flush();
-    for (; document.size() > limit_; document = document.subspan(limit_)) {
-      tokens_.assign(document.begin(), document.begin() + static_cast<std::ptrdiff_t>(limit_));
-      flush();
-    }
-    tokens_.insert(tokens_.end(), document.begin(), document.end());
+// Throws unless `folder`, which is not empty, may be replaced: only when asked to, and only a preparation that has
+// no other files beside it.
+void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
+  namespace fs = std::filesystem;
+  const bool prepared = fs::exists(folder / kManifestFile);
+  if (!prepared) {
+    throw config_error(
+        "the output folder '{}' is not empty (it holds '{}') and holds no prepared data; name a new folder",
+        folder.string(), fs::directory_iterator(folder)->path().filename().string());
   }
-
-  std::vector<ShardRecord> finish() {
-    flush();
-    return std::move(records_);
+  if (!overwrite) {
+    throw config_error("'{}' holds prepared data already; name another folder, or replace it with --overwrite",
+                       folder.string());
   }
-
- private:
-  void flush() {
-    if (tokens_.empty()) return;
-    const std::string name = fmt::format("{}_{:06d}.bin", stem_, records_.size());
-    write_shard(folder_ / name, tokens_);
-    records_.push_back({name, tokens_.size(), sha256_hex_of_file(folder_ / name)});
-    tokens_.clear();
+  const Manifest old = load_manifest(folder);
+  std::set<std::string> own{kManifestFile, kVocabFile, old.tokenizer_file, old.validation_text_file};
+  if (old.text) own.insert(old.text->changes_file);
+  for (const SplitRecord* split : {&old.train, &old.validation}) {
+    for (const ShardRecord& shard : split->shards) own.insert(shard.file);
   }
-
-  std::filesystem::path folder_;
-  std::string stem_;
-  std::size_t limit_;
-  std::vector<std::uint16_t> tokens_;
-  std::vector<ShardRecord> records_;
-};
-
-struct EncodedDocument {
-  std::vector<std::uint16_t> tokens;  // BOS first
-  std::uint64_t bytes = 0;
-};
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (own.contains(entry.path().filename().string())) continue;
+    throw config_error(
+        "'{}' is no part of the prepared data in '{}', which would be replaced with it; move it elsewhere or "
+        "name another output folder",
+        entry.path().filename().string(), folder.string());
+  }
+}
 
 // The stages of one preparation.
 class Preparation {
@@ -92,13 +84,16 @@ class Preparation {
 
   PrepareSummary run() {
     Stopwatch watch;
+    OutputFolder folder(options_.output, [this](const std::filesystem::path& existing) {
+      require_replaceable(existing, options_.overwrite);
+    });
+    folder_ = folder.path();
     report("reading documents");
     const Corpus corpus(options_);
     summary_.read_seconds = watch.lap();
-    report(fmt::format(
-        "{} training and {} validation documents ({} duplicates and {} empty or binary ones dropped)",
-        corpus.train().size(), corpus.validation().size(), corpus.duplicates_dropped(),
-        corpus.empty_dropped()));
+    report(fmt::format("{} training and {} validation documents ({} duplicates, {} empty, {} binary ones dropped)",
+                       corpus.train().size(), corpus.validation().size(), corpus.duplicates_dropped(),
+                       corpus.empty_dropped(), corpus.record().binary_dropped));
     const std::string model =
         options_.tokenizer.empty() ? trained_model(corpus) : read_file(options_.tokenizer);
     const std::string origin =
@@ -107,19 +102,22 @@ class Preparation {
     require_usable(tokenizer, origin);
     summary_.tokenizer_seconds = watch.lap();
 
-    // Without a manifest the folder is not taken for prepared data while it is being rewritten.
-    std::filesystem::create_directories(options_.output);
-    std::filesystem::remove(options_.output / "manifest.json");
-    remove_old_shards();
     Manifest& manifest = summary_.manifest;
     report("encoding and writing shards");
+    begin("encoding", "bytes", bytes_of(corpus.train()) + bytes_of(corpus.validation()));
+    changes_ = corpus.changes();
+    manifest.text = corpus.record();
+    DocumentEncoder encoder(options_, tokenizer, folder_);
     std::string validation_text;
-    manifest.validation = encode(corpus.validation(), tokenizer, "fineweb_val", &validation_text);
-    manifest.train = encode(corpus.train(), tokenizer, "fineweb_train", nullptr);
+    manifest.validation = encoder.encode(corpus.validation(), "fineweb_val", &validation_text);
+    manifest.train = encoder.encode(corpus.train(), "fineweb_train", nullptr);
+    changes_.insert(changes_.end(), encoder.changes().begin(), encoder.changes().end());
+    manifest.text->documents_changed_by_tokenizer = encoder.changes().size();
+    begin("", "", 0);
     check_bytes(tokenizer, validation_text);
-    write_file_atomically(options_.output / kModelFile, model);
-    write_file_atomically(options_.output / kVocabFile, vocab_listing(tokenizer));
-    write_file_atomically(options_.output / kValidationTextFile, validation_text);
+    write_file_atomically(folder_ / kModelFile, model);
+    write_file_atomically(folder_ / kVocabFile, vocab_listing(tokenizer));
+    write_file_atomically(folder_ / kValidationTextFile, validation_text);
 
     manifest.source = options_.source.empty() ? input_names() : options_.source;
     manifest.split_rule = corpus.split_rule();
@@ -132,12 +130,42 @@ class Preparation {
     manifest.empty_dropped = corpus.empty_dropped();
     manifest.validation_text_file = kValidationTextFile;
     manifest.validation_text_sha256 = sha256_hex(validation_text);
-    save_manifest(options_.output, manifest);
+    if (manifest.tokenizer_trained) manifest.text->normalization = options_.normalization;
+    manifest.text->kept =
+        manifest.text->documents_cleaned == 0 && manifest.text->documents_changed_by_tokenizer == 0;
+    write_changes();
+    save_manifest(folder_, manifest);
+    folder.publish();
     summary_.encode_seconds = watch.lap();
+    summary_.changes = std::move(changes_);
     return std::move(summary_);
   }
 
  private:
+  static double bytes_of(const std::vector<CorpusDocument>& documents) {
+    double bytes = 0;
+    for (const CorpusDocument& document : documents) bytes += static_cast<double>(document.bytes);
+    return bytes;
+  }
+
+  void begin(const std::string& what, const std::string& unit, double total) const {
+    if (options_.phase) options_.phase(what, unit, total);
+  }
+
+  // Every document that is not in the tokens as it was given, by name.
+  void write_changes() {
+    if (changes_.empty()) return;
+    std::string lines;
+    for (const DocumentChange& change : changes_) {
+      const nlohmann::json line{{"document", change.document}, {"change", change.change}};
+      // File names may be no UTF-8.
+      lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    }
+    write_file_atomically(folder_ / kChangesFile, lines);
+    summary_.manifest.text->changes_file = kChangesFile;
+    summary_.manifest.text->changes_sha256 = sha256_hex(lines);
+  }
+
   void report(const std::string& line) const {
     if (options_.progress) options_.progress(line);
   }
@@ -148,97 +176,54 @@ class Preparation {
     return names;
   }
 
-  void remove_old_shards() const {
-    for (const auto& entry : std::filesystem::directory_iterator(options_.output)) {
-      const std::string name = entry.path().filename().string();
-      const bool ours = name.starts_with("fineweb_train_") || name.starts_with("fineweb_val_");
-      if (ours && name.ends_with(".bin")) std::filesystem::remove(entry.path());
-    }
-  }
-
-  // Trains on the training documents with the smallest digests, as many as fit tokenizer_bytes (at least
-  // one): a sample that does not depend on the order of the inputs.
+  // Trains on the training documents with the smallest digests, as many as fit tokenizer_bytes, and on the start
+  // of the next one: a sample that does not depend on the order of the inputs.
   std::string trained_model(const Corpus& corpus) const {
     std::vector<const CorpusDocument*> sample;
     for (const CorpusDocument& document : corpus.train()) sample.push_back(&document);
     std::sort(sample.begin(), sample.end(),
               [](const CorpusDocument* a, const CorpusDocument* b) { return a->digest < b->digest; });
+    const auto most = static_cast<std::uint64_t>(options_.tokenizer_bytes);
     std::uint64_t bytes = 0;
     std::size_t count = 0;
-    while (count < sample.size() && bytes < static_cast<std::uint64_t>(options_.tokenizer_bytes)) {
-      bytes += sample[count++]->bytes;
-    }
+    while (count < sample.size() && bytes < most) bytes += sample[count++]->bytes;
+    bytes = std::min(bytes, most);
     report(fmt::format("training a tokenizer of {} pieces on {} documents, {} bytes", options_.vocab_size,
                        count, bytes));
+    begin("training the tokenizer", "", 0);
     std::size_t next = 0;
-    return train_tokenizer(
+    std::uint64_t left = bytes;
+    std::string model = train_tokenizer(
         [&]() -> std::optional<std::string> {
           if (next == count) return std::nullopt;
-          return sample[next++]->text();
+          std::string text = sample[next++]->text();
+          if (text.size() > left) text.resize(left);
+          left -= text.size();
+          return text;
         },
-        options_.vocab_size);
-  }
-
-  EncodedDocument encode_one(const CorpusDocument& document, const Tokenizer& tokenizer,
-                             const ByteTable& table) const {
-    const std::vector<int> ids = tokenizer.encode(document.text());
-    EncodedDocument encoded;
-    encoded.tokens.reserve(ids.size() + 1);
-    encoded.tokens.push_back(static_cast<std::uint16_t>(tokenizer.bos_id()));
-    for (const int id : ids) {
-      if (tokenizer.is_textless(id)) {
-        throw data_error(
-            "tokenizer '{}' has no piece for some text of '{}', so its bytes could not be counted; use one "
-            "trained with byte fallback",
-            options_.tokenizer.string(), document.source->name(document.index));
-      }
-      encoded.tokens.push_back(static_cast<std::uint16_t>(id));
-    }
-    encoded.bytes = table.count(encoded.tokens);
-    return encoded;
-  }
-
-  // Encodes in parallel by blocks and writes in order. Appends the documents' text to `text` when asked to.
-  SplitRecord encode(const std::vector<CorpusDocument>& documents, const Tokenizer& tokenizer,
-                     const std::string& stem, std::string* text) const {
-    constexpr std::size_t kBlock = 512;
-    const ByteTable table = ByteTable::from_tokenizer(tokenizer);
-    ShardWriter writer(options_.output, stem, options_.tokens_per_shard);
-    SplitRecord split;
-    std::vector<EncodedDocument> block;
-    for (std::size_t first = 0; first < documents.size(); first += kBlock) {
-      block.assign(std::min(kBlock, documents.size() - first), {});
-      parallel_for(block.size(), options_.threads,
-                   [&](std::size_t i) { block[i] = encode_one(documents[first + i], tokenizer, table); });
-      for (const EncodedDocument& encoded : block) {
-        writer.add(encoded.tokens);
-        ++split.documents;
-        split.tokens += encoded.tokens.size();
-        split.bytes += encoded.bytes;
-        if (text != nullptr) *text += tokenizer.document_text(encoded.tokens);
-      }
-    }
-    split.shards = writer.finish();
-    return split;
+        options_.vocab_size, options_.normalization);
+    begin("", "", 0);
+    return model;
   }
 
   // The validation bytes are what bits per byte are divided by: three counts of them must agree.
   void check_bytes(const Tokenizer& tokenizer, const std::string& validation_text) const {
     std::vector<std::filesystem::path> files;
     for (const ShardRecord& shard : summary_.manifest.validation.shards)
-      files.push_back(options_.output / shard.file);
+      files.push_back(folder_ / shard.file);
     const std::uint64_t decoded = count_bytes_by_decoding(tokenizer, read_tokens(files), options_.threads);
     const std::uint64_t table = summary_.manifest.validation.bytes;
     if (decoded != table || validation_text.size() != table) {
       throw data_error(
-          "the validation tokens hold {} bytes by the byte table but {} by decoding; the tokenizer has "
-          "pieces "
+          "the validation tokens hold {} bytes by the byte table but {} by decoding; the tokenizer has pieces "
           "whose bytes are ambiguous, use another",
           table, decoded);
     }
   }
 
   const PrepareOptions& options_;
+  std::filesystem::path folder_;  // being filled
+  std::vector<DocumentChange> changes_;
   PrepareSummary summary_;
 };
 

@@ -50,18 +50,15 @@ bool is_jsonl(const std::filesystem::path& path) {
   return path.extension() == ".jsonl" || path.extension() == ".ndjson";
 }
 
-// The regular files below a folder, hidden names left out, sorted by path.
-std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder) {
-  namespace fs = std::filesystem;
-  std::vector<fs::path> files;
-  for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::recursive_directory_iterator();
-       ++entry) {
-    const bool hidden = entry->path().filename().string().starts_with('.');
-    if (hidden && entry->is_directory()) entry.disable_recursion_pending();
-    if (!hidden && entry->is_regular_file()) files.push_back(entry->path());
+// The keys of an object, as a reader would write them; the first few.
+std::string keys_of(const nlohmann::json& object) {
+  std::string names;
+  int listed = 0;
+  for (const auto& [key, value] : object.items()) {
+    if (++listed > 8) return names + ", ...";
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", key);
   }
-  std::sort(files.begin(), files.end());
-  return files;
+  return names.empty() ? "none" : names;
 }
 
 }  // namespace
@@ -89,24 +86,48 @@ struct TextSource::JsonlFile {
   MappedFile file;
 };
 
-TextSource::TextSource(const std::vector<std::filesystem::path>& inputs) {
+TextSource::TextSource(const std::vector<std::filesystem::path>& inputs, TextRules rules)
+    : rules_(std::move(rules)) {
   for (const auto& input : inputs) {
     std::error_code error;
     const auto status = std::filesystem::status(input, error);
     if (std::filesystem::is_directory(status)) {
-      for (const auto& file : files_below(input)) add(file);
+      add_folder(input);
     } else if (std::filesystem::is_regular_file(status)) {
       add(input);
     } else {
       throw data_error(
-          "the text input '{}' is neither a folder nor a file; give folders, text files or JSONL files",
-          input.string());
+          "the text input '{}' is neither a folder nor a file{}; give folders, text files or JSONL files",
+          input.string(), error ? " (" + error.message() + ")" : "");
     }
   }
 }
 TextSource::~TextSource() = default;
 TextSource::TextSource(TextSource&&) noexcept = default;
 TextSource& TextSource::operator=(TextSource&&) noexcept = default;
+
+// The regular files below a folder, hidden names left out, sorted by path.
+void TextSource::add_folder(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> files;
+  try {
+    for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::recursive_directory_iterator();
+         ++entry) {
+      std::error_code ignored;  // of a link that leads nowhere
+      if (entry->path().filename().string().starts_with('.')) {
+        if (entry->is_directory(ignored)) entry.disable_recursion_pending();
+        hidden_.push_back(entry->path());
+      } else if (entry->is_regular_file(ignored)) {
+        files.push_back(entry->path());
+      }
+    }
+  } catch (const fs::filesystem_error& error) {
+    throw data_error("cannot read the folder '{}': {}; check its permissions and those below it",
+                     (error.path1().empty() ? folder : error.path1()).string(), error.code().message());
+  }
+  std::sort(files.begin(), files.end());
+  for (const auto& file : files) add(file);
+}
 
 void TextSource::add(const std::filesystem::path& path) {
   if (is_jsonl(path)) {
@@ -143,20 +164,32 @@ std::string TextSource::name(std::size_t document) const {
   return entry.line == 0 ? path : fmt::format("{}:{}", path, entry.line);
 }
 
-std::string TextSource::text(std::size_t document) const {
+std::string TextSource::raw(std::size_t document) const {
   const Entry& entry = entries_[document];
-  if (entry.line == 0) {
-    const std::string bytes = read_file(paths_[entry.file]);
-    return bytes.find('\0') == std::string::npos ? clean_text(bytes) : std::string();
-  }
+  if (entry.line == 0) return read_file(paths_[entry.file]);
   const auto bytes = jsonl_[entry.file]->file.bytes().subspan(entry.begin, entry.length);
   const auto* begin = reinterpret_cast<const char*>(bytes.data());
   const nlohmann::json line = parse_json({begin, bytes.size()});
-  if (!line.is_object() || !line.contains("text") || !line["text"].is_string()) {
-    throw data_error("{}: a JSONL document must be an object with a string \"text\"; mend or remove the line",
+  if (line.is_discarded()) {
+    throw data_error("{}: the line is not valid JSON; mend or remove it (a JSONL file holds one object per line)",
                      name(document));
   }
-  return clean_text(line["text"].get_ref<const std::string&>());
+  if (!line.is_object()) {
+    throw data_error("{}: the line is JSON but no object such as {{\"{}\": \"...\"}}; mend or remove it",
+                     name(document), rules_.json_key);
+  }
+  const auto text = line.find(rules_.json_key);
+  if (text == line.end() || !text->is_string()) {
+    throw data_error("{}: {} under the key '{}'; the line's keys are {}: name the text's key with --json-key",
+                     name(document), text == line.end() ? "there is nothing" : "there is no string",
+                     rules_.json_key, keys_of(line));
+  }
+  return text->get<std::string>();
+}
+
+std::string TextSource::text(std::size_t document) const {
+  std::string text = raw(document);
+  return rules_.clean ? clean_text(text) : text;
 }
 
 }  // namespace mulligan

@@ -2,11 +2,13 @@
 
 #include <sentencepiece_processor.h>
 
+#include <array>
 #include <charconv>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/data/character_map.h"
+#include "framework/data/exact_encoding.h"
 #include "framework/data/shard.h"
 
 namespace mulligan {
@@ -15,6 +17,32 @@ struct Tokenizer::Model {
   sentencepiece::SentencePieceProcessor processor;
   std::string origin;
   std::string sha256;
+  bool keeps_text = false;
+  std::array<int, 256> byte_ids{};  // of the byte pieces; meaningless unless keeps_text
+  SafeCuts cuts;
+
+  // How text is handed over; see exact_encoding.h.
+  void learn_rules(const std::string& model_bytes) {
+    const ModelRules rules = model_rules(model_bytes);
+    keeps_text = rules.keeps_text;
+    for (std::size_t byte = 0; byte < byte_ids.size(); ++byte) {
+      byte_ids[byte] = processor.PieceToId(fmt::format("<0x{:02X}>", byte));
+      keeps_text = keeps_text && processor.IsByte(byte_ids[byte]);
+    }
+    if (!keeps_text || !rules.pair_merges) return;
+    for (int id = 0; id < processor.GetPieceSize(); ++id) {
+      if (!processor.IsByte(id) && !processor.IsControl(id)) cuts.add_piece(processor.IdToPiece(id));
+    }
+  }
+
+  // SentencePiece's own encoding, appended to `ids`.
+  void encode(std::string_view text, std::vector<int>& ids) const {
+    std::vector<int> more;
+    const auto status = processor.Encode(text, &more);
+    if (!status.ok())
+      throw data_error("tokenizer '{}' cannot encode a text: {}", origin, status.ToString());
+    ids.insert(ids.end(), more.begin(), more.end());
+  }
 };
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
@@ -34,6 +62,7 @@ Tokenizer Tokenizer::from_bytes(const std::string& model_bytes, const std::strin
     throw data_error("'{}' is not a SentencePiece model ({}); give the tokenizer that wrote the shards",
                      origin, status.ok() ? "it has no pieces" : status.error_message());
   }
+  model->learn_rules(model_bytes);
   return Tokenizer(std::move(model));
 }
 
@@ -67,11 +96,40 @@ bool Tokenizer::is_textless(int id) const {
   return processor.IsControl(id) || processor.IsUnknown(id) || processor.IsUnused(id);
 }
 
+bool Tokenizer::keeps_text() const {
+  return model_->keeps_text;
+}
+
 std::vector<int> Tokenizer::encode(std::string_view text) const {
+  return encode_part(text, true);
+}
+
+std::size_t Tokenizer::cut_after(std::string_view text, std::size_t position) const {
+  return model_->cuts.at_or_after(text, position);
+}
+
+std::vector<int> Tokenizer::encode_part(std::string_view part, bool at_start) const {
+  // SentencePiece's time per byte grows with the length of what it is given, fivefold at 30 MB.
+  constexpr std::size_t kLongest = 1 << 14;
   std::vector<int> ids;
-  const auto status = model_->processor.Encode(text, &ids);
-  if (!status.ok())
-    throw data_error("tokenizer '{}' cannot encode a text: {}", model_->origin, status.ToString());
+  if (!model_->keeps_text) {
+    model_->encode(part, ids);
+    return ids;
+  }
+  while (!part.empty()) {
+    const TextStretch stretch = first_stretch(part, at_start);
+    at_start = false;
+    part.remove_prefix(stretch.text.size());
+    if (stretch.as_bytes) {
+      for (const char byte : stretch.text) ids.push_back(model_->byte_ids[static_cast<unsigned char>(byte)]);
+      continue;
+    }
+    for (std::string_view rest = stretch.text; !rest.empty();) {
+      const std::size_t length = cut_after(rest, kLongest);
+      model_->encode(rest.substr(0, length), ids);
+      rest.remove_prefix(length);
+    }
+  }
   return ids;
 }
 

@@ -31,9 +31,17 @@ class Tokenizer {
   // Control, unknown and unused ids: they carry no text.
   bool is_textless(int id) const;
 
-  // Ids of a text after the model's own normalisation, without BOS. Throws data_error when SentencePiece
-  // fails.
+  // Whether encode() loses nothing: the model takes text as it is and has the byte pieces. Otherwise its own
+  // normalisation may change text.
+  bool keeps_text() const;
+
+  // Ids of a document's text, without BOS. Where keeps_text(), document_text() of them is `text` to the byte,
+  // whatever `text` holds. Throws data_error when SentencePiece fails.
   std::vector<int> encode(std::string_view text) const;
+  // The same in parts: the ids of text[0, cut) as a start, then those of the rest. cut_after() gives the first
+  // such cut at or behind `position`; text.size() where there is none, so always where the model changes text.
+  std::vector<int> encode_part(std::string_view part, bool at_start) const;
+  std::size_t cut_after(std::string_view text, std::size_t position) const;
   // SentencePiece's own decoder.
   std::string decode(const std::vector<int>& ids) const;
   // The text that a document's tokens stand for, byte tokens as raw bytes: exactly the bytes that byte

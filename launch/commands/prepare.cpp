@@ -2,12 +2,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
 #include "framework/data/prepare.h"
+#include "framework/report/progress.h"
+#include "framework/report/run_log.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 
@@ -26,14 +30,47 @@ void print_split(const char* name, const SplitRecord& split) {
              static_cast<double>(split.bytes) / static_cast<double>(split.tokens), split.shards.size());
 }
 
+// What became of the documents' text.
+void print_text(const Manifest& manifest) {
+  const TextRecord text = manifest.text.value_or(TextRecord{});
+  fmt::print("left out    {} duplicates, {} empty, {} binary documents, {} hidden names\n",
+             manifest.duplicates_dropped, manifest.empty_dropped, text.binary_dropped, text.hidden_left_out);
+  if (!manifest.text) {
+    fmt::print("text        cleaned and normalised (prepared before text was kept as it is)\n");
+  } else if (text.kept) {
+    fmt::print("text        kept: every byte of the documents is in the tokens\n");
+  } else {
+    fmt::print("text        {} documents cleaned, {} changed by the tokenizer's normalisation\n",
+               text.documents_cleaned, text.documents_changed_by_tokenizer);
+  }
+  if (text.documents_with_nul > 0) {
+    fmt::print("warning: {} documents hold NUL bytes and may be no text; --skip-binary leaves them out\n",
+               text.documents_with_nul);
+  }
+  if (manifest.text && !text.kept) {
+    const std::uint64_t given = manifest.train.source_bytes + manifest.validation.source_bytes;
+    const std::uint64_t scored = manifest.train.bytes + manifest.validation.bytes;
+    fmt::print("warning: the documents hold {} bytes but their tokens {}; bits per byte are of the changed text\n",
+               given, scored);
+  }
+}
+
 void print_manifest(const Manifest& manifest) {
   print_split("train", manifest.train);
   print_split("validation", manifest.validation);
   fmt::print("tokenizer   {} pieces, {}, sha256 {}\n", manifest.vocabulary,
              manifest.tokenizer_trained ? "trained on the training documents" : "given",
              printable(manifest.tokenizer_sha256));
-  fmt::print("dropped     {} duplicates, {} empty documents\n", manifest.duplicates_dropped,
-             manifest.empty_dropped);
+  print_text(manifest);
+}
+
+// The first of what changes.jsonl lists.
+void print_changes(const std::vector<DocumentChange>& changes) {
+  constexpr std::size_t kShown = 5;
+  for (std::size_t i = 0; i < std::min(kShown, changes.size()); ++i) {
+    fmt::print("  {}: {}\n", printable(changes[i].document), printable(changes[i].change));
+  }
+  if (changes.size() > kShown) fmt::print("  and {} more, listed in changes.jsonl\n", changes.size() - kShown);
 }
 
 void run(const PrepareArguments& arguments) {
@@ -49,13 +86,17 @@ void run(const PrepareArguments& arguments) {
   }
   if (options.output.empty())
     throw config_error("prepare needs --out FOLDER for the shards and the manifest.");
-  options.progress = [&](const std::string& line) {
-    if (arguments.console.quiet) return;
-    fmt::print("{}\n", line);
-    std::fflush(stdout);
+  RunLog log(arguments.console, {});
+  std::optional<Progress> shown;
+  options.progress = [&](const std::string& line) { log.line(line); };
+  options.phase = [&](const std::string& what, const std::string& unit, double total) {
+    shown.reset();
+    if (!what.empty()) shown.emplace(&log, ProgressPhase{.what = what, .unit = unit, .total = total, .ticks = total == 0});
   };
+  options.advance = [&](double units) { shown->advance(units); };
   const PrepareSummary summary = prepare(options);
   print_manifest(summary.manifest);
+  print_changes(summary.changes);
   fmt::print("seconds     {:.1f} reading, {:.1f} tokenizer, {:.1f} encoding\nwritten to  {}\n",
              summary.read_seconds, summary.tokenizer_seconds, summary.encode_seconds,
              options.output.string());
@@ -65,8 +106,13 @@ void declare(CLI::App& command, PrepareArguments& arguments) {
   PrepareOptions& o = arguments.options;
   command.add_option(
       "inputs", o.inputs,
-      "Folders (each file below is a document), text files, JSONL files ({\"text\": ...} per line)");
+      "Folders (each file below is a document), text files, JSONL files ({\"text\": ...} per line, see --json-key)");
   command.add_option("--out", o.output, "Folder for shards, tokenizer, validation text and manifest.json");
+  command.add_flag("--overwrite", o.overwrite, "Replace prepared data that --out holds");
+  command.add_option("--json-key", o.text.json_key, "Key of the text in JSONL lines")->capture_default_str();
+  command.add_flag("--clean", o.text.clean,
+                   "Clean texts (white space, control characters, invalid UTF-8); otherwise every byte is kept");
+  command.add_flag("--skip-binary", o.text.skip_binary, "Leave out files that hold a NUL byte");
   command.add_option("--validation", o.validation_inputs,
                      "Validation documents of their own; without it the inputs are divided");
   command.add_option("--validation-fraction", o.validation_fraction, "Share of the documents held out")
@@ -75,6 +121,10 @@ void declare(CLI::App& command, PrepareArguments& arguments) {
                      "Exactly so many documents held out instead");
   command.add_option("--tokenizer", o.tokenizer, "SentencePiece model to use; without it one is trained");
   command.add_option("--vocab-size", o.vocab_size, "Pieces of the trained tokenizer")->capture_default_str();
+  command
+      .add_option("--normalization", o.normalization,
+                  "Of the trained tokenizer: identity keeps text as it is; nmt_nfkc, nfkc, nmt_nfkc_cf, nfkc_cf rewrite it")
+      ->capture_default_str();
   command
       .add_option("--tokenizer-bytes", o.tokenizer_bytes,
                   "Bytes of text the tokenizer is trained on, at most")

@@ -1,8 +1,9 @@
-// Preparing data: cleaning, reading folders, files and JSONL, the split, the written files, and every
+// Preparing data: text kept or cleaned, reading folders, files and JSONL, the split, the written files, and every
 // refusal.
 #include <gtest/gtest.h>
 #include <sentencepiece_trainer.h>
 
+#include <algorithm>
 #include <set>
 #include <unordered_map>
 
@@ -112,7 +113,7 @@ TEST(Prepare, TheSameDocumentsGiveTheSameFilesHoweverTheyAreGiven) {
   std::string jsonl;
   for (int i = 39; i >= 0; --i) {
     list.push_back(folder / (i % 2 == 0 ? "even" : "odd") / (std::to_string(i) + ".txt"));
-    jsonl += "{\"id\": 1, \"text\": \"" + document(i) + "  \\u0007\"}\n" + (i % 5 == 0 ? "\n" : "");
+    jsonl += "{\"id\": 1, \"text\": \"" + document(i) + "\"}\n" + (i % 5 == 0 ? "\n" : "");
   }
   const fs::path extra = fresh_folder("prepare_same_jsonl") / "documents.jsonl";
   write_file_atomically(extra, jsonl);
@@ -131,17 +132,190 @@ TEST(Prepare, TheSameDocumentsGiveTheSameFilesHoweverTheyAreGiven) {
   }
 }
 
-TEST(Prepare, KeepsDuplicatesOnceAndLeavesBinaryEmptyAndHiddenFilesOut) {
-  const fs::path folder = folder_of_documents("prepare_duplicates", 30);
+// The lines of changes.jsonl.
+std::string changes_of(const fs::path& folder) { return read_file(folder / "changes.jsonl"); }
+
+// Everything that was once dropped or rewritten without a word is there to the byte; what is left out is named.
+TEST(Prepare, KeepsEveryByteAndNamesWhatItLeavesOut) {
+  const fs::path folder = folder_of_documents("prepare_bytes", 30);
+  const std::vector<std::string> strange{
+      " \n", "  def f():\r\n\treturn 1   \r\n\r\n\r\n", std::string("ELF\0\1\0", 6), "\xC3\x28 \xFF\xFE broken",
+      "the mark \xE2\x96\x81 and \x1B[0m"};
+  for (std::size_t i = 0; i < strange.size(); ++i) {
+    write_file_atomically(folder / ("strange" + std::to_string(i)), strange[i]);
+  }
+  write_file_atomically(folder / "z_copy.txt", document(3));
+  write_file_atomically(folder / "empty.txt", "");
+  write_file_atomically(folder / ".git" / "secret.txt", "hidden text");
+  write_file_atomically(folder / ".hidden", "hidden text");
+  const fs::path output = fresh_folder("prepare_bytes_out");
+  const Manifest manifest = prepare(options_for({folder}, output)).manifest;
+  std::multiset<std::string> expected(strange.begin(), strange.end()), found;
+  std::uint64_t bytes = 0;
+  for (int i = 0; i < 30; ++i) expected.insert(document(i));
+  for (const std::string& text : expected) bytes += text.size();
+  for (const char* split : {"train", "val"}) {
+    for (const std::string& text : texts_of(output, split)) found.insert(text);
+  }
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(manifest.train.bytes + manifest.validation.bytes, bytes);
+  EXPECT_EQ(manifest.train.source_bytes + manifest.validation.source_bytes, bytes);
+  ASSERT_TRUE(manifest.text.has_value());
+  EXPECT_TRUE(manifest.text->kept);
+  EXPECT_EQ(manifest.text->normalization, "identity");
+  EXPECT_EQ(manifest.text->documents_with_nul, 1u);
+  EXPECT_EQ(manifest.duplicates_dropped, 1u);
+  EXPECT_EQ(manifest.empty_dropped, 1u);
+  EXPECT_EQ(manifest.text->hidden_left_out, 2u);
+  const std::string changes = changes_of(output);
+  for (const char* name : {"z_copy.txt", "empty.txt", ".git", ".hidden"}) {
+    EXPECT_NE(changes.find(name), std::string::npos) << name << " is not in " << changes;
+  }
+  EXPECT_EQ(std::count(changes.begin(), changes.end(), '\n'), 4);
+  EXPECT_EQ(verify_manifest(output).text->changes_sha256, sha256_hex(changes));
+}
+
+TEST(Prepare, CleansOnlyWhenAskedAndCountsWhatThatChanged) {
+  const fs::path folder = folder_of_documents("prepare_clean", 30);
+  write_file_atomically(folder / "spaced.txt", document(100) + "  \r\n\r\n  x\x07");
   write_file_atomically(folder / "copy.txt", document(3) + "\n\n");
   write_file_atomically(folder / "empty.txt", " \n");
   write_file_atomically(folder / "binary", std::string("ELF\0\1", 5));
-  write_file_atomically(folder / ".git" / "secret.txt", "hidden text");
-  write_file_atomically(folder / ".hidden", "hidden text");
-  const PrepareSummary summary = prepare(options_for({folder}, fresh_folder("prepare_duplicates_out")));
-  EXPECT_EQ(summary.manifest.train.documents + summary.manifest.validation.documents, 30u);
-  EXPECT_EQ(summary.manifest.duplicates_dropped, 1u);
-  EXPECT_EQ(summary.manifest.empty_dropped, 2u);
+  PrepareOptions options = options_for({folder}, fresh_folder("prepare_clean_out"));
+  options.text.clean = true;
+  options.normalization = "nmt_nfkc";
+  const Manifest manifest = prepare(options).manifest;
+  EXPECT_EQ(manifest.train.documents + manifest.validation.documents, 31u);
+  EXPECT_EQ(manifest.duplicates_dropped, 1u);
+  EXPECT_EQ(manifest.empty_dropped, 1u);
+  ASSERT_TRUE(manifest.text.has_value());
+  EXPECT_FALSE(manifest.text->kept);
+  EXPECT_TRUE(manifest.text->cleaned);
+  EXPECT_EQ(manifest.text->binary_dropped, 1u);
+  EXPECT_GE(manifest.text->documents_cleaned, 1u);
+  EXPECT_GE(manifest.text->documents_changed_by_tokenizer, 1u) << "a line end becomes a space";
+  const std::string changes = changes_of(options.output);
+  EXPECT_NE(changes.find("spaced.txt"), std::string::npos);
+  EXPECT_NE(changes.find("normalisation"), std::string::npos);
+  EXPECT_NO_THROW(verify_manifest(options.output));
+
+  options = options_for({folder}, fresh_folder("prepare_skip_out"));
+  options.text.skip_binary = true;
+  const Manifest skipped = prepare(options).manifest;
+  EXPECT_EQ(skipped.text->binary_dropped, 1u);
+  EXPECT_TRUE(skipped.text->kept);
+}
+
+// A document long enough to be cut into parts has the tokens it has by itself.
+TEST(Prepare, ALongDocumentIsEncodedAsItWouldBeWhole) {
+  const fs::path folder = folder_of_documents("prepare_long", 30);
+  std::string large;
+  for (int i = 0; large.size() < 2'500'000; ++i) large += document(i % 997) + (i % 3 == 0 ? "\n\n   " : " ");
+  write_file_atomically(folder / "large.txt", large);
+  PrepareOptions options = options_for({folder}, fresh_folder("prepare_long_out"));
+  options.tokenizer_bytes = 50'000;
+  std::string lines;
+  options.progress = [&](const std::string& line) { lines += line + "\n"; };
+  prepare(options);
+  EXPECT_NE(lines.find("50000 bytes"), std::string::npos) << lines;
+  const Tokenizer tokenizer = Tokenizer::load(options.output / "tokenizer.model");
+  bool seen = false;
+  for (const char* split : {"train", "val"}) {
+    const std::vector<std::uint16_t> tokens = tokens_of(options.output, split);
+    for (const Document& part : find_documents(tokens)) {
+      const bool last = part.start + part.length == static_cast<std::int64_t>(tokens.size());
+      const auto document = std::span(tokens).subspan(static_cast<std::size_t>(part.start),
+                                                      static_cast<std::size_t>(part.length) - (last ? 0 : 1));
+      if (document.size() < 100'000) continue;
+      seen = true;
+      const std::vector<int> whole = tokenizer.encode(large);
+      EXPECT_TRUE(std::equal(whole.begin(), whole.end(), document.begin() + 1, document.end()));
+    }
+  }
+  EXPECT_TRUE(seen);
+}
+
+// The output is replaced as a whole, only when asked to, and never with files that are not the preparation's.
+TEST(Prepare, TouchesAnExistingOutputOnlyAsAWhole) {
+  const fs::path folder = folder_of_documents("prepare_again", 30);
+  const fs::path output = fresh_folder("prepare_again_out");
+  PrepareOptions options = options_for({folder}, output);
+  prepare(options);
+  const std::string manifest = read_file(output / "manifest.json");
+  const std::string refused = message_of(ExitCode::bad_configuration, [&] { prepare(options); });
+  EXPECT_NE(refused.find("--overwrite"), std::string::npos) << refused;
+  EXPECT_EQ(read_file(output / "manifest.json"), manifest);
+
+  options.overwrite = true;
+  write_file_atomically(output / "fineweb_train_000007.bin", "another's");
+  const std::string foreign = message_of(ExitCode::bad_configuration, [&] { prepare(options); });
+  EXPECT_NE(foreign.find("fineweb_train_000007.bin"), std::string::npos) << foreign;
+  EXPECT_EQ(read_file(output / "fineweb_train_000007.bin"), "another's");
+  EXPECT_NO_THROW(verify_manifest(output));
+  fs::remove(output / "fineweb_train_000007.bin");
+
+  // A failure in the middle leaves the old data whole, and nothing beside it.
+  options.vocab_size = 60000;
+  message_of(ExitCode::bad_data, [&] { prepare(options); });
+  EXPECT_EQ(read_file(output / "manifest.json"), manifest);
+  EXPECT_NO_THROW(verify_manifest(output));
+  EXPECT_FALSE(fs::exists(output.string() + ".preparing"));
+
+  // What a killed preparation left beside it is taken away by the next.
+  write_file_atomically(fs::path(output.string() + ".preparing") / "fineweb_train_000000.bin", "half");
+  options.vocab_size = 330;
+  prepare(options);
+  EXPECT_EQ(verify_manifest(output).vocabulary, 330);
+  EXPECT_FALSE(fs::exists(output.string() + ".preparing"));
+
+  const fs::path foreign_folder = fresh_folder("prepare_again_foreign");
+  write_file_atomically(foreign_folder / "thesis.txt", "years of work");
+  options.output = foreign_folder;
+  const std::string kept = message_of(ExitCode::bad_configuration, [&] { prepare(options); });
+  EXPECT_NE(kept.find("thesis.txt"), std::string::npos) << kept;
+}
+
+TEST(Prepare, RefusesAnUnwritableOutputBeforeItReads) {
+  const fs::path folder = folder_of_documents("prepare_unwritable", 20);
+  PrepareOptions options = options_for({folder}, folder / "even" / "0.txt" / "out");
+  bool read = false;
+  options.progress = [&](const std::string&) { read = true; };
+  message_of(ExitCode::run_failed, [&] { prepare(options); });
+  options.output = "/proc/nothing_can_be_made_here";
+  const std::string message = message_of(ExitCode::run_failed, [&] { prepare(options); });
+  EXPECT_NE(message.find("nothing_can_be_made_here"), std::string::npos) << message;
+  options.output = folder / "even" / "0.txt";
+  message_of(ExitCode::bad_configuration, [&] { prepare(options); });
+  EXPECT_FALSE(read);
+}
+
+TEST(Prepare, ReadsTheTextUnderAnotherKeyAndNamesTheKeysThereAre) {
+  const fs::path file = fresh_folder("prepare_keys") / "documents.jsonl";
+  std::string lines;
+  for (int i = 0; i < 30; ++i) lines += "{\"id\": 7, \"content\": \"" + document(i) + "\"}\n";
+  write_file_atomically(file, lines);
+  PrepareOptions options = options_for({file}, fresh_folder("prepare_keys_out"));
+  options.threads = 1;
+  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  for (const char* part : {"documents.jsonl:1", "'content'", "'id'", "--json-key"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
+  options.text.json_key = "content";
+  EXPECT_EQ(prepare(options).manifest.empty_dropped, 0u);
+  write_file_atomically(file, lines + "{\"content\": \"cut o\n");
+  options.overwrite = true;
+  const std::string broken = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  EXPECT_NE(broken.find("documents.jsonl:31"), std::string::npos) << broken;
+  EXPECT_NE(broken.find("not valid JSON"), std::string::npos) << broken;
+}
+
+TEST(Prepare, ASingleDocumentNamesTheWayOut) {
+  const fs::path file = fresh_folder("prepare_single") / "book.txt";
+  write_file_atomically(file, document(1));
+  const PrepareOptions options = options_for({file}, fresh_folder("prepare_single_out"));
+  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  EXPECT_NE(message.find("--validation"), std::string::npos) << message;
+  EXPECT_NE(message.find("book.txt"), std::string::npos) << message;
 }
 
 TEST(Prepare, LimitsShardsAtDocumentsAndReplacesAnEarlierPreparation) {
@@ -162,6 +336,7 @@ TEST(Prepare, LimitsShardsAtDocumentsAndReplacesAnEarlierPreparation) {
   EXPECT_GT(cut, 0u) << "the document longer than a shard is cut";
   EXPECT_LT(cut, shards.size() - 2) << "others are not";
   options.tokens_per_shard = 1'000'000;
+  options.overwrite = true;
   prepare(options);
   EXPECT_EQ(find_shards({output.string()}).size(), 2u);
   EXPECT_NO_THROW(verify_manifest(output));
@@ -199,11 +374,13 @@ TEST(Prepare, UsesAGivenTokenizerAndRefusesOneThatLosesText) {
   const Manifest manifest = prepare(options).manifest;
   EXPECT_FALSE(manifest.tokenizer_trained);
   EXPECT_EQ(manifest.tokenizer_sha256, sha256_hex_of_file(first / "tokenizer.model"));
-  write_file_atomically(options.output / "broken.model", "no model");
-  options.tokenizer = options.output / "broken.model";
+  const fs::path models = fresh_folder("prepare_given_models");
+  options.output = fresh_folder("prepare_given_refused");
+  write_file_atomically(models / "broken.model", "no model");
+  options.tokenizer = models / "broken.model";
   message_of(ExitCode::bad_data, [&] { prepare(options); });
-  write_file_atomically(options.output / "lossy.model", model_without_byte_fallback());
-  options.tokenizer = options.output / "lossy.model";
+  write_file_atomically(models / "lossy.model", model_without_byte_fallback());
+  options.tokenizer = models / "lossy.model";
   const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
   EXPECT_NE(message.find("byte fallback"), std::string::npos) << message;
 }
@@ -212,6 +389,7 @@ TEST(Prepare, SplitsByNumberAndBySeparateInputs) {
   const fs::path folder = folder_of_documents("prepare_split", 40);
   PrepareOptions options = options_for({folder}, fresh_folder("prepare_split_out"));
   options.validation_documents = 7;
+  options.overwrite = true;
   EXPECT_EQ(prepare(options).manifest.validation.documents, 7u);
   options.validation_documents = 40;
   const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
@@ -226,7 +404,7 @@ TEST(Prepare, SplitsByNumberAndBySeparateInputs) {
 TEST(Prepare, RefusesADocumentOnBothSides) {
   const fs::path folder = folder_of_documents("prepare_overlap", 20);
   const fs::path own = fresh_folder("prepare_overlap_validation");
-  write_file_atomically(own / "twin.txt", "  " + document(4) + "\r\n");  // equal after cleaning
+  write_file_atomically(own / "twin.txt", document(4));
   write_file_atomically(own / "fine.txt", "Another text.");
   PrepareOptions options = options_for({folder}, fresh_folder("prepare_overlap_out"));
   options.validation_inputs = {own};
@@ -284,6 +462,15 @@ TEST(Manifest, NoticesChangedTruncatedAndMissingFiles) {
       damaged("fineweb_train_000000.bin", [](std::string& b) { b.resize(b.size() - 2); }).find("truncated"),
       std::string::npos);
   damaged("manifest.json", [](std::string& b) { b.resize(b.size() / 2); });
+  // Totals that the files do not bear out.
+  for (const char* key : {"documents", "tokens", "bytes", "vocabulary", "bos_id"}) {
+    SCOPED_TRACE(key);
+    const std::string sentence = damaged("manifest.json", [&](std::string& b) {
+      const std::size_t value = b.rfind("\"" + std::string(key) + "\": ") + std::string(key).size() + 4;
+      b.insert(value, "1");  // a digit in front: another number
+    });
+    EXPECT_NE(sentence.find("manifest.json"), std::string::npos) << sentence;
+  }
   damaged("manifest.json", [](std::string& b) { b.replace(b.find("fineweb_val"), 11, "../../e/val"); });
   damaged("manifest.json",
           [](std::string& b) { b.replace(b.find("mulligan-data-1"), 15, "mulligan-data-9"); });

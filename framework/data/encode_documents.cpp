@@ -1,0 +1,153 @@
+#include "framework/data/encode_documents.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/parallel.h"
+#include "framework/data/byte_count.h"
+#include "framework/data/shard.h"
+
+namespace mulligan {
+namespace {
+
+// Collects whole documents into shards of a limited size.
+class ShardWriter {
+ public:
+  ShardWriter(std::filesystem::path folder, std::string stem, std::int64_t tokens_per_shard)
+      : folder_(std::move(folder)),
+        stem_(std::move(stem)),
+        limit_(static_cast<std::size_t>(tokens_per_shard)) {}
+
+  void add(std::span<const std::uint16_t> document) {
+    if (!tokens_.empty() && tokens_.size() + document.size() > limit_) flush();
+    for (; document.size() > limit_; document = document.subspan(limit_)) {
+      tokens_.assign(document.begin(), document.begin() + static_cast<std::ptrdiff_t>(limit_));
+      flush();
+    }
+    tokens_.insert(tokens_.end(), document.begin(), document.end());
+  }
+
+  std::vector<ShardRecord> finish() {
+    flush();
+    return std::move(records_);
+  }
+
+ private:
+  void flush() {
+    if (tokens_.empty()) return;
+    const std::string name = fmt::format("{}_{:06d}.bin", stem_, records_.size());
+    write_shard(folder_ / name, tokens_);
+    records_.push_back({name, tokens_.size(), sha256_hex_of_file(folder_ / name)});
+    tokens_.clear();
+  }
+
+  std::filesystem::path folder_;
+  std::string stem_;
+  std::size_t limit_;
+  std::vector<std::uint16_t> tokens_;
+  std::vector<ShardRecord> records_;
+};
+
+// The documents from `first` on that fit a block: at least one.
+std::size_t block_size(const std::vector<CorpusDocument>& documents, std::size_t first) {
+  constexpr std::size_t kDocuments = 512;
+  constexpr std::uint64_t kBytes = std::uint64_t{32} << 20;
+  std::uint64_t bytes = 0;
+  std::size_t count = 0;
+  while (first + count < documents.size() && count < kDocuments && bytes < kBytes) {
+    bytes += documents[first + count++].bytes;
+  }
+  return count;
+}
+
+}  // namespace
+
+// Documents whose texts are in memory together, and their tokens.
+struct DocumentEncoder::Block {
+  struct Part {
+    std::size_t document = 0;  // in the block
+    std::string_view text;
+    bool at_start = false;
+    std::vector<int> ids;
+  };
+  std::vector<std::string> texts;
+  std::vector<Part> parts;                         // in order
+  std::vector<std::vector<std::uint16_t>> tokens;  // per document, BOS first
+};
+
+DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer,
+                                 std::filesystem::path folder)
+    : options_(options), tokenizer_(tokenizer), folder_(std::move(folder)) {}
+
+// Reads and encodes documents in parallel, long ones in parts.
+DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocument> documents) const {
+  constexpr std::size_t kPartBytes = std::size_t{1} << 20;
+  Block block;
+  block.texts.resize(documents.size());
+  block.tokens.resize(documents.size());
+  parallel_for(documents.size(), options_.threads,
+               [&](std::size_t i) { block.texts[i] = documents[i].text(); });
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    bool at_start = true;
+    for (std::string_view rest = block.texts[i]; !rest.empty(); at_start = false) {
+      const std::size_t length = tokenizer_.cut_after(rest, kPartBytes);
+      block.parts.push_back({i, rest.substr(0, length), at_start, {}});
+      rest.remove_prefix(length);
+    }
+  }
+  parallel_for(block.parts.size(), options_.threads, [&](std::size_t i) {
+    Block::Part& part = block.parts[i];
+    part.ids = tokenizer_.encode_part(part.text, part.at_start);
+    if (options_.advance) options_.advance(static_cast<double>(part.text.size()));
+  });
+  for (auto& tokens : block.tokens) tokens.push_back(static_cast<std::uint16_t>(tokenizer_.bos_id()));
+  for (const Block::Part& part : block.parts) {
+    for (const int id : part.ids) {
+      if (tokenizer_.is_textless(id)) {
+        const CorpusDocument& document = documents[part.document];
+        throw data_error(
+            "tokenizer '{}' has no piece for some text of '{}', so its bytes could not be counted; use one "
+            "trained with byte fallback",
+            options_.tokenizer.string(), document.source->name(document.index));
+      }
+      block.tokens[part.document].push_back(static_cast<std::uint16_t>(id));
+    }
+  }
+  return block;
+}
+
+SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
+                                    std::string* text) {
+  const ByteTable table = ByteTable::from_tokenizer(tokenizer_);
+  ShardWriter writer(folder_, stem, options_.tokens_per_shard);
+  SplitRecord split;
+  for (std::size_t first = 0; first < documents.size();) {
+    const std::span<const CorpusDocument> some(&documents[first], block_size(documents, first));
+    const Block block = encode_block(some);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const std::vector<std::uint16_t>& tokens = block.tokens[i];
+      const std::uint64_t bytes = table.count(tokens);
+      const std::string spelled = tokenizer_.document_text(tokens);
+      if (spelled != block.texts[i]) {
+        changes_.push_back({some[i].source->name(some[i].index),
+                            fmt::format("changed by the tokenizer's normalisation: {} bytes became {}",
+                                        block.texts[i].size(), bytes)});
+      }
+      writer.add(tokens);
+      ++split.documents;
+      split.tokens += tokens.size();
+      split.bytes += bytes;
+      split.source_bytes += some[i].source_bytes;
+      if (text != nullptr) *text += spelled;
+    }
+    first += some.size();
+  }
+  split.shards = writer.finish();
+  return split;
+}
+
+}  // namespace mulligan

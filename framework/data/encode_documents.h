@@ -1,0 +1,39 @@
+// Documents into token shards.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/data/corpus.h"
+#include "framework/data/manifest.h"
+#include "framework/data/prepare.h"
+#include "framework/data/tokenizer.h"
+
+namespace mulligan {
+
+class DocumentEncoder {
+ public:
+  // Shards are written into `folder`. `options` and `tokenizer` must outlive this object.
+  DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer, std::filesystem::path folder);
+
+  // Writes the documents, in order, to STEM_%06d.bin; appends their text, as the tokens spell it, to `text` unless that
+  // is null. Works by blocks, in parallel, long documents in parts. Throws data_error for a tokenizer that has no
+  // piece for some text.
+  SplitRecord encode(const std::vector<CorpusDocument>& documents, const std::string& stem, std::string* text);
+
+  // The documents so far whose tokens spell another text.
+  const std::vector<DocumentChange>& changes() const { return changes_; }
+
+ private:
+  struct Block;
+  Block encode_block(std::span<const CorpusDocument> documents) const;
+
+  const PrepareOptions& options_;
+  const Tokenizer& tokenizer_;
+  std::filesystem::path folder_;
+  std::vector<DocumentChange> changes_;
+};
+
+}  // namespace mulligan
