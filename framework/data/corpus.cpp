@@ -28,6 +28,7 @@ bool by_digest(const CorpusDocument& a, const CorpusDocument& b) {
 
 Corpus::Corpus(const PrepareOptions& options)
     : inputs_(options.inputs, options.text), validation_inputs_(options.validation_inputs, options.text) {
+  record_.cleaned = options.text.clean;
   std::vector<CorpusDocument> documents = catalogue(inputs_, options);
   if (documents.empty()) {
     throw data_error(

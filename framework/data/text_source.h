@@ -28,7 +28,7 @@ class TextSource {
   // inputs: folders (all regular files below, one document each; *.jsonl and *.ndjson hold one per line), or
   // files. Throws data_error for an input that does not exist and for a JSONL line that is not {"text":
   // "..."} (file:line).
-  TextSource(const std::vector<std::filesystem::path>& inputs, TextRules rules);
+  explicit TextSource(const std::vector<std::filesystem::path>& inputs, TextRules rules = {});
   ~TextSource();
   TextSource(TextSource&&) noexcept;
   TextSource& operator=(TextSource&&) noexcept;

@@ -59,6 +59,12 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
     throw data_error("the validation shards '{}' hold {} tokens, but scoring needs at least 2.",
                      data.validation, validation.tokens.size());
   }
+  if (validation.byte_table && validation.byte_table->count(validation.tokens) == 0) {
+    throw data_error(
+        "by the tokenizer '{}' the tokens of the validation shards '{}' stand for no text: all of them are unknown or "
+        "control pieces; prepare the data with a tokenizer that has byte fallback.",
+        data.tokenizer, data.validation);
+  }
   return validation;
 }
 

@@ -108,6 +108,22 @@ TEST_F(EvalBytes, NothingToScoreIsAnError) {
   EXPECT_NE(refusal(eval, ExitCode::bad_data).find("drop_remainder"), std::string::npos);
 }
 
+// What a tokenizer without byte fallback makes of foreign text; it once scored as if there were no tokenizer.
+TEST_F(EvalBytes, TokensThatStandForNoTextAreRefused) {
+  DataConfig data = loaded_.config.data;
+  const auto shard = tiny().folder() / "unknown.bin";
+  write_shard(shard, std::vector<std::uint16_t>{1, 3, 3, 3, 3, 1, 3});
+  data.validation = shard.string();
+  try {
+    load_validation(data, loaded_.config.model.vocabulary);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    EXPECT_NE(std::string(error.what()).find("unknown.bin"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("no text"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(EvalBytes, ATokenOutsideOfTheVocabularyIsNamed) {
   DataConfig data = loaded_.config.data;
   const auto shard = tiny().folder() / "foreign.bin";
