@@ -89,7 +89,8 @@ TextRecord text_from(const nlohmann::json& value) {
 }
 
 std::filesystem::path manifest_file(const std::filesystem::path& path) {
-  return std::filesystem::is_directory(path) ? path / kManifestName : path;
+  std::error_code ignored;  // reading the file says what is wrong
+  return std::filesystem::is_directory(path, ignored) ? path / kManifestName : path;
 }
 
 // `found` is what the files hold.

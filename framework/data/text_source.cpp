@@ -12,6 +12,9 @@
 namespace mulligan {
 namespace {
 
+// Of a JSONL file. A line is looked at only so far, so that a file without line ends is refused at once.
+constexpr std::size_t kLongestLine = std::size_t{1} << 30;
+
 // C0 controls other than those handled as white space, DEL, and C1 controls (U+0080..U+009F).
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
@@ -146,9 +149,13 @@ void TextSource::add_jsonl(const std::filesystem::path& path) {
   const std::string_view whole(begin, bytes.size());
   std::uint32_t line = 0;
   for (std::size_t position = 0; position < whole.size();) {
-    std::size_t end = whole.find('\n', position);
-    if (end == std::string_view::npos) end = whole.size();
     ++line;
+    std::size_t end = whole.substr(position, kLongestLine + 1).find('\n');
+    if (end == std::string_view::npos && whole.size() - position > kLongestLine) {
+      throw data_error("{}:{}: the line has more than {} bytes, the most of one document; divide it", path.string(), line,
+                       kLongestLine);
+    }
+    end = end == std::string_view::npos ? whole.size() : position + end;
     if (whole.substr(position, end - position).find_first_not_of(" \t\r") != std::string_view::npos) {
       entries_.push_back({static_cast<std::uint32_t>(paths_.size()), line, position, end - position});
     }

@@ -33,6 +33,9 @@ printf '{"body": "a text"}\n' >keys.jsonl
 check_refused "JSON Lines: another key" 3 "its keys are 'body'" prepare keys.jsonl --out keys
 printf '{"text": "a text"}\n{"text": \n' >broken.jsonl
 check_refused "JSON Lines: invalid JSON" 3 "broken.jsonl:2: the line is not valid JSON" prepare broken.jsonl --threads 1 --out keys
+truncate -s 100G endless.jsonl
+check_refused "JSON Lines: a line of 100 GB" 3 "endless.jsonl:1: the line has more than" prepare endless.jsonl --out keys
+check_refused "prepare --check: a name of 300 characters" 3 "File name too long" prepare --check "$(printf 'x%.0s' $(seq 300))"
 check_refused "an output that cannot be written" 1 "/proc/mulligan" prepare training --out /proc/mulligan/data
 check_refused "an input that is a link in a circle" 3 "symbolic links" prepare loop.toml --out keys
 
