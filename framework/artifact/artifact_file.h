@@ -58,7 +58,8 @@ std::string serialize_artifact(const Artifact& artifact, Compression compression
 // throws where the artifact is not the one that the caller wants.
 using DeclaredArtifact = std::function<void(const Artifact& declared)>;
 Artifact parse_artifact(std::string_view bytes, const std::string& origin,
-                        std::uint64_t raw_limit = std::uint64_t{4} << 30, const DeclaredArtifact& declared = {});
+                        std::uint64_t raw_limit = std::uint64_t{4} << 30,
+                        const DeclaredArtifact& declared = {});
 
 // Throws data_error for an unreadable file, and like parse_artifact.
 Artifact read_artifact(const std::filesystem::path& path, const DeclaredArtifact& declared = {});

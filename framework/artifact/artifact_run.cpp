@@ -169,8 +169,8 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
 std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options) {
   const QuantizeConfig& quantize = require_quantize(loaded);
   resolve_run_plugins(loaded, host, PluginUse::quantize);
-  return format_prediction(artifact_parts(loaded.config.model), quantize.tensors, count_code(loaded, host, options),
-                           loaded.config.ledger.artifact_bytes);
+  return format_prediction(artifact_parts(loaded.config.model), quantize.tensors,
+                           count_code(loaded, host, options), loaded.config.ledger.artifact_bytes);
 }
 
 OpenedArtifact open_artifact(const fs::path& path, const std::vector<std::string>& overrides) {

@@ -201,9 +201,10 @@ PluginConfig resolve_plugin_keys(const PluginTable& table, const std::string& pl
   }
   for (const ConfigMember& member : table.keys.members) {
     if (member.node.origin.kind != Origin::Kind::stored) continue;
-    throw config_error("{}: {}.{} is the path {}, which stored data may not name; allow it with --set {}.{}={}",
-                       member.node.origin.text(), table.section, member.name, to_toml(member.node.value),
-                       table.section, member.name, member.node.value.string());
+    throw config_error(
+        "{}: {}.{} is the path {}, which stored data may not name; allow it with --set {}.{}={}",
+        member.node.origin.text(), table.section, member.name, to_toml(member.node.value), table.section,
+        member.name, member.node.value.string());
   }
   std::vector<std::string> host_names;  // candidates for "did you mean"
   for (const Setting& setting : table.host.all()) host_names.push_back(setting.name);

@@ -63,12 +63,12 @@ bool is_configuration_of_a_run(const std::string& path) {
   const fs::path file(path);
   if (file.filename() != "config.toml") return false;
   const fs::path folder = file.parent_path();
-  return std::ranges::any_of(
-      std::initializer_list<const char*>{"metrics.jsonl", "result.json", "weights.safetensors", "checkpoints"},
-      [&](const char* name) {
-        std::error_code failed;
-        return fs::exists(folder / name, failed);
-      });
+  return std::ranges::any_of(std::initializer_list<const char*>{"metrics.jsonl", "result.json",
+                                                                "weights.safetensors", "checkpoints"},
+                             [&](const char* name) {
+                               std::error_code failed;
+                               return fs::exists(folder / name, failed);
+                             });
 }
 
 void mark_stored_paths(ConfigNode& tree, const std::string& name) {
@@ -102,9 +102,10 @@ std::vector<std::string> drop_stored_paths(ConfigNode& tree) {
       for (const ConfigNode& row : kernels->rows) {
         const ConfigNode* path = row.find("path");
         if (path == nullptr || !is_stored(*path)) continue;
-        note(*path, fmt::format("the kernel '{}' of [[backend.kernels]], path", text_of(row.find("match"))),
-             "code: the backend's own kernel computes; for the other, copy that file elsewhere and name it as "
-             "configuration");
+        note(
+            *path, fmt::format("the kernel '{}' of [[backend.kernels]], path", text_of(row.find("match"))),
+            "code: the backend's own kernel computes; for the other, copy that file elsewhere and name it as "
+            "configuration");
       }
       std::erase_if(kernels->rows, [](const ConfigNode& row) {
         const ConfigNode* path = row.find("path");

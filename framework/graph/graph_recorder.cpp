@@ -34,7 +34,8 @@ GraphRecorder::GraphRecorder(Graph& graph, std::string state_prefix)
     });
   };
   table_.scratch = [](void* self, const mlg_tensor* shape, mlg_value* out) {
-    return guarded(self, [&](GraphRecorder& r) { *out = r.made(r.graph_.scratch(TensorType::from_c(*shape))); });
+    return guarded(self,
+                   [&](GraphRecorder& r) { *out = r.made(r.graph_.scratch(TensorType::from_c(*shape))); });
   };
   table_.view = [](void* self, mlg_value value, std::int64_t offset, const mlg_tensor* shape,
                    mlg_value* out) {

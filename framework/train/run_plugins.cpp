@@ -97,10 +97,10 @@ void replace_kernels(const LoadedConfig& loaded, PluginHost& host, Backend& back
 PluginHandle load_plugin(PluginHost& host, mlg_kind kind, const PluginTable& table) {
   const bool asked = !table.stored_path.empty() && table.path.empty();
   if (!asked) return host.load(static_cast<PluginKind>(kind), table.plugin, table.path);
-  const std::string request =
-      fmt::format("[{}] of {} asks for the library {}{}, which is not loaded, since stored data may not name code",
-                  table.section, table.source, toml_quoted(table.stored_path),
-                  table.plugin.empty() ? "" : fmt::format(" of the plugin '{}'", table.plugin));
+  const std::string request = fmt::format(
+      "[{}] of {} asks for the library {}{}, which is not loaded, since stored data may not name code",
+      table.section, table.source, toml_quoted(table.stored_path),
+      table.plugin.empty() ? "" : fmt::format(" of the plugin '{}'", table.plugin));
   const std::string by_key = fmt::format("--set {}.path=FILE", table.section);
   if (table.plugin.empty()) throw config_error("{}; if you trust it, allow it with {}.", request, by_key);
   try {
@@ -150,8 +150,8 @@ RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const 
   };
   add_kernels(plugins.loss->plugin());
   for (const OptimizerConfig& optimizer : config.optimizers) {
-    plugins.optimizers.push_back(std::make_unique<Optimizer>(load_plugin(host, MLG_OPTIMIZER, optimizer.table),
-                                                             loaded.plugin(optimizer.table.section)));
+    plugins.optimizers.push_back(std::make_unique<Optimizer>(
+        load_plugin(host, MLG_OPTIMIZER, optimizer.table), loaded.plugin(optimizer.table.section)));
     plugins.optimizer_schedules.push_back(optimizer.schedule ? add_schedule(*optimizer.schedule) : shared);
     add_kernels(plugins.optimizers.back()->plugin());
   }

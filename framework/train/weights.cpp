@@ -61,9 +61,9 @@ std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype) 
 }
 
 std::string save_weights(const std::filesystem::path& path, const TensorStore& store,
-                  const std::vector<PlannedParameter>& parameters,
-                  const std::function<std::string(const PlannedParameter&)>& source,
-                  const std::map<std::string, std::string>& metadata) {
+                         const std::vector<PlannedParameter>& parameters,
+                         const std::function<std::string(const PlannedParameter&)>& source,
+                         const std::map<std::string, std::string>& metadata) {
   std::vector<std::vector<std::byte>> contents;
   std::vector<StoredTensor> tensors;
   for (const PlannedParameter& parameter : parameters) {

@@ -83,9 +83,8 @@ class Probe {
         positions.push_back(static_cast<std::int32_t>(document * shape_.context +
                                                       std::max<std::int64_t>(last_kept(document) - back, 0)));
       }
-      compare(positions, losses_of(window_, tokens_, positions, targets_), [&](std::int64_t token) {
-        return token % shape_.context > last_kept(token / shape_.context);
-      });
+      compare(positions, losses_of(window_, tokens_, positions, targets_),
+              [&](std::int64_t token) { return token % shape_.context > last_kept(token / shape_.context); });
     }
   }
 
@@ -103,8 +102,10 @@ class Probe {
     for (std::size_t i = 0; i < positions.size(); ++i) {
       if (changes(positions[i]) || std::memcmp(&before[i], &after[i], sizeof(float)) == 0) continue;
       throw config_error(
-          "[ttt.adapters]: with {} the score of position {} of document {} in windows of {} tokens moved from {} to {} "
-          "when only later tokens, or other documents, changed, so its scores would be illegal; use another plugin.",
+          "[ttt.adapters]: with {} the score of position {} of document {} in windows of {} tokens moved "
+          "from {} to {} "
+          "when only later tokens, or other documents, changed, so its scores would be illegal; use another "
+          "plugin.",
           plugin_.plugin().description(), positions[i] % shape_.context, positions[i] / shape_.context,
           shape_.context, before[i], after[i]);
     }

@@ -34,7 +34,8 @@ void RowGuard::view(const Graph& graph, Value value, std::int64_t offset, const 
   if (kind(graph, value) == Kind::adapter) return;
   if (offset == 0 && type.elements() == graph.type(value).elements()) return;
   throw run_error(
-      "the tap {}: a view from element {} on of {} would cut or shift tokens, so that a score could read a later "
+      "the tap {}: a view from element {} on of {} would cut or shift tokens, so that a score could read a "
+      "later "
       "one; adapters see whole windows only",
       tap_, offset, graph.type(value).text());
 }
@@ -48,7 +49,8 @@ void RowGuard::require_rows(const Graph& graph, Value value, bool first_counts_a
   const bool by_window = type.rank >= 3 && type.dims[0] == documents_ && type.dims[1] == tokens_;
   if (all || (by_window && !first_counts_all)) return;
   throw run_error(
-      "the tap {}: {} gets tokens as {}, but must see them as [{}, ...]{}: any other shape mixes rows, so that a "
+      "the tap {}: {} gets tokens as {}, but must see them as [{}, ...]{}: any other shape mixes rows, so "
+      "that a "
       "score could read a later token",
       tap_, kernel, type.text(), rows,
       first_counts_all ? "" : fmt::format(" or [{}, {}, ...]", documents_, tokens_));
@@ -64,7 +66,8 @@ void RowGuard::write(const Graph& graph, Value value, bool tokens, const std::st
   Kind& kind = kinds_[graph.root(value).id];
   if (kind == Kind::adapter) {
     throw run_error(
-        "the tap {}: {} writes into an adapter while a window is scored; only the optimiser changes adapters, after "
+        "the tap {}: {} writes into an adapter while a window is scored; only the optimiser changes "
+        "adapters, after "
         "the scores are booked",
         tap_, kernel);
   }
@@ -83,7 +86,8 @@ void RowGuard::check_product(const Graph& graph, const std::vector<Value>& argum
   if (std::ranges::all_of(arguments, batch_of_rows)) return;
   if (holds_tokens(graph, b) || (holds_tokens(graph, a) && attribute(attributes, "transpose_a") != 0)) {
     throw run_error(
-        "the tap {}: matmul sums over tokens ({} by {}), so that a score could read a later one; in the forward "
+        "the tap {}: matmul sums over tokens ({} by {}), so that a score could read a later one; in the "
+        "forward "
         "pass tokens stand on the left, not transposed",
         tap_, graph.type(a).text(), graph.type(b).text());
   }
@@ -97,8 +101,7 @@ void RowGuard::check_product(const Graph& graph, const std::vector<Value>& argum
 void RowGuard::unknown_call(const Graph& graph, const std::string& kernel,
                             const std::vector<Value>& arguments) {
   unknown_kernels_ = true;
-  const bool tokens =
-      std::ranges::any_of(arguments, [&](Value v) { return v && holds_tokens(graph, v); });
+  const bool tokens = std::ranges::any_of(arguments, [&](Value v) { return v && holds_tokens(graph, v); });
   for (const Value value : arguments) {
     if (!value || kind(graph, value) == Kind::adapter) continue;
     if (holds_tokens(graph, value)) require_rows(graph, value, false, kernel);
@@ -112,7 +115,8 @@ void RowGuard::call(const Graph& graph, const std::string& kernel, const std::ve
   if (!rows) return unknown_call(graph, kernel, arguments);
   if (rows->rule == RowRule::mixing || rows->rule == RowRule::causal) {
     throw run_error(
-        "the tap {}: {} mixes rows, so that a score could read a later token; adapters may record it in the backward "
+        "the tap {}: {} mixes rows, so that a score could read a later token; adapters may record it in the "
+        "backward "
         "pass only",
         tap_, kernel);
   }

@@ -23,8 +23,9 @@ std::uint64_t unpredictable_seed() {
     got = getrandom(&seed, sizeof seed, 0);
   } while (got < 0 && errno == EINTR);
   if (got != static_cast<ssize_t>(sizeof seed)) {
-    throw run_error("the system gives no random numbers ({}), so the scores of test-time training cannot be checked",
-                    std::strerror(errno));
+    throw run_error(
+        "the system gives no random numbers ({}), so the scores of test-time training cannot be checked",
+        std::strerror(errno));
   }
   return seed;
 }
@@ -49,7 +50,8 @@ std::optional<SuffixCheck::Sample> SuffixCheck::next(std::span<const std::int32_
   sample.first = below(2) == 1;
   for (const Window& window : windows) {
     if (window.chunk_length == 0) continue;
-    const std::int64_t kept = 1 + below(std::max<std::int64_t>(window.chunk_length - 1, 1));  // scores that may not move
+    const std::int64_t kept =
+        1 + below(std::max<std::int64_t>(window.chunk_length - 1, 1));  // scores that may not move
     for (std::int64_t i = 0; i < kept; ++i)
       sample.scores.push_back(window.first_score + static_cast<std::size_t>(i));
     for (std::int64_t i = window.chunk_offset + kept; i < window.length; ++i) {
@@ -66,10 +68,11 @@ void SuffixCheck::compare(const Sample& sample, std::span<const float> real, std
   for (const std::size_t place : sample.scores) {
     ++compared_;
     if (std::memcmp(&real[place], &changed[place], sizeof(float)) == 0) continue;
-    throw VoidRun(fmt::format(
-        "the run is void: in turn {} a score moved from {} to {} when only later tokens changed (seed {}), so the "
-        "scores of this run read tokens before they were scored; use other plugins in [ttt]",
-        turn_ - 1, real[place], changed[place], seed_));
+    throw VoidRun(
+        fmt::format("the run is void: in turn {} a score moved from {} to {} when only later tokens changed "
+                    "(seed {}), so the "
+                    "scores of this run read tokens before they were scored; use other plugins in [ttt]",
+                    turn_ - 1, real[place], changed[place], seed_));
   }
 }
 

@@ -47,8 +47,8 @@ class SuffixCheck {
   void compare(const Sample& sample, std::span<const float> real, std::span<const float> changed);
 
   std::uint64_t seed() const { return seed_; }
-  std::int64_t turns() const { return checked_; }     // that were checked so far
-  std::int64_t scores() const { return compared_; }   // that were compared so far
+  std::int64_t turns() const { return checked_; }    // that were checked so far
+  std::int64_t scores() const { return compared_; }  // that were compared so far
 
  private:
   std::int64_t every_, vocabulary_;

@@ -208,8 +208,9 @@ std::vector<SuffixCheck::Window> TttRun::windows_of(const Turn& turn) const {
   std::vector<SuffixCheck::Window> windows;
   for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
     const ChunkWindow& window = turn.rows[slot].window;
-    windows.push_back({slot * static_cast<std::size_t>(shape.context), slot * static_cast<std::size_t>(shape.scored),
-                       window.window_length, window.chunk_offset, window.chunk_length});
+    windows.push_back({slot * static_cast<std::size_t>(shape.context),
+                       slot * static_cast<std::size_t>(shape.scored), window.window_length,
+                       window.chunk_offset, window.chunk_length});
   }
   return windows;
 }

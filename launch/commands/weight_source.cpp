@@ -45,7 +45,8 @@ WeightSource open_weights(const std::string& name, const RunOptions& options) {
   if (!directory && is_artifact(path)) return from_artifact(path, options);
   if (!directory && !is_safetensors(path)) {
     throw data_error(
-        "'{}' is neither an artifact, which starts with the word MULLIGAN, nor weights in safetensors; copy it again "
+        "'{}' is neither an artifact, which starts with the word MULLIGAN, nor weights in safetensors; copy "
+        "it again "
         "or name another.",
         name);
   }

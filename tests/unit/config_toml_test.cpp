@@ -87,8 +87,10 @@ TEST(ConfigToml, StoredPathsAreMarkedUntilAnOverrideReplacesThem) {
   const auto stored = [&](const char* key) {
     return tree.find_path(key)->origin.kind == Origin::Kind::stored;
   };
-  for (const char* key : {"loss.path", "loss.file", "backend.cache", "ttt.audit"}) EXPECT_TRUE(stored(key)) << key;
-  for (const char* key : {"loss.plugin", "loss.own", "loss.word", "data.train"}) EXPECT_FALSE(stored(key)) << key;
+  for (const char* key : {"loss.path", "loss.file", "backend.cache", "ttt.audit"})
+    EXPECT_TRUE(stored(key)) << key;
+  for (const char* key : {"loss.plugin", "loss.own", "loss.word", "data.train"})
+    EXPECT_FALSE(stored(key)) << key;
   // The path of the same plugin: its keys stay.
   apply_overrides(tree, std::vector<std::string>{"loss.path=/mine.so", "backend.cache=here"});
   EXPECT_FALSE(stored("loss.path"));

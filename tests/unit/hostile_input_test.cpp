@@ -156,7 +156,8 @@ TEST(HostileInput, AnArtifactIsCheckedBeforeItIsUnpacked) {
     throw data_error("not the model: {}", declared.tensors.front().name);
   };
   EXPECT_EQ(sentence_of([&] {
-              parse_artifact(artifact_of(text, std::string(100, 'x')), "x.mulligan", std::uint64_t{1} << 30, refuse);
+              parse_artifact(artifact_of(text, std::string(100, 'x')), "x.mulligan", std::uint64_t{1} << 30,
+                             refuse);
             }),
             "not the model: w");
 }
@@ -165,7 +166,8 @@ TEST(HostileInput, AnArtifactIsCheckedBeforeItIsUnpacked) {
 TEST(HostileInput, AConfigurationHasAtMostAMegabyte) {
   std::string text;
   for (int i = 0; text.size() <= std::size_t{1} << 20; ++i) text += fmt::format("k{} = 1\n", i);
-  EXPECT_NE(sentence_of([&] { parse_stored_config(text, "x.toml"); }).find("more than the 1048576"), std::string::npos);
+  EXPECT_NE(sentence_of([&] { parse_stored_config(text, "x.toml"); }).find("more than the 1048576"),
+            std::string::npos);
 }
 
 }  // namespace

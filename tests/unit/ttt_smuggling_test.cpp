@@ -119,7 +119,8 @@ std::string letters_of(const std::string& signature) {
     brackets += c == '[' ? 1 : c == ']' ? -1 : 0;
     if (brackets == 0) arguments += c;
   }
-  const bool adds = signature.find("accumulate_") != std::string::npos || signature.find("beta") != std::string::npos;
+  const bool adds =
+      signature.find("accumulate_") != std::string::npos || signature.find("beta") != std::string::npos;
   std::string letters;
   std::istringstream stream(arguments);
   for (std::string argument; std::getline(stream, argument, ',');) {

@@ -31,7 +31,8 @@ class Reaching final : public sdk::Optimizer {
     }
     if (config_.value == 0) return;
     const auto value = static_cast<sdk::Value>(config_.value);
-    recorder.launch("axpby", {value, sdk::absent, value}, {{"alpha", 1.0}, {"beta", 0.0}, {"accumulate_y", false}});
+    recorder.launch("axpby", {value, sdk::absent, value},
+                    {{"alpha", 1.0}, {"beta", 0.0}, {"accumulate_y", false}});
   }
   void scalars(const sdk::Step&, std::span<float>) const override {}
 

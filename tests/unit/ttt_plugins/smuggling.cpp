@@ -15,7 +15,10 @@ namespace sdk = mulligan::sdk;
 struct NextRow {
   static constexpr const char* name = "smuggle_next_row";
   static constexpr const char* signature = "in x, in adapter, inout y; window when number";
-  static void check(sdk::CallChecks& call) { call.like(1, 0); call.like(2, 0); }
+  static void check(sdk::CallChecks& call) {
+    call.like(1, 0);
+    call.like(2, 0);
+  }
   static void run(const sdk::Launch& call) {
     const std::int64_t rows = call.dim(0, 0), width = call.dim(0, 1);
     const auto window = static_cast<std::int64_t>(call.attribute(0));
@@ -44,9 +47,10 @@ class Smuggling : public sdk::Adapters {
   static constexpr const char* summary = "carries tokens into scores that come before them";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the way")
-          .choices("not_at_all|shifted_view|shifted_output|by_window_length|by_position|through_an_adapter|"
-                   "through_base_weights|through_old_memory|transposed_product|tokens_as_parameter|through_a_sum|"
-                   "attention|kernel|kernel_by_length|kernel_by_position|kernel_unlike_probe|honest_kernel"),
+          .choices(
+              "not_at_all|shifted_view|shifted_output|by_window_length|by_position|through_an_adapter|"
+              "through_base_weights|through_old_memory|transposed_product|tokens_as_parameter|through_a_sum|"
+              "attention|kernel|kernel_by_length|kernel_by_position|kernel_unlike_probe|honest_kernel"),
       sdk::key("number", &Config::number, "of the way")};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<NextRow>()};
 
@@ -63,7 +67,8 @@ class Smuggling : public sdk::Adapters {
       return recorder.view(value, first * width, sdk::shape(MLG_F32, {count, width}));
     };
     const auto add = [&](sdk::Value from, sdk::Value to) {
-      recorder.launch("axpby", {from, sdk::absent, to}, {{"alpha", 1.0}, {"beta", 0.0}, {"accumulate_y", true}});
+      recorder.launch("axpby", {from, sdk::absent, to},
+                      {{"alpha", 1.0}, {"beta", 0.0}, {"accumulate_y", true}});
     };
     const sdk::Value x = forward.block_input, y = forward.output;
     const std::string& how = config_.how;
@@ -73,7 +78,8 @@ class Smuggling : public sdk::Adapters {
       recorder.launch("cast", {x, copy});
       add(part(copy, 1, rows - 1), part(y, 0, rows - 1));
     }
-    if (how == "by_window_length" && tap.tokens < config_.number) add(part(x, 1, rows - 1), part(y, 0, rows - 1));
+    if (how == "by_window_length" && tap.tokens < config_.number)
+      add(part(x, 1, rows - 1), part(y, 0, rows - 1));
     if (how == "by_position") add(part(x, config_.number + 1, 1), part(y, config_.number, 1));
     if (how == "through_an_adapter") {
       recorder.launch("cast", {x, part(forward.adapters[0], 0, rows)});
@@ -90,7 +96,8 @@ class Smuggling : public sdk::Adapters {
                       {{"transpose_a", false}, {"transpose_b", false}, {"alpha", 1.0}, {"beta", 1.0}});
     }
     if (how == "tokens_as_parameter") {
-      recorder.launch("skip_merge_fwd", {y, x, recorder.view(x, 0, sdk::shape(MLG_F32, {rows * width})), sdk::absent, y});
+      recorder.launch("skip_merge_fwd",
+                      {y, x, recorder.view(x, 0, sdk::shape(MLG_F32, {rows * width})), sdk::absent, y});
     }
     if (how == "through_a_sum") {
       const sdk::Value total = recorder.scratch(sdk::shape(MLG_F64, {1}));
@@ -98,13 +105,17 @@ class Smuggling : public sdk::Adapters {
     }
     if (how == "attention") recorder.launch("attention_fwd", {x, x, x, x, y, x}, {{"softmax_scale", 1.0}});
     if (how.find("kernel") == std::string::npos) return;
-    const double when = how == "kernel" ? 0 : how == "kernel_by_length" ? 1 : how == "kernel_by_position" ? 2
-                        : how == "kernel_unlike_probe" ? 3 : 4;
+    const double when = how == "kernel"                ? 0
+                        : how == "kernel_by_length"    ? 1
+                        : how == "kernel_by_position"  ? 2
+                        : how == "kernel_unlike_probe" ? 3
+                                                       : 4;
     recorder.launch("smuggle_next_row", {x, part(forward.adapters[0], 0, rows), y},
                     {{"window", tap.tokens}, {"when", when}, {"number", config_.number}});
   }
 
-  void record_backward(sdk::Recorder& recorder, const sdk::Tap&, const sdk::TapBackward& backward) const override {
+  void record_backward(sdk::Recorder& recorder, const sdk::Tap&,
+                       const sdk::TapBackward& backward) const override {
     // Nothing is learned: zero times what there is.
     recorder.launch("axpby", {backward.forward.adapters[0], sdk::absent, backward.gradients[0]},
                     {{"alpha", 0.0}, {"beta", 0.0}, {"accumulate_y", false}});
