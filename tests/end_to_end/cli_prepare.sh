@@ -16,21 +16,22 @@ truncate -s 300G huge.toml
 check_refused "a configuration of 300 GiB" 2 "more than" config check huge.toml
 # Text is kept as it is: the validation text is the file that was given, whatever it holds.
 mkdir -p training own
+cp "$root"/docs/*.md training/
 for i in $(seq 60); do printf 'def f%d(x):\r\n\treturn  x * %d   # \303\251\r\n\r\n\r\n' "$i" "$i" >"training/$i.py"; done
 head -c 20000 /dev/urandom >own/noise
 printf '   two\n\n\n\n  lines \342\226\201 \000 \n' >>own/noise
-check "prepare: random bytes" "$mulligan" prepare training --validation own --out kept --vocab-size 300
+check "prepare: random bytes" "$mulligan" prepare training --validation own --out kept --vocab-size 512
 check "its validation text is the file to the byte" cmp own/noise kept/validation.txt
 check "prepare --check" "$mulligan" prepare --check kept
 check_equal "the manifest says that text was kept" true "$(json kept/manifest.json kept)"
-"$mulligan" prepare training own --out listed --vocab-size 300 --clean >cleaned.out 2>&1
+"$mulligan" prepare training own --out listed --vocab-size 512 --clean >cleaned.out 2>&1
 check_contains "cleaning is announced" "documents cleaned" "$(cat cleaned.out)"
 check_contains "binary documents are listed" "NUL byte" "$(cat listed/changes.jsonl)"
 
 # Sentences.
 check_refused "one document" 3 "--validation" prepare own --out single
 printf '{"body": "a text"}\n' >keys.jsonl
-check_refused "JSON Lines: another key" 3 "its keys are 'body'" prepare keys.jsonl --out keys
+check_refused "JSON Lines: another key" 3 "keys are 'body'" prepare keys.jsonl --out keys
 printf '{"text": "a text"}\n{"text": \n' >broken.jsonl
 check_refused "JSON Lines: invalid JSON" 3 "broken.jsonl:2: the line is not valid JSON" prepare broken.jsonl --threads 1 --out keys
 truncate -s 100G endless.jsonl
@@ -47,8 +48,8 @@ check_refused "foreign files beside it" 2 "notes.txt" prepare training --validat
 rm kept/notes.txt
 before=$(cksum kept/*)
 after="" # of the set that would replace it
-for moment in 0.02 0.06 0.1 0.15 0.2 0.3; do
-  "$mulligan" prepare training --validation own --out kept --vocab-size 310 --overwrite >killed.out 2>&1 &
+for moment in 0.05 0.1 0.2 0.4 0.6 0.8; do
+  "$mulligan" prepare training --validation own --out kept --vocab-size 520 --overwrite >killed.out 2>&1 &
   process=$!
   sleep $moment
   kill -KILL $process 2>/dev/null
@@ -58,7 +59,7 @@ for moment in 0.02 0.06 0.1 0.15 0.2 0.3; do
   [[ "$now" == "$before" ]] || { : "${after:=$now}"; check_equal "killed after $moment s: the old set or the new" "$after" "$now"; }
 done
 pass "killed preparations leave the old set or the new one"
-check "prepare after them" "$mulligan" prepare training --validation own --out kept --vocab-size 310 --overwrite
+check "prepare after them" "$mulligan" prepare training --validation own --out kept --vocab-size 520 --overwrite
 check_equal "and nothing beside it" "" "$(find . -maxdepth 1 -name 'kept.*')"
-check_equal "the new set" 310 "$(json kept/manifest.json vocabulary)"
+check_equal "the new set" 520 "$(json kept/manifest.json vocabulary)"
 finish
