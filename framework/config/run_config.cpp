@@ -125,10 +125,10 @@ void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
 }
 
 LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const std::string> overrides) {
-  rename_retired_keys(tree, overrides);
   apply_overrides(tree, overrides);
   LoadedConfig loaded;
   loaded.notes = drop_stored_paths(tree);
+  if (std::string note = retired_keys_note(tree); !note.empty()) loaded.notes.push_back(std::move(note));
   loaded.file = file;
   loaded.core = resolve_keys(core_schema().keys(), &tree, {}, file, kOpenTables);
   core_schema().store(loaded.core, loaded.config);

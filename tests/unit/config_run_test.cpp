@@ -31,22 +31,29 @@ TEST(ConfigRun, DerivedValuesFollowFromOtherKeys) {
   EXPECT_EQ(load({"model.head_width=8"}).core.at("model.head_width").origin.text(), "--set");
 }
 
-// Older files say eval.batch_rows for the packing, and mean by it what it did, not what it was called.
-TEST(ConfigRun, TheOldNameOfThePackingKeepsItsMeaningInFilesAndIsRefusedInOverrides) {
-  EXPECT_EQ(load().config.eval.packed_sequences, 16);
+// eval.batch_rows is rows per pass, and moves no score. Older programs took the packing from it: what they saved
+// keeps its meaning.
+TEST(ConfigRun, TheOldNameOfThePackingKeepsItsMeaningWhereAProgramSavedIt) {
   const std::string old = "[eval]\nbatch_rows = 8\n";
-  const LoadedConfig loaded = load({}, old);
-  EXPECT_EQ(loaded.config.eval.packed_sequences, 8);
-  EXPECT_EQ(loaded.core.at("eval.packed_sequences").origin.text(), "conf/small.toml:20");
-  EXPECT_EQ(loaded.core.find("eval.batch_rows"), nullptr);
-  EXPECT_EQ(load({"eval.packed_sequences=4"}, old).config.eval.packed_sequences, 4);
-  EXPECT_NE(refusal({"eval.batch_rows=64"}).find("set eval.packed_sequences for another packing"),
-            std::string::npos);
-  const std::string both =
-      error_of([&] { load({}, "[eval]\nbatch_rows = 8\npacked_sequences = 4\n"); });
-  EXPECT_EQ(both.find("conf/small.toml:20: eval.batch_rows is the old name"), 0u) << both;
-  EXPECT_NE(error_of([&] { load({}, "[eval]\nbatch_rows = 0\n"); }).find("packed_sequences"),
-            std::string::npos);
+  const auto saved = [](const std::string& more, const std::vector<std::string>& sets = {}) {
+    return parse_stored_config(kSmallConfig + more, "run.mulligan", sets).config.eval;
+  };
+  EXPECT_EQ(saved("").packed_sequences, 16);
+  EXPECT_EQ(saved(old).packed_sequences, 8);
+  EXPECT_EQ(saved(old).batch_rows, 1);
+  EXPECT_EQ(saved(old, {"eval.batch_rows=64"}).packed_sequences, 8);
+  EXPECT_EQ(saved(old, {"eval.packed_sequences=4"}).packed_sequences, 4);
+  EXPECT_EQ(saved(old + "packed_sequences = 2\n").packed_sequences, 2);
+
+  const LoadedConfig typed = load({}, old);
+  EXPECT_EQ(typed.config.eval.packed_sequences, 16);
+  EXPECT_EQ(typed.config.eval.batch_rows, 8);
+  ASSERT_EQ(typed.notes.size(), 1u);
+  EXPECT_EQ(typed.notes[0].find("conf/small.toml:20: eval.batch_rows changes no score"), 0u)
+      << typed.notes[0];
+  EXPECT_TRUE(load({"eval.batch_rows=64"}).notes.empty());
+  EXPECT_EQ(load({"eval.batch_rows=64"}).config.eval.packed_sequences, 16);
+  EXPECT_TRUE(load({}, old + "packed_sequences = 2\n").notes.empty());
 }
 
 TEST(ConfigRun, XsaCoversTheLastLayers) {

@@ -44,6 +44,20 @@ class EvalBytes : public testing::Test {
     return *evaluator_;
   }
 
+  // The sum of the losses, from tensors of its own: shapes may be others than before.
+  double loss_alone(const EvalConfig& eval) {
+    TensorStore store(*backend_);
+    EvaluatorOptions options;
+    options.eval = eval;
+    options.bos_id = validation_.bos_id;
+    Evaluator evaluator(store, loaded_.config.model, layouts_, options);
+    SharedArena arena(*backend_);
+    arena.bind({&evaluator.program()}, store);
+    for (const ParameterLayout& layout : layouts_)
+      store.upload(master_name(layout.spec.name), initial_values(layout.spec, 1));
+    return evaluate(evaluator, validation_, *communicator_).loss_sum_nats;
+  }
+
   std::string refusal(const EvalConfig& eval, ExitCode code) {
     try {
       evaluate(evaluator(eval), validation_, *communicator_);
@@ -71,6 +85,25 @@ TEST_F(EvalBytes, AllTokensAndTheBytesOfTheTextAreCounted) {
   EXPECT_NEAR(result.val_loss_nats, std::log(end_to_end::tiny_vocabulary), 0.05);
   EXPECT_NEAR(result.val_bpb, result.loss_sum_nats / std::log(2.0) / static_cast<double>(result.bytes),
               1e-12);
+}
+
+// How many rows go through one pass moves no bit of a score; how many sequences are packed into a row does.
+TEST_F(EvalBytes, RowsPerPassChangeNothing) {
+  for (const EvalMode mode : {EvalMode::rows, EvalMode::sliding}) {
+    EvalConfig eval = loaded_.config.eval;
+    eval.mode = mode;
+    eval.stride = 48;
+    std::vector<double> losses;
+    for (const std::int64_t rows : {1, 3, 64}) {
+      eval.batch_rows = rows;
+      losses.push_back(loss_alone(eval));
+    }
+    EXPECT_EQ(losses[1], losses[0]);
+    EXPECT_EQ(losses[2], losses[0]);
+    if (mode == EvalMode::sliding) continue;
+    eval.packed_sequences = 1;
+    EXPECT_NE(loss_alone(eval), losses[0]);
+  }
 }
 
 TEST_F(EvalBytes, ADroppedRemainderLeavesOutTheBytesOfItsTokens) {
