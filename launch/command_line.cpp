@@ -63,6 +63,7 @@ void add_commands(CLI::App& app) {
   add_prepare_command(app);
   add_train_command(app);
   add_eval_command(app);
+  add_generate_command(app);
   add_profile_command(app);
   add_plugins_command(app);
   add_quantize_command(app);

@@ -38,6 +38,24 @@ check "ttt again" "$mulligan" ttt $run/artifact.mulligan --output $run
 check_equal "does not tell twice" "$batches" "$(grep -c '"event":"ttt_batch"' $run/metrics.jsonl)"
 check_true "and leaves training's steps" "$(grep -c '"event":"step"' $run/metrics.jsonl) > 0"
 
+# Text: from the run and from its artifact, with the adapters of a document if asked.
+say() { "$mulligan" generate "$@" --max-tokens 24 2>notes.txt; }
+greedy=$(say $run --prompt "namespace mulligan" --temperature 0)
+check_true "generate goes on behind the prompt" "$(LC_ALL=C.UTF-8; [[ "$greedy" == "namespace mulligan"?* ]] && echo 1 || echo 0)"
+check_contains "and tells its speed apart from the text" "tokens/s" "$(cat notes.txt)"
+check_equal "top-k 1 is the same" "$greedy" "$(say $run --prompt "namespace mulligan" --top-k 1 --seed 9)"
+drawn=$(say $run --seed 3 --temperature 2)
+check_equal "a seed repeats" "$drawn" "$(say $run --seed 3 --temperature 2)"
+check_true "another differs" "$([[ "$drawn" != "$(say $run --seed 4 --temperature 2)" ]] && echo 1 || echo 0)"
+echo "$drawn" >drawn.txt
+check "the text is UTF-8" iconv -f UTF-8 -t UTF-8 -o same.txt drawn.txt
+say $run/artifact.mulligan --document "$root/docs/report.md" --prompt " " >said.txt
+check_equal "from the artifact, with a document" 0 $?
+check_contains "whose adapters were trained first" "adapters trained on a document of" "$(cat notes.txt)"
+: >nothing.txt
+check_refused "an empty document" 3 "is empty" generate $run --document nothing.txt
+check_refused "a temperature below zero" 2 "temperature" generate $run --temperature -1
+
 mkdir empty
 cp $run/artifact.mulligan data/tokenizer.model data/fineweb_val_*.bin empty/
 mv data runs corpus small.toml "$(mktemp -d -p "$work")"

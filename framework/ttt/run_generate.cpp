@@ -1,0 +1,136 @@
+#include "framework/ttt/run_generate.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/report/run_log.h"
+#include "framework/train/run_plugins.h"
+#include "framework/train/weight_origin.h"
+#include "framework/ttt/adapter_taps.h"
+#include "framework/ttt/ttt_model.h"
+#include "framework/ttt/ttt_plugins.h"
+#include "framework/ttt/ttt_run.h"
+
+namespace mulligan {
+namespace {
+
+Tokenizer require_tokenizer(const RunConfig& config) {
+  if (config.data.tokenizer.empty()) {
+    throw config_error(
+        "data.tokenizer is not set, but text is made of its pieces; name the tokenizer with --set "
+        "data.tokenizer=FILE.");
+  }
+  Tokenizer tokenizer = Tokenizer::load(config.data.tokenizer);
+  if (tokenizer.vocab_size() > config.model.vocabulary) {
+    throw config_error(
+        "the tokenizer '{}' has {} pieces, but model.vocabulary is {}, so it is not the one that the model "
+        "was "
+        "trained with.",
+        config.data.tokenizer, tokenizer.vocab_size(), config.model.vocabulary);
+  }
+  return tokenizer;
+}
+
+// Adapters trained on one document, for as long as the object lives.
+class DocumentAdapters {
+ public:
+  DocumentAdapters(const TttModel& model, const TttPlugins& rule, const RunConfig& config,
+                   std::span<const int> document, int bos_id, RunLog& log)
+      : config_(config.ttt->config),
+        draws_(static_cast<std::uint64_t>(config.run.seed)),
+        setup_(of_one_document(rule.setup(config, draws_))),
+        tokens_(document.begin(), document.end()),
+        compute_(model.base().compute),
+        run_(model.base(), setup_, {tokens_, bos_id, nullptr, {}}) {
+    const ScoreSums sums = run_.run().sums;
+    log.print("adapters trained on a document of {} tokens, {:.4f} nats per token on the way", tokens_.size(),
+              sums.mean_loss_nats());
+  }
+
+  // The adapters in one more forward pass.
+  std::unique_ptr<Taps> taps() const {
+    return std::make_unique<AdapterTaps>(setup_.adapters, "ttt/batch1", 1, 1, compute_,
+                                         [](Graph&, std::span<const AdapterTaps::Gradient>) {});
+  }
+
+ private:
+  TttSetup of_one_document(const TttSetup& of_run) {
+    config_.batch_documents = 1;
+    config_.document_fraction = 1.0;
+    config_.prefix_documents = 0;
+    config_.on_collapse = OnCollapse::off;
+    return {config_, of_run.adapters, of_run.optimizer,  of_run.lr,
+            nullptr, nullptr,         of_run.row_tokens, draws_};
+  }
+
+  TttConfig config_;
+  PhiloxDraws draws_;
+  TttSetup setup_;
+  std::vector<std::uint16_t> tokens_;
+  DType compute_;
+  TttRun run_;
+};
+
+}  // namespace
+
+GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
+                               const WeightLoader& load, const GenerateRunOptions& options) {
+  const bool adapted = !options.document.empty();
+  if (adapted && !loaded.config.ttt) {
+    throw config_error("{}: there is no [ttt] section, which says how adapters are trained; add one.",
+                       loaded.file);
+  }
+  resolve_run_plugins(loaded, host, adapted ? PluginUse::adapt : PluginUse::score);
+  const RunConfig& config = loaded.config;
+  const Tokenizer tokenizer = require_tokenizer(config);
+  RunPlugins plugins = make_backend_plugin(loaded, host);
+  Backend& backend = *plugins.backend;
+  if (!backend.info().computes) {
+    throw config_error("[backend]: {} computes nothing, so no text can be made.",
+                       backend.plugin().description());
+  }
+  std::optional<TttPlugins> rule;
+  if (adapted) rule.emplace(loaded, host, plugins);
+  RunLog log(options, {});
+  DataIdentity now;
+  now.tokenizer_sha256 = sha256_hex_of_file(config.data.tokenizer);
+  for (const std::string& note : require_tokenizer_of(origin, now, config.data)) log.line(note);
+  log.print("text by '{}' on {}", origin.name, backend.info().description);
+
+  TttModel model(backend, config);
+  load(model.store(), model.layouts());
+  refresh_copies(model.base());
+  std::vector<int> text = {tokenizer.bos_id()};
+  const auto append = [&](const std::string& part) {
+    const std::vector<int> ids = tokenizer.encode(part);
+    text.insert(text.end(), ids.begin(), ids.end());
+  };
+  std::unique_ptr<DocumentAdapters> adapters;
+  if (adapted) {
+    append(options.document);
+    adapters = std::make_unique<DocumentAdapters>(model, *rule, config, text, tokenizer.bos_id(), log);
+  }
+  append(options.prompt);
+
+  NextTokenOptions next;
+  next.compute = model.base().compute;
+  next.looping = model.base().looping;
+  next.window = adapted ? config.ttt->config.context_tokens : config.eval.sequence_length;
+  if (adapted) next.adapters = [&] { return adapters->taps(); };
+  NextToken predictor(model.store(), config.model, model.layouts(), next);
+  SharedArena arena(backend);
+  arena.bind(predictor.programs(), model.store());
+
+  GenerateOptions generating = options.generate;
+  generating.bos_id = tokenizer.bos_id();
+  const auto start = std::chrono::steady_clock::now();
+  GenerateRunResult result;
+  result.generated = generate(predictor, tokenizer, text, generating, options.on_text);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,92 @@
+// mulligan generate
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/ttt/run_generate.h"
+#include "launch/commands/commands.h"
+#include "launch/commands/weight_source.h"
+
+namespace mulligan {
+namespace {
+
+struct GenerateArguments {
+  RunOptions run;
+  GenerateRunOptions generate;
+  std::string path;      // artifact, run directory or weights file
+  std::string document;  // file
+};
+
+void write(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+void run(const GenerateArguments& arguments) {
+  WeightSource source = open_weights(arguments.path, arguments.run);
+  GenerateRunOptions options = arguments.generate;
+  options.console = stderr;  // the text alone goes to stdout
+  options.on_text = write;
+  if (!arguments.document.empty()) {
+    options.document = read_file(arguments.document);
+    if (options.document.empty())
+      throw data_error("'{}' is empty, so there is nothing to train adapters on.", arguments.document);
+  }
+  PluginHost host = arguments.run.plugin_host();
+  write(options.prompt);
+  const GenerateRunResult result = run_generate(source.loaded, host, source.origin, source.load, options);
+  write("\n");
+  const GenerateResult& text = result.generated;
+  const auto tokens = static_cast<double>(text.tokens.size());
+  if (text.tokens.empty() || options.quiet) return;
+  fmt::print(stderr, "{} tokens{}, {:.4f} nats per token, {:.1f} tokens/s\n", text.tokens.size(),
+             text.ended ? ", ended by the model" : "", text.loss_nats / tokens, tokens / result.seconds);
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("generate", "Continues a text with a run's weights or its artifact");
+  auto arguments = std::make_shared<GenerateArguments>();
+  GenerateRunOptions& options = arguments->generate;
+  command->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
+      ->required()
+      ->type_name("PATH");
+  command->add_option("--prompt", options.prompt, "Text to continue; without it a new one begins")
+      ->type_name("TEXT");
+  command->add_option("--max-tokens", options.generate.max_tokens, "Stop after so many tokens")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--temperature", options.generate.sampling.temperature,
+                   "Below 1 the probable becomes more probable; 0 always takes the most probable token")
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("T")
+      ->capture_default_str();
+  command
+      ->add_option("--top-k", options.generate.sampling.top_k,
+                   "Choose among the K most probable tokens; 0: all")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24))
+      ->type_name("K")
+      ->capture_default_str();
+  command->add_option("--seed", options.generate.sampling.seed, "The same seed gives the same text")
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--document", arguments->document,
+                   "Text file that the prompt continues; adapters are trained on it first, as [ttt] says")
+      ->type_name("FILE");
+  command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
+      ->type_name("FILE");
+  arguments->run.declare(*command);
+  declare_quiet(*command, options);
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace mulligan
