@@ -143,9 +143,13 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   };
 
   // Before anything is written: a tree that cannot be counted refuses the whole command.
+  std::optional<Progress> counting;
+  counting.emplace(&log, ProgressPhase{.what = "counting the code", .ticks = true});
   const CodeSizes code = count_code(loaded, host, options);
+  counting.reset();
   log.print("quantising '{}' with {} on {}", weights.string(), quantizer.plugin().name(),
             backend.info().description);
+  sources.progress = &log;
   MadeArtifact made = make_artifact(loaded, sources);
   write_file_atomically(options.output, made.bytes);
   const std::vector<double> predicted = predict_sizes(artifact_parts(config.model), quantize.tensors);

@@ -9,6 +9,7 @@
 #include "framework/config/config_report.h"
 #include "framework/core/file.h"
 #include "framework/plugin/quantizer.h"
+#include "framework/report/progress.h"
 
 namespace mulligan {
 namespace {
@@ -41,10 +42,14 @@ class Calibration {
         calibrator_(*sources.store, config.model, sources.layouts, compute_dtype(config), shape_),
         arena_(sources.store->backend()) {
     arena_.bind({&calibrator_.program()}, *sources.store);
+    const std::int64_t batches = config.quantize->options.calibration_batches;
+    Progress progress(sources.progress,
+                      {.what = "calibrating", .unit = "batches", .total = static_cast<double>(batches)});
     std::vector<std::int32_t> batch(static_cast<std::size_t>(shape_.batch_rows * shape_.row_tokens));
-    for (std::int64_t i = 0; i < config.quantize->options.calibration_batches; ++i) {
+    for (std::int64_t i = 0; i < batches; ++i) {
       rows_.next(batch);
       calibrator_.add(batch);
+      progress.advance();
     }
     sources.store->backend().synchronize();
   }
@@ -93,7 +98,15 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
   quantize.hessian = [&](const TapPoint& point) { return calibration->hessian(point); };
   quantize.quantizer = sources.quantizer;
   quantize.threads = static_cast<int>(config.run.threads);
-  QuantizedModel model = quantize_model(config.model, config.quantize->tensors, quantize);
+  QuantizedModel model;
+  {
+    ProgressPhase phase{.what = "quantising", .unit = "weights"};
+    for (const ArtifactPart& part : artifact_parts(config.model))
+      phase.total += static_cast<double>(part.type.elements());
+    Progress progress(sources.progress, phase);
+    quantize.quantized = [&](std::int64_t elements) { progress.advance(static_cast<double>(elements)); };
+    model = quantize_model(config.model, config.quantize->tensors, quantize);
+  }
   made.squared_error = std::move(model.squared_error);
   made.artifact.configuration = artifact_configuration(loaded);
   made.artifact.data = without_shards(sources.data);
@@ -103,6 +116,7 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
   }
   made.artifact.tensors = std::move(model.tensors);
   made.quantize_seconds = watch.lap();
+  const Progress progress(sources.progress, {.what = "compressing", .ticks = true});
   made.bytes = serialize_artifact(made.artifact, config.quantize->options.compression, &made.sizes,
                                   static_cast<int>(config.run.threads));
   made.compress_seconds = watch.lap();

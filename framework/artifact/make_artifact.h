@@ -13,6 +13,7 @@
 
 namespace mulligan {
 
+class ProgressSink;
 class Quantizer;
 
 struct ArtifactSources {
@@ -24,6 +25,7 @@ struct ArtifactSources {
   std::function<std::vector<float>(const std::string& parameter)> weights;
   const Quantizer* quantizer = nullptr;
   DataIdentity data;  // of the weights' run; without a tokenizer that of data.tokenizer is taken
+  ProgressSink* progress = nullptr;  // where each phase shows how far it is; may be null
 };
 
 struct MadeArtifact {

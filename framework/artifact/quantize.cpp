@@ -251,6 +251,7 @@ QuantizedModel quantize_model(const ModelConfig& model, std::span<const Quantize
       quantized.tensors.push_back(store_as(row.format, part.name, shape_of(part.type), weights));
     }
     quantized.squared_error.push_back(error);
+    if (sources.quantized) sources.quantized(part.type.elements());
   }
   return quantized;
 }

@@ -57,6 +57,8 @@ struct QuantizeSources {
   std::function<std::vector<float>(const TapPoint&)> hessian;
   const Quantizer* quantizer = nullptr;
   int threads = 0;  // 0: all cores
+  // Called with the elements of each part that is done; may be empty.
+  std::function<void(std::int64_t elements)> quantized;
 };
 
 struct QuantizedModel {

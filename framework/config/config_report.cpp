@@ -79,15 +79,6 @@ std::vector<PrintedTable> all_tables(const LoadedConfig& loaded) {
   return tables;
 }
 
-std::map<std::string, std::string> flatten(const LoadedConfig& loaded) {
-  std::map<std::string, std::string> flat;
-  for (const PrintedTable& table : all_tables(loaded)) {
-    for (const Setting& setting : table.settings)
-      flat[table.table + "." + setting.name] = to_toml(setting.value);
-  }
-  return flat;
-}
-
 std::string default_text(const KeySpec& key) {
   if (key.required) return "required";
   if (!key.derived.empty()) return key.derived;
@@ -129,10 +120,19 @@ std::string print_resolved(const LoadedConfig& loaded) {
   return text;
 }
 
+std::map<std::string, std::string> flat_settings(const LoadedConfig& loaded) {
+  std::map<std::string, std::string> flat;
+  for (const PrintedTable& table : all_tables(loaded)) {
+    for (const Setting& setting : table.settings)
+      flat[table.table + "." + setting.name] = to_toml(setting.value);
+  }
+  return flat;
+}
+
 std::vector<ConfigDifference> diff_configs(const LoadedConfig& left, const LoadedConfig& right) {
   std::map<std::string, ConfigDifference> merged;
-  for (const auto& [key, value] : flatten(left)) merged[key].left = value;
-  for (const auto& [key, value] : flatten(right)) merged[key].right = value;
+  for (const auto& [key, value] : flat_settings(left)) merged[key].left = value;
+  for (const auto& [key, value] : flat_settings(right)) merged[key].right = value;
   std::vector<ConfigDifference> differences;
   for (auto& [key, difference] : merged) {
     if (difference.left == difference.right) continue;

@@ -1,6 +1,7 @@
 // What users see of a configuration: the resolved file, the difference of two, the reference of all keys.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@ namespace mulligan {
 // The resolved configuration as TOML, every key with its origin as a comment. Reading it back gives the same
 // configuration. Plugin tables are complete after resolve_plugins; before it they hold only what was written.
 std::string print_resolved(const LoadedConfig& loaded);
+
+// Every setting by its full name, in TOML syntax; rows by position ("parameters.0.optimizer").
+std::map<std::string, std::string> flat_settings(const LoadedConfig& loaded);
 
 // One key that differs: its full name and both values in TOML syntax ("" where that side has no such key).
 struct ConfigDifference {

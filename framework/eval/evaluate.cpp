@@ -83,11 +83,13 @@ std::string score_text(const EvalResult& result) {
   return fmt::format("val_bpb {:.5f} ({}, {} bytes)", result.val_bpb, loss, result.bytes);
 }
 
-EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, Communicator& communicator) {
+EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, Communicator& communicator,
+                    const EvaluateHooks& hooks) {
   const auto start = std::chrono::steady_clock::now();
   const ByteTable* table = validation.byte_table ? &*validation.byte_table : nullptr;
   const EvalSums sums =
-      evaluator.score(validation.tokens, table, communicator.world_size(), communicator.rank());
+      evaluator.score(validation.tokens, table, communicator.world_size(), communicator.rank(), {},
+                      hooks.passed, hooks.from ? *hooks.from : EvalPosition{});
   require_equal_bytes(validation, sums);
 
   double totals[] = {sums.loss_nats, static_cast<double>(sums.tokens), static_cast<double>(sums.bytes)};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ namespace mulligan {
 
 class Communicator;
 class Evaluator;
+struct EvalPosition;
 
 // The tokens of the validation shards and what is needed to count their bytes.
 struct ValidationSet {
@@ -55,9 +57,16 @@ std::string packing_text(const EvalConfig& eval);
 // "val_bpb 1.23456 (val_loss 3.00000 nats over 1000 tokens, 3500 bytes)"; without bytes the loss alone.
 std::string score_text(const EvalResult& result);
 
+// How a scoring is watched and continued (Evaluator::score). Without it: from the beginning, unwatched.
+struct EvaluateHooks {
+  std::function<void(const EvalPosition&, std::size_t rows)> passed;
+  const EvalPosition* from = nullptr;
+};
+
 // Scores all ranks' shares and adds them up. Counts the bytes by the byte table and by decoding; throws
 // data_error when the two routes differ, so that no score is printed then, and run_error for a loss that is
 // not finite.
-EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, Communicator& communicator);
+EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, Communicator& communicator,
+                    const EvaluateHooks& hooks = {});
 
 }  // namespace mulligan

@@ -98,16 +98,17 @@ void Evaluator::upload_pass(std::span<const std::uint16_t> tokens, std::span<con
 }
 
 EvalSums Evaluator::score(std::span<const std::uint16_t> tokens, const ByteTable* bytes, int world_size,
-                          int rank, const RowListener& listener) {
+                          int rank, const RowListener& listener, const PassListener& passed,
+                          const EvalPosition& from) {
   const std::vector<EvalSpan> rows = spans(static_cast<std::int64_t>(tokens.size()), world_size, rank);
   const std::int64_t row_tokens = row_positions(options_);
   const auto per_pass = static_cast<std::size_t>(pass_tokens(options_) / row_tokens);
-  EvalSums sums;
+  EvalSums sums = from.sums;
   if (!rows.empty()) {
     sums.first_target = rows.front().start + rows.front().score_begin + 1;
     sums.last_target = rows.back().start + rows.back().length;
   }
-  for (std::size_t first = 0; first < rows.size(); first += per_pass) {
+  for (std::size_t first = from.row; first < rows.size(); first += per_pass) {
     throw_if_stopping();
     const auto pass = std::span(rows).subspan(first, std::min(per_pass, rows.size() - first));
     upload_pass(tokens, pass);
@@ -127,6 +128,7 @@ EvalSums Evaluator::score(std::span<const std::uint16_t> tokens, const ByteTable
       }
       sums.tokens += static_cast<std::uint64_t>(span.length - span.score_begin);
     }
+    if (passed) passed({first + pass.size(), sums}, rows.size());
   }
   return sums;
 }

@@ -33,6 +33,12 @@ struct EvalSums {
   std::int64_t last_target = -1;
 };
 
+// Where a scoring stands between two passes.
+struct EvalPosition {
+  std::size_t row = 0;  // the next row or window of the rank's share
+  EvalSums sums;        // of those before
+};
+
 class Evaluator {
  public:
   // Builds the program; parameters are read from `store` as `layouts` say. `store` gets the inputs and must
@@ -51,11 +57,16 @@ class Evaluator {
   // nats.
   using RowListener = std::function<void(const EvalSpan&, std::span<const float>)>;
 
+  // Called after each pass with the position behind it and the number of rows or windows in the share.
+  using PassListener = std::function<void(const EvalPosition&, std::size_t)>;
+
   // Scores one rank's share of the targets tokens[1..]: token losses by softcap in the compute dtype and an
   // fp32 cross entropy, summed in fp64. Without `bytes` none are counted. BOS as a target costs loss and
-  // counts 0 bytes.
+  // counts 0 bytes. Begins at `from`, a position of an earlier scoring of the same share, with the same sums to
+  // the bit as without an interruption. Where a signal asks for an end it throws between two passes.
   EvalSums score(std::span<const std::uint16_t> tokens, const ByteTable* bytes, int world_size = 1,
-                 int rank = 0, const RowListener& listener = {});
+                 int rank = 0, const RowListener& listener = {}, const PassListener& passed = {},
+                 const EvalPosition& from = {});
 
  private:
   std::vector<EvalSpan> spans(std::int64_t token_count, int world_size, int rank) const;

@@ -8,6 +8,7 @@
 #include "framework/train/resume.h"
 #include "framework/train/run_files.h"
 #include "framework/train/run_plugins.h"
+#include "framework/train/score_identity.h"
 #include "framework/train/step_graphs.h"
 #include "framework/train/trainer.h"
 #include "framework/train/weights.h"
@@ -35,7 +36,7 @@ RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& opti
 }
 
 EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
-                           const WeightLoader& load, const ConsoleOptions& options) {
+                           const WeightLoader& load, const ConsoleOptions& options, const ScoreFiles& files) {
   resolve_run_plugins(loaded, host, PluginUse::score);
   const RunConfig& config = loaded.config;
   if (config.data.validation.empty()) {
@@ -76,7 +77,11 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   load(store, layouts);
   refresh.run();
   const std::unique_ptr<Communicator> communicator = make_self_communicator();
-  const EvalResult result = evaluate(evaluator, validation, *communicator);
+  const auto identity = [&] {
+    return score_identity(loaded, ScoreCommand::eval, host, store, layouts, validation.tokens);
+  };
+  const EvalResult result = evaluate_resumably(evaluator, validation, *communicator, files,
+                                               config.eval.save_seconds, identity, log);
   log.result(score_text(result));
   return result;
 }

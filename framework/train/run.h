@@ -13,6 +13,7 @@
 #include "framework/model/parameter_values.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
+#include "framework/train/resumable_evaluation.h"
 #include "framework/train/weight_origin.h"
 
 namespace mulligan {
@@ -53,10 +54,12 @@ RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& opti
 // Gives a model its weights: fills the f32 masters of `layouts`, which exist in the store.
 using WeightLoader = std::function<void(TensorStore& store, const std::vector<ParameterLayout>& layouts)>;
 
-// Scores weights on the validation shards of `loaded`; `origin` says where they come from. Throws Error; data_error
+// Scores weights on the validation shards of `loaded`; `origin` says where they come from. With a
+// folder in `files` an interrupted evaluation can be continued. Throws Error; data_error
 // when they belong to another tokenizer (require_data_of).
 EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
-                           const WeightLoader& load, const ConsoleOptions& options = {});
+                           const WeightLoader& load, const ConsoleOptions& options = {},
+                           const ScoreFiles& files = {});
 
 // Scores `weights` (as written by train) on the validation shards of `loaded`. Throws Error.
 EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,

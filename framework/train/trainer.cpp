@@ -413,8 +413,15 @@ void Trainer::validate(const std::string& phase) {
   budget_.pause();
   const std::string before = ledger_.enter(phase);
   device_->refresh_averages();
+  Progress progress(
+      &log_,
+      {.what = "evaluation", .unit = "tokens", .total = static_cast<double>(validation_->tokens.size() - 1)});
+  EvaluateHooks hooks;
+  hooks.passed = [&](const EvalPosition& position, std::size_t) {
+    progress.set(static_cast<double>(position.sums.tokens));
+  };
   try {
-    result_.validation = evaluate(*device_->evaluator(), *validation_, communicator_);
+    result_.validation = evaluate(*device_->evaluator(), *validation_, communicator_, hooks);
   } catch (const Error& error) {
     if (error.code() != ExitCode::interrupted) throw;
     ledger_.rename("evaluate", "evaluate_unfinished");  // it will be made again

@@ -140,6 +140,16 @@ void AdapterSet::reset(std::int64_t draw) {
   begin_batch();
 }
 
+std::vector<std::string> AdapterSet::inherited() const {
+  std::vector<std::string> names;
+  for (const auto& tensor : tensors()) {
+    if (!tensor->keep) continue;
+    names.push_back(tensor->master);
+    if (tensor->uniform) names.push_back(tensor->start);
+  }
+  return names;
+}
+
 void AdapterSet::clear() {
   for (const auto& tensor : tensors()) model_.store.zero(tensor->master);
   refresh_->run();

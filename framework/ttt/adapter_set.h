@@ -49,6 +49,9 @@ class AdapterSet {
   // For the next batch of documents: what is not kept starts anew, uniform adapters with draw event `draw`;
   // the optimiser's state is empty.
   void reset(std::int64_t draw);
+  // Tensors in the store that the next batch of documents inherits: with them and reset() it is as without an
+  // interruption.
+  std::vector<std::string> inherited() const;
   // All adapters at zero, for scoring without them.
   void clear();
   // All adapters at small random values, zeros included: for probes.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
+#include "framework/report/json_lines.h"
 #include "framework/report/run_directory.h"
 
 namespace mulligan {
@@ -41,8 +42,26 @@ void require_audit_file(const std::filesystem::path& path) {
   if (stream.gcount() > 0 && start != audit_start) throw refuse("a file that is no audit log has that name");
 }
 
-AuditLog::AuditLog(const std::filesystem::path& path, TttListener* next)
-    : file_(path, JsonLinesWriter::Start::anew), next_(next) {}
+namespace {
+
+// Lines that an earlier process wrote of the batches before `first`.
+std::int64_t keep_lines(const std::filesystem::path& path, std::int64_t first) {
+  std::int64_t kept = 0;
+  if (first == 0) return kept;
+  keep_json_lines(path, [&](const nlohmann::ordered_json& line) {
+    const bool keep = line.value("queue", first) < first;
+    kept += keep ? 1 : 0;
+    return keep;
+  });
+  return kept;
+}
+
+}  // namespace
+
+AuditLog::AuditLog(const std::filesystem::path& path, TttListener* next, std::int64_t first)
+    : sequence_(keep_lines(path, first)),
+      file_(path, first == 0 ? JsonLinesWriter::Start::anew : JsonLinesWriter::Start::append),
+      next_(next) {}
 
 void AuditLog::on_event(const TttEvent& event) {
   nlohmann::ordered_json line = {

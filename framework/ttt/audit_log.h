@@ -18,18 +18,18 @@ void require_audit_file(const std::filesystem::path& path);
 // create, reset (adapters), score, book, reveal, update, phase (base model), collapse, fallback.
 class AuditLog : public TttListener {
  public:
-  // Starts the file anew and passes everything on to `next` (may be null). Throws run_error when the file
-  // cannot be made.
-  AuditLog(const std::filesystem::path& path, TttListener* next);
+  // Starts the file anew, or with `first` > 0 keeps its lines up to the batch with that place in the queue, and
+  // passes everything on to `next` (may be null). Throws run_error when the file cannot be made.
+  AuditLog(const std::filesystem::path& path, TttListener* next, std::int64_t first = 0);
 
   void on_event(const TttEvent& event) override;
   void on_batch(const TttBatchReport& batch) override;
   void on_phase(const TttPhaseReport& phase) override;
 
  private:
+  std::int64_t sequence_ = 0;
   JsonLinesWriter file_;
   TttListener* next_;
-  std::int64_t sequence_ = 0;
 };
 
 }  // namespace mulligan

@@ -1,7 +1,6 @@
 #include "framework/ttt/plain_scorer.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace mulligan {
 namespace {
@@ -25,14 +24,12 @@ PlainScorer::PlainScorer(const BaseModel& model, const RunConfig& config, int bo
   arena_.bind({&evaluator_.program()}, model.store);
 }
 
-std::vector<float> PlainScorer::losses(std::span<const std::uint16_t> tokens, double& seconds) {
-  std::vector<float> losses(tokens.size());
-  const auto start = std::chrono::steady_clock::now();
-  evaluator_.score(tokens, nullptr, 1, 0, [&](const EvalSpan& span, std::span<const float> row) {
+void PlainScorer::score(std::span<const std::uint16_t> tokens, std::vector<float>& losses, std::size_t from,
+                        const Evaluator::PassListener& passed) {
+  const auto listen = [&](const EvalSpan& span, std::span<const float> row) {
     std::ranges::copy(row, losses.begin() + span.start + 1);
-  });
-  seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return losses;
+  };
+  evaluator_.score(tokens, nullptr, 1, 0, listen, passed, {from, {}});
 }
 
 }  // namespace mulligan

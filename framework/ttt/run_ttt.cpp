@@ -1,7 +1,5 @@
 #include "framework/ttt/run_ttt.h"
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 
@@ -12,7 +10,9 @@
 #include "framework/report/run_log.h"
 #include "framework/train/run_ledger.h"
 #include "framework/train/run_plugins.h"
+#include "framework/train/score_identity.h"
 #include "framework/ttt/audit_log.h"
+#include "framework/ttt/batch_lines.h"
 #include "framework/ttt/plain_scorer.h"
 #include "framework/ttt/scored_validation.h"
 #include "framework/ttt/ttt_json.h"
@@ -20,16 +20,11 @@
 #include "framework/ttt/ttt_model.h"
 #include "framework/ttt/ttt_plugins.h"
 #include "framework/ttt/ttt_run.h"
+#include "framework/ttt/ttt_saver.h"
 #include "framework/ttt/ttt_text.h"
 
 namespace mulligan {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 EvalResult eval_result(const ScoreSums& sums, double seconds) {
   return {sums.loss_nats, sums.tokens, sums.bytes, sums.mean_loss_nats(), sums.bpb(), seconds, {}};
@@ -48,36 +43,27 @@ LedgerEntry ledger_entry(const TttResult& result, bool quantised) {
   return entry;
 }
 
-// Lines for people while the run goes on: some twenty batches, every phase, the collapse.
-class BatchLines : public TttListener {
- public:
-  BatchLines(RunLog& log, const TttConfig& config) : log_(log), config_(config) {}
-  void set_batches(std::size_t batches) { batches_ = batches; }
-  void on_batch(const TttBatchReport& batch) override {
-    const std::size_t every = std::max<std::size_t>(batches_ / 20, 1);
-    const std::string text = batch_text(batch, batches_);
-    if ((static_cast<std::size_t>(batch.queue) + 1) % every == 0) {
-      log_.line(text);
-    } else {
-      log_.show_live(text);
-    }
+// Scores without test-time training what no earlier attempt has scored.
+void score_reference(PlainScorer& scorer, std::span<const std::uint16_t> tokens, TttSaver& saver,
+                     RunLog& log) {
+  TttProgress& done = saver.progress();
+  if (done.reference_done) return;
+  done.reference.resize(tokens.size());
+  const auto total = static_cast<double>(tokens.size() - 1);
+  Progress progress(&log, {.what = "scoring without adapters", .unit = "tokens", .total = total});
+  try {
+    scorer.score(tokens, done.reference, done.reference_row,
+                 [&](const EvalPosition& position, std::size_t rows) {
+                   done.reference_row = position.row;
+                   done.reference_done = position.row == rows;
+                   progress.set(total * static_cast<double>(position.row) / static_cast<double>(rows));
+                   saver.passed();
+                 });
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::interrupted) saver.passed();  // saves, and tells where
+    throw;
   }
-  void on_phase(const TttPhaseReport& phase) override { log_.line(phase_text(phase)); }
-  void on_event(const TttEvent& event) override {
-    if (event.kind != TttEvent::Kind::collapse) return;
-    log_.print(
-        "warning: after batch {} test-time training scores more than {} bits per byte worse than the plain "
-        "model on the same "
-        "documents; more weight decay or a lower rate in [ttt.optimizer] keeps adapters from drifting{}",
-        event.queue + 1, config_.collapse_margin,
-        config_.on_collapse == OnCollapse::fallback ? "; the rest is scored without adapters" : "");
-  }
-
- private:
-  RunLog& log_;
-  const TttConfig& config_;
-  std::size_t batches_ = 0;
-};
+}
 
 void require_whole_set(const RunConfig& config) {
   if (config.ledger.rules != LedgerRules::strict || config.ttt->config.document_fraction == 1.0) return;
@@ -96,7 +82,9 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
     throw config_error("{}: there is no [ttt] section, which says how test-time training is done; add one.",
                        loaded.file);
   }
-  const auto setup_start = Clock::now();
+  Ledger clock;
+  clock.enter("ttt_setup");
+  TttSaver saver(clock);
   require_whole_set(loaded.config);
   const std::string audit_name = loaded.config.ttt->config.audit;
   std::optional<DirectoryLock> lock;
@@ -128,40 +116,60 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
 
   TttResult result;
   result.weights = origin.name;
-  double plain_seconds = 0;
-  const std::vector<float> reference =
-      PlainScorer(model, config, validation.bos_id).losses(tokens, plain_seconds);
+  if (!options.directory.empty()) {
+    const ScoreIdentity identity =
+        score_identity(loaded, ScoreCommand::ttt, host, weights.store(), weights.layouts(), tokens);
+    saver.open({options.directory / "ttt.state", identity, config.eval.save_seconds, options.resume});
+  }
+  {
+    PlainScorer scorer(model, config, validation.bos_id);
+    clock.enter("ttt_plain");
+    score_reference(scorer, tokens, saver, log);
+    clock.enter("ttt_setup");
+  }
+  const std::vector<float>& reference = saver.progress().reference;
+  // Its tensors are uploaded once; the copy here goes with the end of the set-up.
+  const std::optional<TttStanding> standing = std::move(saver.progress().standing);
+  saver.progress().standing.reset();
+  const std::int64_t first = standing ? standing->next_queue : 0;
+  if (standing) log.print("continues with batch {}", first + 1);
 
   const PhiloxDraws draws(static_cast<std::uint64_t>(config.run.seed));
   const TttSetup setup = rule.setup(config, draws);
   const TttData data{tokens, validation.bos_id, validation.byte_table ? &*validation.byte_table : nullptr,
                      reference};
-  BatchLines progress(log, config.ttt->config);
-  TttListener* listener = &progress;
+  BatchLines lines(log, config.ttt->config);
+  TttListener* listener = &lines;
   std::optional<TttMetrics> metrics;
   if (!options.directory.empty()) {
     std::filesystem::create_directories(options.directory);
-    listener = &metrics.emplace(options.directory / "metrics.jsonl", config.ttt->config, listener);
+    listener = &metrics.emplace(options.directory / "metrics.jsonl", config.ttt->config, listener, standing);
   }
   std::optional<AuditLog> audit;
   if (!config.ttt->config.audit.empty())
-    listener = &audit.emplace(options.directory / config.ttt->config.audit, listener);
+    listener = &audit.emplace(options.directory / config.ttt->config.audit, listener, first);
+  std::optional<Progress> planning;
+  planning.emplace(&log, ProgressPhase{.what = "planning test-time training", .ticks = true});
   TttRun run(model, setup, data, listener);
-  progress.set_batches(run.plan().queue.size());
-  result.setup_seconds = seconds_since(setup_start) - plain_seconds;
+  planning.reset();
+  run.at_boundaries([&] { saver.between_batches(run); }, [&] { saver.between_chunks(); });
+  lines.begin(run.plan(), first);
 
-  const auto start = Clock::now();
+  clock.enter("ttt");
   try {
-    result.report = run.run();
+    result.report = run.run(standing ? &*standing : nullptr);
   } catch (const VoidRun& reason) {
-    // No score, and none of an earlier run that could be taken for this one's.
+    // No score, and none of an earlier run that could be taken for this one's; nothing to be continued either.
+    saver.finish();
     if (!options.directory.empty())
       write_file_atomically(RunFiles{options.directory}.ttt_result(), void_ttt_json(reason.what()));
     throw;
   }
+  lines.end();
   result.peak_device_memory_bytes = static_cast<std::int64_t>(backend.peak_allocated_bytes());
-  result.with = eval_result(result.report.sums, seconds_since(start));
-  result.without = eval_result(result.report.reference, plain_seconds);
+  result.setup_seconds = saver.seconds("ttt_setup");
+  result.with = eval_result(result.report.sums, saver.seconds("ttt"));
+  result.without = eval_result(result.report.reference, saver.seconds("ttt_plain"));
   result.with.data = result.without.data = validation.data;
   log.line(bins_text(result.report));
   const TttChecks& checks = result.report.checks;
@@ -173,6 +181,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
     metrics->finish(result);
     write_file_atomically(RunFiles{options.directory}.ttt_result(), ttt_json(result));
   }
+  saver.finish();
   if (options.on_result) options.on_result(result);
   const RunLedger ledger =
       close_entry(ledger_entry(result, options.quantised), options.directory, config.ledger, log);

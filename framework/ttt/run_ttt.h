@@ -20,6 +20,9 @@ struct TttOptions : ConsoleOptions {
   // directory, whose metrics and ledger are continued, or any other folder. Empty: no files, but the audit
   // log, where one is asked for, goes into the folder the program was started in.
   std::filesystem::path directory;
+  // Continue the unfinished test-time training whose state lies in `directory`; from the beginning where there
+  // is none. Without: anew (ScoreState).
+  bool resume = false;
   // The weights are those of an artifact.
   bool quantised = false;
   // Called with the result when its files are written, before a broken budget is refused. May be empty.
@@ -42,7 +45,8 @@ struct TttResult {
 // ([run] seed draws the adapters) give the same score to the last digit. Throws Error; data_error, before
 // anything is scored, when the weights belong to another tokenizer (require_data_of) or the two ways of counting
 // bytes differ, run_error when the result breaks a budget of [ledger] under strict
-// rules.
+// rules. Where `directory` is set, a signal or a kill loses the batch under way and what eval.save_seconds allows at
+// most; the result of a continued run is the same to the bit, but for seconds, which are those of all attempts.
 TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                   const WeightLoader& load, const TttOptions& options = {});
 

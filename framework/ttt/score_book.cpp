@@ -53,6 +53,18 @@ void ScoreBook::enter(std::int64_t target, float loss_nats) {
   sums_ += {static_cast<double>(loss_nats), 1, bytes_of(target)};
 }
 
+void ScoreBook::restore(std::span<const float> losses, const ScoreSums& sums,
+                        std::span<const std::pair<std::int64_t, std::int64_t>> ranges) {
+  if (sums_.tokens != 0 || losses.size() != losses_.size())
+    throw std::logic_error("ScoreBook: a book is restored before anything is entered, with all its losses");
+  for (const auto& [first, last] : ranges) {
+    for (std::int64_t target = first; target < last; ++target)
+      booked_[static_cast<std::size_t>(target)] = true;
+  }
+  losses_.assign(losses.begin(), losses.end());
+  sums_ = sums;
+}
+
 ScoreSums ScoreBook::range(std::int64_t first, std::int64_t last) const {
   for (std::int64_t target = first; target < last; ++target) {
     if (!booked(target))

@@ -78,6 +78,7 @@ class Cell {
     log.print("== {}, {}", row_.name, seed_);
     TttOptions options;
     static_cast<ConsoleOptions&>(options) = options_;
+    options.resume = true;  // what an interrupted sweep left
     options.directory = fs::path(sweep_.directory) / folder_name(row_.name) / (seed_ + "_ttt");
     const fs::path weights = RunFiles{trained}.weights();
     const TttResult result = run_ttt(

@@ -6,9 +6,19 @@
 namespace mulligan {
 namespace {
 
-// Leaves out what an earlier test-time training told.
-const std::filesystem::path& without_ttt_events(const std::filesystem::path& path) {
-  keep_json_lines(path, [](const Json& event) { return !event_name(event).starts_with("ttt_"); });
+// Leaves out what an earlier test-time training told, but for what this one continues.
+const std::filesystem::path& prepared(const std::filesystem::path& path,
+                                      const std::optional<TttStanding>& continued) {
+  keep_json_lines(path, [&](const Json& event) {
+    const std::string name = event_name(event);
+    if (!name.starts_with("ttt_")) return true;
+    if (!continued) return false;
+    if (name == "ttt_phase")
+      return event.value("phase", std::int64_t{0}) <=
+             static_cast<std::int64_t>(continued->report.phases.size());
+    const bool of_a_batch = name == "ttt_batch" || name == "ttt_collapse";
+    return of_a_batch && event.value("queue", std::int64_t{-1}) < continued->next_queue;
+  });
   return path;
 }
 
@@ -20,8 +30,9 @@ std::string event_line(const char* name, const Json& fields) {
 
 }  // namespace
 
-TttMetrics::TttMetrics(const std::filesystem::path& path, const TttConfig& config, TttListener* next)
-    : file_(without_ttt_events(path), JsonLinesWriter::Start::append), config_(config), next_(next) {}
+TttMetrics::TttMetrics(const std::filesystem::path& path, const TttConfig& config, TttListener* next,
+                       const std::optional<TttStanding>& continued)
+    : file_(prepared(path, continued), JsonLinesWriter::Start::append), config_(config), next_(next) {}
 
 void TttMetrics::on_event(const TttEvent& event) {
   if (event.kind == TttEvent::Kind::collapse) {

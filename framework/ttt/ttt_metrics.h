@@ -1,6 +1,8 @@
 // TttMetrics: test-time training in metrics.jsonl, behind what training wrote there.
 #pragma once
 
+#include <optional>
+
 #include "framework/report/json_lines_writer.h"
 #include "framework/ttt/run_ttt.h"
 #include "framework/ttt/ttt_run.h"
@@ -29,8 +31,10 @@ namespace mulligan {
 class TttMetrics : public TttListener {
  public:
   // Adds to `path`, where the lines of an earlier test-time training of the same run are left out; passes
-  // everything on to `next` (may be null). Throws run_error when the file cannot be written.
-  TttMetrics(const std::filesystem::path& path, const TttConfig& config, TttListener* next);
+  // everything on to `next` (may be null). With `continued` what was told before that standing stays. Throws
+  // run_error when the file cannot be written.
+  TttMetrics(const std::filesystem::path& path, const TttConfig& config, TttListener* next,
+             const std::optional<TttStanding>& continued = {});
 
   void on_event(const TttEvent& event) override;
   void on_batch(const TttBatchReport& batch) override;

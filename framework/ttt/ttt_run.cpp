@@ -79,7 +79,7 @@ TttRun::TttRun(const BaseModel& model, const TttSetup& setup, const TttData& dat
   upload_window_rope(model, context_tokens);
 }
 
-TttReport TttRun::run() {
+TttReport TttRun::run(const TttStanding* from) {
   order_ = make_order();
   for (const auto& [documents, set] : sets_) probe_causality(*set, model_, setup_.adapters);
   const std::int64_t full = setup_.config.batch_documents;
@@ -89,16 +89,21 @@ TttReport TttRun::run() {
     adapters(full).create(event);
     tell({TttEvent::Kind::create, queue, -1, -1, {}, &adapters(full)});
   };
-  create_reusable(-1);
-
   PhasePlan phases(setup_.config, plan_.chosen_documents);
-  for (std::int64_t queue = 0; queue < static_cast<std::int64_t>(plan_.queue.size()); ++queue) {
+  if (from) {
+    restore(*from, phases);
+  } else {
+    create_reusable(-1);
+  }
+  for (std::int64_t queue = next_queue_; queue < static_cast<std::int64_t>(plan_.queue.size()); ++queue) {
+    if (queue > 0 && at_boundary_) at_boundary_();
     const auto start = Clock::now();
     AdapterSet& set = begin_batch(queue);
     score_batch(queue, set);
     report_.batches.push_back(report_batch(queue, set, seconds_since(start)));
     if (listener_) listener_->on_batch(report_.batches.back());
     watch_for_collapse(report_.batches.back());
+    next_queue_ = queue + 1;
     const auto boundary = phases.due(static_cast<std::int64_t>(scored_.size()));
     if (!boundary || !base_ || report_.fell_back) continue;
     train_base(*boundary, queue);
@@ -136,6 +141,7 @@ AdapterSet& TttRun::begin_batch(std::int64_t queue) {
 void TttRun::score_batch(std::int64_t queue, AdapterSet& set) {
   const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];
   for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
+    if (at_chunk_) at_chunk_();
     Turn turn = make_turn(queue, chunk, set);
     take_turn(turn);
     order_->finish();

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -21,6 +22,7 @@
 #include "framework/ttt/score_book.h"
 #include "framework/ttt/suffix_check.h"
 #include "framework/ttt/ttt_report.h"
+#include "framework/ttt/ttt_standing.h"
 #include "framework/ttt/turn_order.h"
 
 namespace mulligan {
@@ -71,9 +73,17 @@ class TttRun {
   TttRun(const BaseModel& model, const TttSetup& setup, const TttData& data, TttListener* listener = nullptr);
   virtual ~TttRun() = default;
 
-  // Probes the adapters for causality, then scores everything, checking some windows on the way (suffix_check.h;
-  // throws VoidRun where a score has read a later token). Once. Base-model phases change the masters.
-  TttReport run();
+  // Probes the adapters for causality, then scores everything, or what follows `from`: to the bit as without
+  // an interruption; checks some windows on the way (suffix_check.h; throws VoidRun where a score has read a later
+  // token). Once. Base-model phases change the masters.
+  TttReport run(const TttStanding* from = nullptr);
+  // Called between two batches, where standing() may be asked for, and before each chunk; what they throw ends
+  // the run.
+  void at_boundaries(std::function<void()> batch, std::function<void()> chunk) {
+    at_boundary_ = std::move(batch);
+    at_chunk_ = std::move(chunk);
+  }
+  TttStanding standing() const;
 
   const ScoreBook& book() const { return book_; }
   const DocumentPlan& plan() const { return plan_; }
@@ -109,6 +119,8 @@ class TttRun {
   void update(Turn& turn);
 
  private:
+  void restore(const TttStanding& from, PhasePlan& phases);
+  std::vector<std::string> standing_tensors() const;
   AdapterSet& begin_batch(std::int64_t queue);
   void score_batch(std::int64_t queue, AdapterSet& set);
   Turn make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set);
@@ -136,6 +148,8 @@ class TttRun {
   ScoreSums reference_;
   TttReport report_;
   std::int64_t draw_ = 0;  // number of the next draw event
+  std::int64_t next_queue_ = 0;
+  std::function<void()> at_boundary_, at_chunk_;
   std::vector<std::int32_t> tokens_, positions_, targets_;
   std::vector<float> losses_, weights_;
 };

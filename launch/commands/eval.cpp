@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "framework/core/directory_lock.h"
+#include "framework/core/error.h"
+#include "framework/core/stop_request.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_results.h"
 #include "launch/commands/trial.h"
@@ -16,6 +18,7 @@ struct EvalArguments {
   RunOptions run;
   ConsoleOptions console;
   std::string path;  // artifact, run directory or weights file
+  bool resume = false;
 };
 
 void run(const EvalArguments& arguments) {
@@ -30,8 +33,19 @@ void run(const EvalArguments& arguments) {
   std::vector<TrialRecord::Change> changes;
   if (!run.empty())
     changes = changes_from_run(run, arguments.path, source.loaded, source.origin, ScoreCommand::eval);
+  ScoreFiles files{run, arguments.resume};
+  if (!changes.empty()) {
+    const std::string weights = weights_of(arguments.path).filename().string();
+    files.directory = trial_folder(run, trial_name("eval", weights, changes));
+  }
+  if (arguments.resume && run.empty()) {
+    throw config_error(
+        "'{}' lies in no run directory, so no state of an evaluation is kept; leave out --resume.",
+        arguments.path);
+  }
+  const StopSignals signals;
   const EvalResult score = evaluate_loaded(source.loaded, host, source.origin, source.load,
-                                           arguments.console);
+                                           arguments.console, files);
   if (run.empty()) return;
   note_evaluation(run, arguments.path, source, score, changes);
   refresh_report(run, arguments.console);
@@ -47,6 +61,9 @@ void add_eval_command(CLI::App& app) {
       ->type_name("PATH");
   command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
       ->type_name("FILE");
+  command->add_flag(
+      "--resume", arguments->resume,
+      "Continue an evaluation that was stopped or killed; from the beginning where nothing was saved");
   arguments->run.declare(*command);
   declare_quiet(*command, arguments->console);
   command->callback([arguments] { run(*arguments); });

@@ -10,16 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool moves_score(const std::string& key, ScoreCommand command) {
-  if (key == "data.train" || key == "data.prefetch" || key == "backend.threads") return false;
-  if (key == "train.compute_dtype") return true;
-  for (const char* table : {"data.", "model.", "eval.", "backend."}) {
-    if (key.starts_with(table)) return true;
-  }
-  if (command == ScoreCommand::eval || key == "ttt.audit") return false;
-  return key.starts_with("ttt.") || key == "run.seed";
-}
-
 // The same file, as far as the system can tell.
 bool same_file(const fs::path& a, const fs::path& b) {
   std::error_code failed;

@@ -5,12 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "framework/config/score_settings.h"
 #include "framework/report/trials.h"
 #include "launch/commands/weight_source.h"
 
 namespace mulligan {
-
-enum class ScoreCommand { eval, ttt };
 
 // What was scored differently from what the configuration of the run at `run` says: every setting that can
 // move the score of this command, and weights that are neither the run's nor its artifact; and validation shards

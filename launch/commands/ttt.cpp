@@ -6,6 +6,7 @@
 #include "framework/artifact/artifact_run.h"
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
+#include "framework/core/stop_request.h"
 #include "framework/report/run_directory.h"
 #include "framework/ttt/run_ttt.h"
 #include "launch/commands/commands.h"
@@ -21,6 +22,7 @@ struct TttArguments {
   ConsoleOptions console;
   std::string path;    // artifact, run directory or weights file
   std::string output;  // folder
+  bool resume = false;
 };
 
 namespace fs = std::filesystem;
@@ -61,7 +63,15 @@ void run(const TttArguments& arguments) {
       note_ttt_trial(run, arguments.path, source, result.with, changes);
     };
   }
+  if (arguments.resume && options.directory.empty()) {
+    throw config_error(
+        "'{}' lies in no run directory, so no state of test-time training is kept; name a folder for it with "
+        "--output, or leave out --resume.",
+        arguments.path);
+  }
+  options.resume = arguments.resume;
   PluginHost host = arguments.run.plugin_host();
+  const StopSignals signals;
   run_ttt(source.loaded, host, source.origin, source.load, options);
   if (in_run) refresh_report(run, arguments.console);
 }
@@ -81,6 +91,10 @@ void add_ttt_command(CLI::App& app) {
                    "Folder for ttt_result.json and the audit log; without it the run directory that PATH is "
                    "or lies in")
       ->type_name("FOLDER");
+  command->add_flag(
+      "--resume", arguments->resume,
+      "Continue test-time training that was stopped or killed; from the beginning where nothing "
+      "was saved");
   arguments->run.declare(*command);
   declare_quiet(*command, arguments->console);
   command->callback([arguments] { run(*arguments); });

@@ -15,8 +15,8 @@ slow=(--set 'eval.mode="sliding"' --set eval.stride=1) # minutes
 
 # wait_for FILE: at most a minute.
 wait_for() { for _ in {1..600}; do [[ -s "$1" ]] && return; sleep 0.1; done; }
-# files FOLDER: what lies in it, with its digests.
-files() { (cd "$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum); }
+# files FOLDER: what lies in it, with its digests; without the states that stopped scorings left for --resume.
+files() { (cd "$1" && find . -type f -not -name '*.state*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum); }
 # stopped WHAT SIGNAL PROCESS: sends it; the process ends within two seconds with exit code 4 and one sentence.
 stopped() {
   local what=$1 began code

@@ -1,0 +1,67 @@
+// ScoreState: what an unfinished evaluation or test-time training has on disk, so that --resume continues it.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/core/safetensors.h"
+
+namespace mulligan {
+
+// Digests of what a score is of, by name ("the weights"); two scorings with the same give the same.
+using ScoreIdentity = std::vector<std::pair<std::string, std::string>>;
+
+using PhaseSeconds = std::map<std::string, double>;
+
+class ScoreState {
+ public:
+  struct Options {
+    std::filesystem::path file;
+    ScoreIdentity identity;
+    double every_seconds = 0;  // 0: due() is never true
+    bool resume = false;       // else an earlier state of another scoring goes
+  };
+  // Without `resume` throws config_error where a state lies there that could be continued. Throws data_error where `resume` finds the state of another scoring, naming what differs, or a damaged
+  // one. FILE.seconds beside it books the time of an attempt that is killed.
+  explicit ScoreState(Options options);
+
+  // What was saved; null: begin at the beginning.
+  const SafetensorsFile* found() const { return found_ ? &*found_ : nullptr; }
+  // Seconds of all attempts before this one, by phase.
+  const PhaseSeconds& earlier_seconds() const { return earlier_; }
+
+  // Whether it is time to save.
+  bool due() const;
+  // Whether states are saved as time goes by, so that little is lost without one more.
+  bool periodic() const { return options_.every_seconds > 0; }
+  // Whether there is a state on disk.
+  bool saved() const { return std::filesystem::exists(options_.file); }
+  // Writes the state atomically. `seconds` are those of this attempt so far.
+  void save(const std::vector<StoredTensor>& tensors, std::map<std::string, std::string> metadata,
+            const PhaseSeconds& seconds);
+  // Books the seconds of this attempt so far, at most once a second: they count even if it is killed.
+  void book(const PhaseSeconds& seconds);
+  // The score is there: removes the files.
+  void finish();
+
+  const std::filesystem::path& file() const { return options_.file; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::filesystem::path seconds_file() const { return options_.file.string() + ".seconds"; }
+  PhaseSeconds total(const PhaseSeconds& seconds) const;
+  void read_seconds();
+
+  Options options_;
+  std::string digest_;  // of the identity
+  std::optional<SafetensorsFile> found_;
+  PhaseSeconds earlier_;
+  Clock::time_point saved_at_, booked_at_;
+};
+
+}  // namespace mulligan

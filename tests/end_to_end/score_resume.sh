@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# eval and ttt that were killed or stopped go on with --resume: scores, files and metrics are those of a scoring that was
+# never interrupted, bit for bit; the seconds of all attempts count; another scoring's state is refused.
+# MULLIGAN_KILLS=20 tries as many moments (default 2); MULLIGAN_KILL_SEED repeats a try.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+kills=${MULLIGAN_KILLS:-2}
+seed=${MULLIGAN_KILL_SEED:-$((RANDOM * 32768 + RANDOM))}
+RANDOM=$((seed % 32768))
+echo "# MULLIGAN_KILL_SEED=$seed"
+
+tiny_corpus corpus
+check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.1
+{
+  small_config "$work/data"
+  record_sections
+  echo '[ttt.base]
+plugin = "global_sgd"
+chunk_tokens = 512
+batch_rows = 2
+lr = 0.01'
+} | sed 's/^document_fraction.*/document_fraction = 0.5\nprefix_documents = 8\nphases = 2\naudit = "audit.jsonl"/' >small.toml
+check "train" "$mulligan" train small.toml --set run.directory=straight
+# Saved after every pass and every batch.
+saved=(--set eval.save_seconds=1e-9)
+
+# What a scoring left, without what may differ: the time that it took, and which windows were checked for causality.
+left_by_ttt() {
+  sed -E 's/"(setup_)?seconds": ?[0-9.e+-]+//; /"weights"|peak_device_memory|"(seed|turns|scores)":/d' "$1/ttt_result.json"
+  grep '"ttt_' "$1/metrics.jsonl" | sed -E 's/"(setup_)?seconds":[0-9.e+-]+//g; s/"weights":"[^"]*"//; s/"peak_device_memory_bytes":[0-9]+//; s/"(seed|turns|scores)":[0-9]+//g'
+  cat "$1/audit.jsonl"
+}
+left_by_eval() { sed -E 's/"seconds":[0-9.e+-]+//' "$1/evaluations.jsonl"; }
+
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+# killed COMMAND RUN SIGNAL: runs it, with a signal at a random moment; prints that moment.
+killed() {
+  local moment=$((RANDOM % ${milliseconds[$1]} + 1)) process
+  "$mulligan" "$1" "$2" "${saved[@]}" "${@:4}" >/dev/null 2>&1 &
+  process=$!
+  sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
+  kill "-$3" $process 2>/dev/null
+  wait $process 2>/dev/null
+  code=$?
+}
+
+declare -A milliseconds
+for command in eval ttt; do
+  cp -r straight before_$command
+  began=$(now_ms)
+  check "$command, never interrupted" "$mulligan" $command straight
+  milliseconds[$command]=$(($(now_ms) - began))
+  check_equal "$command leaves no state behind" "" "$(ls straight | grep state)"
+  expected=$(left_by_$command straight)
+  for signal in KILL TERM; do
+    for ((number = 1; number <= kills; ++number)); do
+      cp -r before_$command broken
+      killed $command broken $signal
+      what="$command, SIG$signal no. $number"
+      if [[ $signal == TERM && $code != 0 ]]; then check_equal "$what: exit code" 4 "$code"; fi
+      state=$(ls broken | grep -c '^'$command'.state$')
+      killed $command broken $signal --resume
+      if ! seen=$("$mulligan" $command broken "${saved[@]}" --resume 2>&1); then
+        flunk "$what (state: $state): resumes" "$seen"
+      else
+        check_equal "$what (state: $state): the result is the uninterrupted one's" "$expected" "$(left_by_$command broken)"
+        check_equal "$what: no state is left" "" "$(ls broken | grep state)"
+      fi
+      rm -rf broken
+    done
+  done
+done
+
+# A state in hand: stopped when the first batch is done.
+cp -r before_ttt stopped
+"$mulligan" ttt stopped "${saved[@]}" >stopped.out 2>stopped.err &
+process=$!
+for ((i = 0; i < 600; ++i)); do
+  [[ -e stopped/ttt.state ]] && break
+  sleep 0.05
+done
+kill -TERM $process
+wait $process
+check_equal "stopped with exit code 4" 4 $?
+check_contains "and told how to go on" "the state is 'stopped/ttt.state'; continue with the same command and --resume" "$(cat stopped.err)"
+check_equal "there is no score yet" 0 "$(ls stopped | grep -c ttt_result)"
+seconds=$(sed -E 's/.*"ttt_plain":([0-9.e+-]+).*/\1/' stopped/ttt.state.seconds)
+check_true "its seconds are booked" "$seconds > 0"
+mkdir -p trial
+cp stopped/ttt.state trial/
+check_refused "another scoring's state" 3 "differs in the settings" ttt stopped/weights.safetensors --output trial --resume --set ttt.chunk_tokens=32
+cp -r straight other
+cp stopped/ttt.state other/
+check "other weights" "$mulligan" train small.toml --set run.directory=other2 --set run.seed=2
+cp other2/weights.safetensors other/weights.safetensors
+check_refused "another run's state" 3 "differs in the weights" ttt other --resume
+check_true "it is refused, not removed" "$(ls other | grep -c '^ttt.state$') == 1"
+check_refused "a state is not thrown away" 2 "continue it with --resume, or remove it" ttt stopped
+printf x >>stopped/ttt.state
+check_refused "a damaged state" 3 "stopped/ttt.state" ttt stopped --resume
+check "without --resume it begins anew" "$mulligan" ttt stopped
+check_equal "with the same result" "$(left_by_ttt straight)" "$(left_by_ttt stopped)"
+cp straight/weights.safetensors alone.safetensors
+check_refused "no run, no state" 2 "lies in no run directory" eval alone.safetensors --config small.toml --resume
+finish
