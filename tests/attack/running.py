@@ -13,7 +13,7 @@ import time
 
 MEMORY_LIMIT_MB = 1024  # more than that is a finding
 FUSE_BYTES = 6 << 30  # of private memory: keeps the machine alive
-WAIT_SECONDS = 60  # a command that is not done by then hangs; the tiny runs here take a second
+WAIT_SECONDS = 120  # a command that is not done by then hangs; the tiny runs here take a second of a free machine
 CPU_SECONDS = 40  # a command that has used as much hangs as well
 NOBODY = 65534  # whose files permissions protect, where root is who runs this
 KILLED = -int(signal.SIGKILL)
