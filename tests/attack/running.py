@@ -44,6 +44,8 @@ class Running:
     """A started command. `limits`: resource limits beside the fuses, of the size of files also for what catches its output;
     `user`: runs under that user id; `stdout`, `stderr`: open files in place of that."""
 
+    alive = set()  # process groups, to be ended with the attack
+
     def __init__(self, command, folder, environment=None, limits=None, user=None, **streams):
         self.command, self.begun = [os.fspath(word) for word in command], time.monotonic()
         self.out, self.err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
@@ -60,6 +62,7 @@ class Running:
         streams = {"stdin": subprocess.DEVNULL, "stdout": self.out, "stderr": self.err, **streams}
         self.process = subprocess.Popen(self.command, cwd=folder, env={**os.environ, **(environment or {})},
                                         preexec_fn=prepare, start_new_session=True, **streams)
+        Running.alive.add(self.process.pid)
         self.pid, self.descriptor = self.process.pid, os.pidfd_open(self.process.pid)
 
     def sleep(self, seconds):
@@ -82,6 +85,7 @@ class Running:
             os.killpg(self.pid, signal.SIGKILL)
         status, used = os.wait4(self.pid, 0)[1:]
         os.close(self.descriptor)
+        Running.alive.discard(self.pid)
         code = os.waitstatus_to_exitcode(status)
         self.process.returncode = code
         hung = hung or code == -int(signal.SIGXCPU) or (code == KILLED and used.ru_utime + used.ru_stime >= CPU_SECONDS - 1)

@@ -1,13 +1,17 @@
 """Cases, counts and findings of one attack, and the table it ends with."""
 import argparse
 import collections
+import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+
+from running import Running
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KEPT_FINDINGS = 10  # folders
@@ -38,9 +42,17 @@ class Attack:
         self.commit = commit()
 
     def run(self, case, numbers=None):
+        """Runs the cases; SIGINT and SIGTERM end that early, with the table of what was done."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, stop)
+        try:
+            self.run_all(case, numbers)
+        except Stopped:
+            print("stopped", file=sys.stderr)
+
+    def run_all(self, case, numbers):
         numbers = range(self.options.first, self.options.first + self.options.count) if numbers is None else numbers
         for number in numbers:
-            self.made += 1
             with tempfile.TemporaryDirectory(prefix=f"attack_{self.name}_") as folder:
                 folder = pathlib.Path(folder)
                 try:
@@ -49,6 +61,7 @@ class Attack:
                     self.counts["FINDING"] += 1
                     self.findings.append((number, finding, self.kept(number, folder)))
                     print(f"case {number}: {finding}", file=sys.stderr, flush=True)
+            self.made += 1
 
     def draw(self, number):
         return random.Random(f"{self.options.seed}:{number}")
@@ -75,6 +88,16 @@ class Attack:
                 print(f"  kept: {place}")
         print(f"\n{self.name}: {len(self.findings)} findings in {self.made} cases")
         return 1 if self.findings or not self.made else 0
+
+
+class Stopped(BaseException):
+    """The user stops the attack."""
+
+
+def stop(*_):
+    for group in Running.alive:
+        os.killpg(group, signal.SIGKILL)
+    raise Stopped
 
 
 class Finding(Exception):
