@@ -7,7 +7,7 @@ flawed=$build/tests/flawed_plugins
 
 mkdir corpus
 cp "$root"/docs/*.md corpus/
-check "prepare" "$mulligan" prepare corpus --vocabulary 512 --out data
+check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.1
 small_config data >small.toml
 # run WHAT...: a training run with a loss or schedule of the flawed plugins.
 settings() {
@@ -75,7 +75,7 @@ check_refused "plugins check: an unknown plugin" 2 "did you mean 'adamw'?" plugi
 check_refused "plugins check: an unknown key" 2 "beta3" plugins check adamw --set beta3=1
 
 # An undefined symbol is named, and nothing else is said.
-undefined=$(find "$build/tests/bad_plugins" -name mulligan_unresolved_symbol.so)
+undefined=$(find "$build/tests/bad_plugins/" -name mulligan_unresolved_symbol.so)
 check_refused "an undefined symbol" 2 "it uses the symbol 'a_function_that_nobody_defines', which neither it nor a library" \
   plugins check "$undefined"
 finish
