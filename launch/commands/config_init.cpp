@@ -77,6 +77,9 @@ std::string configuration(const InitArguments& arguments, const StartData& data)
 # `mulligan config print {}` shows every key with its value, its origin and its range.
 extends = "mulligan:quickstart"        # also the path of a file of your own
 
+[run]
+name = {}                          # the run directory is {}
+
 [data]
 train = {}
 validation = {}
@@ -96,7 +99,7 @@ train_seconds = 0.0
 eval_seconds = 0.0
 artifact_bytes = 0
 )",
-      file, toml_string(folder + "/*_train_*.bin"), toml_string(folder + "/*_val_*.bin"),
+      file, toml_string(fs::path(file).stem().string()), run, toml_string(folder + "/*_train_*.bin"), toml_string(folder + "/*_val_*.bin"),
       toml_string(folder + "/tokenizer.model"), data.vocabulary, arguments.seconds);
 }
 

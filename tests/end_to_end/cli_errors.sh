@@ -53,6 +53,6 @@ check_refused "prepare: no input" 2 "prepare needs" prepare --out out
 mkdir empty
 check_refused "prepare: empty folder" 3 "no text document" prepare empty --out out
 check_refused "prepare --check: no manifest" 3 "manifest" prepare --check empty
-check_refused "train: no data" 3 "no token shard matches" train "$quickstart" --set data.train='nothere/fineweb_*.bin' --set run.directory="$work/run"
+check_refused "train: no data" 3 "no token shard matches" train "$quickstart" --set data.train='nothere/fineweb_*.bin' --set data.tokenizer='""' --set run.directory="$work/run"
 check_equal "it left no result" "" "$(find "$work/run" -name 'result.json' -o -name '*.safetensors')"
 finish
