@@ -52,10 +52,9 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
     if (other && loaded.config.ledger.rules == LedgerRules::strict) {
       throw run_error(
           "'{}' is not the source that this program was built from, so counting it says nothing about the "
-          "result, "
-          "which is refused as a record under ledger.rules = \"strict\"; name that tree with --source, or "
-          "build this "
-          "one.",
+          "result, which is refused as a record under ledger.rules = \"strict\"; name that tree with "
+          "--source, "
+          "or build this one.",
           tree.string());
     }
   }

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <stdexcept>
+#include <system_error>
 
 #include "framework/core/alternate_stack.h"
 #include "framework/core/error.h"
@@ -77,14 +79,22 @@ std::vector<StoredTensor> CheckpointWriter::copy_to_host(const TensorStore& stor
 void CheckpointWriter::begin(CheckpointManifest manifest, const TensorStore& store,
                              const std::vector<std::string>& tensors) {
   if (writing_.valid()) throw std::logic_error("a checkpoint is still being written or was not asked for");
-  writing_ = std::async(std::launch::async, [this, manifest = std::move(manifest),
-                                             copies = copy_to_host(store, tensors)]() mutable {
-    install_alternate_stack();
-    yield_to_training();
+  auto write = [this, manifest = std::move(manifest), copies = copy_to_host(store, tensors)]() mutable {
     std::filesystem::path path = write_checkpoint(directory_, std::move(manifest), copies);
     keep_newest_checkpoints(directory_, keep_);
     return path;
-  });
+  };
+  const auto task = std::make_shared<decltype(write)>(std::move(write));
+  try {
+    writing_ = std::async(std::launch::async, [task] {
+      install_alternate_stack();
+      yield_to_training();
+      return (*task)();
+    });
+  } catch (const std::system_error&) {  // the system refuses a thread: training waits, and nothing is lost
+    writing_ = std::async(std::launch::deferred, [task] { return (*task)(); });
+    writing_.wait();
+  }
 }
 
 std::optional<std::filesystem::path> CheckpointWriter::completed() {

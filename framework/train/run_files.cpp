@@ -65,8 +65,7 @@ void require_fresh_directory(const RunConfig& config, bool resumed) {
     if (resumed || !exists(path)) continue;
     throw config_error(
         "'{}' is of another run; choose another directory with --set run.directory=..., or start anew there "
-        "with "
-        "--overwrite.",
+        "with --overwrite.",
         path.string());
   }
 }
@@ -76,8 +75,7 @@ std::vector<DirectoryLock> lock_run(const RunConfig& config, std::string_view co
   const auto checkpoints = std::filesystem::absolute(config.checkpoint.directory).lexically_normal();
   std::vector<DirectoryLock> locks;
   locks.emplace_back(config.run.directory, command);
-  const bool inside = !checkpoints.lexically_relative(run).string().starts_with("..");
-  if (!inside) locks.emplace_back(config.checkpoint.directory, command);
+  if (checkpoints != run) locks.emplace_back(config.checkpoint.directory, command);
   return locks;
 }
 

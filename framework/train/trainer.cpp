@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <utility>
 
 #include "framework/check/start_check.h"
@@ -135,9 +136,14 @@ void Trainer::begin_files(const ResumePoint& resume) {
       remove_unfinished_run(files_.directory);
     }
   }
-  write_file_atomically(files_.config(), print_resolved(loaded_));
-  log_.open_file(files_.log(), resume.in_place);
-  metrics_.emplace(files_.metrics(), step_to_continue(resume));
+  try {
+    write_file_atomically(files_.config(), print_resolved(loaded_));
+    log_.open_file(files_.log(), resume.in_place);
+    metrics_.emplace(files_.metrics(), step_to_continue(resume));
+  } catch (const Error&) {  // a constructor that throws has no destructor
+    if (replaced_) replaced_->recover();
+    throw;
+  }
   record_memory(device_->memory());
   if (resume.checkpoint) metrics_->resume(step_, resume.checkpoint->path.string());
   if (!resume.in_place) return;
@@ -214,6 +220,9 @@ RunResult Trainer::run() {
     train_until_budget_is_spent();
   } catch (const Error& error) {
     stop_at_failure(error);
+  } catch (const std::bad_alloc&) {
+    stop_at_failure(run_error(
+        "the machine has not enough memory for this run; make train.tokens_per_step or the model smaller."));
   }
   save();
   validate("evaluate");

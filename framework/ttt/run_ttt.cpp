@@ -69,8 +69,7 @@ void require_whole_set(const RunConfig& config) {
   if (config.ledger.rules != LedgerRules::strict || config.ttt->config.document_fraction == 1.0) return;
   throw config_error(
       "ttt.document_fraction = {} leaves documents out, and under ledger.rules = \"strict\" a result is of "
-      "the whole "
-      "set; set it to 1.",
+      "the whole set; set it to 1.",
       config.ttt->config.document_fraction);
 }
 

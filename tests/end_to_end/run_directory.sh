@@ -72,11 +72,13 @@ cp run/weights.safetensors busy/
 check_refused "a second: quantize" 2 "mulligan train, process $process" quantize busy
 check_refused "a second: ttt" 2 "is in use by" ttt busy
 check_refused "a second: eval" 2 "is in use by" eval busy
+check_refused "a second with the same checkpoints" 2 "is in use by" train small.toml --set run.directory=elsewhere \
+  --set checkpoint.directory=busy/checkpoints/../checkpoints --set train.steps=4 --resume
 kill -TERM $process
 wait $process
 check_equal "the first was not disturbed" 4 $?
 check "its checkpoint is sound" "$mulligan" checkpoint verify busy
-check_equal "its lock is gone" "" "$(find busy -name .lock 2>find.err)"
+check_equal "its lock is gone" "" "$(find busy elsewhere -name .lock 2>find.err)"
 "$mulligan" eval run --set 'eval.mode="sliding"' --set eval.stride=1 >first.out 2>&1 &
 process=$!
 wait_for run/.lock
@@ -109,6 +111,10 @@ check "cut off in its last line" cp busy/metrics.jsonl damaged/metrics.jsonl
 printf '{"event":"step","st' >>damaged/metrics.jsonl
 check "that is what a kill leaves" "$mulligan" train small.toml --set run.directory=damaged --set train.steps=9 --resume
 check_equal "and goes" "" "$(grep -v '}$' damaged/metrics.jsonl)"
+ln -s loop_b loop_a
+ln -s loop_a loop_b
+check_refused "checkpoints that cannot be read are not none" 1 "symbolic links" train small.toml --set run.directory=other \
+  --set checkpoint.directory=loop_a/checkpoints --resume
 mkdir linked
 echo precious >precious.txt
 check "a run to go on with" "$mulligan" train small.toml --set run.directory=linked --set train.steps=2

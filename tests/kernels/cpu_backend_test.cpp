@@ -1,8 +1,13 @@
 // The cpu backend's table: what it refuses before a launch and in which words, kernels added and replaced,
 // memory.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdint>
 #include <cstring>
+#include <fstream>
 
 #include "tests/kernels/backend_fixture.h"
 
@@ -65,6 +70,42 @@ TEST_F(CpuBackend, WrongCallsAreRefusedWithKernelAndArgument) {
   EXPECT_NE(refusal("axpby", {vector_, absent_, vector_}, {{"alpha", 1}, {"alpha", 0}})
                 .find("attribute alpha is given twice"),
             std::string::npos);
+}
+
+// oneDNN makes some of a product's code when it runs for the first time, and does not look whether it got the memory. In
+// a process of its own: one that makes no product before.
+TEST_F(CpuBackend, AProductWithoutMemoryForItsCodeIsAnError) {
+  const pid_t child = fork();
+  if (child == 0) {
+    BackendFixture& backend = backend_with_threads(1);
+    const mlg_tensor matrix{nullptr, MLG_F32, 2, {96, 96, 1, 1}};
+    const std::vector<mlg_tensor> arguments(3, matrix);
+    const std::vector<mlg_attribute> attributes = {
+        {"transpose_a", 0}, {"transpose_b", 0}, {"alpha", 1}, {"beta", 0}};
+    const mlg_call call{"matmul", arguments.data(), 3, attributes.data(), 4};
+    void* prepared = nullptr;
+    std::size_t workspace_bytes = 0;
+    if (backend.table().prepare(backend.instance(), &call, &prepared, &workspace_bytes)) _exit(1);
+    std::vector<float> a(96 * 96, 1.0F), b(a), c(a);
+    std::vector<std::byte> workspace(workspace_bytes + 4096);
+    auto start = reinterpret_cast<std::uintptr_t>(workspace.data());
+    start = (start + 4095) / 4096 * 4096;
+    void* const addresses[] = {a.data(), b.data(), c.data()};
+    if (backend.table().bind(backend.instance(), prepared, addresses, reinterpret_cast<void*>(start)))
+      _exit(2);
+    std::ifstream statm("/proc/self/statm");
+    std::uint64_t pages = 0;
+    statm >> pages;
+    const rlimit used{pages * static_cast<std::uint64_t>(getpagesize()), RLIM_INFINITY};
+    if (setrlimit(RLIMIT_AS, &used) != 0) _exit(3);
+    void* const run[] = {prepared};
+    const mlg_error error = backend.table().run(backend.instance(), run, 1);
+    _exit(error && std::strstr(error, "memory") ? 7 : 4);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
 TEST_F(CpuBackend, BindingWithoutAnAddressIsRefused) {

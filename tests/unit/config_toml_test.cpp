@@ -171,6 +171,23 @@ TEST(ConfigToml, SentencesAboutMissingFilesAndCircles) {
   EXPECT_EQ(read(a), b + ":1: '" + a + "' extends itself through a circle of 'extends'; remove one of them.");
 }
 
+TEST(ConfigToml, AChainOfExtendsIsNotEndless) {
+  const TemporaryFolder folder;
+  const auto last_of = [&](int files) {
+    std::string last = folder.write("0.toml", "a = 1\n");
+    for (int i = 1; i < files; ++i) {
+      last = folder.write(fmt::format("{}.toml", i), fmt::format("extends = '{}.toml'\n", i - 1));
+    }
+    return last;
+  };
+  EXPECT_NO_THROW(read_toml(last_of(32)));
+  const std::string last = last_of(20'000);
+  EXPECT_EQ(error_of([&] { read_toml(last); }),
+            folder.path("19968.toml") +
+                ":1: this is the 33th file of a chain of 'extends', more than there may be; "
+                "shorten it.");
+}
+
 TEST(ConfigToml, DotsOfCommentsDoNotCount) {
   const std::string dots(5000, '.');
   EXPECT_NO_THROW(parse_toml("# " + dots + "\na = 1  # " + dots + "\n", "x.toml"));

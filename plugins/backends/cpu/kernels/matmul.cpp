@@ -150,7 +150,10 @@ void Matmul::run(const Launch& launch) const {
       }
     }
   });
-  if (failed) throw std::runtime_error("oneDNN refused to run a product that it had prepared");
+  if (failed)
+    throw std::runtime_error(
+        "oneDNN refused to run a product that it had prepared; it may lack memory: use a smaller batch or "
+        "model");
   if (partial_) add_pieces(launch);
 }
 

@@ -1,8 +1,11 @@
 #include "plugins/backends/cpu/kernels/onednn_gemm.h"
 
 #include <omp.h>
+#include <sys/mman.h>
 #include <dnnl.hpp>
 
+#include <atomic>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -25,6 +28,17 @@ class OneThread {
   int before_;
 };
 
+// oneDNN 2.7's code generator does not look whether the memory for its code was given: it writes to address 0. So
+// this asks for as much before, and gives it back. The generators of one product take less than this together.
+constexpr std::size_t kCodeBytes = std::size_t{64} << 20;
+
+bool code_fits() {
+  void* memory = mmap(nullptr, kCodeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  munmap(memory, kCodeBytes);
+  return true;
+}
+
 class OnednnGemm final : public Gemm {
  public:
   OnednnGemm(const dnnl::matmul::primitive_desc& description, int slots)
@@ -43,6 +57,11 @@ class OnednnGemm final : public Gemm {
 
   bool run(int slot, const void* a, const void* b, void* c, void* scratch) noexcept override {
     // The C interface: the C++ one throws, and copies an unordered_map at every call.
+    // Some code is generated when a product runs for the first time.
+    if (!ran_.load(std::memory_order_relaxed)) {
+      if (!code_fits()) return false;
+      ran_.store(true, std::memory_order_relaxed);
+    }
     Slot& s = slots_[static_cast<std::size_t>(slot)];
     const bool bound = dnnl_memory_set_data_handle(s.a.get(), const_cast<void*>(a)) == dnnl_success &&
                        dnnl_memory_set_data_handle(s.b.get(), const_cast<void*>(b)) == dnnl_success &&
@@ -67,6 +86,7 @@ class OnednnGemm final : public Gemm {
   dnnl::matmul primitive_;
   std::size_t scratch_bytes_;
   bool fast_;
+  std::atomic<bool> ran_{false};
   std::vector<Slot> slots_;
 };
 
@@ -94,6 +114,12 @@ std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots) {
   const memory::desc b({shape.k, shape.n}, type(shape.ab_bf16), memory::dims{shape.b_row, shape.b_column});
   const memory::desc c({shape.m, shape.n}, type(shape.c_bf16), memory::dims{shape.c_row, 1});
   const OneThread one_thread;
+  if (!code_fits()) {
+    throw std::runtime_error(
+        "oneDNN has no memory left for the code of a matrix product; use a smaller batch or model, or free "
+        "memory on "
+        "this machine");
+  }
 #if DNNL_VERSION_MAJOR >= 3
   const dnnl::matmul::primitive_desc description(engine(), a, b, c, attributes(shape), /*allow_empty=*/true);
 #else
