@@ -107,11 +107,11 @@ std::vector<std::string> drop_stored_paths(ConfigNode& tree) {
             "code: the backend's own kernel computes; for the other, copy that file elsewhere and name it as "
             "configuration");
       }
-      std::erase_if(kernels->rows, [](const ConfigNode& row) {
+      const std::size_t dropped = std::erase_if(kernels->rows, [](const ConfigNode& row) {
         const ConfigNode* path = row.find("path");
         return path != nullptr && is_stored(*path);
       });
-      if (kernels->rows.empty()) backend->remove("kernels");
+      if (dropped > 0 && kernels->rows.empty()) backend->remove("kernels");
     }
   }
   each_table({}, tree, [&](const std::string& section, ConfigNode& table) {

@@ -116,7 +116,7 @@ TEST(ConfigRun, ParameterRowsKeepTheirOrderAndOrigin) {
   EXPECT_EQ(loaded.config.parameters[1].master_dtype, Precision::bf16);
   EXPECT_EQ(loaded.config.parameters[1].communication, Communication::sharded);
   EXPECT_EQ(loaded.config.parameters[1].lr_multiplier, 2.0);
-  EXPECT_EQ(loaded.config.parameters[1].origin.text(), "conf/small.toml:20");
+  EXPECT_EQ(loaded.config.parameters[1].origin.text(), "conf/small.toml:19");
 }
 
 TEST(ConfigRun, UnknownKeysAreFoundInEveryKindOfTable) {
@@ -130,7 +130,7 @@ TEST(ConfigRun, UnknownKeysAreFoundInEveryKindOfTable) {
   EXPECT_EQ(with("[[parameters]]\nmatch = 'x'\noptimizr = 'all'\n"),
             "conf/small.toml:21: unknown key 'parameters.optimizr'; did you mean 'parameters.optimizer'?");
   EXPECT_EQ(with("[[parameters]]\nmatch = 'x'\n"),
-            "conf/small.toml:20: the required key 'parameters.optimizer' is missing (NAME of the "
+            "conf/small.toml:19: the required key 'parameters.optimizer' is missing (NAME of the "
             "[optimizer.NAME] that "
             "updates them); set it to a string.");
 }

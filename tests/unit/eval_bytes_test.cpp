@@ -44,7 +44,8 @@ class EvalBytes : public testing::Test {
     return *evaluator_;
   }
 
-  // The sum of the losses, from tensors of its own: shapes may be others than before.
+  // The sum of the losses, from tensors of its own: shapes may be others than before. No weight is zero, so that
+  // every loss depends on the tokens before it.
   double loss_alone(const EvalConfig& eval) {
     TensorStore store(*backend_);
     EvaluatorOptions options;
@@ -53,8 +54,12 @@ class EvalBytes : public testing::Test {
     Evaluator evaluator(store, loaded_.config.model, layouts_, options);
     SharedArena arena(*backend_);
     arena.bind({&evaluator.program()}, store);
-    for (const ParameterLayout& layout : layouts_)
-      store.upload(master_name(layout.spec.name), initial_values(layout.spec, 1));
+    for (const ParameterLayout& layout : layouts_) {
+      std::vector<float> values = initial_values(layout.spec, 1);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] += 0.1F * std::sin(0.7F * static_cast<float>(i));
+      store.upload(master_name(layout.spec.name), values);
+    }
     return evaluate(evaluator, validation_, *communicator_).loss_sum_nats;
   }
 

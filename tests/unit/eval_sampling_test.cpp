@@ -74,7 +74,8 @@ TEST(Utf8Stream, GivesWholeCharactersHoweverBytesArrive) {
     EXPECT_TRUE(first.empty() || first.size() == text.size() ||
                 (static_cast<unsigned char>(text[first.size()]) & 0xC0) != 0x80)
         << cut;
-    EXPECT_EQ(first + stream.take(text.substr(cut)) + stream.finish(), text) << cut;
+    const std::string second = stream.take(text.substr(cut));
+    EXPECT_EQ(first + second + stream.finish(), text) << cut;
   }
 }
 

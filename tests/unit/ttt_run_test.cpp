@@ -203,16 +203,20 @@ TEST(TttRun, RefusesPluginsThatDoNotOfferWhatIsAskedFor) {
 
 // metrics.jsonl is a file that anything may have happened to: only earlier test-time training and what is no
 // object go.
+// An unfinished last line is what a killed run leaves; any other damaged line is somebody's to look at.
 TEST(TttMetrics, KeepsWhatIsNotOfTestTimeTraining) {
   const testing::ScratchFolder folder;
   const std::filesystem::path file = folder / "metrics.jsonl";
   const std::string other =
       "{\"event\":5}\n{\"event\":[\"ttt_batch\"]}\n{\"step\":1}\n{\"event\":\"step\"}\n";
-  write_file_atomically(file, "{\"event\":\"ttt_result\"}\n" + other +
-                                  "{\"event\": " + std::string(200'000, '[') + std::string(200'000, ']') +
-                                  "}\n{\"event\":\"st");
+  write_file_atomically(file, "{\"event\":\"ttt_result\"}\n" + other + "{\"event\":\"st");
   TttMetrics(file, tiny_config(), nullptr);
   EXPECT_EQ(read_file(file), other);
+  const std::string damaged =
+      other + "{\"event\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}\n";
+  write_file_atomically(file, damaged);
+  EXPECT_THROW(TttMetrics(file, tiny_config(), nullptr), Error);
+  EXPECT_EQ(read_file(file), damaged);
 }
 
 TEST(TttRun, RefusesAStreamWithoutDocuments) {
