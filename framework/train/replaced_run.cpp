@@ -205,13 +205,17 @@ void remove_unfinished_run(const fs::path& directory) {
 }
 
 void remove_temporary_leftovers(const fs::path& directory) {
-  const std::vector<fs::path> ours = RunFiles{directory}.all();
-  for (const fs::path& path : list(directory)) {
+  remove_temporary_leftovers(directory, RunFiles{directory}.all());
+}
+
+void remove_temporary_leftovers(const fs::path& directory, const std::vector<fs::path>& ours) {
+  for (const fs::path& path : list(directory.empty() ? fs::path(".") : directory)) {
     // NAME.tmp.PROCESS.NUMBER, as write_file_atomically calls them.
     const std::string name = path.filename().string();
     const std::size_t mark = name.find(".tmp.");
     if (mark == std::string::npos) continue;
-    if (std::ranges::find(ours, directory / name.substr(0, mark)) == ours.end()) continue;
+    const auto is_of = [&](const fs::path& file) { return file.filename() == name.substr(0, mark); };
+    if (std::ranges::none_of(ours, is_of)) continue;
     pid_t writer = 0;
     const char* number = name.c_str() + mark + 5;
     const auto parsed = std::from_chars(number, name.c_str() + name.size(), writer);

@@ -47,5 +47,8 @@ class ReplacedRun {
 void remove_unfinished_run(const std::filesystem::path& directory);
 // Removes the temporary files that killed processes left of a run's files.
 void remove_temporary_leftovers(const std::filesystem::path& directory);
+// The same for some files of that directory.
+void remove_temporary_leftovers(const std::filesystem::path& directory,
+                                const std::vector<std::filesystem::path>& ours);
 
 }  // namespace mulligan

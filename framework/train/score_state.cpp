@@ -5,6 +5,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/train/replaced_run.h"
 #include "framework/core/json_file.h"
 #include "framework/core/parse_json.h"
 
@@ -114,6 +115,8 @@ void ScoreState::finish() {
   std::error_code ignored;  // there may be none
   std::filesystem::remove(options_.file, ignored);
   std::filesystem::remove(seconds_file(), ignored);
+  // Attempts that were killed while they wrote them.
+  remove_temporary_leftovers(options_.file.parent_path(), {options_.file, seconds_file()});
 }
 
 }  // namespace mulligan

@@ -147,7 +147,7 @@ check_refused "strict: an artifact outside of the ledger" 1 "ledger.artifact_byt
   --output alone "${strict[@]}" "${whole[@]}" --set ledger.artifact_bytes=1000
 cp run/ledger.json ledger.json
 sed -i 's/"train": [0-9.e-]*/"train": -100.0/' run/ledger.json
-check_refused "negative seconds" 3 "took no such time" ttt run "${whole[@]}"
+check_refused "negative seconds" 3 "took no such time" quantize run --source "$root"
 sed 's/"train": [0-9.e-]*/"train": 0.001/' ledger.json >run/ledger.json
-check_refused "strict: other seconds than the run's" 1 "books 0.00 s of train" ttt run "${strict[@]}" "${whole[@]}"
+check_refused "strict: other seconds than the run's" 1 "books 0.00 s of train" quantize run --source "$root" "${strict[@]}"
 finish

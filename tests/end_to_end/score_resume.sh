@@ -20,7 +20,7 @@ plugin = "global_sgd"
 chunk_tokens = 512
 batch_rows = 2
 lr = 0.01'
-} | sed 's/^document_fraction.*/document_fraction = 0.5\nprefix_documents = 8\nphases = 2\naudit = "audit.jsonl"/' >small.toml
+} | sed 's/^document_fraction.*/document_fraction = 0.5\nprefix_documents = 8\nphases = 2/' >small.toml
 check "train" "$mulligan" train small.toml --set run.directory=straight
 # Saved after every pass and every batch.
 saved=(--set eval.save_seconds=1e-9)
@@ -29,9 +29,9 @@ saved=(--set eval.save_seconds=1e-9)
 left_by_ttt() {
   sed -E 's/"(setup_)?seconds": ?[0-9.e+-]+//; /"weights"|peak_device_memory|"(seed|turns|scores)":/d' "$1/ttt_result.json"
   grep '"ttt_' "$1/metrics.jsonl" | sed -E 's/"(setup_)?seconds":[0-9.e+-]+//g; s/"weights":"[^"]*"//; s/"peak_device_memory_bytes":[0-9]+//; s/"(seed|turns|scores)":[0-9]+//g'
-  cat "$1/audit.jsonl"
 }
-left_by_eval() { sed -E 's/"seconds":[0-9.e+-]+//' "$1/evaluations.jsonl"; }
+# The last line: a scoring that ended before its signal came has left one, too.
+left_by_eval() { tail -n 1 "$1/evaluations.jsonl" | sed -E 's/"seconds":[0-9.e+-]+//'; }
 
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 # killed COMMAND RUN SIGNAL: runs it, with a signal at a random moment; prints that moment.
