@@ -67,9 +67,9 @@ class Jobs:
             raise Finding(f"{what}, with another result: {wherein}", repeat)
 
     def again(self, name, folder, what, repeat):
-        """Repeats (train: resumes) what was interrupted. It must end with the undisturbed command's result, one row for each
+        """Repeats (train, eval, ttt: resumes) what was interrupted. It must end with the undisturbed command's result, one row for each
         step and validation, and without leftovers of the interrupted process."""
-        words = self.words(name) + (["--resume"] if name.startswith("train") else [])
+        words = self.words(name) + (["--resume"] if name.startswith(("train", "eval", "ttt")) else [])
         if name == "prepare" and (folder / "again/manifest.json").exists():  # complete: to be checked, not made again
             words = ["prepare", "--check", "again"]
         second = run(self.subject.command(*words), folder)
