@@ -14,7 +14,7 @@ namespace {
 
 using Order = std::vector<std::int64_t>;
 
-// The record's hyper-parameters (spec section 1).
+// The record's hyper-parameters (docs/record_run.md#model).
 ModelConfig record_model() {
   ModelConfig model;
   model.vocabulary = 8192;

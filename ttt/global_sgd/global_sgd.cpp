@@ -3,7 +3,7 @@
 // Learning rate of chunk i of N (of which the last is never trained), with w = min(warmup_chunks, N - 1):
 //   i < w:  from warmup_start_lr to lr, linear:  start + (lr - start) * i / max(w - 1, 1)
 //   else:   lr * (1 + cos(pi * (i - w) / max(N - 1 - w, 1))) / 2
-// (Specification of the record run, section 7.)
+// As in the record: docs/record_run.md#phases.
 #include <mulligan/ttt.hpp>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // GPTQ (Frantar et al., "GPTQ: accurate post-training quantization for generative pre-trained transformers",
-// ICLR 2023) with the options of spec/record-run section 5.
+// ICLR 2023) with the record's options (docs/record_run.md#gptq).
 //
 // Columns are rounded one after the other; what rounding one loses is made up by the columns still to come.
 // The paper subtracts e U[j, k] from column k, with U the upper Cholesky factor of the inverse Hessian. The
