@@ -127,8 +127,8 @@ void print_report(const ExchangeReport& report, const std::string& output) {
              report.tensors, fmt::join(sources, ", "), report.elements);
 }
 
-// The tensor of parameter `name` that would be scored: its evaluation weights where the optimiser has any, else
-// `tensor`.
+// The tensor of parameter `name` that would be scored: its evaluation weights where the optimiser has
+// any, else `tensor`.
 StoredTensor scored_in_place_of(StoredTensor tensor, const std::string& name, const SafetensorsFile& source) {
   if (const StoredTensor* scored = source.find(evaluation_name(name))) tensor = *scored;
   tensor.name = name;
@@ -161,8 +161,8 @@ void export_checkpoint(const CheckpointArguments& arguments) {
       arguments.output);
 }
 
-// What imported weights say of their data: the tokenizer that the configuration names. A file that this program
-// exported knows more, and must agree.
+// What imported weights say of their data: the tokenizer that the configuration names. A file that this
+// program exported knows more, and must agree.
 DataIdentity imported_data(const std::string& path, const LoadedConfig& loaded) {
   const std::string& tokenizer = loaded.config.data.tokenizer;
   DataIdentity now;

@@ -31,8 +31,8 @@ struct RunOptions {
 LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides);
 void tell_notes(const LoadedConfig& loaded);
 
-// Reads a configuration and resolves every plugin's keys with the plugins that `host` finds. Throws
-// config_error.
+// Reads a configuration and resolves every plugin's keys with the plugins that `host`
+// finds. Throws config_error.
 LoadedConfig load_complete_config(const std::string& path, const std::vector<std::string>& overrides,
                                   PluginHost& host);
 

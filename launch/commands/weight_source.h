@@ -1,5 +1,5 @@
-// Where a command that scores gets its weights and configuration: an artifact, a run directory or a weights
-// file.
+// Where a command that scores gets its weights and configuration: an artifact, a run directory or
+// a weights file.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,7 @@ struct WeightSource {
 };
 
 // A run directory brings both weights and configuration; beside a weights file lies the configuration of its
-// run, unless
-// --config names another; an artifact brings its own. Throws data_error or config_error.
+// run, unless --config names another; an artifact brings its own. Throws data_error or config_error.
 WeightSource open_weights(const std::string& path, const RunOptions& options);
 
 }  // namespace mulligan

@@ -1,5 +1,6 @@
-// The optimiser plugin `schedule_free_adamw`: AdamW that evaluates an average of its iterates instead of lowering
-// the learning rate. Give it schedule "constant", or one with a warm-up only; formulas in schedule_free_step.h.
+// The optimiser plugin `schedule_free_adamw`: AdamW that evaluates an average of its iterates
+// instead of lowering the learning rate. Give it schedule "constant", or one with a warm-up only;
+// formulas in schedule_free_step.h.
 #include <mulligan/optimizer.hpp>
 
 #include <cmath>

@@ -8,8 +8,8 @@
 //   x_{t+1} = (1 - c_t) x_t + c_t z_{t+1},                     c_t = gamma_t^2 / sum_{i <= t} gamma_i^2
 // x is the average that is evaluated; x_1 = z_1 = y_1.
 //
-// Kept here: the master is y, and the state `offset` is d = z - y, which starts at zero. As
-// z - x = d / beta1, one update with D = gamma_t (g / (sqrt(v) + eps) + weight_decay y) is
+// Kept here: the master is y, and the state `offset` is d = z - y, which starts at zero. As z - x = d /
+// beta1, one update with D = gamma_t (g / (sqrt(v) + eps) + weight_decay y) is
 //   d <- (1 - c) (d - beta1 D);   y <- y + (d_before - d) - D;   and x = y - d (1 - beta1) / beta1.
 #pragma once
 
@@ -17,12 +17,12 @@
 
 namespace mulligan::optimizers {
 
-// Numbers that change from step to step, in the f32 tensor `scalars`: lr_t * sqrt(1 - beta2^t), and the factor of
-// the weight decay.
+// Numbers that change from step to step, in the f32 tensor `scalars`: lr_t * sqrt(1 - beta2^t), and the
+// factor of the weight decay.
 enum ScheduleFreeScalar : unsigned { free_rate, free_weight_decay_factor, free_scalar_count };
 
-// c of the coming update, the same for all tensors of a group: weight_sum += rate^2; share = rate^2 / weight_sum
-// (1 while all rates were 0). All f32 [1].
+// c of the coming update, the same for all tensors of a group: weight_sum += rate^2; share = rate^2 /
+// weight_sum (1 while all rates were 0). All f32 [1].
 struct ScheduleFreeShare {
   static constexpr const char* name = "schedule_free_share";
   static constexpr const char* signature = "in scalars, inout weight_sum, out share";
@@ -46,8 +46,8 @@ struct ScheduleFreeStep {
   static void run(const sdk::Launch& call);
 };
 
-// evaluation = master - ratio * offset, with ratio = (1 - beta1) / beta1: x from y and d. offset and evaluation
-// f32; master f32 or bf16.
+// evaluation = master - ratio * offset, with ratio = (1 - beta1) / beta1: x from y and d. offset and
+// evaluation f32; master f32 or bf16.
 struct ScheduleFreeAverage {
   static constexpr const char* name = "schedule_free_average";
   static constexpr const char* signature = "in master, in offset, out evaluation; ratio";

@@ -1,6 +1,6 @@
-// Kernels with one planted bug each, and what they would be without it (`bug` 0). y = x reversed within
-// blocks of 64, or copies of x; x and y [count], count a multiple of 64; one block more than needed is
-// launched.
+// Kernels with one planted bug each, and what they would be without it (`bug` 0). y = x reversed
+// within blocks of 64, or copies of x; x and y [count], count a multiple of 64; one block more than
+// needed is launched.
 #include <mulligan/cuda/device.cuh>
 
 MLG_CONST_INT(bug)

@@ -34,8 +34,8 @@ void read_line(int, std::string_view line) {
                       std::stoi(match[7])});
 }
 
-// Builds all programs of a training run and an evaluation; returns the kernels that the backend knows. Throws
-// Error.
+// Builds all programs of a training run and an evaluation; returns the kernels that the backend
+// knows. Throws Error.
 std::set<std::string> compile_run(LoadedConfig loaded) {
   PluginHost& host = test_plugin_host();
   resolve_run_plugins(loaded, host);

@@ -87,8 +87,8 @@ TEST(DryRun, FloatingPointOperationsMatchTheClosedForm) {
   ASSERT_EQ(plan.steps.size(), 2u);
   EXPECT_EQ(plan.steps[0].layers, 11);
   EXPECT_EQ(plan.steps[1].layers, 17);
-  // Per token and layer: q and out d*d each, k and v d*d/2 each, MLP 8 d*d, gate 8 d; head V*d. Forward and
-  // backward: 6.
+  // Per token and layer: q and out d*d each, k and v d*d/2 each, MLP 8 d*d, gate 8 d; head V*d. Forward
+  // and backward: 6.
   const double d = 512, tokens = 786432, layer = 11 * d * d + 8 * d;
   const double looped_less_plain = plan.steps[1].cost.matmul_flops - plan.steps[0].cost.matmul_flops;
   EXPECT_NEAR(looped_less_plain, 6 * tokens * 6 * layer, 1e-9 * looped_less_plain);

@@ -1,5 +1,5 @@
-// One training step: it allocates nothing of its own, and its gradient does not depend on how the step is cut
-// into micro-batches.
+// One training step: it allocates nothing of its own, and its gradient does not depend on how the step is
+// cut into micro-batches.
 #include "framework/train/engine.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// A score knows what it is of: weights, checkpoints and artifacts refuse another tokenizer and other data, through the
-// functions that the commands call.
+// A score knows what it is of: weights, checkpoints and artifacts refuse another tokenizer and other data,
+// through the functions that the commands call.
 #include <gtest/gtest.h>
 #include <sentencepiece_trainer.h>
 
@@ -270,8 +270,8 @@ TEST_F(Identity, AFlippedBitInTheWeightsIsRefused) {
   }
 }
 
-// Weights of a version that knew no digests: readable with the tokenizer of their own configuration, which may have
-// been replaced, and so that is said; another one is refused.
+// Weights of a version that knew no digests: readable with the tokenizer of their own configuration, which
+// may have been replaced, and so that is said; another one is refused.
 TEST_F(Identity, OldWeightsAreScoredWithTheirOwnTokenizerOnly) {
   const SafetensorsFile file(weights());
   auto metadata = file.metadata();
@@ -321,8 +321,8 @@ TEST_F(Identity, ABadTokenIsFoundBeforeTrainingStarts) {
   EXPECT_FALSE(fs::exists(fs::path(directory) / "checkpoints"));
 }
 
-// A shard that is cut off while a run reads it: the state before the failing step is saved, and the mended run goes on
-// bit for bit.
+// A shard that is cut off while a run reads it: the state before the failing step is saved, and the mended
+// run goes on bit for bit.
 TEST_F(Identity, AShardThatFailsInMidRunCostsOneStep) {
   const fs::path folder = tiny_->folder() / "failing";
   fs::create_directories(folder);
@@ -358,7 +358,8 @@ TEST_F(Identity, AShardThatFailsInMidRunCostsOneStep) {
   EXPECT_EQ(resumed.validation->val_loss_nats, straight.validation->val_loss_nats);
 }
 
-// Pieces with the space mark inside make the two counts differ. Test-time training must say so before hours of work.
+// Pieces with the space mark inside make the two counts differ. Test-time training must say so before
+// hours of work.
 TEST_F(Identity, TestTimeTrainingCountsBytesBeforeItScores) {
   const fs::path folder = tiny_->folder() / "ambiguous";
   fs::create_directories(folder);

@@ -1,5 +1,5 @@
-// Training with what plugins may ask for beyond a rate: evaluation weights of an optimiser, and schedules that change the
-// momentum or the batch. Resumed runs are compared with != and no tolerance.
+// Training with what plugins may ask for beyond a rate: evaluation weights of an optimiser, and schedules
+// that change the momentum or the batch. Resumed runs are compared with != and no tolerance.
 #include <gtest/gtest.h>
 
 #include "framework/checkpoint/checkpoint_folder.h"
@@ -41,7 +41,8 @@ std::string refusal(const Overrides& overrides) {
   return "";
 }
 
-// Trains straight through and, from the checkpoint of step `at`, again: losses, weights and score are the same bits.
+// Trains straight through and, from the checkpoint of step `at`, again: losses, weights and score are
+// the same bits.
 void expect_resumes_exactly(const Overrides& overrides, std::int64_t at) {
   const Overrides keeping =
       with(overrides, {fmt::format("checkpoint.every_steps={}", at), "checkpoint.keep=9"});

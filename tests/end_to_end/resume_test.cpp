@@ -102,8 +102,8 @@ void expect_same_run(const std::string& straight, const RunResult& a, const std:
   }
 }
 
-// A run whose checkpoints are all kept: after step 2, then whenever the disk is ready again, and after the
-// last step.
+// A run whose checkpoints are all kept: after step 2, then whenever the disk is ready again, and after
+// the last step.
 class Resume : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {

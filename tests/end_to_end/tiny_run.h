@@ -32,15 +32,15 @@ class TinyRun {
  public:
   TinyRun();
 
-  // The configuration (every feature of the model on, two optimisers) after `overrides` such as
-  // "train.steps=10".
+  // The configuration (every feature of the model on, two optimisers) after `overrides`
+  // such as "train.steps=10".
   LoadedConfig config(const std::vector<std::string>& overrides) const;
   // The same without data, for what only builds programs.
   static LoadedConfig config_without_data(const std::vector<std::string>& overrides);
   // Trains it without console output, in a run directory of its own.
   RunResult train(const std::vector<std::string>& overrides);
-  // Data of other documents below the folder, with a tokenizer of the same size: fineweb_*.bin, tokenizer.model.
-  // Made at the first call.
+  // Data of other documents below the folder, with a tokenizer of the same size: fineweb_*.bin,
+  // tokenizer.model. Made at the first call.
   std::filesystem::path other_data() const;
   // A fresh run directory below the folder.
   std::string next_directory();
@@ -52,8 +52,8 @@ class TinyRun {
   int runs_ = 0;
 };
 
-// How the tiny model is quantised, as TOML to be added to a run's configuration: gptq over 3 batches of 4
-// rows.
+// How the tiny model is quantised, as TOML to be added to a run's configuration: gptq over 3 batches
+// of 4 rows.
 inline constexpr const char* quantize_section = R"(
 [quantize]
 plugin = "gptq"

@@ -1,7 +1,7 @@
 // Input: the text of manifest.json, a line ====, and the tensors: the JSON header of a safetensors file, a
-// line
-// ====, and its data; or, where that part does not start with '{', the file as it is. @BYTES@ and @SHA256@ in
-// the manifest stand for size and digest of the tensors' file, and the manifest's own digest is always right:
+// line ====, and its data; or, where that part does not start with '{', the file as it is. @BYTES@ and
+// @SHA256@ in the manifest stand for size and digest of the tensors' file, and the manifest's own digest
+// is always right:
 // the fuzzer is to get past the sums.
 #include <algorithm>
 #include <cstring>

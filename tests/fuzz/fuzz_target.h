@@ -39,8 +39,8 @@ inline void require(bool holds, const char* what) {
   std::abort();
 }
 
-// Takes the part of `rest` before the line `====` and leaves what follows it. Several parts of one input are
-// divided so.
+// Takes the part of `rest` before the line `====` and leaves what follows it. Several parts of one input
+// are divided so.
 inline std::string_view take_part(std::string_view& rest) {
   constexpr std::string_view line = "\n====\n";
   const std::size_t end = rest.find(line);

@@ -123,8 +123,8 @@ TEST_F(EvalGolden, EveryModeLayerOrderAndRankMatches) {
   for (const Case& test : cases) check(test);
 }
 
-// Not in the reference, which drops tokens: without drop_remainder every target is scored once, whatever the
-// share.
+// Not in the reference, which drops tokens: without drop_remainder every target is scored once,
+// whatever the share.
 TEST_F(EvalGolden, WithoutDroppingTheRanksScoreEveryTokenOnce) {
   Case test{"every token", false, true, 1, 0};
   EvaluatorOptions options = options_of(test);

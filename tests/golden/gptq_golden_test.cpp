@@ -220,8 +220,8 @@ TEST_F(GptqModelGolden, SecondMomentsOfEveryLayersInput) {
   EXPECT_GT(diagonals, 0);
 }
 
-// From tokens to codes: Hessians in f32, so a few codes next to a rounding boundary may fall to the other
-// side.
+// From tokens to codes: Hessians in f32, so a few codes next to a rounding boundary may fall to
+// the other side.
 TEST_F(GptqModelGolden, EveryTensorOfTheModel) {
   calibrate();
   const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, "gptq");

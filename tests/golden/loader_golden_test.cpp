@@ -43,8 +43,8 @@ LoaderOptions options_of(const std::string& case_name, const nlohmann::json& inf
   return options;
 }
 
-// All batches of one rank of one case: tokens, targets, padded boundaries, their number and the longest
-// segment.
+// All batches of one rank of one case: tokens, targets, padded boundaries, their number and
+// the longest segment.
 void expect_training_stream(const std::string& case_name, const nlohmann::json& info, int rank) {
   const std::string prefix = case_name + ".rank" + std::to_string(rank);
   SCOPED_TRACE(prefix);

@@ -66,8 +66,8 @@ TEST(MuonGolden, Fp32WeightsAfterEachStep) {
   }
 }
 
-// bf16 rounding makes single elements differ, so the whole change since the start is compared in the mean
-// square too.
+// bf16 rounding makes single elements differ, so the whole change since the start is compared in the
+// mean square too.
 TEST(MuonGolden, Bf16ChangeOfTheWeights) {
   const GoldenFixture fixture("optim");
   for (const std::string& variant : muon_variants(fixture)) {

@@ -1,5 +1,5 @@
-// The optimiser plugins adamw and sgd, and the kernels for clipping and averaging, against the public
-// reference.
+// The optimiser plugins adamw and sgd, and the kernels for clipping and averaging, against
+// the public reference.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -39,8 +39,8 @@ Operator attention() {
               attention_case({67, 2}, {2, 1, 128}),
               attention_case({100}, {1, 1, 16}, 0.6)};  // larger scores: a sharper softmax
   op.free_extents = {"cu_seqlens"};
-  // The backward pass reads o in bf16 and rounds probabilities and their gradients to bf16 before each
-  // product.
+  // The backward pass reads o in bf16 and rounds probabilities and their gradients to bf16
+  // before each product.
   op.tolerance_bf16 = 5e-2;
   return op.computes([](auto& call) {
     using S = typename std::remove_reference_t<decltype(call)>::Scalar;

@@ -138,8 +138,8 @@ class Prepared {
 
 // The table of the plugin library `file`. It stays loaded.
 const mlg_plugin_header* load_plugin(const std::string& file) {
-  // Read by GNU OpenMP when it is loaded: three threads on two cores, or beside other work, must not spin for
-  // long.
+  // Read by GNU OpenMP when it is loaded: three threads on two cores, or beside other work, must not
+  // spin for long.
   setenv("GOMP_SPINCOUNT", "1000", 0);
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) throw std::runtime_error(dlerror());

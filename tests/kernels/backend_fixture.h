@@ -29,17 +29,16 @@ struct KernelResult {
 class BackendFixture {
  public:
   // A backend, and the kernels that other plugins bring (they are tested and catalogued like its own). Throws
-  // std::runtime_error.
-  // What it logs goes to `log`, which must outlive it.
+  // std::runtime_error. What it logs goes to `log`, which must outlive it.
   explicit BackendFixture(const BackendUnderTest& under_test, std::vector<std::string>* log = nullptr);
   ~BackendFixture();
   BackendFixture(const BackendFixture&) = delete;
   BackendFixture& operator=(const BackendFixture&) = delete;
 
-  // Prepares, binds and runs one call. Every buffer and the workspace lie between guard bytes; `out` memory
-  // starts as 0xFF bytes (NaN), the workspace as garbage. Throws std::runtime_error with the backend's
-  // sentence, or when the kernel wrote outside its outputs (guards, workspace guards, arguments it may only
-  // read).
+  // Prepares, binds and runs one call. Every buffer and the workspace lie between guard bytes; `out`
+  // memory starts as 0xFF bytes (NaN), the workspace as garbage. Throws std::runtime_error with the
+  // backend's sentence, or when the kernel wrote outside its outputs (guards, workspace guards, arguments
+  // it may only read).
   KernelResult run(const KernelCall& call);
 
   // For a call with a value that makes no sense, such as an id outside of a table: true when the backend does
@@ -63,8 +62,8 @@ class BackendFixture {
   std::vector<std::string>* log_ = nullptr;
 };
 
-// The program's backend with that many threads (any other variant of backend_under_test.h), made once per
-// process.
+// The program's backend with that many threads (any other variant of backend_under_test.h), made
+// once per process.
 BackendFixture& backend_with_threads(int threads);
 // That of backend_beside(), made once per process; null where there is none.
 BackendFixture* backend_beside_it();

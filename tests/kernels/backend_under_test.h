@@ -6,8 +6,8 @@
 
 namespace mulligan::kernel_test {
 
-// The library of plugin `name`, found from where the test program lies: in a build folder and in an unpacked
-// archive alike.
+// The library of plugin `name`, found from where the test program lies: in a build folder and in an
+// unpacked archive alike.
 std::string plugin_file(const std::string& name);
 
 struct BackendUnderTest {
@@ -20,8 +20,8 @@ struct BackendUnderTest {
 // `variant`, from 1 on: settings between which no bit of a result may differ. cpu: that many threads;
 // emulated cuda: the order in which blocks and threads run; a GPU: the same again.
 BackendUnderTest backend_under_test(int variant);
-// Another backend whose results must be the same within the tests' tolerance; its file is empty where there
-// is none.
+// Another backend whose results must be the same within the tests' tolerance; its file is empty where
+// there is none.
 BackendUnderTest backend_beside();
 
 }  // namespace mulligan::kernel_test

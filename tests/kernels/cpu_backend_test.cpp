@@ -1,5 +1,5 @@
-// The cpu backend's table: what it refuses before a launch and in which words, kernels added and replaced,
-// memory.
+// The cpu backend's table: what it refuses before a launch and in which words, kernels added
+// and replaced, memory.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -72,8 +72,8 @@ TEST_F(CpuBackend, WrongCallsAreRefusedWithKernelAndArgument) {
             std::string::npos);
 }
 
-// oneDNN makes some of a product's code when it runs for the first time, and does not look whether it got the memory. In
-// a process of its own: one that makes no product before.
+// oneDNN makes some of a product's code when it runs for the first time, and does not look whether it got the
+// memory. In a process of its own: one that makes no product before.
 TEST_F(CpuBackend, AProductWithoutMemoryForItsCodeIsAnError) {
   const pid_t child = fork();
   if (child == 0) {

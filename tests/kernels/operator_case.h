@@ -77,8 +77,8 @@ struct Operator {
   std::string forward;
   std::string backward = "";  // "": the operator has no gradient
   std::vector<Case> cases;
-  // Arguments of the backward kernel that do not follow the rule d<output> / d<input>: {"upstream",
-  // "dtoken_loss"}.
+  // Arguments of the backward kernel that do not follow the rule d<output> /
+  // d<input>: {"upstream", "dtoken_loss"}.
   std::map<std::string, std::string> backward_names = {};
   // Gradient arguments that are f32 although their input has the compute dtype (the embedding table's).
   std::set<std::string> f32_gradients = {};

@@ -296,8 +296,8 @@ class BackwardTest : public OperatorTest {
     }
   }
 
-  // Gradients have their input's dtype, except those of matrices that only a kernel of their own adds to
-  // (embedding).
+  // Gradients have their input's dtype, except those of matrices that only a kernel of their own
+  // adds to (embedding).
   mlg_dtype gradient_dtype(const Case& c, const std::string& name, const BackwardRoles& roles,
                            mlg_dtype dtype) const {
     const auto fixed = op_.f32_gradients.find(name);

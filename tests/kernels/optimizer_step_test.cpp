@@ -1,4 +1,5 @@
-// The kernels that the plugins adamw, sgd, muon and schedule_free_adamw bring, against their formulas written naively in double.
+// The kernels that the plugins adamw, sgd, muon and schedule_free_adamw bring, against their formulas written
+// naively in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>

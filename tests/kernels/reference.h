@@ -1,5 +1,5 @@
-// Running an operator's formula: inputs of a case, reference outputs, exact gradients, comparison with a
-// kernel's result.
+// Running an operator's formula: inputs of a case, reference outputs, exact gradients, comparison with
+// a kernel's result.
 #pragma once
 
 #include <map>
@@ -22,16 +22,16 @@ Arrays make_inputs(const Case& c, mlg_dtype compute, const std::set<std::string>
 // The formula's outputs in double.
 Arrays reference_outputs(const Operator& op, const Case& c, const Arrays& inputs, mlg_dtype compute);
 
-// Gradients, with respect to every input, of the sum over `cotangents` (by output name) of <cotangent,
-// output>.
+// Gradients, with respect to every input, of the sum over `cotangents` (by output name)
+// of <cotangent, output>.
 Arrays reference_gradients(const Operator& op, const Case& c, const Arrays& inputs, const Arrays& cotangents);
 
 // The same for `input`'s element `index` by central differences of the formula in double.
 double finite_difference(const Operator& op, const Case& c, Arrays inputs, const Arrays& cotangents,
                          const std::string& input, std::int64_t index);
 
-// "" when every value lies within tolerance * max(rms(expected), |expected|); otherwise a sentence on the
-// worst one.
+// "" when every value lies within tolerance * max(rms(expected), |expected|); otherwise a sentence on
+// the worst one.
 std::string difference(const Array& actual, const std::vector<double>& expected, double tolerance);
 
 }  // namespace mulligan::kernel_test

@@ -1,5 +1,5 @@
-// The signature of a kernel (plugins/include/mulligan/kernel.h), read by the tests with a parser of their
-// own.
+// The signature of a kernel (plugins/include/mulligan/kernel.h), read by the tests with a parser
+// of their own.
 #pragma once
 
 #include <optional>

@@ -21,8 +21,8 @@ Operator softcap_ce() {
     std::int64_t rows, vocabulary;
     double cap, spread;  // of the logits; beyond the cap they saturate
   };
-  // Odd vocabularies around the kernel's block of 1024, one row and one word, no cap at all, saturated
-  // logits.
+  // Odd vocabularies around the kernel's block of 1024, one row and one word, no cap at
+  // all, saturated logits.
   for (const Size s : {Size{5, 37, 30, 20}, Size{1, 1, 30, 1}, Size{3, 1000, 0, 8}, Size{2, 1025, 15, 40},
                        Size{7, 320, 4, 1}, Size{40, 511, 30, 5}, Size{2, 3000, 200, 150}}) {
     op.cases.push_back({.inputs = {{"logits", {s.rows, s.vocabulary}, std::nullopt, normal(0, s.spread)},
@@ -109,8 +109,8 @@ TEST(SoftcapCe, UncappedMinusInfinityAndLargeLogits) {
   EXPECT_NEAR(forward(logits, 1500, 0.0).written.at("token_loss").values[0], std::log(2.0), 1e-6);
 }
 
-// A diverged model must show: NaN in, NaN out, for any position of the NaN and also in a target beyond the
-// vocabulary.
+// A diverged model must show: NaN in, NaN out, for any position of the NaN and also in a target
+// beyond the vocabulary.
 TEST(SoftcapCe, NanIsNotSwallowed) {
   for (const double cap : {0.0, 30.0}) {
     for (const int position : {0, 17, 1999}) {

@@ -1,6 +1,6 @@
-// Reverse-mode differentiation in double for the tests' reference formulas: exact gradients from the forward
-// formula alone, derived independently of the kernels' backward formulas (and itself checked against finite
-// differences).
+// Reverse-mode differentiation in double for the tests' reference formulas: exact gradients from the
+// forward formula alone, derived independently of the kernels' backward formulas (and itself checked
+// against finite differences).
 #pragma once
 
 #include <cmath>

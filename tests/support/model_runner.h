@@ -34,8 +34,8 @@ class ModelRunner {
   std::vector<float> logits() const { return store_.download_as<float>("out/logits"); }
   std::vector<float> token_loss() const { return store_.download_as<float>("out/token_loss"); }
   std::vector<float> gradient(const std::string& name) const;
-  // Output of executed block `slot`: lane 0 or the single stream (lane 0), lane 1 of a two-lane block (lane
-  // 1).
+  // Output of executed block `slot`: lane 0 or the single stream (lane 0), lane 1 of a two-lane
+  // block (lane 1).
   std::vector<float> block(std::int64_t slot, int lane) const;
   const std::vector<ParameterLayout>& parameters() const { return layouts_; }
   double mean_loss() const;

@@ -5,8 +5,8 @@
 
 namespace mulligan {
 
-// Whether an error's sentence says that this build or this machine has no NVRTC: the one reason to skip such
-// a test.
+// Whether an error's sentence says that this build or this machine has no NVRTC: the one reason to skip
+// such a test.
 inline bool says_no_nvrtc(std::string_view sentence) {
   return sentence.find("built without CUDA") != sentence.npos ||
          sentence.find("NVRTC, CUDA's run-time compiler, was not") != sentence.npos;

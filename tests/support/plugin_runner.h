@@ -1,5 +1,5 @@
-// Runs optimiser plugins, loss plugins and single kernels on the test backend (plugins.h) the way training does (recorded
-// into a Graph, planned, executed as a Program), with plain vectors going in and coming out.
+// Runs optimiser plugins, loss plugins and single kernels on the test backend (plugins.h) the way training
+// does (recorded into a Graph, planned, executed as a Program), with plain vectors going in and coming out.
 #pragma once
 
 #include <cstdint>

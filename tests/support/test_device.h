@@ -8,8 +8,8 @@
 
 namespace mulligan {
 
-// Whether the variable is set: tests that otherwise use the cpu backend then use the cuda backend on that
-// device.
+// Whether the variable is set: tests that otherwise use the cpu backend then use the cuda backend
+// on that device.
 inline bool test_device_chosen() {
   return std::getenv("MULLIGAN_TEST_DEVICE") != nullptr;
 }

@@ -1,4 +1,5 @@
-// Everything that a run of test-time training needs, on the test backend (plugins.h), with the plugins of this build.
+// Everything that a run of test-time training needs, on the test backend (plugins.h), with the plugins
+// of this build.
 #pragma once
 
 #include <map>

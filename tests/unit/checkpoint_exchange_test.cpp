@@ -95,8 +95,8 @@ TEST(Magnitudes, FewElementsSayNothing) {
   EXPECT_FALSE(test_magnitudes(std::vector<float>(100000, 0.0f)));
 }
 
-// Theirs: two projections per layer [in, out], an embedding and a gain. Ours: one bank [4, 64, 96], and so
-// on.
+// Theirs: two projections per layer [in, out], an embedding and a gain. Ours: one bank [4, 64, 96],
+// and so on.
 class Exchange : public ::testing::Test {
  protected:
   static constexpr std::int64_t rows = 64, columns = 96;

@@ -65,8 +65,7 @@ TEST(CheckpointFolder, WhatIsWrittenReadsBack) {
 }
 
 // Every byte of every file is covered: the tensors by the manifest, the manifest by its sum, the sum by
-// itself.
-// (Every fifth byte is tried, which meets every key, value and tensor.)
+// itself. (Every fifth byte is tried, which meets every key, value and tensor.)
 TEST(CheckpointFolder, AnyChangedByteIsRefused) {
   const ScratchFolder scratch;
   const fs::path path = write_sample(scratch.path(), 3);

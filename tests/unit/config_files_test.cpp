@@ -1,5 +1,5 @@
-// The configurations of configs/ load, the record's holds the published numbers, and a variant is a few
-// lines.
+// The configurations of configs/ load, the record's holds the published numbers, and a variant is
+// a few lines.
 #include <gtest/gtest.h>
 
 #include "framework/config/config_report.h"

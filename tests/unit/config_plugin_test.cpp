@@ -1,5 +1,5 @@
-// Plugin tables: keys declared by a plugin at run time, the SDK's view of them, and the sentences about both
-// sides.
+// Plugin tables: keys declared by a plugin at run time, the SDK's view of them, and the sentences
+// about both sides.
 #include "framework/config/plugin_config.h"
 
 #include <gtest/gtest.h>

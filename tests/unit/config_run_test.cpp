@@ -1,5 +1,5 @@
-// RunConfig: derived values, plugin tables, the parameter table, and every rule between keys with its
-// sentence.
+// RunConfig: derived values, plugin tables, the parameter table, and every rule between keys
+// with its sentence.
 #include "framework/config/run_config.h"
 
 #include <gtest/gtest.h>
@@ -31,8 +31,8 @@ TEST(ConfigRun, DerivedValuesFollowFromOtherKeys) {
   EXPECT_EQ(load({"model.head_width=8"}).core.at("model.head_width").origin.text(), "--set");
 }
 
-// eval.batch_rows is rows per pass, and moves no score. Older programs took the packing from it: what they saved
-// keeps its meaning.
+// eval.batch_rows is rows per pass, and moves no score. Older programs took the packing from it: what they
+// saved keeps its meaning.
 TEST(ConfigRun, TheOldNameOfThePackingKeepsItsMeaningWhereAProgramSavedIt) {
   const std::string old = "[eval]\nbatch_rows = 8\n";
   const auto saved = [](const std::string& more, const std::vector<std::string>& sets = {}) {

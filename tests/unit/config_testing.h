@@ -1,5 +1,5 @@
-// Shared by the configuration tests: the sentence and exit code of an expected error, and a small valid
-// configuration.
+// Shared by the configuration tests: the sentence and exit code of an expected error, and a
+// small valid configuration.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 namespace mulligan {
 
-// The message of the config_error that `action` throws; a test failure when it throws nothing or has another
-// exit code.
+// The message of the config_error that `action` throws; a test failure when it throws nothing or has
+// another exit code.
 template <typename Action>
 std::string error_of(Action action) {
   try {

@@ -163,8 +163,8 @@ TEST(TokenizerTraining, TurnsSentencePiecesRefusalsIntoSentences) {
   message_of(ExitCode::bad_data, [] { model_trained_on({" \n "}, 300); });
 }
 
-// Documents longer than one of SentencePiece's sentences are cut at white space, or at a character when there
-// is none.
+// Documents longer than one of SentencePiece's sentences are cut at white space, or at a character when
+// there is none.
 TEST(TokenizerTraining, TakesLongDocuments) {
   std::string words;
   std::string unbroken;

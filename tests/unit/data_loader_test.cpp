@@ -1,5 +1,5 @@
-// The training loader beyond the reference's fixture: positions, resuming, errors, and the prefetching
-// thread.
+// The training loader beyond the reference's fixture: positions, resuming, errors, and
+// the prefetching thread.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Preparing data: text kept or cleaned, reading folders, files and JSONL, the split, the written files, and every
-// refusal.
+// Preparing data: text kept or cleaned, reading folders, files and JSONL, the split, the written files,
+// and every refusal.
 #include <gtest/gtest.h>
 #include <sentencepiece_trainer.h>
 
@@ -135,7 +135,8 @@ TEST(Prepare, TheSameDocumentsGiveTheSameFilesHoweverTheyAreGiven) {
 // The lines of changes.jsonl.
 std::string changes_of(const fs::path& folder) { return read_file(folder / "changes.jsonl"); }
 
-// Everything that was once dropped or rewritten without a word is there to the byte; what is left out is named.
+// Everything that was once dropped or rewritten without a word is there to the byte; what is left
+// out is named.
 TEST(Prepare, KeepsEveryByteAndNamesWhatItLeavesOut) {
   const fs::path folder = folder_of_documents("prepare_bytes", 30);
   const std::vector<std::string> strange{

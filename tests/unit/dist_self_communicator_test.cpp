@@ -1,5 +1,5 @@
-// The communicator of a world of one: data stay as they are, and calls that no communicator could serve are
-// refused.
+// The communicator of a world of one: data stay as they are, and calls that no communicator could
+// serve are refused.
 #include <gtest/gtest.h>
 
 #include <stdexcept>

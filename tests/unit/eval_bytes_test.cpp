@@ -44,8 +44,8 @@ class EvalBytes : public testing::Test {
     return *evaluator_;
   }
 
-  // The sum of the losses, from tensors of its own: shapes may be others than before. No weight is zero, so that
-  // every loss depends on the tokens before it.
+  // The sum of the losses, from tensors of its own: shapes may be others than before. No weight is zero, so
+  // that every loss depends on the tokens before it.
   double loss_alone(const EvalConfig& eval) {
     TensorStore store(*backend_);
     EvaluatorOptions options;

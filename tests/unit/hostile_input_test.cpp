@@ -1,5 +1,5 @@
-// Small files that would cost a reader its stack or gigabytes of memory: found by fuzzing or made like what
-// it found.
+// Small files that would cost a reader its stack or gigabytes of memory: found by fuzzing or made like
+// what it found.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -146,7 +146,8 @@ TEST(HostileInput, AFewBytesDoNotDecompressToGigabytes) {
             std::string::npos);
 }
 
-// What the caller finds wrong with the declaration is said before the numbers are unpacked: these could not be.
+// What the caller finds wrong with the declaration is said before the numbers are unpacked: these
+// could not be.
 TEST(HostileInput, AnArtifactIsCheckedBeforeItIsUnpacked) {
   const std::string text =
       R"({"configuration": "", "tokenizer_sha256": "", "streams": [{"content": "fp32", "layout": "bytes",)"

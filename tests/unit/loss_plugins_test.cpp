@@ -26,8 +26,8 @@ Batch random_batch(std::int64_t rows, std::int64_t columns) {
   return batch;
 }
 
-// A model without a softcap hands softcap 0 to softcap_ce: plain cross entropy, which the backend computes by
-// itself.
+// A model without a softcap hands softcap 0 to softcap_ce: plain cross entropy, which the backend
+// computes by itself.
 TEST(LossPlugins, SoftcapCeWithoutCapIsCrossEntropy) {
   const std::int64_t rows = 9, columns = 1201;
   const Batch b = random_batch(rows, columns);

@@ -1,5 +1,5 @@
-// What the optimiser plugins promise beyond their formulas: dtypes of their state, multipliers, pure scalars,
-// refusals.
+// What the optimiser plugins promise beyond their formulas: dtypes of their state, multipliers,
+// pure scalars, refusals.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -40,8 +40,8 @@ TEST(AdamwPlugin, StateFollowsTheMasterOnlyWhenAsked) {
   EXPECT_EQ(narrow.state_dtype("w.exp_avg_sq"), MLG_BF16);
 }
 
-// bf16 master and moments follow the f32 run within their rounding: 8 bits, so steps of 2^-9 relative to the
-// weight.
+// bf16 master and moments follow the f32 run within their rounding: 8 bits, so steps of 2^-9 relative
+// to the weight.
 TEST(AdamwPlugin, Bf16MasterAndMomentsStayNearF32) {
   const std::vector<float> initial = random_values(1000, 1);
   OptimizerRunner exact("adamw", "", {{"w", TensorType(MLG_F32, {1000}), initial}});
@@ -62,8 +62,8 @@ TEST(AdamwPlugin, NoGradientEverMeansOnlyDecay) {
   EXPECT_EQ(runner.master("w"), (std::vector<float>{0.95f, -1.9f}));
 }
 
-// With zero gradients from the start all that is left is p (1 - lr * lr_multiplier * weight_decay *
-// wd_multiplier).
+// With zero gradients from the start all that is left is p (1 - lr * lr_multiplier *
+// weight_decay * wd_multiplier).
 TEST(OptimizerPlugins, MultipliersScaleRateAndDecay) {
   const TensorType type(MLG_F32, {2, 2});
   const std::vector<float> ones(4, 1.0f);
@@ -110,8 +110,8 @@ TEST(MuonPlugin, BankEqualsItsMatricesAlone) {
   }
 }
 
-// The update is close to orthogonal: its rows (or columns, if those are fewer) have length near sqrt(max(1,
-// r/c)).
+// The update is close to orthogonal: its rows (or columns, if those are fewer) have length
+// near sqrt(max(1, r/c)).
 TEST(MuonPlugin, UpdateIsNearlyOrthogonal) {
   for (const auto& [rows, columns] : {std::pair{16, 64}, std::pair{64, 16}}) {
     for (const int iterations : {5, 8}) {  // beyond five, the last polynomial repeats
@@ -154,7 +154,8 @@ TEST(SgdPlugin, WithoutMomentumThereIsNoState) {
   EXPECT_THROW(runner.state("w.momentum_buffer"), std::logic_error);
 }
 
-// Schedule-free AdamW against the paper's three sequences, written naively in double: y, z, x and c as they stand there.
+// Schedule-free AdamW against the paper's three sequences, written naively in double: y, z, x and c as
+// they stand there.
 TEST(ScheduleFreePlugin, FollowsThePapersSequences) {
   constexpr std::size_t count = 37;
   constexpr double beta1 = 0.85, beta2 = 0.97, eps = 1e-6, decay = 0.1, multiplier = 1.5;
@@ -197,7 +198,8 @@ TEST(ScheduleFreePlugin, AFirstRateOfZeroHarmsNothing) {
       << "after the first real step there is nothing to average";
 }
 
-// What a schedule makes of momentum and weight decay: the factor times the key is the key of another instance.
+// What a schedule makes of momentum and weight decay: the factor times the key is the key
+// of another instance.
 TEST(OptimizerPlugins, AFactorActsAsAnotherKeyWould) {
   struct Case {
     const char *plugin, *plain, *scaled;

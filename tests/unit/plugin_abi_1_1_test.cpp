@@ -1,4 +1,5 @@
-// Plugins built with the headers of ABI 1.1 go on working: the host neither reads nor expects what they cannot know.
+// Plugins built with the headers of ABI 1.1 go on working: the host neither reads nor expects what
+// they cannot know.
 #include <gtest/gtest.h>
 
 #include "framework/check/plugin_check.h"

@@ -1,5 +1,5 @@
-// `mulligan plugins check`: every shipped plugin passes, and each flaw of tests/unit/flawed_plugins fails the line that is
-// about it, and no other.
+// `mulligan plugins check`: every shipped plugin passes, and each flaw of tests/unit/flawed_plugins fails the
+// line that is about it, and no other.
 #include "framework/check/plugin_check.h"
 
 #include <gtest/gtest.h>

@@ -52,7 +52,8 @@ TEST(ExamplePlugin, ItsOwnKernelFollowsTheFormula) {
   }
 }
 
-// mulligan_cuda_sources() of the installed package: the kernel's text is in the library, and compiles for the host.
+// mulligan_cuda_sources() of the installed package: the kernel's text is in the library, and compiles
+// for the host.
 TEST(ExamplePlugin, APluginOutOfTreeBringsCudaKernels) {
   const std::filesystem::path file =
       std::filesystem::path(MULLIGAN_CUDA_EXAMPLE_DIRECTORY) / "mulligan_halving.so";

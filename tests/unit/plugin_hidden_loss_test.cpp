@@ -1,5 +1,5 @@
-// A loss that reads the final hidden state, through a whole model: the gradient of every parameter is that of the loss
-// with its penalty, by finite differences along it.
+// A loss that reads the final hidden state, through a whole model: the gradient of every parameter is that of
+// the loss with its penalty, by finite differences along it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -86,8 +86,8 @@ class MicroStep {
     return all;
   }
 
-  // How far the gradient of the parameter is from the slope along it, relative to it; absent where it is so small that
-  // the differences are noise.
+  // How far the gradient of the parameter is from the slope along it, relative to it; absent where it is so
+  // small that the differences are noise.
   std::optional<double> error_of(const std::string& name) {
     const std::vector<float> gradient = gradients().at(name);
     double square = 0;

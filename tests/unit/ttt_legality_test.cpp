@@ -1,6 +1,6 @@
-// Test-time training is legal: scores depend on the strict past only, come from a full distribution, stand
-// before any update, and are given once. And these tests can fail: a host that breaks its order on purpose is
-// caught.
+// Test-time training is legal: scores depend on the strict past only, come from a full distribution,
+// stand before any update, and are given once. And these tests can fail: a host that breaks its order on
+// purpose is caught.
 #include <gtest/gtest.h>
 
 #include <cmath>

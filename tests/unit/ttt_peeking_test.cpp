@@ -1,5 +1,5 @@
-// A plugin that wants to see more than it may is stopped by the recorder, which knows one tap's values only and keeps
-// their rows apart. The plugin is tests/unit/ttt_plugins/peeking.cpp.
+// A plugin that wants to see more than it may is stopped by the recorder, which knows one tap's values only
+// and keeps their rows apart. The plugin is tests/unit/ttt_plugins/peeking.cpp.
 #include <gtest/gtest.h>
 
 #include "tests/unit/ttt_world.h"

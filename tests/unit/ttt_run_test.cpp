@@ -201,9 +201,9 @@ TEST(TttRun, RefusesPluginsThatDoNotOfferWhatIsAskedFor) {
             std::string::npos);
 }
 
-// metrics.jsonl is a file that anything may have happened to: only earlier test-time training and what is no
-// object go.
-// An unfinished last line is what a killed run leaves; any other damaged line is somebody's to look at.
+// metrics.jsonl is a file that anything may have happened to: only earlier test-time training and what is
+// no object go. An unfinished last line is what a killed run leaves; any other damaged line is somebody's
+// to look at.
 TEST(TttMetrics, KeepsWhatIsNotOfTestTimeTraining) {
   const testing::ScratchFolder folder;
   const std::filesystem::path file = folder / "metrics.jsonl";

@@ -1,6 +1,6 @@
-// Plugins that carry tokens into scores which come before them are stopped: by the row guard while they record, by the
-// probe where they bring kernels, by the check of real windows where a kernel waits until the probe is over. The plugins
-// are tests/unit/ttt_plugins/smuggling.cpp and reaching.cpp.
+// Plugins that carry tokens into scores which come before them are stopped: by the row guard while they
+// record, by the probe where they bring kernels, by the check of real windows where a kernel waits until the
+// probe is over. The plugins are tests/unit/ttt_plugins/smuggling.cpp and reaching.cpp.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -93,7 +93,8 @@ TEST(TttSmuggling, TheProbeLooksAtEveryWindowAndPositionOfAPluginsKernel) {
   }
 }
 
-// A kernel that behaves while it is probed: windows of the run itself, with other tokens behind, make the run void.
+// A kernel that behaves while it is probed: windows of the run itself, with other tokens behind, make
+// the run void.
 TEST(TttSmuggling, TheCheckOfRealWindowsFindsWhatTheProbeCannot) {
   expect_outcome(smuggled("kernel_unlike_probe"), "VoidRun: the run is void");
 }

@@ -1,5 +1,5 @@
-// A backend as ABI 1.0 knew them: its table ends before `determinism`, so it promises nothing of repeated
-// runs.
+// A backend as ABI 1.0 knew them: its table ends before `determinism`, so it promises nothing
+// of repeated runs.
 #include <mulligan/backend.hpp>
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// Adapters that break their contract in the way that `how` says. Sound ones: "bias" adds a vector per document and never
-// reads block_input; "factor" multiplies the output by 1 + s (IA3), and so writes output_gradient.
+// Adapters that break their contract in the way that `how` says. Sound ones: "bias" adds a
+// vector per document and never reads block_input; "factor" multiplies the output by 1 + s
+// (IA3), and so writes output_gradient.
 #include <mulligan/ttt.hpp>
 
 #include <mulligan/cpu_kernel.hpp>

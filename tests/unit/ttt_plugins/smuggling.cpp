@@ -1,6 +1,6 @@
-// A test-time-training plugin that carries tokens into scores that come before them, each `how` on another way. Its
-// forward pass adds to a row of the layer's output the next row of its input; that what it adds is small changes nothing
-// about its being illegal.
+// A test-time-training plugin that carries tokens into scores that come before them, each `how` on another
+// way. Its forward pass adds to a row of the layer's output the next row of its input; that what it adds is
+// small changes nothing about its being illegal.
 #include <mulligan/cpu_kernel.hpp>
 #include <mulligan/ttt.hpp>
 
@@ -10,8 +10,8 @@ namespace {
 
 namespace sdk = mulligan::sdk;
 
-// y[t] += x[t + 1], where `when` says so: 0 always, 1 in windows below `number` tokens, 2 for t = number, 3 where the
-// adapter is zero, which it is in a run and in no probe, 4 never.
+// y[t] += x[t + 1], where `when` says so: 0 always, 1 in windows below `number` tokens, 2 for t = number, 3
+// where the adapter is zero, which it is in a run and in no probe, 4 never.
 struct NextRow {
   static constexpr const char* name = "smuggle_next_row";
   static constexpr const char* signature = "in x, in adapter, inout y; window when number";
