@@ -47,8 +47,7 @@ std::string synopsis(const CommandOutline& command) {
 std::string option_entry(const OptionOutline& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.names) names.push_back(bold(name));
-  std::string head =
-      option.argument ? slanted(option.value_name) : fmt::format("{}", fmt::join(names, ", "));
+  std::string head = option.argument ? slanted(option.value_name) : fmt::format("{}", fmt::join(names, ", "));
   if (!option.argument && option.kind != ValueKind::none) head += " " + slanted(option.value_name);
   std::string text = option.help;
   if (!option.choices.empty()) text += fmt::format(": {}", fmt::join(option.choices, ", "));
@@ -57,9 +56,9 @@ std::string option_entry(const OptionOutline& option) {
 }
 
 std::string section(const CommandOutline& command) {
-  std::string text = fmt::format(".SS {}\n{}\n.PP\n{}.\n",
-                                 roff(fmt::format("mulligan {}", fmt::join(command.words, " "))),
-                                 synopsis(command), roff(command.help));
+  std::string text =
+      fmt::format(".SS {}\n{}\n.PP\n{}.\n", roff(fmt::format("mulligan {}", fmt::join(command.words, " "))),
+                  synopsis(command), roff(command.help));
   for (const OptionOutline& option : command.options) {
     if (option.names.back() != "--help") text += option_entry(option);
   }
@@ -100,7 +99,8 @@ std::string manual_page(const std::vector<CommandOutline>& commands, const std::
   }
   page += environment;
   return page +
-         ".SH SEE ALSO\nThe documents that are installed beside the program, in its folder share/doc/mulligan, "
+         ".SH SEE ALSO\nThe documents that are installed beside the program, in its folder "
+         "share/doc/mulligan, "
          "with the configurations.\n";
 }
 

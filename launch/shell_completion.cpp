@@ -22,12 +22,17 @@ const OptionOutline* first_argument(const CommandOutline& command) {
 std::string bash_values(const OptionOutline& option) {
   switch (option.kind) {
     case ValueKind::file:
-    case ValueKind::path: return "_mulligan_files -f";
-    case ValueKind::folder: return "_mulligan_files -d";
-    case ValueKind::configuration_key: return "_mulligan_keys";
-    case ValueKind::choice: return fmt::format("_mulligan_words '{}'", joined(option.choices, " "));
+    case ValueKind::path:
+      return "_mulligan_files -f";
+    case ValueKind::folder:
+      return "_mulligan_files -d";
+    case ValueKind::configuration_key:
+      return "_mulligan_keys";
+    case ValueKind::choice:
+      return fmt::format("_mulligan_words '{}'", joined(option.choices, " "));
     case ValueKind::text:
-    case ValueKind::none: return ":";
+    case ValueKind::none:
+      return ":";
   }
   return ":";
 }
@@ -74,12 +79,17 @@ std::string zsh_escaped(const std::string& text) {
 std::string zsh_values(const OptionOutline& option) {
   switch (option.kind) {
     case ValueKind::file:
-    case ValueKind::path: return "_files";
-    case ValueKind::folder: return "_files -/";
-    case ValueKind::configuration_key: return "_mulligan_keys";
-    case ValueKind::choice: return fmt::format("({})", joined(option.choices, " "));
+    case ValueKind::path:
+      return "_files";
+    case ValueKind::folder:
+      return "_files -/";
+    case ValueKind::configuration_key:
+      return "_mulligan_keys";
+    case ValueKind::choice:
+      return fmt::format("({})", joined(option.choices, " "));
     case ValueKind::text:
-    case ValueKind::none: return " ";
+    case ValueKind::none:
+      return " ";
   }
   return " ";
 }
@@ -93,11 +103,11 @@ std::string zsh_option(const OptionOutline& option) {
   for (const std::string& name : option.names) {
     const bool value = option.kind != ValueKind::none;
     const bool others = !option.repeated && option.names.size() > 1;
-    lines += fmt::format(" \\\n    '{}{}{}{}[{}]{}'", option.repeated ? "*" : "",
-                         others ? fmt::format("({})", joined(option.names, " ")) : "", name,
-                         value && name.starts_with("--") ? "=" : "", zsh_escaped(option.help),
-                         value ? fmt::format(":{}:{}", zsh_escaped(option.value_name), zsh_values(option))
-                               : "");
+    lines +=
+        fmt::format(" \\\n    '{}{}{}{}[{}]{}'", option.repeated ? "*" : "",
+                    others ? fmt::format("({})", joined(option.names, " ")) : "", name,
+                    value && name.starts_with("--") ? "=" : "", zsh_escaped(option.help),
+                    value ? fmt::format(":{}:{}", zsh_escaped(option.value_name), zsh_values(option)) : "");
   }
   return lines;
 }
@@ -174,7 +184,8 @@ std::string zsh_completion(const std::vector<CommandOutline>& commands,
     script += "}\n";
   }
   // Sourced, it declares itself; from a folder of $fpath zsh calls it.
-  return script + "if [[ $funcstack[1] == _mulligan ]]; then _mulligan \"$@\"; else compdef _mulligan mulligan; fi\n";
+  return script +
+         "if [[ $funcstack[1] == _mulligan ]]; then _mulligan \"$@\"; else compdef _mulligan mulligan; fi\n";
 }
 
 }  // namespace mulligan

@@ -99,8 +99,9 @@ train_seconds = 0.0
 eval_seconds = 0.0
 artifact_bytes = 0
 )",
-      file, toml_string(fs::path(file).stem().string()), run, toml_string(folder + "/*_train_*.bin"), toml_string(folder + "/*_val_*.bin"),
-      toml_string(folder + "/tokenizer.model"), data.vocabulary, arguments.seconds);
+      file, toml_string(fs::path(file).stem().string()), run, toml_string(folder + "/*_train_*.bin"),
+      toml_string(folder + "/*_val_*.bin"), toml_string(folder + "/tokenizer.model"), data.vocabulary,
+      arguments.seconds);
 }
 
 void init(const InitArguments& arguments) {

@@ -44,8 +44,8 @@ void run(const EvalArguments& arguments) {
         arguments.path);
   }
   const StopSignals signals;
-  const EvalResult score = evaluate_loaded(source.loaded, host, source.origin, source.load,
-                                           arguments.console, files);
+  const EvalResult score =
+      evaluate_loaded(source.loaded, host, source.origin, source.load, arguments.console, files);
   if (run.empty()) return;
   note_evaluation(run, arguments.path, source, score, changes);
   refresh_report(run, arguments.console);

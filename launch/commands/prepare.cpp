@@ -50,8 +50,9 @@ void print_text(const Manifest& manifest) {
   if (manifest.text && !text.kept) {
     const std::uint64_t given = manifest.train.source_bytes + manifest.validation.source_bytes;
     const std::uint64_t scored = manifest.train.bytes + manifest.validation.bytes;
-    fmt::print("warning: the documents hold {} bytes but their tokens {}; bits per byte are of the changed text\n",
-               given, scored);
+    fmt::print(
+        "warning: the documents hold {} bytes but their tokens {}; bits per byte are of the changed text\n",
+        given, scored);
   }
 }
 
@@ -70,7 +71,8 @@ void print_changes(const std::vector<DocumentChange>& changes) {
   for (std::size_t i = 0; i < std::min(kShown, changes.size()); ++i) {
     fmt::print("  {}: {}\n", printable(changes[i].document), printable(changes[i].change));
   }
-  if (changes.size() > kShown) fmt::print("  and {} more, listed in changes.jsonl\n", changes.size() - kShown);
+  if (changes.size() > kShown)
+    fmt::print("  and {} more, listed in changes.jsonl\n", changes.size() - kShown);
 }
 
 void run(const PrepareArguments& arguments) {
@@ -91,7 +93,8 @@ void run(const PrepareArguments& arguments) {
   options.progress = [&](const std::string& line) { log.line(line); };
   options.phase = [&](const std::string& what, const std::string& unit, double total) {
     shown.reset();
-    if (!what.empty()) shown.emplace(&log, ProgressPhase{.what = what, .unit = unit, .total = total, .ticks = total == 0});
+    if (!what.empty())
+      shown.emplace(&log, ProgressPhase{.what = what, .unit = unit, .total = total, .ticks = total == 0});
   };
   options.advance = [&](double units) { shown->advance(units); };
   const PrepareSummary summary = prepare(options);
@@ -104,14 +107,15 @@ void run(const PrepareArguments& arguments) {
 
 void declare(CLI::App& command, PrepareArguments& arguments) {
   PrepareOptions& o = arguments.options;
-  command.add_option(
-      "inputs", o.inputs,
-      "Folders (each file below is a document), text files, JSONL files ({\"text\": ...} per line, see --json-key)");
+  command.add_option("inputs", o.inputs,
+                     "Folders (each file below is a document), text files, JSONL files ({\"text\": ...} per "
+                     "line, see --json-key)");
   command.add_option("--out", o.output, "Folder for shards, tokenizer, validation text and manifest.json");
   command.add_flag("--overwrite", o.overwrite, "Replace prepared data that --out holds");
   command.add_option("--json-key", o.text.json_key, "Key of the text in JSONL lines")->capture_default_str();
-  command.add_flag("--clean", o.text.clean,
-                   "Clean texts (white space, control characters, invalid UTF-8); otherwise every byte is kept");
+  command.add_flag(
+      "--clean", o.text.clean,
+      "Clean texts (white space, control characters, invalid UTF-8); otherwise every byte is kept");
   command.add_flag("--skip-binary", o.text.skip_binary, "Leave out files that hold a NUL byte");
   command.add_option("--validation", o.validation_inputs,
                      "Validation documents of their own; without it the inputs are divided");
@@ -123,7 +127,8 @@ void declare(CLI::App& command, PrepareArguments& arguments) {
   command.add_option("--vocab-size", o.vocab_size, "Pieces of the trained tokenizer")->capture_default_str();
   command
       .add_option("--normalization", o.normalization,
-                  "Of the trained tokenizer: identity keeps text as it is; nmt_nfkc, nfkc, nmt_nfkc_cf, nfkc_cf rewrite it")
+                  "Of the trained tokenizer: identity keeps text as it is; nmt_nfkc, nfkc, nmt_nfkc_cf, "
+                  "nfkc_cf rewrite it")
       ->capture_default_str();
   command
       .add_option("--tokenizer-bytes", o.tokenizer_bytes,

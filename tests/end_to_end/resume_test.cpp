@@ -355,7 +355,8 @@ TEST_F(Resume, AFailureInMidTrainingSavesTheLastWholeStep) {
     sentence = error.what();
     EXPECT_EQ(error.code(), ExitCode::run_failed);
   }
-  EXPECT_TRUE(sentence.starts_with("the cable was pulled; training has stopped after step 7, the checkpoint is '"))
+  EXPECT_TRUE(
+      sentence.starts_with("the cable was pulled; training has stopped after step 7, the checkpoint is '"))
       << sentence;
   ASSERT_EQ(list_checkpoints(fs::path(directory) / "checkpoints").size(), 1u);
   const RunResult resumed = train_in(directory, short_run, "auto");

@@ -41,9 +41,8 @@ const std::vector<std::string>& tricky_texts() {
   static const std::vector<std::string> texts{
       "the lazy dog",
       "a",
-      "Emoji \xF0\x9F\x98\x80\xF0\x9F\x9A\x80 and \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 done",  // with
-                                                                                                       // a
-                                                                                                       // joiner
+      // with a joiner
+      "Emoji \xF0\x9F\x98\x80\xF0\x9F\x9A\x80 and \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 done",
       "\xF0\x9F\x98\x80",                                           // byte fallback only
       "q\xCC\x88y combining",                                       // no precomposed form exists
       "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E \xE3\x81\xA8 English",  // Japanese

@@ -32,7 +32,8 @@ std::string python_file(int i) {
     text += "def function_" + std::to_string(i * 7 + f) + "(argument, *rest):" + end;
     text += "    \"\"\"Returns the sum.  Two spaces,   three.\"\"\"" + end;
     text += (i % 3 == 0 ? "\tif argument:" : "    if argument:") + end;
-    text += "        for x in rest:   # caf\xC3\xA9" + end + end + "            yield x ** " + std::to_string(f) + end;
+    text += "        for x in rest:   # caf\xC3\xA9" + end + end + "            yield x ** " +
+            std::to_string(f) + end;
     text += "    return [a for a in b]   " + end + end + end;
   }
   return i % 2 == 0 ? text : text + "   ";
@@ -102,7 +103,8 @@ TEST(ExactText, KeepsWhatSentencePieceAloneWouldChange) {
 TEST(ExactText, KeepsRandomBytes) {
   std::mt19937 random(11);
   std::uniform_int_distribution<int> length(1, 400), any(0, 255), choice(0, 11);
-  const std::vector<std::string> fragments{" ", "  ", "\t", "\n", "\r\n", "\xE2\x96\x81", "\xE2\x96", "def ", "    "};
+  const std::vector<std::string> fragments{" ",        "  ",   "\t",  "\n", "\r\n", "\xE2\x96\x81",
+                                           "\xE2\x96", "def ", "    "};
   for (int round = 0; round < 400; ++round) {
     std::string text;
     for (int i = length(random); i > 0; --i) {
@@ -126,7 +128,8 @@ TEST(ExactText, CutsChangeNoToken) {
     std::size_t cuts = 0;
     while (!rest.empty()) {
       const std::size_t length = tokenizer().cut_after(rest, step);
-      const std::vector<int> ids = tokenizer().encode_part(rest.substr(0, length), rest.size() == text.size());
+      const std::vector<int> ids =
+          tokenizer().encode_part(rest.substr(0, length), rest.size() == text.size());
       parts.insert(parts.end(), ids.begin(), ids.end());
       rest.remove_prefix(length);
       ++cuts;

@@ -133,15 +133,17 @@ TEST(Prepare, TheSameDocumentsGiveTheSameFilesHoweverTheyAreGiven) {
 }
 
 // The lines of changes.jsonl.
-std::string changes_of(const fs::path& folder) { return read_file(folder / "changes.jsonl"); }
+std::string changes_of(const fs::path& folder) {
+  return read_file(folder / "changes.jsonl");
+}
 
 // Everything that was once dropped or rewritten without a word is there to the byte; what is left
 // out is named.
 TEST(Prepare, KeepsEveryByteAndNamesWhatItLeavesOut) {
   const fs::path folder = folder_of_documents("prepare_bytes", 30);
-  const std::vector<std::string> strange{
-      " \n", "  def f():\r\n\treturn 1   \r\n\r\n\r\n", std::string("ELF\0\1\0", 6), "\xC3\x28 \xFF\xFE broken",
-      "the mark \xE2\x96\x81 and \x1B[0m"};
+  const std::vector<std::string> strange{" \n", "  def f():\r\n\treturn 1   \r\n\r\n\r\n",
+                                         std::string("ELF\0\1\0", 6), "\xC3\x28 \xFF\xFE broken",
+                                         "the mark \xE2\x96\x81 and \x1B[0m"};
   for (std::size_t i = 0; i < strange.size(); ++i) {
     write_file_atomically(folder / ("strange" + std::to_string(i)), strange[i]);
   }

@@ -37,17 +37,16 @@ TEST(TensorBoard, ARecordIsLengthChecksumDataChecksum) {
 }
 
 TEST(TensorBoard, AnEventHoldsTheValuesOfItsStep) {
-  const std::string file =
-      tensorboard_events({{300, 1.0, "a", 0.5}, {300, 1.0, "b", -2.0}}, 0.0);
+  const std::string file = tensorboard_events({{300, 1.0, "a", 0.5}, {300, 1.0, "b", -2.0}}, 0.0);
   const std::size_t head = 8 + 4 + (9 + 2 + 2 + 13) + 4;  // wall time, step, "brain.Event:2"
   ASSERT_GT(file.size(), head + 12);
   EXPECT_NE(file.substr(0, head).find("brain.Event:2"), std::string::npos);
   const std::string event = file.substr(head + 12, file.size() - head - 16);
-  EXPECT_EQ(event, bytes({0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f,   // 1: wall_time 1.0
-                          0x10, 0xac, 0x02,                     // 2: step 300
-                          0x2a, 20,                             // 5: summary
-                          0x0a, 8, 0x0a, 1, 'a', 0x15, 0, 0, 0, 0x3f,    // value: tag, 0.5
-                          0x0a, 8, 0x0a, 1, 'b', 0x15, 0, 0, 0, 0xc0}));  // value: tag, -2
+  EXPECT_EQ(event, bytes({0x09, 0,    0,    0, 0,   0,    0, 0xf0, 0x3f,           // 1: wall_time 1.0
+                          0x10, 0xac, 0x02,                                        // 2: step 300
+                          0x2a, 20,                                                // 5: summary
+                          0x0a, 8,    0x0a, 1, 'a', 0x15, 0, 0,    0,    0x3f,     // value: tag, 0.5
+                          0x0a, 8,    0x0a, 1, 'b', 0x15, 0, 0,    0,    0xc0}));  // value: tag, -2
 }
 
 TEST(Scalars, AreTheFiniteNumbersOfTheHistory) {

@@ -90,7 +90,7 @@ TEST(MetricsReader, ADamagedLineIsNamed) {
   for (const char* line :
        {R"({"step":5})", R"({"event":"step"})", R"({"event":"step","step":"five","tokens":1})",
         R"({"event":"step","step":1e300,"tokens":1})", R"({"event":"step","step":1.5,"tokens":1})",
-       R"({"event":"step","step":1,"tokens":1,"lr":[1]})",
+        R"({"event":"step","step":1,"tokens":1,"lr":[1]})",
         R"({"event":"step","step":1,"tokens":1,"window":3})",
         R"({"event":"step","step":1,"tokens":1,"loss_nats":"low"})"}) {
     EXPECT_NE(
@@ -135,11 +135,13 @@ TEST_F(MadeUpRuns, AreRead) {
 
 TEST_F(MadeUpRuns, SayWhereAndWhenAndByWhichCommand) {
   const fs::path directory = make("one", 3, 1.25);
-  write(directory / "result.json",
-        R"({"val_bpb":1.25,"steps":5,"tokens_per_second":12345.6,"host":"node7","started":"2026-11-21T23:10:22Z",)"
-        R"("duration_seconds":133.4,"command":"mulligan train 'a b.toml'","seconds":{"train":0.5}})");
+  write(
+      directory / "result.json",
+      R"({"val_bpb":1.25,"steps":5,"tokens_per_second":12345.6,"host":"node7","started":"2026-11-21T23:10:22Z",)"
+      R"("duration_seconds":133.4,"command":"mulligan train 'a b.toml'","seconds":{"train":0.5}})");
   const std::string html = run_page(read_run(directory), {});
-  for (const char* text : {"node7", "2026-11-21T23:10:22Z", "2 min 13 s", "train &#39;a b.toml&#39;", "12,346"}) {
+  for (const char* text :
+       {"node7", "2026-11-21T23:10:22Z", "2 min 13 s", "train &#39;a b.toml&#39;", "12,346"}) {
     EXPECT_NE(html.find(text), std::string::npos) << text;
   }
 }
@@ -151,7 +153,8 @@ TEST_F(MadeUpRuns, OnlyCrossEntropyIsConvertedToBitsPerByte) {
       "\n";
   const fs::path own = make("own", 3, 1.25, "[loss]\nplugin = \"softcap_ce\"  # x.toml:3\n");
   const fs::path other = make("other", 3, 1.25, "[loss]\nplugin = \"hinge\"  # x.toml:3\n");
-  for (const fs::path& directory : {own, other}) write(directory / "metrics.jsonl", step_line + "\n" + validation);
+  for (const fs::path& directory : {own, other})
+    write(directory / "metrics.jsonl", step_line + "\n" + validation);
   EXPECT_TRUE(bpb_of_nats(read_run(own)));
   EXPECT_FALSE(bpb_of_nats(read_run(other)));
   const std::string chart = draw(bpb_chart(read_run(other)));
