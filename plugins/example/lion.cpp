@@ -1,6 +1,6 @@
-// A complete optimiser plugin in one file, built outside of mulligan's source tree: Lion (Chen et al.,
-// "Symbolic Discovery of Optimization Algorithms", 2023). Per element, with g the gradient and m the
-// momentum:
+// A complete optimiser plugin in one file, built outside of mulligan's source tree: Lion (Chen et
+// al., "Symbolic Discovery of Optimization Algorithms", 2023). Per element, with g the gradient and
+// m the momentum:
 //   c = beta1 * m + (1 - beta1) * g
 //   p = p * (1 - lr * weight_decay) - lr * sign(c)
 //   m = beta2 * m + (1 - beta2) * g

@@ -13,8 +13,9 @@
 
 namespace mulligan::sdk {
 
-// Belongs to the thread that makes it, for as long as it lives: handlers with SA_ONSTACK work where generated code
-// uses the stack register for data, and where the stack is spent. Where there is no memory the thread goes without.
+// Belongs to the thread that makes it, for as long as it lives: handlers with SA_ONSTACK work where
+// generated code uses the stack register for data, and where the stack is spent. Where there is no memory
+// the thread goes without.
 class AlternateStack {
  public:
   AlternateStack() {

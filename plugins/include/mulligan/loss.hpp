@@ -1,6 +1,6 @@
 // C++ side of loss.h: derive from Loss, or from HiddenLoss to read the model's final hidden state too, then
-// MULLIGAN_EXPORT_LOSS(Class, name).
-// `static constexpr bool fuses_softcap = true;` in the class asks for logits before the model's softcap.
+// MULLIGAN_EXPORT_LOSS(Class, name). `static constexpr bool fuses_softcap = true;` in the class asks for
+// logits before the model's softcap.
 #pragma once
 
 #include <mulligan/loss.h>

@@ -47,9 +47,9 @@ class Optimizer {
   // that holds, at each replay, what scalars() wrote: everything that changes from step to step goes through
   // it. The calls recorded depend on the configuration and the shapes only.
   virtual void record(Recorder& recorder, std::span<const Parameter> parameters, Value scalars) = 0;
-  // Fills `values` (scalar_count numbers) for the coming step. On the step path: no allocation, no
-  // synchronisation. A pure function of the configuration and `step`, so that a resumed run continues
-  // exactly.
+  // Fills `values` (scalar_count numbers) for the coming step. On the step path: no
+  // allocation, no synchronisation. A pure function of the configuration and `step`, so that a
+  // resumed run continues exactly.
   virtual void scalars(const Step& step, std::span<float> values) const = 0;
   // Only where the class says `static constexpr bool evaluation_weights = true;`: records what is scored and
   // saved in the masters' place, evaluation[i] of parameters[i] (optimizer.h).

@@ -5,9 +5,9 @@
 //   static constexpr const char* version = "1.0", *summary = "one line for `mulligan plugins`";
 // and, where they apply,
 //   static constexpr unsigned state_version = 1;       // of what it keeps in checkpoints; 0 when absent
-//   static inline const sdk::Schema<Config> schema{…};  // its TOML keys; the constructor then takes a const
-//   Config& static inline const mlg_kernel kernels[] = {…};     // device functions that it brings
-//   (cpu_kernel.hpp)
+//   static inline const sdk::Schema<Config> schema{...};   // its TOML keys; the constructor then takes a
+//                                                          // const Config&
+//   static inline const mlg_kernel kernels[] = {...};  // device functions that it brings (cpu_kernel.hpp)
 #pragma once
 
 #include <mulligan/abi.h>
@@ -37,8 +37,8 @@ namespace mulligan::sdk {
 // sentence: what is wrong, where, how to mend it.
 using Error = std::runtime_error;
 
-// Runs `body`; an exception becomes the sentence that mlg_error carries, kept until this thread's next
-// failure.
+// Runs `body`; an exception becomes the sentence that mlg_error carries, kept until this
+// thread's next failure.
 template <typename Body>
 mlg_error guarded(Body&& body) noexcept {
   thread_local std::string message;

@@ -61,8 +61,8 @@ inline float fast_exp(float x) {
   return x < lowest ? 0.0f : half + half;
 }
 
-// e^x for x <= 0 (softmax weights after the maximum was taken off): fast_exp without its upper end. NaN gives
-// NaN.
+// e^x for x <= 0 (softmax weights after the maximum was taken off): fast_exp without its upper end.
+// NaN gives NaN.
 inline float fast_exp_nonpositive(float x) {
   using namespace vector_math_detail;
   constexpr float lowest = -87.0f;
@@ -94,8 +94,8 @@ inline TanhAndSlope fast_tanh_and_slope(float x) {
   return {expm1 * inverse, 4.0f * (expm1 + 1.0f) * (inverse * inverse)};
 }
 
-// tanh(x) = (e^2x - 1) / (e^2x + 1), through expm1 so that small x keep their relative accuracy (error below
-// 4e-7).
+// tanh(x) = (e^2x - 1) / (e^2x + 1), through expm1 so that small x keep their relative accuracy
+// (error below 4e-7).
 inline float fast_tanh(float x) {
   using namespace vector_math_detail;
   constexpr float saturated = 9.1f;  // tanh rounds to 1 from 9.02 on

@@ -140,8 +140,8 @@ class RowGroup {
       const double code = code_of(wanted, scale[r], request_.qmax());
       result.codes[at] = static_cast<std::int8_t>(code);
       d[r] = weight - code * scale[r];
-      // d H d^T of the damped Hessian is the squared norm of d L; without the damping it is the error that is
-      // reported.
+      // d H d^T of the damped Hessian is the squared norm of d L; without the damping it is the error
+      // that is reported.
       const double rounding = (wanted - code * scale[r]) * pivot;
       error += rounding * rounding - factor_.damping * d[r] * d[r];
       if (dead) error -= d[r] * d[r];

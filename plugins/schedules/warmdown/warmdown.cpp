@@ -2,8 +2,8 @@
 //
 // With f the fraction of the run that is done and w = `fraction`:
 //   lr = base_lr * (f >= 1 - w ? max((1 - f) / w, min_factor) : 1);  w = 0: lr = base_lr.
-// min_factor is a floor of the multiplier (the line is cut off there, not stretched), as in the record's
-// script.
+// min_factor is a floor of the multiplier (the line is cut off there, not stretched), as in
+// the record's script.
 #include "plugins/schedules/measure.h"
 
 #include <algorithm>

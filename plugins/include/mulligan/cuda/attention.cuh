@@ -59,8 +59,8 @@ __device__ inline int segment_end(global<const int> cu_seqlens, int segments, in
   return min(int(cu_seqlens[low]), tokens);
 }
 
-// tile[r] = row first + r of p [tokens, heads, head_width], for `rows` rows; zeros from `tokens` on. By the
-// whole block.
+// tile[r] = row first + r of p [tokens, heads, head_width], for `rows` rows; zeros from `tokens` on. By
+// the whole block.
 template <int N, typename P, int extent>
 __device__ inline void load_rows(P p, int head, int heads, int first, int rows, int tokens,
                                  shared_array<float, extent>& tile) {

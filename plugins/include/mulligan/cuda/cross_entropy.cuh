@@ -1,9 +1,9 @@
 // Cross-entropy of logits [rows, vocabulary] against targets [rows], with or without a softcap c:
 //   z = c tanh(x / c) + c, or z = x;   lse = log sum exp(z);   loss = lse - z[target]
 //   dx = upstream (exp(z - lse) - onehot(target)) dz/dx
-// One block per row. The forward pass streams the row once, with a running maximum and sum per thread; the
-// backward pass streams it once more. Inside, z goes without its constant + c, whose rounding error is
-// larger.
+// One block per row. The forward pass streams the row once, with a running maximum and sum per thread;
+// the backward pass streams it once more. Inside, z goes without its constant + c, whose rounding
+// error is larger.
 //
 // A negative target: loss and gradient 0. A target from vocabulary on: NaN. Determinism: rows are
 // independent, sums have a fixed order. dx may be the memory of x: an element is read before it is written,
@@ -60,8 +60,8 @@ __device__ inline void add_logits(global<const T> x, long long at, RunningSum& r
 
 constexpr float kLowest = -3.0e38f;  // finite: -inf - -inf would be NaN
 
-// The body of the forward kernels. `keep_lse`: lse is computed for negative targets, too; otherwise it is 0
-// there.
+// The body of the forward kernels. `keep_lse`: lse is computed for negative targets, too; otherwise it
+// is 0 there.
 template <typename T, int N>
 __device__ inline void cross_entropy_row(global<const T> x, global<const int> targets,
                                          global<float> token_loss, global<float> lse, bool keep_lse) {

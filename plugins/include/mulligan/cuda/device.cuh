@@ -3,10 +3,10 @@
 //
 //   global<T>               pointer to global memory, a T* on the GPU: p[i], p + i, bool(p)
 //   shared_array<T, N>      declared __shared__
-//   MLG_CONST_INT(name)     a constant of the run, given by the host side of the kernel (cuda_kernel.hpp); a
-//   literal MLG_CONST_FLOAT(name)   for NVRTC MLG_CAPACITY(name, n)   extent of an array that such a constant
-//   counts: the constant itself for NVRTC, n (what it
-//                           can be at most) in emulation
+//   MLG_CONST_INT(name)     a constant of the run, given by the host side of the kernel (cuda_kernel.hpp);
+//   MLG_CONST_FLOAT(name)   a literal for NVRTC
+//   MLG_CAPACITY(name, n)   extent of an array that such a constant counts: the constant itself for NVRTC,
+//                           n (what it can be at most) in emulation
 //   bf16                    storage type; arithmetic is float
 #pragma once
 

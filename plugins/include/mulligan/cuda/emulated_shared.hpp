@@ -2,9 +2,9 @@
 // threads that touch it, one of them writing, without a barrier in between are reported, as is a read of what
 // this block has not written. Part of emulation.hpp.
 //
-// Two threads are ordered when a __syncthreads() lies between their accesses, or, within a warp, an operation
-// of the whole warp (a shuffle or __syncwarp with all 32 lanes in the mask). Operations of parts of a warp do
-// not count.
+// Two threads are ordered when a __syncthreads() lies between their accesses, or, within a warp, an
+// operation of the whole warp (a shuffle or __syncwarp with all 32 lanes in the mask). Operations of parts
+// of a warp do not count.
 #pragma once
 
 #include <mulligan/cuda/emulator.h>

@@ -60,8 +60,8 @@ template <typename... Values>
   __builtin_unreachable();
 }
 
-// Checks an access of `bytes` bytes at `address`, which must be a multiple of `bytes`; a write makes them
-// known.
+// Checks an access of `bytes` bytes at `address`, which must be a multiple of `bytes`; a write
+// makes them known.
 inline void access(const mlg_emulated_region* region, const void* address, std::size_t bytes, bool write) {
   const char* begin = static_cast<const char*>(address);
   const char* verb = write ? "writes" : "reads";

@@ -2,8 +2,8 @@
 // head_lanes lanes (a power of two, at most 32) takes one, `head_held` accesses of N elements per lane. The
 // host side is sdk::HeadPlan.
 //
-// Groups of one warp take part in its shuffles together: a group without work goes along, without touching
-// memory.
+// Groups of one warp take part in its shuffles together: a group without work goes along,
+// without touching memory.
 #pragma once
 
 #include <mulligan/cuda/device.cuh>

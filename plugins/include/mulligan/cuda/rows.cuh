@@ -49,8 +49,8 @@ __device__ inline void for_slices(RowGroup& group, Body body) {
   group.slice = 0;
 }
 
-// body(i, column) for each access of the thread to the slice; the columns [column, column + N) lie inside the
-// row.
+// body(i, column) for each access of the thread to the slice; the columns [column, column + N) lie
+// inside the row.
 template <int N, typename Body>
 __device__ inline void for_columns(const RowGroup& group, Body body) {
   MLG_UNROLL

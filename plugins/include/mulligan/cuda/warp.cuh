@@ -17,8 +17,8 @@ __device__ inline float warp_max(float value) {
   return value;
 }
 
-// The sum over all threads of a block of `warps` whole warps, in every thread. `scratch` may be used again
-// after it.
+// The sum over all threads of a block of `warps` whole warps, in every thread. `scratch` may be used
+// again after it.
 template <typename T>
 __device__ inline T block_sum(T value, shared_array<T, 32>& scratch, int warps) {
   value = warp_sum(value);
