@@ -90,7 +90,7 @@ Schema<ModelConfig> model_section() {
       .derived("`4 * model.width`");
   s.key("tied_head", &ModelConfig::tied_head, "use the token embedding as output head");
   s.key("softcap", &ModelConfig::softcap, "c of logits = c * tanh(z / c); 0 = off").range(0, 1e6);
-  s.key("norm_eps", &ModelConfig::norm_eps, "eps of every RMS norm; 0 = machine epsilon of the compute dtype")
+  s.key("norm_eps", &ModelConfig::norm_eps, "eps of every RMS norm; 0 = machine epsilon of fp32")
       .range(0, 1);
   s.key("ln_scale", &ModelConfig::ln_scale, "multiply normed block inputs by 1/sqrt(layer + 1)");
   s.key("residual_mix", &ModelConfig::residual_mix,

@@ -51,7 +51,7 @@ struct ModelConfig {
   int64_t mlp_hidden = 0;        // hidden units of the MLP; 0 in the file = 4 * width
   bool tied_head = true;         // the output head is the token embedding
   double softcap = 30.0;         // c in logits = c*tanh(z/c); 0 = off
-  double norm_eps = 0.0;         // eps of every RMS norm; 0 = machine epsilon of the compute dtype
+  double norm_eps = 0.0;         // eps of every RMS norm; 0 = machine epsilon of fp32
   bool ln_scale = true;          // multiply normed block inputs by 1/sqrt(physical layer + 1)
   bool residual_mix = true;      // block input = mix0*x + mix1*x0 with learned mix, start (1, 0)
   bool qk_norm = true;           // RMS norm of q and k over dh
