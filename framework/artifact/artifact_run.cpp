@@ -10,15 +10,14 @@
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/graph/program.h"
 #include "framework/plugin/quantizer.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
-#include "framework/train/parameter_plan.h"
-#include "framework/train/run_ledger.h"
-#include "framework/train/run_plugins.h"
-#include "framework/train/training_data.h"
-#include "framework/train/weights.h"
+#include "framework/run/loaded_model.h"
+#include "framework/run/run_ledger.h"
+#include "framework/run/run_plugins.h"
+#include "framework/run/training_data.h"
+#include "framework/run/weights.h"
 
 namespace mulligan {
 namespace {
@@ -123,22 +122,15 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
 
   ArtifactSources sources;
   sources.data = data_of_artifact(loaded, weights, quantizer.needs_hessian(), log);
-  sources.layouts = parameter_layouts(config.model, to_dtype(config.train.compute_dtype));
   sources.quantizer = &quantizer;
-  TensorStore store(backend);
-  sources.store = &store;
-  for (const ParameterLayout& layout : sources.layouts)
-    store.create(master_name(layout.spec.name), layout.spec.type);
-  load_weights(weights, store, sources.layouts);
-  Graph copies;
-  build_refresh_copies(copies, sources.layouts);
-  store.create_externals(copies);
-  Program refresh(backend, std::move(copies), "refresh");
-  SharedArena arena(backend);
-  arena.bind({&refresh}, store);
-  refresh.run();
+  LoadedModel model(backend, config);
+  sources.store = &model.store();
+  sources.layouts = model.layouts();
+  model.load([&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+    load_weights(weights, store, layouts);
+  });
   sources.weights = [&](const std::string& parameter) {
-    return store.download_as<float>(master_name(parameter));
+    return model.store().download_as<float>(master_name(parameter));
   };
 
   // Before anything is written: a tree that cannot be counted refuses the whole command.

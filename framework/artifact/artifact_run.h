@@ -8,7 +8,8 @@
 #include "framework/artifact/make_artifact.h"
 #include "framework/artifact/size_report.h"
 #include "framework/plugin/plugin_host.h"
-#include "framework/train/run.h"
+#include "framework/report/console.h"
+#include "framework/run/evaluate_loaded.h"
 
 namespace mulligan {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/check/poisoned_run.h"
-#include "framework/ttt/adapter_taps.h"
+#include "framework/adapters/adapter_taps.h"
 
 namespace mulligan {
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "framework/core/seconds_since.h"
 #include "framework/core/error.h"
 #include "framework/data/shard_checks.h"
 #include "framework/dist/communicator.h"
@@ -111,7 +112,7 @@ EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, Communicato
   result.val_loss_nats = result.loss_sum_nats / totals[1];
   result.val_bpb = result.bytes == 0 ? std::numeric_limits<double>::quiet_NaN()
                                      : result.loss_sum_nats / std::numbers::ln2 / totals[2];
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = seconds_since(start);
   result.data = validation.data;
   result.data.packing = packing_text(evaluator.options().eval);
   return result;

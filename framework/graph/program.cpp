@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "framework/core/seconds_since.h"
 #include "framework/core/error.h"
 
 namespace mulligan {
@@ -102,7 +103,7 @@ std::vector<double> Program::run_profiled() {
     const auto start = std::chrono::steady_clock::now();
     run_calls(index, 1);
     backend_->synchronize();
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    seconds.push_back(seconds_since(start));
   }
   return seconds;
 }

@@ -7,8 +7,7 @@
 #include "framework/core/printable.h"
 #include "framework/core/sha256.h"
 #include "framework/report/machine.h"
-#include "framework/train/run.h"
-#include "framework/train/run_plugins.h"
+#include "framework/run/run_plugins.h"
 
 namespace mulligan {
 

@@ -12,12 +12,12 @@
 #include "framework/core/stop_request.h"
 #include "framework/data/shard.h"
 #include "framework/report/machine.h"
-#include "framework/train/evaluation_weights.h"
-#include "framework/train/memory_categories.h"
-#include "framework/train/run_ledger.h"
-#include "framework/train/snapshot.h"
-#include "framework/train/step_graphs.h"
-#include "framework/train/weights.h"
+#include "framework/step/evaluation_weights.h"
+#include "framework/run/memory_categories.h"
+#include "framework/run/run_ledger.h"
+#include "framework/step/snapshot.h"
+#include "framework/step/step_graphs.h"
+#include "framework/run/weights.h"
 
 namespace mulligan {
 namespace {
@@ -159,14 +159,7 @@ void Trainer::open_data() {
   }
   data_ = open_training_data(config_, validation_.get());
   for (const std::string& note : data_.notes) log_.line(note);
-  LoaderOptions options;
-  options.shards = data_.shards;
-  options.row_tokens = tokens_per_micro_batch(config_.train);
-  options.max_segment_tokens = config_.train.sequence_length;
-  options.world_size = communicator_.world_size();
-  options.rank = communicator_.rank();
-  options.vocabulary = static_cast<int>(config_.model.vocabulary);
-  options.bos_id = data_.bos_id;
+  const LoaderOptions options = loader_options(config_, data_, communicator_.rank(), communicator_.world_size());
   auto loader = std::make_unique<Loader>(options);
   log_.print("training: {} shards, {} tokens per pass", options.shards.size(),
              loader->spans_per_epoch() * options.row_tokens);

@@ -12,13 +12,13 @@
 #include "framework/core/error.h"
 #include "framework/report/metrics_file.h"
 #include "framework/report/run_log.h"
-#include "framework/train/ledger.h"
-#include "framework/train/replaced_run.h"
+#include "framework/run/ledger.h"
+#include "framework/run/replaced_run.h"
 #include "framework/train/resume.h"
-#include "framework/train/run.h"
-#include "framework/train/run_files.h"
-#include "framework/train/training_data.h"
-#include "framework/train/training_programs.h"
+#include "framework/train/train.h"
+#include "framework/run/run_files.h"
+#include "framework/run/training_data.h"
+#include "framework/step/training_programs.h"
 
 namespace mulligan {
 

@@ -6,7 +6,7 @@
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/report/machine.h"
-#include "framework/train/non_finite.h"
+#include "framework/step/non_finite.h"
 #include "framework/train/resume.h"
 #include "framework/train/trainer.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "framework/ttt/adapter_taps.h"
+#include "framework/adapters/adapter_taps.h"
 
 namespace mulligan {
 

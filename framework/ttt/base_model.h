@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "framework/config/model_config.h"
-#include "framework/graph/tensor_store.h"
-#include "framework/model/parameter_values.h"
+#include "framework/run/loaded_model.h"
 
 namespace mulligan {
 
@@ -18,7 +17,9 @@ struct BaseModel {
   bool looping = false;  // the layer order; recurrent models are scored looped
 };
 
-// Brings the copies up to date with the masters.
-void refresh_copies(const BaseModel& model);
+// A view: `model` and `config` must outlive it.
+inline BaseModel base_model(LoadedModel& model, const RunConfig& config) {
+  return {model.store(), config.model, model.layouts(), model.compute(), config.model.loop.extra_passes > 0};
+}
 
 }  // namespace mulligan

@@ -4,13 +4,14 @@
 #include <memory>
 #include <optional>
 
+#include "framework/core/seconds_since.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/report/run_log.h"
-#include "framework/train/run_plugins.h"
-#include "framework/train/weight_origin.h"
-#include "framework/ttt/adapter_taps.h"
-#include "framework/ttt/ttt_model.h"
+#include "framework/run/run_plugins.h"
+#include "framework/run/weight_origin.h"
+#include "framework/adapters/adapter_taps.h"
+#include "framework/ttt/base_model.h"
 #include "framework/ttt/ttt_plugins.h"
 #include "framework/ttt/ttt_run.h"
 
@@ -37,14 +38,14 @@ Tokenizer require_tokenizer(const RunConfig& config) {
 // Adapters trained on one document, for as long as the object lives.
 class DocumentAdapters {
  public:
-  DocumentAdapters(const TttModel& model, const TttPlugins& rule, const RunConfig& config,
+  DocumentAdapters(const BaseModel& model, const TttPlugins& rule, const RunConfig& config,
                    std::span<const int> document, int bos_id, RunLog& log)
       : config_(config.ttt->config),
         draws_(static_cast<std::uint64_t>(config.run.seed)),
         setup_(of_one_document(rule.setup(config, draws_))),
         tokens_(document.begin(), document.end()),
-        compute_(model.base().compute),
-        run_(model.base(), setup_, {tokens_, bos_id, nullptr, {}}) {
+        compute_(model.compute),
+        run_(model, setup_, {tokens_, bos_id, nullptr, {}}) {
     const ScoreSums sums = run_.run().sums;
     log.print("adapters trained on a document of {} tokens, {:.4f} nats per token on the way", tokens_.size(),
               sums.mean_loss_nats());
@@ -100,9 +101,9 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
   for (const std::string& note : require_tokenizer_of(origin, now, config.data)) log.line(note);
   log.print("text by '{}' on {}", origin.name, backend.info().description);
 
-  TttModel model(backend, config);
-  load(model.store(), model.layouts());
-  refresh_copies(model.base());
+  LoadedModel model(backend, config);
+  model.load(load);
+  const BaseModel base = base_model(model, config);
   std::vector<int> text = {tokenizer.bos_id()};
   const auto append = [&](const std::string& part) {
     const std::vector<int> ids = tokenizer.encode(part);
@@ -111,13 +112,13 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
   std::unique_ptr<DocumentAdapters> adapters;
   if (adapted) {
     append(options.document);
-    adapters = std::make_unique<DocumentAdapters>(model, *rule, config, text, tokenizer.bos_id(), log);
+    adapters = std::make_unique<DocumentAdapters>(base, *rule, config, text, tokenizer.bos_id(), log);
   }
   append(options.prompt);
 
   NextTokenOptions next;
-  next.compute = model.base().compute;
-  next.looping = model.base().looping;
+  next.compute = base.compute;
+  next.looping = base.looping;
   next.window = adapted ? config.ttt->config.context_tokens : config.eval.sequence_length;
   if (adapted) next.adapters = [&] { return adapters->taps(); };
   NextToken predictor(model.store(), config.model, model.layouts(), next);
@@ -129,7 +130,7 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
   const auto start = std::chrono::steady_clock::now();
   GenerateRunResult result;
   result.generated = generate(predictor, tokenizer, text, generating, options.on_text);
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = seconds_since(start);
   return result;
 }
 

@@ -8,7 +8,9 @@
 #include "framework/config/run_config.h"
 #include "framework/eval/generate.h"
 #include "framework/plugin/plugin_host.h"
-#include "framework/train/run.h"
+#include "framework/report/console.h"
+#include "framework/run/loaded_model.h"
+#include "framework/run/weight_origin.h"
 
 namespace mulligan {
 

@@ -8,16 +8,16 @@
 #include "framework/core/file.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
-#include "framework/train/run_ledger.h"
-#include "framework/train/run_plugins.h"
-#include "framework/train/score_identity.h"
+#include "framework/run/run_ledger.h"
+#include "framework/run/run_plugins.h"
+#include "framework/run/score_identity.h"
 #include "framework/ttt/audit_log.h"
 #include "framework/ttt/batch_lines.h"
 #include "framework/ttt/plain_scorer.h"
 #include "framework/ttt/scored_validation.h"
 #include "framework/ttt/ttt_json.h"
 #include "framework/ttt/ttt_metrics.h"
-#include "framework/ttt/ttt_model.h"
+#include "framework/ttt/base_model.h"
 #include "framework/ttt/ttt_plugins.h"
 #include "framework/ttt/ttt_run.h"
 #include "framework/ttt/ttt_saver.h"
@@ -108,10 +108,9 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   log.print("test-time training on {} tokens with '{}' on {}", tokens.size() - 1, origin.name,
             backend.info().description);
 
-  TttModel weights(backend, config);
-  load(weights.store(), weights.layouts());
-  const BaseModel& model = weights.base();
-  refresh_copies(model);
+  LoadedModel weights(backend, config);
+  weights.load(load);
+  const BaseModel model = base_model(weights, config);
 
   TttResult result;
   result.weights = origin.name;

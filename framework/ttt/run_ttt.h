@@ -8,7 +8,8 @@
 #include "framework/config/run_config.h"
 #include "framework/eval/evaluate.h"
 #include "framework/plugin/plugin_host.h"
-#include "framework/train/run.h"
+#include "framework/report/console.h"
+#include "framework/run/evaluate_loaded.h"
 #include "framework/ttt/ttt_report.h"
 
 namespace mulligan {

@@ -1,6 +1,6 @@
 #include "framework/ttt/ttt_json.h"
 
-#include "framework/train/eval_json.h"
+#include "framework/run/eval_json.h"
 
 namespace mulligan {
 namespace {

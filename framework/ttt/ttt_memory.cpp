@@ -4,11 +4,11 @@
 #include <map>
 
 #include "framework/core/error.h"
-#include "framework/train/device_plan.h"
-#include "framework/train/run.h"
+#include "framework/run/device_plan.h"
+#include "framework/run/run_plugins.h"
 #include "framework/ttt/plain_scorer.h"
 #include "framework/ttt/scored_validation.h"
-#include "framework/ttt/ttt_model.h"
+#include "framework/ttt/base_model.h"
 #include "framework/ttt/ttt_plugins.h"
 
 namespace mulligan {
@@ -64,16 +64,17 @@ TttMemory plan_ttt_memory(LoadedConfig& loaded, PluginHost& host) {
   };
 
   Backend& backend = *plugins.backend;
-  TttModel model(backend, config);
-  refresh_copies(model.base());
+  LoadedModel model(backend, config);
+  refresh_copies(model.store(), model.layouts());
+  const BaseModel base = base_model(model, config);
   std::int64_t plain_bytes = 0;
   {
-    PlainScorer plain(model.base(), config, documents.bos_id);
+    PlainScorer plain(base, config, documents.bos_id);
     plain_bytes = static_cast<std::int64_t>(backend.allocated_bytes()) + workspace({&plain.program()});
   }
   const PhiloxDraws draws(static_cast<std::uint64_t>(config.run.seed));
   const TttSetup setup = rule.setup(config, draws);
-  TttRun run(model.base(), setup, {documents.tokens, documents.bos_id, nullptr, {}});
+  TttRun run(base, setup, {documents.tokens, documents.bos_id, nullptr, {}});
 
   TttMemory memory;
   memory.documents = documents.what;

@@ -9,7 +9,7 @@
 
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
-#include "framework/train/memory_categories.h"
+#include "framework/run/memory_categories.h"
 
 namespace mulligan {
 

@@ -8,7 +8,7 @@
 #include "framework/plugin/optimizer.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/plugin/ttt.h"
-#include "framework/train/run_plugins.h"
+#include "framework/run/run_plugins.h"
 #include "framework/ttt/ttt_run.h"
 
 namespace mulligan {

@@ -6,17 +6,12 @@
 #include <numbers>
 #include <set>
 
+#include "framework/core/seconds_since.h"
 #include "framework/core/error.h"
 #include "framework/ttt/causality_probe.h"
 
 namespace mulligan {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Chunks of all batches.
 std::int64_t turns_of(const DocumentPlan& plan) {
@@ -97,7 +92,7 @@ TttReport TttRun::run(const TttStanding* from) {
   }
   for (std::int64_t queue = next_queue_; queue < static_cast<std::int64_t>(plan_.queue.size()); ++queue) {
     if (queue > 0 && at_boundary_) at_boundary_();
-    const auto start = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     AdapterSet& set = begin_batch(queue);
     score_batch(queue, set);
     report_.batches.push_back(report_batch(queue, set, seconds_since(start)));
@@ -319,7 +314,7 @@ void TttRun::watch_for_collapse(const TttBatchReport& batch) {
 
 void TttRun::train_base(std::int64_t boundary, std::int64_t queue) {
   if (!order_->idle()) throw std::logic_error("the base model may only be trained between two batches");
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   const std::vector<std::uint16_t> tokens = phase_tokens(data_.tokens, plan_, scored_, boundary);
   TttPhaseReport phase;
   phase.phase = static_cast<std::int64_t>(report_.phases.size()) + 1;

@@ -63,7 +63,7 @@ void TttRun::restore(const TttStanding& from, PhasePlan& phases) {
     }
     model_.store.upload(name, saved->second);
   }
-  if (!report_.phases.empty()) refresh_copies(model_);
+  if (!report_.phases.empty()) refresh_copies(model_.store, model_.layouts);
 }
 
 }  // namespace mulligan

@@ -1,7 +1,7 @@
 #include "framework/ttt/ttt_saver.h"
 
 #include "framework/core/stop_request.h"
-#include "framework/train/resumable_evaluation.h"
+#include "framework/run/resumable_evaluation.h"
 
 namespace mulligan {
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "framework/train/ledger.h"
+#include "framework/run/ledger.h"
 #include "framework/ttt/ttt_run.h"
 #include "framework/ttt/ttt_state.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "framework/core/safetensors.h"
-#include "framework/train/score_state.h"
+#include "framework/run/score_state.h"
 #include "framework/ttt/ttt_standing.h"
 
 namespace mulligan {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "framework/graph/program.h"
-#include "framework/ttt/adapter_taps.h"
+#include "framework/adapters/adapter_taps.h"
 #include "framework/ttt/base_model.h"
 
 namespace mulligan {

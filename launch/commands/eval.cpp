@@ -6,6 +6,7 @@
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
+#include "framework/run/evaluate_loaded.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_results.h"
 #include "launch/commands/trial.h"

@@ -1,5 +1,5 @@
 // mulligan profile
-#include "framework/train/profile.h"
+#include "framework/cost/profile.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
-#include "framework/report/page/write_report.h"
+#include "framework/report_page/write_report.h"
 #include "launch/commands/commands.h"
 
 namespace mulligan {

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "framework/core/error.h"
-#include "framework/train/run.h"
+#include "framework/run/run_plugins.h"
 #include "launch/commands/commands.h"
 
 namespace mulligan {

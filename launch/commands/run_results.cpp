@@ -8,7 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
 #include "framework/report/evaluations_file.h"
-#include "framework/report/page/write_report.h"
+#include "framework/report_page/write_report.h"
 #include "framework/report/run_directory.h"
 #include "launch/commands/trial.h"
 

@@ -1,5 +1,5 @@
 // mulligan sweep
-#include "framework/ttt/sweep.h"
+#include "framework/sweep/sweep.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
+#include "launch/commands/sweep_steps.h"
 
 namespace mulligan {
 namespace {
@@ -20,7 +21,7 @@ struct SweepArguments {
 void run(const SweepArguments& arguments) {
   const Sweep sweep = read_sweep(arguments.run.config);
   PluginHost host = arguments.run.plugin_host();
-  const SweepResult result = run_sweep(sweep, arguments.run.overrides, host, arguments.console);
+  const SweepResult result = run_sweep(sweep, arguments.run.overrides, host, sweep_steps(host), arguments.console);
   fmt::print("\n{}", sweep_table(sweep, result));
 }
 

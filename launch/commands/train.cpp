@@ -1,5 +1,5 @@
 // mulligan train
-#include "framework/train/run.h"
+#include "framework/train/train.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "framework/core/stop_request.h"
 #include "framework/core/error.h"
-#include "framework/train/dry_run.h"
+#include "framework/cost/dry_run.h"
 #include "framework/ttt/ttt_memory.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"

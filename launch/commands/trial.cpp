@@ -4,6 +4,7 @@
 #include "framework/core/file.h"
 #include "framework/core/sha256.h"
 #include "framework/data/shard.h"
+#include "framework/eval/evaluate.h"
 
 namespace mulligan {
 namespace {

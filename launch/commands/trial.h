@@ -7,6 +7,7 @@
 
 #include "framework/config/score_settings.h"
 #include "framework/report/trials.h"
+#include "framework/run/weight_origin.h"
 #include "launch/commands/weight_source.h"
 
 namespace mulligan {

@@ -6,7 +6,7 @@
 #include "framework/artifact/artifact_run.h"
 #include "framework/core/error.h"
 #include "framework/core/mapped_file.h"
-#include "framework/train/weights.h"
+#include "framework/run/weights.h"
 
 namespace mulligan {
 namespace {

@@ -5,7 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "framework/train/run.h"
+#include "framework/run/loaded_model.h"
+#include "framework/run/weight_origin.h"
 #include "launch/commands/run_options.h"
 
 namespace mulligan {

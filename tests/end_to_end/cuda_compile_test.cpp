@@ -10,7 +10,7 @@
 #include "framework/core/error.h"
 #include "framework/dist/communicator.h"
 #include "framework/eval/evaluator.h"
-#include "framework/train/engine.h"
+#include "framework/step/engine.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/nvrtc.h"
 #include "tests/support/plugins.h"

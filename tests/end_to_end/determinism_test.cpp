@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
-#include "framework/train/run.h"
-#include "framework/train/run_plugins.h"
+#include "framework/run/run_plugins.h"
+#include "framework/run/run_plugins.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 

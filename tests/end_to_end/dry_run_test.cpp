@@ -1,5 +1,5 @@
 // The plan of a run: what the record's configuration needs, without data and without a GPU.
-#include "framework/train/dry_run.h"
+#include "framework/cost/dry_run.h"
 
 #include <gtest/gtest.h>
 

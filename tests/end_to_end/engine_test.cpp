@@ -1,6 +1,6 @@
 // One training step: it allocates nothing of its own, and its gradient does not depend on how the step is
 // cut into micro-batches.
-#include "framework/train/engine.h"
+#include "framework/step/engine.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <new>
 
 #include "framework/data/shard.h"
-#include "framework/train/step_graphs.h"
+#include "framework/step/step_graphs.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 

@@ -6,10 +6,10 @@
 #include "framework/core/error.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
-#include "framework/train/run_plugins.h"
-#include "framework/train/weights.h"
+#include "framework/run/run_plugins.h"
+#include "framework/run/weights.h"
 #include "framework/ttt/run_generate.h"
-#include "framework/ttt/ttt_model.h"
+#include "framework/run/loaded_model.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 
@@ -67,14 +67,13 @@ TEST_F(Generate, AgreesWithTheEvaluation) {
   resolve_run_plugins(loaded, test_plugin_host());
   const RunConfig& config = loaded.config;
   const RunPlugins plugins = make_run_plugins(loaded, test_plugin_host());
-  TttModel model(*plugins.backend, config);
-  load(model.store(), model.layouts());
-  refresh_copies(model.base());
+  LoadedModel model(*plugins.backend, config);
+  model.load(load);
   const Tokenizer tokenizer = Tokenizer::load(config.data.tokenizer);
   EvaluatorOptions evaluating;
   evaluating.eval = config.eval;
-  evaluating.compute = model.base().compute;
-  evaluating.looping = model.base().looping;
+  evaluating.compute = model.compute();
+  evaluating.looping = config.model.loop.extra_passes > 0;
   evaluating.bos_id = tokenizer.bos_id();
   Evaluator evaluator(model.store(), config.model, model.layouts(), evaluating);
   SharedArena arena(*plugins.backend);

@@ -14,7 +14,7 @@
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
 #include "framework/data/shard.h"
-#include "framework/train/weights.h"
+#include "framework/run/weights.h"
 #include "framework/ttt/run_ttt.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"

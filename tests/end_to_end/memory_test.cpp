@@ -2,8 +2,8 @@
 // backend and the emulated GPU. Both count what allocate() gives.
 #include <gtest/gtest.h>
 
-#include "framework/train/dry_run.h"
-#include "framework/train/weights.h"
+#include "framework/cost/dry_run.h"
+#include "framework/run/weights.h"
 #include "framework/ttt/run_ttt.h"
 #include "framework/ttt/ttt_memory.h"
 #include "tests/end_to_end/tiny_run.h"

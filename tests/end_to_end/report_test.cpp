@@ -5,7 +5,7 @@
 #include <set>
 
 #include "framework/core/file.h"
-#include "framework/report/page/write_report.h"
+#include "framework/report_page/write_report.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 #include "tests/support/xml_check.h"

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "framework/train/run.h"
+#include "framework/run/evaluate_loaded.h"
+#include "framework/run/run_plugins.h"
+#include "framework/train/train.h"
 
 namespace mulligan::end_to_end {
 

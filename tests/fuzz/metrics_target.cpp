@@ -2,7 +2,7 @@
 // and its curves are drawn.
 #include "framework/core/file.h"
 #include "framework/report/metrics_file.h"
-#include "framework/report/page/run_sections.h"
+#include "framework/report_page/run_sections.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/scratch_folder.h"
 

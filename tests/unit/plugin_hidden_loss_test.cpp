@@ -9,7 +9,7 @@
 #include "framework/graph/program.h"
 #include "framework/model/initialise.h"
 #include "framework/model/packed_inputs.h"
-#include "framework/train/step_graphs.h"
+#include "framework/step/step_graphs.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan {

@@ -5,13 +5,13 @@
 #include <limits>
 
 #include "framework/core/grouped.h"
-#include "framework/report/page/axis.h"
-#include "framework/report/page/bar_chart.h"
-#include "framework/report/page/curve.h"
-#include "framework/report/page/html.h"
-#include "framework/report/page/line_chart.h"
-#include "framework/report/page/page.h"
-#include "framework/report/page/units.h"
+#include "framework/report_page/axis.h"
+#include "framework/report_page/bar_chart.h"
+#include "framework/report_page/curve.h"
+#include "framework/report_page/html.h"
+#include "framework/report_page/line_chart.h"
+#include "framework/report_page/page.h"
+#include "framework/report_page/units.h"
 #include "tests/support/xml_check.h"
 
 namespace mulligan::report {

@@ -8,10 +8,10 @@
 #include <fstream>
 
 #include "framework/core/error.h"
-#include "framework/report/page/comparison.h"
-#include "framework/report/page/comparison_tables.h"
-#include "framework/report/page/run_curves.h"
-#include "framework/report/page/write_report.h"
+#include "framework/report_page/comparison.h"
+#include "framework/report_page/comparison_tables.h"
+#include "framework/report_page/run_curves.h"
+#include "framework/report_page/write_report.h"
 #include "tests/support/xml_check.h"
 #include "tests/unit/config_testing.h"
 

@@ -1,5 +1,5 @@
 // Seconds booked to phases, and the training budget, under a clock that the test sets.
-#include "framework/train/ledger.h"
+#include "framework/run/ledger.h"
 
 #include <gtest/gtest.h>
 

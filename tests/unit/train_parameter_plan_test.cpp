@@ -1,6 +1,6 @@
 // The parameter table applied to the model: every parameter in exactly one group, with its precision
 // and its slice.
-#include "framework/train/parameter_plan.h"
+#include "framework/run/parameter_plan.h"
 
 #include <gtest/gtest.h>
 

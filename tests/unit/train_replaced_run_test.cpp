@@ -1,5 +1,5 @@
 // A run that another one replaces: whatever moment the process dies at, one of the two is whole.
-#include "framework/train/replaced_run.h"
+#include "framework/run/replaced_run.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "framework/core/file.h"
 #include "framework/report/run_directory.h"
-#include "framework/train/run_files.h"
+#include "framework/run/run_files.h"
 #include "tests/unit/checkpoint_support.h"
 
 namespace mulligan {

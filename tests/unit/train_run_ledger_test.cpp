@@ -1,5 +1,5 @@
 // The account of a run over all its commands: what counts against which budget, and when a record is refused.
-#include "framework/train/run_ledger.h"
+#include "framework/run/run_ledger.h"
 
 #include <gtest/gtest.h>
 

@@ -26,7 +26,7 @@ Outcome run(const TttRunner::Options& options, const TttConfig& config, std::vec
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
   TttRunner runner(options);
   runner.set_random_parameters(3);
-  refresh_copies(runner.model());
+  refresh_copies(runner.model().store, runner.model().layouts);
   const TttSetup setup = runner.setup(config);
   TttRun ttt(runner.model(), setup, {tokens, 1, nullptr, reference});
   Outcome outcome{ttt.run(), std::vector<float>(tokens.size())};

@@ -1,0 +1,197 @@
+#include "framework/adapters/adapter_taps.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+
+const char* tap_kind_name(TapKind kind) {
+  switch (kind) {
+    case TapKind::q:
+      return "q";
+    case TapKind::k:
+      return "k";
+    case TapKind::v:
+      return "v";
+    case TapKind::attention_output:
+      return "attention_output";
+    case TapKind::mlp_up:
+      return "mlp_up";
+    case TapKind::mlp_down:
+      return "mlp_down";
+    case TapKind::head:
+      return "head";
+  }
+  throw std::logic_error("tap_kind_name: no such kind");
+}
+
+namespace {
+
+std::string tap_name(const TapSite& site) {
+  if (site.slot < 0) return tap_kind_name(site.kind);
+  return fmt::format("{}/{}", tap_kind_name(site.kind), site.slot);
+}
+
+// The features per row of a value that holds `rows` of them.
+std::int64_t features(const Graph& graph, Value value, std::int64_t rows) {
+  return graph.type(value).elements() / rows;
+}
+
+// Whether a call from number `first` on takes `value` or a part of it.
+bool mentioned(const Graph& graph, Value value, std::size_t first) {
+  const auto calls = graph.calls().subspan(first);
+  return std::ranges::any_of(calls, [&](const Call& call) {
+    return std::ranges::any_of(call.arguments, [&](Value argument) {
+      return argument && graph.root(argument) == graph.root(value);
+    });
+  });
+}
+
+}  // namespace
+
+struct AdapterTaps::TapState {
+  explicit TapState(const std::string& name) : recorder(name) {}
+
+  mlg_tap tap{};
+  mlg_tap_forward forward{};
+  std::vector<std::shared_ptr<const AdapterTensor>> adapters;
+  TapRecorder recorder;
+};
+
+AdapterTaps::AdapterTaps(const TttPlugin& plugin, std::string prefix, std::int64_t documents,
+                         std::int64_t active, DType compute, GradientSink sink)
+    : plugin_(plugin),
+      prefix_(std::move(prefix)),
+      documents_(documents),
+      active_(active),
+      compute_(compute),
+      sink_(std::move(sink)) {}
+
+AdapterTensor AdapterTaps::make_tensor(const TapSite& site, const mlg_adapter& adapter) const {
+  AdapterTensor tensor;
+  tensor.group = adapter.name;
+  tensor.name = fmt::format("{}/{}", tap_name(site), adapter.name);
+  tensor.kind = site.kind;
+  tensor.slot = site.slot;
+  tensor.type = TensorType::from_c(adapter.shape);
+  tensor.uniform = adapter.start == MLG_START_UNIFORM;
+  tensor.keep = adapter.keep != 0;
+  tensor.bound = adapter.bound;
+  tensor.master = fmt::format("{}/adapter/{}", prefix_, tensor.name);
+  if (compute_ != MLG_F32) tensor.copy = fmt::format("{}/adapter_copy/{}", prefix_, tensor.name);
+  if (tensor.uniform) tensor.start = fmt::format("{}/adapter_start/{}", prefix_, tensor.name);
+  if (tensor.type.dtype != MLG_F32 || tensor.type.rank < 2 || tensor.type.dims[0] != active_) {
+    throw run_error("{}: the adapter '{}' is {}, but must be f32 with {} documents as its first extent",
+                    plugin_.plugin().description(), tensor.name, tensor.type.text(), active_);
+  }
+  tensor.type.dims[0] = documents_;
+  return tensor;
+}
+
+TensorType AdapterTaps::active_type(const AdapterTensor& tensor) const {
+  TensorType type = tensor.type;
+  type.dims[0] = active_;
+  return type;
+}
+
+// The last `active` documents of `whole`, which has the adapter's shape.
+Value AdapterTaps::active_part(Graph& graph, const AdapterTensor& tensor, Value whole) const {
+  if (active_ == documents_) return whole;
+  const TensorType part = active_type(tensor).as(graph.type(whole).dtype);
+  return graph.view(whole, tensor.type.elements() - part.elements(), part);
+}
+
+// A gradient whose active part the plugin will write; what belongs to finished documents is zero.
+Value AdapterTaps::make_gradient(Graph& graph, const AdapterTensor& tensor) const {
+  const Value gradient = graph.scratch(tensor.type, "gradient of " + tensor.name);
+  if (active_ == documents_) return gradient;
+  TensorType finished = tensor.type;
+  finished.dims[0] = documents_ - active_;
+  const Value any = graph.view(graph.external(tensor.master, tensor.type), 0, finished);
+  graph.call("axpby", {any, Value{}, graph.view(gradient, 0, finished)},
+             {{"alpha", 0.0}, {"beta", 0.0}, {"accumulate_y", 0.0}});
+  return gradient;
+}
+
+Value AdapterTaps::at(Tape& tape, const TapSite& site) {
+  Graph& graph = tape.graph();
+  const auto state = std::make_shared<TapState>(tap_name(site));
+  // Every site's input has one row per token: [T, inputs].
+  const std::int64_t rows = graph.type(site.block_input).dims[0];
+  state->tap = {tap_kind_name(site.kind),
+                static_cast<std::int32_t>(site.slot),
+                static_cast<std::int32_t>(site.layer),
+                active_,
+                rows / active_,
+                features(graph, site.block_input, rows),
+                features(graph, site.output, rows)};
+  const std::vector<mlg_adapter> declared = plugin_.declare(state->tap);
+  if (declared.empty()) return site.output;
+
+  mlg_tap_forward& forward = state->forward;
+  forward.block_input = site.block_input.id;
+  forward.output = site.output.id;
+  std::vector<Value> handed = {site.block_input, site.output};
+  std::vector<Value> inputs = {site.block_input};
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    const auto tensor = std::make_shared<const AdapterTensor>(make_tensor(site, declared[i]));
+    const Value all = graph.external(tensor->read_name(), tensor->type.as(compute_));
+    const Value read = active_part(graph, *tensor, all);
+    // The plugin writes the gradient itself; watching tells the tape that the output depends on a trained
+    // tensor.
+    if (tape.differentiating()) tape.watch(all, graph.scratch(tensor->type, "unread"));
+    forward.adapters[i] = read.id;
+    handed.push_back(read);
+    inputs.push_back(read);
+    state->adapters.push_back(tensor);
+    tensors_.push_back(tensor);
+  }
+  states_.push_back(state);
+  state->recorder.allow(handed);
+  RowGuard guard(tap_name(site), active_, rows / active_);
+  guard.hand_tokens(graph, site.block_input);
+  guard.hand_tokens(graph, site.output);
+  for (std::size_t i = 2; i < handed.size(); ++i) guard.hand_adapter(graph, handed[i]);
+  plugin_.record_forward(state->recorder.open(graph, &guard), state->tap, forward);
+  state->recorder.close();
+  unknown_kernels_ = unknown_kernels_ || guard.unknown_kernels();
+  // The adapter works in place: its rule runs before the layer's own, when the gradient of the sum is
+  // complete.
+  tape.record({site.output}, std::move(inputs),
+              [this, state, site](Backward& backward) { record_backward(*state, site, backward); });
+  return site.output;
+}
+
+void AdapterTaps::record_backward(TapState& state, const TapSite& site, Backward& backward) {
+  Graph& graph = backward.graph();
+  const Backward::Target input = backward.into(site.block_input);
+  mlg_tap_backward call{};
+  call.forward = state.forward;
+  call.output_gradient = backward.of(site.output).id;
+  call.input_gradient = input.value.id;
+  call.accumulate = input.accumulate;
+  std::vector<Gradient> gradients;
+  std::vector<Value> handed = {backward.of(site.output), input.value};
+  for (std::size_t i = 0; i < state.adapters.size(); ++i) {
+    const Value gradient = make_gradient(graph, *state.adapters[i]);
+    const Value written = active_part(graph, *state.adapters[i], gradient);
+    call.gradients[i] = written.id;
+    gradients.push_back({state.adapters[i].get(), gradient});
+    handed.push_back(written);
+  }
+  state.recorder.allow(handed);
+  const std::size_t first = graph.calls().size();
+  plugin_.record_backward(state.recorder.open(graph), state.tap, call);
+  state.recorder.close();
+  // Adapters that do not read block_input have nothing to say of its gradient, but the layer's own rule adds
+  // to what is there.
+  if (input.value && input.accumulate == 0 && !mentioned(graph, input.value, first)) {
+    graph.call("axpby", {site.block_input, Value{}, input.value},
+               {{"alpha", 0.0}, {"beta", 0.0}, {"accumulate_y", 0.0}});
+  }
+  sink_(graph, gradients);
+}
+
+}  // namespace mulligan

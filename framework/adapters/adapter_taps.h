@@ -1,0 +1,77 @@
+// Adapters of a plugin put into the one forward pass, and their gradients into its backward pass.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/model/taps.h"
+#include "framework/plugin/ttt.h"
+#include "framework/adapters/tap_recorder.h"
+
+namespace mulligan {
+
+// "q", "k", "v", "attention_output", "mlp_up", "mlp_down", "head".
+const char* tap_kind_name(TapKind kind);
+
+// One trainable tensor: the adapter `group` of one tap.
+struct AdapterTensor {
+  std::string name;   // "q/3/A", "head/B": unique within a batch size
+  std::string group;  // "A": as the plugin calls it
+  TapKind kind = TapKind::q;
+  std::int64_t slot = -1;
+  TensorType type;       // f32 [documents, ...]
+  bool uniform = false;  // first value: drawn from +-bound, or zero
+  bool keep = false;     // inherited by the next batch of documents
+  double bound = 0;
+  std::string master;  // tensor in the store
+  std::string copy;    // what kernels read where the compute dtype is not f32; else empty
+  std::string start;   // the value it started from, kept for the drift; only where `uniform`
+
+  const std::string& read_name() const { return copy.empty() ? master : copy; }
+};
+
+class AdapterTaps : public Taps {
+ public:
+  // A tap's adapters with their gradients (f32, complete), in backward order: what follows it in the graph is
+  // free to update them in place.
+  struct Gradient {
+    const AdapterTensor* adapter;
+    Value value;
+  };
+  using GradientSink = std::function<void(Graph&, std::span<const Gradient>)>;
+
+  // `prefix`: of the tensors' names in the store. Adapters of `documents` documents, of which the last
+  // `active` have windows, behind each other: the plugin sees these only. The others' gradient is zero.
+  // `plugin` must outlive this object, and this object the plugin's last call.
+  AdapterTaps(const TttPlugin& plugin, std::string prefix, std::int64_t documents, std::int64_t active,
+              DType compute, GradientSink sink);
+
+  Value at(Tape& tape, const TapSite& site) override;
+  // In the order of the forward pass; complete once the forward pass is built.
+  const std::vector<std::shared_ptr<const AdapterTensor>>& tensors() const { return tensors_; }
+  // Whether the forward pass has kernels that only a plugin knows, which probes must look at.
+  bool unknown_kernels() const { return unknown_kernels_; }
+
+ private:
+  struct TapState;
+  AdapterTensor make_tensor(const TapSite& site, const mlg_adapter& adapter) const;
+  TensorType active_type(const AdapterTensor& tensor) const;
+  Value active_part(Graph& graph, const AdapterTensor& tensor, Value whole) const;
+  Value make_gradient(Graph& graph, const AdapterTensor& tensor) const;
+  void record_backward(TapState& state, const TapSite& site, Backward& backward);
+
+  const TttPlugin& plugin_;
+  std::string prefix_;
+  std::int64_t documents_, active_;
+  DType compute_;
+  GradientSink sink_;
+  std::vector<std::shared_ptr<const AdapterTensor>> tensors_;
+  std::vector<std::shared_ptr<TapState>> states_;
+  bool unknown_kernels_ = false;
+};
+
+}  // namespace mulligan

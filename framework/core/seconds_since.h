@@ -1,0 +1,14 @@
+// Durations on the clock that never jumps.
+#pragma once
+
+#include <chrono>
+
+namespace mulligan {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+inline double seconds_since(SteadyTime start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace mulligan

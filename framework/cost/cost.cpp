@@ -1,0 +1,84 @@
+#include "framework/cost/cost.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+double attribute(const Call& call, std::string_view name) {
+  const auto found = std::ranges::find(call.attributes, name, &Attribute::name);
+  return found == call.attributes.end() ? 0.0 : found->value;
+}
+
+// a, b, c of rank 2, or of rank 3 with the batch first.
+double matmul_flops(const Graph& graph, const Call& call) {
+  const TensorType& a = graph.type(call.arguments[0]);
+  const TensorType& c = graph.type(call.arguments[2]);
+  const auto inner = static_cast<double>(a.dims[a.rank - (attribute(call, "transpose_a") != 0 ? 2 : 1)]);
+  return 2.0 * static_cast<double>(c.elements()) * inner;
+}
+
+// q [T, H, h] is the first argument of both attention kernels.
+double attention_flops(const Graph& graph, const Call& call, std::int64_t segment_tokens, double per_pair) {
+  const TensorType& q = graph.type(call.arguments[0]);
+  const auto segment = static_cast<double>(std::min(segment_tokens, q.dims[0]));
+  const double pairs = static_cast<double>(q.dims[0]) * (segment + 1) / 2;
+  return per_pair * static_cast<double>(q.dims[2]) * static_cast<double>(q.dims[1]) * pairs;
+}
+
+}  // namespace
+
+const std::vector<Card>& known_cards() {
+  static const std::vector<Card> cards = {
+      {"h100", "NVIDIA H100 SXM", 989e12, 67e12, 3.35e12},
+      {"h200", "NVIDIA H200", 989e12, 67e12, 4.8e12},
+      {"a100", "NVIDIA A100 80GB SXM", 312e12, 19.5e12, 2.0e12},
+  };
+  return cards;
+}
+
+const Card& find_card(const std::string& name) {
+  const auto found = std::ranges::find(known_cards(), name, &Card::name);
+  if (found != known_cards().end()) return *found;
+  std::string names;
+  for (const Card& card : known_cards()) names += (names.empty() ? "" : ", ") + card.name;
+  throw config_error("the card '{}' is not known; choose one of: {}.", name, names);
+}
+
+Cost& Cost::operator+=(const Cost& other) {
+  matmul_flops += other.matmul_flops;
+  attention_flops += other.attention_flops;
+  bytes += other.bytes;
+  seconds += other.seconds;
+  return *this;
+}
+
+Cost Cost::operator*(double factor) const {
+  return {matmul_flops * factor, attention_flops * factor, bytes * factor, seconds * factor};
+}
+
+Cost call_cost(const Graph& graph, const Call& call, std::int64_t segment_tokens, const Card& card) {
+  Cost cost;
+  for (const Value argument : call.arguments) {
+    if (argument) cost.bytes += static_cast<double>(graph.type(argument).bytes());
+  }
+  if (call.kernel == "matmul") cost.matmul_flops = matmul_flops(graph, call);
+  if (call.kernel == "attention_fwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 4);
+  if (call.kernel == "attention_bwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 10);
+  const double flops = cost.matmul_flops + cost.attention_flops;
+  const bool bf16 = graph.type(call.arguments[0]).dtype == MLG_BF16;
+  const double rate = bf16 ? card.bf16_flops_per_second : card.fp32_flops_per_second;
+  cost.seconds = std::max(flops / rate, cost.bytes / card.bytes_per_second);
+  return cost;
+}
+
+Cost graph_cost(const Graph& graph, std::int64_t segment_tokens, const Card& card) {
+  Cost total;
+  for (const Call& call : graph.calls()) total += call_cost(graph, call, segment_tokens, card);
+  return total;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,146 @@
+#include "framework/cost/dry_run.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "framework/core/error.h"
+#include "framework/core/grouped.h"
+#include "framework/dist/communicator.h"
+#include "framework/graph/program.h"
+#include "framework/model/layer_order.h"
+#include "framework/run/device_plan.h"
+#include "framework/run/run_plugins.h"
+#include "framework/step/training_programs.h"
+
+namespace mulligan {
+namespace {
+
+std::vector<DryRun::Tensor> describe(const RunConfig& config,
+                                     const std::vector<PlannedParameter>& parameters) {
+  std::vector<DryRun::Tensor> tensors;
+  for (const PlannedParameter& parameter : parameters) {
+    const TensorType& type = parameter.layout.spec.type;
+    const OptimizerConfig& optimizer = config.optimizers[parameter.optimizer];
+    DryRun::Tensor tensor;
+    tensor.name = parameter.name();
+    tensor.shape = fmt::format("[{}]", fmt::join(type.dims.begin(), type.dims.begin() + type.rank, ", "));
+    tensor.elements = type.elements();
+    tensor.master_dtype = dtype_name(parameter.layout.master);
+    tensor.optimizer = optimizer.name;
+    tensor.plugin = optimizer.table.plugin;
+    tensor.lr_multiplier = parameter.lr_multiplier;
+    tensor.weight_decay_multiplier = parameter.weight_decay_multiplier;
+    tensor.communication = parameter.communication == Communication::sharded ? "sharded" : "replicated";
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+void plan_memory(DryRun& plan, TrainingPrograms& training, Backend* device) {
+  const TensorStore& store = training.engine().store();
+  std::map<std::string, std::int64_t> tensors;
+  for (const std::string& name : store.names()) tensors[name] = store.type(name).bytes();
+  plan.memory = memory_by_category(tensors);
+  plan.memory.push_back({"arena (activations, shared by all programs)", training.memory().arena_bytes});
+  for (const Program* program : training.programs()) {
+    plan.arenas.push_back({program->name(), program->arena_bytes()});
+  }
+  if (device) {
+    plan.workspace_bytes = workspace_on(*device, training.programs());
+    plan.memory.push_back({"workspace of the backend's kernels", *plan.workspace_bytes});
+  }
+  for (const MemoryRow& row : plan.memory) plan.memory_bytes += row.bytes;
+}
+
+void plan_steps(DryRun& plan, const RunConfig& config, TrainingPrograms& training) {
+  const auto micro_batches = static_cast<double>(config.train.micro_batches / plan.ranks);
+  Cost once;  // what every step does once, in either layer order
+  for (Program* program : training.engine().programs()) {
+    const std::string& name = program->name();
+    const Cost cost = graph_cost(program->graph(), config.train.sequence_length, plan.card);
+    if (name == "micro step" || name == "looped micro step") {
+      const LayerOrder order = layer_order(config.model, name != "micro step");
+      const auto layers = static_cast<std::int64_t>(order.encoder.size() + order.decoder.size());
+      plan.steps.push_back({name != "micro step", layers, cost * micro_batches});
+    } else if (name == "clip" || name == "update" || name == "follow up") {
+      once += cost;
+    }
+  }
+  for (DryRun::Step& step : plan.steps) step.cost += once;
+}
+
+}  // namespace
+
+DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& options) {
+  resolve_run_plugins(loaded, host);
+  const RunConfig& config = loaded.config;
+  if (options.ranks < 1 || config.train.micro_batches % options.ranks != 0) {
+    throw config_error("train.micro_batches is {}, which {} ranks do not divide; choose a divisor.",
+                       config.train.micro_batches, options.ranks);
+  }
+  const std::vector<PlannedParameter> parameters = plan_parameters(config);
+  const RunPlugins plugins = make_run_plugins(loaded, host, "null");
+  OptimizerGroups groups(config, plugins, parameters);
+
+  DryRun plan;
+  plan.parameters = parameter_count(model_parameters(config.model));
+  plan.tensors = describe(config, parameters);
+  plan.tokens_per_step = config.train.tokens_per_step;
+  plan.ranks = options.ranks;
+  plan.card = options.card;
+
+  const std::unique_ptr<Communicator> ranks = make_planned_communicator(options.ranks);
+  TrainingPrograms training(config, plugins, parameters, groups, *ranks,
+                            config.data.validation.empty() ? std::nullopt : std::optional<int>(1));
+  const RunPlugins device = device_plugins(loaded, host, plan.workspace_note);
+  plan_memory(plan, training, device.backend.get());
+  plan_steps(plan, config, training);
+  return plan;
+}
+
+std::string format_dry_run(const DryRun& plan) {
+  fmt::memory_buffer text;
+  const auto line = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
+    text.push_back('\n');
+  };
+  line("{:<28} {:<16} {:>12}  {:<6} {:<20} {:>6} {:>6}  {}", "tensor", "shape", "elements", "master",
+       "optimiser", "lr x", "wd x", "communication");
+  for (const DryRun::Tensor& t : plan.tensors) {
+    line("{:<28} {:<16} {:>12}  {:<6} {:<20} {:>6} {:>6}  {}", t.name, t.shape, grouped_digits(t.elements),
+         t.master_dtype, fmt::format("{} ({})", t.optimizer, t.plugin), t.lr_multiplier,
+         t.weight_decay_multiplier, t.communication);
+  }
+  line("");
+  line("parameters: {}", grouped_digits(plan.parameters));
+  line("");
+  line("memory of one of {} rank{}:", plan.ranks, plan.ranks == 1 ? "" : "s");
+  for (const MemoryRow& row : plan.memory) line("{}", memory_line(row));
+  line("{} = {:.2f} GiB", memory_line({"total", plan.memory_bytes}), gibibytes(plan.memory_bytes));
+  if (!plan.workspace_bytes) {
+    line("  besides, workspace of the backend's kernels: not known ({})", plan.workspace_note);
+  }
+  line("scratch of each program (the arena holds the largest):");
+  for (const MemoryRow& row : plan.arenas) line("{}", memory_line(row));
+  line("");
+  line("one step of {} tokens on {} x {} ({:.0f} TFLOP/s bf16, {:.0f} fp32, {:.2f} TB/s each), per rank:",
+       grouped_digits(plan.tokens_per_step), plan.ranks, plan.card.description,
+       plan.card.bf16_flops_per_second / 1e12, plan.card.fp32_flops_per_second / 1e12,
+       plan.card.bytes_per_second / 1e12);
+  for (const DryRun::Step& step : plan.steps) {
+    line(
+        "  {} ({} layers): {:.2f} TFLOP of matrix products, {:.2f} TFLOP of attention, {:.1f} GB of bytes "
+        "moved",
+        step.looping ? "looped order" : "plain order", step.layers, step.cost.matmul_flops / 1e12,
+        step.cost.attention_flops / 1e12, step.cost.bytes / 1e9);
+    line("    roofline: at least {:.2f} ms a step, at most {} tokens/s", 1e3 * step.cost.seconds,
+         grouped_digits(
+             static_cast<std::int64_t>(static_cast<double>(plan.tokens_per_step) / step.cost.seconds)));
+  }
+  return fmt::to_string(text);
+}
+
+}  // namespace mulligan

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "framework/report_page/comparison.h"
+#include "framework/report_page/comparison_tables.h"
+#include "framework/report_page/line_chart.h"
+#include "framework/report_page/run_curves.h"
+
+namespace mulligan::report {
+namespace {
+
+// One curve per run; empty where no run has a point.
+std::string overlay(const Comparison& comparison, LineChart chart,
+                    const std::function<std::vector<Point>(const RunRecord&)>& points_of, bool dots = false) {
+  bool any = false;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
+    const Stroke line = i / palette_size % 2 == 0 ? Stroke::solid : Stroke::dashed;
+    chart.curves.push_back(
+        {comparison.labels[i], points_of(comparison.runs[i]), i, dots ? Stroke::dots : line});
+    any = any || !chart.curves.back().points.empty();
+  }
+  return any ? draw(chart) : "";
+}
+
+std::string curves(const Comparison& comparison) {
+  const auto window = [](const StepRecord& s) { return s.window_loss_nats; };
+  const auto norm = [](const StepRecord& s) { return s.gradient_norm; };
+  const auto rate = [](const StepRecord& s) { return s.tokens_per_second; };
+  const auto factor = [](const StepRecord& s) { return s.lr.empty() ? NAN : s.lr[0].second; };
+  std::string html;
+  html += overlay(comparison,
+                  {"compare-loss-curve",
+                   "Training loss by step",
+                   "Window means.",
+                   "step",
+                   "nats per token",
+                   false,
+                   {},
+                   {}},
+                  [&](const RunRecord& run) { return curve_of(run, window); });
+  html += overlay(comparison,
+                  {"compare-loss-seconds-curve",
+                   "Training loss by time",
+                   "Window means.",
+                   "seconds of training",
+                   "nats per token",
+                   false,
+                   {},
+                   {}},
+                  [&](const RunRecord& run) { return curve_of(run, window, true); });
+  html += overlay(comparison, {"compare-bpb-curve", "Validation", "", "step", "bits per byte", false, {}, {}},
+                  validation_bpb, true);
+  html += overlay(
+      comparison,
+      {"compare-lr-curve", "Learning rate", "Of each run's first optimiser.", "step", "", false, {}, {}},
+      [&](const RunRecord& run) { return curve_of(run, factor); });
+  html += overlay(comparison,
+                  {"compare-gradient-curve",
+                   "Gradient norm",
+                   "Of all parameters, before clipping.",
+                   "step",
+                   "logarithmic",
+                   true,
+                   {},
+                   {}},
+                  [&](const RunRecord& run) { return curve_of(run, norm); });
+  html +=
+      overlay(comparison, {"compare-speed-curve", "Speed", "", "step", "tokens per second", false, {}, {}},
+              [&](const RunRecord& run) { return curve_of(run, rate); });
+  html +=
+      overlay(comparison,
+              {"compare-ttt-curve",
+               "Test-time training, running score",
+               "",
+               "batch of documents",
+               "bits per byte",
+               false,
+               {},
+               {}},
+              [](const RunRecord& run) {
+                return run.ttt && run.ttt->bits ? running_ttt_score(*run.ttt, true) : std::vector<Point>();
+              });
+  return html.empty() ? note("No run has reported a step.") : "<div class=\"charts\">\n" + html + "</div>\n";
+}
+
+std::string html_of(const TextTable& text, std::string_view css_class = "") {
+  return table(text.head, text.rows, css_class);
+}
+
+}  // namespace
+
+std::string comparison_sections(const Comparison& comparison) {
+  const TextTable keys = keys_table(comparison), seeds = seeds_table(comparison);
+  std::string html =
+      section("compare-figures", "Final figures", html_of(figures_table(comparison), "figures"));
+  if (!seeds.rows.empty()) {
+    html += section(
+        "compare-seeds", "Over seeds",
+        note("Runs whose configurations are the same but for run.seed; the standard deviation is that of the "
+             "sample (n - 1).") +
+            html_of(seeds));
+  }
+  html += section("compare-curves", "Curves", curves(comparison));
+  html += section("compare-keys", "Keys that differ",
+                  keys.rows.empty() ? note("No key differs, but for names and places of the runs.")
+                                    : html_of(keys, "settings"));
+  return html;
+}
+
+}  // namespace mulligan::report

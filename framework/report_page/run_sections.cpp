@@ -1,0 +1,327 @@
+#include "framework/report_page/run_sections.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "framework/core/grouped.h"
+#include "framework/report_page/bar_chart.h"
+#include "framework/report_page/html.h"
+#include "framework/report_page/run_curves.h"
+#include "framework/report_page/units.h"
+
+namespace mulligan::report {
+namespace {
+
+std::string tile(std::string_view what, const std::string& value) {
+  return fmt::format("<div class=\"tile\"><span>{}</span><b>{}</b></div>\n", escape(what), escape(value));
+}
+void add_tile(std::string& tiles, std::string_view what, std::optional<double> value, auto&& text) {
+  if (value) tiles += tile(what, text(*value));
+}
+
+std::string charts(const std::string& figures) {
+  return "<div class=\"charts\">\n" + figures + "</div>\n";
+}
+
+std::string count_text(double value) {
+  return std::isfinite(value) && std::abs(value) < 9e15 ? grouped(std::llround(value)) : short_number(value);
+}
+std::string bpb_text(double value) {
+  return fixed(value, 5);
+}
+
+}  // namespace
+
+std::string summary_section(const RunRecord& run) {
+  std::string tiles, html;
+  if (const auto& result = run.result) {
+    if (result->val_bpb) {
+      tiles += tile("val_bpb", bpb_text(*result->val_bpb));
+    } else {
+      add_tile(tiles, "val_loss, nats", result->val_loss_nats, bpb_text);
+    }
+  }
+  if (const EvaluationRecord* quantized = run.quantized())
+    tiles += tile("val_bpb, quantised", bpb_text(quantized->val_bpb));
+  if (run.ttt)
+    add_tile(tiles, run.ttt->bits ? "val_bpb, test-time training" : "nats, test-time training",
+             run.ttt->with_bpb, bpb_text);
+  if (run.quantize) tiles += tile("artifact", bytes_text(run.quantize->artifact_bytes));
+  if (const auto& result = run.result) {
+    add_tile(tiles, "training steps", result->steps, count_text);
+    add_tile(tiles, "tokens trained on", result->tokens, count_text);
+    add_tile(tiles, "tokens per second", result->tokens_per_second, count_text);
+    add_tile(tiles, "parameters", result->parameters, count_text);
+    add_tile(tiles, "peak memory", result->peak_memory_bytes, bytes_text);
+  }
+  if (!run.result) {
+    const std::int64_t steps = run.metrics.steps.empty() ? 0 : run.metrics.steps.back().step;
+    html += fmt::format(
+        "<p class=\"warning\">There is no result yet: this run was stopped, or is still going on. Its "
+        "last report is of step {}.</p>\n",
+        grouped(steps));
+  } else {
+    for (const std::string& limit : run.ledger ? run.ledger->broken : run.result->broken_limits) {
+      html += fmt::format("<p class=\"warning\">{}</p>\n", escape(limit));
+    }
+  }
+  if (run.metrics.torn) {
+    html +=
+        note("The last line of metrics.jsonl is unfinished, since its writer was killed; it is left out.");
+  }
+  html += "<div class=\"tiles\">\n" + tiles + "</div>\n";
+  if (const auto& result = run.result) {
+    std::vector<std::vector<Cell>> rows;
+    const auto row = [&](const char* what, const std::string& text) {
+      if (!text.empty()) rows.push_back({{what}, {text}});
+    };
+    row("started", result->started);
+    if (result->duration_seconds) row("duration of train", seconds_text(*result->duration_seconds));
+    row("host", result->host);
+    row("command", result->command);
+    row("device", result->device);
+    row("processor", result->cpu);
+    row("plugins", fmt::format("{}", fmt::join(result->plugins, ", ")));
+    row("built from commit", result->commit);
+    row("seed", run.setting("run.seed"));
+    if (result->run_loss_nats)
+      row("mean training loss", fixed(*result->run_loss_nats, 5) + " nats over all steps");
+    row("weights", result->weights);
+    html += table({}, rows, "facts");
+  }
+  return section("summary", "Result", html);
+}
+
+std::string training_section(const RunRecord& run) {
+  if (run.metrics.steps.empty())
+    return section("training", "Training", note("No step has been reported yet."));
+  return section("training", "Training",
+                 charts(draw(loss_chart(run)) + draw(bpb_chart(run)) + draw(learning_rate_chart(run)) +
+                        draw(gradient_norm_chart(run)) + draw(step_time_chart(run))));
+}
+
+std::string memory_section(const RunRecord& run) {
+  if (!run.metrics.memory)
+    return section("memory", "Memory plan", note("This run did not record its memory plan."));
+  const MemoryRecord& memory = *run.metrics.memory;
+  StackedBar whole{"memory-bar",
+                   "Device memory",
+                   "Persistent tensors by purpose, and the arena that all programs share.",
+                   {}};
+  double total = 0;
+  const auto part = [&](const std::string& label, std::int64_t bytes) {
+    total += static_cast<double>(bytes);
+    whole.parts.push_back({label, static_cast<double>(bytes), bytes_text(static_cast<double>(bytes))});
+  };
+  for (const auto& [what, bytes] : memory.tensors_bytes) part(what, bytes);
+  part("arena and workspace", memory.arena_bytes);
+  whole.title += ", " + bytes_text(total);
+  BarChart programs{"programs-bar", "Scratch of each program", "The arena is as large as the largest.", {}};
+  for (const auto& [name, bytes] : memory.programs_bytes) {
+    programs.bars.push_back({name, static_cast<double>(bytes), bytes_text(static_cast<double>(bytes)), {}});
+  }
+  std::string html = charts(draw(whole) + draw(programs));
+  if (run.result && run.result->peak_memory_bytes) {
+    html += note(fmt::format("The whole process held {} at its peak, host memory and libraries included.",
+                             bytes_text(*run.result->peak_memory_bytes)));
+  }
+  return section("memory", "Memory plan", html);
+}
+
+std::string time_section(const RunRecord& run) {
+  NamedNumbers phases;
+  if (run.result) phases = run.result->phase_seconds;
+  if (run.ledger) phases = run.ledger->phase_seconds;
+  if (phases.empty()) {
+    return section("time", "Time and budgets",
+                   note("The seconds of each phase are known when the run has finished."));
+  }
+  BarChart seconds{"time-bar", "Seconds by phase", "", {}};
+  for (const auto& [phase, value] : phases) seconds.bars.push_back({phase, value, seconds_text(value), {}});
+  BarChart budgets{"budget-bar", "Budgets", "The share that was used; the line is the whole budget.", {}};
+  const auto budget = [&](const std::string& label, double used, double limit, const std::string& text) {
+    budgets.bars.push_back({label, used / limit, text, 1.0});
+  };
+  const double training = run.number("train.budget_seconds");
+  for (const auto& [phase, value] : phases) {
+    if (phase != "train" || training <= 0) continue;
+    budget("train.budget_seconds", value, training, seconds_text(value) + " of " + seconds_text(training));
+  }
+  if (run.ledger) {
+    for (const LedgerResult::Budget& b : run.ledger->budgets) {
+      const bool bytes = b.key.find("bytes") != std::string::npos;
+      budget(fmt::format("{} ({})", b.key, b.what), b.used, b.limit,
+             bytes ? bytes_text(b.used) + " of " + bytes_text(b.limit)
+                   : seconds_text(b.used) + " of " + seconds_text(b.limit));
+    }
+  }
+  return section("time", "Time and budgets",
+                 charts(draw(seconds) + (budgets.bars.empty() ? "" : draw(budgets))));
+}
+
+std::string scores_section(const RunRecord& run) {
+  std::vector<std::vector<Cell>> rows;
+  const auto row = [&](const std::string& what, const std::string& how, double nats, double bpb,
+                       double tokens, double bytes) {
+    rows.push_back({{what},
+                    {how},
+                    {bytes > 0 ? bpb_text(bpb) : "", true},
+                    {std::isfinite(nats) ? fixed(nats, 5) : "", true},
+                    {count_text(tokens), true},
+                    {count_text(bytes), true}});
+  };
+  if (run.result && run.result->val_loss_nats) {
+    const TrainingResult& result = *run.result;
+    row("weights.safetensors", "at the end of training", *result.val_loss_nats, result.val_bpb.value_or(NAN),
+        result.val_tokens.value_or(0), result.val_bytes.value_or(0));
+  }
+  for (const EvaluationRecord& e : run.evaluations) {
+    row(e.weights, e.mode, e.val_loss_nats, e.val_bpb, static_cast<double>(e.val_tokens),
+        static_cast<double>(e.val_bytes));
+  }
+  std::vector<std::vector<Cell>> trials;
+  for (const TrialRecord& trial : run.trials) {
+    std::string changes;
+    for (const TrialRecord::Change& change : trial.changes) {
+      changes += fmt::format("{}{} = {}", changes.empty() ? "" : ", ", change.key,
+                             change.trial.empty() ? "(none)" : change.trial);
+    }
+    const EvaluationRecord& score = trial.score;
+    trials.push_back({{trial.name},
+                      {score.weights + ", " + score.mode},
+                      {changes},
+                      {score.val_bytes > 0 ? bpb_text(score.val_bpb) : "", true},
+                      {std::isfinite(score.val_loss_nats) ? fixed(score.val_loss_nats, 5) : "", true},
+                      {count_text(static_cast<double>(score.val_tokens)), true}});
+  }
+  // What a score is of, beside it.
+  std::string of;
+  for (const char* key : {"data.validation", "data.tokenizer"}) {
+    if (const std::string value = run.setting(key); !value.empty()) {
+      of += fmt::format("{}{}: {}", of.empty() ? "" : ", ", key, value);
+    }
+  }
+  if (!of.empty()) of = note("Scored: " + of + ".");
+  const std::string trial_table =
+      trials.empty()
+          ? ""
+          : note(
+                "Trials: scored with other settings than the run's. They are no scores of this "
+                "run, and no comparison reads them.") +
+                table({"trial", "what", "other settings", "val_bpb", "val_loss, nats", "tokens"}, trials);
+  if (rows.empty() && trials.empty())
+    return section("scores", "Scores", note("Nothing has been scored: [data] names no validation shards."));
+  return section(
+      "scores", "Scores",
+      of + table({"weights", "how", "val_bpb", "val_loss, nats", "tokens", "bytes"}, rows) + trial_table);
+}
+
+std::string artifact_section(const RunRecord& run) {
+  if (!run.quantize) {
+    return section("artifact", "Artifact",
+                   note("There is no artifact yet; `mulligan quantize` makes it from the run directory."));
+  }
+  const QuantizeResult& quantize = *run.quantize;
+  const std::optional<double> limit =
+      quantize.limit_bytes > 0 ? std::optional(quantize.limit_bytes) : std::nullopt;
+  BarChart chart{"artifact-bar",
+                 "Bytes",
+                 limit ? fmt::format("The line is the limit, {} bytes.", count_text(*limit))
+                       : "No limit is set (ledger.artifact_bytes).",
+                 {}};
+  const auto bar = [&](const char* what, double bytes) {
+    chart.bars.push_back({what, bytes, count_text(bytes), limit});
+  };
+  bar("artifact", quantize.artifact_bytes);
+  if (quantize.source_bytes) bar("artifact + source", quantize.artifact_bytes + *quantize.source_bytes);
+  if (quantize.binary_bytes) bar("artifact + binary", quantize.artifact_bytes + *quantize.binary_bytes);
+  std::vector<std::vector<Cell>> rows;
+  for (const QuantizeResult::Tensor& tensor : quantize.tensors) {
+    rows.push_back({{tensor.name},
+                    {tensor.shape},
+                    {tensor.format},
+                    {count_text(tensor.bytes), true},
+                    {fixed(tensor.bits_per_element, 2), true}});
+  }
+  return section("artifact", "Artifact",
+                 charts(draw(chart)) + "<details><summary>Every tensor</summary>\n" +
+                     table({"tensor", "shape", "format", "bytes", "bits/element"}, rows) + "</details>\n");
+}
+
+std::string ttt_section(const RunRecord& run) {
+  if (!run.ttt_void.empty()) return section("ttt", "Test-time training", note(run.ttt_void));
+  if (!run.ttt) {
+    return section(
+        "ttt", "Test-time training",
+        note("Not scored with test-time training yet; `mulligan ttt` does it, as the section [ttt] says."));
+  }
+  const TttResult& ttt = *run.ttt;
+  std::string html;
+  if (ttt.with_bpb && ttt.without_bpb) {
+    html += fmt::format("<p>{} {} with test-time training, {} without: a gain of {}.</p>\n",
+                        bpb_text(*ttt.with_bpb), score_unit(ttt), bpb_text(*ttt.without_bpb),
+                        bpb_text(*ttt.without_bpb - *ttt.with_bpb));
+  }
+  if (!ttt.weights.empty()) html += note("Scored: " + ttt.weights);
+  if (ttt.collapsed_at_batch) {
+    html += fmt::format(
+        "<p class=\"warning\">After batch {} the score was worse than without test-time training{}.</p>\n",
+        *ttt.collapsed_at_batch + 1, ttt.fell_back ? "; the rest was scored without adapters" : "");
+  }
+  std::string figures;
+  if (!ttt.batches.empty()) {
+    figures += draw(ttt_score_chart(ttt));
+    if (const LineChart drift = ttt_drift_chart(ttt); !drift.curves.empty()) figures += draw(drift);
+  }
+  BarChart gains{"ttt-gain-bar",
+                 "Gain by document length",
+                 fmt::format("In {}; right is better with test-time training.", score_unit(ttt)),
+                 {}};
+  for (const TttResult::Bin& bin : ttt.bins) {
+    const double gain = bin.without - bin.score;
+    gains.bars.push_back(
+        {fmt::format("{} to {} tokens ({})", count_text(bin.shortest), count_text(bin.longest),
+                     count_text(bin.documents)),
+         gain,
+         fixed(gain, 5),
+         {}});
+  }
+  if (!gains.bars.empty()) figures += draw(gains);
+  for (const TttResult::Phase& phase : ttt.phases) {
+    LineChart chart{fmt::format("ttt-phase-{:.0f}-curve", phase.number),
+                    fmt::format("Base model, phase {:.0f}", phase.number),
+                    fmt::format("Trained on {} scored documents ({} tokens), {}.", count_text(phase.documents),
+                                count_text(phase.tokens), seconds_text(phase.seconds)),
+                    "step",
+                    "nats per token",
+                    false,
+                    {},
+                    {}};
+    chart.curves.push_back({"loss before the update", {}, 0, Stroke::solid});
+    for (std::size_t i = 0; i < phase.step_loss_nats.size(); ++i) {
+      chart.curves[0].points.push_back({static_cast<double>(i + 1), phase.step_loss_nats[i]});
+    }
+    figures += draw(chart);
+  }
+  return section("ttt", "Test-time training", html + charts(figures));
+}
+
+std::string configuration_section(const RunRecord& run) {
+  if (run.settings.empty())
+    return section("configuration", "Configuration", note("The run directory holds no config.toml."));
+  std::vector<std::vector<Cell>> all, chosen;
+  for (const ResolvedSetting& setting : run.settings) {
+    all.push_back({{setting.key}, {setting.value}, {setting.origin}});
+    if (setting.origin != "default") chosen.push_back(all.back());
+  }
+  const std::vector<std::string> head{"key", "value", "origin"};
+  return section("configuration", "Configuration",
+                 note("Keys that were set or derived; all others have their defaults.") +
+                     table(head, chosen, "settings") +
+                     fmt::format("<details><summary>All {} keys</summary>\n", all.size()) +
+                     table(head, all, "settings") + "</details>\n");
+}
+
+}  // namespace mulligan::report

@@ -1,0 +1,67 @@
+#include "framework/run/evaluate_loaded.h"
+
+#include "framework/core/error.h"
+#include "framework/dist/communicator.h"
+#include "framework/eval/evaluator.h"
+#include "framework/graph/program.h"
+#include "framework/report/run_log.h"
+#include "framework/run/run_plugins.h"
+#include "framework/run/score_identity.h"
+#include "framework/run/weights.h"
+
+namespace mulligan {
+
+EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
+                           const WeightLoader& load, const ConsoleOptions& options, const ScoreFiles& files) {
+  resolve_run_plugins(loaded, host, PluginUse::score);
+  const RunConfig& config = loaded.config;
+  if (config.data.validation.empty()) {
+    throw data_error(
+        "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin.");
+  }
+  const RunPlugins plugins = make_backend_plugin(loaded, host);
+  Backend& backend = *plugins.backend;
+  if (!backend.info().computes) {
+    throw config_error("[backend]: {} computes nothing, so nothing can be scored.",
+                       backend.plugin().description());
+  }
+  RunLog log(options, {});
+  ValidationSet validation = load_validation(config.data, config.model.vocabulary);
+  if (!validation.note.empty()) log.line(validation.note);
+  DataIdentity scored = validation.data;
+  scored.packing = packing_text(config.eval);
+  for (const std::string& note : require_data_of(origin, scored, config.data)) log.line(note);
+  log.print("scoring {} tokens with '{}' on {}", validation.tokens.size() - 1, origin.name,
+            backend.info().description);
+
+  EvaluatorOptions evaluator_options;
+  evaluator_options.eval = config.eval;
+  LoadedModel model(backend, config);
+  evaluator_options.compute = model.compute();
+  evaluator_options.looping = config.model.loop.extra_passes > 0;
+  evaluator_options.bos_id = validation.bos_id;
+  Evaluator evaluator(model.store(), config.model, model.layouts(), evaluator_options);
+  SharedArena arena(backend);
+  arena.bind({&evaluator.program()}, model.store());
+  model.load(load);
+  const std::unique_ptr<Communicator> communicator = make_self_communicator();
+  const auto identity = [&] {
+    return score_identity(loaded, ScoreCommand::eval, host, model.store(), model.layouts(), validation.tokens);
+  };
+  const EvalResult result = evaluate_resumably(evaluator, validation, *communicator, files,
+                                               config.eval.save_seconds, identity, log);
+  log.result(score_text(result));
+  return result;
+}
+
+EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
+                            const ConsoleOptions& options) {
+  return evaluate_loaded(
+      loaded, host, origin_of_weights(weights),
+      [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+        load_weights(weights, store, layouts);
+      },
+      options);
+}
+
+}  // namespace mulligan

@@ -1,0 +1,27 @@
+// Scoring weights on the validation shards of a configuration.
+#pragma once
+
+#include <filesystem>
+
+#include "framework/config/run_config.h"
+#include "framework/eval/evaluate.h"
+#include "framework/plugin/plugin_host.h"
+#include "framework/report/console.h"
+#include "framework/run/loaded_model.h"
+#include "framework/run/resumable_evaluation.h"
+#include "framework/run/weight_origin.h"
+
+namespace mulligan {
+
+// Scores weights on the validation shards of `loaded`; `origin` says where they come from. With a
+// folder in `files` an interrupted evaluation can be continued. Throws Error; data_error
+// when they belong to another tokenizer (require_data_of).
+EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
+                           const WeightLoader& load, const ConsoleOptions& options = {},
+                           const ScoreFiles& files = {});
+
+// Scores `weights` (as written by train) on the validation shards of `loaded`. Throws Error.
+EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
+                            const ConsoleOptions& options = {});
+
+}  // namespace mulligan

@@ -1,0 +1,105 @@
+#include "framework/run/ledger.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace mulligan {
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string Ledger::enter(const std::string& phase) {
+  close();
+  if (std::ranges::find(phases_, phase, &std::pair<std::string, double>::first) == phases_.end()) {
+    phases_.emplace_back(phase, 0.0);
+  }
+  return std::exchange(current_, phase);
+}
+
+void Ledger::close() {
+  const double now = clock_();
+  const auto open = std::ranges::find(phases_, current_, &std::pair<std::string, double>::first);
+  if (open != phases_.end()) open->second += now - since_;
+  since_ = now;
+}
+
+void Ledger::add(const std::vector<std::pair<std::string, double>>& phases) {
+  for (const auto& [name, seconds] : phases) {
+    auto found = std::ranges::find(phases_, name, &std::pair<std::string, double>::first);
+    if (found == phases_.end()) found = phases_.insert(found, {name, 0.0});
+    found->second += seconds;
+  }
+}
+
+void Ledger::rename(const std::string& from, const std::string& to) {
+  close();
+  const auto found = std::ranges::find(phases_, from, &std::pair<std::string, double>::first);
+  if (found == phases_.end()) return;
+  const double booked = found->second;
+  phases_.erase(found);
+  add({{to, booked}});
+  if (current_ == from) current_ = to;
+}
+
+double Ledger::seconds(const std::string& phase) const {
+  const auto found = std::ranges::find(phases_, phase, &std::pair<std::string, double>::first);
+  return found == phases_.end() ? 0.0 : found->second;
+}
+
+void Budget::resume() {
+  if (running_) return;
+  since_ = clock_();
+  running_ = true;
+}
+
+void Budget::pause() {
+  spent_ = elapsed_seconds();
+  running_ = false;
+}
+
+void Budget::restore(double elapsed_seconds, double step_seconds) {
+  spent_ = elapsed_seconds;
+  last_mark_ = elapsed_seconds;
+  step_seconds_ = step_seconds;
+}
+
+void Budget::mark_step() {
+  const double elapsed = elapsed_seconds();
+  step_seconds_ = elapsed - last_mark_;
+  last_mark_ = elapsed;
+}
+
+double Budget::elapsed_seconds() const {
+  return running_ ? spent_ + clock_() - since_ : spent_;
+}
+
+double Budget::fraction(std::int64_t steps_done) const {
+  const double spent = train_.budget_seconds > 0
+                           ? elapsed_seconds() / (train_.budget_seconds - train_.reserve_seconds)
+                           : static_cast<double>(steps_done) / static_cast<double>(train_.steps);
+  return std::clamp(spent, 0.0, 1.0);
+}
+
+bool Budget::ended(double fraction, std::int64_t steps_done) const {
+  if (train_.steps > 0 && steps_done >= train_.steps) return true;
+  const bool would_pass =
+      train_.budget_seconds > 0 && elapsed_seconds() + step_seconds_ > train_.budget_seconds;
+  return fraction >= 1.0 || would_pass;
+}
+
+double Budget::remaining_seconds(std::int64_t steps_done) const {
+  const double elapsed = elapsed_seconds();
+  double remaining = -1;
+  if (train_.budget_seconds > 0) {
+    remaining = std::max(0.0, train_.budget_seconds - train_.reserve_seconds - elapsed);
+  }
+  if (train_.steps > 0 && steps_done > 0) {
+    const double by_steps =
+        elapsed / static_cast<double>(steps_done) * static_cast<double>(train_.steps - steps_done);
+    remaining = remaining < 0 ? by_steps : std::min(remaining, by_steps);
+  }
+  return remaining;
+}
+
+}  // namespace mulligan

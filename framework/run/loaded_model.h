@@ -1,0 +1,38 @@
+// LoadedModel: a model on a backend with weights that were made elsewhere, for what scores, quantises or adapts it.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/graph/tensor_store.h"
+#include "framework/model/parameter_values.h"
+
+namespace mulligan {
+
+// Gives a model its weights: fills the f32 masters of `layouts`, which exist in the store.
+using WeightLoader = std::function<void(TensorStore& store, const std::vector<ParameterLayout>& layouts)>;
+
+class LoadedModel {
+ public:
+  // Makes the masters, f32 whatever the training run's were, not their values. `backend` must outlive this object.
+  LoadedModel(Backend& backend, const RunConfig& config);
+
+  TensorStore& store() { return store_; }
+  const std::vector<ParameterLayout>& layouts() const { return layouts_; }
+  DType compute() const { return compute_; }  // of the copies that kernels read
+
+  // Fills the masters, then brings the copies up to date.
+  void load(const WeightLoader& loader);
+
+ private:
+  TensorStore store_;
+  DType compute_;
+  std::vector<ParameterLayout> layouts_;
+};
+
+// Brings the copies of `layouts`, where the compute dtype differs from the masters', up to date with these. Waits for
+// the device.
+void refresh_copies(TensorStore& store, const std::vector<ParameterLayout>& layouts);
+
+}  // namespace mulligan

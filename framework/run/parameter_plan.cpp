@@ -1,0 +1,81 @@
+#include "framework/run/parameter_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+std::size_t optimizer_index(const RunConfig& config, const std::string& name) {
+  const auto found = std::ranges::find(config.optimizers, name, &OptimizerConfig::name);
+  if (found == config.optimizers.end()) {
+    throw config_error("[[parameters]]: optimizer = \"{}\" names no [optimizer.NAME] table; add one.", name);
+  }
+  return static_cast<std::size_t>(found - config.optimizers.begin());
+}
+
+void refuse_idle_optimizers(const RunConfig& config, const std::vector<PlannedParameter>& parameters) {
+  for (std::size_t i = 0; i < config.optimizers.size(); ++i) {
+    if (std::ranges::find(parameters, i, &PlannedParameter::optimizer) != parameters.end()) continue;
+    throw config_error(
+        "[optimizer.{}] updates no parameter; refer to it in a row of [[parameters]] or remove it.",
+        config.optimizers[i].name);
+  }
+}
+
+bool is_cut(const PlannedParameter& parameter, int world_size) {
+  return world_size > 1 && parameter.communication == Communication::sharded;
+}
+
+}  // namespace
+
+DType to_dtype(Precision precision) {
+  return precision == Precision::bf16 ? MLG_BF16 : MLG_F32;
+}
+
+TensorType PlannedParameter::updated_type(int world_size) const {
+  TensorType type = layout.spec.type;
+  if (is_cut(*this, world_size)) type.dims[0] = (type.dims[0] + world_size - 1) / world_size;
+  return type;
+}
+
+std::string PlannedParameter::updated_master(int world_size) const {
+  return is_cut(*this, world_size) ? fmt::format("slice/{}", name()) : master_name(name());
+}
+
+std::string PlannedParameter::updated_gradient(int world_size) const {
+  return is_cut(*this, world_size) ? fmt::format("slice_gradient/{}", name()) : gradient_name(name());
+}
+
+std::vector<PlannedParameter> plan_parameters(const RunConfig& config) {
+  const std::vector<ParameterSpec> specs = model_parameters(config.model);
+  std::vector<std::string> names;
+  for (const ParameterSpec& spec : specs) names.push_back(spec.name);
+  const std::vector<std::size_t> rows = resolve_parameter_table(names, config.parameters);
+
+  std::unordered_map<std::string, DType> masters;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    masters[names[i]] = to_dtype(config.parameters[rows[i]].master_dtype);
+  }
+  std::vector<PlannedParameter> planned;
+  for (ParameterLayout& layout :
+       parameter_layouts(config.model, to_dtype(config.train.compute_dtype), masters)) {
+    const ParameterRow& row = config.parameters[rows[planned.size()]];
+    planned.push_back({std::move(layout), optimizer_index(config, row.optimizer), row.lr_multiplier,
+                       row.weight_decay_multiplier, row.communication});
+  }
+  refuse_idle_optimizers(config, planned);
+  return planned;
+}
+
+std::vector<ParameterLayout> layouts_of(const std::vector<PlannedParameter>& parameters) {
+  std::vector<ParameterLayout> layouts;
+  for (const PlannedParameter& parameter : parameters) layouts.push_back(parameter.layout);
+  return layouts;
+}
+
+}  // namespace mulligan

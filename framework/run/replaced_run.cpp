@@ -1,0 +1,230 @@
+#include "framework/run/replaced_run.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "framework/checkpoint/checkpoint_folder.h"
+#include "framework/core/error.h"
+#include "framework/report/run_directory.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* replacing = ".replacing";
+constexpr const char* replaced = ".replaced";
+constexpr const char* obsolete = ".obsolete";
+
+// As exists(), but also true for a link that leads nowhere. Throws run_error where that cannot be told.
+bool lies_there(const fs::path& path) {
+  std::error_code failed;
+  const fs::file_status status = fs::symlink_status(path, failed);
+  if (status.type() == fs::file_type::not_found) return false;
+  if (!failed) return true;
+  throw run_error("'{}' cannot be looked at: {}; check the permissions of its folder.", path.string(),
+                  failed.message());
+}
+
+void move(const fs::path& from, const fs::path& to) {
+  std::error_code failed;
+  fs::rename(from, to, failed);
+  if (failed) {
+    throw run_error("'{}' cannot be renamed to '{}': {}; check the permissions of the run directory.",
+                    from.string(), to.string(), failed.message());
+  }
+}
+
+void sync(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);  // a file system that cannot is as safe as it can be
+  ::close(descriptor);
+}
+
+std::vector<fs::path> list(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored))
+    paths.push_back(entry.path());
+  return paths;
+}
+
+}  // namespace
+
+std::vector<fs::path> ReplacedRun::places() const {
+  std::error_code failed;
+  const bool one = fs::equivalent(directory_, checkpoints_, failed) && !failed;
+  if (one || !fs::is_directory(checkpoints_, failed)) return {directory_};
+  return {directory_, checkpoints_};
+}
+
+std::vector<fs::path> ReplacedRun::entries_of(const fs::path& place) const {
+  std::vector<fs::path> found;
+  if (place == directory_) {
+    for (const fs::path& path : RunFiles{place}.all()) {
+      if (lies_there(path)) found.push_back(path);
+    }
+  }
+  if (place == places().back()) {
+    for (const CheckpointEntry& entry : list_checkpoints(checkpoints_)) found.push_back(entry.path);
+  }
+  return found;
+}
+
+bool ReplacedRun::worth_keeping() const {
+  const RunFiles files{directory_};
+  const auto precious = {files.result(),          files.weights(),     files.artifact(),
+                         files.quantize_result(), files.evaluations(), files.ttt_result()};
+  return std::ranges::any_of(precious, lies_there) || !list_checkpoints(checkpoints_).empty();
+}
+
+void ReplacedRun::require_only_a_run() const {
+  for (const fs::path& path : RunFiles{directory_}.all()) {
+    std::error_code ignored;
+    if (path != RunFiles{directory_}.trials() && fs::is_directory(fs::symlink_status(path, ignored))) {
+      throw config_error(
+          "'{}' is a folder in the place of a run's file; move it away, or choose another directory with "
+          "--set "
+          "run.directory=....",
+          path.string());
+    }
+  }
+  for (const CheckpointEntry& entry : list_checkpoints(checkpoints_)) {
+    const fs::path foreign = foreign_file_of_checkpoint(entry.path);
+    if (foreign.empty()) continue;
+    throw config_error(
+        "'{}' is named like a checkpoint but holds '{}', which is none of a checkpoint's files; move it "
+        "away, or "
+        "choose another directory with --set run.directory=....",
+        entry.path.string(), foreign.filename().string());
+  }
+}
+
+void ReplacedRun::set_aside() const {
+  try {
+    for (const fs::path& place : places()) {
+      std::error_code failed;
+      fs::create_directories(place / replacing, failed);
+      if (failed) {
+        throw run_error("the folder '{}' cannot be made: {}.", (place / replacing).string(),
+                        failed.message());
+      }
+    }
+    for (const fs::path& place : places()) {
+      for (const fs::path& path : entries_of(place)) move(path, place / replacing / path.filename());
+      sync(place / replacing);
+    }
+  } catch (const Error&) {
+    move_back();
+    throw;
+  }
+  // The run directory's is the one that decides.
+  for (const fs::path& place : places()) move(place / replacing, place / replaced);
+  sync(directory_);
+}
+
+// What lies in .replacing returns to its place.
+void ReplacedRun::move_back() const {
+  std::vector<fs::path> order = places();
+  std::ranges::reverse(order);  // the one that decides is the last to go
+  for (const fs::path& place : order) {
+    for (const fs::path& path : list(place / replacing)) {
+      std::error_code ignored;  // renaming does not replace a folder that is not empty
+      if (fs::is_directory(path, ignored)) fs::remove_all(place / path.filename(), ignored);
+      move(path, place / path.filename());
+    }
+    std::error_code ignored;
+    fs::remove(place / replacing, ignored);
+  }
+}
+
+void ReplacedRun::put_back() const {
+  const RunFiles files{directory_};
+  for (const fs::path& place : places()) {
+    if (lies_there(place / replaced)) move(place / replaced, place / replacing);
+  }
+  std::error_code ignored;
+  if (lies_there(directory_ / replacing / files.log().filename())) {
+    fs::rename(files.log(), files.failed_log(), ignored);
+    fs::rename(files.metrics(), files.failed_metrics(), ignored);
+  }
+  for (const fs::path& place : places()) {
+    for (const fs::path& path : entries_of(place)) {
+      if (path != files.failed_log() && path != files.failed_metrics()) fs::remove_all(path, ignored);
+    }
+  }
+  move_back();
+}
+
+void ReplacedRun::forget() const {
+  for (const fs::path& place : places()) {
+    std::error_code ignored;
+    if (lies_there(place / replaced)) move(place / replaced, place / obsolete);
+    fs::remove_all(place / obsolete, ignored);
+  }
+}
+
+std::string ReplacedRun::recover() const {
+  bool interrupted = false, complete = false;
+  for (const fs::path& place : places()) {
+    std::error_code ignored;
+    fs::remove_all(place / obsolete, ignored);
+    interrupted = interrupted || lies_there(place / replacing);
+    complete = complete || lies_there(place / replaced);
+  }
+  if (!interrupted && !complete) return {};
+  // Killed between the two renames of set_aside(), or while it moved: nothing new has been written.
+  if (interrupted) {
+    for (const fs::path& place : places()) {
+      if (lies_there(place / replaced)) move(place / replaced, place / replacing);
+    }
+    move_back();
+  } else if (worth_keeping()) {
+    forget();
+    return {};
+  } else {
+    put_back();
+  }
+  return fmt::format(
+      "the run in '{}' is back: the one that was to replace it ended before it had saved anything",
+      directory_.string());
+}
+
+void remove_unfinished_run(const fs::path& directory) {
+  for (const fs::path& path : RunFiles{directory}.all()) {
+    std::error_code failed;
+    fs::remove_all(path, failed);
+    if (failed) throw run_error("the file '{}' cannot be replaced: {}.", path.string(), failed.message());
+  }
+}
+
+void remove_temporary_leftovers(const fs::path& directory) {
+  remove_temporary_leftovers(directory, RunFiles{directory}.all());
+}
+
+void remove_temporary_leftovers(const fs::path& directory, const std::vector<fs::path>& ours) {
+  for (const fs::path& path : list(directory.empty() ? fs::path(".") : directory)) {
+    // NAME.tmp.PROCESS.NUMBER, as write_file_atomically calls them.
+    const std::string name = path.filename().string();
+    const std::size_t mark = name.find(".tmp.");
+    if (mark == std::string::npos) continue;
+    const auto is_of = [&](const fs::path& file) { return file.filename() == name.substr(0, mark); };
+    if (std::ranges::none_of(ours, is_of)) continue;
+    pid_t writer = 0;
+    const char* number = name.c_str() + mark + 5;
+    const auto parsed = std::from_chars(number, name.c_str() + name.size(), writer);
+    if (parsed.ec != std::errc() || *parsed.ptr != '.' || writer <= 0) continue;
+    if (writer != getpid() && (::kill(writer, 0) == 0 || errno != ESRCH))
+      continue;  // at work, as a report may be
+    std::error_code ignored;
+    fs::remove(path, ignored);
+  }
+}
+
+}  // namespace mulligan

@@ -1,0 +1,33 @@
+// An evaluation that shows its progress, saves its state and continues it.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+
+#include "framework/core/error.h"
+#include "framework/eval/evaluate.h"
+#include "framework/run/score_state.h"
+
+namespace mulligan {
+
+class Communicator;
+class RunLog;
+
+// Where a scoring keeps the state from which --resume continues it.
+struct ScoreFiles {
+  std::filesystem::path directory;  // empty: no state is kept
+  bool resume = false;  // continue the state that lies there; from the beginning where there is none
+};
+
+// evaluate(), with the same result to the bit however often it was interrupted. `identity` is asked for only
+// where a state is kept. The result's seconds are those of all attempts. Throws as evaluate(); where a signal
+// asked for an end, an Error of ExitCode::interrupted once the state is saved.
+EvalResult evaluate_resumably(Evaluator& evaluator, ValidationSet& validation, Communicator& communicator,
+                              const ScoreFiles& files, double save_seconds,
+                              const std::function<ScoreIdentity()>& identity, RunLog& log);
+
+// "stopped by SIGTERM; the state is 'RUN/eval.state'; continue with the same command and --resume.", or that
+// nothing was saved yet.
+Error stopped_error(const ScoreState& state);
+
+}  // namespace mulligan

@@ -1,0 +1,180 @@
+#include "framework/run/run_plugins.h"
+
+#include <algorithm>
+#include <set>
+
+#include "framework/config/schema.h"
+#include "framework/core/error.h"
+#include "framework/plugin/plugin_call.h"
+
+namespace mulligan {
+namespace {
+
+bool needs(PluginUse use, const std::string& section) {
+  switch (use) {
+    case PluginUse::train:
+      return true;
+    case PluginUse::score:
+      return section == "backend";
+    case PluginUse::quantize:
+      return section == "backend" || section == "quantize";
+    case PluginUse::adapt:
+      return section == "backend" || section.starts_with("ttt.");
+  }
+  return true;
+}
+
+std::vector<KeySpec> keys_of(const Plugin& plugin) {
+  const PluginCallNote note(plugin.path().c_str(), "mlg_plugin, whose keys are read");
+  const auto keys = plugin.keys();
+  return key_specs(plugin.name(), keys.data(), static_cast<std::uint32_t>(keys.size()));
+}
+
+// Gives the backend's key `name` a value, where it has such a key and the user has not set it.
+void pass_on(RunConfig& config, std::span<const KeySpec> backend_keys, const char* name, ConfigValue value) {
+  const bool has_key = std::ranges::find(backend_keys, name, &KeySpec::name) != backend_keys.end();
+  if (!has_key || config.backend.keys.find(name)) return;
+  Origin origin;
+  origin.kind = Origin::Kind::derived;
+  config.backend.keys.put(name, ConfigNode::make_leaf(std::move(value), origin));
+}
+
+// What a user sets once, in [run], and the backend takes from there: the number of host threads, and that the
+// same run twice gives the same bits.
+void pass_run_on(RunConfig& config, std::span<const KeySpec> backend_keys) {
+  const RunSection& run = config.run;
+  if (run.threads != 0) pass_on(config, backend_keys, "threads", ConfigValue(run.threads));
+  if (run.determinism != Determinism::off) pass_on(config, backend_keys, "deterministic", ConfigValue(true));
+}
+
+std::unique_ptr<Backend> make_backend(const LoadedConfig& loaded, PluginHost& host, const std::string& name) {
+  if (name.empty()) {
+    return std::make_unique<Backend>(load_plugin(host, MLG_BACKEND, loaded.config.backend),
+                                     loaded.plugin("backend"));
+  }
+  const PluginHandle plugin = host.load(PluginKind::backend, name);
+  PluginTable table = read_plugin_table(nullptr, "backend", loaded.file, name);
+  return std::make_unique<Backend>(plugin, resolve_plugin_keys(table, plugin->name(), keys_of(*plugin)));
+}
+
+bool has_kernel(const Backend& backend, const std::string& name) {
+  for (std::uint32_t i = 0; const mlg_kernel* kernel = backend.kernel_at(i); ++i) {
+    if (name == kernel->name) return true;
+  }
+  return false;
+}
+
+// A row that names no kernel of the backend or of any plugin in use is a typing error.
+void refuse_unknown_kernels(const LoadedConfig& loaded, PluginHost& host, const Backend& backend) {
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; const mlg_kernel* kernel = backend.kernel_at(i); ++i) {
+    names.push_back(kernel->name);
+  }
+  for (const PluginHandle& plugin : plugins_in_use(loaded, host)) {
+    for (const mlg_kernel& kernel : plugin->kernels()) {
+      if (backend.plugin().name() == kernel.backend) names.push_back(kernel.name);
+    }
+  }
+  for (const KernelRow& row : loaded.config.kernels) {
+    if (std::ranges::find(names, row.match) != names.end()) continue;
+    const std::string nearest = nearest_name(row.match, names);
+    throw config_error("{}: the {} backend has no kernel '{}' in this run{}", row.origin.text(),
+                       backend.plugin().name(), row.match,
+                       nearest.empty() ? "." : "; did you mean '" + nearest + "'?");
+  }
+}
+
+void replace_kernels(const LoadedConfig& loaded, PluginHost& host, Backend& backend) {
+  if (!loaded.config.kernels.empty()) refuse_unknown_kernels(loaded, host, backend);
+  for (const KernelRow& row : loaded.config.kernels) {
+    backend.replace_kernel(row.match, row.path, row.origin.text());
+  }
+}
+
+}  // namespace
+
+PluginHandle load_plugin(PluginHost& host, mlg_kind kind, const PluginTable& table) {
+  const bool asked = !table.stored_path.empty() && table.path.empty();
+  if (!asked) return host.load(static_cast<PluginKind>(kind), table.plugin, table.path);
+  const std::string request = fmt::format(
+      "[{}] of {} asks for the library {}{}, which is not loaded, since stored data may not name code",
+      table.section, table.source, toml_quoted(table.stored_path),
+      table.plugin.empty() ? "" : fmt::format(" of the plugin '{}'", table.plugin));
+  const std::string by_key = fmt::format("--set {}.path=FILE", table.section);
+  if (table.plugin.empty()) throw config_error("{}; if you trust it, allow it with {}.", request, by_key);
+  try {
+    return host.load(static_cast<PluginKind>(kind), table.plugin);
+  } catch (const Error& error) {
+    throw config_error("{}; if you trust it, allow it with --plugin-path FILE or {}: {}", request, by_key,
+                       error.what());
+  }
+}
+
+void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host, PluginUse use) {
+  pass_run_on(loaded.config, keys_of(*load_plugin(host, MLG_BACKEND, loaded.config.backend)));
+  resolve_plugins(loaded, [&](mlg_kind kind, const PluginTable& table) -> std::optional<PluginKeys> {
+    if (!needs(use, table.section)) return std::nullopt;
+    const PluginHandle plugin = load_plugin(host, kind, table);
+    return PluginKeys{plugin->name(), keys_of(*plugin)};
+  });
+}
+
+RunPlugins make_backend_plugin(const LoadedConfig& loaded, PluginHost& host) {
+  RunPlugins plugins;
+  plugins.backend = make_backend(loaded, host, {});
+  // A row for a kernel of a plugin that is not in use here, such as the loss, has nothing to replace.
+  for (const KernelRow& row : loaded.config.kernels) {
+    if (has_kernel(*plugins.backend, row.match))
+      plugins.backend->replace_kernel(row.match, row.path, row.origin.text());
+  }
+  require_determinism(loaded.config, *plugins.backend);
+  return plugins;
+}
+
+RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const std::string& backend) {
+  const RunConfig& config = loaded.config;
+  RunPlugins plugins;
+  plugins.backend = make_backend(loaded, host, backend);
+  if (backend.empty()) replace_kernels(loaded, host, *plugins.backend);
+  plugins.loss = std::make_unique<Loss>(load_plugin(host, MLG_LOSS, config.loss), loaded.plugin("loss"));
+  const auto add_schedule = [&](const PluginTable& table) {
+    plugins.schedules.push_back(
+        std::make_unique<Schedule>(load_plugin(host, MLG_SCHEDULE, table), loaded.plugin(table.section)));
+    return plugins.schedules.back().get();
+  };
+  const Schedule* shared = add_schedule(config.schedule);
+  std::set<const Plugin*> known;
+  const auto add_kernels = [&](const Plugin& plugin) {
+    if (known.insert(&plugin).second) plugins.backend->add_kernels(plugin);
+  };
+  add_kernels(plugins.loss->plugin());
+  for (const OptimizerConfig& optimizer : config.optimizers) {
+    plugins.optimizers.push_back(std::make_unique<Optimizer>(
+        load_plugin(host, MLG_OPTIMIZER, optimizer.table), loaded.plugin(optimizer.table.section)));
+    plugins.optimizer_schedules.push_back(optimizer.schedule ? add_schedule(*optimizer.schedule) : shared);
+    add_kernels(plugins.optimizers.back()->plugin());
+  }
+  if (backend.empty()) require_determinism(config, *plugins.backend);
+  return plugins;
+}
+
+void require_determinism(const RunConfig& config, const Backend& backend) {
+  if (config.run.determinism == Determinism::off || backend.repeats()) return;
+  throw config_error(
+      "run.determinism = \"{}\" cannot be kept: {}{} does not promise that a repeated run gives the same "
+      "bits; "
+      "set \"off\" or take another backend.",
+      config.run.determinism == Determinism::run ? "run" : "world", backend.plugin().description(),
+      config.kernels.empty() ? "" : " with the kernels of [[backend.kernels]]");
+}
+
+std::vector<PluginHandle> plugins_in_use(const LoadedConfig& loaded, PluginHost& host) {
+  std::vector<PluginHandle> used;
+  for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
+    PluginHandle plugin = load_plugin(host, ref.kind, *ref.table);
+    if (std::ranges::find(used, plugin) == used.end()) used.push_back(std::move(plugin));
+  }
+  return used;
+}
+
+}  // namespace mulligan

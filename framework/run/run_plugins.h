@@ -1,0 +1,54 @@
+// The plugin instances of one run.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/plugin/backend.h"
+#include "framework/plugin/loss.h"
+#include "framework/plugin/optimizer.h"
+#include "framework/plugin/plugin_host.h"
+#include "framework/plugin/schedule.h"
+
+namespace mulligan {
+
+struct RunPlugins {
+  std::unique_ptr<Backend> backend;  // knows the kernels of the loss and of all optimisers
+  std::unique_ptr<Loss> loss;          // null where nothing is trained, and then there is no optimiser either
+  std::vector<std::unique_ptr<Optimizer>> optimizers;  // in the order of RunConfig::optimizers
+  std::vector<std::unique_ptr<Schedule>> schedules;    // the run's, then those of optimisers with their own
+  std::vector<const Schedule*> optimizer_schedules;    // the one that each optimiser follows
+};
+
+// What a command does, and so which plugins of a configuration it needs: training all of them, scoring the
+// backend, quantising the backend and the quantiser, adapting (test-time training) the backend and those of
+// [ttt]. No other is looked for.
+enum class PluginUse { train, score, quantize, adapt };
+
+// Resolves the keys of the plugins of `loaded` that `use` needs (LoadedConfig::plugins), loading them through
+// `host`. A [run] threads > 0 becomes the backend's `threads` where the backend has that key and [backend] does
+// not set it.
+void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host, PluginUse use = PluginUse::train);
+
+// Makes all instances from resolved keys (resolve_run_plugins). With `backend` that backend plugin, with its
+// default keys, stands in for the configured one. Throws config_error, also where the configured backend does
+// not keep [run] determinism.
+RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const std::string& backend = {});
+
+// The configured backend alone, for what needs no plugin of training. Throws as make_run_plugins.
+RunPlugins make_backend_plugin(const LoadedConfig& loaded, PluginHost& host);
+
+// The plugin of a table. Throws config_error; where stored data named its library, the sentence says how a user
+// allows that one.
+PluginHandle load_plugin(PluginHost& host, mlg_kind kind, const PluginTable& table);
+
+// Throws config_error where [run] determinism asks for more than the backend, with the kernels it has now,
+// promises.
+void require_determinism(const RunConfig& config, const Backend& backend);
+
+// The plugins in use, each once: what result.json and weights name.
+std::vector<PluginHandle> plugins_in_use(const LoadedConfig& loaded, PluginHost& host);
+
+}  // namespace mulligan

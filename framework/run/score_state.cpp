@@ -1,0 +1,122 @@
+#include "framework/run/score_state.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/run/replaced_run.h"
+#include "framework/core/json_file.h"
+#include "framework/core/parse_json.h"
+
+namespace mulligan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr const char* identity_key = "identity";
+constexpr const char* remedy = "start without --resume";
+
+Json identity_json(const ScoreIdentity& identity) {
+  Json json = Json::object();
+  for (const auto& [what, digest] : identity) json[what] = digest;
+  return json;
+}
+
+// What of `identity` differs from that of a state; "" where nothing does.
+std::string difference(const SafetensorsFile& file, const ScoreIdentity& identity) {
+  const auto stored = file.metadata().find(identity_key);
+  const Json theirs = stored == file.metadata().end() ? Json() : parse_json<Json>(stored->second);
+  for (const auto& [what, digest] : identity) {
+    if (!theirs.is_object() || !theirs.contains(what) || theirs[what] != digest) return what;
+  }
+  return {};
+}
+
+// The state that could be continued is not thrown away by forgetting --resume; any other one is of no use.
+void refuse_to_replace(const std::filesystem::path& path, const ScoreIdentity& identity) {
+  try {
+    if (!std::filesystem::exists(path) || !difference(SafetensorsFile(path), identity).empty()) return;
+  } catch (const Error&) {
+    return;  // damaged
+  }
+  throw config_error(
+      "'{}' is the unfinished state of this very scoring; continue it with --resume, or remove it to begin "
+      "anew.",
+      path.string());
+}
+
+}  // namespace
+
+ScoreState::ScoreState(Options options)
+    : options_(std::move(options)),
+      digest_(sha256_hex(identity_json(options_.identity).dump())),
+      saved_at_(Clock::now()),
+      booked_at_(saved_at_) {
+  if (!options_.resume) {
+    refuse_to_replace(options_.file, options_.identity);
+    finish();
+    return;
+  }
+  if (std::filesystem::exists(options_.file)) {
+    found_.emplace(options_.file);
+    const std::string other = difference(*found_, options_.identity);
+    if (!other.empty()) {
+      throw data_error(
+          "'{}' is the state of another scoring, which differs in {}; {}, or go back to what it was of.",
+          options_.file.string(), other, remedy);
+    }
+  }
+  read_seconds();
+}
+
+void ScoreState::read_seconds() {
+  if (!std::filesystem::exists(seconds_file())) return;
+  read_json_object<Json>(
+      seconds_file(),
+      [&](const Json& json) {
+        if (json.at("identity_sha256") != digest_) return;
+        for (const auto& [phase, seconds] : json.at("seconds").items())
+          earlier_[phase] = std::max(0.0, seconds.get<double>());
+      },
+      remedy);
+}
+
+bool ScoreState::due() const {
+  return options_.every_seconds > 0 &&
+         std::chrono::duration<double>(Clock::now() - saved_at_).count() >= options_.every_seconds;
+}
+
+PhaseSeconds ScoreState::total(const PhaseSeconds& seconds) const {
+  PhaseSeconds total = earlier_;
+  for (const auto& [phase, amount] : seconds) total[phase] += amount;
+  return total;
+}
+
+void ScoreState::save(const std::vector<StoredTensor>& tensors, std::map<std::string, std::string> metadata,
+                      const PhaseSeconds& seconds) {
+  metadata[identity_key] = identity_json(options_.identity).dump();
+  std::filesystem::create_directories(options_.file.parent_path());
+  write_safetensors(options_.file, tensors, metadata);
+  saved_at_ = Clock::now();
+  booked_at_ = {};
+  book(seconds);
+}
+
+void ScoreState::book(const PhaseSeconds& seconds) {
+  if (Clock::now() - booked_at_ < std::chrono::seconds(1)) return;
+  booked_at_ = Clock::now();
+  Json phases = Json::object();
+  for (const auto& [phase, amount] : total(seconds)) phases[phase] = amount;
+  write_file_atomically(seconds_file(),
+                        Json{{"identity_sha256", digest_}, {"seconds", phases}}.dump() + "\n");
+}
+
+void ScoreState::finish() {
+  std::error_code ignored;  // there may be none
+  std::filesystem::remove(options_.file, ignored);
+  std::filesystem::remove(seconds_file(), ignored);
+  // Attempts that were killed while they wrote them.
+  remove_temporary_leftovers(options_.file.parent_path(), {options_.file, seconds_file()});
+}
+
+}  // namespace mulligan

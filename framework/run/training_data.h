@@ -1,0 +1,33 @@
+// The training shards of a run, opened and held against its validation set.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/data/loader.h"
+#include "framework/data/shared_text.h"
+#include "framework/eval/evaluate.h"
+
+namespace mulligan {
+
+struct TrainingData {
+  std::vector<std::filesystem::path> shards;  // in reading order
+  int bos_id = 1;
+  DataIdentity data;               // of training and, where there is any, validation
+  SharedText shared;               // documents on both sides
+  std::vector<std::string> notes;  // for the log: padded vocabulary, shared documents
+};
+
+// Finds and checks (check_shards) what data.train names. Throws data_error also where a shard is in the validation
+// set, too. `validation` may be null.
+TrainingData open_training_data(const RunConfig& config, const ValidationSet* validation);
+
+// The shards' names and where documents begin, and no more: what a measurement needs, which has not read the shards.
+TrainingData unchecked_training_data(const RunConfig& config);
+
+// How a rank of `world_size` reads rows of one micro-batch.
+LoaderOptions loader_options(const RunConfig& config, const TrainingData& data, int rank, int world_size);
+
+}  // namespace mulligan

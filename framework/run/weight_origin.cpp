@@ -1,0 +1,97 @@
+#include "framework/run/weight_origin.h"
+
+#include <algorithm>
+
+#include "framework/config/run_config.h"
+#include "framework/core/error.h"
+#include "framework/core/safetensors.h"
+#include "framework/run/weights.h"
+
+namespace mulligan {
+namespace {
+
+std::string words_for(const WeightOrigin& origin) {
+  return fmt::format("the {} '{}'", origin.kind == WeightOrigin::Kind::artifact ? "artifact" : "weights file",
+                     origin.name);
+}
+
+// data.tokenizer of the configuration that an old weights file carries; "" where it names none.
+std::string tokenizer_of(const std::string& configuration, const std::string& path) {
+  try {
+    return parse_saved_config(configuration, path).config.data.tokenizer;
+  } catch (const Error&) {
+    return {};  // written by a version with other keys
+  }
+}
+
+}  // namespace
+
+WeightOrigin origin_of_weights(const std::filesystem::path& path) {
+  WeightOrigin origin(path.string());
+  origin.kind = WeightOrigin::Kind::weights;
+  const SafetensorsFile file(path);
+  const auto& metadata = file.metadata();
+  origin.has_checksum = metadata.contains(tensors_sha256_key);
+  if (const auto data = metadata.find(data_identity_key); data != metadata.end()) {
+    origin.data = data_identity_from_text(data->second, words_for(origin));
+  } else if (const auto config = metadata.find("config"); config != metadata.end()) {
+    origin.saved_tokenizer = tokenizer_of(config->second, path.string());
+  }
+  return origin;
+}
+
+std::vector<std::string> require_tokenizer_of(const WeightOrigin& origin, const DataIdentity& now,
+                                              const DataConfig& data) {
+  std::vector<std::string> notes;
+  if (origin.kind == WeightOrigin::Kind::memory) return notes;
+  const std::string name = words_for(origin);
+  if (!origin.has_checksum) {
+    notes.push_back(
+        fmt::format("note: {} carries no checksum of its tensors, so they are not checked", name));
+  }
+  if (origin.kind == WeightOrigin::Kind::artifact || !origin.data.empty()) {
+    require_same_tokenizer({name, origin.data}, now, data.tokenizer);
+    return notes;
+  }
+  if (!data.tokenizer.empty() && data.tokenizer != origin.saved_tokenizer) {
+    throw data_error(
+        "{} carries no digest of its tokenizer, so that data.tokenizer = '{}' is the right one cannot be "
+        "told; "
+        "leave data.tokenizer as its run had it ('{}'), or score the loss alone with --set data.tokenizer=",
+        name, data.tokenizer, origin.saved_tokenizer);
+  }
+  notes.push_back(
+      fmt::format("note: {} carries no digests of its data, so whether tokenizer and shards are still those "
+                  "of its run cannot "
+                  "be checked",
+                  name));
+  return notes;
+}
+
+std::vector<std::string> compare_scored_data(const WeightOrigin& origin, const DataIdentity& now) {
+  std::vector<std::string> notes;
+  if (origin.kind == WeightOrigin::Kind::memory || origin.data.empty()) return notes;
+  for (const ShardIdentity& shard : now.validation.shards) {
+    if (std::ranges::find(origin.data.train.shards, shard.sha256, &ShardIdentity::sha256) ==
+        origin.data.train.shards.end()) {
+      continue;
+    }
+    notes.push_back(fmt::format("warning: the scored shard '{}' is one that {} was trained on", shard.name,
+                                words_for(origin)));
+  }
+  const DataComparison comparison = compare_validation(origin.data, now);
+  if (!comparison.same()) {
+    notes.push_back(
+        fmt::format("note: this is not the validation of the weights' run: {}", comparison.difference));
+  }
+  return notes;
+}
+
+std::vector<std::string> require_data_of(const WeightOrigin& origin, const DataIdentity& now,
+                                         const DataConfig& data) {
+  std::vector<std::string> notes = require_tokenizer_of(origin, now, data);
+  for (std::string& note : compare_scored_data(origin, now)) notes.push_back(std::move(note));
+  return notes;
+}
+
+}  // namespace mulligan

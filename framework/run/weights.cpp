@@ -1,0 +1,132 @@
+#include "framework/run/weights.h"
+
+#include <mulligan/kernel.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include <fmt/ranges.h>
+
+#include "framework/core/error.h"
+#include "framework/core/safetensors.h"
+#include "framework/core/sha256.h"
+#include "framework/model/parameters.h"
+
+namespace mulligan {
+namespace {
+
+std::vector<std::int64_t> shape_of(const TensorType& type) {
+  return {type.dims.begin(), type.dims.begin() + type.rank};
+}
+
+DType dtype_of(const std::filesystem::path& path, const StoredTensor& tensor) {
+  if (tensor.type == StoredType::f32) return MLG_F32;
+  if (tensor.type == StoredType::bf16) return MLG_BF16;
+  throw data_error("'{}' holds the weight '{}' as {}, but only F32 and BF16 can be read.", path.string(),
+                   tensor.name, stored_name(tensor.type));
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_floats(const std::vector<float>& values, DType dtype) {
+  std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(dtype_size(dtype)));
+  if (dtype == MLG_F32) {
+    if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  } else if (dtype == MLG_BF16) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const sdk::bfloat16 rounded(values[i]);
+      std::memcpy(bytes.data() + 2 * i, &rounded.bits, 2);
+    }
+  } else {
+    throw std::logic_error("encode_floats: only f32 and bf16");
+  }
+  return bytes;
+}
+
+std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype) {
+  std::vector<float> values(bytes.size() / static_cast<std::size_t>(dtype_size(dtype)));
+  if (dtype == MLG_F32) {
+    if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  } else if (dtype == MLG_BF16) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      sdk::bfloat16 stored;
+      std::memcpy(&stored.bits, bytes.data() + 2 * i, 2);
+      values[i] = stored;
+    }
+  } else {
+    throw std::logic_error("decode_floats: only f32 and bf16");
+  }
+  return values;
+}
+
+std::string save_weights(const std::filesystem::path& path, const TensorStore& store,
+                         const std::vector<PlannedParameter>& parameters,
+                         const std::function<std::string(const PlannedParameter&)>& source,
+                         const std::map<std::string, std::string>& metadata) {
+  std::vector<std::vector<std::byte>> contents;
+  std::vector<StoredTensor> tensors;
+  for (const PlannedParameter& parameter : parameters) {
+    const std::string tensor = source(parameter);
+    const TensorType& type = store.type(tensor);
+    contents.emplace_back(static_cast<std::size_t>(type.bytes()));
+    store.download(tensor, contents.back());
+    tensors.push_back({parameter.name(), type.dtype == MLG_BF16 ? StoredType::bf16 : StoredType::f32,
+                       shape_of(type), contents.back()});
+  }
+  const std::string digest = tensors_sha256(tensors);
+  auto complete = metadata;
+  complete[tensors_sha256_key] = digest;
+  write_safetensors(path, tensors, complete);
+  return digest;
+}
+
+namespace {
+
+// What every tensor of the file must be.
+void check_tensors(const SafetensorsFile& file, const std::filesystem::path& path,
+                   const std::vector<ParameterSpec>& specs) {
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (std::ranges::find(specs, tensor.name, &ParameterSpec::name) == specs.end()) {
+      throw data_error(
+          "'{}' holds the weight '{}', which the configured model does not have; use its own config.",
+          path.string(), tensor.name);
+    }
+  }
+  for (const ParameterSpec& spec : specs) {
+    const StoredTensor& tensor = file.at(spec.name);
+    if (tensor.shape != shape_of(spec.type)) {
+      throw data_error("'{}' holds the weight '{}' with shape [{}], but the configured model has {}.",
+                       path.string(), tensor.name, fmt::join(tensor.shape, ", "), spec.type.text());
+    }
+    dtype_of(path, tensor);
+  }
+}
+
+}  // namespace
+
+void require_weights(const std::filesystem::path& path, const ModelConfig& model) {
+  check_tensors(SafetensorsFile(path), path, model_parameters(model));
+}
+
+void load_weights(const std::filesystem::path& path, TensorStore& store,
+                  const std::vector<ParameterLayout>& layouts) {
+  const SafetensorsFile file(path);
+  std::vector<ParameterSpec> specs;
+  for (const ParameterLayout& layout : layouts) specs.push_back(layout.spec);
+  check_tensors(file, path, specs);
+  const auto written = file.metadata().find(tensors_sha256_key);
+  if (written != file.metadata().end() && written->second != tensors_sha256(file.tensors())) {
+    throw data_error(
+        "the weights file '{}' is damaged: its tensors do not have the sha256 {} that it was written with; "
+        "copy it "
+        "again or train again",
+        path.string(), short_digest(written->second));
+  }
+  for (const ParameterLayout& layout : layouts) {
+    const StoredTensor& tensor = file.at(layout.spec.name);
+    store.upload(master_name(layout.spec.name), decode_floats(tensor.bytes, dtype_of(path, tensor)));
+  }
+}
+
+}  // namespace mulligan

@@ -1,0 +1,224 @@
+#include "framework/step/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+
+#include "framework/core/error.h"
+#include "framework/model/initialise.h"
+#include "framework/step/evaluation_weights.h"
+#include "framework/step/step_graphs.h"
+#include "framework/run/weights.h"
+
+namespace mulligan {
+
+LayerOrders layer_orders_of(const ModelConfig& model) {
+  if (model.loop.extra_passes == 0) return {true, false};
+  return {model.loop.start_fraction > 0, model.loop.start_fraction < 1};
+}
+
+TrainingEngine::TrainingEngine(const RunConfig& config, const RunPlugins& plugins,
+                               const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups,
+                               Communicator& communicator, std::int64_t ring)
+    : config_(config),
+      parameters_(parameters),
+      groups_(groups),
+      communicator_(communicator),
+      store_(*plugins.backend),
+      inputs_(step_tensor::batch, tokens_per_micro_batch(config.train)),
+      ring_(ring),
+      micro_batches_(config.train.micro_batches / communicator.world_size()) {
+  const int world_size = communicator.world_size();
+  if (config.train.micro_batches % world_size != 0) {
+    throw config_error(
+        "train.micro_batches is {}, which the {} ranks do not divide; choose a multiple of them.",
+        config.train.micro_batches, world_size);
+  }
+  const auto make = [&](Graph graph, const char* name) {
+    store_.create_externals(graph);
+    return std::make_unique<Program>(*plugins.backend, std::move(graph), name);
+  };
+  const auto make_micro_step = [&](bool looping, const char* name) {
+    return make(build_micro_step(config.model, parameters, *plugins.loss,
+                                 tokens_per_micro_batch(config.train), looping),
+                name);
+  };
+  if (has_evaluation_weights(groups) && config.ema.decay > 0) {
+    throw config_error(
+        "[ema]: decay is {}, but an optimiser of this run has evaluation weights of its own, and one average "
+        "of an "
+        "average is neither; set ema.decay = 0 or take another optimiser.",
+        config.ema.decay);
+  }
+  const LayerOrders orders = layer_orders_of(config.model);
+  if (orders.plain) plain_ = make_micro_step(false, "micro step");
+  if (orders.looped) looped_ = make_micro_step(true, "looped micro step");
+  clip_ = make(build_clip(parameters, config.train.clip_norm), "clip");
+  update_ = make(groups.record_update(parameters, world_size), "update");
+  follow_up_ = make(build_follow_up(parameters, config.ema.decay), "follow up");
+  refresh_ = make(build_refresh(parameters), "refresh");
+  record_ = make(build_record(ring), "record");
+  if (has_evaluation_weights(groups)) {
+    evaluation_ = make(build_evaluation_weights(parameters, groups, world_size), "evaluation weights");
+  }
+  for (std::size_t group = 0; group < groups.groups().size(); ++group) {
+    group_square_sums_.push_back(group_square_sum_name(group));
+    store_.create(group_square_sums_.back(), TensorType(MLG_F64, {1}));  // also where it has no parameter
+  }
+  for (const PlannedParameter& parameter : parameters) {
+    names_.push_back({master_name(parameter.name()), parameter.updated_master(world_size),
+                      gradient_name(parameter.name()), parameter.updated_gradient(world_size),
+                      parameter.communication == Communication::sharded});
+    // A parameter that no layer order reads still has a gradient (zero) and a master.
+    store_.create(names_.back().gradient, parameter.layout.spec.type);
+    store_.create(names_.back().master, parameter.layout.spec.type.as(parameter.layout.master));
+  }
+}
+
+std::vector<Program*> TrainingEngine::programs() {
+  std::vector<Program*> programs;
+  for (const auto* program :
+       {&plain_, &looped_, &clip_, &update_, &follow_up_, &refresh_, &record_, &evaluation_}) {
+    if (*program) programs.push_back(program->get());
+  }
+  return programs;
+}
+
+void TrainingEngine::initialise(std::uint64_t seed) {
+  for (const PlannedParameter& parameter : parameters_) {
+    const std::vector<float> values = initial_values(parameter.layout.spec, seed);
+    store_.upload(master_name(parameter.name()), encode_floats(values, parameter.layout.master));
+    if (config_.ema.decay > 0) {
+      const auto rounded =
+          decode_floats(encode_floats(values, parameter.layout.master), parameter.layout.master);
+      store_.upload(average_name(parameter.name()), rounded);
+    }
+  }
+  for (const OptimizerGroup& group : groups_.groups()) {
+    for (const std::string& state : group.states) store_.zero(state);
+  }
+  const std::int64_t tokens = tokens_per_micro_batch(config_.train);
+  inputs_.upload_rope(store_, config_.model, tokens, to_dtype(config_.train.compute_dtype));
+  loss_weights_.resize(static_cast<std::size_t>(tokens));
+  weigh_losses(micro_batches_);
+  refresh_copies();
+}
+
+// Every rank's gradient is that of the mean over its own tokens of the step; the ranks' gradients are averaged.
+void TrainingEngine::weigh_losses(std::int64_t micro_batches) {
+  micro_batches_ = micro_batches;
+  const auto tokens = static_cast<std::int64_t>(loss_weights_.size()) * micro_batches;
+  std::ranges::fill(loss_weights_, static_cast<float>(1.0 / static_cast<double>(tokens)));
+  store_.upload(step_tensor::loss_weight, loss_weights_);
+}
+
+std::int64_t TrainingEngine::coming_micro_batches() const {
+  const double factor = groups_.batch_factor();
+  const double wanted = std::round(factor * static_cast<double>(config_.train.micro_batches));
+  if (wanted < 1 || wanted > 1e6) {
+    throw config_error(
+        "[schedule]: it asks for {} times the batch, which is {} of the {} micro-batches of a step; raise "
+        "train.micro_batches, or mend the schedule's keys.",
+        factor, wanted, config_.train.micro_batches);
+  }
+  const auto micro_batches = static_cast<std::int64_t>(wanted);
+  if (micro_batches % communicator_.world_size() != 0) {
+    throw config_error(
+        "[schedule]: it asks for {} times the batch, which is {} micro-batches, and the {} ranks do not "
+        "divide those; "
+        "raise train.micro_batches, or mend the schedule's keys.",
+        factor, micro_batches, communicator_.world_size());
+  }
+  return micro_batches;
+}
+
+void TrainingEngine::refresh_evaluation_weights() {
+  if (evaluation_) evaluation_->run();
+}
+
+void TrainingEngine::step(std::int64_t number, bool looping, Prefetcher& rows) {
+  const std::int64_t micro_batches = coming_micro_batches() / communicator_.world_size();
+  if (micro_batches != micro_batches_) weigh_losses(micro_batches);
+  for (const Names& names : names_) store_.zero(names.gradient);
+  store_.zero(step_tensor::loss_sum);
+  store_.zero(step_tensor::square_sum);
+  for (const std::string& sum : group_square_sums_) store_.zero(sum);
+
+  for (std::int64_t micro = 0; micro < micro_batches_; ++micro) {
+    const Batch& row = rows.next();
+    inputs_.upload(store_, row.tokens, row.targets, row.cu_seqlens);
+    micro_step(looping)->run();
+  }
+
+  const bool clip_first = config_.train.clip_order == ClipOrder::before_reduction;
+  if (clip_first) clip_->run();
+  reduce_gradients();
+  if (!clip_first) clip_->run();
+
+  ++updates_begun_;
+  groups_.upload_scalars(store_, number);
+  update_->run();
+  gather_masters();
+  follow_up_->run();
+}
+
+void TrainingEngine::reduce_gradients() {
+  for (const Names& names : names_) {
+    if (names.sharded) {
+      communicator_.reduce_scatter(store_, names.gradient, names.updated_gradient, Reduction::average);
+    } else {
+      communicator_.all_reduce(store_, names.gradient, Reduction::average);
+    }
+  }
+  communicator_.all_reduce(store_, step_tensor::loss_sum, Reduction::sum);
+}
+
+void TrainingEngine::gather_masters() {
+  for (const Names& names : names_) {
+    if (names.sharded) communicator_.all_gather(store_, names.updated_master, names.master);
+  }
+}
+
+void TrainingEngine::record_metrics(std::int64_t index) {
+  const std::array<std::int64_t, 1> value{index};
+  store_.upload(step_tensor::ring_index, std::as_bytes(std::span(value)));
+  record_->run();
+}
+
+std::vector<StepMetrics> TrainingEngine::read_metrics(std::int64_t first, std::int64_t last) const {
+  if (last - first > ring_) throw std::logic_error("metrics were overwritten before they were read");
+  const auto losses = store_.download_as<double>(step_tensor::loss_ring);
+  const auto norms = store_.download_as<double>(step_tensor::norm_ring);
+  std::vector<StepMetrics> metrics;
+  for (std::int64_t index = first; index < last; ++index) {
+    const auto place = static_cast<std::size_t>(index % ring_);
+    metrics.push_back({losses[place], norms[place]});
+  }
+  return metrics;
+}
+
+std::vector<double> TrainingEngine::group_gradient_norms() const {
+  std::vector<double> norms;
+  for (const std::string& sum : group_square_sums_) {
+    norms.push_back(std::sqrt(store_.download_as<double>(sum)[0]));
+  }
+  return norms;
+}
+
+std::vector<std::string> TrainingEngine::state_tensors() const {
+  std::vector<std::string> names;
+  for (const Names& parameter : names_) names.push_back(parameter.master);
+  for (const OptimizerGroup& group : groups_.groups()) {
+    names.insert(names.end(), group.states.begin(), group.states.end());
+  }
+  if (config_.ema.decay > 0) {
+    for (const PlannedParameter& parameter : parameters_) names.push_back(average_name(parameter.name()));
+  }
+  for (const PlannedParameter& parameter : parameters_) {
+    if (has_evaluation_weights(parameter, groups_)) names.push_back(evaluation_name(parameter.name()));
+  }
+  return names;
+}
+
+}  // namespace mulligan

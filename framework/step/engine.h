@@ -1,0 +1,104 @@
+// TrainingEngine: the device side of training. Owns the tensors and programs of a run and performs one step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/data/prefetcher.h"
+#include "framework/dist/communicator.h"
+#include "framework/graph/program.h"
+#include "framework/model/packed_inputs.h"
+#include "framework/step/optimizer_groups.h"
+
+namespace mulligan {
+
+// Which layer orders a run will execute while training.
+struct LayerOrders {
+  bool plain = true;
+  bool looped = false;
+};
+LayerOrders layer_orders_of(const ModelConfig& model);
+
+// What one step left behind.
+struct StepMetrics {
+  double loss_sum_nats = 0;  // over all tokens of the step, all ranks
+  double gradient_norm = 0;  // before clipping
+};
+
+class TrainingEngine {
+ public:
+  // Builds and prepares every program; allocates nothing but the tensors. All references must outlive this
+  // object. `ring` is how many steps' metrics are kept on the device. Throws Error.
+  TrainingEngine(const RunConfig& config, const RunPlugins& plugins,
+                 const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups,
+                 Communicator& communicator, std::int64_t ring);
+
+  // Programs that must be bound (SharedArena) before initialise() or step().
+  std::vector<Program*> programs();
+  TensorStore& store() { return store_; }
+
+  // Initial weights from `seed`, averages equal to them, empty optimiser states, input tables.
+  void initialise(std::uint64_t seed);
+  // Brings the compute copies up to date after the masters were set from outside.
+  void refresh_copies() { refresh_->run(); }
+
+  // Micro-batches of the coming step over all ranks: train.micro_batches times the schedules' batch factor, rounded to
+  // whole ones. Throws config_error where less than one is left, or the ranks do not divide them.
+  std::int64_t coming_micro_batches() const;
+
+  // One optimiser step, number `number` (from 1), on this rank's next micro-batches; the groups' rates must
+  // be set. Only enqueues work: it neither allocates nor reads anything back.
+  void step(std::int64_t number, bool looping, Prefetcher& rows);
+  // How often a step has begun to change the state: one that fails before leaves it as it was.
+  std::int64_t updates_begun() const { return updates_begun_; }
+  // Tokens of the last step, over all ranks.
+  std::int64_t step_tokens() const {
+    return micro_batches_ * communicator_.world_size() * static_cast<std::int64_t>(loss_weights_.size());
+  }
+  // Keeps the metrics of the last step under `index`; overwrites those of step index - ring.
+  void record_metrics(std::int64_t index);
+  // The metrics kept under first..last-1 (at most `ring`). Waits for the device.
+  std::vector<StepMetrics> read_metrics(std::int64_t first, std::int64_t last) const;
+
+  // The gradient norms of the last step before clipping, by optimiser (the order of OptimizerGroups). Waits
+  // for the device.
+  std::vector<double> group_gradient_norms() const;
+
+  // Brings evaluation weights up to date, where an optimiser has any (evaluation_weights.h).
+  void refresh_evaluation_weights();
+
+  // Tensors that make up the state of training: masters, optimiser states, averages; and the evaluation weights, which
+  // follow from these, so that a checkpoint holds what would be scored.
+  std::vector<std::string> state_tensors() const;
+
+ private:
+  void reduce_gradients();
+  void gather_masters();
+  Program* micro_step(bool looping) { return looping ? looped_.get() : plain_.get(); }
+
+  const RunConfig& config_;
+  const std::vector<PlannedParameter>& parameters_;
+  OptimizerGroups& groups_;
+  Communicator& communicator_;
+  TensorStore store_;
+  PackedInputWriter inputs_;
+  std::int64_t ring_;
+  void weigh_losses(std::int64_t micro_batches);
+
+  std::int64_t micro_batches_;  // of this rank in the step that the losses are weighed for
+  std::vector<float> loss_weights_;
+  std::int64_t updates_begun_ = 0;
+  std::unique_ptr<Program> plain_, looped_, clip_, update_, follow_up_, refresh_, record_, evaluation_;
+  // Names of the tensors that the step touches, made once.
+  struct Names {
+    std::string master, updated_master, gradient, updated_gradient;
+    bool sharded = false;
+  };
+  std::vector<Names> names_;
+  std::vector<std::string> group_square_sums_;  // by optimiser
+};
+
+}  // namespace mulligan

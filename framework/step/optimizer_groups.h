@@ -1,0 +1,53 @@
+// OptimizerGroups: the parameters of a run, grouped by [optimizer.NAME], with their update and their learning
+// rates.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/graph/tensor_store.h"
+#include "framework/plugin/optimizer.h"
+#include "framework/plugin/schedule.h"
+#include "framework/run/parameter_plan.h"
+#include "framework/run/run_plugins.h"
+
+namespace mulligan {
+
+struct OptimizerGroup {
+  std::string name;  // NAME of [optimizer.NAME]
+  double base_lr = 0;
+  const Optimizer* optimizer = nullptr;
+  const Schedule* schedule = nullptr;
+  std::vector<std::size_t> parameters;  // indices into the parameter plan
+  mlg_rate rate = neutral_rate;         // of the coming step
+  std::vector<float> scalars;           // of the coming step
+  std::string scalars_tensor;
+  std::vector<std::string> states;  // tensors that the optimiser keeps between steps
+};
+
+class OptimizerGroups {
+ public:
+  // `plugins` must outlive this object.
+  OptimizerGroups(const RunConfig& config, const RunPlugins& plugins,
+                  const std::vector<PlannedParameter>& parameters);
+
+  // The graph of one update of every parameter, as one of `world_size` ranks runs it. Called once; fills the
+  // groups' states. Throws the plugin's sentence, naming [optimizer.NAME].
+  Graph record_update(const std::vector<PlannedParameter>& parameters, int world_size);
+
+  // Asks the schedules for the rates of the coming step. Throws config_error where they do not agree on the batch.
+  void set_rates(const mlg_progress& progress);
+  // Of the coming step, in train.tokens_per_step.
+  double batch_factor() const { return groups_.empty() ? 1 : groups_.front().rate.batch_factor; }
+  // Puts the scalars of update number `step` (from 1) with the present rates into the store. No allocation.
+  void upload_scalars(TensorStore& store, std::int64_t step);
+
+  const std::vector<OptimizerGroup>& groups() const { return groups_; }
+
+ private:
+  std::vector<OptimizerGroup> groups_;
+  mlg_progress progress_{};  // that the rates are for
+};
+
+}  // namespace mulligan

@@ -1,0 +1,131 @@
+#include "framework/step/step_graphs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework/graph/tape.h"
+#include "framework/model/forward.h"
+#include "framework/model/packed_inputs.h"
+#include "framework/step/loss_node.h"
+
+namespace mulligan {
+namespace {
+
+const TensorType one_f32(MLG_F32, {1});
+const TensorType one_f64(MLG_F64, {1});
+
+Value master(Graph& graph, const PlannedParameter& parameter) {
+  return graph.external(master_name(parameter.name()),
+                        parameter.layout.spec.type.as(parameter.layout.master));
+}
+Value gradient(Graph& graph, const PlannedParameter& parameter) {
+  return graph.external(gradient_name(parameter.name()), parameter.layout.spec.type);
+}
+Value average(Graph& graph, const PlannedParameter& parameter) {
+  return graph.external(average_name(parameter.name()), parameter.layout.spec.type);
+}
+
+}  // namespace
+
+std::string average_name(std::string_view parameter) {
+  return fmt::format("ema/{}", parameter);
+}
+std::string average_compute_name(std::string_view parameter) {
+  return fmt::format("ema_compute/{}", parameter);
+}
+
+std::string group_square_sum_name(std::size_t optimizer) {
+  return fmt::format("{}{}", step_tensor::group_square_sum, optimizer);
+}
+
+Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParameter>& parameters,
+                       const Loss& loss, std::int64_t tokens, bool looping) {
+  Graph graph;
+  Tape tape(graph, true);
+  const PackedInputs inputs = declare_packed_inputs(graph, step_tensor::batch, model, tokens, tokens);
+  ForwardOptions forward;
+  forward.looping = looping;
+  forward.row_length = tokens;
+  Value hidden;
+  forward.hidden = &hidden;
+  const ParameterValues values(tape, layouts_of(parameters), true);
+  const Value logits = build_forward(tape, model, values, inputs.forward, forward);
+  const Value token_loss = attach_loss(tape, loss, model.softcap, hidden, logits, inputs.targets);
+  graph.call("sum_f64", {token_loss, graph.external(step_tensor::loss_sum, one_f64)});
+  tape.backward(token_loss, graph.external(step_tensor::loss_weight, TensorType(MLG_F32, {tokens})));
+  return graph;
+}
+
+Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_norm) {
+  Graph graph;
+  const Value total = graph.external(step_tensor::square_sum, one_f64);
+  const Value scale = graph.external(step_tensor::clip_scale, one_f32);
+  std::size_t groups = 0;
+  for (const PlannedParameter& parameter : parameters) groups = std::max(groups, parameter.optimizer + 1);
+  std::vector<Value> sums;
+  for (std::size_t group = 0; group < groups; ++group) {
+    sums.push_back(graph.external(group_square_sum_name(group), one_f64));
+  }
+  for (const PlannedParameter& parameter : parameters) {
+    graph.call("sum_squares_f64", {gradient(graph, parameter), sums[parameter.optimizer]});
+  }
+  for (const Value sum : sums) graph.call("sum_f64", {sum, total});
+  graph.call("clip_scale", {total, graph.external(step_tensor::gradient_norm, one_f32), scale},
+             {{"max_norm", max_norm}});
+  if (max_norm > 0) {
+    for (const PlannedParameter& parameter : parameters) {
+      graph.call("scale_by", {gradient(graph, parameter), scale});
+    }
+  }
+  return graph;
+}
+
+Graph build_follow_up(const std::vector<PlannedParameter>& parameters, double ema_decay) {
+  Graph graph = build_refresh(parameters);
+  if (ema_decay > 0) {
+    for (const PlannedParameter& parameter : parameters) {
+      graph.call("lerp_into", {average(graph, parameter), master(graph, parameter)}, {{"decay", ema_decay}});
+    }
+  }
+  return graph;
+}
+
+Graph build_refresh(const std::vector<PlannedParameter>& parameters) {
+  Graph graph;
+  build_refresh_copies(graph, layouts_of(parameters));
+  return graph;
+}
+
+Graph build_average_refresh(const std::vector<PlannedParameter>& parameters) {
+  Graph graph;
+  for (const PlannedParameter& parameter : parameters) {
+    if (parameter.layout.compute == MLG_F32) continue;
+    graph.call("cast", {average(graph, parameter),
+                        graph.external(average_compute_name(parameter.name()),
+                                       parameter.layout.spec.type.as(parameter.layout.compute))});
+  }
+  return graph;
+}
+
+std::vector<ParameterLayout> average_layouts(const std::vector<PlannedParameter>& parameters) {
+  std::vector<ParameterLayout> layouts = layouts_of(parameters);
+  for (ParameterLayout& layout : layouts) {
+    const bool copied = layout.compute != MLG_F32;
+    layout.source = copied ? average_compute_name(layout.spec.name) : average_name(layout.spec.name);
+  }
+  return layouts;
+}
+
+Graph build_record(std::int64_t capacity) {
+  Graph graph;
+  const TensorType ring(MLG_F64, {capacity});
+  const Value index = graph.external(step_tensor::ring_index, TensorType(MLG_I64, {1}));
+  graph.call("record_scalar", {graph.external(step_tensor::loss_sum, one_f64), index,
+                               graph.external(step_tensor::loss_ring, ring)});
+  graph.call("record_scalar", {graph.external(step_tensor::gradient_norm, one_f32), index,
+                               graph.external(step_tensor::norm_ring, ring)});
+  return graph;
+}
+
+}  // namespace mulligan

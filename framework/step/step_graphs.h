@@ -1,0 +1,59 @@
+// The graphs of one training step, apart from the optimisers' update (optimizer_groups.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/graph/graph.h"
+#include "framework/plugin/loss.h"
+#include "framework/run/parameter_plan.h"
+
+namespace mulligan {
+
+// Names of the tensors that the step's host side touches; T tokens of a micro-batch.
+namespace step_tensor {
+inline constexpr const char* batch = "batch";                    // prefix of the packed inputs
+inline constexpr const char* loss_weight = "batch/loss_weight";  // [T] f32: 1 / tokens of a rank's step
+inline constexpr const char* loss_sum = "metrics/loss_sum";      // [1] f64: of the step's token losses, nats
+inline constexpr const char* square_sum = "metrics/square_sum";  // [1] f64: of all gradients
+// Prefix; [1] f64: of the gradients of one optimiser's parameters (group_square_sum_name).
+inline constexpr const char* group_square_sum = "metrics/square_sum_of_group/";
+inline constexpr const char* gradient_norm = "metrics/gradient_norm";  // [1] f32: before clipping
+inline constexpr const char* clip_scale = "metrics/clip_scale";        // [1] f32
+inline constexpr const char* ring_index = "metrics/ring_index";        // [1] i64
+inline constexpr const char* loss_ring = "metrics/loss_ring";          // [n] f64
+inline constexpr const char* norm_ring = "metrics/norm_ring";          // [n] f64
+}  // namespace step_tensor
+
+// "ema/NAME": the averaged weights, f32. "ema_compute/NAME": the copy that kernels read where the compute
+// dtype differs.
+std::string average_name(std::string_view parameter);
+std::string average_compute_name(std::string_view parameter);
+
+// Forward, loss and backward of one packed row of `tokens` tokens: gradients are added to "gradient/...", the
+// token losses to loss_sum. The gradient is that of sum(loss_weight * token_loss).
+Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParameter>& parameters,
+                       const Loss& loss, std::int64_t tokens, bool looping);
+
+// The sum of squares of the gradients of optimiser number `optimizer` (of PlannedParameter::optimizer).
+std::string group_square_sum_name(std::size_t optimizer);
+
+// The global gradient norm, from the groups' sums of squares, and all gradients scaled to at most `max_norm`
+// (0: only measured). All sums must be zero before.
+Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_norm);
+
+// What follows an update: the average of the weights (ema_decay > 0) and the compute copies.
+Graph build_follow_up(const std::vector<PlannedParameter>& parameters, double ema_decay);
+
+// The compute copies alone, for weights that were set from outside.
+Graph build_refresh(const std::vector<PlannedParameter>& parameters);
+
+// Casts of the averaged weights for evaluation, and the layouts under which a forward pass reads them.
+Graph build_average_refresh(const std::vector<PlannedParameter>& parameters);
+std::vector<ParameterLayout> average_layouts(const std::vector<PlannedParameter>& parameters);
+
+// Puts the step's loss sum and gradient norm into rings of `capacity` entries, at ring_index.
+Graph build_record(std::int64_t capacity);
+
+}  // namespace mulligan

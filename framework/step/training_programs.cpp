@@ -1,0 +1,54 @@
+#include "framework/step/training_programs.h"
+
+#include <algorithm>
+
+#include "framework/step/evaluation_weights.h"
+#include "framework/run/run_plugins.h"
+#include "framework/step/step_graphs.h"
+
+namespace mulligan {
+
+DeviceMemory memory_of(const TensorStore& store, const std::vector<Program*>& programs) {
+  DeviceMemory memory;
+  memory.tensors_bytes = store.total_bytes();
+  for (const Program* program : programs) {
+    memory.arena_bytes = std::max(memory.arena_bytes, program->arena_bytes());
+    memory.workspace_bytes = std::max(memory.workspace_bytes, program->workspace_bytes());
+  }
+  return memory;
+}
+
+TrainingPrograms::TrainingPrograms(const RunConfig& config, const RunPlugins& plugins,
+                                   const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups,
+                                   Communicator& communicator, std::optional<int> validation_bos_id)
+    : engine_(config, plugins, parameters, groups, communicator, config.train.log_every),
+      arena_(*plugins.backend) {
+  if (!validation_bos_id) return;
+  const bool averaged = config.ema.decay > 0 && config.eval.use_ema;
+  EvaluatorOptions options;
+  options.eval = config.eval;
+  options.compute = to_dtype(config.train.compute_dtype);
+  options.looping = config.model.loop.extra_passes > 0;
+  options.bos_id = *validation_bos_id;
+  evaluator_ = std::make_unique<Evaluator>(
+      engine_.store(), config.model,
+      averaged ? average_layouts(parameters) : evaluation_layouts(parameters, groups), options);
+  if (!averaged) return;
+  Graph graph = build_average_refresh(parameters);
+  engine_.store().create_externals(graph);
+  average_refresh_ = std::make_unique<Program>(*plugins.backend, std::move(graph), "average refresh");
+}
+
+void TrainingPrograms::refresh_averages() {
+  engine_.refresh_evaluation_weights();
+  if (average_refresh_) average_refresh_->run();
+}
+
+std::vector<Program*> TrainingPrograms::programs() {
+  std::vector<Program*> programs = engine_.programs();
+  if (evaluator_) programs.push_back(&evaluator_->program());
+  if (average_refresh_) programs.push_back(average_refresh_.get());
+  return programs;
+}
+
+}  // namespace mulligan

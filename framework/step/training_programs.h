@@ -1,0 +1,49 @@
+// TrainingPrograms: everything that a training run has on its device - the engine, the evaluation of its
+// validation tokens, and the memory that their programs share.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "framework/eval/evaluator.h"
+#include "framework/step/engine.h"
+
+namespace mulligan {
+
+// Bytes of device memory that a set of programs takes.
+struct DeviceMemory {
+  std::int64_t tensors_bytes = 0;    // persistent ones
+  std::int64_t arena_bytes = 0;      // the programs share it: as large as the largest needs
+  std::int64_t workspace_bytes = 0;  // of kernels, shared likewise; 0 on the null backend
+  std::int64_t total_bytes() const { return tensors_bytes + arena_bytes + workspace_bytes; }
+};
+DeviceMemory memory_of(const TensorStore& store, const std::vector<Program*>& programs);
+
+class TrainingPrograms {
+ public:
+  // Prepares every program; bind() takes the memory. `validation_bos_id` is the BOS token of the validation
+  // tokens; absent: nothing is evaluated. All references must outlive this object. Throws Error.
+  TrainingPrograms(const RunConfig& config, const RunPlugins& plugins,
+                   const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups,
+                   Communicator& communicator, std::optional<int> validation_bos_id);
+
+  TrainingEngine& engine() { return engine_; }
+  // Null where nothing is evaluated.
+  Evaluator* evaluator() { return evaluator_.get(); }
+  // What the evaluator reads, brought up to date with the averages or evaluation weights, where it scores those.
+  void refresh_averages();
+
+  std::vector<Program*> programs();
+  DeviceMemory memory() { return memory_of(engine_.store(), programs()); }
+  void bind() { arena_.bind(programs(), engine_.store()); }
+
+ private:
+  TrainingEngine engine_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<Program> average_refresh_;
+  SharedArena arena_;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,210 @@
+#include "framework/sweep/sweep.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "framework/config/schema.h"
+#include "framework/config/toml_document.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/json_file.h"
+#include "framework/core/statistic.h"
+#include "framework/report/run_log.h"
+#include "framework/run/eval_json.h"
+#include "framework/run/run_files.h"
+#include "framework/run/run_plugins.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+Schema<Sweep> sweep_schema() {
+  Schema<Sweep> s;
+  s.key("config", &Sweep::config, "configuration of the runs, relative to this file").required();
+  s.key("directory", &Sweep::directory, "folder of the runs").required();
+  s.key("seeds", &Sweep::seeds, "values of run.seed").at_least(0).required();
+  s.key("baseline", &Sweep::baseline, "name of the row that the others are compared with; empty: the first");
+  return s;
+}
+
+Schema<SweepRow> row_schema() {
+  Schema<SweepRow> s;
+  s.key("name", &SweepRow::name, "name in the table").required();
+  s.key("set", &SweepRow::set, "overrides as of --set").required();
+  return s;
+}
+
+template <typename T>
+T read_keys(const Schema<T>& schema, const ConfigNode& node, const std::string& path,
+            const std::string& source, std::span<const std::string> elsewhere = {}) {
+  T object;
+  schema.store(resolve_keys(schema.keys(), &node, path, source, elsewhere), object);
+  return object;
+}
+
+bool is_ttt_key(const std::string& override) {
+  return override.starts_with("ttt.");
+}
+
+// A folder's name from a row's.
+std::string folder_name(const std::string& name) {
+  std::string folder;
+  for (const char c : name) folder += std::isalnum(static_cast<unsigned char>(c)) || c == '.' ? c : '_';
+  return folder;
+}
+
+// One seed of one row.
+class Cell {
+ public:
+  Cell(const Sweep& sweep, const SweepRow& row, std::int64_t seed, const std::vector<std::string>& overrides,
+       PluginHost& host, const SweepSteps& steps, const ConsoleOptions& options)
+      : sweep_(sweep), row_(row), overrides_(overrides), host_(host), steps_(steps), options_(options) {
+    seed_ = fmt::format("seed_{}", seed);
+    overrides_.push_back(fmt::format("run.seed={}", seed));
+  }
+
+  SweepCell run(RunLog& log) {
+    const fs::path trained = train_once(log);
+    LoadedConfig loaded = load(row_.set, trained);
+    SweepCell cell;
+    if (!loaded.config.ttt) {
+      cell.without = validation(trained);
+      return cell;
+    }
+    log.print("== {}, {}", row_.name, seed_);
+    return steps_.adapt(loaded, RunFiles{trained}.weights(),
+                        fs::path(sweep_.directory) / folder_name(row_.name) / (seed_ + "_ttt"), options_);
+  }
+
+ private:
+  LoadedConfig load(const std::vector<std::string>& set, const fs::path& directory) const {
+    std::vector<std::string> all = overrides_;
+    all.insert(all.end(), set.begin(), set.end());
+    all.push_back("run.directory=" + directory.string());
+    return load_run_config(sweep_.config, all);
+  }
+
+  // The run directory of this cell's training.
+  fs::path train_once(RunLog& log) const {
+    std::vector<std::string> set;
+    std::ranges::copy_if(row_.set, std::back_inserter(set), [](const auto& key) { return !is_ttt_key(key); });
+    const fs::path directory =
+        fs::path(sweep_.directory) / (set.empty() ? "shared" : folder_name(row_.name)) / seed_;
+    LoadedConfig loaded = load(set, directory);
+    resolve_run_plugins(loaded, host_);
+    const RunFiles files{directory};
+    if (fs::exists(files.result()) && trained_digest(files.result()) == config_digest(loaded)) {
+      log.print("== training, {}: '{}' has it", seed_, directory.string());
+      return directory;
+    }
+    log.print("== training, {}", seed_);
+    steps_.train(loaded, options_);
+    return directory;
+  }
+
+  // Of the configuration that was trained.
+  static std::string trained_digest(const fs::path& result) {
+    return read_json_object<nlohmann::json>(
+        result, [](const auto& json) { return json.template value<std::string>("config_sha256", ""); },
+        remedy);
+  }
+
+  static EvalResult validation(const fs::path& directory) {
+    return read_json_object<nlohmann::json>(
+        RunFiles{directory}.result(),
+        [](const auto& json) {
+          EvalResult result;
+          result.val_loss_nats = json.at("val_loss_nats");
+          result.val_bpb = json.at("val_bpb");
+          result.tokens = json.at("val_tokens");
+          result.bytes = json.at("val_bytes");
+          return result;
+        },
+        remedy);
+  }
+
+  static constexpr const char* remedy = "remove it, and the sweep trains that run again";
+
+  const Sweep& sweep_;
+  const SweepRow& row_;
+  std::vector<std::string> overrides_;
+  PluginHost& host_;
+  const SweepSteps& steps_;
+  ConsoleOptions options_;
+  std::string seed_;
+};
+
+nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result) {
+  using Json = nlohmann::ordered_json;
+  Json rows = Json::array();
+  for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
+    Json cells = Json::array();
+    for (std::size_t seed = 0; seed < sweep.seeds.size(); ++seed) {
+      const SweepCell& cell = result.cells[row][seed];
+      cells.push_back({{"seed", static_cast<std::int64_t>(sweep.seeds[seed])},
+                       {"without_ttt", eval_json(cell.without)},
+                       {"with_ttt", cell.with ? eval_json(*cell.with) : Json()},
+                       {"norm", cell.norm},
+                       {"drift", cell.drift},
+                       {"collapsed", cell.collapsed}});
+    }
+    rows.push_back({{"name", sweep.rows[row].name}, {"set", sweep.rows[row].set}, {"seeds", cells}});
+  }
+  return {{"config", sweep.config}, {"baseline", sweep.baseline}, {"rows", rows}};
+}
+
+}  // namespace
+
+std::size_t Sweep::baseline_row() const {
+  return static_cast<std::size_t>(std::ranges::find(rows, baseline, &SweepRow::name) - rows.begin());
+}
+
+Sweep read_sweep(const std::string& path) {
+  static const std::vector<std::string> rows_elsewhere = {"rows"};
+  const ConfigNode tree = read_toml(path);
+  Sweep sweep = read_keys(sweep_schema(), tree, "", path, rows_elsewhere);
+  if (!fs::path(sweep.config).is_absolute())
+    sweep.config = (fs::path(path).parent_path() / sweep.config).string();
+  const ConfigNode* rows = tree.find("rows");
+  if (rows == nullptr || rows->rows.empty() || sweep.seeds.empty()) {
+    throw config_error("{}: a sweep needs at least one [[rows]] and one of `seeds`; add them.", path);
+  }
+  for (const ConfigNode& row : rows->rows) {
+    sweep.rows.push_back(read_keys(row_schema(), row, "rows", path));
+    const std::string folder = folder_name(sweep.rows.back().name);
+    const auto same = std::ranges::count_if(
+        sweep.rows, [&](const SweepRow& other) { return folder_name(other.name) == folder; });
+    if (same > 1 || folder.empty() || folder == "shared") {
+      throw config_error("{}: the row's name '{}' is used twice, empty or reserved; name it otherwise.", path,
+                         sweep.rows.back().name);
+    }
+  }
+  if (sweep.baseline.empty()) sweep.baseline = sweep.rows.front().name;
+  if (sweep.baseline_row() == sweep.rows.size()) {
+    std::vector<std::string> names;
+    for (const SweepRow& row : sweep.rows) names.push_back(row.name);
+    throw config_error("{}: baseline = \"{}\" names no [[rows]]; there are: {}.", path, sweep.baseline,
+                       fmt::join(names, ", "));
+  }
+  return sweep;
+}
+
+SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,
+                      const SweepSteps& steps, const ConsoleOptions& options) {
+  RunLog log(options, {});
+  SweepResult result;
+  result.cells.resize(sweep.rows.size());
+  for (const double seed : sweep.seeds) {
+    for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
+      Cell cell(sweep, sweep.rows[row], static_cast<std::int64_t>(seed), overrides, host, steps, options);
+      result.cells[row].push_back(cell.run(log));
+    }
+  }
+  write_file_atomically(fs::path(sweep.directory) / "sweep.json", sweep_json(sweep, result).dump(1) + "\n");
+  return result;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,107 @@
+// The table of a sweep.
+#include <algorithm>
+
+#include "framework/core/statistic.h"
+#include "framework/sweep/sweep.h"
+
+namespace mulligan {
+namespace {
+
+// Bits per byte of each seed.
+std::vector<double> scores_of(const std::vector<SweepCell>& cells, bool with_ttt) {
+  std::vector<double> scores;
+  for (const SweepCell& cell : cells) scores.push_back(with_ttt ? cell.score() : cell.without.val_bpb);
+  return scores;
+}
+
+// How much lower `scores` are than `than`, seed by seed: "+0.00120 +- 0.00030".
+std::string gain_text(const std::vector<double>& than, const std::vector<double>& scores) {
+  std::vector<double> gains;
+  for (std::size_t seed = 0; seed < scores.size(); ++seed) gains.push_back(than[seed] - scores[seed]);
+  const Statistic gain = statistic_of(gains);
+  return fmt::format("{:+.5f} +- {:.5f}", gain.mean, gain.deviation.value_or(0));
+}
+
+class Table {
+ public:
+  Table(const Sweep& sweep, const SweepResult& result)
+      : sweep_(sweep),
+        result_(result),
+        baseline_(scores_of(result.cells[sweep.baseline_row()], true)),
+        ttt_(result.cells.front().front().with.has_value()),
+        one_training_(std::ranges::all_of(result.cells, [&](const auto& cells) {
+          return scores_of(cells, false) == scores_of(result.cells.front(), false);
+        })) {
+    for (const SweepRow& row : sweep.rows) width_ = std::max(width_, row.name.size());
+  }
+
+  std::string text() {
+    head();
+    if (ttt_ && one_training_) plain_line("no test-time training", result_.cells.front());
+    for (std::size_t row = 0; row < sweep_.rows.size(); ++row) {
+      const std::vector<SweepCell>& cells = result_.cells[row];
+      scores(sweep_.rows[row].name, cells, true);
+      const bool first = row == sweep_.baseline_row();
+      text_ += fmt::format(" {:>20}", first ? "baseline" : gain_text(baseline_, scores_of(cells, true)));
+      if (ttt_) text_ += fmt::format(" {:>20}", gain_text(scores_of(cells, false), scores_of(cells, true)));
+      text_ += "\n";
+      if (!ttt_) continue;
+      if (!one_training_) plain_line("  no test-time training", cells);
+      drift_line(cells);
+    }
+    text_ += fmt::format("gain: lower bits per byte than '{}' of the same seed{}\n", sweep_.baseline,
+                         ttt_ ? "; TTT gain: than the same weights without test-time training" : "");
+    if (collapsed_) text_ += "* collapsed: after a batch worse than without by more than collapse_margin\n";
+    return text_;
+  }
+
+ private:
+  void head() {
+    text_ = fmt::format("{:<{}}", "val_bpb", width_);
+    for (const double seed : sweep_.seeds) text_ += fmt::format(" {:>12}", fmt::format("seed {:.0f}", seed));
+    text_ += fmt::format(" {:>20} {:>20}", "mean +- sd", "gain +- sd");
+    text_ += ttt_ ? fmt::format(" {:>20}\n", "TTT gain +- sd") : "\n";
+  }
+
+  void scores(const std::string& name, const std::vector<SweepCell>& cells, bool with_ttt) {
+    text_ += fmt::format("{:<{}}", name, width_);
+    const std::vector<double> values = scores_of(cells, with_ttt);
+    for (std::size_t seed = 0; seed < values.size(); ++seed) {
+      const bool mark = with_ttt && cells[seed].collapsed;
+      text_ += fmt::format(" {:>12}", fmt::format("{:.5f}{}", values[seed], mark ? "*" : " "));
+    }
+    const Statistic all = statistic_of(values);
+    text_ += fmt::format(" {:>20}", fmt::format("{:.5f} +- {:.5f}", all.mean, all.deviation.value_or(0)));
+  }
+
+  void plain_line(const std::string& name, const std::vector<SweepCell>& cells) {
+    scores(name, cells, false);
+    text_ += fmt::format(" {:>20}\n", gain_text(baseline_, scores_of(cells, false)));
+  }
+
+  void drift_line(const std::vector<SweepCell>& cells) {
+    text_ += fmt::format("{:<{}}", "  |A|, |A - A0| at the end", width_);
+    for (const SweepCell& cell : cells) {
+      text_ += fmt::format(" {:>12}", fmt::format("{:.2f}, {:.2f}", cell.norm, cell.drift));
+      collapsed_ = collapsed_ || cell.collapsed;
+    }
+    text_ += "\n";
+  }
+
+  const Sweep& sweep_;
+  const SweepResult& result_;
+  std::vector<double> baseline_;  // its scores, by seed
+  bool ttt_;
+  bool one_training_;  // all rows score the same weights
+  bool collapsed_ = false;
+  std::size_t width_ = 24;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string sweep_table(const Sweep& sweep, const SweepResult& result) {
+  return Table(sweep, result).text();
+}
+
+}  // namespace mulligan

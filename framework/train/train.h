@@ -1,0 +1,25 @@
+// Training a run.
+#pragma once
+
+#include <string>
+
+#include "framework/config/run_config.h"
+#include "framework/plugin/plugin_host.h"
+#include "framework/report/console.h"
+#include "framework/train/train_result.h"
+
+namespace mulligan {
+
+struct TrainOptions : ConsoleOptions {
+  // Start anew in a run directory that holds a finished run (a result.json). Otherwise that is refused.
+  bool overwrite = false;
+  // Continue from a checkpoint: "auto" the run's newest sound one (or from the beginning when it has none
+  // yet), or the path of one or of a run directory. "": start anew.
+  std::string resume;
+};
+
+// Resolves the plugins' keys in `loaded`, then trains and validates as it says. Writes the run directory.
+// Throws Error.
+RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options = {});
+
+}  // namespace mulligan

@@ -1,0 +1,93 @@
+#include "framework/train/train_result.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/file.h"
+#include "framework/report/machine.h"
+#include "framework/run/run_files.h"
+
+namespace mulligan {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json loss_json(const LossAccount& loss, bool hf_compat) {
+  const LossAccount::State& state = loss.state();
+  Json json = Json::object();
+  if (state.run.steps_counted == 0) return json;
+  json["train_loss_run_nats"] = state.run.mean_nats();
+  json["steps_counted"] = state.run.steps_counted;
+  json["window"] = {state.step_first, state.step_last};
+  for (const auto& [phase, sums] : state.phases) {
+    json["train_loss_phase_nats"][phase] = {{"nats", sums.mean_nats()},
+                                            {"steps_counted", sums.steps_counted}};
+  }
+  if (const auto last = loss.last_steps()) {
+    json["train_loss_last_k"] = {{"nats", last->mean_nats}, {"window", {last->first, last->last}}};
+  }
+  if (hf_compat) json["train_loss_hf"] = loss.train_loss_hf_nats();
+  return json;
+}
+
+}  // namespace
+
+void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,
+                  const RunFacts& facts) {
+  Json seconds = Json::object();
+  double duration = 0;
+  for (const auto& [phase, value] : result.seconds) {
+    seconds[phase] = value;
+    duration += value;
+  }
+  Json plugins = Json::array();
+  for (const PluginHandle& plugin : facts.plugins) {
+    plugins.push_back({{"kind", kind_word(plugin->kind())},
+                       {"name", plugin->name()},
+                       {"version", plugin->version()},
+                       {"state_version", plugin->state_version()},
+                       {"sha256", plugin->sha256()}});
+  }
+  Json json{{"run", loaded.config.run.name},
+            {"config", loaded.file},
+            {"config_sha256", config_digest(loaded)},
+            {"seed", loaded.config.run.seed},
+            {"parameters", result.parameters},
+            {"steps", result.steps},
+            {"tokens", result.tokens},
+            {"initial_loss_nats", result.initial_loss_nats},
+            {"ln_vocabulary", std::log(static_cast<double>(loaded.config.model.vocabulary))},
+            {"final_loss_nats", result.final_loss_nats},
+            {"tokens_per_second", result.tokens_per_second},
+            {"seconds", seconds},
+            {"peak_memory_bytes", result.peak_memory_bytes},
+            {"peak_device_memory_bytes", result.peak_device_memory_bytes},
+            {"weights", facts.weights_kind},
+            {"weights_sha256", facts.weights_sha256},
+            {"device", facts.device},
+            {"cpu", processor_name()},
+            {"host", host_name()},
+            {"started", process_start_time()},
+            {"duration_seconds", duration},
+            {"command", process_command()},
+            {"commit", build_commit()},
+            {"plugins", plugins},
+            {"broken_limits", facts.broken_limits},
+            {"data", to_json(facts.data)}};
+  json["data"]["shared_documents"] = {{"shared", facts.shared_text.shared},
+                                      {"validation", facts.shared_text.validation_documents},
+                                      {"training", facts.shared_text.training_documents},
+                                      {"whole", facts.shared_text.whole}};
+  if (facts.loss) json["train_loss"] = loss_json(*facts.loss, facts.hf_compat);
+  if (!result.resumed_from.empty()) json["resumed_from"] = result.resumed_from.string();
+  if (result.validation) {
+    json["val_loss_nats"] = result.validation->val_loss_nats;
+    json["val_bpb"] = result.validation->val_bpb;
+    json["val_tokens"] = result.validation->tokens;
+    json["val_bytes"] = result.validation->bytes;
+  }
+  write_file_atomically(files.result(), json.dump(2) + "\n");
+}
+
+}  // namespace mulligan

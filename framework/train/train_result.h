@@ -1,0 +1,55 @@
+// What a finished training run found, and result.json.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/checkpoint/loss_account.h"
+#include "framework/config/run_config.h"
+#include "framework/data/data_identity.h"
+#include "framework/data/shared_text.h"
+#include "framework/eval/evaluate.h"
+#include "framework/plugin/plugin.h"
+#include "framework/report/run_directory.h"
+
+namespace mulligan {
+
+// What a finished training run found; result.json holds all of it and more.
+struct RunResult {
+  std::filesystem::path
+      directory;  // of config.toml, log.txt, metrics.jsonl, weights.safetensors, result.json
+  std::int64_t parameters = 0;
+  std::int64_t steps = 0;
+  std::int64_t tokens = 0;       // trained on, over all ranks
+  double initial_loss_nats = 0;  // mean token loss of the first step, before any update
+  double final_loss_nats = 0;    // of the last step
+  std::vector<std::pair<std::string, double>> seconds;  // by phase of the ledger, in order
+  double tokens_per_second = 0;                         // over the training phase
+  std::int64_t peak_memory_bytes = 0;                   // of the process (VmHWM)
+  std::int64_t peak_device_memory_bytes = 0;            // that the backend gave out at once
+  std::optional<EvalResult> validation;                 // absent when [data] names no validation shards
+  std::vector<double> step_loss_nats;                   // of the steps that this process made, in order
+  std::int64_t first_step = 0;                          // the first of them, counted from 0
+  std::filesystem::path resumed_from;                   // a checkpoint, or empty
+};
+
+// What result.json holds besides RunResult.
+struct RunFacts {
+  std::vector<PluginHandle> plugins;
+  std::string device;                      // the backend's own description
+  std::vector<std::string> broken_limits;  // of [ledger], with rules = "open"
+  std::string weights_kind;                // "averaged" or "last"
+  const LossAccount* loss = nullptr;       // of the whole run
+  bool hf_compat = false;
+  DataIdentity data;           // training and validation
+  SharedText shared_text;      // documents on both sides
+  std::string weights_sha256;  // of the tensors in weights.safetensors
+};
+void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,
+                  const RunFacts& facts);
+
+}  // namespace mulligan

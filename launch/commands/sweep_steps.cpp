@@ -1,0 +1,48 @@
+#include "launch/commands/sweep_steps.h"
+
+#include "framework/run/weight_origin.h"
+#include "framework/run/weights.h"
+#include "framework/train/train.h"
+#include "framework/ttt/run_ttt.h"
+
+namespace mulligan {
+namespace {
+
+SweepCell cell_of(const TttResult& result) {
+  SweepCell cell;
+  cell.without = result.without;
+  cell.with = result.with;
+  cell.collapsed = result.report.collapsed_at >= 0;
+  for (const TttBatchReport& batch : result.report.batches) {
+    if (!batch.adapted || batch.norms.empty()) continue;
+    cell.norm = batch.norms.front().norm;
+    cell.drift = batch.norms.front().drift;
+  }
+  return cell;
+}
+
+}  // namespace
+
+SweepSteps sweep_steps(PluginHost& host) {
+  SweepSteps steps;
+  steps.train = [&host](LoadedConfig& loaded, const ConsoleOptions& console) {
+    TrainOptions options;
+    static_cast<ConsoleOptions&>(options) = console;
+    options.overwrite = true;
+    train(loaded, host, options);
+  };
+  steps.adapt = [&host](LoadedConfig& loaded, const std::filesystem::path& weights,
+                        const std::filesystem::path& directory, const ConsoleOptions& console) {
+    TttOptions options;
+    static_cast<ConsoleOptions&>(options) = console;
+    options.resume = true;
+    options.directory = directory;
+    const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+      load_weights(weights, store, layouts);
+    };
+    return cell_of(run_ttt(loaded, host, origin_of_weights(weights), load, options));
+  };
+  return steps;
+}
+
+}  // namespace mulligan
