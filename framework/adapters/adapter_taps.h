@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "framework/adapters/tap_recorder.h"
 #include "framework/model/taps.h"
 #include "framework/plugin/ttt.h"
-#include "framework/adapters/tap_recorder.h"
 
 namespace mulligan {
 

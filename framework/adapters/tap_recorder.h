@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/graph/graph.h"
 #include "framework/adapters/row_guard.h"
+#include "framework/graph/graph.h"
 
 namespace mulligan {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/check/poisoned_run.h"
 #include "framework/adapters/adapter_taps.h"
+#include "framework/check/poisoned_run.h"
 
 namespace mulligan {
 

@@ -68,7 +68,7 @@ struct CheckpointManifest {
   std::string run;
   std::string commit;
   std::string instruction_set;  // of the processor; "" in checkpoints of older programs
-  std::int64_t seed = 0;  // of all counter-based random numbers: with the step, their whole state
+  std::int64_t seed = 0;        // of all counter-based random numbers: with the step, their whole state
   std::int64_t world_size = 1;
   double ema_decay = 0;  // 0: the tensors hold no averages
   std::string config_sha256;

@@ -90,8 +90,7 @@ Schema<ModelConfig> model_section() {
       .derived("`4 * model.width`");
   s.key("tied_head", &ModelConfig::tied_head, "use the token embedding as output head");
   s.key("softcap", &ModelConfig::softcap, "c of logits = c * tanh(z / c); 0 = off").range(0, 1e6);
-  s.key("norm_eps", &ModelConfig::norm_eps, "eps of every RMS norm; 0 = machine epsilon of fp32")
-      .range(0, 1);
+  s.key("norm_eps", &ModelConfig::norm_eps, "eps of every RMS norm; 0 = machine epsilon of fp32").range(0, 1);
   s.key("ln_scale", &ModelConfig::ln_scale, "multiply normed block inputs by 1/sqrt(layer + 1)");
   s.key("residual_mix", &ModelConfig::residual_mix,
         "learned mix of the residual stream with the embedding before a block");
@@ -199,14 +198,16 @@ Schema<EvalConfig> eval_section() {
         "side by side, which changes a score by rounding at most")
       .range(1, 1 << 20);
   s.key("batch_rows", &EvalConfig::batch_rows,
-        "rows per forward pass, at most; changes no score: rows run one after another today, since products of "
+        "rows per forward pass, at most; changes no score: rows run one after another today, since products "
+        "of "
         "more rows may round otherwise")
       .range(1, 1 << 20);
   s.key("drop_remainder", &EvalConfig::drop_remainder,
         "leave the last partial batch unscored, only to match figures of the record's script");
-  s.key("save_seconds", &EvalConfig::save_seconds,
-        "seconds between saved states of eval and ttt, which --resume continues; 0: saved only where a signal "
-        "stops them")
+  s.key(
+       "save_seconds", &EvalConfig::save_seconds,
+       "seconds between saved states of eval and ttt, which --resume continues; 0: saved only where a signal "
+       "stops them")
       .range(0, 1e9);
   s.key("use_ema", &EvalConfig::use_ema, "score the averaged weights where ema.decay > 0");
   return s;

@@ -17,7 +17,7 @@ struct EvalConfig {
   // Sequences packed into one row, in which documents run on: part of what is scored. One packed row is one
   // forward pass; in sliding mode as many windows are.
   int64_t packed_sequences = 16;
-  int64_t batch_rows = 1;  // rows per forward pass, at most: no score depends on it
+  int64_t batch_rows = 1;       // rows per forward pass, at most: no score depends on it
   bool drop_remainder = false;  // leave out the last partial batch, to match figures of the record's script
   double save_seconds = 60;     // between saved states of eval and ttt; 0: only where a signal stops them
   bool use_ema = true;          // score the averaged weights where ema.decay > 0

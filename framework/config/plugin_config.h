@@ -19,13 +19,13 @@ namespace mulligan {
 // One plugin table ([loss], [optimizer.matrices], ...) as written: the host's keys resolved, the plugin's
 // keys kept for resolve_plugin_keys, when the plugin has been found and has told its keys.
 struct PluginTable {
-  std::string section;  // full dotted name, for example "optimizer.matrices"
-  std::string plugin;   // the plugin's name; empty only when `path` alone was given
-  std::string path;     // absolute path of the library; empty: found by name on the search path
+  std::string section;      // full dotted name, for example "optimizer.matrices"
+  std::string plugin;       // the plugin's name; empty only when `path` alone was given
+  std::string path;         // absolute path of the library; empty: found by name on the search path
   std::string stored_path;  // a library that stored data named, which is not loaded (stored_paths.h)
-  Settings host;        // plugin, path, and what else the host reads in this table (an optimizer's lr)
-  ConfigNode keys;      // the rest
-  std::string source;   // the configuration's file, for messages
+  Settings host;            // plugin, path, and what else the host reads in this table (an optimizer's lr)
+  ConfigNode keys;          // the rest
+  std::string source;       // the configuration's file, for messages
 };
 
 // The file that a setting names, absolute: a relative one is taken from the folder of the file that says it;

@@ -97,8 +97,9 @@ std::ptrdiff_t count_dots(std::string_view text) {
 // Throws config_error for text beyond largest_text or most_dots, and what toml::parse throws: parse_error or TomlAssertion.
 toml::table parse_text(std::string_view text, const std::string& file) {
   if (text.size() > largest_text) {
-    throw config_error("{}:1: there are {} bytes, more than the {} that a configuration may have; shorten it.",
-                       file, text.size(), largest_text);
+    throw config_error(
+        "{}:1: there are {} bytes, more than the {} that a configuration may have; shorten it.", file,
+        text.size(), largest_text);
   }
   const std::ptrdiff_t dots = count_dots(text);
   if (dots > most_dots) {
@@ -219,9 +220,9 @@ fs::path file_identity(const fs::path& path) {
 
 // What `extends` names.
 struct BaseFile {
-  std::string name;  // in messages
+  std::string name;       // in messages
   std::string_view text;  // of a shipped configuration; empty: a file, not read yet
-  fs::path identity;  // the same for the same file
+  fs::path identity;      // the same for the same file
 };
 
 BaseFile shipped_base(const std::string& word, const Origin& where) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "framework/config/run_config.h"
-#include "framework/plugin/plugin_host.h"
 #include "framework/cost/cost.h"
+#include "framework/plugin/plugin_host.h"
 #include "framework/run/memory_categories.h"
 
 namespace mulligan {

@@ -8,14 +8,14 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "framework/core/seconds_since.h"
 #include "framework/core/error.h"
+#include "framework/core/seconds_since.h"
+#include "framework/cost/cost.h"
 #include "framework/dist/communicator.h"
 #include "framework/report/machine.h"
-#include "framework/cost/cost.h"
-#include "framework/step/engine.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
+#include "framework/step/engine.h"
 
 namespace mulligan {
 namespace {

@@ -63,7 +63,8 @@ std::uint64_t decode_range(const Tokenizer& tokenizer, std::span<const std::uint
 // Bytes of the text that a piece stands for: every "▁" is one space.
 std::int32_t text_bytes(std::string_view piece) {
   std::size_t bytes = piece.size();
-  for (std::size_t at = 0; (at = piece.find(kSpaceMark, at)) != std::string_view::npos; at += kSpaceMark.size()) {
+  for (std::size_t at = 0; (at = piece.find(kSpaceMark, at)) != std::string_view::npos;
+       at += kSpaceMark.size()) {
     bytes -= kSpaceMark.size() - 1;
   }
   return static_cast<std::int32_t>(bytes);

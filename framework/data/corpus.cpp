@@ -62,7 +62,8 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
     all[i] = {&source, i, digest_of(used), used.size(), raw.size()};
   });
   if (options.phase) options.phase("", "", 0);
-  for (const auto& path : source.hidden()) changes_.push_back({path.string(), "left out: its name is hidden"});
+  for (const auto& path : source.hidden())
+    changes_.push_back({path.string(), "left out: its name is hidden"});
   record_.hidden_left_out += source.hidden().size();
   std::vector<CorpusDocument> kept;
   std::map<Digest, std::size_t> seen;
@@ -118,16 +119,16 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
                          options.validation_fraction);
     }
     limit.high = static_cast<std::uint64_t>(std::ldexp(options.validation_fraction, 64));
-    split_rule_ =
-        fmt::format("validation: documents whose sha256 of the {}, read as a fraction, is below {}",
-                    text_used, options.validation_fraction);
+    split_rule_ = fmt::format("validation: documents whose sha256 of the {}, read as a fraction, is below {}",
+                              text_used, options.validation_fraction);
   }
   for (CorpusDocument& document : documents) {
     (document.digest < limit ? validation_ : train_).push_back(document);
   }
   if (validation_.empty() || train_.empty()) {
     throw data_error(
-        "dividing {} documents left none for {}; change --validation-fraction, ask for a number of documents with "
+        "dividing {} documents left none for {}; change --validation-fraction, ask for a number of documents "
+        "with "
         "--validation-documents, give validation documents of their own with --validation, or give more text",
         documents.size(), validation_.empty() ? "validation" : "training");
   }

@@ -21,7 +21,8 @@ class DocumentEncoder {
   // Writes the documents, in order, to STEM_%06d.bin; appends their text, as the tokens spell it, to `text` unless that
   // is null. Works by blocks, in parallel, long documents in parts. Throws data_error for a tokenizer that has no
   // piece for some text.
-  SplitRecord encode(const std::vector<CorpusDocument>& documents, const std::string& stem, std::string* text);
+  SplitRecord encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
+                     std::string* text);
 
   // The documents so far whose tokens spell another text.
   const std::vector<DocumentChange>& changes() const { return changes_; }

@@ -89,8 +89,7 @@ std::size_t SafeCuts::at_or_after(std::string_view text, std::size_t position) c
     i += left.length;
     const Character right = first_character(text.substr(i));
     const auto known = [](const Character& c) { return c.code == U' ' ? kMark : c.code; };
-    const bool safe =
-        left.as_byte || right.as_byte || !pairs_.contains(pair_of(known(left), known(right)));
+    const bool safe = left.as_byte || right.as_byte || !pairs_.contains(pair_of(known(left), known(right)));
     if (safe && i >= position && i > 0) return i;
     left = right;
   }

@@ -97,8 +97,8 @@ std::filesystem::path manifest_file(const std::filesystem::path& path) {
 void check_total(const std::filesystem::path& manifest, const std::string& what, std::uint64_t claimed,
                  std::uint64_t found) {
   if (claimed == found) return;
-  throw data_error("'{}' says {} {}, but its files hold {}; prepare or download the data again", manifest.string(),
-                   claimed, what, found);
+  throw data_error("'{}' says {} {}, but its files hold {}; prepare or download the data again",
+                   manifest.string(), claimed, what, found);
 }
 
 // The totals of one side of the split, counted anew.
@@ -127,8 +127,9 @@ void check_totals(const std::filesystem::path& file, const Manifest& manifest) {
   check_total(file, "pieces in the vocabulary", static_cast<std::uint64_t>(manifest.vocabulary),
               static_cast<std::uint64_t>(tokenizer.vocab_size()));
   if (manifest.bos_id != tokenizer.bos_id()) {
-    throw data_error("'{}' says that the BOS id is {}, but the tokenizer's is {}; prepare or download the data again",
-                     file.string(), manifest.bos_id, tokenizer.bos_id());
+    throw data_error(
+        "'{}' says that the BOS id is {}, but the tokenizer's is {}; prepare or download the data again",
+        file.string(), manifest.bos_id, tokenizer.bos_id());
   }
   const ByteTable table = ByteTable::from_tokenizer(tokenizer);
   check_split(file, "training", manifest.train, table, manifest.bos_id);

@@ -26,16 +26,17 @@ struct SplitRecord {
 
 // What happened to the documents' text on its way to the tokens.
 struct TextRecord {
-  bool cleaned = false;       // by clean_text(), because --clean was given
-  std::string normalization;  // of the tokenizer trained here; empty: a given tokenizer's own
-  bool kept = false;          // every byte of every document that is not left out is in the tokens
-  std::uint64_t documents_cleaned = 0;               // those that cleaning changed
+  bool cleaned = false;                 // by clean_text(), because --clean was given
+  std::string normalization;            // of the tokenizer trained here; empty: a given tokenizer's own
+  bool kept = false;                    // every byte of every document that is not left out is in the tokens
+  std::uint64_t documents_cleaned = 0;  // those that cleaning changed
   std::uint64_t documents_changed_by_tokenizer = 0;  // those whose tokens spell another text
   std::uint64_t documents_with_nul = 0;              // kept, but perhaps no text
   std::uint64_t binary_dropped = 0;                  // left out for a NUL byte
   std::uint64_t hidden_left_out = 0;                 // files and folders
-  std::string changes_file;  // a line {"document": ..., "change": ...} for each of these and each duplicate and
-                             // empty document; empty: there was none
+  std::string
+      changes_file;  // a line {"document": ..., "change": ...} for each of these and each duplicate and
+                     // empty document; empty: there was none
   std::string changes_sha256;
 };
 
@@ -60,7 +61,8 @@ struct Manifest {
   std::string
       validation_text_file;  // the validation documents' text, joined without separator: `bytes` bytes
   std::string validation_text_sha256;
-  std::optional<TextRecord> text;  // none: prepared before this was recorded, with text cleaned and normalised
+  std::optional<TextRecord>
+      text;  // none: prepared before this was recorded, with text cleaned and normalised
 };
 
 // Writes folder/manifest.json atomically.

@@ -66,11 +66,13 @@ void OutputFolder::check_target() const {
   if (!fs::is_directory(status)) {
     throw config_error("the output '{}' is a file, not a folder; name a new folder", target_.string());
   }
-  struct stat inner {}, outer {};
+  struct stat inner {
+  }, outer{};
   if (::stat(target_.c_str(), &inner) == 0 && ::stat(target_.parent_path().c_str(), &outer) == 0 &&
       inner.st_dev != outer.st_dev) {
     throw config_error(
-        "the output '{}' is a mount point, which cannot be replaced as a whole; name a folder below it, such as '{}'",
+        "the output '{}' is a mount point, which cannot be replaced as a whole; name a folder below it, such "
+        "as '{}'",
         target_.string(), (target_ / "prepared").string());
   }
   if (non_empty_folder(target_)) may_replace_(target_);
@@ -82,14 +84,16 @@ void OutputFolder::take_work_folder() {
   fs::create_directories(target_.parent_path(), error);
   const bool made = !error && ::mkdir(work_.c_str(), 0755) == 0;
   if (!made && (error || errno != EEXIST)) {
-    throw run_error("cannot make the folder '{}' for the output '{}': {}; choose a folder that can be written to",
-                    work_.string(), target_.string(), error ? error.message() : std::strerror(errno));
+    throw run_error(
+        "cannot make the folder '{}' for the output '{}': {}; choose a folder that can be written to",
+        work_.string(), target_.string(), error ? error.message() : std::strerror(errno));
   }
   lock_ = ::open(work_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-  struct stat locked {}, named {};
-  const bool held = lock_ >= 0 && (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || (made && errno != EWOULDBLOCK)) &&
-                    ::fstat(lock_, &locked) == 0 && ::stat(work_.c_str(), &named) == 0 &&
-                    locked.st_ino == named.st_ino;
+  struct stat locked {
+  }, named{};
+  const bool held =
+      lock_ >= 0 && (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || (made && errno != EWOULDBLOCK)) &&
+      ::fstat(lock_, &locked) == 0 && ::stat(work_.c_str(), &named) == 0 && locked.st_ino == named.st_ino;
   if (!held) {
     if (std::exchange(lock_, -1) >= 0) ::close(lock_);
     throw config_error(
@@ -106,7 +110,8 @@ void OutputFolder::publish() {
   const auto fail = [&] {
     const int reason = errno;
     fs::remove_all(work_, error);
-    return run_error("cannot put the new folder in the place of '{}': {}", target_.string(), std::strerror(reason));
+    return run_error("cannot put the new folder in the place of '{}': {}", target_.string(),
+                     std::strerror(reason));
   };
   sync_folder(work_);
   check_target();

@@ -50,8 +50,9 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
         folder.string(), fs::directory_iterator(folder)->path().filename().string());
   }
   if (!overwrite) {
-    throw config_error("'{}' holds prepared data already; name another folder, or replace it with --overwrite",
-                       folder.string());
+    throw config_error(
+        "'{}' holds prepared data already; name another folder, or replace it with --overwrite",
+        folder.string());
   }
   const Manifest old = load_manifest(folder);
   std::set<std::string> own{kManifestFile, kVocabFile, old.tokenizer_file, old.validation_text_file};
@@ -91,9 +92,10 @@ class Preparation {
     report("reading documents");
     const Corpus corpus(options_);
     summary_.read_seconds = watch.lap();
-    report(fmt::format("{} training and {} validation documents ({} duplicates, {} empty, {} binary ones dropped)",
-                       corpus.train().size(), corpus.validation().size(), corpus.duplicates_dropped(),
-                       corpus.empty_dropped(), corpus.record().binary_dropped));
+    report(fmt::format(
+        "{} training and {} validation documents ({} duplicates, {} empty, {} binary ones dropped)",
+        corpus.train().size(), corpus.validation().size(), corpus.duplicates_dropped(),
+        corpus.empty_dropped(), corpus.record().binary_dropped));
     const std::string model =
         options_.tokenizer.empty() ? trained_model(corpus) : read_file(options_.tokenizer);
     const std::string origin =
@@ -215,7 +217,8 @@ class Preparation {
     const std::uint64_t table = summary_.manifest.validation.bytes;
     if (decoded != table || validation_text.size() != table) {
       throw data_error(
-          "the validation tokens hold {} bytes by the byte table but {} by decoding; the tokenizer has pieces "
+          "the validation tokens hold {} bytes by the byte table but {} by decoding; the tokenizer has "
+          "pieces "
           "whose bytes are ambiguous, use another",
           table, decoded);
     }

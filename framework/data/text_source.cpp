@@ -152,8 +152,8 @@ void TextSource::add_jsonl(const std::filesystem::path& path) {
     ++line;
     std::size_t end = whole.substr(position, kLongestLine + 1).find('\n');
     if (end == std::string_view::npos && whole.size() - position > kLongestLine) {
-      throw data_error("{}:{}: the line has more than {} bytes, the most of one document; divide it", path.string(), line,
-                       kLongestLine);
+      throw data_error("{}:{}: the line has more than {} bytes, the most of one document; divide it",
+                       path.string(), line, kLongestLine);
     }
     end = end == std::string_view::npos ? whole.size() : position + end;
     if (whole.substr(position, end - position).find_first_not_of(" \t\r") != std::string_view::npos) {
@@ -178,8 +178,9 @@ std::string TextSource::raw(std::size_t document) const {
   const auto* begin = reinterpret_cast<const char*>(bytes.data());
   const nlohmann::json line = parse_json({begin, bytes.size()});
   if (line.is_discarded()) {
-    throw data_error("{}: the line is not valid JSON; mend or remove it (a JSONL file holds one object per line)",
-                     name(document));
+    throw data_error(
+        "{}: the line is not valid JSON; mend or remove it (a JSONL file holds one object per line)",
+        name(document));
   }
   if (!line.is_object()) {
     throw data_error("{}: the line is JSON but no object such as {{\"{}\": \"...\"}}; mend or remove it",

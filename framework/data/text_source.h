@@ -12,8 +12,8 @@ namespace mulligan {
 
 // What is done to documents while they are read. By default nothing.
 struct TextRules {
-  bool clean = false;            // clean_text() on each, and documents with a NUL byte are left out
-  bool skip_binary = false;      // documents with a NUL byte are left out
+  bool clean = false;             // clean_text() on each, and documents with a NUL byte are left out
+  bool skip_binary = false;       // documents with a NUL byte are left out
   std::string json_key = "text";  // of the text in a JSONL line's object
 };
 

@@ -39,8 +39,7 @@ struct Tokenizer::Model {
   void encode(std::string_view text, std::vector<int>& ids) const {
     std::vector<int> more;
     const auto status = processor.Encode(text, &more);
-    if (!status.ok())
-      throw data_error("tokenizer '{}' cannot encode a text: {}", origin, status.ToString());
+    if (!status.ok()) throw data_error("tokenizer '{}' cannot encode a text: {}", origin, status.ToString());
     ids.insert(ids.end(), more.begin(), more.end());
   }
 };
@@ -55,9 +54,9 @@ Tokenizer Tokenizer::from_bytes(const std::string& model_bytes, const std::strin
   model->sha256 = sha256_hex(model_bytes);
   // An empty message parses as an empty protobuf, which SentencePiece accepts and then dereferences.
   const std::string problem = model_bytes.empty() ? "the file is empty" : character_map_problem(model_bytes);
-  const auto status =
-      problem.empty() ? model->processor.LoadFromSerializedProto(model_bytes)
-                      : sentencepiece::util::Status(sentencepiece::util::StatusCode::kDataLoss, problem);
+  const auto status = problem.empty()
+                          ? model->processor.LoadFromSerializedProto(model_bytes)
+                          : sentencepiece::util::Status(sentencepiece::util::StatusCode::kDataLoss, problem);
   if (!status.ok() || model->processor.GetPieceSize() == 0) {
     throw data_error("'{}' is not a SentencePiece model ({}); give the tokenizer that wrote the shards",
                      origin, status.ok() ? "it has no pieces" : status.error_message());

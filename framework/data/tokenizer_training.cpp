@@ -144,10 +144,17 @@ std::string vocab_listing(const Tokenizer& tokenizer) {
   for (int id = 0; id < tokenizer.vocab_size(); ++id) {
     for (const char c : tokenizer.piece(id)) {
       switch (c) {
-        case '\n': text += "\\n"; break;
-        case '\t': text += "\\t"; break;
-        case '\r': text += "\\r"; break;
-        default: text += c;
+        case '\n':
+          text += "\\n";
+          break;
+        case '\t':
+          text += "\\t";
+          break;
+        case '\r':
+          text += "\\r";
+          break;
+        default:
+          text += c;
       }
     }
     text += fmt::format("\t{:g}\n", tokenizer.score(id));

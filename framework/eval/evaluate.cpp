@@ -5,8 +5,8 @@
 #include <limits>
 #include <numbers>
 
-#include "framework/core/seconds_since.h"
 #include "framework/core/error.h"
+#include "framework/core/seconds_since.h"
 #include "framework/data/shard_checks.h"
 #include "framework/dist/communicator.h"
 #include "framework/eval/evaluator.h"
@@ -62,7 +62,8 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
   }
   if (validation.byte_table && validation.byte_table->count(validation.tokens) == 0) {
     throw data_error(
-        "by the tokenizer '{}' the tokens of the validation shards '{}' stand for no text: all of them are unknown or "
+        "by the tokenizer '{}' the tokens of the validation shards '{}' stand for no text: all of them are "
+        "unknown or "
         "control pieces; prepare the data with a tokenizer that has byte fallback.",
         data.tokenizer, data.validation);
   }

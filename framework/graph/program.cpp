@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "framework/core/seconds_since.h"
 #include "framework/core/error.h"
+#include "framework/core/seconds_since.h"
 
 namespace mulligan {
 namespace {

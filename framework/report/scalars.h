@@ -12,8 +12,8 @@ namespace mulligan {
 struct Scalar {
   std::int64_t step = 0;
   double elapsed_seconds = 0;  // of the training clock; of a validation, when its step ended
-  std::string name;            // "loss_nats", "lr/matrices": as in metrics.jsonl, with the part behind a slash
-  double value = 0;            // finite
+  std::string name;  // "loss_nats", "lr/matrices": as in metrics.jsonl, with the part behind a slash
+  double value = 0;  // finite
 };
 
 // All finite numbers, in the order of the steps; validations after the step they followed.

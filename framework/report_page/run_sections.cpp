@@ -281,24 +281,24 @@ std::string ttt_section(const RunRecord& run) {
                  {}};
   for (const TttResult::Bin& bin : ttt.bins) {
     const double gain = bin.without - bin.score;
-    gains.bars.push_back(
-        {fmt::format("{} to {} tokens ({})", count_text(bin.shortest), count_text(bin.longest),
-                     count_text(bin.documents)),
-         gain,
-         fixed(gain, 5),
-         {}});
+    gains.bars.push_back({fmt::format("{} to {} tokens ({})", count_text(bin.shortest),
+                                      count_text(bin.longest), count_text(bin.documents)),
+                          gain,
+                          fixed(gain, 5),
+                          {}});
   }
   if (!gains.bars.empty()) figures += draw(gains);
   for (const TttResult::Phase& phase : ttt.phases) {
-    LineChart chart{fmt::format("ttt-phase-{:.0f}-curve", phase.number),
-                    fmt::format("Base model, phase {:.0f}", phase.number),
-                    fmt::format("Trained on {} scored documents ({} tokens), {}.", count_text(phase.documents),
-                                count_text(phase.tokens), seconds_text(phase.seconds)),
-                    "step",
-                    "nats per token",
-                    false,
-                    {},
-                    {}};
+    LineChart chart{
+        fmt::format("ttt-phase-{:.0f}-curve", phase.number),
+        fmt::format("Base model, phase {:.0f}", phase.number),
+        fmt::format("Trained on {} scored documents ({} tokens), {}.", count_text(phase.documents),
+                    count_text(phase.tokens), seconds_text(phase.seconds)),
+        "step",
+        "nats per token",
+        false,
+        {},
+        {}};
     chart.curves.push_back({"loss before the update", {}, 0, Stroke::solid});
     for (std::size_t i = 0; i < phase.step_loss_nats.size(); ++i) {
       chart.curves[0].points.push_back({static_cast<double>(i + 1), phase.step_loss_nats[i]});

@@ -46,7 +46,8 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   model.load(load);
   const std::unique_ptr<Communicator> communicator = make_self_communicator();
   const auto identity = [&] {
-    return score_identity(loaded, ScoreCommand::eval, host, model.store(), model.layouts(), validation.tokens);
+    return score_identity(loaded, ScoreCommand::eval, host, model.store(), model.layouts(),
+                          validation.tokens);
   };
   const EvalResult result = evaluate_resumably(evaluator, validation, *communicator, files,
                                                config.eval.save_seconds, identity, log);

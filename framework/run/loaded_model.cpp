@@ -9,7 +9,8 @@ LoadedModel::LoadedModel(Backend& backend, const RunConfig& config)
     : store_(backend),
       compute_(to_dtype(config.train.compute_dtype)),
       layouts_(parameter_layouts(config.model, compute_)) {
-  for (const ParameterLayout& layout : layouts_) store_.create(master_name(layout.spec.name), layout.spec.type);
+  for (const ParameterLayout& layout : layouts_)
+    store_.create(master_name(layout.spec.name), layout.spec.type);
 }
 
 void LoadedModel::load(const WeightLoader& loader) {

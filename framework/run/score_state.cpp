@@ -5,9 +5,9 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/run/replaced_run.h"
 #include "framework/core/json_file.h"
 #include "framework/core/parse_json.h"
+#include "framework/run/replaced_run.h"
 
 namespace mulligan {
 namespace {

@@ -25,7 +25,7 @@ inline constexpr const char* data_identity_key = "data";
 std::string save_weights(const std::filesystem::path& path, const TensorStore& store,
                          const std::vector<PlannedParameter>& parameters,
                          const std::function<std::string(const PlannedParameter&)>& source,
-                  const std::map<std::string, std::string>& metadata);
+                         const std::map<std::string, std::string>& metadata);
 
 // Throws data_error as load_weights, having read the header of the file alone: before memory is taken for a model that
 // is not the file's.

@@ -7,9 +7,9 @@
 
 #include "framework/core/error.h"
 #include "framework/model/initialise.h"
+#include "framework/run/weights.h"
 #include "framework/step/evaluation_weights.h"
 #include "framework/step/step_graphs.h"
-#include "framework/run/weights.h"
 
 namespace mulligan {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/step/optimizer_groups.h"
 #include "framework/run/parameter_plan.h"
+#include "framework/step/optimizer_groups.h"
 
 namespace mulligan {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "framework/step/evaluation_weights.h"
 #include "framework/run/run_plugins.h"
+#include "framework/step/evaluation_weights.h"
 #include "framework/step/step_graphs.h"
 
 namespace mulligan {

@@ -12,12 +12,12 @@
 #include "framework/core/stop_request.h"
 #include "framework/data/shard.h"
 #include "framework/report/machine.h"
-#include "framework/step/evaluation_weights.h"
 #include "framework/run/memory_categories.h"
 #include "framework/run/run_ledger.h"
+#include "framework/run/weights.h"
+#include "framework/step/evaluation_weights.h"
 #include "framework/step/snapshot.h"
 #include "framework/step/step_graphs.h"
-#include "framework/run/weights.h"
 
 namespace mulligan {
 namespace {
@@ -159,7 +159,8 @@ void Trainer::open_data() {
   }
   data_ = open_training_data(config_, validation_.get());
   for (const std::string& note : data_.notes) log_.line(note);
-  const LoaderOptions options = loader_options(config_, data_, communicator_.rank(), communicator_.world_size());
+  const LoaderOptions options =
+      loader_options(config_, data_, communicator_.rank(), communicator_.world_size());
   auto loader = std::make_unique<Loader>(options);
   log_.print("training: {} shards, {} tokens per pass", options.shards.size(),
              loader->spans_per_epoch() * options.row_tokens);

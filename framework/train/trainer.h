@@ -14,11 +14,11 @@
 #include "framework/report/run_log.h"
 #include "framework/run/ledger.h"
 #include "framework/run/replaced_run.h"
-#include "framework/train/resume.h"
-#include "framework/train/train.h"
 #include "framework/run/run_files.h"
 #include "framework/run/training_data.h"
 #include "framework/step/training_programs.h"
+#include "framework/train/resume.h"
+#include "framework/train/train.h"
 
 namespace mulligan {
 
@@ -103,12 +103,12 @@ class Trainer {
   std::int64_t tokens_ = 0;  // trained on, over all ranks
   std::int64_t reported_tokens_ = 0;
   std::deque<std::int64_t> uncollected_tokens_;  // of each step from collected_ on
-  std::optional<LoaderPosition> step_start_;  // where the data stood, while a step is made
-  std::int64_t updates_ = 0;                  // that the engine had begun before it
-  std::int64_t collected_ = 0;       // of which the losses are booked
-  std::int64_t reported_ = 0;        // of which reported
-  double reported_at_ = 0;           // training clock at the last report, seconds
-  double slowest_step_seconds_ = 0;  // since the last report
+  std::optional<LoaderPosition> step_start_;     // where the data stood, while a step is made
+  std::int64_t updates_ = 0;                     // that the engine had begun before it
+  std::int64_t collected_ = 0;                   // of which the losses are booked
+  std::int64_t reported_ = 0;                    // of which reported
+  double reported_at_ = 0;                       // training clock at the last report, seconds
+  double slowest_step_seconds_ = 0;              // since the last report
   bool looping_ = false;
   std::vector<std::int64_t> cycles_;  // of the groups' schedules
   std::string weights_sha256_;

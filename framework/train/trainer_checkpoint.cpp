@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/core/stop_request.h"
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
+#include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
 #include "framework/step/non_finite.h"
 #include "framework/train/resume.h"
@@ -154,11 +154,12 @@ void Trainer::stop_at_failure(const Error& error) {
   }
   std::string sentence = error.what();
   if (sentence.ends_with('.')) sentence.pop_back();
-  throw Error(error.code(),
-              fmt::format("{}; training has stopped after step {}, the checkpoint is '{}'; mend the {} and continue "
-                          "with the same command and --resume.",
-                          sentence, step_, last_checkpoint_.string(),
-                          error.code() == ExitCode::bad_data ? "data" : "cause"));
+  throw Error(
+      error.code(),
+      fmt::format("{}; training has stopped after step {}, the checkpoint is '{}'; mend the {} and continue "
+                  "with the same command and --resume.",
+                  sentence, step_, last_checkpoint_.string(),
+                  error.code() == ExitCode::bad_data ? "data" : "cause"));
 }
 
 // Precondition: the loss or the gradient norm of step `number` (from 1) is not finite.

@@ -4,13 +4,13 @@
 #include <memory>
 #include <optional>
 
-#include "framework/core/seconds_since.h"
+#include "framework/adapters/adapter_taps.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/seconds_since.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weight_origin.h"
-#include "framework/adapters/adapter_taps.h"
 #include "framework/ttt/base_model.h"
 #include "framework/ttt/ttt_plugins.h"
 #include "framework/ttt/ttt_run.h"

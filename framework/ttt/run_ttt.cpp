@@ -12,12 +12,12 @@
 #include "framework/run/run_plugins.h"
 #include "framework/run/score_identity.h"
 #include "framework/ttt/audit_log.h"
+#include "framework/ttt/base_model.h"
 #include "framework/ttt/batch_lines.h"
 #include "framework/ttt/plain_scorer.h"
 #include "framework/ttt/scored_validation.h"
 #include "framework/ttt/ttt_json.h"
 #include "framework/ttt/ttt_metrics.h"
-#include "framework/ttt/base_model.h"
 #include "framework/ttt/ttt_plugins.h"
 #include "framework/ttt/ttt_run.h"
 #include "framework/ttt/ttt_saver.h"
@@ -171,10 +171,12 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   result.with.data = result.without.data = validation.data;
   log.line(bins_text(result.report));
   const TttChecks& checks = result.report.checks;
-  log.print("causality: {} scores of {} turns were the same to the bit with other tokens behind them (seed {})",
-            checks.scores, checks.turns, checks.seed);
+  log.print(
+      "causality: {} scores of {} turns were the same to the bit with other tokens behind them (seed {})",
+      checks.scores, checks.turns, checks.seed);
   log.result(fmt::format("without test-time training: {}", score_text(result.without)));
-  log.result(fmt::format("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds));
+  log.result(
+      fmt::format("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds));
   if (metrics) {
     metrics->finish(result);
     write_file_atomically(RunFiles{options.directory}.ttt_result(), ttt_json(result));

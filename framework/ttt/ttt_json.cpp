@@ -62,9 +62,7 @@ Json totals_json(const TttResult& result) {
           {"collapsed_at_batch", report.collapsed_at < 0 ? Json() : Json(report.collapsed_at)},
           {"fell_back", report.fell_back},
           {"causality_check",
-           {{"seed", report.checks.seed},
-            {"turns", report.checks.turns},
-            {"scores", report.checks.scores}}}};
+           {{"seed", report.checks.seed}, {"turns", report.checks.turns}, {"scores", report.checks.scores}}}};
 }
 
 std::string ttt_json(const TttResult& result) {

@@ -6,9 +6,9 @@
 #include "framework/core/error.h"
 #include "framework/run/device_plan.h"
 #include "framework/run/run_plugins.h"
+#include "framework/ttt/base_model.h"
 #include "framework/ttt/plain_scorer.h"
 #include "framework/ttt/scored_validation.h"
-#include "framework/ttt/base_model.h"
 #include "framework/ttt/ttt_plugins.h"
 
 namespace mulligan {

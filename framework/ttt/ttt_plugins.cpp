@@ -29,7 +29,8 @@ std::unique_ptr<Optimizer> make_sgd(const LoadedConfig& loaded, PluginHost& host
 
 TttPlugins::TttPlugins(const LoadedConfig& loaded, PluginHost& host, RunPlugins& run)
     : adapters_(load_plugin(host, MLG_TTT, section(loaded).adapters), loaded.plugin("ttt.adapters")),
-      optimizer_(load_plugin(host, MLG_OPTIMIZER, section(loaded).optimizer), loaded.plugin("ttt.optimizer")) {
+      optimizer_(load_plugin(host, MLG_OPTIMIZER, section(loaded).optimizer),
+                 loaded.plugin("ttt.optimizer")) {
   if (optimizer_.has_evaluation_weights()) {
     throw config_error(
         "[ttt.optimizer]: {} has evaluation weights, but adapters are scored as they are after each update; "

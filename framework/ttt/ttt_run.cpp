@@ -6,8 +6,8 @@
 #include <numbers>
 #include <set>
 
-#include "framework/core/seconds_since.h"
 #include "framework/core/error.h"
+#include "framework/core/seconds_since.h"
 #include "framework/ttt/causality_probe.h"
 
 namespace mulligan {

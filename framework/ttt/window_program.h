@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/graph/program.h"
 #include "framework/adapters/adapter_taps.h"
+#include "framework/graph/program.h"
 #include "framework/ttt/base_model.h"
 
 namespace mulligan {

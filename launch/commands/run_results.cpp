@@ -8,8 +8,8 @@
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
 #include "framework/report/evaluations_file.h"
-#include "framework/report_page/write_report.h"
 #include "framework/report/run_directory.h"
+#include "framework/report_page/write_report.h"
 #include "launch/commands/trial.h"
 
 namespace mulligan {

@@ -21,7 +21,8 @@ struct SweepArguments {
 void run(const SweepArguments& arguments) {
   const Sweep sweep = read_sweep(arguments.run.config);
   PluginHost host = arguments.run.plugin_host();
-  const SweepResult result = run_sweep(sweep, arguments.run.overrides, host, sweep_steps(host), arguments.console);
+  const SweepResult result =
+      run_sweep(sweep, arguments.run.overrides, host, sweep_steps(host), arguments.console);
   fmt::print("\n{}", sweep_table(sweep, result));
 }
 

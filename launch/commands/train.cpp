@@ -6,8 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "framework/core/stop_request.h"
 #include "framework/core/error.h"
+#include "framework/core/stop_request.h"
 #include "framework/cost/dry_run.h"
 #include "framework/ttt/ttt_memory.h"
 #include "launch/commands/commands.h"
