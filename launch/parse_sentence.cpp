@@ -82,7 +82,7 @@ std::string conversion_sentence(const CLI::App& command, const std::string& mess
   const std::string name = message.substr(colon + 2, equals - colon - 2);
   const CLI::Option* option = option_of(command, name);
   if (!option) return "";
-  return fmt::format("'{}' is no value for {}, which takes {}; `{} --help` says more.",
+  return fmt::format("'{}' is not a value for {}, which takes {}; `{} --help` says more.",
                      message.substr(equals + 3), name, value_name(*option), command_words(command));
 }
 
@@ -118,7 +118,7 @@ std::string parse_sentence(const CLI::App& app, const CLI::ParseError& error, co
     return fmt::format("unknown option '{}' of `{}`{}", option, command_words(command),
                        advice(option, option_names(command), command));
   }
-  // Without a command the first word was meant as one; what follows it tells nothing.
+  // Without a command the first word was meant as one; what follows it means nothing.
   if (&command == &app && !first.empty() && first.front() != '-') return unknown_argument(app, app, first);
   // Its get_name() is the command's.
   const bool extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);

@@ -139,8 +139,8 @@ Value AdapterTaps::at(Tape& tape, const TapSite& site) {
     const auto tensor = std::make_shared<const AdapterTensor>(make_tensor(site, declared[i]));
     const Value all = graph.external(tensor->read_name(), tensor->type.as(compute_));
     const Value read = active_part(graph, *tensor, all);
-    // The plugin writes the gradient itself; watching tells the tape that the output depends on a trained
-    // tensor.
+    // The plugin writes the gradient itself; watching tells the tape that the output depends on
+    // a trained tensor.
     if (tape.differentiating()) tape.watch(all, graph.scratch(tensor->type, "unread"));
     forward.adapters[i] = read.id;
     handed.push_back(read);
@@ -157,8 +157,8 @@ Value AdapterTaps::at(Tape& tape, const TapSite& site) {
   plugin_.record_forward(state->recorder.open(graph, &guard), state->tap, forward);
   state->recorder.close();
   unknown_kernels_ = unknown_kernels_ || guard.unknown_kernels();
-  // The adapter works in place: its rule runs before the layer's own, when the gradient of the sum is
-  // complete.
+  // The adapter works in place: its rule runs before the layer's own, when the gradient of the
+  // sum is complete.
   tape.record({site.output}, std::move(inputs),
               [this, state, site](Backward& backward) { record_backward(*state, site, backward); });
   return site.output;

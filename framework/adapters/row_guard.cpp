@@ -35,8 +35,7 @@ void RowGuard::view(const Graph& graph, Value value, std::int64_t offset, const 
   if (offset == 0 && type.elements() == graph.type(value).elements()) return;
   throw run_error(
       "the tap {}: a view from element {} on of {} would cut or shift tokens, so that a score could read a "
-      "later "
-      "one; adapters see whole windows only",
+      "later one; adapters see whole windows only",
       tap_, offset, graph.type(value).text());
 }
 
@@ -50,8 +49,7 @@ void RowGuard::require_rows(const Graph& graph, Value value, bool first_counts_a
   if (all || (by_window && !first_counts_all)) return;
   throw run_error(
       "the tap {}: {} gets tokens as {}, but must see them as [{}, ...]{}: any other shape mixes rows, so "
-      "that a "
-      "score could read a later token",
+      "that a score could read a later token",
       tap_, kernel, type.text(), rows,
       first_counts_all ? "" : fmt::format(" or [{}, {}, ...]", documents_, tokens_));
 }
@@ -67,8 +65,7 @@ void RowGuard::write(const Graph& graph, Value value, bool tokens, const std::st
   if (kind == Kind::adapter) {
     throw run_error(
         "the tap {}: {} writes into an adapter while a window is scored; only the optimiser changes "
-        "adapters, after "
-        "the scores are booked",
+        "adapters, after the scores are booked",
         tap_, kernel);
   }
   if (kind != Kind::tokens) kind = tokens ? Kind::tokens : Kind::plain;
@@ -87,8 +84,7 @@ void RowGuard::check_product(const Graph& graph, const std::vector<Value>& argum
   if (holds_tokens(graph, b) || (holds_tokens(graph, a) && attribute(attributes, "transpose_a") != 0)) {
     throw run_error(
         "the tap {}: matmul sums over tokens ({} by {}), so that a score could read a later one; in the "
-        "forward "
-        "pass tokens stand on the left, not transposed",
+        "forward pass tokens stand on the left, not transposed",
         tap_, graph.type(a).text(), graph.type(b).text());
   }
   const auto require = [&](Value value) {
@@ -116,8 +112,7 @@ void RowGuard::call(const Graph& graph, const std::string& kernel, const std::ve
   if (rows->rule == RowRule::mixing || rows->rule == RowRule::causal) {
     throw run_error(
         "the tap {}: {} mixes rows, so that a score could read a later token; adapters may record it in the "
-        "backward "
-        "pass only",
+        "backward pass only",
         tap_, kernel);
   }
   if (arguments.size() != rows->arguments.size()) {

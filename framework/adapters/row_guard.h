@@ -1,9 +1,9 @@
 // RowGuard: keeps the rows of a tap apart in what a plugin records for a program that scores.
 //
-// Values are of three kinds: those that hold a row for each token, those that hold none (adapters, and what is made
-// of them alone), and scratch that was not written yet. A recording may not cut, shift or reshape tokens, move
-// them between rows, write into an adapter, or read what was not written: then no score can depend on a later token,
-// whatever the adapters hold.
+// Values are of three kinds: those that hold a row for each token, those that hold none (adapters, and what
+// is made of them alone), and scratch that was not written yet. A recording may not cut, shift or reshape
+// tokens, move them between rows, write into an adapter, or read what was not written: then no score can
+// depend on a later token, whatever the adapters hold.
 #pragma once
 
 #include <cstdint>

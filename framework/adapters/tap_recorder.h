@@ -14,9 +14,9 @@
 namespace mulligan {
 
 // Stands between a plugin and the Graph. Launches may name the values that were allowed and those that the
-// plugin made itself; anything else (token ids, targets, losses, other taps) is refused with a sentence, as
-// is a persistent state, and every call outside of open() ... close(). Must live as long as a plugin could
-// call it.
+// plugin made itself; anything else (token ids, targets, losses, other taps) is refused with a sentence,
+// as is a persistent state, and every call outside of open() ... close(). Must live as long as a plugin
+// could call it.
 class TapRecorder {
  public:
   // `tap`: for sentences, "q of slot 3".

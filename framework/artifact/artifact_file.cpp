@@ -36,8 +36,8 @@ std::string gather(const Artifact& artifact, const StreamKind& kind) {
   return bytes;
 }
 
-// Brotli at its strongest takes minutes for a record's codes, so the layout of a large part is found out on a
-// piece.
+// Brotli at its strongest takes minutes for a record's codes, so the layout of a large part is found out
+// on a piece.
 constexpr std::size_t large_part = std::size_t{4} << 20;
 constexpr std::size_t trial_bytes = std::size_t{1} << 20;
 
@@ -131,8 +131,8 @@ double entropy_bits(std::string_view bytes, int element_bytes) {
   return bits;
 }
 
-// Each stream's bytes go to the tensors in it by the entropy of their parts (plus one bit, so that nothing is
-// free).
+// Each stream's bytes go to the tensors in it by the entropy of their parts (plus one bit, so that
+// nothing is free).
 void share_out(const Artifact& artifact, std::span<const Candidate> streams, ArtifactSizes& sizes) {
   for (const QuantizedTensor& tensor : artifact.tensors) sizes.tensors.push_back({tensor.name, 0});
   for (const Candidate& stream : streams) {

@@ -24,8 +24,7 @@ void require_model(const Artifact& artifact, const ModelConfig& model, const std
     if (tensor.name == parts[i].name && same_shape) continue;
     throw data_error(
         "the artifact '{}' holds the tensor '{}' with shape [{}] where the model of its configuration has "
-        "'{}', {}; make it "
-        "again",
+        "'{}', {}; make it again",
         origin, tensor.name, fmt::join(tensor.shape, ", "), parts[i].name, type.text());
   }
 }

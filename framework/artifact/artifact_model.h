@@ -15,8 +15,8 @@ namespace mulligan {
 // shapes and in their order. `origin` names the artifact.
 void require_model(const Artifact& artifact, const ModelConfig& model, const std::string& origin);
 
-// Dequantises everything into the f32 masters of `layouts`, which must exist in `store`. Precondition:
-// require_model passed.
+// Dequantises everything into the f32 masters of `layouts`, which must exist in `store`.
+// Precondition: require_model passed.
 void load_artifact(const Artifact& artifact, const ModelConfig& model, TensorStore& store,
                    const std::vector<ParameterLayout>& layouts);
 

@@ -1,5 +1,5 @@
-// parse_artifact: the only code that meets bytes of unknown origin. Nothing is believed before it was
-// checked.
+// parse_artifact: the only code that meets bytes of unknown origin. Nothing is believed before
+// it was checked.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,9 +21,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t largest_manifest = std::uint64_t{4} << 20;
-// Numbers per byte of the file: weights at two bits come to 8 at most, so a small file is never taken for gigabytes.
-// What fits into little memory may be anything, such as weights that are all zero. The manifest's repetitions come to
-// 30 times.
+// Numbers per byte of the file: weights at two bits come to 8 at most, so a small file is never taken for
+// gigabytes. What fits into little memory may be anything, such as weights that are all zero. The manifest's
+// repetitions come to 30 times.
 constexpr std::uint64_t most_numbers_per_byte = 32, always_allowed_numbers = std::uint64_t{32} << 20;
 constexpr std::uint64_t largest_manifest_ratio = 512;
 constexpr std::int64_t largest_dim = std::int64_t{1} << 31;
@@ -105,7 +105,7 @@ class ArtifactReader {
     }
     if (bytes_.substr(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset) !=
         artifact_hash(bytes_)) {
-      throw bad("is corrupt or truncated: its bytes do not have the sha256 that its header tells");
+      throw bad("is corrupt or truncated: its bytes do not have the sha256 of its header");
     }
     position_ = artifact_header_bytes;
     const std::string_view packed = take(u32(artifact_manifest_offset), "manifest");
@@ -128,7 +128,7 @@ class ArtifactReader {
 
   DataIdentity read_data(const Json& manifest) const {
     nlohmann::ordered_json entry = manifest.value("data", Json::object());
-    if (!entry.is_object()) throw bad("has an entry 'data' in its manifest that is no object");
+    if (!entry.is_object()) throw bad("has an entry 'data' in its manifest that is not an object");
     entry["tokenizer_sha256"] = string_of(manifest, "tokenizer_sha256");
     return data_identity_from_json(entry, "the artifact '" + origin_ + "'");
   }
@@ -149,7 +149,7 @@ class ArtifactReader {
     return *found;
   }
   const Json& entry_of(const Json& entry) const {
-    if (!entry.is_object()) throw bad("has an entry in its manifest that is no object");
+    if (!entry.is_object()) throw bad("has an entry in its manifest that is not an object");
     return entry;
   }
 
@@ -161,7 +161,7 @@ class ArtifactReader {
     for (const Json& dim : list_of(entry, "shape")) {
       const std::int64_t size = dim.is_number_unsigned() ? dim.get<std::int64_t>() : 0;
       if (size < 1 || size > largest_dim || tensor.shape.size() == MLG_MAX_RANK) {
-        throw bad("has a tensor '{}' whose shape is no list of at most {} positive numbers", tensor.name,
+        throw bad("has a tensor '{}' whose shape is not a list of at most {} positive numbers", tensor.name,
                   MLG_MAX_RANK);
       }
       tensor.shape.push_back(size);

@@ -28,8 +28,7 @@ const QuantizeConfig& require_quantize(const LoadedConfig& loaded) {
   if (loaded.config.quantize) return *loaded.config.quantize;
   throw config_error(
       "{}: there is no [quantize] section, which says how tensors are stored; add one, as "
-      "configs/quickstart.toml "
-      "has it.",
+      "configs/quickstart.toml has it.",
       loaded.file);
 }
 
@@ -37,8 +36,8 @@ PluginHandle quantizer_plugin(const LoadedConfig& loaded, PluginHost& host) {
   return load_plugin(host, MLG_QUANTIZER, loaded.config.quantize->table);
 }
 
-// The source where there is any, and the binaries: this program, the plugins loaded so far, and those that the
-// configuration names and that are there; none is loaded to be counted.
+// The source where there is any, and the binaries: this program, the plugins loaded so far, and those that
+// the configuration names and that are there; none is loaded to be counted.
 CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options) {
   CodeSizes code;
   if (!options.count_code) return code;
@@ -52,8 +51,7 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
       throw run_error(
           "'{}' is not the source that this program was built from, so counting it says nothing about the "
           "result, which is refused as a record under ledger.rules = \"strict\"; name that tree with "
-          "--source, "
-          "or build this one.",
+          "--source, or build this one.",
           tree.string());
     }
   }

@@ -21,11 +21,11 @@ struct QuantizeRunOptions : ConsoleOptions {
   std::filesystem::path result;  // the sizes as JSON (sizes_json); empty: none
   // Count the code, which takes seconds: the source and the binaries.
   bool count_code = false;
-  // Source tree whose code is counted; empty: the current folder where it is one, else the source is not
-  // counted.
+  // Source tree whose code is counted; empty: the current folder where it is one, else the source
+  // is not counted.
   std::filesystem::path source;
-  // source_digest() of the tree that the program was built from; empty: not known. Under strict rules no other
-  // tree's code is counted.
+  // source_digest() of the tree that the program was built from; empty: not known. Under strict rules no
+  // other tree's code is counted.
   std::string built_from;
 };
 
@@ -36,8 +36,8 @@ struct QuantizeRunOptions : ConsoleOptions {
 MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
                               const QuantizeRunOptions& options);
 
-// The table of predicted sizes; needs neither weights nor data nor a device. Of the options it reads those of
-// the code.
+// The table of predicted sizes; needs neither weights nor data nor a device. Of the options it reads those
+// of the code.
 std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options = {});
 
 // Scores an artifact. Its own configuration is taken, with `overrides` (as of --set) on top: that is where
@@ -46,8 +46,8 @@ std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const Quant
 EvalResult evaluate_artifact(const std::filesystem::path& path, const std::vector<std::string>& overrides,
                              PluginHost& host, const ConsoleOptions& options = {});
 
-// Artifact and configuration, checked against one another. Whether the tokenizer is its own is checked when it is
-// scored (require_data_of).
+// Artifact and configuration, checked against one another. Whether the tokenizer is its own is checked when
+// it is scored (require_data_of).
 struct OpenedArtifact {
   Artifact artifact;
   LoadedConfig loaded;

@@ -20,8 +20,8 @@ std::string unshuffle_bytes(std::string_view shuffled, int stride);
 // the last byte is filled with zeros. A code must lie in [-2^(bits-1), 2^(bits-1)).
 std::string pack_integers(std::span<const std::int8_t> codes, int bits);
 std::uint64_t packed_bytes(std::uint64_t count, int bits);
-// The reverse: `count` integers. Throws std::runtime_error like unshuffle_bytes when `packed` has another
-// size.
+// The reverse: `count` integers. Throws std::runtime_error like unshuffle_bytes when `packed`
+// has another size.
 std::vector<std::int8_t> unpack_integers(std::string_view packed, std::uint64_t count, int bits);
 
 }  // namespace mulligan

@@ -12,8 +12,8 @@
 
 namespace mulligan {
 
-// Rows are plain causal: attention reaches from a row's start, across documents (spec/record-run section 9,
-// note 17).
+// Rows are plain causal: attention reaches from a row's start, across documents
+// (docs/record_run.md#calibration-rows).
 struct CalibrationShape {
   std::int64_t batch_rows = 1;  // rows of one batch
   std::int64_t row_tokens = 0;  // tokens of one row
@@ -22,8 +22,8 @@ struct CalibrationShape {
 };
 
 // H = X^T X of every tap point, in f32 on the backend, summed over the batches and over repeated executions
-// of a looped layer, and divided by the number of batches alone. X is in the compute dtype. Recurrent models
-// run looped.
+// of a looped layer, and divided by the number of batches alone. X is in the compute dtype. Recurrent
+// models run looped.
 class Calibrator {
  public:
   // Builds the program; parameters are read from `store` as `layouts` say. `store` gets the inputs and the

@@ -24,8 +24,7 @@ CalibrationRows::CalibrationRows(const std::vector<std::filesystem::path>& shard
   if (count_ == 0) {
     throw data_error(
         "none of the {} training shards holds {} tokens, one row of calibration; prepare more text or "
-        "shorten "
-        "train.sequence_length",
+        "shorten train.sequence_length",
         shards.size(), row_tokens);
   }
 }
@@ -63,8 +62,8 @@ void CalibrationRows::copy_row(std::int64_t row, std::span<std::int32_t> out) co
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (tokens[i] >= vocabulary_) {
       throw data_error(
-          "shard '{}' has token {} at position {}, outside of the vocabulary of {}; it was made with another "
-          "tokenizer",
+          "shard '{}' has token {} at position {}, outside of the vocabulary of {}; it was made with "
+          "another tokenizer",
           source.shard.path().string(), tokens[i], first + static_cast<std::int64_t>(i), vocabulary_);
     }
     out[i] = tokens[i];

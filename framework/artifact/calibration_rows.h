@@ -23,8 +23,8 @@ class CalibrationRows {
 
   // Different rows there are.
   std::int64_t count() const { return count_; }
-  // The next rows; rows.size() is a multiple of row_tokens. Throws data_error for a token outside of the
-  // vocabulary.
+  // The next rows; rows.size() is a multiple of row_tokens. Throws data_error for a token outside
+  // of the vocabulary.
   void next(std::span<std::int32_t> rows);
 
  private:

@@ -8,14 +8,14 @@
 
 namespace mulligan {
 
-// Files as one archive in the format of tar (ustar), by path, without times or owners: equal files give equal
-// bytes. Names are relative to `root`. Throws data_error for an unreadable file and for a name that ustar
-// cannot hold.
+// Files as one archive in the format of tar (ustar), by path, without times or owners: equal files give
+// equal bytes. Names are relative to `root`. Throws data_error for an unreadable file and for a name that
+// ustar cannot hold.
 std::string tar_archive(const std::filesystem::path& root, const std::vector<std::filesystem::path>& files);
 
-// Source of training and evaluation: all files below framework, plugins, optimizers, ttt, launch and configs
-// of `root`, as tar_archive, compressed with Brotli 11. Throws data_error when `root` holds no framework
-// folder.
+// Source of training and evaluation: all files below framework, plugins, optimizers, ttt, launch and
+// configs of `root`, as tar_archive, compressed with Brotli 11. Throws data_error when `root` holds
+// no framework folder.
 std::uint64_t compressed_source_bytes(const std::filesystem::path& root);
 
 // sha256 of lines "SHA256  PATH" of every C++ and CUDA file below framework, plugins, optimizers, ttt and launch of

@@ -17,9 +17,9 @@ std::string_view compression_word(Compression compression);
 std::string compress(Compression compression, std::string_view bytes);
 
 // The bytes that were compressed. `raw_bytes` is their number as the file declares it: memory is taken as
-// output comes, so a false declaration costs no more than the output there is. Throws std::runtime_error with
-// a reason ("is corrupt", "holds more than the 12 bytes declared") that reads on from the name of what was
-// read.
+// output comes, so a false declaration costs no more than the output there is. Throws std::runtime_error
+// with a reason ("is corrupt", "holds more than the 12 bytes declared") that reads on from the name of
+// what was read.
 std::string decompress(Compression compression, std::string_view compressed, std::uint64_t raw_bytes);
 
 }  // namespace mulligan

@@ -1,5 +1,5 @@
-// From trained weights to an artifact: calibrate, quantise, serialise. The steps that a run or a command goes
-// through.
+// From trained weights to an artifact: calibrate, quantise, serialise. The steps that a run or a
+// command goes through.
 #pragma once
 
 #include <functional>
@@ -39,8 +39,8 @@ struct MadeArtifact {
   double compress_seconds = 0;
 };
 
-// The configuration text that an artifact carries: all resolved keys, without origins and without library
-// paths.
+// The configuration text that an artifact carries: all resolved keys, without origins and
+// without library paths.
 std::string artifact_configuration(const LoadedConfig& loaded);
 
 // Reads the training shards and the tokenizer file that `loaded` names. Precondition: loaded.config.quantize

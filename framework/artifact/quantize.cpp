@@ -138,15 +138,13 @@ std::vector<const QuantizeTensorRow*> resolve_quantize_table(std::span<const Art
     if (index == rows.size()) {
       throw config_error(
           "{}: the tensor '{}' is matched by no row of [[quantize.tensors]]; add a row for it, or a last row "
-          "with match = "
-          "\"*\" and format = \"fp16\".",
+          "with match = \"*\" and format = \"fp16\".",
           rows.empty() ? "[quantize]" : rows.back().origin.text(), part.name);
     }
     if (rows[index].format == TensorFormat::integer && part.type.rank < 2) {
       throw config_error(
           "{}: the row \"{}\" stores '{}' as int, but {} has no rows to scale; take format = \"fp16\" for it "
-          "in a row "
-          "before.",
+          "in a row before.",
           rows[index].origin.text(), rows[index].match, part.name, part.type.text());
     }
     busy[index] = true;
@@ -156,8 +154,7 @@ std::vector<const QuantizeTensorRow*> resolve_quantize_table(std::span<const Art
     if (busy[index]) continue;
     throw config_error(
         "{}: the row of [[quantize.tensors]] with match = \"{}\" takes no tensor; its pattern matches none, "
-        "or rows before "
-        "it take all it matches: move it up, mend it, or remove it.",
+        "or rows before it take all it matches: move it up, correct it, or remove it.",
         rows[index].origin.text(), rows[index].match);
   }
   return taken;

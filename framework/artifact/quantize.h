@@ -15,8 +15,8 @@ namespace mulligan {
 
 class Quantizer;
 
-// One tensor as an artifact holds it. Rows are the tensor seen as [elements / last dimension, last
-// dimension].
+// One tensor as an artifact holds it. Rows are the tensor seen as [elements / last
+// dimension, last dimension].
 struct QuantizedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -39,8 +39,8 @@ std::string_view format_word(TensorFormat format);
 std::vector<const QuantizeTensorRow*> resolve_quantize_table(std::span<const ArtifactPart> parts,
                                                              std::span<const QuantizeTensorRow> rows);
 
-// int8 per row: q = clamp(round(w / a * 127)), a = max(absmax(row), 1e-8), scale = fp16(a / 127); ties to
-// even.
+// int8 per row: q = clamp(round(w / a * 127)), a = max(absmax(row), 1e-8), scale = fp16(a / 127);
+// ties to even.
 QuantizedTensor quantize_int8_rows(std::string name, std::vector<std::int64_t> shape,
                                    std::span<const float> weights);
 // fp16, bf16 (nearest, ties to even) or fp32. A finite weight beyond fp16's range is a run_error.

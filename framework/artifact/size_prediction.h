@@ -11,8 +11,7 @@
 namespace mulligan {
 
 // Entropy in bits of a standard normal number divided by `step`, rounded to the nearest integer and clamped
-// to
-// [-qmax, qmax]: what a code costs when a row is normal and its scale is `step` standard deviations.
+// to [-qmax, qmax]: what a code costs when a row is normal and its scale is `step` standard deviations.
 double normal_code_entropy(double step, int qmax);
 
 // Predicted bytes of each part under the rules of the table, in order: entropy of the codes of normal rows, 2

@@ -1,5 +1,5 @@
-// A test-time-training plugin's adapters at one tap, on inputs that a check chooses. Recorded by the same code as in a
-// run (AdapterTaps).
+// A test-time-training plugin's adapters at one tap, on inputs that a check chooses. Recorded by the same
+// code as in a run (AdapterTaps).
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@ AllocationCount& allocation_count();
 // Whether this program was linked with that malloc. Tries it.
 bool allocations_are_counted();
 
-// Allocations made by all threads while `body` runs, those for which `counts` holds; absent where this program cannot
-// count them.
+// Allocations made by all threads while `body` runs, those for which `counts` holds; absent where this
+// program cannot count them.
 template <typename Body>
 std::optional<std::int64_t> allocations_of(Body&& body, bool (*counts)() = nullptr) {
   if (!allocations_are_counted()) return {};

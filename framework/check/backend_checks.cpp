@@ -1,4 +1,5 @@
-// Checks of backend plugins: memory and description. Their kernels are compared with formulas by tests/kernels.
+// Checks of backend plugins: memory and description. Their kernels are compared with
+// formulas by tests/kernels.
 #include <cstdint>
 
 #include "framework/check/finite_differences.h"

@@ -1,4 +1,5 @@
-// The checks of each kind of plugin (plugin_check.h). Each adds its lines to the list; `config` holds the resolved keys.
+// The checks of each kind of plugin (plugin_check.h). Each adds its lines to the list; `config` holds
+// the resolved keys.
 #pragma once
 
 #include <functional>

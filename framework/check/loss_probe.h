@@ -30,7 +30,8 @@ struct LossOutputs {
 
 class LossProbe {
  public:
-  // With `in_place` the gradient takes the memory of the logits, as in training. `backend` knows the loss's kernels.
+  // With `in_place` the gradient takes the memory of the logits, as in training. `backend` knows
+  // the loss's kernels.
   LossProbe(Backend& backend, const Loss& loss, const LossShape& shape, bool in_place);
 
   void set(const LossInputs& inputs);

@@ -1,4 +1,5 @@
-// What `mulligan plugins check` does: a plugin against the contract of its kind, on small inputs, without a run.
+// What `mulligan plugins check` does: a plugin against the contract of its kind, on small inputs,
+// without a run.
 #pragma once
 
 #include <span>
@@ -10,8 +11,8 @@
 
 namespace mulligan {
 
-// All checks of one plugin. `overrides` set its keys ("momentum=0.9"). `host` must find the cpu backend. Throws
-// config_error where the keys are not the plugin's.
+// All checks of one plugin. `overrides` set its keys ("momentum=0.9"). `host` must find the cpu backend.
+// Throws config_error where the keys are not the plugin's.
 CheckList check_plugin(PluginHost& host, const PluginHandle& plugin,
                        std::span<const std::string> overrides = {});
 

@@ -16,8 +16,8 @@ std::vector<std::byte> bytes_of(const std::vector<T>& values) {
   return bytes;
 }
 
-// The same calls on memory of its own for each value: what a planned arena shares would hold the last owner's numbers
-// where nothing was written.
+// The same calls on memory of its own for each value: what a planned arena shares would hold the last owner's
+// numbers where nothing was written.
 Graph with_own_memory(const Graph& graph) {
   Graph copy;
   for (std::uint32_t id = 1; id <= graph.value_count(); ++id) {

@@ -1,5 +1,6 @@
-// A graph executed on memory whose contents are known: everything that a run does not give a value holds a pattern
-// before it starts, and no two values share memory. What depends on that pattern was read before it was written, or never written.
+// A graph executed on memory whose contents are known: everything that a run does not give a value holds a
+// pattern before it starts, and no two values share memory. What depends on that pattern was read before it
+// was written, or never written.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ class PoisonedRun {
   // Prepares the graph and takes memory for it. Throws Error as Program does.
   PoisonedRun(Backend& backend, const Graph& graph, const std::string& name);
 
-  // Sets an external of f32, bf16 (rounded to nearest) or i32; kept until it is set again, and put back before each
-  // run.
+  // Sets an external of f32, bf16 (rounded to nearest) or i32; kept until it is set again, and put back
+  // before each run.
   void set(const std::string& external, std::vector<float> values);
   void set(const std::string& external, const std::vector<std::int32_t>& values);
   // Externals that keep what a run left there, from one run to the next (states); zero before the first.

@@ -141,7 +141,7 @@ void check_quantizer(const PluginHandle& plugin, const PluginConfig& config, Che
         }
         for (const float scale : a.scales) {
           if (!std::isfinite(scale) || sdk::half_value(sdk::half_bits(scale)) != scale)
-            return fmt::format("the scale {} is no fp16 number", scale);
+            return fmt::format("the scale {} is not an fp16 number", scale);
         }
         return {};
       });

@@ -11,7 +11,7 @@ template <typename Instance>
 void refuse(const Instance& instance, const std::string& problem) {
   if (problem.empty()) return;
   throw config_error(
-      "[{}]: {} fails the check run before the start: {}; `mulligan plugins check {}` tells more.",
+      "[{}]: {} fails the check run before the start: {}; `mulligan plugins check {}` says more.",
       instance.section(), instance.plugin().description(), problem, instance.plugin().name());
 }
 

@@ -86,8 +86,8 @@ void verify_file(const fs::path& path, const CheckpointFile& file) {
   }
   if (sha256_hex_of_file(path) != file.sha256) {
     throw data_error(
-        "the checkpoint file '{}' was changed: its sha256 is not that of its manifest; use another "
-        "checkpoint.",
+        "the checkpoint file '{}' was changed: its sha256 is not that of its manifest; use "
+        "another checkpoint.",
         path.string());
   }
 }
@@ -112,9 +112,8 @@ std::vector<CheckpointEntry> list_checkpoints(const fs::path& directory) {
     const bool absent =
         failed == std::errc::no_such_file_or_directory || failed == std::errc::not_a_directory;
     if (!failed || absent) return;
-    throw data_error(
-        "the folder of checkpoints '{}' cannot be read ({}: {}); mend that, and nothing is lost.",
-        directory.string(), path.string(), failed.message());
+    throw data_error("the folder of checkpoints '{}' cannot be read ({}: {}); correct that; nothing is lost.",
+                     directory.string(), path.string(), failed.message());
   };
   fs::directory_iterator entry(directory, failed);
   require_read(directory);
@@ -136,8 +135,7 @@ Checkpoint open_checkpoint(const fs::path& path) {
   const std::string text = read_file(manifest_path, kLargestDescription);
   if (read_file(sum_path, kLargestDescription) != sum_line(text)) {
     throw data_error(
-        "the checkpoint's '{}' and '{}' do not agree: one of them was changed; use another "
-        "checkpoint.",
+        "the checkpoint's '{}' and '{}' do not agree: one of them was changed; use another checkpoint.",
         manifest_path.string(), sum_path.string());
   }
   CheckpointManifest manifest = manifest_from_json(text, manifest_path.string());

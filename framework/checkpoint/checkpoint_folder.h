@@ -28,8 +28,8 @@ struct CheckpointEntry {
 
 // "step_00001234"
 std::string checkpoint_name(std::int64_t step);
-// The folders named so in `directory`, by step. Empty when there is no such directory; data_error when it cannot
-// be read, for nobody knows then what it holds.
+// The folders named so in `directory`, by step. Empty when there is no such directory; data_error when it
+// cannot be read, since it is not known then what it holds.
 std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& directory);
 
 // A checkpoint whose every byte was verified.
@@ -59,8 +59,8 @@ Checkpoint find_checkpoint(const std::filesystem::path& path);
 std::filesystem::path write_checkpoint(const std::filesystem::path& directory, CheckpointManifest manifest,
                                        const std::vector<StoredTensor>& tensors);
 
-// The first thing in a checkpoint's folder that no writer of checkpoints made; empty: none. Such a folder is
-// never removed.
+// The first thing in a checkpoint's folder that no writer of checkpoints made; empty: none. Such a folder
+// is never removed.
 std::filesystem::path foreign_file_of_checkpoint(const std::filesystem::path& path);
 
 // Removes the oldest checkpoints but `keep` (>= 1); never a half of one: a folder loses its name first.

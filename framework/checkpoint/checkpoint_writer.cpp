@@ -114,8 +114,7 @@ void restore_tensors(const Checkpoint& checkpoint, TensorStore& store,
     if (std::ranges::find(names, tensor.name) == names.end()) {
       throw data_error(
           "the checkpoint '{}' holds the tensor '{}', which the configured run does not have; resume with "
-          "the "
-          "configuration of the saved run.",
+          "the configuration of the saved run.",
           path, tensor.name);
     }
   }

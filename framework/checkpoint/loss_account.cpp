@@ -55,8 +55,7 @@ std::optional<std::string> LossAccount::inconsistency() const {
   if (state_.run.steps_counted == expected) return {};
   return fmt::format(
       "the training loss was summed over {} steps although {} were made, [{}, {}): the sums were reset, so "
-      "do "
-      "not compare their mean with that of another run",
+      "do not compare their mean with that of another run",
       state_.run.steps_counted, expected, state_.step_first, state_.step_last);
 }
 

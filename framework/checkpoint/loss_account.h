@@ -1,7 +1,7 @@
 // LossAccount: the mean training loss of a run, in a form that survives interruptions.
 //
 // Every mean has the number of steps it was summed over as its only denominator; a mean over a window says
-// which window, [first, last). (Specification: numerics-and-diagnostics, section 1.2 (a).)
+// which window, [first, last) (docs/checkpoints.md, "Loss accounts").
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,6 @@
 //
 // Of Gaussian-like weights the standard deviation of log2|x| is 1.60 whatever their scale. BF16 bytes decoded
 // as F16 crowd into [1, 2): 0.2. F16 bytes decoded as BF16 scatter over a hundred binary orders: 12.7.
-// (Specification: numerics-and-diagnostics, section 2.2.)
 #pragma once
 
 #include <cstddef>

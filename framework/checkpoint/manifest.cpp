@@ -122,13 +122,14 @@ class Reader {
   const Json& at(const char* key) const {
     const auto found = json_.find(key);
     if (found == json_.end()) {
-      throw data_error("'{}' is no checkpoint manifest: the key '{}{}' is missing; use another checkpoint.",
-                       source_, path_, key);
+      throw data_error(
+          "'{}' is not a checkpoint manifest: the key '{}{}' is missing; use another checkpoint.", source_,
+          path_, key);
     }
     return *found;
   }
   Error wrong(const char* key, const char* expected) const {
-    return data_error("'{}' is no checkpoint manifest: '{}{}' is not {}; use another checkpoint.", source_,
+    return data_error("'{}' is not a checkpoint manifest: '{}{}' is not {}; use another checkpoint.", source_,
                       path_, key, expected);
   }
 
@@ -235,7 +236,7 @@ std::string to_json(const CheckpointManifest& manifest) {
 CheckpointManifest manifest_from_json(std::string_view text, const std::string& source) {
   const Json json = parse_json<Json>(text);
   if (!json.is_object() || json.value("format", Json()) != format_name) {
-    throw data_error("'{}' is no checkpoint manifest; use another checkpoint.", source);
+    throw data_error("'{}' is not a checkpoint manifest; use another checkpoint.", source);
   }
   const Json version = json.value("format_version", Json());
   if (version != checkpoint_format_version) {

@@ -180,9 +180,8 @@ void require_magnitudes(const Part& part, const NamePair& pair, std::vector<std:
     return;
   }
   throw data_error(
-      "'{}', stored as {}: {}; convert the file again from its source, or set check_magnitude = false for "
-      "this "
-      "tensor.",
+      "'{}', stored as {}: {}; convert the file again from its source, or set check_magnitude = false "
+      "for this tensor.",
       pair.theirs, stored_name(part.source->type), describe(*magnitudes));
 }
 

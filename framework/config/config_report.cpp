@@ -9,8 +9,8 @@
 namespace mulligan {
 namespace {
 
-// One [header] of the printed file; `table` is its full dotted name, with the row's number for
-// [[parameters]].
+// One [header] of the printed file; `table` is its full dotted name, with the row's
+// number for [[parameters]].
 struct PrintedTable {
   std::string header;
   std::string table;
@@ -45,8 +45,8 @@ PrintedTable plugin_table(const LoadedConfig& loaded, const PluginTable& table) 
   return printed;
 }
 
-// The bound tables of the core schema, in declaration order: a new one starts where the dotted prefix
-// changes.
+// The bound tables of the core schema, in declaration order: a new one starts where the
+// dotted prefix changes.
 std::vector<PrintedTable> core_tables(const LoadedConfig& loaded) {
   std::vector<PrintedTable> tables;
   for (Setting setting : loaded.core.all()) {

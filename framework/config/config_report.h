@@ -23,9 +23,8 @@ struct ConfigDifference {
   std::string right;
 };
 
-// The differences of two resolved configurations, sorted by key; rows of [[parameters]] are compared by
-// position
-// ("parameters.0.optimizer").
+// The differences of two resolved configurations, sorted by key; rows of [[parameters]] are compared
+// by position ("parameters.0.optimizer").
 std::vector<ConfigDifference> diff_configs(const LoadedConfig& left, const LoadedConfig& right);
 
 // One line per difference: "model.layers: 6 -> 11"; absent sides print as "(none)".

@@ -1,5 +1,5 @@
-// ConfigNode: the tree of one configuration after reading, extending and overriding, before any schema looked
-// at it.
+// ConfigNode: the tree of one configuration after reading, extending and overriding, before any schema
+// looked at it.
 #pragma once
 
 #include <string>
@@ -46,11 +46,11 @@ struct ConfigMember {
   ConfigNode node;
 };
 
-// Lays `over` on top of `base`: tables merge member by member, anything else (also lists) is replaced.
-// A table that names another plugin (`plugin` or `path` differs from base's) replaces the base's table whole,
+// Lays `over` on top of `base`: tables merge member by member, anything else (also lists) is replaced. A
+// table that names another plugin (`plugin` or `path` differs from base's) replaces the base's table whole,
 // since the old plugin's keys mean nothing to the new one; lists of tables in it, which are the host's, stay.
-// A table with numeric names laid over a list of tables (from `--set parameters.0.optimizer=...`) changes those
-// rows; throws config_error where such a row does not exist.
+// A table with numeric names laid over a list of tables (from `--set parameters.0.optimizer=...`) changes
+// those rows; throws config_error where such a row does not exist.
 void merge(ConfigNode& base, ConfigNode over, const std::string& path = {});
 
 }  // namespace mulligan

@@ -98,8 +98,8 @@ Schema<ModelConfig> model_section() {
   s.key("q_gain", &ModelConfig::q_gain, "initial per-head gain on queries after RoPE; 0 = no gain")
       .range(0, 1e3);
   s.key("xsa_last_layers", &ModelConfig::xsa_last_layers,
-        "number of last layers whose attention output is made orthogonal to its own value (XSA); -1 = all, 0 "
-        "= none")
+        "number of last layers whose attention output is made orthogonal to its own value (XSA); -1 = "
+        "all, 0 = none")
       .range(-1, 1024)
       .derived("`model.layers`");
   s.key("attention_gate", &ModelConfig::attention_gate, "per-head sigmoid gate on the attention output");
@@ -182,7 +182,7 @@ Schema<MetricsConfig> metrics_section() {
   s.key(
       "hf_compat", &MetricsConfig::hf_compat,
       "also report train_loss_hf, the loss summed since the process started over all steps since the first, "
-      "which after a resume is no mean; only to compare with logs made that way");
+      "which is not a mean after a resume; only to compare with logs made that way");
   return s;
 }
 
@@ -199,15 +199,13 @@ Schema<EvalConfig> eval_section() {
       .range(1, 1 << 20);
   s.key("batch_rows", &EvalConfig::batch_rows,
         "rows per forward pass, at most; changes no score: rows run one after another today, since products "
-        "of "
-        "more rows may round otherwise")
+        "of more rows may round otherwise")
       .range(1, 1 << 20);
   s.key("drop_remainder", &EvalConfig::drop_remainder,
         "leave the last partial batch unscored, only to match figures of the record's script");
-  s.key(
-       "save_seconds", &EvalConfig::save_seconds,
-       "seconds between saved states of eval and ttt, which --resume continues; 0: saved only where a signal "
-       "stops them")
+  s.key("save_seconds", &EvalConfig::save_seconds,
+        "seconds between saved states of eval and ttt, which --resume continues; 0: saved only where a "
+        "signal stops them")
       .range(0, 1e9);
   s.key("use_ema", &EvalConfig::use_ema, "score the averaged weights where ema.decay > 0");
   return s;
@@ -391,8 +389,7 @@ std::vector<KeySection> core_sections() {
        plugin_keys_with_default("")},
       {"[[parameters]]",
        "The parameter table: for each parameter the first row that matches its name. A row that takes no "
-       "parameter and a "
-       "parameter that no row takes are errors.",
+       "parameter and a parameter that no row takes are errors.",
        parameter_row_schema().keys()},
       {"[train]", "Budget, batch, precision and clipping.", keys_of_table("train")},
       {"[train.warmup]",
@@ -402,15 +399,14 @@ std::vector<KeySection> core_sections() {
       {"[checkpoint]",
        "Complete states of training, from which `mulligan train --resume` continues bit for bit.",
        keys_of_table("checkpoint")},
-      {"[metrics]", "What is reported besides the usual.", keys_of_table("metrics")},
+      {"[metrics]", "What is reported in addition.", keys_of_table("metrics")},
       {"[eval]", "How validation text is scored.", keys_of_table("eval")},
       {"[quantize]",
        "Plugin table, optional: how the trained weights become an artifact. Without it a run makes none.",
        plugin_keys_with_default("gptq", quantize_host_keys())},
       {"[[quantize.tensors]]",
        "How each tensor is stored: the first row that matches its name. A row that takes no tensor and a "
-       "tensor that no "
-       "row takes are errors.",
+       "tensor that no row takes are errors.",
        quantize_row_schema().keys()},
       {"[ttt]", "Optional: test-time training while the validation set is scored. Without it there is none.",
        ttt_host_keys()},
@@ -420,8 +416,7 @@ std::vector<KeySection> core_sections() {
        plugin_keys_with_default("adamw", ttt_optimizer_host_keys())},
       {"[ttt.base]",
        "Plugin table, optional: how the base model is trained between batches on documents scored so far; "
-       "goes with "
-       "ttt.prefix_documents.",
+       "goes with ttt.prefix_documents.",
        plugin_keys_with_default("global_sgd")},
       {"[ledger]", "Limits of the run.", keys_of_table("ledger")},
   };

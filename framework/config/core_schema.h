@@ -9,8 +9,8 @@
 
 namespace mulligan {
 
-// [run], [data], [model.*], [train.*], [ema], [checkpoint], [metrics], [eval], [ledger], bound to RunConfig;
-// full names.
+// [run], [data], [model.*], [train.*], [ema], [checkpoint], [metrics], [eval], [ledger], bound to
+// RunConfig; full names.
 const Schema<RunConfig>& core_schema();
 // The keys of one [[backend.kernels]] row.
 const Schema<KernelRow>& kernel_row_schema();

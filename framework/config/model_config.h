@@ -12,8 +12,8 @@ namespace mulligan {
 // `bf16` repeats a property of the published record script; `fp32` is the sensible choice.
 enum class RopeTable { fp32, bf16 };
 
-// What leaves the last two-lane layer: the mean of both lanes, the MLP lane (lane 1) or the attention lane
-// (lane 0).
+// What leaves the last two-lane layer: the mean of both lanes, the MLP lane (lane 1) or the attention
+// lane (lane 0).
 enum class FinalLane { mean, mlp, attention };
 
 // [model.rope] Rotary position embedding on the first `dims` of each head's dh dimensions;

@@ -22,8 +22,8 @@ bool matches(const ParameterRow& row, const std::string& name) {
         row.origin.text(), row.match, rows[taken_by[i]].match, rows[taken_by[i]].origin.text(), names[i]);
   }
   throw config_error(
-      "{}: the parameter row with match = \"{}\" matches no parameter; 'mulligan train --dry-run' lists "
-      "their names.",
+      "{}: the parameter row with match = \"{}\" matches no parameter; 'mulligan train --dry-run' "
+      "lists their names.",
       row.origin.text(), row.match);
 }
 

@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A getter called for a key that was not declared with that type: a bug of the plugin, and no exception may
-// leave here.
+// A getter called for a key that was not declared with that type: a bug of the plugin, and no exception
+// may leave here.
 [[noreturn]] void abort_on_bad_getter(const Settings& settings, const char* name, ValueType type) {
   std::fprintf(stderr,
                "mulligan: the plugin of table '%s' read the key '%s' as %s, but declares no such key.\n",
@@ -86,7 +86,7 @@ KeySpec key_spec(const std::string& plugin, const mlg_key& row) {
   if (key.name.empty() || key.name.find('.') != std::string::npos || !to_value_type(row.type, key.type)) {
     throw config_error(
         "plugin '{}' declares the key '{}' of type {}, which is not a bare name with a type of "
-        "mulligan/config.h; mend the plugin.",
+        "mulligan/config.h; fix the plugin.",
         plugin, key.name, row.type);
   }
   key.help = row.help == nullptr ? "" : row.help;
@@ -175,7 +175,7 @@ std::vector<KeySpec> key_specs(const std::string& plugin, const mlg_key* keys, u
   for (uint32_t i = 0; i < count; ++i) {
     KeySpec key = key_spec(plugin, keys[i]);
     if (std::ranges::find(specs, key.name, &KeySpec::name) != specs.end()) {
-      throw config_error("plugin '{}' declares the key '{}' twice; mend the plugin.", plugin, key.name);
+      throw config_error("plugin '{}' declares the key '{}' twice; fix the plugin.", plugin, key.name);
     }
     specs.push_back(std::move(key));
   }

@@ -1,5 +1,5 @@
-// Plugin tables: what the host reads from them itself, and the plugin's own keys, declared at run time by the
-// plugin.
+// Plugin tables: what the host reads from them itself, and the plugin's own keys, declared at run time
+// by the plugin.
 #pragma once
 
 #include <mulligan/abi.h>
@@ -17,7 +17,7 @@
 namespace mulligan {
 
 // One plugin table ([loss], [optimizer.matrices], ...) as written: the host's keys resolved, the plugin's
-// keys kept for resolve_plugin_keys, when the plugin has been found and has told its keys.
+// keys kept for resolve_plugin_keys, when the plugin has been found and has declared its keys.
 struct PluginTable {
   std::string section;      // full dotted name, for example "optimizer.matrices"
   std::string plugin;       // the plugin's name; empty only when `path` alone was given
@@ -44,8 +44,8 @@ PluginTable read_plugin_table(const ConfigNode* table, const std::string& sectio
                               std::span<const std::string> elsewhere = {});
 
 // KeySpec rows of a plugin's declared keys. Throws config_error naming `plugin` when a row is broken: no
-// name, an unknown type, a default that is not TOML text of that type or lies outside the row's own range or
-// choices.
+// name, an unknown type, a default that is not TOML text of that type or lies outside the row's own
+// range or choices.
 std::vector<KeySpec> key_specs(const std::string& plugin, const mlg_key* keys, uint32_t count);
 
 // The resolved keys of one plugin instance; what a plugin's create() reads.

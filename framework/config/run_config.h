@@ -91,17 +91,17 @@ LoadedConfig load_run_config(const std::string& path, std::span<const std::strin
 LoadedConfig parse_run_config(std::string_view text, const std::string& name,
                               std::span<const std::string> overrides = {});
 
-// The same for text that came with data, such as a checkpoint: its plugins are names, and paths of libraries and
-// of places to write to are not followed (stored_paths.h); `overrides` can give them. load_run_config treats the
-// config.toml of a run directory in the same way.
+// The same for text that came with data, such as a checkpoint: its plugins are names, and paths of libraries
+// and of places to write to are not followed (stored_paths.h); `overrides` can give them. load_run_config
+// treats the config.toml of a run directory in the same way.
 LoadedConfig parse_saved_config(std::string_view text, const std::string& name,
                                 std::span<const std::string> overrides = {});
 // The same for an artifact, which never holds the path of a library: that is refused.
 LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
                                  std::span<const std::string> overrides = {});
 
-// What a table's plugin is called and which keys it declares; asked for each table by resolve_plugins. Nothing:
-// the plugin is not needed, and the table stays as it is written.
+// What a table's plugin is called and which keys it declares; asked for each table by resolve_plugins.
+// Nothing: the plugin is not needed, and the table stays as it is written.
 struct PluginKeys {
   std::string plugin;
   std::vector<KeySpec> keys;

@@ -35,7 +35,7 @@ void check_layers(const ModelConfig& m, const Settings& s) {
   }
   if (m.loop.extra_passes > 0 && (m.loop.first > m.loop.last || m.loop.last >= m.layers)) {
     throw config_error(
-        "the loop from {} = {} to {} = {} does not lie in the layers 0 to {} of {}; mend the range or set "
+        "the loop from {} = {} to {} = {} does not lie in the layers 0 to {} of {}; correct the range or set "
         "model.loop.extra_passes = 0.",
         s.where("model.loop.first"), m.loop.first, s.where("model.loop.last"), m.loop.last, m.layers - 1,
         s.where("model.layers"));

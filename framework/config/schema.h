@@ -89,8 +89,8 @@ class KeyDeclaration {
     key_.required = true;
     return *this;
   }
-  // The default is computed from other keys, as `how` says, after the struct has been filled (see
-  // Schema::refresh).
+  // The default is computed from other keys, as `how` says, after the struct has been
+  // filled (see Schema::refresh).
   KeyDeclaration& derived(std::string how) {
     key_.derived = std::move(how);
     return *this;

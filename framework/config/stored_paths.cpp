@@ -81,7 +81,7 @@ void mark_stored_paths(ConfigNode& tree, const std::string& name) {
       if (value.empty()) continue;
       const bool plugins = is_plugin_table(section);
       if (plugins && member.name == "plugin" && !is_plugin_name(value)) {
-        throw config_error("{}: plugin = {} is no name of a plugin: those are letters, digits, - and _.",
+        throw config_error("{}: plugin = {} is not the name of a plugin: those are letters, digits, - and _.",
                            member.node.origin.text(), toml_quoted(value));
       }
       const bool path = member.name == "path" || (section == "ttt" && member.name == "audit") ||

@@ -1,8 +1,8 @@
 // What a configuration that came with data may not say: which code to run and where to write.
 //
-// A configuration is data where nobody typed its name as a configuration: inside of a checkpoint or an artifact,
-// and config.toml of a run directory, which may be anybody's. Its plugins are names, which the user's own search
-// path resolves.
+// A configuration is data where nobody typed its name as a configuration: inside of a checkpoint or an
+// artifact, and config.toml of a run directory, which may be anybody's. Its plugins are names, which the
+// user's own search path resolves.
 #pragma once
 
 #include <string>
@@ -21,8 +21,8 @@ bool is_configuration_of_a_run(const std::string& path);
 // no plugin can have.
 void mark_stored_paths(ConfigNode& tree, const std::string& name);
 
-// Takes away what is marked and can be done without: rows of [[backend.kernels]], folders of caches, the audit
-// log. Returns a sentence for each. Libraries and other paths stay marked: read_plugin_table and
+// Takes away what is marked and can be done without: rows of [[backend.kernels]], folders of caches, the
+// audit log. Returns a sentence for each. Libraries and other paths stay marked: read_plugin_table and
 // resolve_plugin_keys refuse them when, and only when, their plugin is needed.
 std::vector<std::string> drop_stored_paths(ConfigNode& tree);
 

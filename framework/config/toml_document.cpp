@@ -77,8 +77,8 @@ std::size_t line_of_assertion(std::string_view text) {
   return static_cast<std::size_t>(broken - line_ends.begin()) + 1;
 }
 
-// Dots that may be of keys: those of comments are not. Where there is a string of several lines, comments are not told
-// from its text, and all count.
+// Dots that may be of keys: those of comments are not. Where there is a string of several lines, comments are
+// not distinguished from its text, and all count.
 std::ptrdiff_t count_dots(std::string_view text) {
   const bool long_strings = text.find("\"\"\"") != text.npos || text.find("'''") != text.npos;
   if (long_strings) return std::ranges::count(text, '.');
@@ -94,7 +94,8 @@ std::ptrdiff_t count_dots(std::string_view text) {
   return dots;
 }
 
-// Throws config_error for text beyond largest_text or most_dots, and what toml::parse throws: parse_error or TomlAssertion.
+// Throws config_error for text beyond largest_text or most_dots, and what toml::parse throws:
+// parse_error or TomlAssertion.
 toml::table parse_text(std::string_view text, const std::string& file) {
   if (text.size() > largest_text) {
     throw config_error(
@@ -211,7 +212,8 @@ ConfigNode parse_file(const std::string& path, const Origin* extended_at) {
   return is_configuration_of_a_run(path) ? parse_stored_toml(text, path) : parse_one(text, path);
 }
 
-// One name per file, to find circles by. For what cannot be resolved the name it was given by: reading it says why.
+// One name per file, to find circles by. For what cannot be resolved the name it was given by: reading
+// it says why.
 fs::path file_identity(const fs::path& path) {
   std::error_code error;
   fs::path resolved = fs::weakly_canonical(path, error);

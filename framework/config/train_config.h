@@ -47,8 +47,8 @@ struct TrainConfig {
   int64_t steps = 0;             // upper limit of optimiser steps; 0 = none, then the budget ends the run
   int64_t tokens_per_step = 0;   // target tokens per optimiser step over all ranks and micro-batches
   int64_t micro_batches = 1;     // micro-batches per step over all ranks: each is one packed row of
-      // tokens_per_step / micro_batches tokens, and each of W ranks runs micro_batches / W
-      // of them one after the other (so W must divide it, and results do not depend on W)
+      // tokens_per_step / micro_batches tokens, and each of W ranks runs micro_batches / W of them one after
+      // the other (so W must divide it, and results do not depend on W)
   int64_t sequence_length = 2048;  // longest attention segment in tokens; longer documents are cut
   Precision compute_dtype = Precision::fp32;
   double clip_norm = 0.0;  // global gradient norm; 0 = off

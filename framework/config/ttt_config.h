@@ -23,8 +23,8 @@ struct TttConfig {
   DocumentOrder order = DocumentOrder::longest_first;
   int64_t context_tokens = 2048;  // longest window; a chunk is scored in the window that ends with it
   int64_t chunk_tokens = 48;      // tokens that are scored, then trained on, at once
-  // Batches whose longest document has at most chunk_limits[i] targets (ascending) have chunks of
-  // chunk_sizes[i] tokens.
+  // Batches whose longest document has at most chunk_limits[i] targets (ascending) have chunks
+  // of chunk_sizes[i] tokens.
   std::vector<double> chunk_limits, chunk_sizes;
   int64_t gradient_steps = 1;  // updates per chunk
   double document_fraction = 1.0;
@@ -47,8 +47,8 @@ struct TttSection {
   std::optional<PluginTable> base;  // [ttt.base]; absent: the base model is never trained
 };
 
-// The section of a configuration; absent where `table` is null. Throws config_error for keys that contradict
-// each other.
+// The section of a configuration; absent where `table` is null. Throws config_error for keys that
+// contradict each other.
 std::optional<TttSection> read_ttt(const ConfigNode* table, const std::string& source);
 // The host's keys of [ttt], and of [ttt.optimizer] besides plugin and path.
 std::vector<KeySpec> ttt_host_keys();

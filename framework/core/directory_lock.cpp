@@ -51,8 +51,8 @@ DirectoryLock::DirectoryLock(const fs::path& directory, std::string_view command
   std::error_code failed;
   made_directory_ = fs::create_directories(directory_, failed);
   if (failed) {
-    throw run_error("the folder '{}' cannot be made: {}; choose another, or mend that.", directory_.string(),
-                    failed.message());
+    throw run_error("the folder '{}' cannot be made: {}; choose another, or correct that.",
+                    directory_.string(), failed.message());
   }
   const fs::path path = directory_ / directory_lock_file;
   while (true) {
@@ -69,14 +69,14 @@ DirectoryLock::DirectoryLock(const fs::path& directory, std::string_view command
       if (reason == EINTR) continue;
       if (reason == EWOULDBLOCK) {
         throw config_error(
-            "'{}' is in use by {}; wait until that has ended, stop it, or choose another directory. (A lock "
-            "ends "
-            "with its process; if that host is gone and a network file system keeps its lock, remove '{}'.)",
+            "'{}' is in use by {}; wait until that has ended, stop it, or choose another directory. (A "
+            "lock ends with its process; if that host is gone and a network file system keeps its lock, "
+            "remove '{}'.)",
             directory_.string(), holder, path.string());
       }
       warning_ = fmt::format(
-          "the file system of '{}' cannot lock ({}): see to it yourself that no two commands work in it at "
-          "once",
+          "the file system of '{}' cannot lock ({}): see to it yourself that no two commands work "
+          "in it at once",
           directory_.string(), std::strerror(reason));
       return;
     }

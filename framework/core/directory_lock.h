@@ -7,9 +7,9 @@
 
 namespace mulligan {
 
-// Holds a lock of the system (flock) on the file `.lock` in the folder, which ends with the process however that
-// ends, so a lock is never stale on a machine's own disks. The file tells who holds it: command, process, host
-// and start time.
+// Holds a lock of the system (flock) on the file `.lock` in the folder, which ends with the process however
+// that ends, so a lock is never stale on a machine's own disks. The file names who holds it: command,
+// process, host and start time.
 class DirectoryLock {
  public:
   enum class Kind {

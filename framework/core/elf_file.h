@@ -17,9 +17,9 @@ class ElfFile {
  public:
   using Bytes = std::span<const std::byte>;
 
-  // Throws std::runtime_error with a reason that reads on from the file's name: "does not exist", "is not a
-  // shared library" (no ELF file at all), "is a library for another kind of processor", "is cut short or
-  // corrupt".
+  // Throws std::runtime_error with a reason that reads on from the file's name: "does not exist", "is
+  // not a shared library" (no ELF file at all), "is a library for another kind of processor", "is cut
+  // short or corrupt".
   explicit ElfFile(const std::filesystem::path& path);
 
   bool is_shared_object() const { return type_ == ET_DYN; }  // also a position-independent program

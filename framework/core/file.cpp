@@ -29,7 +29,7 @@ class InputFile {
       fail(errno == ENXIO ? "it is a socket" : std::strerror(errno));
     }
     if (S_ISDIR(status.st_mode)) fail("it is a folder");
-    if (!S_ISREG(status.st_mode)) fail("it is no regular file but a pipe or a device");
+    if (!S_ISREG(status.st_mode)) fail("it is not a regular file but a pipe or a device");
     size_ = static_cast<std::uint64_t>(status.st_size);
   }
   InputFile(const InputFile&) = delete;

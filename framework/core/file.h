@@ -14,8 +14,8 @@ inline constexpr std::uint64_t kLargestFile = std::uint64_t{4} << 30;
 // Of files that describe something: manifests, results, configurations.
 inline constexpr std::uint64_t kLargestDescription = std::uint64_t{256} << 20;
 
-// Reads a whole regular file as bytes. Throws data_error naming the path and the reason: what the system says,
-// or that it is a folder, a pipe or a device (which may never end), or has more than `largest` bytes.
+// Reads a whole regular file as bytes. Throws data_error naming the path and the reason: what the system
+// says, or that it is a folder, a pipe or a device (which may never end), or has more than `largest` bytes.
 std::string read_file(const std::filesystem::path& path, std::uint64_t largest = kLargestFile);
 // The first `bytes` bytes of a regular file, fewer when it is shorter. Throws as read_file does.
 std::string read_file_start(const std::filesystem::path& path, std::size_t bytes);
@@ -27,8 +27,8 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view b
 // The same with the contents in several parts, written one after another.
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::string_view> parts);
 
-// Lower-case hexadecimal sha256 of a byte range, or of a regular file's contents (streamed). Throws data_error
-// as read_file does.
+// Lower-case hexadecimal sha256 of a byte range, or of a regular file's contents (streamed). Throws
+// data_error as read_file does.
 std::string sha256_hex(std::string_view bytes);
 std::string sha256_hex_of_file(const std::filesystem::path& path);
 

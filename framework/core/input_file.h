@@ -15,12 +15,12 @@ struct FileStamp {
   auto operator<=>(const FileStamp&) const = default;
 };
 
-// Move-only; const functions may be called from several threads. Unlike a mapping, a file that shrinks or a disk
-// that fails while it is read is a sentence and no signal.
+// Move-only; const functions may be called from several threads. Unlike a mapping, a file that shrinks or a
+// disk that fails while it is read is an error message, not a signal.
 class InputFile {
  public:
-  // Throws data_error naming the path and the system's reason, also for what is no regular file (a pipe is not
-  // waited for).
+  // Throws data_error naming the path and the system's reason, also for what is not a regular file (a pipe is
+  // not waited for).
   explicit InputFile(const std::filesystem::path& path);
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;
@@ -30,8 +30,8 @@ class InputFile {
   std::uint64_t size() const { return stamp_.bytes; }  // when it was opened
   const FileStamp& stamp() const { return stamp_; }    // when it was opened
 
-  // Fills `out` with the bytes from `offset` on. Throws data_error when the file has become shorter or the disk
-  // refuses.
+  // Fills `out` with the bytes from `offset` on. Throws data_error when the file has become shorter or
+  // the disk refuses.
   void read(std::uint64_t offset, std::span<std::byte> out) const;
 
  private:

@@ -11,14 +11,14 @@
 
 namespace mulligan {
 
-// convert(object). Throws data_error with `remedy` where the file is no JSON object, or where `convert`
+// convert(object). Throws data_error with `remedy` where the file is not a JSON object, or where `convert`
 // throws something other than Error, as the library does for members that are missing or of another type.
 template <typename Json, typename Convert>
 auto read_json_object(const std::filesystem::path& path, Convert&& convert,
                       const char* remedy = "make it anew or remove it") {
   const Json json = parse_json<Json>(read_file(path, kLargestDescription));
   if (!json.is_object()) {
-    throw data_error("'{}' is no JSON object, so the file is damaged; {}.", path.string(), remedy);
+    throw data_error("'{}' is not a JSON object, so the file is damaged; {}.", path.string(), remedy);
   }
   try {
     return convert(json);

@@ -25,7 +25,7 @@ std::FILE* open_own_file(const std::filesystem::path& path, FileStart start) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(descriptor);
-    throw run_error("the file '{}' cannot be written: it is no regular file; remove it.", path.string());
+    throw run_error("the file '{}' cannot be written: it is not a regular file; remove it.", path.string());
   }
   const bool emptied = start == FileStart::append || ::ftruncate(descriptor, 0) == 0;
   std::FILE* file = emptied ? ::fdopen(descriptor, start == FileStart::append ? "a" : "w") : nullptr;

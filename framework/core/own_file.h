@@ -9,7 +9,7 @@ namespace mulligan {
 enum class FileStart { anew, append };
 
 // Opens a file of its own for writing, as fopen does. Throws run_error naming the path: for what the system
-// refuses, for a symbolic link (what it leads to is not the run's), and for what is no regular file.
+// refuses, for a symbolic link (what it leads to is not the run's), and for what is not a regular file.
 std::FILE* open_own_file(const std::filesystem::path& path, FileStart start);
 
 }  // namespace mulligan

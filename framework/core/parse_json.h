@@ -14,8 +14,8 @@ bool nested_within(std::string_view text, int levels);
 // values by recursion, so that 100 KB of "[" would end the process by a stack overflow.
 inline constexpr int deepest_json = 64;
 
-// The value; a discarded one (is_discarded(), no object, no list) for text that is not JSON or nested too
-// deep.
+// The value; a discarded one (is_discarded(), no object, no list) for text that is not JSON or
+// nested too deep.
 template <typename Json = nlohmann::json>
 Json parse_json(std::string_view text) {
   if (!nested_within(text, deepest_json)) return Json(Json::value_t::discarded);

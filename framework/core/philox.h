@@ -1,8 +1,8 @@
-// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-// SC 2011).
+// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2,
+// 3", SC 2011).
 //
-// Every number is a pure function of (seed, purpose, index): independent of threads, ranks and the order of
-// the draws.
+// Every number is a pure function of (seed, purpose, index): independent of threads, ranks and the order
+// of the draws.
 #pragma once
 
 #include <array>

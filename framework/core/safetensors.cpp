@@ -100,7 +100,7 @@ class HeaderReader {
     const auto& type = value["dtype"];
     const auto& shape = value["shape"];
     const auto& offsets = value["data_offsets"];
-    require(type.is_string(), "a dtype that is no string");
+    require(type.is_string(), "a dtype that is not a string");
     require(shape.is_array() && std::all_of(shape.begin(), shape.end(), is_size), "an invalid shape");
     require(offsets.is_array() && offsets.size() == 2 && std::all_of(offsets.begin(), offsets.end(), is_size),
             "invalid data_offsets");

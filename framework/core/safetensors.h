@@ -69,8 +69,8 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-// sha256 of names, dtypes, shapes and bytes of the tensors, whatever their order. Kept in the metadata of weights
-// under tensors_sha256_key.
+// sha256 of names, dtypes, shapes and bytes of the tensors, whatever their order. Kept in the metadata of
+// weights under tensors_sha256_key.
 std::string tensors_sha256(const std::vector<StoredTensor>& tensors);
 inline constexpr const char* tensors_sha256_key = "tensors_sha256";
 

@@ -5,9 +5,9 @@
 
 namespace mulligan {
 
-// Opens /dev/null in place of each of the three that the process was started without: otherwise the first files
-// that it opens would get their numbers, and lines for people would go into them. To be called before any file is
-// opened.
+// Opens /dev/null in place of each of the three that the process was started without: otherwise the first
+// files that it opens would get their numbers, and lines for people would go into them. To be called before
+// any file is opened.
 void open_missing_streams();
 
 // Writes out what is buffered for standard output. Empty, or why not everything printed there arrived (a full

@@ -1,28 +1,28 @@
 // Signals, and asking a command to stop.
 //
-// No thread of this process is ever interrupted by a signal: all of them are blocked everywhere, and one thread
-// that does nothing else waits for those that ask for an end. A handler would not do, for the kernel writes its
-// frame where the stack register points, and oneDNN's generated code uses that register for data: the frame
-// lands in the middle of a matrix.
+// No thread of this process is ever interrupted by a signal: all of them are blocked everywhere, and one
+// thread that does nothing else waits for those that ask for an end. A handler would not do, for the kernel
+// writes its frame where the stack register points, and oneDNN's generated code uses that register for data:
+// the frame lands in the middle of a matrix.
 #pragma once
 
 #include <string>
 
 namespace mulligan {
 
-// The first thing that a program does, while it has one thread: blocks signals for this and all later threads,
-// starts the thread that waits for them, and ignores SIGPIPE and SIGXFSZ, so that writing to a closed pipe or
-// beyond a file size limit is an error with a sentence. Faults (SIGSEGV, ...), job control and SIGQUIT stay as
-// they are. Calling again changes nothing. Throws run_error when the system refuses a thread.
+// The first thing that a program does, while it has one thread: blocks signals for this and all later
+// threads, starts the thread that waits for them, and ignores SIGPIPE and SIGXFSZ, so that writing to a
+// closed pipe or beyond a file size limit is an error with a sentence. Faults (SIGSEGV, ...), job control and
+// SIGQUIT stay as they are. Calling again changes nothing. Throws run_error when the system refuses a thread.
 //
-// Asking for an end: SIGINT, SIGTERM, and unless the process was started ignoring them (nohup) SIGHUP, SIGXCPU,
-// SIGALRM, SIGUSR1 and SIGUSR2. Without a StopSignals the first of them removes the TemporaryPaths, prints a
-// sentence and ends the process with ExitCode::interrupted.
+// Asking for an end: SIGINT, SIGTERM, and unless the process was started ignoring them (nohup) SIGHUP,
+// SIGXCPU, SIGALRM, SIGUSR1 and SIGUSR2. Without a StopSignals the first of them removes the TemporaryPaths,
+// prints a sentence and ends the process with ExitCode::interrupted.
 void take_over_signals();
 
-// While it lives, the first signal that asks for an end is only noted: the command looks at stop_signal() where
-// it can stop, saves what it has and throws. A second one kills the process at once; not a SIGHUP, which comes
-// in twos when a terminal closes. Takes over signals. One at a time.
+// While it lives, the first signal that asks for an end is only noted: the command looks at stop_signal()
+// where it can stop, saves what it has and throws. A second one kills the process at once; not a SIGHUP,
+// which comes in pairs when a terminal closes. Takes over signals. One at a time.
 class StopSignals {
  public:
   StopSignals();

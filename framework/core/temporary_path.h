@@ -1,12 +1,13 @@
-// TemporaryPath: what is written under a temporary name until it is complete, and must not outlive its writer.
+// TemporaryPath: what is written under a temporary name until it is complete, and must not
+// outlive its writer.
 #pragma once
 
 #include <filesystem>
 
 namespace mulligan {
 
-// Makes nothing itself. Whatever lies at the path (a folder with all in it) is removed with the object, and also
-// when a signal ends the process; keep() before that means that it was renamed into place.
+// Makes nothing itself. Whatever lies at the path (a folder with all in it) is removed with the object, and
+// also when a signal ends the process; keep() before that means that it was renamed into place.
 class TemporaryPath {
  public:
   explicit TemporaryPath(std::filesystem::path path);
@@ -22,8 +23,8 @@ class TemporaryPath {
   bool kept_ = false;
 };
 
-// Removes what lies at all TemporaryPaths that live. For the end of the process only: every thread that makes or
-// ends a TemporaryPath after this waits forever.
+// Removes what lies at all TemporaryPaths that live. For the end of the process only: every thread that makes
+// or ends a TemporaryPath after this waits forever.
 void remove_temporaries_for_good();
 
 }  // namespace mulligan

@@ -6,7 +6,8 @@
 
 namespace mulligan {
 
-// Length of the well-formed UTF-8 sequence at the start of `text` (Unicode table 3-7), or 0 where there is none.
+// Length of the well-formed UTF-8 sequence at the start of `text` (Unicode table 3-7), or 0 where
+// there is none.
 std::size_t utf8_length(std::string_view text);
 
 // The code point of such a sequence of `length` bytes (utf8_length, above 0).

@@ -110,35 +110,34 @@ std::string format_dry_run(const DryRun& plan) {
   line("{:<28} {:<16} {:>12}  {:<6} {:<20} {:>6} {:>6}  {}", "tensor", "shape", "elements", "master",
        "optimiser", "lr x", "wd x", "communication");
   for (const DryRun::Tensor& t : plan.tensors) {
-    line("{:<28} {:<16} {:>12}  {:<6} {:<20} {:>6} {:>6}  {}", t.name, t.shape, grouped_digits(t.elements),
+    line("{:<28} {:<16} {:>12}  {:<6} {:<20} {:>6} {:>6}  {}", t.name, t.shape, grouped(t.elements),
          t.master_dtype, fmt::format("{} ({})", t.optimizer, t.plugin), t.lr_multiplier,
          t.weight_decay_multiplier, t.communication);
   }
   line("");
-  line("parameters: {}", grouped_digits(plan.parameters));
+  line("parameters: {}", grouped(plan.parameters));
   line("");
   line("memory of one of {} rank{}:", plan.ranks, plan.ranks == 1 ? "" : "s");
   for (const MemoryRow& row : plan.memory) line("{}", memory_line(row));
   line("{} = {:.2f} GiB", memory_line({"total", plan.memory_bytes}), gibibytes(plan.memory_bytes));
   if (!plan.workspace_bytes) {
-    line("  besides, workspace of the backend's kernels: not known ({})", plan.workspace_note);
+    line("  in addition, workspace of the backend's kernels: not known ({})", plan.workspace_note);
   }
   line("scratch of each program (the arena holds the largest):");
   for (const MemoryRow& row : plan.arenas) line("{}", memory_line(row));
   line("");
   line("one step of {} tokens on {} x {} ({:.0f} TFLOP/s bf16, {:.0f} fp32, {:.2f} TB/s each), per rank:",
-       grouped_digits(plan.tokens_per_step), plan.ranks, plan.card.description,
+       grouped(plan.tokens_per_step), plan.ranks, plan.card.description,
        plan.card.bf16_flops_per_second / 1e12, plan.card.fp32_flops_per_second / 1e12,
        plan.card.bytes_per_second / 1e12);
   for (const DryRun::Step& step : plan.steps) {
     line(
-        "  {} ({} layers): {:.2f} TFLOP of matrix products, {:.2f} TFLOP of attention, {:.1f} GB of bytes "
-        "moved",
+        "  {} ({} layers): {:.2f} TFLOP of matrix products, {:.2f} TFLOP of attention, {:.1f} GB "
+        "of bytes moved",
         step.looping ? "looped order" : "plain order", step.layers, step.cost.matmul_flops / 1e12,
         step.cost.attention_flops / 1e12, step.cost.bytes / 1e9);
     line("    roofline: at least {:.2f} ms a step, at most {} tokens/s", 1e3 * step.cost.seconds,
-         grouped_digits(
-             static_cast<std::int64_t>(static_cast<double>(plan.tokens_per_step) / step.cost.seconds)));
+         grouped(static_cast<std::int64_t>(static_cast<double>(plan.tokens_per_step) / step.cost.seconds)));
   }
   return fmt::to_string(text);
 }

@@ -38,9 +38,9 @@ struct DryRun {
   };
   std::int64_t parameters = 0;
   std::vector<Tensor> tensors;
-  // Bytes of one rank on its device: persistent tensors by category, the shared arena, and, where known, the
-  // workspace of the kernels; they add up to the total, which is what Backend::peak_allocated_bytes() comes
-  // to.
+  // Bytes of one rank on its device: persistent tensors by category, the shared arena, and, where known,
+  // the workspace of the kernels; they add up to the total, which is what
+  // Backend::peak_allocated_bytes() comes to.
   std::vector<MemoryRow> memory;
   std::vector<MemoryRow> arenas;  // scratch of each program; the shared arena is as large as the largest
   std::int64_t memory_bytes = 0;

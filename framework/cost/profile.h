@@ -35,7 +35,7 @@ struct Profile {
   double first_step_seconds = 0;              // from the call of profile_step to the end of the first step
   std::int64_t tokens = 0;                    // of a step
   std::int64_t peak_memory_bytes = 0;         // of the process
-  std::int64_t peak_device_memory_bytes = 0;  // that the backend gave out at once
+  std::int64_t peak_device_memory_bytes = 0;  // that the backend had allocated at once
 };
 
 // Initial weights, the first rows of data.train. In the profiled pass every call is followed by a

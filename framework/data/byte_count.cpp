@@ -126,8 +126,8 @@ std::uint64_t ByteTable::count(std::span<const std::uint16_t> tokens) const {
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i] >= vocabulary()) {
       throw data_error(
-          "token {} at position {} is outside the vocabulary of {}; the shards were made with another "
-          "tokenizer",
+          "token {} at position {} is outside the vocabulary of {}; the shards were made with "
+          "another tokenizer",
           tokens[i], i, vocabulary());
     }
     if (i > 0) total += static_cast<std::uint64_t>(bytes(tokens[i - 1], tokens[i]));

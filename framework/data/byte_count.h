@@ -2,10 +2,10 @@
 //
 // Route 1 (ByteTable): bytes(token | previous) = base[token] + (space[token] and not boundary[previous]);
 // base is 1 for byte tokens, 0 for control, unknown and unused ones, else the piece's UTF-8 length without a
-// leading "▁", every further "▁" counted as the one space it is; a boundary is a control, unknown or unused token.
-// (The record's table counts 3 bytes for a further "▁"; no piece of the published tokenizers has one.) Route 2
-// (count_bytes_by_decoding): SentencePiece's decoder turns the tokens back into text, whose bytes are
-// counted.
+// leading "▁", every further "▁" counted as the one space it is; a boundary is a control, unknown or unused
+// token. (The record's table counts 3 bytes for a further "▁"; no piece of the published tokenizers has
+// one.) Route 2 (count_bytes_by_decoding): SentencePiece's decoder turns the tokens back into text, whose
+// bytes are counted.
 #pragma once
 
 #include <cstdint>
@@ -45,17 +45,17 @@ class ByteTable {
   std::vector<std::uint8_t> is_boundary_;        // [V] 0 or 1
 };
 
-// Route 2 over the targets tokens[1..], with tokens[0] as their context; uses `threads` threads (0: all
-// cores).
+// Route 2 over the targets tokens[1..], with tokens[0] as their context; uses `threads` threads
+// (0: all cores).
 //
 // Runs of text between boundary tokens are decoded by SentencePiece. So that byte tokens which form invalid
 // UTF-8 count 1 each (the decoder would print U+FFFD, 3 bytes), each is replaced by the token of one ASCII
 // letter before decoding; such a letter also stands in front of the run, so that the decoder drops no leading
 // spaces, and one leading space after a boundary is left out: it separates nothing.
 //
-// Agrees with route 1 on every stream of every tokenizer whose decoder adds and removes nothing else, which is
-// true of all that this project trains or the records use. Where the routes differ, no bits per byte may be
-// printed.
+// Agrees with route 1 on every stream of every tokenizer whose decoder adds and removes nothing else,
+// which is true of all that this project trains or the records use. Where the routes differ, no bits per
+// byte may be printed.
 std::uint64_t count_bytes_by_decoding(const Tokenizer& tokenizer, std::span<const std::uint16_t> tokens,
                                       int threads = 0);
 

@@ -18,8 +18,8 @@ struct Unit {
   std::uint32_t offset() const { return (bits >> 10) << ((bits & 1u << 9) >> 6); }
 };
 
-// The map is the trie's length in bytes (32 bits), the trie, and the texts that its values point into, each ended
-// by a zero byte.
+// The map is the trie's length in bytes (32 bits), the trie, and the texts that its values point into, each
+// ended by a zero byte.
 bool is_sound(std::string_view map) {
   std::uint32_t trie_bytes = 0;
   if (map.size() < sizeof(trie_bytes)) return false;

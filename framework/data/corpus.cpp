@@ -127,9 +127,9 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
   }
   if (validation_.empty() || train_.empty()) {
     throw data_error(
-        "dividing {} documents left none for {}; change --validation-fraction, ask for a number of documents "
-        "with "
-        "--validation-documents, give validation documents of their own with --validation, or give more text",
+        "dividing {} documents left none for {}; change --validation-fraction, ask for a number of "
+        "documents with --validation-documents, give validation documents of their own with --validation, "
+        "or give more text",
         documents.size(), validation_.empty() ? "validation" : "training");
   }
 }

@@ -1,5 +1,5 @@
-// The documents of a preparation: read, told apart by content, divided into training and validation, and
-// ordered.
+// The documents of a preparation: read, told apart by content, divided into training and
+// validation, and ordered.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,7 @@
 
 namespace mulligan {
 
-// The first 128 bits of a document's sha256: its identity, its side of the split and its place in the
-// order.
+// The first 128 bits of a document's sha256: its identity, its side of the split and its place in the order.
 struct Digest {
   std::uint64_t high = 0;
   std::uint64_t low = 0;

@@ -150,9 +150,8 @@ void require_same_tokenizer(const DataOrigin& origin, const DataIdentity& now,
   if (theirs.empty()) {
     if (tokenizer_file.empty()) return;
     throw data_error(
-        "{} carries no digest of its tokenizer, so that data.tokenizer = '{}' is the right one cannot be "
-        "told; "
-        "make it again, or score the loss alone with --set data.tokenizer=",
+        "{} carries no digest of its tokenizer, so whether data.tokenizer = '{}' is the right one is not "
+        "known; make it again, or score the loss alone with --set data.tokenizer=",
         origin.name, tokenizer_file);
   }
   if (now.tokenizer_sha256.empty() || now.tokenizer_sha256 == theirs) return;
@@ -172,8 +171,7 @@ void require_same_training_shards(const DataOrigin& origin, const ShardSetIdenti
     if (was.sha256 == is.sha256) continue;
     throw data_error(
         "the training shard '{}' has sha256 {}, but {} has read '{}' with {} in its place; bring that file "
-        "back "
-        "or name its folder in data.train",
+        "back or name its folder in data.train",
         is.name, short_digest(is.sha256), origin.name, was.name, short_digest(was.sha256));
   }
   throw data_error("data.train names {} training shards, but {} has read {}; name exactly those",

@@ -1,7 +1,7 @@
 // DataIdentity: which tokenizer and which tokens something is of, by digests.
 //
-// It travels with weights (metadata), checkpoints (manifest), artifacts (manifest) and results (result.json), and
-// is compared wherever one of them meets data again.
+// It travels with weights (metadata), checkpoints (manifest), artifacts (manifest) and results (result.json),
+// and is compared wherever one of them meets data again.
 #pragma once
 
 #include <cstdint>
@@ -60,24 +60,25 @@ struct DataComparison {
 };
 DataComparison compare_validation(const DataIdentity& weights, const DataIdentity& now);
 
-// What holds trained weights: its name in sentences ("the weights 'runs/a/weights.safetensors'") and what it says
-// of its data.
+// What holds trained weights: its name in sentences ("the weights 'runs/a/weights.safetensors'") and what it
+// says of its data.
 struct DataOrigin {
   std::string name;
   DataIdentity data;
 };
 
-// Throws data_error when both sides know their tokenizer and they differ, or when `now` has one to count bytes
-// with (tokenizer_file is not empty) and the other side is silent: the score would look like any other.
+// Throws data_error when both sides know their tokenizer and they differ, or when `now` has one to count
+// bytes with (tokenizer_file is not empty) and the other side is silent: the score would look like any other.
 // `tokenizer_file` is what data.tokenizer names.
 void require_same_tokenizer(const DataOrigin& origin, const DataIdentity& now,
                             const std::string& tokenizer_file);
 
-// Throws data_error unless the training shards are those of `origin`, in the same order; names the first that is
-// not. Silent where one side knows no digests.
+// Throws data_error unless the training shards are those of `origin`, in the same order; names the first that
+// is not. Silent where one side knows no digests.
 void require_same_training_shards(const DataOrigin& origin, const ShardSetIdentity& now);
 
-// Throws data_error naming a shard that is in both sets: what is trained on must not be scored, and the reverse.
+// Throws data_error naming a shard that is in both sets: what is trained on must not be scored,
+// and the reverse.
 void require_apart(const ShardSetIdentity& train, const ShardSetIdentity& validation);
 
 }  // namespace mulligan

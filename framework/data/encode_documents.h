@@ -18,9 +18,9 @@ class DocumentEncoder {
   // Shards are written into `folder`. `options` and `tokenizer` must outlive this object.
   DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer, std::filesystem::path folder);
 
-  // Writes the documents, in order, to STEM_%06d.bin; appends their text, as the tokens spell it, to `text` unless that
-  // is null. Works by blocks, in parallel, long documents in parts. Throws data_error for a tokenizer that has no
-  // piece for some text.
+  // Writes the documents, in order, to STEM_%06d.bin; appends their text, as the tokens spell it, to `text`
+  // unless that is null. Works by blocks, in parallel, long documents in parts. Throws data_error for a
+  // tokenizer that has no piece for some text.
   SplitRecord encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
                      std::string* text);
 

@@ -23,9 +23,9 @@ struct PlainEvalOptions {
   std::int64_t row_sequences = 1;    // sequences packed into one row
   int world_size = 1;
   int rank = 0;
-  // The public script's figure: the stream is cut to whole sequences and each rank drops its last partial
-  // row. Otherwise every token is scored, the last row may be short, and the rows do not depend on the world
-  // size.
+  // The public script's figure: the stream is cut to whole sequences and each rank drops its last
+  // partial row. Otherwise every token is scored, the last row may be short, and the rows do not depend
+  // on the world size.
   bool drop_remainder = false;
 };
 
@@ -33,10 +33,10 @@ struct PlainEvalOptions {
 // token_count - 1 targets once (unless drop_remainder). Throws config_error for sizes or ranks out of range.
 std::vector<EvalSpan> plain_eval_rows(std::int64_t token_count, const PlainEvalOptions& options);
 
-// The windows of one rank: they start at the multiples of `stride` while start + (sequence_tokens - stride)
-// is a scorable position; the first scores all it holds, the others from position sequence_tokens - stride
-// on. A stream no longer than the overlap gets one window, so that every token is scored once. Throws as
-// above.
+// The windows of one rank: they start at the multiples of `stride` while start + (sequence_tokens -
+// stride) is a scorable position; the first scores all it holds, the others from position sequence_tokens
+// - stride on. A stream no longer than the overlap gets one window, so that every token is scored once.
+// Throws as above.
 std::vector<EvalSpan> sliding_eval_windows(std::int64_t token_count, std::int64_t sequence_tokens,
                                            std::int64_t stride, int world_size, int rank);
 

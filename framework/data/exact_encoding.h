@@ -1,8 +1,8 @@
 // How a text is handed to SentencePiece so that its bytes come back exactly, and where it may be cut.
 //
-// SentencePiece replaces invalid UTF-8 by U+FFFD, shows a space as U+2581 (so that a U+2581 of the text would come
-// back as a space), and leaves out a space at a text's start when it decodes. Such bytes are therefore written as
-// byte pieces, one each, and everything between them is handed over as it is.
+// SentencePiece replaces invalid UTF-8 by U+FFFD, shows a space as U+2581 (so that a U+2581 of the text would
+// come back as a space), and leaves out a space at a text's start when it decodes. Such bytes are therefore
+// written as byte pieces, one each, and everything between them is handed over as it is.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ struct ModelRules {
   bool pair_merges = false;  // byte pair encoding: pieces grow by merging neighbours
 };
 
-// Reads them from the model's protocol buffer. What is missing or malformed has the format's defaults, by which
-// text is not kept.
+// Reads them from the model's protocol buffer. What is missing or malformed has the format's defaults, by
+// which text is not kept.
 ModelRules model_rules(std::string_view model);
 
 // One stretch of a text: handed over as it is, or written byte by byte.
@@ -31,7 +31,8 @@ struct TextStretch {
   bool as_bytes = false;
 };
 
-// The stretch that `text` begins with; `text` must not be empty. `at_start`: nothing of the document precedes it.
+// The stretch that `text` begins with; `text` must not be empty. `at_start`: nothing of the
+// document precedes it.
 TextStretch first_stretch(std::string_view text, bool at_start);
 
 // Where a text may be cut so that the parts' ids, one after another, are the ids of the whole: between two

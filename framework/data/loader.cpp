@@ -45,8 +45,7 @@ Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
   if (spans_per_epoch_ == 0) {
     throw data_error(
         "no training shard holds one global micro-batch of {} tokens ({} ranks x {} tokens): the longest of "
-        "{} shards "
-        "has {} from its first document on; use smaller batches or more text",
+        "{} shards has {} from its first document on; use smaller batches or more text",
         group_tokens(), options_.world_size, span_tokens(), sources_.size(), longest);
   }
   span_.resize(static_cast<std::size_t>(span_tokens()));
@@ -84,8 +83,8 @@ void Loader::next(Batch& batch) {
                                     [&](std::uint16_t token) { return token >= options_.vocabulary; });
   if (outside != span_.end()) {
     throw data_error(
-        "shard '{}' has token {} at position {}, outside the vocabulary of {}; it was made with another "
-        "tokenizer",
+        "shard '{}' has token {} at position {}, outside the vocabulary of {}; it was made with "
+        "another tokenizer",
         source.shard.path().string(), *outside, start + (outside - span_.begin()), options_.vocabulary);
   }
   batch.reserve(options_.row_tokens);

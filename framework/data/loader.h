@@ -1,9 +1,9 @@
 // The training loader: one global cursor over the shards, one packed row per call.
 //
-// A global micro-batch is world_size spans of row_tokens + 1 tokens; rank r reads the r-th span. The cursor
-// of a shard starts at its first BOS; the shard is left, and its tail dropped, when the next global
-// micro-batch does not fit. After the last shard the first follows. (spec/record-run section 4, fixture
-// `loader`.)
+// A global micro-batch is world_size spans of row_tokens + 1 tokens; rank r reads the r-th span. The
+// cursor of a shard starts at its first BOS; the shard is left, and its tail dropped, when the next
+// global micro-batch does not fit. After the last shard the first follows.
+// (docs/record_run.md#reading-order, fixture `loader`.)
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ class Loader {
   explicit Loader(LoaderOptions options);
 
   // Fills `batch` with this rank's next row and advances. No allocation once `batch` has been used or
-  // reserved. Throws data_error naming shard and token when a token is outside the vocabulary, or when the shard
-  // can no longer be read; the stream then has not advanced.
+  // reserved. Throws data_error naming shard and token when a token is outside the vocabulary, or when the
+  // shard can no longer be read; the stream then has not advanced.
   void next(Batch& batch);
 
   const LoaderOptions& options() const { return options_; }

@@ -72,14 +72,14 @@ void save_manifest(const std::filesystem::path& folder, const Manifest& manifest
 // a file outside its folder.
 Manifest load_manifest(const std::filesystem::path& path);
 
-// The manifest in `folder`, or nothing where there is none or one of another kind (data sets that others publish
-// bring files of that name, too). Throws data_error for one of this kind that is malformed, and for one that is no
-// JSON object.
+// The manifest in `folder`, or nothing where there is none or one of another kind (data sets that others
+// publish bring files of that name, too). Throws data_error for one of this kind that is malformed, and for
+// one that is no JSON object.
 std::optional<Manifest> find_manifest(const std::filesystem::path& folder);
 
-// Loads the manifest and checks every shard's header, length and token count, and with `digests` the sha256 of all
-// files, and the totals: documents and tokens against the shards, bytes against the tokenizer's table, vocabulary and
-// BOS against the tokenizer. Throws data_error naming the first file or figure that differs.
+// Loads the manifest and checks every shard's header, length and token count, and with `digests` the sha256
+// of all files, and the totals: documents and tokens against the shards, bytes against the tokenizer's table,
+// vocabulary and BOS against the tokenizer. Throws data_error naming the first file or figure that differs.
 Manifest verify_manifest(const std::filesystem::path& path, bool digests = true);
 
 }  // namespace mulligan

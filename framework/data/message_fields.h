@@ -18,7 +18,8 @@ class MessageFields {
 
   // Moves to the next field; false at the end or where the bytes are no message.
   bool next();
-  // After next() has returned false: whether that was the end. Groups, which no model has, count as no message.
+  // After next() has returned false: whether that was the end. Groups, which no model has, count
+  // as no message.
   bool ended() const { return rest_.empty() && !broken_; }
 
  private:

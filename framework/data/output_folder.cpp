@@ -71,14 +71,15 @@ void OutputFolder::check_target() const {
   if (::stat(target_.c_str(), &inner) == 0 && ::stat(target_.parent_path().c_str(), &outer) == 0 &&
       inner.st_dev != outer.st_dev) {
     throw config_error(
-        "the output '{}' is a mount point, which cannot be replaced as a whole; name a folder below it, such "
-        "as '{}'",
+        "the output '{}' is a mount point, which cannot be replaced as a whole; name a folder below "
+        "it, such as '{}'",
         target_.string(), (target_ / "prepared").string());
   }
   if (non_empty_folder(target_)) may_replace_(target_);
 }
 
-// Makes the work folder, locks it for as long as this process lives, and empties one that nobody locks any more.
+// Makes the work folder, locks it for as long as this process lives, and empties one that nobody
+// locks any more.
 void OutputFolder::take_work_folder() {
   std::error_code error;
   fs::create_directories(target_.parent_path(), error);
@@ -119,13 +120,13 @@ void OutputFolder::publish() {
   temporary_->keep();
   temporary_.reset();
   if (fs::exists(target_, error) && non_empty_folder(target_)) {
-    // Both names are exchanged in one step, so that at every moment one whole folder has the target's name; the
-    // old folder, which the caller agreed to replace, is removed under the work folder's name.
+    // Both names are exchanged in one step, so that at every moment one whole folder has the target's name;
+    // the old folder, which the caller agreed to replace, is removed under the work folder's name.
     fs::path old = work_;
     if (::renameat2(AT_FDCWD, work_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) != 0) {
       if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) throw fail();
-      // A file system without exchange: whoever is killed between the two renames finds the old folder, whole, under
-      // its second name.
+      // A file system without exchange: whoever is killed between the two renames finds the old folder,
+      // whole, under its second name.
       old = target_.string() + ".replaced";
       if (::rename(target_.c_str(), old.c_str()) != 0) throw fail();
       if (::rename(work_.c_str(), target_.c_str()) != 0) {

@@ -9,16 +9,17 @@
 
 namespace mulligan {
 
-// Files are written into "TARGET.preparing" beside the target; publish() renames it into place. Until then the
-// target is as it was; afterwards it holds the new files alone. What a killed process left behind is removed by
-// the next one for the same target; two at a time are refused.
+// Files are written into "TARGET.preparing" beside the target; publish() renames it into place. Until then
+// the target is as it was; afterwards it holds the new files alone. What a killed process left behind is
+// removed by the next one for the same target; two at a time are refused.
 class OutputFolder {
  public:
   // Throws unless an existing, non-empty target may be replaced by the new folder.
   using MayReplace = std::function<void(const std::filesystem::path&)>;
 
-  // Throws config_error when the target is no folder, must not be replaced, is a mount point (which cannot be
-  // renamed) or is being prepared by another process, and run_error when the system refuses to make the folder.
+  // Throws config_error when the target is not a folder, must not be replaced, is a mount point (which
+  // cannot be renamed) or is being prepared by another process, and run_error when the system refuses to
+  // make the folder.
   OutputFolder(const std::filesystem::path& target, MayReplace may_replace);
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
@@ -26,8 +27,8 @@ class OutputFolder {
   ~OutputFolder();
 
   const std::filesystem::path& path() const { return work_; }  // where to write
-  // Asks once more whether the target may be replaced, and puts the new folder in its place in one step. Throws
-  // as the constructor does; the target is then untouched.
+  // Asks once more whether the target may be replaced, and puts the new folder in its place in one step.
+  // Throws as the constructor does; the target is then untouched.
   void publish();
 
  private:

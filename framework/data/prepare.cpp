@@ -39,8 +39,8 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// Throws unless `folder`, which is not empty, may be replaced: only when asked to, and only a preparation that has
-// no other files beside it.
+// Throws unless `folder`, which is not empty, may be replaced: only when asked to, and only a preparation
+// that has no other files beside it.
 void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
   namespace fs = std::filesystem;
   const bool prepared = fs::exists(folder / kManifestFile);
@@ -63,7 +63,8 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (own.contains(entry.path().filename().string())) continue;
     throw config_error(
-        "'{}' is no part of the prepared data in '{}', which would be replaced with it; move it elsewhere or "
+        "'{}' is not part of the prepared data in '{}', which would be replaced with it; move it elsewhere "
+        "or "
         "name another output folder",
         entry.path().filename().string(), folder.string());
   }
@@ -178,8 +179,8 @@ class Preparation {
     return names;
   }
 
-  // Trains on the training documents with the smallest digests, as many as fit tokenizer_bytes, and on the start
-  // of the next one: a sample that does not depend on the order of the inputs.
+  // Trains on the training documents with the smallest digests, as many as fit tokenizer_bytes, and on the
+  // start of the next one: a sample that does not depend on the order of the inputs.
   std::string trained_model(const Corpus& corpus) const {
     std::vector<const CorpusDocument*> sample;
     for (const CorpusDocument& document : corpus.train()) sample.push_back(&document);
@@ -218,8 +219,7 @@ class Preparation {
     if (decoded != table || validation_text.size() != table) {
       throw data_error(
           "the validation tokens hold {} bytes by the byte table but {} by decoding; the tokenizer has "
-          "pieces "
-          "whose bytes are ambiguous, use another",
+          "pieces whose bytes are ambiguous, use another",
           table, decoded);
     }
   }

@@ -13,8 +13,8 @@
 namespace mulligan {
 
 struct PrepareOptions {
-  // Folders (every regular file below is one document), text files, and JSONL files (one {"text": ...} per
-  // line).
+  // Folders (every regular file below is one document), text files, and JSONL files (one {"text":
+  // ...} per line).
   std::vector<std::filesystem::path> inputs;
   // Validation documents of their own; must not share a document with `inputs`. Empty: divide `inputs`.
   std::vector<std::filesystem::path> validation_inputs;
@@ -39,9 +39,9 @@ struct PrepareOptions {
   int threads = 0;      // 0: one per core
   std::string source;   // words for the manifest; empty: the inputs' names
 
-  std::function<void(const std::string&)> progress;  // told one line per stage, if set
-  // Long phases, if both are set: one begins (total 0: not known in advance; an empty `what` ends it), and so many
-  // units more are done (from any thread).
+  std::function<void(const std::string&)> progress;  // given one line per stage, if set
+  // Long phases, if both are set: one begins (total 0: not known in advance; an empty `what` ends it), and so
+  // many units more are done (from any thread).
   std::function<void(const std::string& what, const std::string& unit, double total)> phase;
   std::function<void(double units)> advance;
 };
@@ -55,14 +55,15 @@ struct PrepareSummary {
 };
 
 // Writes fineweb_train_%06d.bin, fineweb_val_%06d.bin, tokenizer.model, tokenizer.vocab, validation.txt,
-// changes.jsonl (when a document was left out or changed) and manifest.json into a folder beside `output` that takes its
-// place at the end (OutputFolder), so `output` never holds a part. Equal documents are kept once. A document is cut by
-// a shard's end only when it is longer than a shard. The same inputs and options give the same bytes.
+// changes.jsonl (when a document was left out or changed) and manifest.json into a folder beside `output`
+// that takes its place at the end (OutputFolder), so `output` never holds a part. Equal documents are kept
+// once. A document is cut by a shard's end only when it is longer than a shard. The same inputs and options
+// give the same bytes.
 //
-// Throws config_error for options out of range and an output that must not be replaced, run_error for one that cannot be
-// written, and data_error for: no documents, an empty side of the split, a document in both inputs, a vocabulary the
-// texts cannot fill or that 16 bits cannot hold, a tokenizer that maps text to unknown tokens, and bytes of the
-// validation documents that differ between the two counting routes.
+// Throws config_error for options out of range and an output that must not be replaced, run_error for one
+// that cannot be written, and data_error for: no documents, an empty side of the split, a document in both
+// inputs, a vocabulary the texts cannot fill or that 16 bits cannot hold, a tokenizer that maps text to
+// unknown tokens, and bytes of the validation documents that differ between the two counting routes.
 PrepareSummary prepare(const PrepareOptions& options);
 
 }  // namespace mulligan

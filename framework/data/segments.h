@@ -18,8 +18,8 @@ struct Batch {
   std::int32_t segment_count = 0;        // cu_seqlens[segment_count] == T is the last real boundary
   std::int32_t longest_segment = 0;      // tokens
 
-  // Sizes the arrays for rows of T tokens so that filling them never allocates, whatever the number of
-  // segments.
+  // Sizes the arrays for rows of T tokens so that filling them never allocates, whatever the
+  // number of segments.
   void reserve(std::int64_t row_tokens);
 };
 

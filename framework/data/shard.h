@@ -22,17 +22,17 @@ inline constexpr int kMaxVocabulary = 65536;
 // One shard, opened and its header checked. Move-only; const functions may be called from several threads.
 class Shard {
  public:
-  // Throws data_error, naming the file and the bytes or values expected and found, when the file is shorter
-  // than its header, has another magic or version, promises no tokens, or does not hold exactly the tokens
-  // promised.
+  // Throws data_error, naming the file and the bytes or values expected and found, when the file is
+  // shorter than its header, has another magic or version, promises no tokens, or does not hold exactly
+  // the tokens promised.
   explicit Shard(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return file_.path(); }
   const InputFile& file() const { return file_; }
   std::int64_t token_count() const { return token_count_; }
 
-  // Fills `out` with the tokens from `first` on. Precondition: they lie in the shard. Throws data_error when the
-  // file has become shorter or the disk refuses.
+  // Fills `out` with the tokens from `first` on. Precondition: they lie in the shard. Throws data_error when
+  // the file has become shorter or the disk refuses.
   void read(std::int64_t first, std::span<std::uint16_t> out) const;
   std::vector<std::uint16_t> read_all() const;
 
@@ -48,9 +48,10 @@ void write_shard(const std::filesystem::path& path, std::span<const std::uint16_
 enum class DataSplit { train, validation };
 
 // The shard files meant by `patterns`, sorted by path, each once. A pattern is a file, a glob such as
-// data/fineweb_train_*.bin, or a folder: its *.bin files, of `split` alone where one is given. Which those are
-// says the manifest in the folder, and without one the names (*_train_*, *_val_*); names that say neither count
-// for both. Throws data_error naming a pattern that matches nothing, or a file that its manifest misses.
+// data/fineweb_train_*.bin, or a folder: its *.bin files, of `split` alone where one is given. Which
+// those are says the manifest in the folder, and without one the names (*_train_*, *_val_*); names that
+// say neither count for both. Throws data_error naming a pattern that matches nothing, or a file that
+// its manifest misses.
 std::vector<std::filesystem::path> find_shards(const std::vector<std::string>& patterns,
                                                std::optional<DataSplit> split = std::nullopt);
 

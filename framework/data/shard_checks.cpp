@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What reading a shard once tells.
+// What reading a shard once yields.
 struct ShardFacts {
   std::string sha256;
   std::uint16_t largest_token = 0;
@@ -42,8 +42,8 @@ ShardFacts read_facts(const Shard& shard) {
   return facts;
 }
 
-// Commands open the same shards several times (validation and quantisation of one process), so what was read is
-// kept, by the bytes that a name stood for.
+// Commands open the same shards several times (validation and quantisation of one process), so what was read
+// is kept, by the bytes that a name stood for.
 ShardFacts facts_of(const Shard& shard) {
   static std::mutex mutex;
   static std::map<FileStamp, ShardFacts> known;
@@ -76,16 +76,14 @@ void require_listed(const Shard& shard, const ShardFacts& facts, const Manifest&
   const std::string folder = folder_of(shard.path()).string();
   if (!record) {
     throw data_error(
-        "'{}' is not in the manifest beside it, so nobody knows which tokenizer made it; move it to a folder "
-        "of "
-        "its own or prepare the data again",
+        "'{}' is not in the manifest beside it, so it is not known which tokenizer made it; move it to a "
+        "folder of its own or prepare the data again",
         shard.path().string());
   }
   if (split == DataSplit::train && !training) {
     throw data_error(
         "data.train names '{}', a validation shard by the manifest beside it, so the score would be of text "
-        "that "
-        "was trained on; set data.train to the folder '{}' or to its training shards",
+        "that was trained on; set data.train to the folder '{}' or to its training shards",
         shard.path().string(), folder);
   }
   if (record->tokens != static_cast<std::uint64_t>(shard.token_count())) {
@@ -104,8 +102,7 @@ void require_tokenizer(const fs::path& shard, const Manifest& manifest, const Sh
   if (use.tokenizer_file.empty() || manifest.tokenizer_sha256 == use.tokenizer_sha256) return;
   throw data_error(
       "'{}' was made with the tokenizer {} by the manifest beside it, but data.tokenizer = '{}' has sha256 "
-      "{}; set "
-      "data.tokenizer to '{}' or {} to shards of that tokenizer",
+      "{}; set data.tokenizer to '{}' or {} to shards of that tokenizer",
       shard.string(), short_digest(manifest.tokenizer_sha256), use.tokenizer_file,
       short_digest(use.tokenizer_sha256), (folder_of(shard) / manifest.tokenizer_file).string(),
       key_of(use.split));
@@ -121,14 +118,12 @@ void require_tokens(const Shard& shard, const ShardFacts& facts, const ShardUse&
   if (use.pieces > 0) {
     throw data_error(
         "{}, beyond the {} pieces of the tokenizer '{}': it was made with another tokenizer or is damaged; "
-        "set "
-        "data.tokenizer and {} to what belongs together",
+        "set data.tokenizer and {} to what belongs together",
         what, use.pieces, use.tokenizer_file, key_of(use.split));
   }
   throw data_error(
       "{}, beyond model.vocabulary = {}; raise model.vocabulary to the size of the tokenizer that made the "
-      "shard, "
-      "or set {} to other shards",
+      "shard, or set {} to other shards",
       what, use.vocabulary, key_of(use.split));
 }
 

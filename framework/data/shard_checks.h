@@ -25,8 +25,8 @@ struct CheckedShards {
   std::string tokenizer_sha256;  // that made them, as the manifests beside them say; "": none says
 };
 
-// Reads the files in parallel (about 1.5 GB/s per core where the processor hashes in hardware) and checks, in this
-// order:
+// Reads the files in parallel (about 1.5 GB/s per core where the processor hashes in hardware) and checks,
+// in this order:
 // - header and length of each (Shard);
 // - where a manifest of prepared data lies beside a shard: that it lists the shard, on the side of the split that
 //   is asked for (validation shards are never trained on; training shards may be scored), with its token count and
@@ -40,8 +40,9 @@ CheckedShards check_shards(const std::vector<std::filesystem::path>& files, cons
 // Throws config_error when a model of `vocabulary` cannot tell all pieces of the tokenizer apart.
 void require_vocabulary(std::int64_t vocabulary, std::int64_t pieces, const std::string& tokenizer);
 
-// A sentence about a vocabulary larger than the tokenizer's, or "". Padding is legal: the ids beyond the pieces
-// never occur, so they can only cost probability. Beyond the next multiple of 128 it starts with "warning: ".
+// A sentence about a vocabulary larger than the tokenizer's, or "". Padding is legal: the ids beyond
+// the pieces never occur, so they can only cost probability. Beyond the next multiple of 128 it starts
+// with "warning: ".
 std::string padding_note(std::int64_t vocabulary, std::int64_t pieces);
 
 }  // namespace mulligan

@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t shortest_document = 16;
 
-// Hashes of the whole documents in the first `limit` tokens of a shard. What precedes its first BOS belongs to the
-// shard before, and a document that reaches beyond the limit is not whole.
+// Hashes of the whole documents in the first `limit` tokens of a shard. What precedes its first BOS belongs
+// to the shard before, and a document that reaches beyond the limit is not whole.
 std::vector<std::uint64_t> document_hashes(const Shard& shard, int bos_id, std::int64_t limit) {
   std::vector<std::uint16_t> tokens(static_cast<std::size_t>(std::min(limit, shard.token_count())));
   shard.read(0, tokens);
@@ -88,10 +88,9 @@ SharedText find_shared_text(const std::vector<fs::path>& train, const std::vecto
 std::string shared_text_warning(const SharedText& shared) {
   if (shared.shared == 0) return {};
   return fmt::format(
-      "warning: {} of {} validation documents stand word for word among the {} training documents {}, so the "
-      "score "
-      "is partly of text that was trained on; prepare the data again from all of its text, which drops "
-      "duplicates",
+      "warning: {} of {} validation documents stand word for word among the {} training documents {}, so "
+      "the score is partly of text that was trained on; prepare the data again from all of its text, which "
+      "drops duplicates",
       shared.shared, shared.validation_documents, shared.training_documents,
       shared.whole ? "as well" : "that were looked at (a sample)");
 }

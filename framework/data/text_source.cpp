@@ -179,12 +179,13 @@ std::string TextSource::raw(std::size_t document) const {
   const nlohmann::json line = parse_json({begin, bytes.size()});
   if (line.is_discarded()) {
     throw data_error(
-        "{}: the line is not valid JSON; mend or remove it (a JSONL file holds one object per line)",
+        "{}: the line is not valid JSON; correct or remove it (a JSONL file holds one object per line)",
         name(document));
   }
   if (!line.is_object()) {
-    throw data_error("{}: the line is JSON but no object such as {{\"{}\": \"...\"}}; mend or remove it",
-                     name(document), rules_.json_key);
+    throw data_error(
+        "{}: the line is JSON but not an object such as {{\"{}\": \"...\"}}; correct or remove it",
+        name(document), rules_.json_key);
   }
   const auto text = line.find(rules_.json_key);
   if (text == line.end() || !text->is_string()) {

@@ -35,8 +35,8 @@ class TextSource {
 
   std::size_t size() const { return entries_.size(); }
   const TextRules& rules() const { return rules_; }
-  // The document as it is stored. Thread-safe. Throws data_error naming the file, or file:line and what is wrong
-  // with a JSONL line.
+  // The document as it is stored. Thread-safe. Throws data_error naming the file, or file:line and what is
+  // wrong with a JSONL line.
   std::string raw(std::size_t document) const;
   // What the rules make of it. Thread-safe.
   std::string text(std::size_t document) const;

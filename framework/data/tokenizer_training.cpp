@@ -21,8 +21,8 @@ constexpr std::size_t kSentenceBytes = 8192;
 // SentencePiece leaves every sentence out that holds its mark for rare characters, "▅".
 constexpr std::string_view kReserved = "\xE2\x96\x85";
 
-// Feeds documents to SentencePiece as sentences, without what no piece can spell: bytes that are written as bytes
-// (exact_encoding.h), and the reserved character.
+// Feeds documents to SentencePiece as sentences, without what no piece can spell: bytes that are written as
+// bytes (exact_encoding.h), and the reserved character.
 class Sentences : public sentencepiece::SentenceIterator {
  public:
   explicit Sentences(const TextStream& texts) : texts_(texts) { Next(); }

@@ -15,20 +15,20 @@ using TextStream = std::function<std::optional<std::string>()>;
 // The normalisation that changes nothing.
 inline constexpr const char* kIdentity = "identity";
 
-// Trains and returns the serialised model: BPE, byte fallback, digits split, character coverage 0.999, no dummy
-// prefix, pad 0, bos 1, eos 2, unk 3, exactly `vocab_size` pieces. Same texts, same model.
+// Trains and returns the serialised model: BPE, byte fallback, digits split, character coverage 0.999, no
+// dummy prefix, pad 0, bos 1, eos 2, unk 3, exactly `vocab_size` pieces. Same texts, same model.
 //
-// normalization: "identity" keeps every byte of a text and has pieces for runs of spaces; SentencePiece's others
-// ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf") rewrite characters and white space. The published FineWeb
-// tokenizers have "nmt_nfkc" and otherwise these settings.
+// normalization: "identity" keeps every byte of a text and has pieces for runs of spaces; SentencePiece's
+// others ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf") rewrite characters and white space. The published
+// FineWeb tokenizers have "nmt_nfkc" and otherwise these settings.
 //
-// Throws config_error for a size or a normalisation that does not exist, and data_error when SentencePiece refuses: a
-// vocabulary too large or too small for the texts.
+// Throws config_error for a size or a normalisation that does not exist, and data_error when SentencePiece
+// refuses: a vocabulary too large or too small for the texts.
 std::string train_tokenizer(const TextStream& texts, int vocab_size,
                             const std::string& normalization = kIdentity);
 
-// The .vocab file that belongs to a model: one "piece<TAB>score" line per id. A line end, a tab and a carriage return
-// in a piece are written \n, \t and \r.
+// The .vocab file that belongs to a model: one "piece<TAB>score" line per id. A line end, a tab and a
+// carriage return in a piece are written \n, \t and \r.
 std::string vocab_listing(const Tokenizer& tokenizer);
 
 }  // namespace mulligan

@@ -37,8 +37,8 @@ class Communicator {
   // Returns when every rank has come here and the backend has finished its work.
   virtual void barrier(TensorStore& store) = 0;
 
-  // Host values: the sum over ranks, in rank order; and rank 0's value, for decisions all ranks must take
-  // alike.
+  // Host values: the sum over ranks, in rank order; and rank 0's value, for decisions all ranks
+  // must take alike.
   virtual void sum(std::span<double> values) = 0;
   virtual double agree(double value) = 0;
 };

@@ -31,8 +31,7 @@ void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
   if (decoded == sums.bytes) return;
   throw data_error(
       "the byte table counts {} bytes in the {} scored validation tokens, decoding them gives {}, so no bits "
-      "per byte "
-      "can be told; use a tokenizer whose pieces hold the space mark at their start only.",
+      "per byte can be given; use a tokenizer whose pieces hold the space mark at their start only.",
       sums.bytes, sums.tokens, decoded);
 }
 
@@ -63,8 +62,7 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
   if (validation.byte_table && validation.byte_table->count(validation.tokens) == 0) {
     throw data_error(
         "by the tokenizer '{}' the tokens of the validation shards '{}' stand for no text: all of them are "
-        "unknown or "
-        "control pieces; prepare the data with a tokenizer that has byte fallback.",
+        "unknown or control pieces; prepare the data with a tokenizer that has byte fallback.",
         data.tokenizer, data.validation);
   }
   return validation;

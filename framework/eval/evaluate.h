@@ -35,9 +35,9 @@ struct ValidationSet {
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> verified;
 };
 
-// Reads the shards and the tokenizer that `data` names, every byte checked (check_shards). Throws data_error when a
-// token lies outside of `vocabulary` or a file is bad, and config_error when the tokenizer has more pieces than
-// that.
+// Reads the shards and the tokenizer that `data` names, every byte checked (check_shards). Throws data_error
+// when a token lies outside of `vocabulary` or a file is bad, and config_error when the tokenizer has more
+// pieces than that.
 ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary);
 
 struct EvalResult {
@@ -50,8 +50,8 @@ struct EvalResult {
   DataIdentity data{};  // what was scored
 };
 
-// How the rows are cut that an evaluation scores, in words: all that decides it, so that equal words mean equal
-// rows.
+// How the rows are cut that an evaluation scores, in words: all that decides it, so that equal words
+// mean equal rows.
 std::string packing_text(const EvalConfig& eval);
 
 // "val_bpb 1.23456 (val_loss 3.00000 nats over 1000 tokens, 3500 bytes)"; without bytes the loss alone.
@@ -64,8 +64,8 @@ struct EvaluateHooks {
 };
 
 // Scores all ranks' shares and adds them up. Counts the bytes by the byte table and by decoding; throws
-// data_error when the two routes differ, so that no score is printed then, and run_error for a loss that is
-// not finite.
+// data_error when the two routes differ, so that no score is printed then, and run_error for a loss that
+// is not finite.
 EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, Communicator& communicator,
                     const EvaluateHooks& hooks = {});
 

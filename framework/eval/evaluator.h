@@ -53,8 +53,8 @@ class Evaluator {
   Program& program() { return program_; }
   const EvaluatorOptions& options() const { return options_; }
 
-  // Called for each row or window with the losses of all its positions (also those that are not scored), in
-  // nats.
+  // Called for each row or window with the losses of all its positions (also those that are not
+  // scored), in nats.
   using RowListener = std::function<void(const EvalSpan&, std::span<const float>)>;
 
   // Called after each pass with the position behind it and the number of rows or windows in the share.
@@ -62,8 +62,8 @@ class Evaluator {
 
   // Scores one rank's share of the targets tokens[1..]: token losses by softcap in the compute dtype and an
   // fp32 cross entropy, summed in fp64. Without `bytes` none are counted. BOS as a target costs loss and
-  // counts 0 bytes. Begins at `from`, a position of an earlier scoring of the same share, with the same sums to
-  // the bit as without an interruption. Where a signal asks for an end it throws between two passes.
+  // counts 0 bytes. Begins at `from`, a position of an earlier scoring of the same share, with the same sums
+  // to the bit as without an interruption. Where a signal asks for an end it throws between two passes.
   EvalSums score(std::span<const std::uint16_t> tokens, const ByteTable* bytes, int world_size = 1,
                  int rank = 0, const RowListener& listener = {}, const PassListener& passed = {},
                  const EvalPosition& from = {});

@@ -24,8 +24,8 @@ struct GenerateResult {
   double loss_nats = 0;     // -log probability of `tokens` by the model, before temperature and top-k
 };
 
-// Continues `text`, one document from its BOS on. `on_text` gets what the new tokens stand for, as whole UTF-8
-// characters (what is none becomes U+FFFD), as soon as they are there; it may be empty. Ids beyond the
+// Continues `text`, one document from its BOS on. `on_text` gets what the new tokens stand for, as whole
+// UTF-8 characters (what is none becomes U+FFFD), as soon as they are there; it may be empty. Ids beyond the
 // tokenizer's are never chosen. Throws run_error for logits that are not finite.
 GenerateResult generate(NextToken& model, const Tokenizer& tokenizer, std::vector<int> text,
                         const GenerateOptions& options,

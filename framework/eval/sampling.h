@@ -13,8 +13,8 @@ struct Sampling {
 };
 
 // The token for draw number `draw` of the seed: a pure function of its arguments (Philox), in double
-// precision. Of equal logits the lower token counts as the more probable. Precondition: logits are finite and
-// not empty.
+// precision. Of equal logits the lower token counts as the more probable. Precondition: logits are finite
+// and not empty.
 int choose_token(std::span<const float> logits, const Sampling& sampling, std::uint64_t draw);
 
 // -log softmax(logits)[token], in nats.

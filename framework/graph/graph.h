@@ -52,8 +52,8 @@ class Graph {
   Value external(std::string_view name, const TensorType& type);
   // A tensor that must be written before it is read, within one run.
   Value scratch(const TensorType& type, std::string_view hint = "");
-  // Elements [offset, offset + type.elements()) of `value`, same dtype. Throws std::logic_error outside of
-  // it.
+  // Elements [offset, offset + type.elements()) of `value`, same dtype. Throws std::logic_error
+  // outside of it.
   Value view(Value value, std::int64_t offset, const TensorType& type);
   // Row `index` of the first dimension: [n, a, b] -> [a, b].
   Value slice(Value value, std::int64_t index);

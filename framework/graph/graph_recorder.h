@@ -21,8 +21,8 @@ class GraphRecorder {
   GraphRecorder(const GraphRecorder&) = delete;
   GraphRecorder& operator=(const GraphRecorder&) = delete;
 
-  // From now on the plugin may name `values` and what it makes itself, nothing else of the graph. Without a call of this
-  // every value may be named.
+  // From now on the plugin may name `values` and what it makes itself, nothing else of the graph. Without a
+  // call of this every value may be named.
   void restrict_to(std::span<const Value> values);
 
   const mlg_recorder* table() const { return &table_; }

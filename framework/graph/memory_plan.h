@@ -19,9 +19,9 @@ struct MemoryPlan {
   std::int64_t unshared_bytes = 0;
 };
 
-// Packs scratch values by liveness: two values share bytes only if no call mentions the one between the first
-// and the last mention of the other. Largest first, each at the lowest offset that is free during its life.
-// Deterministic.
+// Packs scratch values by liveness: two values share bytes only if no call mentions the one between the
+// first and the last mention of the other. Largest first, each at the lowest offset that is free during
+// its life. Deterministic.
 MemoryPlan plan_memory(const Graph& graph);
 
 }  // namespace mulligan

@@ -12,8 +12,8 @@ namespace mulligan {
 
 class Program {
  public:
-  // Prepares every call of `graph`. Errors of the backend become run_error, naming the program and the
-  // kernel.
+  // Prepares every call of `graph`. Errors of the backend become run_error, naming the program
+  // and the kernel.
   Program(Backend& backend, Graph graph, std::string name);
   Program(Program&&) noexcept = default;
   Program& operator=(Program&&) = delete;
@@ -31,12 +31,12 @@ class Program {
   // Enqueues all calls. Neither allocates nor waits. A kernel that fails is a run_error naming program, call,
   // kernel and the plugin that brings it.
   void run();
-  // Enqueues the calls [begin, end). Parts of one run, in order and without a run of another program that shares the
-  // arena in between, equal run().
+  // Enqueues the calls [begin, end). Parts of one run, in order and without a run of another program that
+  // shares the arena in between, equal run().
   void run_range(std::size_t begin, std::size_t end);
 
-  // Runs call by call with a synchronisation after each; returns the seconds of each call, in the order of
-  // graph().calls().
+  // Runs call by call with a synchronisation after each; returns the seconds of each call, in the
+  // order of graph().calls().
   std::vector<double> run_profiled();
 
  private:

@@ -1,5 +1,5 @@
-// Reverse-mode differentiation: ops write their forward calls into a Graph and leave a backward rule on a
-// Tape.
+// Reverse-mode differentiation: ops write their forward calls into a Graph and leave a backward rule
+// on a Tape.
 #pragma once
 
 #include <functional>
@@ -26,9 +26,9 @@ class Backward {
   };
   // Each call counts as one contribution: ask once per input and kernel call.
   Target into(Value input);
-  // Like into(), for the first contribution only: the gradient takes over the storage of `storage` (same
-  // type), which must not be read by any later call. Falls back to into() when there is a contribution
-  // already.
+  // Like into(), for the first contribution only: the gradient takes over the storage of
+  // `storage` (same type), which must not be read by any later call. Falls back to into() when
+  // there is a contribution already.
   Target into_storage_of(Value input, Value storage);
   bool needed(Value input) const;
   Graph& graph() const;

@@ -25,13 +25,13 @@ struct ForwardOptions {
   Value head_rows;
   // Gets the hidden state that the head multiplies, [T, D] in the compute dtype, where it is given.
   Value* hidden = nullptr;
-  // Called after each executed block with (slot, lane 0 or the single stream, lane 1 or absent); for tests
-  // and parity.
+  // Called after each executed block with (slot, lane 0 or the single stream, lane 1 or absent); for
+  // tests and parity.
   std::function<void(std::int64_t, Value, Value)> after_block;
 };
 
-// Returns the logits before soft capping, [T, V] in the compute dtype ([N, V] with head_rows). Formulas:
-// docs/architecture.md.
+// Returns the logits before soft capping, [T, V] in the compute dtype ([N, V] with
+// head_rows). Formulas: docs/architecture.md.
 Value build_forward(Tape& tape, const ModelConfig& model, const ParameterValues& parameters,
                     const ForwardInputs& inputs, const ForwardOptions& options);
 

@@ -1,6 +1,5 @@
 // The inputs of a forward pass over a packed row, as persistent tensors "<prefix>/tokens",
-// "<prefix>/targets",
-// "<prefix>/cu_seqlens", "<prefix>/rope_cos" and "<prefix>/rope_sin".
+// "<prefix>/targets", "<prefix>/cu_seqlens", "<prefix>/rope_cos" and "<prefix>/rope_sin".
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 namespace mulligan {
 namespace {
 
-// Standard deviation of the attention gate's initial weights (spec section 1).
+// Standard deviation of the attention gate's initial weights (docs/record_run.md#parameters).
 constexpr double attention_gate_init_std = 0.005;
 // Initial residual weight of both lanes (parallel_resid_lambdas).
 constexpr double lane_residual_init = 1.1;

@@ -1,7 +1,7 @@
 // The parameters of the model: names, shapes, initial values, and how the forward pass uses them.
 //
-// Names and bank layouts are those of the reference script, so that its checkpoints and our fixtures map one
-// to one.
+// Names and bank layouts are those of the reference script, so that its checkpoints and our fixtures map
+// one to one.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ struct RopeTables {
 
 // Angle of (position t, pair i) = float(t) * float(base^(-2i/dims)), all in f32, as the reference computes
 // it. With RopeTable::bf16 the frequencies are rounded to bf16 and the tables to the compute dtype, as
-// happens in the published script (spec section 9, note 1); otherwise both stay f32.
+// happens in the published script (docs/record_run.md#rotary-embedding); otherwise both stay f32.
 RopeTables rope_tables(const RopeConfig& rope, std::int64_t positions, DType compute_dtype);
 
 }  // namespace mulligan

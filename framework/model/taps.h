@@ -26,8 +26,8 @@ struct TapSite {
 class Taps {
  public:
   virtual ~Taps() = default;
-  // Returns the value that replaces site.output: itself, or a new value such as output +
-  // adapter(block_input).
+  // Returns the value that replaces site.output: itself, or a new value such as
+  // output + adapter(block_input).
   virtual Value at(Tape& tape, const TapSite& site) = 0;
 };
 

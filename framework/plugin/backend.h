@@ -1,5 +1,5 @@
-// Backend: memory and kernels of one device, made by a plugin; contracts of the calls in
-// <mulligan/backend.h>.
+// Backend: memory and kernels of one device, made by a plugin; contracts of the
+// calls in <mulligan/backend.h>.
 #pragma once
 
 #include <mulligan/backend.h>
@@ -53,8 +53,8 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
 };
 
-// A kernel call that was checked and made ready, released with the object. Move-only; the backend must
-// outlive it.
+// A kernel call that was checked and made ready, released with the object. Move-only; the backend
+// must outlive it.
 class PreparedCall {
  public:
   PreparedCall() = default;
@@ -69,8 +69,8 @@ class PreparedCall {
 
   void* handle() const { return handle_; }  // what Backend::run takes
   std::size_t workspace_bytes() const { return workspace_bytes_; }
-  // Fixes the addresses, in the order of the kernel's signature (null for an absent argument), and the
-  // workspace.
+  // Fixes the addresses, in the order of the kernel's signature (null for an absent argument),
+  // and the workspace.
   void bind(void* const* addresses, void* workspace);
 
  private:

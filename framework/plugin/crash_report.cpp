@@ -19,7 +19,7 @@ constexpr std::array<Crash, 5> crashes{{{SIGSEGV, "SIGSEGV, an address that is n
                                         {SIGBUS, "SIGBUS, an address without memory behind it"},
                                         {SIGFPE, "SIGFPE, a division that has no result"},
                                         {SIGILL, "SIGILL, an instruction that this processor does not know"},
-                                        {SIGABRT, "SIGABRT, it gave up by itself"}}};
+                                        {SIGABRT, "SIGABRT, it aborted"}}};
 std::array<struct sigaction, crashes.size()> before;
 
 // One sentence, put together in a fixed buffer: only functions that POSIX allows in a signal handler.
@@ -69,13 +69,13 @@ void add_place(Sentence& sentence) {
     sentence.add(call.program);
     sentence.add("', call ");
     sentence.add(call.first_call + plugin_running()->call + 1);
-    sentence.add("); mend or replace that plugin");
+    sentence.add("); fix or replace that plugin");
     return;
   }
   sentence.add(call.plugin);
   sentence.add(" was running its function '");
   sentence.add(call.function ? call.function : "?");
-  sentence.add("'; mend or replace that plugin");
+  sentence.add("'; fix or replace that plugin");
 }
 
 void tell(int signal) {

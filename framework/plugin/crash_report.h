@@ -4,9 +4,9 @@
 namespace mulligan {
 
 // From now on SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT write one sentence to stderr that names what was
-// running (plugin_call.h), and then end the process as they would have without. The sentence is written on the
-// alternate stack of the thread (core/alternate_stack.h), so that neither a spent stack nor code that uses the
-// stack register for data keeps it from being written. Called once, by main().
+// running (plugin_call.h), and then end the process as they would have without. The sentence is written on
+// the alternate stack of the thread (core/alternate_stack.h), so that neither a spent stack nor code that
+// uses the stack register for data keeps it from being written. Called once, by main().
 void report_crashes();
 
 }  // namespace mulligan

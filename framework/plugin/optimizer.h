@@ -1,5 +1,5 @@
-// Optimizer: an optimiser of one parameter group made by a plugin; contracts of the calls in
-// <mulligan/optimizer.h>.
+// Optimizer: an optimiser of one parameter group made by a plugin; contracts of the
+// calls in <mulligan/optimizer.h>.
 #pragma once
 
 #include <mulligan/optimizer.h>
@@ -37,8 +37,8 @@ class Optimizer : public PluginInstance<mlg_optimizer_table> {
 
   // Whether something else than the masters is scored and saved: what record_evaluation() writes.
   bool has_evaluation_weights() const { return table().record_evaluation != nullptr; }
-  // Records the calls that write evaluation[i] of parameters[i]; the recorder gives the states of record().
-  // Precondition: has_evaluation_weights().
+  // Records the calls that write evaluation[i] of parameters[i]; the recorder gives the states of
+  // record(). Precondition: has_evaluation_weights().
   void record_evaluation(const mlg_recorder& recorder, std::span<const mlg_parameter> parameters,
                          std::span<const mlg_value> evaluation) const {
     call("record_evaluation", table().record_evaluation, &recorder, parameters.data(),

@@ -52,8 +52,7 @@ PluginFile inspect_plugin_file(const std::filesystem::path& path) {
   if (!file.marker) {
     file.problem =
         "is a shared library but not a mulligan plugin: it exports no symbol mlg_abi_<major>_<kind>_<name>; "
-        "end its "
-        "source with one of the SDK's MULLIGAN_EXPORT_ macros";
+        "end its source with one of the SDK's MULLIGAN_EXPORT_ macros";
   } else if (file.marker->abi_major != MLG_ABI_MAJOR) {
     file.problem = fmt::format(
         "was built for plugin ABI {}, but this program has ABI {}; rebuild it with this "

@@ -87,8 +87,7 @@ void* load_library(const fs::path& path) {
     symbol = symbol.substr(0, symbol.find_first_of(",\t "));
     throw config_error(
         "the plugin file '{}' cannot be loaded: it uses the symbol '{}', which neither it nor a library it "
-        "names "
-        "defines; compile the file that defines it into the plugin, or link its library.",
+        "names defines; compile the file that defines it into the plugin, or link its library.",
         path.string(), readable(symbol));
   }
   throw config_error("the plugin file '{}' cannot be loaded: {}.", path.string(), reason);
@@ -137,7 +136,7 @@ PluginHandle PluginHost::load(PluginKind kind, const std::string& name, const fs
   }
   if (!name.empty() && file.marker->name != name) {
     throw config_error(
-        "the plugin file '{}' holds the {} '{}', but plugin = \"{}\" is wanted here; mend one of the two.",
+        "the plugin file '{}' holds the {} '{}', but plugin = \"{}\" is wanted here; correct one of the two.",
         path.string(), kind_word(kind), file.marker->name, name);
   }
   return open(file);
@@ -169,8 +168,8 @@ PluginFile PluginHost::find(PluginKind kind, const std::string& name) {
       } else if (resolved(file.path) != resolved(found->path) &&
                  sha256_hex_of_file(file.path) != sha256_hex_of_file(found->path)) {
         throw config_error(
-            "two different libraries offer the {} '{}', '{}' and '{}'; remove one or say which with path = "
-            "\"...\".",
+            "two different libraries offer the {} '{}', '{}' and '{}'; remove one or say which with "
+            "path = \"...\".",
             kind_word(kind), name, found->path.string(), file.path.string());
       }
     }

@@ -41,8 +41,8 @@ class PluginHost {
   // The library that load(kind, name) would load, links resolved, or empty: none is found. Loads nothing.
   std::filesystem::path locate(PluginKind kind, const std::string& name);
 
-  // All loaded so far, in order of loading: name, version, path and sha256 go into result.json and
-  // checkpoints.
+  // All loaded so far, in order of loading: name, version, path and sha256 go into
+  // result.json and checkpoints.
   const std::vector<PluginHandle>& loaded() const { return loaded_; }
 
   // What each place holds, without running any plugin's code.

@@ -1,5 +1,5 @@
-// The part that Schedule, Loss, Optimizer and Backend share: one object made by a plugin from its
-// configuration.
+// The part that Schedule, Loss, Optimizer and Backend share: one object made by a plugin
+// from its configuration.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@
 namespace mulligan {
 namespace {
 
-// What a damaged library's table leads to is told by the file's name, should it crash.
+// What a damaged library's table leads to is reported with the file's name, should it crash.
 constexpr const char* table_read = "mlg_plugin, whose table is read";
 
 using Json = nlohmann::ordered_json;

@@ -73,8 +73,8 @@ std::string table_problem(const mlg_plugin_header* table, const PluginMarker& ma
   if (!table) return "returned no table from mlg_plugin";
   if (table->magic != MLG_ABI_MAGIC) {
     return fmt::format(
-        "begins its table with the magic number {:#010x} instead of {:#010x}; fill the table with the "
-        "SDK's macros",
+        "begins its table with the magic number {:#010x} instead of {:#010x}; fill the table with "
+        "the SDK's macros",
         table->magic, MLG_ABI_MAGIC);
   }
   if (table->abi_major != MLG_ABI_MAJOR) {
@@ -87,8 +87,8 @@ std::string table_problem(const mlg_plugin_header* table, const PluginMarker& ma
       members.empty() ? sizeof(mlg_plugin_header) : members.back().offset + sizeof(AnyFunction);
   if (table->struct_size < smallest) {
     return fmt::format(
-        "has a table of {} bytes, shorter than the {} of ABI {}.0; set struct_size to the size of the "
-        "whole table",
+        "has a table of {} bytes, shorter than the {} of ABI {}.0; set struct_size to the size of "
+        "the whole table",
         table->struct_size, smallest, MLG_ABI_MAJOR);
   }
   if (table->kind != static_cast<std::uint32_t>(marker.kind)) {

@@ -9,8 +9,7 @@ void Schedule::require_sound(const mlg_progress& progress, const mlg_rate& rate)
     if (std::isfinite(value) && (positive ? value > 0 : value >= 0)) return;
     throw config_error(
         "[{}]: {} gives {} = {} for step {} ({:.1f} % of the budget spent), but it must be finite and {}; "
-        "mend the "
-        "plugin or its keys.",
+        "fix the plugin or its keys.",
         section(), plugin().description(), what, value, progress.step + 1, 100 * progress.budget_fraction,
         positive ? "more than 0" : "not negative");
   };

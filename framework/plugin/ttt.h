@@ -49,8 +49,7 @@ class TttPlugin : public PluginInstance<mlg_ttt_table> {
     if (!std::isfinite(lr) || lr < 0) {
       throw config_error(
           "[{}]: {} gives the learning rate {} for chunk {} of {}, but it must be finite and not negative; "
-          "mend the "
-          "plugin or its keys.",
+          "fix the plugin or its keys.",
           section(), plugin().description(), lr, index + 1, count);
     }
     return lr;

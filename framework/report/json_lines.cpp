@@ -24,7 +24,8 @@ bool for_each_line(std::string_view text, const std::string& origin,
     if (!object.is_object()) {
       if (!finished) return true;
       throw data_error(
-          "{}:{}: the line is no JSON object, so the file is damaged; remove that line, or restore the file.",
+          "{}:{}: the line is not a JSON object, so the file is damaged; remove that line, or restore the "
+          "file.",
           origin, number);
     }
     try {

@@ -9,16 +9,16 @@
 
 namespace mulligan {
 
-// Hands every line's object to `record`, in order. A last line without its end that is no object is left out
-// and reported by the result, true; any other line that is none, or that `record` refuses by throwing
+// Hands every line's object to `record`, in order. A last line without its end that is not an object is left
+// out and reported by the result, true; any other line that is none, or that `record` refuses by throwing
 // nlohmann's exception (a missing field, a field of another type), is a data_error that names `origin` and
 // the line's number.
 bool read_json_lines(std::string_view text, const std::string& origin,
                      const std::function<void(const nlohmann::ordered_json&)>& record);
 
-// Rewrites the file, if there is one, with the lines whose object `keep` wants. The end of a line that a killed
-// process did not finish goes too; any other line that is no object is a data_error naming file and line, and the
-// file stays as it is.
+// Rewrites the file, if there is one, with the lines whose object `keep` wants. The end of a line that a
+// killed process did not finish goes too; any other line that is not an object is a data_error naming file
+// and line, and the file stays as it is.
 void keep_json_lines(const std::filesystem::path& path,
                      const std::function<bool(const nlohmann::ordered_json&)>& keep);
 

@@ -1,5 +1,5 @@
-// JsonLinesWriter: a file of JSON objects, one a line, each on the disk's side of the process as soon as it
-// is written.
+// JsonLinesWriter: a file of JSON objects, one a line, each on the disk's side of the process as soon as
+// it is written.
 #pragma once
 
 #include <cstdio>

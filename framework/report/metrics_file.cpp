@@ -17,11 +17,12 @@ namespace {
 void keep_events_until(const std::filesystem::path& path, std::int64_t step) {
   keep_json_lines(path, [step](const Json& event) {
     const std::string name = event_name(event);
-    // Every process tells its own memory plan; test-time training was of other weights.
+    // Every process reports its own memory plan; test-time training was of other weights.
     if (name == "memory" || name.starts_with("ttt_")) return false;
     // The evaluation at the end was not seen through, so it is made again.
     if (name == "validation" && event.value("phase", "") == "evaluate") return false;
-    // Restarts and the start of the depth recurrence are told before the next step, so after the checkpoint.
+    // Restarts and the start of the depth recurrence are reported before the next step, so
+    // after the checkpoint.
     const bool before_step = name == "restart" || name == "loop_start";
     const std::int64_t last = before_step ? step - 1 : step;
     const auto at = event.find("step");

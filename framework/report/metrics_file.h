@@ -61,9 +61,9 @@ struct MemoryRecord {
 
 class MetricsFile {
  public:
-  // Starts the file anew, or with `continue_after` keeps the events up to that many steps and goes on: what a
-  // killed process reported beyond its last checkpoint is reported again. Throws run_error when it cannot be
-  // made.
+  // Starts the file anew, or with `continue_after` keeps the events up to that many steps and goes on:
+  // what a killed process reported beyond its last checkpoint is reported again. Throws run_error when it
+  // cannot be made.
   explicit MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> continue_after = {});
 
   void step(const StepRecord& record);

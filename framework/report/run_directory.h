@@ -26,7 +26,7 @@ struct RunFiles {
   // Made from all of these, at any time again.
   std::filesystem::path report() const { return directory / "report.html"; }
 
-  // What tells about the weights of a finished run, and so is wrong once there are others. (The artifact does
+  // What describes the weights of a finished run, and so is wrong once there are others. (The artifact does
   // not: it is the old weights.)
   std::vector<std::filesystem::path> results() const {
     return {result(), ledger(), quantize_result(), evaluations(), ttt_result(), trials(), report()};

@@ -17,8 +17,8 @@ namespace mulligan {
 
 class RunLog : public ProgressSink {
  public:
-  // An empty `file` means no file; `append` keeps what the file holds. Throws run_error when the file cannot
-  // be made.
+  // An empty `file` means no file; `append` keeps what the file holds. Throws run_error when the file
+  // cannot be made.
   RunLog(const ConsoleOptions& options, const std::filesystem::path& file, bool append = false);
   // For a file that is opened later, once nothing can be refused any more: lines until then are kept for it.
   void keep_lines() { keeps_ = true; }

@@ -22,8 +22,8 @@ std::uint32_t masked_crc32c(std::string_view data);
 // `data` as one record.
 std::string tensorboard_record(std::string_view data);
 
-// A whole event file. `started` is the run's beginning in seconds since 1970: an event's wall time is that plus
-// its elapsed seconds. Values are rounded to float, which is what the format holds.
+// A whole event file. `started` is the run's beginning in seconds since 1970: an event's wall time is that
+// plus its elapsed seconds. Values are rounded to float, which is what the format holds.
 std::string tensorboard_events(const std::vector<Scalar>& scalars, double started);
 
 }  // namespace mulligan

@@ -153,8 +153,7 @@ std::string draw(const LineChart& chart) {
   for (std::size_t i = 0; i < mark_legend.names.size(); ++i) {
     legend += fmt::format(
         "<span class=\"entry\"><svg class=\"key\" viewBox=\"0 0 20 10\"><path class=\"mark m{}\" d=\"M10 "
-        "0V10\"/>"
-        "</svg>{}</span>",
+        "0V10\"/></svg>{}</span>",
         i % 3, escape(mark_legend.names[i]));
   }
   const std::string about =

@@ -7,8 +7,8 @@
 namespace mulligan::report {
 namespace {
 
-// Colours after Okabe and Ito, which people with any kind of colour blindness can tell apart; lighter on dark
-// pages.
+// Colours after Okabe and Ito, which people with any kind of colour blindness can tell apart; lighter
+// on dark pages.
 constexpr std::string_view style = R"css(
 :root {
   color-scheme: light dark;

@@ -151,8 +151,7 @@ LineChart learning_rate_chart(const RunRecord& run) {
 LineChart gradient_norm_chart(const RunRecord& run) {
   LineChart chart{"gradient-curve",
                   "Gradient norm",
-                  "Euclidean, before clipping: of each optimiser's parameters and of "
-                  "all.",
+                  "Euclidean, before clipping: of each optimiser's parameters and of all.",
                   "step",
                   "logarithmic",
                   true,

@@ -47,7 +47,7 @@ RunRecord read_run(const fs::path& directory) {
   run.files.directory = directory;
   const RunFiles& files = run.files;
   if (!fs::exists(files.metrics()) && !fs::exists(files.result())) {
-    throw data_error("'{}' is no run directory: it holds neither metrics.jsonl nor result.json.",
+    throw data_error("'{}' is not a run directory: it holds neither metrics.jsonl nor result.json.",
                      directory.string());
   }
   if (fs::exists(files.config())) run.settings = resolved_settings(read_file(files.config()));

@@ -1,4 +1,4 @@
-// Everything that a run directory tells about its run, read back for reports and comparisons.
+// Everything that a run directory says about its run, read back for reports and comparisons.
 #pragma once
 
 #include <cstdint>

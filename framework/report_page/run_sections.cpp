@@ -208,7 +208,7 @@ std::string scores_section(const RunRecord& run) {
       trials.empty()
           ? ""
           : note(
-                "Trials: scored with other settings than the run's. They are no scores of this "
+                "Trials: scored with other settings than the run's. They are not scores of this "
                 "run, and no comparison reads them.") +
                 table({"trial", "what", "other settings", "val_bpb", "val_loss, nats", "tokens"}, trials);
   if (rows.empty() && trials.empty())

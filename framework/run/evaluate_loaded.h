@@ -13,9 +13,9 @@
 
 namespace mulligan {
 
-// Scores weights on the validation shards of `loaded`; `origin` says where they come from. With a
-// folder in `files` an interrupted evaluation can be continued. Throws Error; data_error
-// when they belong to another tokenizer (require_data_of).
+// Scores weights on the validation shards of `loaded`; `origin` says where they come from. With a folder
+// in `files` an interrupted evaluation can be continued. Throws Error; data_error when they belong to
+// another tokenizer (require_data_of).
 EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                            const WeightLoader& load, const ConsoleOptions& options = {},
                            const ScoreFiles& files = {});

@@ -50,13 +50,13 @@ class Budget {
   double step_seconds() const { return step_seconds_; }  // of the last step
   // Spent share, 0 to 1: of budget_seconds - reserve_seconds, or of the steps where there is no time budget.
   double fraction(std::int64_t steps_done) const;
-  // Tells that a step has ended; its duration, since the step before or since resume(), is the estimate for
-  // the next.
+  // Reports that a step has ended; its duration, since the step before or since resume(), is the estimate
+  // for the next.
   void mark_step();
   // Whether training ends, at this spent fraction and after this many steps: the budget less the reserve is
   // spent, the next step would pass the budget, or all steps are done.
   bool ended(double fraction, std::int64_t steps_done) const;
-  // Seconds until the end at the present pace; negative where that cannot be told yet.
+  // Seconds until the end at the present pace; negative where that is not known yet.
   double remaining_seconds(std::int64_t steps_done) const;
 
  private:

@@ -1,4 +1,5 @@
-// LoadedModel: a model on a backend with weights that were made elsewhere, for what scores, quantises or adapts it.
+// LoadedModel: a model on a backend with weights that were made elsewhere, for what scores, quantises
+// or adapts it.
 #pragma once
 
 #include <functional>
@@ -15,7 +16,8 @@ using WeightLoader = std::function<void(TensorStore& store, const std::vector<Pa
 
 class LoadedModel {
  public:
-  // Makes the masters, f32 whatever the training run's were, not their values. `backend` must outlive this object.
+  // Makes the masters, f32 whatever the training run's were, not their values. `backend` must
+  // outlive this object.
   LoadedModel(Backend& backend, const RunConfig& config);
 
   TensorStore& store() { return store_; }
@@ -31,8 +33,8 @@ class LoadedModel {
   std::vector<ParameterLayout> layouts_;
 };
 
-// Brings the copies of `layouts`, where the compute dtype differs from the masters', up to date with these. Waits for
-// the device.
+// Brings the copies of `layouts`, where the compute dtype differs from the masters', up to date with these.
+// Waits for the device.
 void refresh_copies(TensorStore& store, const std::vector<ParameterLayout>& layouts);
 
 }  // namespace mulligan

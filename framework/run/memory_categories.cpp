@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "framework/core/grouped.h"
+
 namespace mulligan {
 namespace {
 
@@ -25,16 +27,8 @@ const std::vector<std::pair<std::string_view, std::string_view>> categories = {
 
 }  // namespace
 
-std::string grouped_digits(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  for (auto place = static_cast<std::ptrdiff_t>(digits.size()) - 3; place > 0; place -= 3) {
-    digits.insert(static_cast<std::size_t>(place), ",");
-  }
-  return digits;
-}
-
 std::string memory_line(const MemoryRow& row) {
-  return fmt::format("  {:<44} {:>18} bytes", row.what, grouped_digits(row.bytes));
+  return fmt::format("  {:<44} {:>18} bytes", row.what, grouped(row.bytes));
 }
 
 double gibibytes(std::int64_t bytes) {

@@ -15,7 +15,6 @@ struct MemoryRow {
 
 // "  gradients                     1,234 bytes".
 std::string memory_line(const MemoryRow& row);
-std::string grouped_digits(std::int64_t number);  // "1,234"
 double gibibytes(std::int64_t bytes);
 
 // The bytes of tensors (by name) added up by category, in a fixed order; empty categories are left out.

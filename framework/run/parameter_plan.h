@@ -1,5 +1,5 @@
-// Which optimiser, precision and communication each parameter of a run gets: the parameter table applied to
-// the model.
+// Which optimiser, precision and communication each parameter of a run gets: the parameter table applied
+// to the model.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ struct PlannedParameter {
   Communication communication = Communication::replicated;
 
   const std::string& name() const { return layout.spec.name; }
-  // What one of `world_size` ranks updates: the whole parameter, or with `sharded` its slice along the first
-  // dimension.
+  // What one of `world_size` ranks updates: the whole parameter, or with `sharded` its slice along
+  // the first dimension.
   TensorType updated_type(int world_size) const;
   // The tensors that the optimiser updates and reads: the master and gradient themselves unless they are cut.
   std::string updated_master(int world_size) const;

@@ -21,7 +21,7 @@ constexpr const char* replacing = ".replacing";
 constexpr const char* replaced = ".replaced";
 constexpr const char* obsolete = ".obsolete";
 
-// As exists(), but also true for a link that leads nowhere. Throws run_error where that cannot be told.
+// As exists(), but also true for a link that leads nowhere. Throws run_error where that cannot be determined.
 bool lies_there(const fs::path& path) {
   std::error_code failed;
   const fs::file_status status = fs::symlink_status(path, failed);
@@ -90,8 +90,7 @@ void ReplacedRun::require_only_a_run() const {
     if (path != RunFiles{directory_}.trials() && fs::is_directory(fs::symlink_status(path, ignored))) {
       throw config_error(
           "'{}' is a folder in the place of a run's file; move it away, or choose another directory with "
-          "--set "
-          "run.directory=....",
+          "--set run.directory=....",
           path.string());
     }
   }
@@ -100,8 +99,7 @@ void ReplacedRun::require_only_a_run() const {
     if (foreign.empty()) continue;
     throw config_error(
         "'{}' is named like a checkpoint but holds '{}', which is none of a checkpoint's files; move it "
-        "away, or "
-        "choose another directory with --set run.directory=....",
+        "away, or choose another directory with --set run.directory=....",
         entry.path.string(), foreign.filename().string());
   }
 }

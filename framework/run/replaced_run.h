@@ -8,7 +8,8 @@
 
 namespace mulligan {
 
-// In the run directory and, where that lies elsewhere, in the directory of checkpoints, what was there lies in
+// In the run directory and, where that lies elsewhere, in the directory of checkpoints, what was
+// there lies in
 //   .replacing   while it is being set aside or put back: what is found there goes back
 //   .replaced    once all of it is set aside: it goes back, unless the new run has saved something
 //   .obsolete    once the new run has: what is found there goes
@@ -31,8 +32,8 @@ class ReplacedRun {
   void put_back() const;
   // Removes what was set aside.
   void forget() const;
-  // Under the lock, at the start of a command: finishes what a killed process began. Returns what to tell, or
-  // "".
+  // Under the lock, at the start of a command: finishes what a killed process began. Returns what to
+  // report, or "".
   std::string recover() const;
 
  private:

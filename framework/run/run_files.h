@@ -14,12 +14,12 @@
 
 namespace mulligan {
 
-// Throws config_error where the directory holds a result, checkpoints or, unless an unfinished run is `resumed`
-// there, weights of another run.
+// Throws config_error where the directory holds a result, checkpoints or, unless an unfinished run is
+// `resumed` there, weights of another run.
 void require_fresh_directory(const RunConfig& config, bool resumed);
 
-// The locks of the directories that a run writes to: its own and that of its checkpoints, which another run may be
-// told to use. Throws config_error when another process holds one, run_error when one cannot be made.
+// The locks of the directories that a run writes to: its own and that of its checkpoints, which another run
+// may be told to use. Throws config_error when another process holds one, run_error when one cannot be made.
 std::vector<DirectoryLock> lock_run(const RunConfig& config, std::string_view command);
 
 // sha256 of all settings without their origins: equal for equal configurations.

@@ -18,11 +18,10 @@ class RunLog;
 
 enum class LedgerStage { train, quantize, ttt };
 
-// What one command booked. Phases and parts are named alike in no two stages:
-// train: setup, compile, warmup, train, validate (on the way), save, evaluate (at the end; evaluate_unfinished:
-// stopped and made again); quantize: calibrate, quantise, compress, and bytes of
-// artifact, code_source, code_binary; ttt: ttt_setup, ttt_plain (the same text without adapters, which the
-// collapse detector needs), ttt.
+// What one command booked. Phases and parts are named alike in no two stages: train: setup, compile, warmup,
+// train, validate (on the way), save, evaluate (at the end; evaluate_unfinished: stopped and made again);
+// quantize: calibrate, quantise, compress, and bytes of artifact, code_source, code_binary; ttt: ttt_setup,
+// ttt_plain (the same text without adapters, which the collapse detector needs), ttt.
 struct LedgerEntry {
   LedgerStage stage = LedgerStage::train;
   std::vector<std::pair<std::string, double>> seconds;
@@ -70,8 +69,8 @@ std::vector<std::string> broken_limits(const LedgerConfig& limits, const RunLedg
 // for an artifact whose code was not counted, where bytes are limited.
 void require_limits(const LedgerConfig& limits, const RunLedger& ledger);
 // Books `entry` to the ledger in `directory` (empty: to a ledger of its own, kept nowhere), warns of broken
-// budgets in `log` and throws as require_limits does; under strict rules also where what earlier commands booked
-// is not what lies in the directory. Returns the ledger.
+// budgets in `log` and throws as require_limits does; under strict rules also where what earlier commands
+// booked is not what lies in the directory. Returns the ledger.
 RunLedger close_entry(LedgerEntry entry, const std::filesystem::path& directory, const LedgerConfig& limits,
                       RunLog& log);
 

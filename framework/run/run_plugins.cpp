@@ -162,8 +162,7 @@ void require_determinism(const RunConfig& config, const Backend& backend) {
   if (config.run.determinism == Determinism::off || backend.repeats()) return;
   throw config_error(
       "run.determinism = \"{}\" cannot be kept: {}{} does not promise that a repeated run gives the same "
-      "bits; "
-      "set \"off\" or take another backend.",
+      "bits; set \"off\" or take another backend.",
       config.run.determinism == Determinism::run ? "run" : "world", backend.plugin().description(),
       config.kernels.empty() ? "" : " with the kernels of [[backend.kernels]]");
 }

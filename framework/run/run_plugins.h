@@ -28,8 +28,8 @@ struct RunPlugins {
 enum class PluginUse { train, score, quantize, adapt };
 
 // Resolves the keys of the plugins of `loaded` that `use` needs (LoadedConfig::plugins), loading them through
-// `host`. A [run] threads > 0 becomes the backend's `threads` where the backend has that key and [backend] does
-// not set it.
+// `host`. A [run] threads > 0 becomes the backend's `threads` where the backend has that key and [backend]
+// does not set it.
 void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host, PluginUse use = PluginUse::train);
 
 // Makes all instances from resolved keys (resolve_run_plugins). With `backend` that backend plugin, with its
@@ -40,12 +40,12 @@ RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const 
 // The configured backend alone, for what needs no plugin of training. Throws as make_run_plugins.
 RunPlugins make_backend_plugin(const LoadedConfig& loaded, PluginHost& host);
 
-// The plugin of a table. Throws config_error; where stored data named its library, the sentence says how a user
-// allows that one.
+// The plugin of a table. Throws config_error; where stored data named its library, the sentence says how a
+// user allows that one.
 PluginHandle load_plugin(PluginHost& host, mlg_kind kind, const PluginTable& table);
 
-// Throws config_error where [run] determinism asks for more than the backend, with the kernels it has now,
-// promises.
+// Throws config_error where [run] determinism asks for more than the backend, with the kernels it
+// has now, promises.
 void require_determinism(const RunConfig& config, const Backend& backend);
 
 // The plugins in use, each once: what result.json and weights name.

@@ -40,8 +40,8 @@ void refuse_to_replace(const std::filesystem::path& path, const ScoreIdentity& i
     return;  // damaged
   }
   throw config_error(
-      "'{}' is the unfinished state of this very scoring; continue it with --resume, or remove it to begin "
-      "anew.",
+      "'{}' is the unfinished state of this very scoring; continue it with --resume, or remove it "
+      "to begin anew.",
       path.string());
 }
 

@@ -26,8 +26,9 @@ class ScoreState {
     double every_seconds = 0;  // 0: due() is never true
     bool resume = false;       // else an earlier state of another scoring goes
   };
-  // Without `resume` throws config_error where a state lies there that could be continued. Throws data_error where `resume` finds the state of another scoring, naming what differs, or a damaged
-  // one. FILE.seconds beside it books the time of an attempt that is killed.
+  // Without `resume` throws config_error where a state lies there that could be continued. Throws data_error
+  // where `resume` finds the state of another scoring, naming what differs, or a damaged one. FILE.seconds
+  // beside it books the time of an attempt that is killed.
   explicit ScoreState(Options options);
 
   // What was saved; null: begin at the beginning.

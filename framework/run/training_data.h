@@ -20,11 +20,12 @@ struct TrainingData {
   std::vector<std::string> notes;  // for the log: padded vocabulary, shared documents
 };
 
-// Finds and checks (check_shards) what data.train names. Throws data_error also where a shard is in the validation
-// set, too. `validation` may be null.
+// Finds and checks (check_shards) what data.train names. Throws data_error also where a shard is in the
+// validation set, too. `validation` may be null.
 TrainingData open_training_data(const RunConfig& config, const ValidationSet* validation);
 
-// The shards' names and where documents begin, and no more: what a measurement needs, which has not read the shards.
+// The shards' names and where documents begin, and no more: what a measurement needs, which has not
+// read the shards.
 TrainingData unchecked_training_data(const RunConfig& config);
 
 // How a rank of `world_size` reads rows of one micro-batch.

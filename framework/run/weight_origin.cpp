@@ -55,15 +55,14 @@ std::vector<std::string> require_tokenizer_of(const WeightOrigin& origin, const 
   }
   if (!data.tokenizer.empty() && data.tokenizer != origin.saved_tokenizer) {
     throw data_error(
-        "{} carries no digest of its tokenizer, so that data.tokenizer = '{}' is the right one cannot be "
-        "told; "
-        "leave data.tokenizer as its run had it ('{}'), or score the loss alone with --set data.tokenizer=",
+        "{} carries no digest of its tokenizer, so whether data.tokenizer = '{}' is the right one is not "
+        "known; leave data.tokenizer as its run had it ('{}'), or score the loss alone with --set "
+        "data.tokenizer=",
         name, data.tokenizer, origin.saved_tokenizer);
   }
   notes.push_back(
       fmt::format("note: {} carries no digests of its data, so whether tokenizer and shards are still those "
-                  "of its run cannot "
-                  "be checked",
+                  "of its run cannot be checked",
                   name));
   return notes;
 }

@@ -30,9 +30,9 @@ struct WeightOrigin {
 // What a weights file (as written by train or imported) says of itself. Throws data_error.
 WeightOrigin origin_of_weights(const std::filesystem::path& path);
 
-// Throws data_error when the weights belong to another tokenizer than `now` (require_same_tokenizer), or when that
-// cannot be told and `data` names another tokenizer than the saved configuration does. Returns sentences about
-// what could not be checked.
+// Throws data_error when the weights belong to another tokenizer than `now` (require_same_tokenizer), or when
+// that is not known and `data` names another tokenizer than the saved configuration does. Returns sentences
+// about what could not be checked.
 std::vector<std::string> require_tokenizer_of(const WeightOrigin& origin, const DataIdentity& now,
                                               const DataConfig& data);
 

@@ -119,8 +119,7 @@ void load_weights(const std::filesystem::path& path, TensorStore& store,
   if (written != file.metadata().end() && written->second != tensors_sha256(file.tensors())) {
     throw data_error(
         "the weights file '{}' is damaged: its tensors do not have the sha256 {} that it was written with; "
-        "copy it "
-        "again or train again",
+        "copy it again or train again",
         path.string(), short_digest(written->second));
   }
   for (const ParameterLayout& layout : layouts) {

@@ -20,20 +20,20 @@ std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype);
 // Metadata of a weights file: the DataIdentity of its run as JSON.
 inline constexpr const char* data_identity_key = "data";
 
-// Writes each parameter under its name, from the tensor (f32 or bf16) that `source` gives for it. `metadata` goes into
-// the file's header, and with it the tensors' sha256 (tensors_sha256), which is returned.
+// Writes each parameter under its name, from the tensor (f32 or bf16) that `source` gives for it. `metadata`
+// goes into the file's header, and with it the tensors' sha256 (tensors_sha256), which is returned.
 std::string save_weights(const std::filesystem::path& path, const TensorStore& store,
                          const std::vector<PlannedParameter>& parameters,
                          const std::function<std::string(const PlannedParameter&)>& source,
                          const std::map<std::string, std::string>& metadata);
 
-// Throws data_error as load_weights, having read the header of the file alone: before memory is taken for a model that
-// is not the file's.
+// Throws data_error as load_weights, having read the header of the file alone: before memory is taken for a
+// model that is not the file's.
 void require_weights(const std::filesystem::path& path, const ModelConfig& model);
 
 // Reads weights (f32 or bf16) into the f32 masters of `layouts`. Throws data_error when a tensor is missing,
 // has another shape or dtype, the file holds one that the model has not, or its bytes are not those that were
-// written (files without a checksum are taken as they are; origin_of_weights tells).
+// written (files without a checksum are taken as they are; origin_of_weights says so).
 void load_weights(const std::filesystem::path& path, TensorStore& store,
                   const std::vector<ParameterLayout>& layouts);
 

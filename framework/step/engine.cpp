@@ -47,8 +47,7 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const RunPlugins& plugin
   if (has_evaluation_weights(groups) && config.ema.decay > 0) {
     throw config_error(
         "[ema]: decay is {}, but an optimiser of this run has evaluation weights of its own, and one average "
-        "of an "
-        "average is neither; set ema.decay = 0 or take another optimiser.",
+        "of an average is neither; set ema.decay = 0 or take another optimiser.",
         config.ema.decay);
   }
   const LayerOrders orders = layer_orders_of(config.model);
@@ -105,7 +104,8 @@ void TrainingEngine::initialise(std::uint64_t seed) {
   refresh_copies();
 }
 
-// Every rank's gradient is that of the mean over its own tokens of the step; the ranks' gradients are averaged.
+// Every rank's gradient is that of the mean over its own tokens of the step; the ranks'
+// gradients are averaged.
 void TrainingEngine::weigh_losses(std::int64_t micro_batches) {
   micro_batches_ = micro_batches;
   const auto tokens = static_cast<std::int64_t>(loss_weights_.size()) * micro_batches;
@@ -119,15 +119,14 @@ std::int64_t TrainingEngine::coming_micro_batches() const {
   if (wanted < 1 || wanted > 1e6) {
     throw config_error(
         "[schedule]: it asks for {} times the batch, which is {} of the {} micro-batches of a step; raise "
-        "train.micro_batches, or mend the schedule's keys.",
+        "train.micro_batches, or correct the schedule's keys.",
         factor, wanted, config_.train.micro_batches);
   }
   const auto micro_batches = static_cast<std::int64_t>(wanted);
   if (micro_batches % communicator_.world_size() != 0) {
     throw config_error(
         "[schedule]: it asks for {} times the batch, which is {} micro-batches, and the {} ranks do not "
-        "divide those; "
-        "raise train.micro_batches, or mend the schedule's keys.",
+        "divide those; raise train.micro_batches, or correct the schedule's keys.",
         factor, micro_batches, communicator_.world_size());
   }
   return micro_batches;

@@ -45,8 +45,8 @@ class TrainingEngine {
   // Brings the compute copies up to date after the masters were set from outside.
   void refresh_copies() { refresh_->run(); }
 
-  // Micro-batches of the coming step over all ranks: train.micro_batches times the schedules' batch factor, rounded to
-  // whole ones. Throws config_error where less than one is left, or the ranks do not divide them.
+  // Micro-batches of the coming step over all ranks: train.micro_batches times the schedules' batch factor,
+  // rounded to whole ones. Throws config_error where less than one is left, or the ranks do not divide them.
   std::int64_t coming_micro_batches() const;
 
   // One optimiser step, number `number` (from 1), on this rank's next micro-batches; the groups' rates must
@@ -70,8 +70,8 @@ class TrainingEngine {
   // Brings evaluation weights up to date, where an optimiser has any (evaluation_weights.h).
   void refresh_evaluation_weights();
 
-  // Tensors that make up the state of training: masters, optimiser states, averages; and the evaluation weights, which
-  // follow from these, so that a checkpoint holds what would be scored.
+  // Tensors that make up the state of training: masters, optimiser states, averages; and the evaluation
+  // weights, which follow from these, so that a checkpoint holds what would be scored.
   std::vector<std::string> state_tensors() const;
 
  private:

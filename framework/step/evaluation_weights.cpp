@@ -47,8 +47,7 @@ Graph build_evaluation_weights(const std::vector<PlannedParameter>& parameters, 
       if (parameter.updated_type(world_size) != type) {
         throw config_error(
             "[[parameters]]: '{}' is cut over the ranks (communication = \"sharded\"), but {} has evaluation "
-            "weights, "
-            "which need whole parameters; set communication = \"replicated\".",
+            "weights, which need whole parameters; set communication = \"replicated\".",
             parameter.name(), group.optimizer->plugin().description());
       }
       rows.push_back({parameter.name().c_str(),

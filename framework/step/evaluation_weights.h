@@ -1,6 +1,6 @@
-// Weights that an optimiser has scored and saved in its masters' place (schedule-free optimisers): one more tensor per
-// parameter, which the optimiser writes from masters and states whenever somebody is about to read it. Training
-// never sees it.
+// Weights that an optimiser has scored and saved in its masters' place (schedule-free optimisers): one more
+// tensor per parameter, which the optimiser writes from masters and states whenever somebody is about to read
+// it. Training never sees it.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@
 
 namespace mulligan {
 
-// "evaluation/NAME", f32; "evaluation_compute/NAME": the copy that kernels read where the compute dtype differs.
+// "evaluation/NAME", f32; "evaluation_compute/NAME": the copy that kernels read where the
+// compute dtype differs.
 std::string evaluation_name(std::string_view parameter);
 
 // Whether the parameter's optimiser has evaluation weights.
@@ -24,13 +25,13 @@ bool has_evaluation_weights(const OptimizerGroups& groups);
 Graph build_evaluation_weights(const std::vector<PlannedParameter>& parameters, const OptimizerGroups& groups,
                                int world_size);
 
-// The layouts under which a forward pass reads what is scored: evaluation weights where there are any, the masters
-// of all other parameters.
+// The layouts under which a forward pass reads what is scored: evaluation weights where there are any, the
+// masters of all other parameters.
 std::vector<ParameterLayout> evaluation_layouts(const std::vector<PlannedParameter>& parameters,
                                                 const OptimizerGroups& groups);
 
-// The tensor that holds what is saved of a parameter: its average (with `averaged`), its evaluation weights, or its
-// master.
+// The tensor that holds what is saved of a parameter: its average (with `averaged`), its evaluation weights,
+// or its master.
 std::string saved_tensor(const PlannedParameter& parameter, const OptimizerGroups& groups, bool averaged);
 
 }  // namespace mulligan

@@ -60,8 +60,7 @@ void OptimizerGroups::set_rates(const mlg_progress& progress) {
     if (group.rate.batch_factor == batch_factor()) continue;
     throw config_error(
         "[optimizer.{}]: its schedule, {}, asks for {} times the batch in step {}, that of [optimizer.{}] "
-        "for {} times; "
-        "all groups share one batch, so let the run's [schedule] alone change it.",
+        "for {} times; all groups share one batch, so let the run's [schedule] alone change it.",
         group.name, group.schedule->plugin().description(), group.rate.batch_factor, progress.step + 1,
         groups_.front().name, batch_factor());
   }

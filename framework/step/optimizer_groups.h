@@ -1,5 +1,5 @@
-// OptimizerGroups: the parameters of a run, grouped by [optimizer.NAME], with their update and their learning
-// rates.
+// OptimizerGroups: the parameters of a run, grouped by [optimizer.NAME], with their update and
+// their learning rates.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,8 @@ class OptimizerGroups {
   // groups' states. Throws the plugin's sentence, naming [optimizer.NAME].
   Graph record_update(const std::vector<PlannedParameter>& parameters, int world_size);
 
-  // Asks the schedules for the rates of the coming step. Throws config_error where they do not agree on the batch.
+  // Asks the schedules for the rates of the coming step. Throws config_error where they do not agree
+  // on the batch.
   void set_rates(const mlg_progress& progress);
   // Of the coming step, in train.tokens_per_step.
   double batch_factor() const { return groups_.empty() ? 1 : groups_.front().rate.batch_factor; }

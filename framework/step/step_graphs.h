@@ -26,8 +26,8 @@ inline constexpr const char* loss_ring = "metrics/loss_ring";          // [n] f6
 inline constexpr const char* norm_ring = "metrics/norm_ring";          // [n] f64
 }  // namespace step_tensor
 
-// "ema/NAME": the averaged weights, f32. "ema_compute/NAME": the copy that kernels read where the compute
-// dtype differs.
+// "ema/NAME": the averaged weights, f32. "ema_compute/NAME": the copy that kernels read where the
+// compute dtype differs.
 std::string average_name(std::string_view parameter);
 std::string average_compute_name(std::string_view parameter);
 

@@ -32,7 +32,8 @@ class TrainingPrograms {
   TrainingEngine& engine() { return engine_; }
   // Null where nothing is evaluated.
   Evaluator* evaluator() { return evaluator_.get(); }
-  // What the evaluator reads, brought up to date with the averages or evaluation weights, where it scores those.
+  // What the evaluator reads, brought up to date with the averages or evaluation weights, where
+  // it scores those.
   void refresh_averages();
 
   std::vector<Program*> programs();

@@ -55,7 +55,8 @@ struct SweepResult {
 struct SweepSteps {
   // Trains in the run directory of the configuration, anew.
   std::function<void(LoadedConfig& loaded, const ConsoleOptions& options)> train;
-  // Test-time training of `weights` with its files in `directory`, going on where an interrupted sweep left it.
+  // Test-time training of `weights` with its files in `directory`, going on where an interrupted
+  // sweep left it.
   std::function<SweepCell(LoadedConfig& loaded, const std::filesystem::path& weights,
                           const std::filesystem::path& directory, const ConsoleOptions& options)>
       adapt;

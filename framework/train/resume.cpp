@@ -37,8 +37,8 @@ Change meaning_of(const std::string& key) {
   return ends(".path") ? Change::harmless : Change::noted;
 }
 
-// The configuration that the checkpoint keeps. It is data: it names plugins, but has none loaded. Its keys are
-// resolved with the plugins of this run where these are the same, and else are those that were written.
+// The configuration that the checkpoint keeps. It is data: it names plugins, but has none loaded. Its keys
+// are resolved with the plugins of this run where these are the same, and else are those that were written.
 LoadedConfig saved_config(const Checkpoint& checkpoint, const LoadedConfig& loaded, PluginHost& host) {
   LoadedConfig saved = parse_saved_config(checkpoint.manifest.config, checkpoint.path.string() + " (config)");
   const std::vector<PluginTableRef> now = plugin_tables(loaded.config);
@@ -69,8 +69,7 @@ void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, P
     if (change == Change::refused) {
       throw config_error(
           "the checkpoint '{}' was written with {} = {}, but now it is {}; resume with the saved run's "
-          "setting, "
-          "or start anew in another run.directory.",
+          "setting, or start anew in another run.directory.",
           checkpoint.path.string(), difference.key, difference.left.empty() ? "(none)" : difference.left,
           difference.right.empty() ? "(none)" : difference.right);
     }
@@ -103,7 +102,8 @@ std::vector<std::string> compare_plugins(const CheckpointManifest& manifest, con
   std::vector<std::string> notes;
   for (const CheckpointPlugin& now : checkpoint_plugins(loaded, host)) {
     const auto saved = std::ranges::find(manifest.plugins, now.section, &CheckpointPlugin::section);
-    if (saved == manifest.plugins.end() || saved->name != now.name) continue;  // told as a changed setting
+    if (saved == manifest.plugins.end() || saved->name != now.name)
+      continue;  // reported as a changed setting
     if (saved->state_version != now.state_version) {
       throw config_error(
           "[{}]: the checkpoint keeps the state of {} '{}' in version {}, but this library (version {}) has "
@@ -174,8 +174,7 @@ void require_same_data(const CheckpointData& saved, const LoaderOptions& options
     if (found == now.end()) {
       throw data_error(
           "the training shard '{}' of the saved run is not among the {} that data.train names; bring it "
-          "back, "
-          "or the run would read other text.",
+          "back, or the run would read other text.",
           shard.name, now.size());
     }
     if (found->tokens != shard.tokens) {
@@ -187,8 +186,7 @@ void require_same_data(const CheckpointData& saved, const LoaderOptions& options
   if (now != saved.shards) {
     throw data_error(
         "data.train names {} shards in another order or with new ones among them, the saved run read {}; "
-        "name "
-        "exactly those.",
+        "name exactly those.",
         now.size(), saved.shards.size());
   }
 }
@@ -209,8 +207,7 @@ std::vector<std::string> require_same_identity(const Checkpoint& checkpoint, con
   if (!was.empty() && !is.empty() && was != is) {
     throw data_error(
         "data.validation names other tokens ({}) than the run of {} was scored on ({}), so its scores could "
-        "not be "
-        "compared; name those, or score others afterwards with 'mulligan eval'",
+        "not be compared; name those, or score others afterwards with 'mulligan eval'",
         short_digest(is), origin.name, short_digest(was));
   }
   return {};

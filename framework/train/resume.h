@@ -24,7 +24,7 @@ struct ResumePoint {
 // the model, the optimisers, the batch or a plugin's state version differ. Changes nothing.
 ResumePoint find_resume_point(const LoadedConfig& loaded, PluginHost& host, const std::string& resume);
 
-// What to tell about plugins that wrote the checkpoint and those in use. Throws config_error naming the
+// What to report about plugins that wrote the checkpoint and those in use. Throws config_error naming the
 // section when a plugin's state version differs; other differences are sentences.
 std::vector<std::string> compare_plugins(const CheckpointManifest& manifest, const LoadedConfig& loaded,
                                          PluginHost& host);
@@ -33,12 +33,12 @@ std::vector<CheckpointPlugin> checkpoint_plugins(const LoadedConfig& loaded, Plu
 
 // The shards that a run reads, as they were when it opened them, for a manifest.
 std::vector<CheckpointShard> checkpoint_shards(const ShardSetIdentity& train);
-// Throws data_error unless the loader reads rows of the same length, of shards `train` with the same names and
-// lengths, as the saved run did.
+// Throws data_error unless the loader reads rows of the same length, of shards `train` with the same names
+// and lengths, as the saved run did.
 void require_same_data(const CheckpointData& saved, const LoaderOptions& options,
                        const ShardSetIdentity& train);
-// Compares tokenizer, training and validation shards by their digests. Throws data_error where both sides know one
-// and they differ; returns a sentence where the checkpoint is older than digests.
+// Compares tokenizer, training and validation shards by their digests. Throws data_error where both sides
+// know one and they differ; returns a sentence where the checkpoint is older than digests.
 std::vector<std::string> require_same_identity(const Checkpoint& checkpoint, const DataIdentity& now,
                                                const std::string& tokenizer_file);
 

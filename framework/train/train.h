@@ -18,8 +18,8 @@ struct TrainOptions : ConsoleOptions {
   std::string resume;
 };
 
-// Resolves the plugins' keys in `loaded`, then trains and validates as it says. Writes the run directory.
-// Throws Error.
+// Resolves the plugins' keys in `loaded`, then trains and validates as it says. Writes the run
+// directory. Throws Error.
 RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options = {});
 
 }  // namespace mulligan

@@ -30,7 +30,7 @@ struct RunResult {
   std::vector<std::pair<std::string, double>> seconds;  // by phase of the ledger, in order
   double tokens_per_second = 0;                         // over the training phase
   std::int64_t peak_memory_bytes = 0;                   // of the process (VmHWM)
-  std::int64_t peak_device_memory_bytes = 0;            // that the backend gave out at once
+  std::int64_t peak_device_memory_bytes = 0;            // that the backend had allocated at once
   std::optional<EvalResult> validation;                 // absent when [data] names no validation shards
   std::vector<double> step_loss_nats;                   // of the steps that this process made, in order
   std::int64_t first_step = 0;                          // the first of them, counted from 0

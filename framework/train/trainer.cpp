@@ -40,8 +40,7 @@ void require_trainable(const RunConfig& config, const Backend& backend) {
   if (config.run.determinism == Determinism::world) {
     throw config_error(
         "run.determinism = \"world\" needs gradients reduced in a tree over micro-batches, which the "
-        "communicator "
-        "'self' does not do; set \"run\" for bit-identical repetitions.");
+        "communicator 'self' does not do; set \"run\" for bit-identical repetitions.");
   }
   if (config.data.train.empty()) {
     throw data_error(
@@ -115,7 +114,7 @@ Trainer::~Trainer() {
   if (!replaced_) return;
   try {
     checkpoints_.finish();
-  } catch (const Error&) {  // the error that ends this run was told
+  } catch (const Error&) {  // the error that ends this run was reported
   }
   try {
     const std::string back = replaced_->recover();
@@ -182,7 +181,8 @@ void Trainer::compile() {
              static_cast<double>(memory.arena_bytes + memory.workspace_bytes) / 1e6);
 }
 
-// Asks the schedules for rates from the first to the last step: a number that ends the run is found before it begins.
+// Asks the schedules for rates from the first to the last step: a number that ends the run is found
+// before it begins.
 void Trainer::check_schedules() {
   constexpr int points = 64;
   for (int point = 0; point <= points; ++point) {
@@ -223,9 +223,9 @@ RunResult Trainer::run() {
   return finish();
 }
 
-// Steps before the clock starts: first touches of memory and caches are then no part of the budget.
-// Everything that they changed returns to its initial value; so a run with and without warm-up is the same
-// run.
+// Steps before the clock starts: first touches of memory and caches are then not part of the budget.
+// Everything that they changed returns to its initial value; so a run with and without warm-up is
+// the same run.
 void Trainer::warm_up() {
   const WarmupConfig& warmup = config_.train.warmup;
   if (warmup.steps == 0) return;
@@ -378,8 +378,8 @@ void Trainer::report_steps(double budget_fraction) {
   metrics_->step(record);
   const double remaining = budget_.remaining_seconds(step_);
   log_.print(
-      "step {:>6}  loss {:.4f} nats (mean {:.4f})  norm {:.3f}  lr x{:.3f}  {:.0f} tokens/s  {:.1f} s  "
-      "{:.1f} %{}",
+      "step {:>6}  loss {:.4f} nats (mean {:.4f})  norm {:.3f}  lr x{:.3f}  {:.0f} tokens/s  {:.1f} "
+      "s  {:.1f} %{}",
       record.step, record.loss_nats, record.window_loss_nats, record.gradient_norm,
       groups_.groups()[0].rate.lr / groups_.groups()[0].base_lr, record.tokens_per_second,
       record.elapsed_seconds, 100 * budget_fraction,
@@ -408,8 +408,8 @@ void Trainer::show_progress(Progress& live) {
            budget_.remaining_seconds(step_));
 }
 
-// Books its seconds to `phase`: validations on the way ("validate") are no part of the evaluation ("evaluate") that
-// a record is allowed so many seconds for.
+// Books its seconds to `phase`: validations on the way ("validate") are not part of the evaluation
+// ("evaluate") that a record is allowed so many seconds for.
 void Trainer::validate(const std::string& phase) {
   if (!device_->evaluator()) return;
   communicator_.barrier(engine_->store());

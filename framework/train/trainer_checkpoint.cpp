@@ -137,8 +137,8 @@ void Trainer::stop_early(int signal) {
                   signal_name(signal), step_, last_checkpoint_.string()));
 }
 
-// Training cannot go on. What the last whole step left is saved where it is sound: no update was under way and every
-// loss is finite.
+// Training cannot go on. What the last whole step left is saved where it is sound: no update was under way
+// and every loss is finite.
 void Trainer::stop_at_failure(const Error& error) {
   if (error.code() == ExitCode::interrupted) throw error;
   const bool half_updated = step_start_ && engine_->updates_begun() != updates_;
@@ -156,7 +156,7 @@ void Trainer::stop_at_failure(const Error& error) {
   if (sentence.ends_with('.')) sentence.pop_back();
   throw Error(
       error.code(),
-      fmt::format("{}; training has stopped after step {}, the checkpoint is '{}'; mend the {} and continue "
+      fmt::format("{}; training has stopped after step {}, the checkpoint is '{}'; fix the {} and continue "
                   "with the same command and --resume.",
                   sentence, step_, last_checkpoint_.string(),
                   error.code() == ExitCode::bad_data ? "data" : "cause"));
@@ -181,15 +181,14 @@ void Trainer::stop_at_non_finite(std::int64_t number, double loss_nats, double g
   std::string where = "all gradients and weights are finite";
   if (first) {
     where = fmt::format(
-        "{} the first tensor that is not finite is '{}' (element {} is {}), one of {} gradients and "
-        "{} weights",
+        "{} the first tensor that is not finite is '{}' (element {} is {}), one of {} gradients "
+        "and {} weights",
         number == step_ ? "after it" : fmt::format("at step {}, when this was seen,", step_), first->tensor,
         first->element, first->value, gradient ? gradient->tensors : 0, master ? master->tensors : 0);
   }
   throw run_error(
       "step {}: the training loss is {} nats and the gradient norm {}; {}; training has stopped and no "
-      "weights "
-      "were written; {}{}; lower the learning rate or clip harder (train.clip_norm).",
+      "weights were written; {}{}; lower the learning rate or clip harder (train.clip_norm).",
       number, loss_nats, gradient_norm, where,
       last_checkpoint_.empty() ? std::string("there is no checkpoint yet")
                                : fmt::format("the last good checkpoint is '{}'", last_checkpoint_.string()),

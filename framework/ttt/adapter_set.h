@@ -32,8 +32,7 @@ class AdapterSet {
   };
 
   // Plans a program for each of `shapes` (not empty), each for the last shape.documents of `documents`
-  // documents. All references must
-  // outlive this object.
+  // documents. All references must outlive this object.
   AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t documents,
              const std::set<WindowShape>& shapes);
 
@@ -49,8 +48,8 @@ class AdapterSet {
   // For the next batch of documents: what is not kept starts anew, uniform adapters with draw event `draw`;
   // the optimiser's state is empty.
   void reset(std::int64_t draw);
-  // Tensors in the store that the next batch of documents inherits: with them and reset() it is as without an
-  // interruption.
+  // Tensors in the store that the next batch of documents inherits: with them and reset() it is as
+  // without an interruption.
   std::vector<std::string> inherited() const;
   // All adapters at zero, for scoring without them.
   void clear();

@@ -35,11 +35,12 @@ void require_audit_file(const std::filesystem::path& path) {
   const fs::file_status status = fs::symlink_status(path, failed);
   if (status.type() == fs::file_type::not_found) return;
   if (failed || status.type() != fs::file_type::regular)
-    throw refuse("something that is no regular file has that name");
+    throw refuse("something that is not a regular file has that name");
   std::ifstream stream(path, std::ios::binary);
   std::string start(audit_start.size(), '\0');
   stream.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (stream.gcount() > 0 && start != audit_start) throw refuse("a file that is no audit log has that name");
+  if (stream.gcount() > 0 && start != audit_start)
+    throw refuse("a file that is not an audit log has that name");
 }
 
 namespace {

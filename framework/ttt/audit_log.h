@@ -8,8 +8,8 @@
 
 namespace mulligan {
 
-// Throws config_error unless an audit log may be written at `path`: its name is a plain one that no file of a run
-// has, and what lies there, if anything, is an earlier audit log.
+// Throws config_error unless an audit log may be written at `path`: its name is a plain one that no file of a
+// run has, and what lies there, if anything, is an earlier audit log.
 void require_audit_file(const std::filesystem::path& path);
 
 // {"sequence": 17, "event": "book", "queue": 3, "batch": 12, "chunk": 0, "documents": [5, 4, 12]}
@@ -18,8 +18,8 @@ void require_audit_file(const std::filesystem::path& path);
 // create, reset (adapters), score, book, reveal, update, phase (base model), collapse, fallback.
 class AuditLog : public TttListener {
  public:
-  // Starts the file anew, or with `first` > 0 keeps its lines up to the batch with that place in the queue, and
-  // passes everything on to `next` (may be null). Throws run_error when the file cannot be made.
+  // Starts the file anew, or with `first` > 0 keeps its lines up to the batch with that place in the queue,
+  // and passes everything on to `next` (may be null). Throws run_error when the file cannot be made.
   AuditLog(const std::filesystem::path& path, TttListener* next, std::int64_t first = 0);
 
   void on_event(const TttEvent& event) override;

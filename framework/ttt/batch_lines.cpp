@@ -53,9 +53,8 @@ void BatchLines::on_event(const TttEvent& event) {
   if (event.kind != TttEvent::Kind::collapse) return;
   log_.print(
       "warning: after batch {} test-time training scores more than {} bits per byte worse than the plain "
-      "model "
-      "on the same documents; more weight decay or a lower rate in [ttt.optimizer] keeps adapters from "
-      "drifting{}",
+      "model on the same documents; more weight decay or a lower rate in [ttt.optimizer] keeps adapters "
+      "from drifting{}",
       event.queue + 1, config_.collapse_margin,
       config_.on_collapse == OnCollapse::fallback ? "; the rest is scored without adapters" : "");
 }

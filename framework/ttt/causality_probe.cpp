@@ -103,9 +103,8 @@ class Probe {
       if (changes(positions[i]) || std::memcmp(&before[i], &after[i], sizeof(float)) == 0) continue;
       throw config_error(
           "[ttt.adapters]: with {} the score of position {} of document {} in windows of {} tokens moved "
-          "from {} to {} "
-          "when only later tokens, or other documents, changed, so its scores would be illegal; use another "
-          "plugin.",
+          "from {} to {} when only later tokens, or other documents, changed, so its scores would be "
+          "illegal; use another plugin.",
           plugin_.plugin().description(), positions[i] % shape_.context, positions[i] / shape_.context,
           shape_.context, before[i], after[i]);
     }

@@ -38,8 +38,7 @@ DocumentPlan plan_documents(std::span<const std::uint16_t> tokens, int bos_id, c
   if (plan.documents.empty()) {
     throw data_error(
         "the {} validation tokens hold no BOS token ({}), so there is no document to adapt to; prepare the "
-        "data anew with "
-        "BOS in front of each document.",
+        "data anew with BOS in front of each document.",
         tokens.size(), bos_id);
   }
   const std::vector<int> chosen = chosen_documents(plan.documents, config);

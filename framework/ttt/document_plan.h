@@ -27,12 +27,12 @@ struct DocumentPlan {
   std::int64_t targets(int number) const { return document(number).length - 1; }
 };
 
-// Documents without a target (a BOS at the end of the stream) are left out. Throws data_error when none is
-// left.
+// Documents without a target (a BOS at the end of the stream) are left out. Throws data_error when
+// none is left.
 DocumentPlan plan_documents(std::span<const std::uint16_t> tokens, int bos_id, const TttConfig& config);
 
-// Tokens of the windows in which chunk `chunk` of a batch is scored: min((chunk + 1) * chunk_tokens,
-// context_tokens).
+// Tokens of the windows in which chunk `chunk` of a batch is scored: min((chunk + 1)
+// * chunk_tokens, context_tokens).
 std::int64_t window_context(const PlannedBatch& batch, std::int64_t chunk, std::int64_t context_tokens);
 
 // Documents that have a window for chunk `chunk`: all that have tokens in it, which are the last of the

@@ -28,8 +28,7 @@ Tokenizer require_tokenizer(const RunConfig& config) {
   if (tokenizer.vocab_size() > config.model.vocabulary) {
     throw config_error(
         "the tokenizer '{}' has {} pieces, but model.vocabulary is {}, so it is not the one that the model "
-        "was "
-        "trained with.",
+        "was trained with.",
         config.data.tokenizer, tokenizer.vocab_size(), config.model.vocabulary);
   }
   return tokenizer;

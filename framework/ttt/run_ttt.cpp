@@ -60,7 +60,7 @@ void score_reference(PlainScorer& scorer, std::span<const std::uint16_t> tokens,
                    saver.passed();
                  });
   } catch (const Error& error) {
-    if (error.code() == ExitCode::interrupted) saver.passed();  // saves, and tells where
+    if (error.code() == ExitCode::interrupted) saver.passed();  // saves, and says where
     throw;
   }
 }
@@ -157,7 +157,8 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   try {
     result.report = run.run(standing ? &*standing : nullptr);
   } catch (const VoidRun& reason) {
-    // No score, and none of an earlier run that could be taken for this one's; nothing to be continued either.
+    // No score, and none of an earlier run that could be taken for this one's; nothing to
+    // be continued either.
     saver.finish();
     if (!options.directory.empty())
       write_file_atomically(RunFiles{options.directory}.ttt_result(), void_ttt_json(reason.what()));

@@ -21,8 +21,8 @@ struct TttOptions : ConsoleOptions {
   // directory, whose metrics and ledger are continued, or any other folder. Empty: no files, but the audit
   // log, where one is asked for, goes into the folder the program was started in.
   std::filesystem::path directory;
-  // Continue the unfinished test-time training whose state lies in `directory`; from the beginning where there
-  // is none. Without: anew (ScoreState).
+  // Continue the unfinished test-time training whose state lies in `directory`; from the beginning where
+  // there is none. Without: anew (ScoreState).
   bool resume = false;
   // The weights are those of an artifact.
   bool quantised = false;
@@ -35,19 +35,19 @@ struct TttResult {
   EvalResult without;        // plain evaluation of the same documents, before
   EvalResult with;           // test-time training; seconds of scoring and training, without setup_seconds
   double setup_seconds = 0;  // planning and preparing the programs
-  std::int64_t peak_device_memory_bytes = 0;  // that the backend gave out at once
+  std::int64_t peak_device_memory_bytes = 0;  // that the backend had allocated at once
   TttReport report;
 };
 
-// `load` fills the masters of the weights, `origin` says where they come from. Tokens of the validation shards
-// are cut to whole rows of eval.sequence_length where eval.drop_remainder asks for it, and what comes before
-// the first BOS is not scored. Scores first without test-time training (the reference of the collapse
-// detector and of the gains), then with it. Deterministic: the same weights, data and seed
-// ([run] seed draws the adapters) give the same score to the last digit. Throws Error; data_error, before
-// anything is scored, when the weights belong to another tokenizer (require_data_of) or the two ways of counting
-// bytes differ, run_error when the result breaks a budget of [ledger] under strict
-// rules. Where `directory` is set, a signal or a kill loses the batch under way and what eval.save_seconds allows at
-// most; the result of a continued run is the same to the bit, but for seconds, which are those of all attempts.
+// `load` fills the masters of the weights, `origin` says where they come from. Tokens of the validation
+// shards are cut to whole rows of eval.sequence_length where eval.drop_remainder asks for it, and what comes
+// before the first BOS is not scored. Scores first without test-time training (the reference of the collapse
+// detector and of the gains), then with it. Deterministic: the same weights, data and seed ([run] seed draws
+// the adapters) give the same score to the last digit. Throws Error; data_error, before anything is scored,
+// when the weights belong to another tokenizer (require_data_of) or the two ways of counting bytes differ,
+// run_error when the result breaks a budget of [ledger] under strict rules. Where `directory` is set, a
+// signal or a kill loses the batch under way and what eval.save_seconds allows at most; the result of a
+// continued run is the same to the bit, but for seconds, which are those of all attempts.
 TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                   const WeightLoader& load, const TttOptions& options = {});
 

@@ -30,9 +30,9 @@ class ScoreBook {
   // Enters the loss of the target at stream position `target` (>= 1). Throws std::logic_error when it was
   // booked before, and run_error when the loss is not finite.
   void enter(std::int64_t target, float loss_nats);
-  // Takes the place of entering [first, last) of `ranges` again, after an interruption: their losses, by stream
-  // position, and the sums in the order in which they were booked. Throws std::logic_error when anything was
-  // entered before.
+  // Takes the place of entering [first, last) of `ranges` again, after an interruption: their losses, by
+  // stream position, and the sums in the order in which they were booked. Throws std::logic_error when
+  // anything was entered before.
   void restore(std::span<const float> losses, const ScoreSums& sums,
                std::span<const std::pair<std::int64_t, std::int64_t>> ranges);
   bool booked(std::int64_t target) const { return booked_[static_cast<std::size_t>(target)]; }

@@ -7,7 +7,8 @@
 namespace mulligan {
 namespace {
 
-// The runs of tokens whose targets are scored: the whole stream from its first document on, or each chosen document.
+// The runs of tokens whose targets are scored: the whole stream from its first document on, or
+// each chosen document.
 std::vector<std::span<const std::uint16_t>> scored_runs(const ValidationSet& validation,
                                                         const TttConfig& config) {
   const std::span<const std::uint16_t> tokens = validation.tokens;
@@ -52,8 +53,7 @@ void require_equal_bytes(const ValidationSet& validation, const TttConfig& confi
   if (table == decoded) return;
   throw data_error(
       "the byte table counts {} bytes in the {} validation tokens to score, decoding them gives {}, so no "
-      "bits per "
-      "byte can be told; use a tokenizer whose pieces hold the space mark at their start only.",
+      "bits per byte can be given; use a tokenizer whose pieces hold the space mark at their start only.",
       table, tokens, decoded);
 }
 

@@ -11,7 +11,7 @@ namespace mulligan {
 ValidationSet scored_validation(const RunConfig& config);
 
 // Counts the bytes of all tokens that test-time training will score by the byte table and by decoding. Throws
-// data_error when the two differ: bits per byte could not be told, and hours of scoring would be lost.
+// data_error when the two differ: bits per byte could not be given, and hours of scoring would be lost.
 void require_equal_bytes(const ValidationSet& validation, const TttConfig& config);
 
 }  // namespace mulligan

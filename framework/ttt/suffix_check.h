@@ -1,9 +1,10 @@
-// SuffixCheck: while a run scores, some of its windows are scored a second time with other tokens behind a position,
-// and the scores up to that position must be the same to the bit.
+// SuffixCheck: while a run scores, some of its windows are scored a second time with other tokens behind a
+// position, and the scores up to that position must be the same to the bit.
 //
-// It sees what a recording cannot show: kernels that plugins bring. Which windows are taken, where they are cut and
-// what replaces the rest depends on a seed that is drawn from the system when the run starts and told when it has
-// ended, and half of them meet the changed window first, so that a kernel cannot prepare for it.
+// It sees what a recording cannot show: kernels that plugins bring. Which windows are taken, where they are
+// cut and what replaces the rest depends on a seed that is drawn from the system when the run starts and
+// published when it has ended, and half of them meet the changed window first, so that a kernel cannot
+// prepare for it.
 #pragma once
 
 #include <cstdint>

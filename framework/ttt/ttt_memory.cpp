@@ -96,7 +96,7 @@ std::string format_ttt_memory(const TttMemory& memory) {
   std::string text = fmt::format("test-time training, memory of one rank for {}:\n", memory.documents);
   for (const MemoryRow& row : memory.rows) text += memory_line(row) + "\n";
   text += memory_line({"peak", memory.bytes}) + fmt::format(" = {:.2f} GiB\n", gibibytes(memory.bytes));
-  if (!memory.workspace_bytes) text += "  besides, workspace of the backend's kernels: not known\n";
+  if (!memory.workspace_bytes) text += "  in addition, workspace of the backend's kernels: not known\n";
   return text;
 }
 

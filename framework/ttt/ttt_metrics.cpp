@@ -6,7 +6,7 @@
 namespace mulligan {
 namespace {
 
-// Leaves out what an earlier test-time training told, but for what this one continues.
+// Leaves out what an earlier test-time training reported, except what this one continues.
 const std::filesystem::path& prepared(const std::filesystem::path& path,
                                       const std::optional<TttStanding>& continued) {
   keep_json_lines(path, [&](const Json& event) {

@@ -31,8 +31,8 @@ namespace mulligan {
 class TttMetrics : public TttListener {
  public:
   // Adds to `path`, where the lines of an earlier test-time training of the same run are left out; passes
-  // everything on to `next` (may be null). With `continued` what was told before that standing stays. Throws
-  // run_error when the file cannot be written.
+  // everything on to `next` (may be null). With `continued` what was reported before that standing stays.
+  // Throws run_error when the file cannot be written.
   TttMetrics(const std::filesystem::path& path, const TttConfig& config, TttListener* next,
              const std::optional<TttStanding>& continued = {});
 

@@ -34,8 +34,7 @@ TttPlugins::TttPlugins(const LoadedConfig& loaded, PluginHost& host, RunPlugins&
   if (optimizer_.has_evaluation_weights()) {
     throw config_error(
         "[ttt.optimizer]: {} has evaluation weights, but adapters are scored as they are after each update; "
-        "take "
-        "another optimiser.",
+        "take another optimiser.",
         optimizer_.plugin().description());
   }
   if (const auto& table = section(loaded).base) {

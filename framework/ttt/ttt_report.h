@@ -36,7 +36,8 @@ struct TttLengthBin {
   ScoreSums sums, reference;
 };
 
-// Scores that were computed a second time with other tokens behind them (suffix_check.h), and stayed the same.
+// Scores that were computed a second time with other tokens behind them (suffix_check.h), and
+// stayed the same.
 struct TttChecks {
   std::uint64_t seed = 0;
   std::int64_t turns = 0, scores = 0;

@@ -6,7 +6,7 @@
 //   reveal  give the chunk's tokens their weight in the objective
 //   update  the adapters take a gradient step
 // and between batches, at fixed counts of scored documents, the base model is trained on documents that were
-// scored. Semantics: specification of the record run, sections 7 and 9.
+// scored. Semantics: docs/record_run.md#test-time-training.
 #pragma once
 
 #include <cstdint>
@@ -60,25 +60,25 @@ struct TttData {
   std::span<const std::uint16_t> tokens;  // the stream, cut to what is to be scored
   int bos_id = 1;
   const ByteTable* bytes = nullptr;  // null: no bytes, so no bits per byte
-  // Losses without test-time training by stream position, from a plain evaluation; empty: no reference, no
-  // collapse detector.
+  // Losses without test-time training by stream position, from a plain evaluation; empty: no reference,
+  // no collapse detector.
   std::span<const float> reference;
 };
 
 class TttRun {
  public:
   // Plans every program and allocates all memory. All references must outlive this object. The model's
-  // masters and copies must hold its weights. Throws config_error when a plugin does not offer what it is
-  // used for.
+  // masters and copies must hold its weights. Throws config_error when a plugin does not offer what it
+  // is used for.
   TttRun(const BaseModel& model, const TttSetup& setup, const TttData& data, TttListener* listener = nullptr);
   virtual ~TttRun() = default;
 
   // Probes the adapters for causality, then scores everything, or what follows `from`: to the bit as without
-  // an interruption; checks some windows on the way (suffix_check.h; throws VoidRun where a score has read a later
-  // token). Once. Base-model phases change the masters.
+  // an interruption; checks some windows on the way (suffix_check.h; throws VoidRun where a score has read a
+  // later token). Once. Base-model phases change the masters.
   TttReport run(const TttStanding* from = nullptr);
-  // Called between two batches, where standing() may be asked for, and before each chunk; what they throw ends
-  // the run.
+  // Called between two batches, where standing() may be asked for, and before each chunk; what they throw
+  // ends the run.
   void at_boundaries(std::function<void()> batch, std::function<void()> chunk) {
     at_boundary_ = std::move(batch);
     at_chunk_ = std::move(chunk);

@@ -19,12 +19,12 @@ class TttSaver {
   // What is done; the caller fills in the reference as it goes.
   TttProgress& progress() { return progress_; }
   // After each pass of the scoring without test-time training, and between two batches: books the time and
-  // saves where that is due. Throws an Error of ExitCode::interrupted, once the state is saved, where a signal
-  // asked for an end.
+  // saves where that is due. Throws an Error of ExitCode::interrupted, once the state is saved, where a
+  // signal asked for an end.
   void passed();
   void between_batches(const TttRun& run);
-  // Between two chunks of a batch: where states are saved as time goes by, a signal is obeyed at once, and the
-  // batch is left; else when it is done.
+  // Between two chunks of a batch: where states are saved as time goes by, a signal is obeyed at once, and
+  // the batch is left; else when it is done.
   void between_chunks();
   // Seconds of all attempts in a phase so far.
   double seconds(const std::string& phase);

@@ -4,7 +4,7 @@
 namespace mulligan {
 
 // Every part of the host that scores, books or hands out a token's weight passes through here first. A step
-// out of order is a std::logic_error: the host itself is broken, so no score may be told.
+// out of order is a std::logic_error: the host itself is broken, so no score may be reported.
 class TurnOrder {
  public:
   virtual ~TurnOrder() = default;

@@ -72,7 +72,7 @@ void show(const std::string& path) {
   }
 }
 
-// One checkpoint, or all of a run. Every one is looked at before the exit code tells of the damaged ones.
+// One checkpoint, or all of a run. Every one is looked at before the exit code reports the damaged ones.
 void verify(const std::string& path) {
   std::vector<fs::path> folders;
   for (const fs::path& directory : {fs::path(path), fs::path(path) / "checkpoints"}) {

@@ -48,7 +48,8 @@ std::int64_t vocabulary_for(std::uintmax_t bytes) {
 
 StartData look_at(const fs::path& folder) {
   if (!fs::is_directory(folder)) {
-    throw data_error("--data '{}' is no folder; give a folder of text or of prepared data.", folder.string());
+    throw data_error("--data '{}' is not a folder; give a folder of text or of prepared data.",
+                     folder.string());
   }
   if (fs::exists(folder / "manifest.json")) {
     return {folder.lexically_normal(), {}, load_manifest(folder).vocabulary};
@@ -114,7 +115,7 @@ void init(const InitArguments& arguments) {
   static_cast<void>(parse_run_config(text, file.string()));  // what is written can be read
   write_file_atomically(file, text);
   const std::string run = "runs/" + file.stem().string();
-  fmt::print("{} is written; go on with\n", file.string());
+  fmt::print("{} is written; continue with\n", file.string());
   if (!data.text.empty()) {
     fmt::print("  mulligan prepare {} --out {} --vocab-size {}\n", data.text.string(), data.prepared.string(),
                data.vocabulary);

@@ -41,7 +41,7 @@ void run(const EvalArguments& arguments) {
   }
   if (arguments.resume && run.empty()) {
     throw config_error(
-        "'{}' lies in no run directory, so no state of an evaluation is kept; leave out --resume.",
+        "'{}' is not in a run directory, so no state of an evaluation is kept; leave out --resume.",
         arguments.path);
   }
   const StopSignals signals;

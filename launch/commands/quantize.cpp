@@ -76,7 +76,7 @@ void run(const QuantizeArguments& arguments) {
 
 void add_quantize_command(CLI::App& app) {
   CLI::App* command =
-      app.add_subcommand("quantize", "Makes the artifact of a run and tells where its bytes go");
+      app.add_subcommand("quantize", "Makes the artifact of a run and shows where its bytes go");
   auto arguments = std::make_shared<QuantizeArguments>();
   command
       ->add_option("path", arguments->path,

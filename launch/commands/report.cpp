@@ -41,7 +41,7 @@ void report_run(const ReportArguments& arguments) {
 
 void compare_runs(const CompareArguments& arguments) {
   if (arguments.runs.size() < 2) {
-    throw config_error("a comparison needs at least two run directories; `mulligan report` tells about one.");
+    throw config_error("a comparison needs at least two run directories; `mulligan report` is for one.");
   }
   const report::Comparison comparison = report::compare(read_runs(arguments.runs));
   fmt::print("{}", printable(report::comparison_text(comparison), LineBreaks::kept));

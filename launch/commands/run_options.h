@@ -27,7 +27,7 @@ struct RunOptions {
   PluginHost plugin_host() const { return PluginHost(plugin_places(plugin_paths)); }
 };
 
-// Reads a configuration (load_run_config) and tells on stderr which of its paths were not followed.
+// Reads a configuration (load_run_config) and says on stderr which of its paths were not followed.
 LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides);
 void tell_notes(const LoadedConfig& loaded);
 

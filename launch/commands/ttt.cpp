@@ -35,8 +35,8 @@ bool belongs_to_run(const TttArguments& arguments, const fs::path& run) {
   std::error_code failed;
   if (!run.empty() && fs::equivalent(run, output.directory, failed)) return true;
   throw config_error(
-      "--output '{}' is the directory of another run, whose score this would replace; name a folder of its "
-      "own.",
+      "--output '{}' is the directory of another run, whose score this would replace; name a "
+      "folder of its own.",
       arguments.output);
 }
 
@@ -65,7 +65,8 @@ void run(const TttArguments& arguments) {
   }
   if (arguments.resume && options.directory.empty()) {
     throw config_error(
-        "'{}' lies in no run directory, so no state of test-time training is kept; name a folder for it with "
+        "'{}' is not in a run directory, so no state of test-time training is kept; name a folder for it "
+        "with "
         "--output, or leave out --resume.",
         arguments.path);
   }
@@ -88,13 +89,12 @@ void add_ttt_command(CLI::App& app) {
       ->type_name("FILE");
   command
       ->add_option("--output", arguments->output,
-                   "Folder for ttt_result.json and the audit log; without it the run directory that PATH is "
-                   "or lies in")
+                   "Folder for ttt_result.json and the audit log; without it the run directory that PATH "
+                   "is or lies in")
       ->type_name("FOLDER");
   command->add_flag(
       "--resume", arguments->resume,
-      "Continue test-time training that was stopped or killed; from the beginning where nothing "
-      "was saved");
+      "Continue test-time training that was stopped or killed; from the beginning where nothing was saved");
   arguments->run.declare(*command);
   declare_quiet(*command, arguments->console);
   command->callback([arguments] { run(*arguments); });

@@ -46,8 +46,7 @@ WeightSource open_weights(const std::string& name, const RunOptions& options) {
   if (!directory && !is_safetensors(path)) {
     throw data_error(
         "'{}' is neither an artifact, which starts with the word MULLIGAN, nor weights in safetensors; copy "
-        "it again "
-        "or name another.",
+        "it again or name another.",
         name);
   }
   const fs::path weights = directory ? path / "weights.safetensors" : path;

@@ -14,8 +14,7 @@ inline double fraction_done(const std::string& by, const sdk::Progress& progress
   if (progress.total_steps <= 0) {
     throw sdk::Error(
         "by = \"step\" needs a run with a number of steps, but this one is bounded by its wall clock only; "
-        "set the "
-        "number of steps, or by = \"budget\"");
+        "set the number of steps, or by = \"budget\"");
   }
   return static_cast<double>(progress.step) / static_cast<double>(progress.total_steps);
 }

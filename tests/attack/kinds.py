@@ -91,7 +91,7 @@ def reseal_tensors(folder):
 
 
 def broken_line(folder):
-    """Whether a line of the metrics, other than an unfinished last one, is no JSON."""
+    """Whether a line of the metrics, other than an unfinished last one, is not JSON."""
     lines = (folder / "run/metrics.jsonl").read_bytes().split(b"\n")[:-1]
     try:
         return not all(isinstance(json.loads(line), dict) for line in lines)

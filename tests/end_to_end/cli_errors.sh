@@ -14,7 +14,7 @@ check_refused "of the program" 2 "did you mean '--version'?" --versoin
 check_refused "missing file argument" 2 "\`mulligan config print\` lacks FILE: Configuration (TOML)" config print
 check_refused "missing option" 2 "\`mulligan checkpoint export\` lacks --out FILE" checkpoint export x
 check_refused "option without its value" 2 "--set lacks its KEY=VALUE" train x.toml --set
-check_refused "option's value of a wrong kind" 2 "'1e99' is no value for --vocab-size" prepare --vocab-size 1e99
+check_refused "option's value of a wrong kind" 2 "'1e99' is not a value for --vocab-size" prepare --vocab-size 1e99
 check_refused "option's value out of range" 2 "--steps: Value 0 not in range 1 to 1000000" profile x.toml --steps 0
 check_refused "option's value not among the choices" 2 "f8 not in {f32,bf16,f16}" checkpoint export x --dtype f8 --out y
 check_refused "one argument too many" 2 "\`mulligan train\` takes no further argument, and 'b' is one" train a b
@@ -44,7 +44,7 @@ check_refused "unknown plugin" 2 "'lionn'" config check "$quickstart" \
   --set optimizer.matrices.plugin=lionn --set optimizer.matrices.lr=0.1
 check_refused "unknown key of a plugin" 2 "nesterof" config check "$quickstart" --set optimizer.matrices.nesterof=true
 printf 'not a library\n' >mulligan_text.so
-check_refused "a plugin file that is no library" 2 "mulligan_text.so" config check "$quickstart" --set loss.path="$work/mulligan_text.so"
+check_refused "a plugin file that is not a library" 2 "mulligan_text.so" config check "$quickstart" --set loss.path="$work/mulligan_text.so"
 check_refused "unknown plugin name of plugins" 2 "nosuch" plugins nosuch
 
 # Data: 3.

@@ -35,14 +35,14 @@ check_true "metrics.jsonl has every batch" "$batches > 1"
 check_equal "and one result" 1 "$(grep -c '"event":"ttt_result"' $run/metrics.jsonl)"
 check_contains "with the norms" '"A":{"norm":' "$(grep '"event":"ttt_batch"' $run/metrics.jsonl | head -n 1)"
 check "ttt again" "$mulligan" ttt $run/artifact.mulligan --output $run
-check_equal "does not tell twice" "$batches" "$(grep -c '"event":"ttt_batch"' $run/metrics.jsonl)"
+check_equal "does not report twice" "$batches" "$(grep -c '"event":"ttt_batch"' $run/metrics.jsonl)"
 check_true "and leaves training's steps" "$(grep -c '"event":"step"' $run/metrics.jsonl) > 0"
 
 # Text: from the run and from its artifact, with the adapters of a document if asked.
 say() { "$mulligan" generate "$@" --max-tokens 24 2>notes.txt; }
 greedy=$(say $run --prompt "namespace mulligan" --temperature 0)
 check_true "generate goes on behind the prompt" "$(LC_ALL=C.UTF-8; [[ "$greedy" == "namespace mulligan"?* ]] && echo 1 || echo 0)"
-check_contains "and tells its speed apart from the text" "tokens/s" "$(cat notes.txt)"
+check_contains "and prints its speed apart from the text" "tokens/s" "$(cat notes.txt)"
 check_equal "top-k 1 is the same" "$greedy" "$(say $run --prompt "namespace mulligan" --top-k 1 --seed 9)"
 drawn=$(say $run --seed 3 --temperature 2)
 check_equal "a seed repeats" "$drawn" "$(say $run --seed 3 --temperature 2)"

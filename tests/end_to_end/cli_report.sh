@@ -27,7 +27,7 @@ check_contains "no artifact yet" "There is no artifact yet" "$(cat $page)"
 check "quantize" "$mulligan" quantize runs/small --source "$root"
 has_chart "bytes of the artifact" $page artifact-bar 3
 check "eval of the artifact" "$mulligan" eval runs/small/artifact.mulligan
-check_contains "the report tells the artifact's score" "artifact.mulligan" "$(cat $page)"
+check_contains "the report shows the artifact's score" "artifact.mulligan" "$(cat $page)"
 check_contains "and shows it first" "val_bpb, quantised" "$(cat $page)"
 check "ttt of the artifact" "$mulligan" ttt runs/small/artifact.mulligan
 has_chart "running score of test-time training" $page ttt-score-curve 4
@@ -71,5 +71,5 @@ check_refused "report: a damaged line" 3 "metrics.jsonl:3:" report runs/other
 check_refused "compare: a damaged line" 3 "metrics.jsonl:3:" compare runs/small runs/other
 printf '{"event":"st' >>runs/small/metrics.jsonl
 check "report: an unfinished last line" "$mulligan" report runs/small
-check_contains "which the page tells" "is unfinished" "$(cat $page)"
+check_contains "which the page says" "is unfinished" "$(cat $page)"
 finish

@@ -5,7 +5,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_corpus texts
 check_refused "config init: no data" 2 "lacks --data FOLDER" config init
-check_refused "config init: a folder that does not exist" 3 "is no folder" config init --data nothere
+check_refused "config init: a folder that does not exist" 3 "is not a folder" config init --data nothere
 mkdir empty
 check_refused "config init: an empty folder" 3 "neither text nor a manifest" config init --data empty
 seen=$("$mulligan" config init mine.toml --data texts --seconds 4)

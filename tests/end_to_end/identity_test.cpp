@@ -198,7 +198,7 @@ TEST_F(Identity, AFolderMeansItsSideAndNothingStandsOnBoth) {
         refused(ExitCode::bad_data, [&] { train({"data.train=" + (data() / pattern).string()}); });
     EXPECT_NE(said.find("a validation shard"), std::string::npos) << said;
   }
-  // Without a manifest, and under another name: the contents tell.
+  // Without a manifest, and under another name: the contents decide.
   const fs::path renamed = tiny_->folder() / "renamed" / "some.bin";
   fs::create_directories(renamed.parent_path());
   fs::copy_file(data() / "fineweb_val_000000.bin", renamed);

@@ -1,4 +1,4 @@
-// What the plan of a run says of memory, against what the backend gave out when the run was made: the cpu
+// What the plan of a run says of memory, against what the backend allocated when the run was made: the cpu
 // backend and the emulated GPU. Both count what allocate() gives.
 #include <gtest/gtest.h>
 

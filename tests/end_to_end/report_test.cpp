@@ -110,7 +110,7 @@ TEST(Report, OfARunThatWasKilled) {
   EXPECT_EQ(curves(html, "gradient-curve"), (Names{"all", "matrices", "rest", "train.clip_norm = 1"}));
 }
 
-// Figures of an earlier run's weights must not be told of the next one's.
+// Figures of an earlier run's weights must not be shown for the next one's.
 TEST(Report, StartingAnewRemovesWhatWasSaidOfTheOldWeights) {
   const RunResult first = tiny().train({"train.steps=1"});
   const std::vector<std::string> derived = {"report.html", "ttt_result.json", "quantize_result.json",

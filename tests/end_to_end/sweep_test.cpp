@@ -63,7 +63,8 @@ set = ["ttt.optimizer.lr=0.5"]
 
 TEST_F(SweepRun, RowsOfTestTimeTrainingShareATraining) {
   const Sweep sweep = read_sweep(write(kRows));
-  const SweepResult result = run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
+  const SweepResult result =
+      run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
   ASSERT_EQ(result.cells.size(), 3u);
   for (std::size_t seed = 0; seed < 2; ++seed) {
     const SweepCell& warm = result.cells[0][seed];
@@ -83,11 +84,13 @@ TEST_F(SweepRun, RowsOfTestTimeTrainingShareATraining) {
 
   // The second time nothing is trained, and every figure is the same.
   const auto trained_at = std::filesystem::last_write_time(folder() / "shared/seed_3/result.json");
-  const SweepResult again = run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
+  const SweepResult again =
+      run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
   EXPECT_EQ(std::filesystem::last_write_time(folder() / "shared/seed_3/result.json"), trained_at);
   EXPECT_EQ(sweep_table(sweep, again), table);
   // Another configuration is trained anew.
-  const SweepResult other = run_sweep(sweep, {"train.steps=4"}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
+  const SweepResult other =
+      run_sweep(sweep, {"train.steps=4"}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
   EXPECT_NE(other.cells[0][0].without.val_bpb, result.cells[0][0].without.val_bpb);
   const auto json = nlohmann::json::parse(read_file(folder() / "sweep.json"));
   EXPECT_EQ(json.at("rows").at(1).at("seeds").at(1).at("with_ttt").at("val_bpb"),
@@ -98,13 +101,14 @@ TEST_F(SweepRun, RowsMayTrainDifferently) {
   const Sweep sweep =
       read_sweep(write("[[rows]]\nname = \"a\"\nset = []\n[[rows]]\nname = \"b\"\nset = "
                        "[\"optimizer.rest.lr=0.02\"]\n"));
-  const SweepResult result = run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
+  const SweepResult result =
+      run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
   EXPECT_NE(result.cells[0][0].without.val_bpb, result.cells[1][0].without.val_bpb);
   const std::string table = sweep_table(sweep, result);
   EXPECT_NE(table.find("  no test-time training"), std::string::npos) << table;
   EXPECT_NE(table.find("than 'a' of the same seed"), std::string::npos) << table;
 
-  // What an earlier training left is read again, and a damaged file of it is told with its name.
+  // What an earlier training left is read again, and a damaged file of it is reported with its name.
   const std::filesystem::path left = folder() / "shared/seed_3/result.json";
   for (const char* damage : {"{\"config_sha256\": ", "{\"config_sha256\": 5}"}) {
     write_file_atomically(left, damage);

@@ -58,7 +58,7 @@ refused "the file of another kernel" "describes the kernel softcap_ce_bwd"
 cp bf16/softcap_ce_fwd.json cut.json
 head -c 900 bf16/softcap_ce_fwd.cubin >cut.cubin
 variant cut.cubin
-refused "a .cubin that is cut off" "cut.cubin is no complete .cubin file"
+refused "a .cubin that is cut off" "cut.cubin is not a complete .cubin file"
 sed 's/.param .f32/.param .u64/' bf16/softcap_ce_fwd.ptx >cut.ptx
 variant cut.ptx
 refused "a parameter of another type" "takes its parameter 5, softcap, as .u64, but its description says fp32"

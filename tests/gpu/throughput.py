@@ -125,7 +125,7 @@ def memory(context, detail):
     planned = int(total.group(1).replace(",", ""))
     with Sampled(used_gpu_memory if not context.emulated else lambda: 0) as used:
         result = context.train("memory", config, settings)
-    figures = context.partial = {"planned_GB": planned / 1e9, "given_out_GB": result["peak_device_memory_bytes"] / 1e9}
+    figures = context.partial = {"planned_GB": planned / 1e9, "allocated_GB": result["peak_device_memory_bytes"] / 1e9}
     if not context.emulated:
         figures["more_in_use_on_the_GPU_GB"] = (used.largest - used.first) / 1e9  # with the context and the libraries' own
     if abs(planned - result["peak_device_memory_bytes"]) > 0.05 * planned:

@@ -244,7 +244,7 @@ TEST_F(TritonKernel, MissingAndDamagedFilesAreNamed) {
   expect_has(refusal(kPtx, json.substr(0, json.size() / 2)), {"loss.json", "no JSON", "byte"});
   expect_has(refusal(kPtx, ""), {"loss.json", "no JSON"});
   expect_has(refusal(kPtx, "[]"), {"loss.json", "'name' is missing"});
-  expect_has(refusal("hello", json), {"loss.ptx is no PTX"});
+  expect_has(refusal("hello", json), {"loss.ptx is not PTX"});
   expect_has(refusal(std::string(kPtx).substr(0, 500), json), {"loss.ptx is cut off"});
   expect_has(refusal(replaced(kPtx, "entry loss(", "entry lost("), json),
              {"has no entry point loss", "other, lost"});

@@ -138,7 +138,8 @@ TEST(ArtifactFile, TruncationAtEveryByteIsRefused) {
   const std::string bytes = serialize_artifact(sample_artifact(), Compression::brotli);
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     EXPECT_FALSE(refusal(bytes.substr(0, length)).empty()) << length;
-    EXPECT_FALSE(refusal(resealed(bytes.substr(0, length))).empty()) << length << " with the checksum mended";
+    EXPECT_FALSE(refusal(resealed(bytes.substr(0, length))).empty())
+        << length << " with the checksum corrected";
   }
   EXPECT_FALSE(refusal(bytes + "x").empty());
   EXPECT_NE(refusal(resealed(bytes + "x")).find("after its last part"), std::string::npos);
@@ -153,7 +154,7 @@ TEST(ArtifactFile, EveryFlippedBitIsNoticed) {
   }
 }
 
-// Random damage whose checksum was mended, so that it reaches the parser: an artifact or a data_error, never
+// Random damage whose checksum was corrected, so that it reaches the parser: an artifact or a data_error, never
 // anything else. (Run under sanitizers, this shows that no read leaves its buffer.)
 TEST(ArtifactFile, RandomDamageBehindTheChecksum) {
   int accepted = 0, refused = 0;

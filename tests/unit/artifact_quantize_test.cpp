@@ -83,7 +83,7 @@ TEST(Half, AllBitPatternsAndTheirNeighbours) {
     if (std::isnan(value)) continue;
     EXPECT_EQ(sdk::half_bits(value), half);
     const auto next = static_cast<std::uint16_t>(half + 1);
-    if ((half & 0x7FFF) >= 0x7BFF) continue;  // the next one is no number
+    if ((half & 0x7FFF) >= 0x7BFF) continue;  // the next one is not a number
     const double middle = (static_cast<double>(value) + sdk::half_value(next)) / 2;
     const std::uint16_t even = half % 2 == 0 ? half : next;
     EXPECT_EQ(sdk::half_bits(static_cast<float>(middle)), even);  // 12 bits: exact in float
@@ -320,7 +320,7 @@ class CalibrationRowsTest : public testing::Test {
  protected:
   CalibrationRowsTest() {
     folder_ = fs::temp_directory_path() / fmt::format("mulligan_rows_{}", ::getpid());
-    // Token values tell shard and place.
+    // Token values encode shard and place.
     for (int shard = 0; shard < 2; ++shard) {
       std::vector<std::uint16_t> tokens(static_cast<std::size_t>(100 + 50 * shard));
       std::iota(tokens.begin(), tokens.end(), static_cast<std::uint16_t>(1000 * shard));

@@ -1,4 +1,4 @@
-// The background writer: copies at once, writes later, one at a time, and tells of failures without harm.
+// The background writer: copies at once, writes later, one at a time, and reports failures without harm.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

@@ -104,11 +104,11 @@ TEST(ConfigPlugin, BrokenDeclarationsAreThePluginsMistake) {
   const auto declare = [](mlg_key row) { return error_of([&] { key_specs("p", &row, 1); }); };
   EXPECT_EQ(declare({nullptr, MLG_KEY_INT, "1", 0, 1, nullptr, ""}),
             "plugin 'p' declares the key '' of type 2, which is not a bare name with a type of "
-            "mulligan/config.h; mend the "
+            "mulligan/config.h; fix the "
             "plugin.");
   EXPECT_EQ(declare({"k", 77, "1", 0, 1, nullptr, ""}),
             "plugin 'p' declares the key 'k' of type 77, which is not a bare name with a type of "
-            "mulligan/config.h; mend "
+            "mulligan/config.h; fix "
             "the plugin.");
   EXPECT_EQ(declare({"k", MLG_KEY_INT, "9", 0, 1, nullptr, ""}),
             "plugin 'p', default of its key 'k':1: 'k' is 9, but must be 0 to 1.");
@@ -116,7 +116,7 @@ TEST(ConfigPlugin, BrokenDeclarationsAreThePluginsMistake) {
             "plugin 'p', default of its key 'k':1: t");
   const mlg_key twice[] = {kRows[0], kRows[0]};
   EXPECT_EQ(error_of([&] { key_specs("p", twice, 2); }),
-            "plugin 'p' declares the key 'beta1' twice; mend the plugin.");
+            "plugin 'p' declares the key 'beta1' twice; fix the plugin.");
   const mlg_key host_key = {"path", MLG_KEY_STRING, "\"\"", 0, 0, nullptr, ""};
   EXPECT_EQ(
       error_of([&] { resolve_plugin_keys(read(""), "p", key_specs("p", &host_key, 1)); }),

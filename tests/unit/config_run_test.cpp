@@ -172,7 +172,7 @@ TEST(ConfigRun, RulesBetweenModelKeys) {
   EXPECT_EQ(refusal({"model.loop.extra_passes=1", "model.loop.first=2", "model.loop.last=4"}),
             "the loop from 'model.loop.first' (--set) = 2 to 'model.loop.last' (--set) = 4 does not lie in "
             "the layers 0 to 3 "
-            "of 'model.layers' (conf/small.toml:7); mend the range or set model.loop.extra_passes = 0.");
+            "of 'model.layers' (conf/small.toml:7); correct the range or set model.loop.extra_passes = 0.");
   EXPECT_EQ(refusal({"model.loop.extra_passes=1", "model.loop.first=2"}).substr(0, 8), "the loop");
   EXPECT_EQ(refusal({"model.lanes.parallel_start=4"}),
             "'model.lanes.parallel_start' (--set) is 4, but the last layer of 'model.layers' "

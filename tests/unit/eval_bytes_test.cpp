@@ -1,4 +1,4 @@
-// Bits per byte are told only when both ways of counting bytes agree, and only for tokens that were scored.
+// Bits per byte are given only when both ways of counting bytes agree, and only for tokens that were scored.
 #include <gtest/gtest.h>
 
 #include <cmath>

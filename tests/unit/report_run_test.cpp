@@ -146,7 +146,7 @@ TEST_F(MadeUpRuns, SayWhereAndWhenAndByWhichCommand) {
   }
 }
 
-// Bits per byte of a loss that is no cross entropy would be a number without meaning.
+// Bits per byte of a loss that is not a cross entropy would be a number without meaning.
 TEST_F(MadeUpRuns, OnlyCrossEntropyIsConvertedToBitsPerByte) {
   const std::string validation =
       R"({"event":"validation","step":5,"val_loss_nats":3.0,"val_bpb":1.5,"val_tokens":9,"val_bytes":27,"seconds":1.0})"

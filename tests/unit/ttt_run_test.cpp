@@ -90,7 +90,7 @@ TEST(TttRun, ReportsEveryBatchPhaseAndLength) {
   EXPECT_NE(phase_text(report.phases[0]).find("4 documents"), std::string::npos);
 }
 
-// With warm start A goes on, without it every batch starts from new draws of the same size.
+// With warm start A is carried over; without it every batch starts from new draws of the same size.
 TEST(TttRun, AWarmStartDriftsFurtherThanAFreshOne) {
   TttRunner::Options warm = tiny_options(),
                      fresh = tiny_options("rank = 3\nalpha = 6.0\nwarm_start_a = false");

@@ -43,8 +43,8 @@ class DocLora : public sdk::Adapters {
       sdk::key("mlp", &DocLoraConfig::mlp, "adapt the MLP's result, reading the MLP's normed input"),
       sdk::key("head", &DocLoraConfig::head, "adapt the logits, reading the final norm"),
       sdk::key("warm_start_a", &DocLoraConfig::warm_start_a,
-               "A goes on from one batch of documents to the next (B starts at zero each time); false: A is "
-               "redrawn")};
+               "A is carried over from one batch of documents to the next (B starts at zero each time); "
+               "false: A is redrawn")};
 
   explicit DocLora(const DocLoraConfig& config) : config_(config) {}
 

@@ -17,8 +17,8 @@ struct LaneParameters {
   Value post;        // [2, 2] f32: [source: attention, MLP][target lane]
 };
 
-// a, m [T, d]: un-scaled attention and MLP results. lane_k' = rho[k]*lane_k + post[0][k]*attn_scale*a
-// + post[1][k]*mlp_scale*m.
+// a, m [T, d]: un-scaled attention and MLP results. lane_k' = rho[k]*lane_k +
+// post[0][k]*attn_scale*a + post[1][k]*mlp_scale*m.
 Lanes lane_merge(Tape& tape, const Lanes& lanes, Value a, Value m, const LaneParameters& p);
 
 }  // namespace mulligan::ops

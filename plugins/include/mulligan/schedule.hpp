@@ -44,8 +44,7 @@ mlg_schedule_table make_schedule_table(const char* name) {
       } else if (rate.momentum_factor != 1 || rate.weight_decay_factor != 1 || rate.batch_factor != 1) {
         throw Error(
             "this schedule changes momentum, weight decay or batch, which needs plugin ABI 1.2; this program "
-            "has an "
-            "older one");
+            "has an older one");
       }
     });
   };

@@ -21,9 +21,8 @@ void factor_block(double* a, std::int64_t n, std::int64_t begin, std::int64_t en
     const double pivot = a[k * n + k];
     if (!(pivot > 0) || !std::isfinite(pivot)) {
       throw std::runtime_error(
-          "the second moments of the layer's input are not positive definite; raise damping, or calibrate on "
-          "more "
-          "tokens");
+          "the second moments of the layer's input are not positive definite; raise damping, or calibrate "
+          "on more tokens");
     }
     const double root = std::sqrt(pivot);
     a[k * n + k] = root;

@@ -1,4 +1,4 @@
-// Memory of the emulated device: each allocation has a second array that tells which of its bytes were ever
+// Memory of the emulated device: each allocation has a second array that records which of its bytes were ever
 // written.
 #pragma once
 

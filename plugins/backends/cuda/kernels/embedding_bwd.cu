@@ -2,7 +2,7 @@
 //
 // The tokens are sorted by id, digit_bits bits at a time from the lowest (radix sort; each pass keeps the
 // order of equal digits, so tokens of one id stay in order of t). A pass: count_digits over chunks of tokens,
-// scan_counts, move_tokens. find_rows then tells where the tokens of each row of the table lie, and a group
+// scan_counts, move_tokens. find_rows then finds where the tokens of each row of the table lie, and a group
 // of threads per row adds them up. The cost is that of T tokens and of the rows that occur. A wrong id sorts
 // behind all rows and makes row 0 NaN.
 // Determinism: no atomics; a row of the table is added up by one group, in order of t.

@@ -31,7 +31,7 @@ class Bytes {
     return code_.substr(offset, end - offset);
   }
   std::runtime_error damaged() const {
-    return std::runtime_error(file_ + " is no complete .cubin file; compile it again");
+    return std::runtime_error(file_ + " is not a complete .cubin file; compile it again");
   }
 
  private:

@@ -14,7 +14,7 @@ namespace mulligan::cuda::triton {
 std::vector<std::uint32_t> read_cubin_parameters(const std::string& code, const std::string& name,
                                                  const std::string& file);
 
-// As many parameters as described, each of the described type's size (all that machine code tells).
+// As many parameters as described, each of the described type's size (all that machine code shows).
 void check_cubin(const std::string& code, const Description& description, const std::string& file);
 
 }  // namespace mulligan::cuda::triton

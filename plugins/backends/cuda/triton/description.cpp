@@ -26,7 +26,7 @@ class Reader {
     try {
       return Json::parse(stream);
     } catch (const Json::parse_error& damage) {
-      throw error("this is no JSON, from byte " + std::to_string(damage.byte) +
+      throw error("this is not JSON, from byte " + std::to_string(damage.byte) +
                   " on; compile the kernel again");
     }
   }
