@@ -6,7 +6,8 @@
 1. Links in *.md: the file exists, and so does the heading of an #anchor (as GitHub names it).
 2. `docs/NAME.md` and `docs/NAME.md#anchor` anywhere in the tree: the same.
 3. Paths of the repository between backticks in *.md and in comments of C++ and CUDA files: there is such a file or folder.
-4. Nothing cites a page that the repository does not hold ("spec/...", "specification of the record run").
+4. docs/architecture.md names every folder of framework/, plugins/, tests/, optimizers/ and ttt/ ("core/", "gptq").
+5. Nothing cites a page that the repository does not hold ("spec/...", "specification of the record run").
 """
 import os
 import re
@@ -100,7 +101,21 @@ class Tree:
             if not any(("/" + name).endswith("/" + found) for name in self.files):
                 self.fault(path, number, f"there is no {found}")
 
+    def check_map(self):
+        """Folders that the map does not name; the third level below plugins/ counts, too."""
+        page = "docs/architecture.md"
+        folders = set()
+        for path in self.files:
+            parts = path.split("/")[:-1]
+            if parts and parts[0] in ("framework", "plugins", "tests", "optimizers", "ttt"):
+                folders.update(parts[1:3 if parts[0] == "plugins" else 2])
+        for folder in sorted(folders):
+            if not re.search(r"(?<![\w])%s(?![\w])" % re.escape(folder), self.files.get(page, "")):
+                self.fault(page, 1, f"does not name the folder {folder}")
+
     def check(self):
+        if "docs/architecture.md" in self.files:
+            self.check_map()
         for path, text in self.files.items():
             if path.startswith(THIS):
                 continue

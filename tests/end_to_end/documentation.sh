@@ -43,5 +43,6 @@ planted "a path below a module that is not there" docs/page.md 'See `core/gone.h
 planted "a comment's page that is not there" framework/core/real.h '// See docs/gone.md.'
 planted "a comment's anchor that is not there" framework/core/real.h '// See docs/page.md#gone.'
 planted "a comment's file that is not there" framework/core/real.h '// As framework/core/gone.h has it.'
+planted "a folder that the map does not name" docs/architecture.md '# Architecture, without any folder'
 planted "a page outside of the repository" framework/core/real.h '// (spec/gone section 1)'
 exit $not_ok
