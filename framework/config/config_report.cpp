@@ -96,7 +96,7 @@ them. The keys of plugins are not listed here: `mulligan plugins NAME` prints th
   the base's replaces the base's table, since the old plugin's keys mean nothing to the new one; rows such as `[[quantize.tensors]]` stay.
 - `--set section.key=value` overrides one key; the value is TOML (`3`, `0.5`, `true`, `[1, 2]`), and a bare word is a string.
   `--set parameters.0.lr_multiplier=2` changes a row.
-- Every key below is the complete set: anything else is an error that names the nearest known key.
+- The keys below are the complete set: anything else is an error that names the nearest known key.
 - `mulligan config print FILE` shows every resolved key with its origin, `mulligan config diff A B` what differs.
 )";
 

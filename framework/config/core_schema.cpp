@@ -193,13 +193,13 @@ Schema<EvalConfig> eval_section() {
   s.key("sequence_length", &EvalConfig::sequence_length, "tokens of a sequence or window").range(2, 1 << 24);
   s.key("stride", &EvalConfig::stride, "tokens between the starts of sliding windows").range(1, 1 << 24);
   s.key("packed_sequences", &EvalConfig::packed_sequences,
-        "sequences packed into one row: a document runs on inside of a row and is cut at its end and every "
+        "sequences packed into one row: a document continues within a row and is cut at its end and every "
         "sequence_length tokens, so that this is part of what is scored; in sliding mode so many windows lie "
         "side by side, which changes a score by rounding at most")
       .range(1, 1 << 20);
   s.key("batch_rows", &EvalConfig::batch_rows,
         "rows per forward pass, at most; changes no score: rows run one after another today, since products "
-        "of more rows may round otherwise")
+        "of more rows may round differently")
       .range(1, 1 << 20);
   s.key("drop_remainder", &EvalConfig::drop_remainder,
         "leave the last partial batch unscored, only to match figures of the record's script");

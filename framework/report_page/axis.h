@@ -28,7 +28,7 @@ class Axis {
   // for `value`: it is not finite, or not positive on a logarithmic axis.
   double place(double value) const;
   // Round values in ascending order, about `count` (>= 2) of them, all on the axis: multiples of 1, 2 or 5
-  // times a power of ten; on a logarithmic axis powers of ten, between which 2 and 5 where they are few.
+  // times a power of ten; on a logarithmic axis powers of ten, with 2 and 5 between them where there are few.
   std::vector<Tick> ticks(int count) const;
 
  private:

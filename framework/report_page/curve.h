@@ -1,4 +1,4 @@
-// Points of a curve, made few enough to draw.
+// Points of a curve, thinned out to what can be drawn.
 #pragma once
 
 #include <cstddef>

@@ -39,7 +39,7 @@ std::uintmax_t bytes_below(const fs::path& folder) {
   return bytes;
 }
 
-// A tokenizer of few pieces learns from little text; one of many shortens much.
+// A small vocabulary can be learned from little text; a large one gives shorter sequences.
 std::int64_t vocabulary_for(std::uintmax_t bytes) {
   if (bytes < 1'000'000) return 512;
   if (bytes < 5'000'000) return 1024;
