@@ -17,8 +17,8 @@ namespace mulligan {
 inline constexpr std::uint32_t artifact_version = 1;
 
 struct Artifact {
-  std::string
-      configuration;  // TOML: the resolved configuration that scoring needs, the model's shape above all
+  // TOML: the resolved configuration that scoring needs, the model's shape above all
+  std::string configuration;
   DataIdentity data;  // of the run, without lists of shards; tokenizer "": not known
   std::vector<QuantizedTensor> tensors;
   bool operator==(const Artifact&) const = default;

@@ -41,8 +41,8 @@ class CalibrationRows {
   std::vector<Source> sources_;
   std::int64_t count_ = 0;
   std::int64_t drawn_ = 0;
-  std::unordered_map<std::int64_t, std::int64_t>
-      moved_;  // of the shuffle: what stands at a place that was swapped
+  // of the shuffle: what stands at a place that was swapped
+  std::unordered_map<std::int64_t, std::int64_t> moved_;
 };
 
 }  // namespace mulligan

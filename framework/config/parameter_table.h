@@ -17,8 +17,8 @@ enum class Communication { replicated, sharded };
 
 // One row of [[parameters]].
 struct ParameterRow {
-  std::string
-      match;  // glob over the whole parameter name: * any run of characters (dots too), ? one, [abc] a set
+  // glob over the whole parameter name: * any run of characters (dots too), ? one, [abc] a set
+  std::string match;
   std::string optimizer;  // NAME of [optimizer.NAME]
   double lr_multiplier = 1.0;
   double weight_decay_multiplier = 1.0;

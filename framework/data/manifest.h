@@ -34,9 +34,9 @@ struct TextRecord {
   std::uint64_t documents_with_nul = 0;              // kept, but perhaps no text
   std::uint64_t binary_dropped = 0;                  // left out for a NUL byte
   std::uint64_t hidden_left_out = 0;                 // files and folders
-  std::string
-      changes_file;  // a line {"document": ..., "change": ...} for each of these and each duplicate and
-                     // empty document; empty: there was none
+  // a line {"document": ..., "change": ...} for each of these and each duplicate and empty document; empty:
+  // there was none
+  std::string changes_file;
   std::string changes_sha256;
 };
 
@@ -58,11 +58,11 @@ struct Manifest {
   std::uint64_t empty_dropped = 0;
   SplitRecord train;
   SplitRecord validation;
-  std::string
-      validation_text_file;  // the validation documents' text, joined without separator: `bytes` bytes
+  // the validation documents' text, joined without separator: `bytes` bytes
+  std::string validation_text_file;
   std::string validation_text_sha256;
-  std::optional<TextRecord>
-      text;  // none: prepared before this was recorded, with text cleaned and normalised
+  // none: prepared before this was recorded, with text cleaned and normalised
+  std::optional<TextRecord> text;
 };
 
 // Writes folder/manifest.json atomically.

@@ -27,9 +27,9 @@ struct PrepareOptions {
   double validation_fraction = 0.05;
   std::int64_t validation_documents = 0;
 
-  std::filesystem::path
-      tokenizer;          // a SentencePiece model to use; empty: train one on the training documents
-  int vocab_size = 1024;  // of the trained tokenizer, exact
+  // a SentencePiece model to use; empty: train one on the training documents
+  std::filesystem::path tokenizer;
+  int vocab_size = 1024;                   // of the trained tokenizer, exact
   std::string normalization = "identity";  // of the trained tokenizer; see train_tokenizer
   // At most so much text is trained on: whole documents, chosen by digest, and the start of the next one.
   std::int64_t tokenizer_bytes = 16'000'000;

@@ -10,8 +10,8 @@ namespace mulligan {
 
 struct LayerOrder {
   std::vector<std::int64_t> encoder;  // physical layers; each output is pushed on the skip stack
-  std::vector<std::int64_t>
-      decoder;  // physical layers; entry j pops one while j < skip_rows and the stack holds any
+  // physical layers; entry j pops one while j < skip_rows and the stack holds any
+  std::vector<std::int64_t> decoder;
 };
 
 // Without looping: 0..L-1 cut at L/2. With looping: 0..first-1, (first..last) x (1 + extra_passes),

@@ -22,8 +22,8 @@ struct ParameterLayout {
   DType master = MLG_F32;
   DType compute = MLG_F32;  // dtype that kernels read: matrices the compute dtype, all else f32
 
-  std::string
-      source;  // tensor that kernels read in place of these two, such as averaged weights; usually empty
+  // tensor that kernels read in place of these two, such as averaged weights; usually empty
+  std::string source;
 
   bool has_copy() const { return master != compute; }
   std::string read_name() const {

@@ -18,9 +18,9 @@ struct TapSite {
   std::int64_t slot = -1;   // execution slot: encoder entries, then decoder entries; -1 for the head
   std::int64_t layer = -1;  // physical layer; -1 for the head
   Value layer_input;        // what the linear layer read (calibration collects its second moment)
-  Value block_input;  // what an adapter reads: the normed input of the attention or MLP part (head: the final
-                      // norm)
-  Value output;       // the linear layer's result
+  // What an adapter reads: the normed input of the attention or MLP part (head: the final norm).
+  Value block_input;
+  Value output;  // the linear layer's result
 };
 
 class Taps {

@@ -18,8 +18,8 @@ namespace mulligan {
 
 // One place where plugins are looked for: a folder (its files mulligan_*.so) or a library file.
 struct PluginPlace {
-  std::string
-      origin;  // who named it, for sentences: "--plugin-path", "MULLIGAN_PLUGIN_PATH", "the installation"
+  // who named it, for sentences: "--plugin-path", "MULLIGAN_PLUGIN_PATH", "the installation"
+  std::string origin;
   std::filesystem::path path;
 };
 

@@ -20,8 +20,8 @@ namespace mulligan {
 
 // What a finished training run found; result.json holds all of it and more.
 struct RunResult {
-  std::filesystem::path
-      directory;  // of config.toml, log.txt, metrics.jsonl, weights.safetensors, result.json
+  // of config.toml, log.txt, metrics.jsonl, weights.safetensors, result.json
+  std::filesystem::path directory;
   std::int64_t parameters = 0;
   std::int64_t steps = 0;
   std::int64_t tokens = 0;       // trained on, over all ranks

@@ -154,8 +154,8 @@ TEST(ArtifactFile, EveryFlippedBitIsNoticed) {
   }
 }
 
-// Random damage whose checksum was corrected, so that it reaches the parser: an artifact or a data_error, never
-// anything else. (Run under sanitizers, this shows that no read leaves its buffer.)
+// Random damage whose checksum was corrected, so that it reaches the parser: an artifact or a data_error,
+// never anything else. (Run under sanitizers, this shows that no read leaves its buffer.)
 TEST(ArtifactFile, RandomDamageBehindTheChecksum) {
   int accepted = 0, refused = 0;
   for (const Compression compression : every_compression) {

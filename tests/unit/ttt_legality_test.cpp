@@ -273,8 +273,8 @@ TEST(TttLegality, ZeroAdaptersScoreLikeThePlainModel) {
       std::vector<std::int32_t> inputs(static_cast<std::size_t>(shape.tokens()), 0);
       std::vector<std::int32_t> positions(static_cast<std::size_t>(shape.positions()), 0),
           targets = positions;
-      std::vector<std::pair<std::size_t, std::size_t>>
-          scored;  // place among the positions, target in the stream
+      // place among the positions, target in the stream
+      std::vector<std::pair<std::size_t, std::size_t>> scored;
       const auto documents = std::span(batch.batch.documents).last(static_cast<std::size_t>(shape.documents));
       for (std::size_t slot = 0; slot < documents.size(); ++slot) {
         const int number = documents[slot];
