@@ -14,6 +14,7 @@
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
 #include "framework/run/loaded_model.h"
+#include "framework/run/replaced_run.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
@@ -110,7 +111,10 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   require_weights(weights, loaded.config.model);
   const fs::path run = weights.parent_path();
   std::optional<DirectoryLock> lock;
-  if (fs::exists(RunFiles{run}.metrics())) lock.emplace(run, "quantize");
+  if (fs::exists(RunFiles{run}.metrics())) {
+    lock.emplace(run, "quantize");
+    remove_temporary_leftovers(run);
+  }
   resolve_run_plugins(loaded, host, PluginUse::quantize);
   const RunConfig& config = loaded.config;
   const RunPlugins plugins = make_backend_plugin(loaded, host);

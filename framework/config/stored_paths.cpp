@@ -91,6 +91,15 @@ void mark_stored_paths(ConfigNode& tree, const std::string& name) {
   });
 }
 
+void allow_audit_log(ConfigNode& tree) {
+  ConfigNode* ttt = tree.find("ttt");
+  ConfigNode* audit = ttt == nullptr ? nullptr : ttt->find("audit");
+  if (audit == nullptr || !is_stored(*audit)) return;
+  const std::string name = text_of(audit);
+  const bool plain = name.ends_with(".jsonl") && name.find('/') == std::string::npos;
+  if (plain) audit->origin.kind = Origin::Kind::file;
+}
+
 std::vector<std::string> drop_stored_paths(ConfigNode& tree) {
   std::vector<std::string> notes;
   const auto note = [&](const ConfigNode& leaf, const std::string& what, const std::string& remedy) {

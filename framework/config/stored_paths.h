@@ -21,6 +21,10 @@ bool is_configuration_of_a_run(const std::string& path);
 // no plugin can have.
 void mark_stored_paths(ConfigNode& tree, const std::string& name);
 
+// Takes the mark from `ttt.audit` of a run's own configuration where it names a file FILE.jsonl: that lies in
+// the run's directory, and test-time training refuses a name that another file has (require_audit_file).
+void allow_audit_log(ConfigNode& tree);
+
 // Takes away what is marked and can be done without: rows of [[backend.kernels]], folders of caches, the
 // audit log. Returns a sentence for each. Libraries and other paths stay marked: read_plugin_table and
 // resolve_plugin_keys refuse them when, and only when, their plugin is needed.

@@ -209,7 +209,10 @@ std::string read_config_file(const std::string& path, const Origin* extended_at)
 
 ConfigNode parse_file(const std::string& path, const Origin* extended_at) {
   const std::string text = read_config_file(path, extended_at);
-  return is_configuration_of_a_run(path) ? parse_stored_toml(text, path) : parse_one(text, path);
+  if (!is_configuration_of_a_run(path)) return parse_one(text, path);
+  ConfigNode tree = parse_stored_toml(text, path);
+  allow_audit_log(tree);
+  return tree;
 }
 
 // One name per file, to find circles by. For what cannot be resolved the name it was given by: reading

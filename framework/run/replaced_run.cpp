@@ -203,6 +203,18 @@ void remove_unfinished_run(const fs::path& directory) {
 }
 
 void remove_temporary_leftovers(const fs::path& directory) {
+  const fs::path trials = RunFiles{directory}.trials();
+  std::vector<fs::path> records;  // NAME.json of each trial, beside its folder
+  for (const fs::path& path : list(trials)) {
+    const std::string name = path.filename().string();
+    std::error_code ignored;
+    if (fs::is_directory(fs::symlink_status(path, ignored))) {
+      remove_temporary_leftovers(path, RunFiles{path}.all());
+    } else if (const std::size_t mark = name.find(".json.tmp."); mark != std::string::npos) {
+      records.push_back(trials / (name.substr(0, mark) + ".json"));
+    }
+  }
+  remove_temporary_leftovers(trials, records);
   remove_temporary_leftovers(directory, RunFiles{directory}.all());
 }
 

@@ -8,6 +8,7 @@
 #include "framework/core/file.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
+#include "framework/run/replaced_run.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/score_identity.h"
@@ -87,7 +88,10 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   require_whole_set(loaded.config);
   const std::string audit_name = loaded.config.ttt->config.audit;
   std::optional<DirectoryLock> lock;
-  if (!options.directory.empty()) lock.emplace(options.directory, "ttt");
+  if (!options.directory.empty()) {
+    lock.emplace(options.directory, "ttt");
+    remove_temporary_leftovers(options.directory);
+  }
   if (!audit_name.empty()) require_audit_file(options.directory / audit_name);
   resolve_run_plugins(loaded, host, PluginUse::adapt);
   const RunConfig& config = loaded.config;

@@ -122,6 +122,7 @@ void init(const InitArguments& arguments) {
   }
   fmt::print("  mulligan train {}\n  mulligan quantize {}\n  mulligan ttt {}/artifact.mulligan --output {}\n",
              file.string(), run, run, run);
+  fmt::print("  mulligan generate {} --prompt \"Once\"\n", run);
 }
 
 }  // namespace

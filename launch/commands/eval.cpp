@@ -7,6 +7,7 @@
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
 #include "framework/run/evaluate_loaded.h"
+#include "framework/run/replaced_run.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_results.h"
 #include "launch/commands/trial.h"
@@ -27,6 +28,7 @@ void run(const EvalArguments& arguments) {
   std::optional<DirectoryLock> lock;
   if (const auto run = run_directory_of(arguments.path); !run.empty()) {
     lock.emplace(run, "eval", DirectoryLock::Kind::shared);
+    remove_temporary_leftovers(run);
   }
   WeightSource source = open_weights(arguments.path, arguments.run);
   PluginHost host = arguments.run.plugin_host();

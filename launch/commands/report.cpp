@@ -8,6 +8,7 @@
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/report_page/write_report.h"
+#include "framework/run/replaced_run.h"
 #include "launch/commands/commands.h"
 
 namespace mulligan {
@@ -34,6 +35,7 @@ std::vector<report::RunRecord> read_runs(const std::vector<std::string>& directo
 
 void report_run(const ReportArguments& arguments) {
   const report::RunRecord run = report::read_run(arguments.run);
+  remove_temporary_leftovers(arguments.run);
   const fs::path output = arguments.output.empty() ? run.files.report() : fs::path(arguments.output);
   write_file_atomically(output, report::run_page(run, read_runs(arguments.others)));
   fmt::print("{}\n", output.string());

@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
 #include "framework/report/run_directory.h"
+#include "framework/run/replaced_run.h"
 #include "framework/ttt/run_ttt.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_results.h"
@@ -58,6 +59,7 @@ void run(const TttArguments& arguments) {
   if (!changes.empty()) {
     const std::string weights = weights_of(arguments.path).filename().string();
     lock.emplace(run, "ttt", DirectoryLock::Kind::shared);  // a trial leaves the run's own files alone
+    remove_temporary_leftovers(run);
     options.directory = trial_folder(run, trial_name("ttt", weights, changes));
     options.on_result = [&](const TttResult& result) {
       note_ttt_trial(run, arguments.path, source, result.with, changes);

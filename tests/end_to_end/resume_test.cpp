@@ -13,6 +13,7 @@
 #include "framework/core/stop_request.h"
 #include "framework/data/shard.h"
 #include "framework/dist/communicator.h"
+#include "framework/report/machine.h"
 #include "framework/train/trainer.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
@@ -172,6 +173,49 @@ TEST_F(Resume, InPlaceTheMetricsAreThoseOfAnUninterruptedRun) {
   // Time before the interruption counts.
   EXPECT_GT(json.at("seconds").at("train").get<double>(),
             open_checkpoint(checkpoint(step)).manifest.progress.elapsed_seconds);
+}
+
+// Killed between the evaluation at the end and the result: the score is told once.
+TEST_F(Resume, AnEvaluationThatWasNotSeenThroughIsToldOnce) {
+  const std::string copy = tiny().next_directory();
+  fs::create_directories(copy);
+  fs::copy(directory_, copy, fs::copy_options::recursive);
+  for (const char* name : {"result.json", "weights.safetensors"}) fs::remove(fs::path(copy) / name);
+  const RunResult result = train_in(copy, everything(), "auto");
+  EXPECT_EQ(result.first_step, 24);
+  const std::vector<Json> expected = events(directory_, "validation"), seen = events(copy, "validation");
+  ASSERT_EQ(expected.size(), 1u);
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(without_times(seen[0]), without_times(expected[0]));
+}
+
+TEST_F(Resume, AnotherProcessorsInstructionsAreToldOnce) {
+  for (const bool other : {false, true}) {
+    const std::string copy = tiny().next_directory();
+    fs::create_directories(copy);
+    fs::copy(directory_, copy, fs::copy_options::recursive);
+    const fs::path manifest = list_checkpoints(fs::path(copy) / "checkpoints").back().path / "manifest.json";
+    std::string text = read_file(manifest);
+    const std::string own = "\"" + instruction_set() + "\"";
+    const std::size_t at = text.find(own, text.find("\"instruction_set\""));
+    ASSERT_NE(at, std::string::npos) << text;
+    if (other) {
+      const fs::path digest = manifest.string() + ".sha256";
+      std::string sum = read_file(digest);
+      const std::string old = sha256_hex(text);
+      text.replace(at, own.size(), "\"an older one\"");
+      ASSERT_NE(sum.find(old), std::string::npos) << sum;
+      sum.replace(sum.find(old), old.size(), sha256_hex(text));
+      write_file_atomically(manifest, text);
+      write_file_atomically(digest, sum);
+    }
+    train_in(copy, everything(), "auto");
+    const std::string log = read_file(fs::path(copy) / "log.txt");
+    const std::string warning =
+        "warning: the checkpoint was written on a processor with an older one, this one has";
+    EXPECT_EQ(log.find(warning) != std::string::npos, other) << log;
+    EXPECT_EQ(log.find(warning), log.rfind(warning));
+  }
 }
 
 TEST_F(Resume, ADamagedCheckpointIsToldAndTheOneBeforeUsed) {

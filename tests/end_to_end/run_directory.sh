@@ -99,6 +99,16 @@ check "a run goes on after a kill" "$mulligan" train small.toml --set run.direct
   --set train.validate_every=2
 check_equal "leftovers are gone, foreign files are not" "busy/foreign.tmp.999999999.0" \
   "$(find busy -name '*.tmp.*' -o -name '.writing*' -o -name '.lock')"
+# The other commands remove them as well.
+check "a run to work on" cp -r run leftovers
+for arguments in "eval leftovers" "quantize leftovers" "ttt leftovers" "ttt leftovers --set ttt.chunk_tokens=32" "report leftovers"; do
+  for name in metrics.jsonl ledger.json report.html artifact.mulligan eval.state; do touch "leftovers/$name.tmp.999999999.7"; done
+  # shellcheck disable=SC2086
+  check "$arguments" "$mulligan" $arguments
+  check_equal "nothing of killed processes is left" "" "$(find leftovers -name '*.tmp.*' ! -name 'eval.state*')"
+done
+check_equal "what a stopped evaluation saved last goes with its score" "" \
+  "$("$mulligan" eval leftovers >again.out 2>&1; find leftovers -name '*.tmp.*')"
 
 # Metrics that are damaged, a folder of checkpoints that cannot be read, links.
 cp -r busy damaged

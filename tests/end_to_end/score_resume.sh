@@ -20,7 +20,7 @@ plugin = "global_sgd"
 chunk_tokens = 512
 batch_rows = 2
 lr = 0.01'
-} | sed 's/^document_fraction.*/document_fraction = 0.5\nprefix_documents = 8\nphases = 2/' >small.toml
+} | sed 's/^document_fraction.*/document_fraction = 0.5\nprefix_documents = 8\nphases = 2\naudit = "order.jsonl"/' >small.toml
 check "train" "$mulligan" train small.toml --set run.directory=straight
 # Saved after every pass and every batch.
 saved=(--set eval.save_seconds=1e-9)
@@ -29,6 +29,7 @@ saved=(--set eval.save_seconds=1e-9)
 left_by_ttt() {
   sed -E 's/"(setup_)?seconds": ?[0-9.e+-]+//; /"weights"|peak_device_memory|"(seed|turns|scores)":/d' "$1/ttt_result.json"
   grep '"ttt_' "$1/metrics.jsonl" | sed -E 's/"(setup_)?seconds":[0-9.e+-]+//g; s/"weights":"[^"]*"//; s/"peak_device_memory_bytes":[0-9]+//; s/"(seed|turns|scores)":[0-9]+//g'
+  cat "$1/order.jsonl" # the audit log, which the run's own configuration asks for
 }
 # The last line: a scoring that ended before its signal came has left one, too.
 left_by_eval() { tail -n 1 "$1/evaluations.jsonl" | sed -E 's/"seconds":[0-9.e+-]+//'; }
@@ -51,6 +52,7 @@ for command in eval ttt; do
   began=$(now_ms)
   check "$command, never interrupted" "$mulligan" $command straight
   milliseconds[$command]=$(($(now_ms) - began))
+  [[ $command == eval ]] || check_true "the audit log tells of all batches" "$(grep -c '"event":"book"' straight/order.jsonl) > 4"
   check_equal "$command leaves no state behind" "" "$(ls straight | grep state)"
   expected=$(left_by_$command straight)
   for signal in KILL TERM; do

@@ -102,6 +102,17 @@ TEST(ConfigToml, StoredPathsAreMarkedUntilAnOverrideReplacesThem) {
   EXPECT_EQ(tree.find("ttt")->find("audit"), nullptr);
 }
 
+// A run's own file may name its audit log, if by a name that no other kind of file has.
+TEST(ConfigToml, ARunsOwnAuditLogIsItsOwn) {
+  for (const auto& [name, kept] : std::vector<std::pair<std::string, bool>>{
+           {"order.jsonl", true}, {"weights.safetensors", false}, {"../order.jsonl", false}}) {
+    ConfigNode tree = parse_stored_toml("[ttt]\naudit = '" + name + "'\n", "run/config.toml");
+    allow_audit_log(tree);
+    EXPECT_EQ(drop_stored_paths(tree).empty(), kept) << name;
+    EXPECT_EQ(tree.find("ttt")->find("audit") != nullptr, kept) << name;
+  }
+}
+
 TEST(ConfigToml, OverridesAreTypedAndBareWordsAreStrings) {
   ConfigNode tree = parse_toml("[a]\ni = 1\n", "x.toml");
   apply_overrides(

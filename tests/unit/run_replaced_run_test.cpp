@@ -120,13 +120,19 @@ INSTANTIATE_TEST_SUITE_P(Places, ReplacedRunTest, ::testing::Values("run/checkpo
 
 TEST(RunDirectory, LeftoversOfAnotherProcessAreRemovedAndNoOthers) {
   const ScratchFolder scratch;
-  for (const char* name : {"metrics.jsonl.tmp.999999999.0", "notes.tmp.999999999.0", "log.txt.tmp.x"}) {
+  fs::create_directories(scratch / "trials/eval-1a2b3c4d");
+  for (const char* name :
+       {"metrics.jsonl.tmp.999999999.0", "notes.tmp.999999999.0", "log.txt.tmp.x", "trials/eval-1.json",
+        "trials/eval-1.json.tmp.999999999.0", "trials/eval-1a2b3c4d/ttt_result.json.tmp.999999999.3"}) {
     std::ofstream(scratch / name) << "x";
   }
   const std::string alive = fmt::format("report.html.tmp.{}.0", 1);  // a process that is always there
   std::ofstream(scratch / alive.c_str()) << "x";
   remove_temporary_leftovers(scratch.path());
   EXPECT_FALSE(fs::exists(scratch / "metrics.jsonl.tmp.999999999.0"));
+  EXPECT_FALSE(fs::exists(scratch / "trials/eval-1.json.tmp.999999999.0"));
+  EXPECT_FALSE(fs::exists(scratch / "trials/eval-1a2b3c4d/ttt_result.json.tmp.999999999.3"));
+  EXPECT_TRUE(fs::exists(scratch / "trials/eval-1.json"));
   EXPECT_TRUE(fs::exists(scratch / "notes.tmp.999999999.0"));
   EXPECT_TRUE(fs::exists(scratch / "log.txt.tmp.x"));
   EXPECT_TRUE(fs::exists(scratch / alive.c_str()));
