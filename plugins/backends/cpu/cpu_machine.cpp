@@ -62,8 +62,8 @@ int quota() {
   return std::max(1, static_cast<int>(std::ceil(microseconds / period)));
 }
 
-// What can be allocated without swapping or being killed, as the system estimates it; a large number when
-// unknown.
+// What can be allocated without swapping or being killed, as the system estimates it; a large
+// number when unknown.
 std::uint64_t available_bytes() {
   std::uint64_t available = ~std::uint64_t{0};
   std::ifstream file("/proc/meminfo");
@@ -113,8 +113,8 @@ void* allocate_zeroed(std::size_t bytes) {
   const bool large = bytes >= kHugePage;
   const std::size_t alignment = large ? kHugePage : kAlignment;
   const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-  // Asked before allocating: the system promises more than it has, and kills the process when the pages are
-  // touched.
+  // Asked before allocating: the system promises more than it has, and kills the process when the
+  // pages are touched.
   const std::uint64_t available = available_bytes();
   void* address = bytes <= available ? std::aligned_alloc(alignment, rounded) : nullptr;
   if (address == nullptr) {

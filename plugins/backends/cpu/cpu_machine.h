@@ -7,8 +7,8 @@
 
 namespace mulligan::cpu {
 
-// The processor's model name as the kernel reports it ("AMD EPYC"), or the architecture where it reports
-// none.
+// The processor's model name as the kernel reports it ("AMD EPYC"), or the architecture where
+// it reports none.
 std::string processor_name();
 
 // Threads to use when the user does not say: OMP_NUM_THREADS where it is set; otherwise one per physical core

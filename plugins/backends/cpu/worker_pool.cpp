@@ -1,7 +1,7 @@
 #include "plugins/backends/cpu/worker_pool.h"
 
-#include <mulligan/alternate_stack.hpp>
 #include <omp.h>
+#include <mulligan/alternate_stack.hpp>
 
 #include <algorithm>
 #include <atomic>

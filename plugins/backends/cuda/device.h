@@ -1,6 +1,6 @@
-// The narrow seam: all that the cuda backend asks of a machine. Two devices implement it: a GPU behind
-// NVIDIA's driver (gpu/), and the emulated one, which runs the same kernel sources on the processor
-// (emulated/).
+// The narrow seam: all that the cuda backend asks of a machine. Two devices implement it: a GPU
+// behind NVIDIA's driver (gpu/), and the emulated one, which runs the same kernel sources on
+// the processor (emulated/).
 //
 // Everything is enqueued on one stream, in the order of the calls; from_device() and synchronize() wait for
 // it. One thread at a time. Every function throws std::runtime_error with one sentence.
@@ -94,8 +94,8 @@ class Device {
   virtual std::unique_ptr<Function> load(const FunctionRequest& request) = 0;
   virtual void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) = 0;
   virtual std::unique_ptr<Gemm> gemm(const GemmShape& shape) = 0;
-  // Why the device has no library that computes attention: "cuDNN was not found (...)"; empty where it has
-  // one.
+  // Why the device has no library that computes attention: "cuDNN was not found (...)"; empty where
+  // it has one.
   virtual std::string attention_missing() { return {}; }
   // Null where that library has no attention of this shape; then `reason` says why: "cuDNN 9.19.0 has no plan
   // for it: ...".

@@ -1,6 +1,6 @@
-// The null backend: takes every allocation and every call, computes nothing. With it a whole run can be built
-// and replayed anywhere (dry runs, listings, tests of what the host records), at shapes that would not fit
-// this machine.
+// The null backend: takes every allocation and every call, computes nothing. With it a whole run can be
+// built and replayed anywhere (dry runs, listings, tests of what the host records), at shapes that would not
+// fit this machine.
 //
 // Addresses are numbers that are never dereferenced: consecutive ranges of an address space of its own, so
 // that a 256-byte alignment holds and two allocations never overlap. download() writes zeros: its memory
@@ -83,8 +83,8 @@ class NullBackend final : public sdk::Backend {
   mlg_determinism determinism() const noexcept override { return MLG_DETERMINISM_RUN; }
 
  private:
-  // User addresses of x86-64 end at 2^47; the first 4 GiB stay free so that no small number passes for an
-  // address.
+  // User addresses of x86-64 end at 2^47; the first 4 GiB stay free so that no small number passes
+  // for an address.
   static constexpr std::uintptr_t kBegin = std::uintptr_t{1} << 32, kEnd = std::uintptr_t{1} << 47;
 
   static void log_call(const Recorded& call) {

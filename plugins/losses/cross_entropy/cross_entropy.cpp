@@ -1,5 +1,5 @@
-// The loss plugin `cross_entropy`: the backend's own kernels; the host applies the model's softcap
-// beforehand.
+// The loss plugin `cross_entropy`: the backend's own kernels; the host applies the
+// model's softcap beforehand.
 #include <mulligan/loss.hpp>
 
 namespace mulligan::losses {

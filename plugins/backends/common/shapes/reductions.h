@@ -1,5 +1,5 @@
-// What every backend's sums, and the small kernels that go with them, demand of their arguments
-// (docs/kernels.md).
+// What every backend's sums, and the small kernels that go with them, demand of
+// their arguments (docs/kernels.md).
 #pragma once
 
 #include <mulligan/call_checks.hpp>

@@ -1,5 +1,5 @@
-// The tiles of attention_bwd and the work on one pair of a query block and a key block (formulas:
-// attention_bwd.cpp).
+// The tiles of attention_bwd and the work on one pair of a query block and a key
+// block (formulas: attention_bwd.cpp).
 #pragma once
 
 #include <cmath>

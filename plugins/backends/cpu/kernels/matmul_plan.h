@@ -8,8 +8,8 @@ namespace mulligan::cpu {
 
 // c[batch, m, n] = a[batch, m, k] b[batch, k, n] in rows x columns x inner tiles. Measured on 2 cores with
 // AVX-512 (docs/performance.md): tiles of about 256 x 512 with the whole inner dimension are as fast as one
-// product over everything; a long inner dimension is cut as well when the output alone gives too few tiles to
-// share out.
+// product over everything; a long inner dimension is cut as well when the output alone gives too few tiles
+// to share out.
 struct MatmulPlan {
   MatmulPlan(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k)
       : batch(batch), m(m), n(n), k(k) {

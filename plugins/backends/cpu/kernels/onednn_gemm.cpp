@@ -28,8 +28,9 @@ class OneThread {
   int before_;
 };
 
-// oneDNN 2.7's code generator does not look whether the memory for its code was given: it writes to address 0. So
-// this asks for as much before, and gives it back. The generators of one product take less than this together.
+// oneDNN 2.7's code generator does not look whether the memory for its code was given: it writes to
+// address 0. So this asks for as much before, and gives it back. The generators of one product take less
+// than this together.
 constexpr std::size_t kCodeBytes = std::size_t{64} << 20;
 
 bool code_fits() {
@@ -117,8 +118,7 @@ std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots) {
   if (!code_fits()) {
     throw std::runtime_error(
         "oneDNN has no memory left for the code of a matrix product; use a smaller batch or model, or free "
-        "memory on "
-        "this machine");
+        "memory on this machine");
   }
 #if DNNL_VERSION_MAJOR >= 3
   const dnnl::matmul::primitive_desc description(engine(), a, b, c, attributes(shape), /*allow_empty=*/true);

@@ -31,8 +31,8 @@ class Gemm {
   virtual bool run(int slot, const void* a, const void* b, void* c, void* scratch) noexcept = 0;
 };
 
-// Null when oneDNN has no implementation at all for this combination. `slots`: threads that may run it at
-// once.
+// Null when oneDNN has no implementation at all for this combination. `slots`: threads that may run
+// it at once.
 std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots);
 
 }  // namespace mulligan::cpu

@@ -69,8 +69,8 @@ template <typename T, typename Value>
 // registers, and all rows advance together, which keeps memory busy.
 inline constexpr std::int64_t kBlock = 64;
 
-// body(column, count) over the blocks of a row; `count` is a compile-time kBlock for all but a shorter last
-// one.
+// body(column, count) over the blocks of a row; `count` is a compile-time kBlock for all but a
+// shorter last one.
 template <typename Body>
 [[gnu::always_inline]] inline void for_blocks(std::int64_t width, Body&& body) {
   const std::int64_t whole = width / kBlock * kBlock;

@@ -87,8 +87,8 @@ struct Bf16Math {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(left), reinterpret_cast<__m512bh>(right));
   }
 };
-// The bf16 arithmetic of this build; F32Math where the processor has none: bf16 is then widened when tiles
-// are loaded.
+// The bf16 arithmetic of this build; F32Math where the processor has none: bf16 is then widened when
+// tiles are loaded.
 using NativeBf16Math = Bf16Math;
 #else
 using NativeBf16Math = F32Math;

@@ -34,8 +34,8 @@ void pack_rows(const T* from, std::int64_t stride, std::int64_t rows, std::int64
   }
 }
 
-// to[rows / kStep, ld]: words along the rows (for F32Math the same as pack_rows). A missing last row counts
-// as zero.
+// to[rows / kStep, ld]: words along the rows (for F32Math the same as pack_rows). A missing last row
+// counts as zero.
 template <typename Math, typename T>
 void pack_row_words(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t width,
                     typename Math::Word* to, std::int64_t ld) {

@@ -32,8 +32,8 @@ std::unique_ptr<AttentionCall> AttentionCall::make(AttentionLibrary& library, co
   return call->workspace_bytes_ > 0 ? std::move(call) : nullptr;
 }
 
-// Workspace is asked for once, before it is known which segments will come: as much as the largest bucket
-// needs.
+// Workspace is asked for once, before it is known which segments will come: as much as the
+// largest bucket needs.
 AttentionCall::AttentionCall(AttentionLibrary& library, const AttentionShape& shape,
                              const backends::CallArguments& arguments, std::int64_t segments)
     : library_(library),

@@ -3,8 +3,8 @@
 namespace mulligan::cuda {
 namespace {
 
-// One entry per header of plugins/include/mulligan/cuda that device code sees; the build makes the .inc
-// files.
+// One entry per header of plugins/include/mulligan/cuda that device code sees; the build makes
+// the .inc files.
 constexpr DeviceHeader kHeaders[] = {
     {
         "mulligan/cuda/attention.cuh",

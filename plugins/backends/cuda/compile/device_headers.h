@@ -1,5 +1,5 @@
-// The headers that kernel sources may include (<mulligan/cuda/...>), as text for NVRTC: a node needs no files
-// of them.
+// The headers that kernel sources may include (<mulligan/cuda/...>), as text for NVRTC: a node needs no
+// files of them.
 #pragma once
 
 #include <span>

@@ -8,8 +8,8 @@ namespace mulligan::cuda {
 
 class SharedLibrary {
  public:
-  // Opens the first of `names` that the system finds. Throws std::runtime_error: "WHAT was not found (NAMES);
-  // REMEDY".
+  // Opens the first of `names` that the system finds. Throws std::runtime_error: "WHAT was not
+  // found (NAMES); REMEDY".
   SharedLibrary(const char* what, std::initializer_list<const char*> names, const char* remedy);
 
   // Throws std::runtime_error when the library has no such function: "WHAT has no function NAME; REMEDY".

@@ -76,8 +76,8 @@ void BlockRunner::run_block() {
     for (unsigned i = 0; i < warp_epochs_.size(); ++i) {
       const auto last = static_cast<unsigned>(warp_epochs_.size()) - 1;
       const unsigned warp = order_ == EmulatedOrder::reverse ? last - i : i;
-      // To its next barrier or end, while its stacks are in the cache; interleaved: to the next warp
-      // operation.
+      // To its next barrier or end, while its stacks are in the cache; interleaved: to the
+      // next warp operation.
       while (run_warp(warp)) {
         progress = true;
         if (order_ == EmulatedOrder::interleaved) break;

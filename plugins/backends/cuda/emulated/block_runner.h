@@ -2,9 +2,9 @@
 // barriers and warp operations (Boost.Context).
 //
 // Reported as errors: a barrier that not all threads of the block reach, or that they reach at different
-// lines; a warp operation whose mask misses the caller, names a lane that has ended or waits elsewhere, or
-// differs between its lanes; a shuffle from a lane outside of the mask; and what the memory checks of the
-// kernels find.
+// lines; a warp operation whose mask misses the caller, names a lane that has ended or waits elsewhere,
+// or differs between its lanes; a shuffle from a lane outside of the mask; and what the memory checks of
+// the kernels find.
 #pragma once
 
 #include <mulligan/cuda/emulator.h>

@@ -1,5 +1,5 @@
-// Memory of the emulated device: each allocation has a second array that records which of its bytes were ever
-// written.
+// Memory of the emulated device: each allocation has a second array that records which of its bytes
+// were ever written.
 #pragma once
 
 #include <cstddef>

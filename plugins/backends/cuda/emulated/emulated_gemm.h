@@ -1,5 +1,5 @@
-// Matrix products of the emulated device: on a GPU a library computes them, so what is emulated is their
-// result.
+// Matrix products of the emulated device: on a GPU a library computes them, so what is emulated
+// is their result.
 #pragma once
 
 #include "plugins/backends/cuda/device.h"

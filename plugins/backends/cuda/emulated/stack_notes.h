@@ -1,6 +1,6 @@
-// What AddressSanitizer has to know of threads that run on stacks of their own: where the stack is that is
-// switched to, and which stack of "fake" frames (detect_stack_use_after_return) belongs to it. Nothing in
-// other builds.
+// What AddressSanitizer has to know of threads that run on stacks of their own: where the stack is that
+// is switched to, and which stack of "fake" frames (detect_stack_use_after_return) belongs to it. Nothing
+// in other builds.
 #pragma once
 
 #include <cstddef>

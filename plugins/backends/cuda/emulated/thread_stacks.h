@@ -15,8 +15,8 @@ class ThreadStacks {
   ThreadStacks& operator=(const ThreadStacks&) = delete;
   ~ThreadStacks();
 
-  // The upper end of stack `index`; below its lower end lies a page that must not be touched. Throws
-  // std::bad_alloc.
+  // The upper end of stack `index`; below its lower end lies a page that must not be
+  // touched. Throws std::bad_alloc.
   void* top(std::size_t index);
 
  private:

@@ -16,16 +16,16 @@ class CublasLt;
 
 class CublasLtGemm final : public Gemm {
  public:
-  // What algorithms may demand of addresses. cuBLASLt's default, 256 bytes, is more than a view of a tensor
-  // has.
+  // What algorithms may demand of addresses. cuBLASLt's default, 256 bytes, is more than a view of
+  // a tensor has.
   static constexpr std::uint32_t kAlignment = 16;
 
   // Throws std::runtime_error when cuBLASLt has no algorithm for the shape.
   CublasLtGemm(CublasLt& library, const GemmShape& shape);
   ~CublasLtGemm() override;
 
-  // Times the algorithms that cuBLASLt proposes, on memory of the product's size, and returns the fastest
-  // one's bytes.
+  // Times the algorithms that cuBLASLt proposes, on memory of the product's size, and returns the
+  // fastest one's bytes.
   std::string measure();
   // Takes an algorithm that measure() returned, now or in an earlier process.
   void use(const std::string& algorithm);

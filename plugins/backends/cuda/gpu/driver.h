@@ -1,5 +1,5 @@
-// NVIDIA's driver API, loaded when it is needed. Members are called like the functions of cuda.h, without
-// "cu".
+// NVIDIA's driver API, loaded when it is needed. Members are called like the functions of
+// cuda.h, without "cu".
 #pragma once
 
 #include <cuda.h>
@@ -8,8 +8,8 @@
 
 namespace mulligan::cuda {
 
-// X(name here, name in cuda.h): the header renames some by macros ("cuMemAlloc_v2"), which using them here
-// follows.
+// X(name here, name in cuda.h): the header renames some by macros ("cuMemAlloc_v2"), which using
+// them here follows.
 #define MLG_DRIVER_FUNCTIONS(X)                             \
   X(Init, cuInit)                                           \
   X(DriverGetVersion, cuDriverGetVersion)                   \
@@ -52,8 +52,8 @@ namespace mulligan::cuda {
 
 class Driver {
  public:
-  // Opens the library and initialises it. Throws std::runtime_error in one sentence without a driver or a
-  // GPU.
+  // Opens the library and initialises it. Throws std::runtime_error in one sentence without a driver
+  // or a GPU.
   Driver();
 
 #define MLG_MEMBER(name, real) decltype(&::real) name = nullptr;

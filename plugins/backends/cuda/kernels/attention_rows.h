@@ -1,5 +1,5 @@
-// The launches around a library's attention (attention_rows.cu), and the workspace through which they hand
-// over.
+// The launches around a library's attention (attention_rows.cu), and the workspace through which
+// they hand over.
 #pragma once
 
 #include <mulligan/cuda_kernel.h>

@@ -9,8 +9,8 @@ namespace mulligan::cuda::triton {
 // from there on). `device`: "sm_90a".
 bool ptx_runs_on(const std::string& target, const std::string& device);
 
-// `architecture`: of machine code: 86 runs on 8.6 and 8.9. Triton compiles from 9.0 on for one GPU alone
-// (sm_90a).
+// `architecture`: of machine code: 86 runs on 8.6 and 8.9. Triton compiles from 9.0 on for one
+// GPU alone (sm_90a).
 bool cubin_runs_on(int architecture, const std::string& device);
 
 }  // namespace mulligan::cuda::triton

@@ -87,8 +87,8 @@ void refuse_special_launches(const Reader& reader, const Json& json) {
   refuse(set("tmem_size"), "tensor memory");
 }
 
-// Older Tritons have no profile scratch, still older ones none at all: a parameter exists when its size is
-// told.
+// Older Tritons have no profile scratch, still older ones none at all: a parameter exists when its
+// size is given.
 void read_scratch(const Reader& reader, const Json& json, Description& out) {
   constexpr std::int64_t kMost = std::int64_t{1} << 32;
   for (const char* name : {"global_scratch", "profile_scratch"}) {

@@ -9,8 +9,8 @@
 namespace mulligan::cuda::triton {
 namespace {
 
-// Words, and each of ( ) { } [ ] , ; as a word of its own. Comments are left out; a quoted string is one
-// word.
+// Words, and each of ( ) { } [ ] , ; as a word of its own. Comments are left out; a quoted string
+// is one word.
 std::vector<std::string> split(const std::string& text) {
   constexpr std::string_view kMarks = "(){}[],;";
   std::vector<std::string> words;

@@ -13,8 +13,8 @@ struct PtxEntry {
   std::uint32_t threads = 0;            // per block, where the entry fixes it (.reqntid); 0: it does not
 };
 
-// Throws std::runtime_error, naming `file`, when `text` is not PTX or has no entry called `name` (the sentence
-// lists those that it has).
+// Throws std::runtime_error, naming `file`, when `text` is not PTX or has no entry called `name` (the
+// sentence lists those that it has).
 PtxEntry read_ptx_entry(const std::string& text, const std::string& name, const std::string& file);
 
 }  // namespace mulligan::cuda::triton

@@ -12,8 +12,8 @@ struct HeadPlan {
   std::int64_t blocks;
   static constexpr std::uint32_t kThreads = 128;
 
-  // Declares the constants of heads.cuh. `groups`: heads, or whatever else a group takes; `pack`: elements
-  // per access.
+  // Declares the constants of heads.cuh. `groups`: heads, or whatever else a group takes; `pack`:
+  // elements per access.
   HeadPlan(CudaCall& call, std::int64_t groups, std::int64_t width, int pack) {
     const std::int64_t accesses = (width + pack - 1) / pack;
     std::int64_t lanes = 1;

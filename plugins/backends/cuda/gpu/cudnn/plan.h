@@ -8,8 +8,8 @@
 
 namespace mulligan::cuda::cudnn {
 
-// What plans are made for: a handle of a GPU, or, without one, a description of a device (see
-// described_device).
+// What plans are made for: a handle of a GPU, or, without one, a description of a
+// device (see described_device).
 struct Target {
   cudnnHandle_t handle = nullptr;
   const Descriptor* device = nullptr;
