@@ -18,12 +18,14 @@ typedef enum mlg_key_type {
 
 /* One key of the plugin's TOML table. Strings have static storage. */
 typedef struct mlg_key {
-  const char* name;          /* bare TOML key */
-  int32_t type;              /* mlg_key_type */
-  const char* default_value; /* as TOML text ("0.9", "true", "\"polar\"", "[1.0, 2.0]"); NULL: the user must set it */
-  double minimum, maximum;   /* inclusive range of INT, FLOAT and list members; -HUGE_VAL, HUGE_VAL: unbounded */
-  const char* choices;       /* STRING: allowed words separated by '|'; NULL: any */
-  const char* help;          /* one sentence with the unit */
+  const char* name; /* bare TOML key */
+  int32_t type;     /* mlg_key_type */
+  /* as TOML text ("0.9", "true", "\"polar\"", "[1.0, 2.0]"); NULL: the user must set it */
+  const char* default_value;
+  /* inclusive range of INT, FLOAT and list members; -HUGE_VAL, HUGE_VAL: unbounded */
+  double minimum, maximum;
+  const char* choices; /* STRING: allowed words separated by '|'; NULL: any */
+  const char* help;    /* one sentence with the unit */
 } mlg_key;
 
 /* The resolved values of a plugin's keys, complete and checked; valid only during create(). The getters' `name` must be

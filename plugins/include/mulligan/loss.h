@@ -18,24 +18,26 @@ typedef struct mlg_loss_forward {
   mlg_value logits;     /* [T, V] f32 or bf16 */
   mlg_value targets;    /* [T] i32; negative: no loss, no gradient at that position */
   mlg_value token_loss; /* [T] f32, nats */
-  double softcap;       /* c of c*tanh(x/c) when fuses_softcap is set and the model has a softcap; else 0: none */
+  double softcap; /* c of c*tanh(x/c) when fuses_softcap is set and the model has a softcap; else 0: none */
   mlg_value saved[MLG_LOSS_MAX_SAVED];
 } mlg_loss_forward;
 
 /* Backward: writes logits_gradient = upstream[t] * d token_loss[t] / d logits[t, :]. */
 typedef struct mlg_loss_backward {
   mlg_loss_forward forward; /* as forward left it */
-  mlg_value upstream;        /* [T] f32: derivative of the objective with respect to token_loss */
-  mlg_value logits_gradient; /* [T, V], dtype of the logits; may share memory with the logits: kernels read an element
-                              * before they write it */
+  mlg_value upstream;       /* [T] f32: derivative of the objective with respect to token_loss */
+  /* [T, V], dtype of the logits; may share memory with the logits: kernels read an element before they
+   * write it */
+  mlg_value logits_gradient;
 } mlg_loss_backward;
 
 /* Since ABI 1.2: the model's final hidden state, for losses that read it. Only the host makes these. */
 typedef struct mlg_loss_hidden {
-  mlg_value hidden;   /* [T, D], compute dtype: what the head multiplies (behind the final norm) */
-  mlg_value gradient; /* backward: [T, D], dtype of hidden: upstream[t] * d token_loss[t] / d hidden[t, :], without what
-                       * flows through the logits; 0: nobody needs it, and in forward */
-  double accumulate;  /* backward: 1: add to gradient, 0: write it */
+  mlg_value hidden; /* [T, D], compute dtype: what the head multiplies (behind the final norm) */
+  /* backward: [T, D], dtype of hidden: upstream[t] * d token_loss[t] / d hidden[t, :], without what flows
+   * through the logits; 0: nobody needs it, and in forward */
+  mlg_value gradient;
+  double accumulate; /* backward: 1: add to gradient, 0: write it */
 } mlg_loss_hidden;
 
 typedef struct mlg_loss_table {
@@ -45,12 +47,13 @@ typedef struct mlg_loss_table {
   mlg_error (*create)(const mlg_host* host, const mlg_config* config, void** instance);
   void (*destroy)(void* instance);
   mlg_error (*record_forward)(void* instance, const mlg_recorder* recorder, mlg_loss_forward* forward);
-  mlg_error (*record_backward)(void* instance, const mlg_recorder* recorder, const mlg_loss_backward* backward);
+  mlg_error (*record_backward)(void* instance, const mlg_recorder* recorder,
+                               const mlg_loss_backward* backward);
   /* Since ABI 1.2, both null or both given: called in place of the two above, which then only serve older hosts. */
   mlg_error (*record_forward_hidden)(void* instance, const mlg_recorder* recorder, mlg_loss_forward* forward,
                                      const mlg_loss_hidden* hidden);
-  mlg_error (*record_backward_hidden)(void* instance, const mlg_recorder* recorder, const mlg_loss_backward* backward,
-                                      const mlg_loss_hidden* hidden);
+  mlg_error (*record_backward_hidden)(void* instance, const mlg_recorder* recorder,
+                                      const mlg_loss_backward* backward, const mlg_loss_hidden* hidden);
 } mlg_loss_table;
 
 #ifdef __cplusplus

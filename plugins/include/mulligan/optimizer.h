@@ -24,10 +24,12 @@ typedef struct mlg_step {
   int64_t step; /* 1 for the first update (mlg_progress.step counts from 0) */
   double lr;    /* scheduled learning rate of the group, before lr_multiplier */
   /* Since ABI 1.2. */
-  int64_t total_steps;        /* 0: the run is bounded by its wall-clock budget only */
-  double budget_fraction;     /* share of the budget that is spent before this update, 0 to 1 (mlg_progress) */
-  double momentum_factor;     /* what the group's schedule makes of the momentum and of the weight decay: factors, */
-  double weight_decay_factor; /* 1 where it says nothing. An optimiser that cannot honour one refuses it */
+  int64_t total_steps;    /* 0: the run is bounded by its wall-clock budget only */
+  double budget_fraction; /* share of the budget that is spent before this update, 0 to 1 (mlg_progress) */
+  /* Factors by which the group's schedule changes momentum and weight decay, 1 where it says nothing. An optimiser
+   * that cannot honour one refuses it. */
+  double momentum_factor;
+  double weight_decay_factor;
 } mlg_step;
 
 typedef struct mlg_optimizer_table {
@@ -41,8 +43,8 @@ typedef struct mlg_optimizer_table {
    * scalars() wrote for that step: everything that changes from step to step goes through it. Called once per
    * plan, or once for each of several disjoint parts of the group; the calls recorded must not depend on anything but
    * the configuration and the shapes. */
-  mlg_error (*record)(void* instance, const mlg_recorder* recorder, const mlg_parameter* parameters, uint32_t count,
-                      mlg_value scalars);
+  mlg_error (*record)(void* instance, const mlg_recorder* recorder, const mlg_parameter* parameters,
+                      uint32_t count, mlg_value scalars);
   /* Fills `values` for the coming step. On the step path: no allocation, no synchronisation. Must be a pure function of
    * the configuration and `*step` (so that a resumed run continues exactly). */
   mlg_error (*scalars)(void* instance, const mlg_step* step, float* values);
@@ -50,8 +52,9 @@ typedef struct mlg_optimizer_table {
    * scored, saved and quantised instead: evaluation[i], f32 in the shape of parameters[i].master, from masters and states
    * (the recorder gives record()'s states under the same names; gradients are 0). Masters and states stay as they are, so
    * training goes on exactly as if nothing had been evaluated. */
-  mlg_error (*record_evaluation)(void* instance, const mlg_recorder* recorder, const mlg_parameter* parameters,
-                                 uint32_t count, const mlg_value* evaluation);
+  mlg_error (*record_evaluation)(void* instance, const mlg_recorder* recorder,
+                                 const mlg_parameter* parameters, uint32_t count,
+                                 const mlg_value* evaluation);
 } mlg_optimizer_table;
 
 #ifdef __cplusplus

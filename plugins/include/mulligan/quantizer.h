@@ -12,8 +12,8 @@ extern "C" {
 /* One matrix W of a linear layer y = x W^T. All memory is host memory, row-major, owned by the host and valid during the
  * call. */
 typedef struct mlg_quantize_request {
-  const char* name;     /* "blocks.3.attn.c_q.weight" */
-  const float* weight;  /* [rows, columns], finite */
+  const char* name;    /* "blocks.3.attn.c_q.weight" */
+  const float* weight; /* [rows, columns], finite */
   /* [columns, columns]: second moment of the layer's input, sum of x^T x over calibration batches divided by their number.
    * Symmetric. NULL when needs_hessian is 0, or when no linear layer reads the matrix: then columns count alike. */
   const float* hessian;

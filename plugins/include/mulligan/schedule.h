@@ -10,19 +10,22 @@ extern "C" {
 #endif
 
 typedef struct mlg_progress {
-  int64_t step;           /* updates done so far: 0 before the first (mlg_step.step counts from 1) */
-  int64_t total_steps;    /* 0: the run is bounded by its wall-clock budget only */
-  double budget_fraction; /* share of the budget that is spent, 0 to 1: of the wall clock, or of total_steps without one */
-  double epoch;           /* passes over the training data, fractional */
+  int64_t step;        /* updates done so far: 0 before the first (mlg_step.step counts from 1) */
+  int64_t total_steps; /* 0: the run is bounded by its wall-clock budget only */
+  /* share of the budget that is spent, 0 to 1: of the wall clock, or of total_steps without one */
+  double budget_fraction;
+  double epoch; /* passes over the training data, fractional */
 } mlg_progress;
 
 typedef struct mlg_rate {
   double lr;
-  int64_t cycle; /* 0, 1, ... : grows by one at each warm restart, which the host then logs; 0 where there are none */
+  /* 0, 1, ... : grows by one at each warm restart, which the host then logs; 0 where there are none */
+  int64_t cycle;
   /* Since ABI 1.2: factors on what the run's configuration says. The host sets all three to 1 before the call. */
   double momentum_factor;     /* of the optimiser's momentum (adamw: beta1) */
   double weight_decay_factor; /* of the optimiser's weight decay */
-  double batch_factor;        /* of train.tokens_per_step, in whole micro-batches; the same for all groups of a step */
+  /* of train.tokens_per_step, in whole micro-batches; the same for all groups of a step */
+  double batch_factor;
 } mlg_rate;
 
 typedef struct mlg_schedule_table {

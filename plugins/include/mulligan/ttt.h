@@ -17,10 +17,10 @@ extern "C" {
 
 /* A linear layer of the forward pass, over the windows of a batch of documents. */
 typedef struct mlg_tap {
-  const char* kind;        /* "q", "k", "v", "attention_output", "mlp_up", "mlp_down", "head" */
-  int32_t slot, layer;     /* execution slot in the layer order, and physical layer, from 0; -1 for the head */
-  int64_t documents;       /* B: adapters are per document */
-  int64_t tokens;          /* R: tokens of each document's window */
+  const char* kind;    /* "q", "k", "v", "attention_output", "mlp_up", "mlp_down", "head" */
+  int32_t slot, layer; /* execution slot in the layer order, and physical layer, from 0; -1 for the head */
+  int64_t documents;   /* B: adapters are per document */
+  int64_t tokens;      /* R: tokens of each document's window */
   int64_t inputs, outputs; /* features of block_input and output */
 } mlg_tap;
 
@@ -28,39 +28,41 @@ typedef enum mlg_adapter_start { MLG_START_ZERO = 0, MLG_START_UNIFORM = 1 } mlg
 
 /* A trainable f32 tensor of one tap, updated by the run's [ttt.optimizer]. */
 typedef struct mlg_adapter {
-  const char* name;  /* unique within the tap, for example "A"; static storage */
-  mlg_tensor shape;  /* f32 [documents, ...] */
-  int32_t start;     /* first value: zeros, or drawn by the host, uniform in +-bound */
-  int32_t keep;      /* 1: the next batch of documents inherits it (warm start); 0: it starts anew for each batch */
+  const char* name; /* unique within the tap, for example "A"; static storage */
+  mlg_tensor shape; /* f32 [documents, ...] */
+  int32_t start;    /* first value: zeros, or drawn by the host, uniform in +-bound */
+  /* 1: the next batch of documents inherits it (warm start); 0: it starts anew for each batch */
+  int32_t keep;
   double bound;
 } mlg_adapter;
 
 /* Values a tap's recording works on. Launches may use these and what the plugin itself made, nothing else. */
 typedef struct mlg_tap_forward {
   mlg_value block_input; /* [B*R, inputs], compute dtype: what adapters read */
-  mlg_value output;      /* [B*R, outputs], compute dtype: the layer's result, to which adapters add in place */
+  mlg_value output; /* [B*R, outputs], compute dtype: the layer's result, to which adapters add in place */
   mlg_value adapters[MLG_TAP_ADAPTERS]; /* as declared, in the compute dtype */
   mlg_value saved[MLG_TAP_ADAPTERS];    /* left by the forward recording for the backward one; unused: 0 */
 } mlg_tap_forward;
 
 typedef struct mlg_tap_backward {
-  mlg_tap_forward forward;   /* as forward left it */
+  mlg_tap_forward forward; /* as forward left it */
   /* [B*R, outputs], compute dtype: with respect to the output as the adapters left it. The host goes on with what is here
    * afterwards as the gradient of the layer's own result: adapters that only add leave it alone; one that changes the
    * output otherwise (a factor) writes it in place, after its last use of the old one. */
   mlg_value output_gradient;
   mlg_value gradients[MLG_TAP_ADAPTERS]; /* of the adapters, f32: to be written */
-  mlg_value input_gradient;  /* [B*R, inputs], compute dtype; 0: nobody needs it. Adapters that read no block_input leave it
-                              * alone: the host then clears it where accumulate is 0 */
-  double accumulate;         /* 1: add to input_gradient, 0: write all of it */
+  /* [B*R, inputs], compute dtype; 0: nobody needs it. Adapters that read no block_input leave it alone:
+   * the host then clears it where accumulate is 0 */
+  mlg_value input_gradient;
+  double accumulate; /* 1: add to input_gradient, 0: write all of it */
 } mlg_tap_backward;
 
 /* A pass over documents scored so far that trains the whole model with SGD, between two batches. */
 typedef struct mlg_base_update {
-  int64_t chunk_tokens;      /* tokens trained on at one learning rate; the last chunk is never trained */
-  int64_t batch_rows;        /* rows of the evaluation's sequence length in one step, at most */
-  int64_t epochs;            /* passes over each chunk */
-  int32_t respect_documents; /* 1: attention stays inside documents; 0: rows are plain causal */
+  int64_t chunk_tokens;       /* tokens trained on at one learning rate; the last chunk is never trained */
+  int64_t batch_rows;         /* rows of the evaluation's sequence length in one step, at most */
+  int64_t epochs;             /* passes over each chunk */
+  int32_t respect_documents;  /* 1: attention stays inside documents; 0: rows are plain causal */
   double momentum, clip_norm; /* clip_norm 0: no clipping */
 } mlg_base_update;
 
@@ -69,7 +71,8 @@ typedef struct mlg_ttt_table {
   mlg_error (*create)(const mlg_host* host, const mlg_config* config, void** instance);
   void (*destroy)(void* instance);
   /* Adapters; all three null when the plugin has none. Fills `out`, sets `count` to 0 for a tap without adapters. */
-  mlg_error (*declare)(void* instance, const mlg_tap* tap, mlg_adapter out[MLG_TAP_ADAPTERS], uint32_t* count);
+  mlg_error (*declare)(void* instance, const mlg_tap* tap, mlg_adapter out[MLG_TAP_ADAPTERS],
+                       uint32_t* count);
   mlg_error (*record_forward)(void* instance, const mlg_recorder*, const mlg_tap*, mlg_tap_forward*);
   mlg_error (*record_backward)(void* instance, const mlg_recorder*, const mlg_tap*, const mlg_tap_backward*);
   /* Base-model updates; both null when the plugin has none. base_rate: learning rate of chunk `index` of `count`. */
