@@ -175,7 +175,7 @@ TEST_F(Resume, InPlaceTheMetricsAreThoseOfAnUninterruptedRun) {
             open_checkpoint(checkpoint(step)).manifest.progress.elapsed_seconds);
 }
 
-// Killed between the evaluation at the end and the result: the score is told once.
+// Killed between the evaluation at the end and the result: the score is reported once.
 TEST_F(Resume, AnEvaluationThatWasNotSeenThroughIsToldOnce) {
   const std::string copy = tiny().next_directory();
   fs::create_directories(copy);

@@ -52,7 +52,7 @@ for command in eval ttt; do
   began=$(now_ms)
   check "$command, never interrupted" "$mulligan" $command straight
   milliseconds[$command]=$(($(now_ms) - began))
-  [[ $command == eval ]] || check_true "the audit log tells of all batches" "$(grep -c '"event":"book"' straight/order.jsonl) > 4"
+  [[ $command == eval ]] || check_true "the audit log lists all batches" "$(grep -c '"event":"book"' straight/order.jsonl) > 4"
   check_equal "$command leaves no state behind" "" "$(ls straight | grep state)"
   expected=$(left_by_$command straight)
   for signal in KILL TERM; do
