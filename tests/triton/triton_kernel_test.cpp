@@ -241,8 +241,8 @@ TEST_F(TritonKernel, MissingAndDamagedFilesAreNamed) {
   std::ofstream(folder_ / "loss.ptx") << kPtx;
   expect_has(sentence([&] { load(); }), {"loss.json", "cannot be read", "beside the .ptx"});
   const std::string json = description().dump();
-  expect_has(refusal(kPtx, json.substr(0, json.size() / 2)), {"loss.json", "no JSON", "byte"});
-  expect_has(refusal(kPtx, ""), {"loss.json", "no JSON"});
+  expect_has(refusal(kPtx, json.substr(0, json.size() / 2)), {"loss.json", "not JSON", "byte"});
+  expect_has(refusal(kPtx, ""), {"loss.json", "not JSON"});
   expect_has(refusal(kPtx, "[]"), {"loss.json", "'name' is missing"});
   expect_has(refusal("hello", json), {"loss.ptx is not PTX"});
   expect_has(refusal(std::string(kPtx).substr(0, 500), json), {"loss.ptx is cut off"});

@@ -236,7 +236,7 @@ TEST_F(ArtifactManifest, WrongEntriesHaveTheirOwnSentences) {
   };
   says("\"configuration\":", "\"konfiguration\":", "no text 'configuration'");
   says("\"tensors\":[", "\"tensors\":7,\"rest\":[", "no list 'tensors'");
-  says("\"streams\":[", "\"streams\":[1,", "no object");
+  says("\"streams\":[", "\"streams\":[1,", "not an object");
   says("\"shape\":[6,11]", "\"shape\":[6,0]", "shape");
   says("\"shape\":[6,11]", "\"shape\":[6,-11]", "shape");
   says("\"shape\":[6,11]", "\"shape\":[1,2,3,4,5]", "shape");

@@ -86,7 +86,7 @@ TEST(MetricsReader, ADamagedLineIsNamed) {
             std::string::npos);
   EXPECT_NE(refusal(step_line + "\n" + torn + "\n").find("metrics.jsonl:2:"), std::string::npos);
   EXPECT_NE(refusal("\n" + step_line + "\n").find("metrics.jsonl:1:"), std::string::npos);
-  EXPECT_NE(refusal("[1]\n").find("no JSON object"), std::string::npos);
+  EXPECT_NE(refusal("[1]\n").find("not a JSON object"), std::string::npos);
   for (const char* line :
        {R"({"step":5})", R"({"event":"step"})", R"({"event":"step","step":"five","tokens":1})",
         R"({"event":"step","step":1e300,"tokens":1})", R"({"event":"step","step":1.5,"tokens":1})",
