@@ -41,10 +41,10 @@ typedef struct mlg_plugin_header {
   uint16_t abi_major; /* must equal the host's */
   uint16_t abi_minor; /* informative: members beyond struct_size are treated as absent */
   uint32_t struct_size;
-  uint32_t kind;      /* mlg_kind */
-  const char* name;   /* [a-z0-9_]+, unique per kind within a process */
+  uint32_t kind;    /* mlg_kind */
+  const char* name; /* [a-z0-9_]+, unique per kind within a process */
   const char* version;
-  const char* summary; /* one line for `mulligan plugins` */
+  const char* summary;    /* one line for `mulligan plugins` */
   uint32_t state_version; /* of what it keeps in checkpoints; resuming with another one is refused */
   uint32_t key_count;
   const struct mlg_key* keys; /* its TOML keys; static storage */
@@ -65,8 +65,9 @@ typedef struct mlg_host {
   uint32_t struct_size;
   void (*log)(int32_t level, const char* message); /* 0 debug, 1 info, 2 warning */
   /* Since ABI 1.2. */
-  uint32_t abi_minor;   /* the host's MLG_ABI_MINOR: which members of the structs it passes exist */
-  mlg_running* running; /* for backends whose kernels run in this process; written from the thread that calls run() */
+  uint32_t abi_minor; /* the host's MLG_ABI_MINOR: which members of the structs it passes exist */
+  /* for backends whose kernels run in this process; written from the thread that calls run() */
+  mlg_running* running;
 } mlg_host;
 
 #ifdef __cplusplus

@@ -12,7 +12,8 @@ extern "C" {
 
 /* One call of a CPU kernel. Everything here is owned by the backend and valid during the call. */
 typedef struct mlg_launch {
-  const mlg_tensor* arguments; /* in the order of the signature; an absent optional one has dtype MLG_ABSENT */
+  /* in the order of the signature; an absent optional one has dtype MLG_ABSENT */
+  const mlg_tensor* arguments;
   uint32_t argument_count;
   const double* attributes; /* in the order of the signature */
   void* workspace;          /* as many bytes as prepare() asked for, 64-byte aligned, contents undefined */
@@ -24,7 +25,7 @@ typedef struct mlg_launch {
 } mlg_launch;
 
 typedef struct mlg_preparation {
-  void* state;             /* handed back in every launch; freed by release() */
+  void* state; /* handed back in every launch; freed by release() */
   size_t workspace_bytes;
 } mlg_preparation;
 
