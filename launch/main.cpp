@@ -17,5 +17,7 @@ int main(int argc, char** argv) {
   }
   mulligan::install_alternate_stack();
   mulligan::report_crashes();
-  return static_cast<int>(mulligan::run_command_line(argc, argv));
+  const mulligan::ExitCode code = mulligan::run_command_line(argc, argv);
+  mulligan::note_process_end();
+  return static_cast<int>(code);
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstring>
 
@@ -21,6 +22,10 @@ constexpr std::array<Crash, 5> crashes{{{SIGSEGV, "SIGSEGV, an address that is n
                                         {SIGILL, "SIGILL, an instruction that this processor does not know"},
                                         {SIGABRT, "SIGABRT, it aborted"}}};
 std::array<struct sigaction, crashes.size()> before;
+
+// "'/path/mulligan_x.so', ...": written before the process ends, read after.
+char loaded_libraries[2048];
+std::atomic<bool> process_ends{false};
 
 // One sentence, put together in a fixed buffer: only functions that POSIX allows in a signal handler.
 class Sentence {
@@ -48,13 +53,19 @@ class Sentence {
   }
 
  private:
-  char text_[2048];
+  char text_[4096];
   std::size_t length_ = 0;
 };
 
 void add_place(Sentence& sentence) {
   const RunningCall& call = running_call();
   const char* kernel = plugin_running()->kernel;
+  if (!call.plugin && process_ends.load() && loaded_libraries[0] != 0) {
+    sentence.add("the command had done its work; what plugins run at the end of the process was running (");
+    sentence.add(loaded_libraries);
+    sentence.add("); mend or replace the damaged one");
+    return;
+  }
   if (!call.plugin) {
     sentence.add("no plugin was running, so this is an error of mulligan's own: please report it");
     return;
@@ -101,6 +112,19 @@ void report_crashes() {
   action.sa_flags = SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < crashes.size(); ++i) sigaction(crashes[i].signal, &action, &before[i]);
+}
+
+void note_loaded_library(const std::string& path) {
+  const std::string quoted = "'" + path + "'";
+  if (std::strstr(loaded_libraries, quoted.c_str()) != nullptr) return;
+  const std::size_t used = std::strlen(loaded_libraries);
+  const std::string text = (used > 0 ? ", " : "") + quoted;
+  if (used + text.size() < sizeof loaded_libraries)
+    std::memcpy(loaded_libraries + used, text.c_str(), text.size() + 1);
+}
+
+void note_process_end() {
+  process_ends.store(true);
 }
 
 }  // namespace mulligan

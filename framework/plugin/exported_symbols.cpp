@@ -22,11 +22,53 @@ std::string string_at(ElfFile::Bytes text, std::size_t offset) {
   return reinterpret_cast<const char*>(text.data() + offset);
 }
 
+#if defined(__x86_64__)
+constexpr std::uint64_t relative = R_X86_64_RELATIVE;
+#else
+constexpr std::uint64_t relative = R_AARCH64_RELATIVE;
+#endif
+
+// What the dynamic linker takes for granted, and where that does not hold ends the process by an assertion of its own:
+// sizes of entries, the kind of the table behind the PLT, and that so many relocations as said are relative ones.
+void require_what_the_linker_asserts(const ElfFile& file) {
+  for (const Elf64_Shdr& dynamic : file.sections()) {
+    if (dynamic.sh_type != SHT_DYNAMIC) continue;
+    const ElfFile::Bytes entries = file.contents(dynamic);
+    std::uint64_t address = 0, size = 0, count = 0;
+    for (std::size_t at = 0; at + sizeof(Elf64_Dyn) <= entries.size(); at += sizeof(Elf64_Dyn)) {
+      Elf64_Dyn entry;
+      std::memcpy(&entry, entries.data() + at, sizeof entry);
+      if (entry.d_tag == DT_NULL) break;
+      const std::uint64_t value = entry.d_un.d_val;
+      const bool sound = (entry.d_tag != DT_RELAENT || value == sizeof(Elf64_Rela)) &&
+                         (entry.d_tag != DT_SYMENT || value == sizeof(Elf64_Sym)) &&
+                         (entry.d_tag != DT_PLTREL || value == DT_RELA);
+      if (!sound) throw std::runtime_error("is cut short or corrupt");
+      if (entry.d_tag == DT_RELA) address = value;
+      if (entry.d_tag == DT_RELASZ) size = value;
+      if (entry.d_tag == DT_RELACOUNT) count = value;
+    }
+    if (count > size / sizeof(Elf64_Rela)) throw std::runtime_error("is cut short or corrupt");
+    for (const Elf64_Shdr& section : file.sections()) {
+      if (section.sh_type != SHT_RELA || section.sh_addr != address) continue;
+      const ElfFile::Bytes relocations = file.contents(section);
+      for (std::uint64_t i = 0; i < count; ++i) {
+        Elf64_Rela relocation;
+        if ((i + 1) * sizeof relocation > relocations.size())
+          throw std::runtime_error("is cut short or corrupt");
+        std::memcpy(&relocation, relocations.data() + i * sizeof relocation, sizeof relocation);
+        if (ELF64_R_TYPE(relocation.r_info) != relative) throw std::runtime_error("is cut short or corrupt");
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> exported_symbols(const std::filesystem::path& path) {
   const ElfFile file(path);
   if (!file.is_shared_object()) throw std::runtime_error("is not a shared library");
+  require_what_the_linker_asserts(file);
   std::vector<std::string> names;
   for (const Elf64_Shdr& section : file.sections()) {
     if (section.sh_type != SHT_DYNSYM) continue;

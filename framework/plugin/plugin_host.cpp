@@ -11,6 +11,7 @@
 
 #include "framework/config/schema.h"
 #include "framework/core/file.h"
+#include "framework/plugin/crash_report.h"
 #include "framework/plugin/plugin_call.h"
 #include "framework/plugin/plugin_table_check.h"
 
@@ -76,7 +77,10 @@ std::string readable(const std::string& symbol) {
 // and static objects of a refused one may have registered handlers that run at exit.
 void* load_library(const fs::path& path) {
   const PluginCallNote note(path.c_str(), "static initialisation");
-  if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    note_loaded_library(path.string());
+    return library;
+  }
   const char* text = dlerror();
   std::string reason = text ? text : "the dynamic linker gives no reason";
   if (const std::string place = path.string() + ": "; reason.starts_with(place))

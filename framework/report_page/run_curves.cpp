@@ -116,7 +116,7 @@ LineChart loss_chart(const RunRecord& run) {
 }
 
 LineChart bpb_chart(const RunRecord& run) {
-  LineChart chart{"bpb-curve", "Bits per byte", "", "step", "bits per byte", false, {}, run_marks(run)};
+  LineChart chart{"bpb-curve", "Bits per byte", "", "step", "", false, {}, run_marks(run)};
   if (const auto factor = bpb_of_nats(run)) {
     chart.about = "The training loss in bits per byte takes the validation text's bytes per token.";
     chart.curves.push_back({"training, window mean",

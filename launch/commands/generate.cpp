@@ -31,15 +31,24 @@ void run(const GenerateArguments& arguments) {
   WeightSource source = open_weights(arguments.path, arguments.run);
   GenerateRunOptions options = arguments.generate;
   options.console = stderr;  // the text alone goes to stdout
-  options.on_text = write;
+  // The prompt comes with its continuation, behind what is told of the start.
+  bool begun = false;
+  const auto begin = [&] {
+    if (!begun) write(arguments.generate.prompt);
+    begun = true;
+  };
+  options.on_text = [&](std::string_view text) {
+    begin();
+    write(text);
+  };
   if (!arguments.document.empty()) {
     options.document = read_file(arguments.document);
     if (options.document.empty())
       throw data_error("'{}' is empty, so there is nothing to train adapters on.", arguments.document);
   }
   PluginHost host = arguments.run.plugin_host();
-  write(options.prompt);
   const GenerateRunResult result = run_generate(source.loaded, host, source.origin, source.load, options);
+  begin();
   write("\n");
   const GenerateResult& text = result.generated;
   const auto tokens = static_cast<double>(text.tokens.size());

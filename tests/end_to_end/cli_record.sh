@@ -53,6 +53,8 @@ say $run/artifact.mulligan --document "$root/docs/report.md" --prompt " " >said.
 check_equal "from the artifact, with a document" 0 $?
 check_contains "whose adapters were trained first" "adapters trained on a document of" "$(cat notes.txt)"
 : >nothing.txt
+check_equal "the prompt stands in front of its continuation, not of a note" 0 \
+  "$("$mulligan" generate $run --prompt "namespace mulligan" --max-tokens 4 2>&1 | grep -c 'namespace mulligantext by')"
 check_refused "an empty document" 3 "is empty" generate $run --document nothing.txt
 check_refused "a temperature below zero" 2 "temperature" generate $run --temperature -1
 

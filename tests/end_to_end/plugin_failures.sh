@@ -62,6 +62,11 @@ check_contains "it names the function" "was running its function 'rate'" "$(cat 
 check_equal "a library that crashes while it is loaded: exit status 139" 139 "$?"
 check_contains "it is named" "mulligan_crashing_library.so was running its function 'static initialisation'" "$(cat crash.err)"
 
+"$mulligan" plugins --plugin-path "$flawed/mulligan_crashing_at_exit.so" >crash.out 2>crash.err
+check_equal "a library that crashes when the process ends: exit status 139" 139 "$?"
+check_contains "it is named, and not taken for mulligan's own error" \
+  "what plugins run at the end of the process was running ('$flawed/mulligan_crashing_at_exit.so" "$(cat crash.err)"
+
 # mulligan plugins check.
 check "plugins check: a shipped plugin" "$mulligan" plugins check adamw
 check "plugins check: with a key" "$mulligan" plugins check sgdr --set period=20

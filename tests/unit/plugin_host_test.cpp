@@ -2,13 +2,17 @@
 // are built from tests/unit/bad_plugins.
 #include "framework/plugin/plugin_host.h"
 
+#include <elf.h>
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
+#include "framework/core/elf_file.h"
 #include "framework/core/file.h"
 #include "framework/plugin/plugin_listing.h"
 #include "framework/plugin/schedule.h"
@@ -159,6 +163,36 @@ TEST_F(PluginFolders, FilesThatAreNoLibraries) {
     std::ofstream(root_ / "cut.so", std::ios::binary) << whole.substr(0, size);
     EXPECT_SAYS(text(root_ / "cut.so"), "is cut short or corrupt");
   }
+}
+
+// The dynamic linker asserts these, and would end this process.
+TEST_F(PluginFolders, WhatTheDynamicLinkerTakesForGrantedIsChecked) {
+  const ElfFile elf(bad_file("plain_c"));
+  const std::string whole = read_file(bad_file("plain_c"));
+  const auto section = [&](Elf64_Word type) {
+    return *std::ranges::find(elf.sections(), type, &Elf64_Shdr::sh_type);
+  };
+  const auto refused = [&](std::size_t at, std::uint64_t value, const char* what) {
+    std::string damaged = whole;
+    std::memcpy(damaged.data() + at, &value, sizeof value);
+    std::ofstream(root_ / "damaged.so", std::ios::binary) << damaged;
+    PluginHost host({});
+    SCOPED_TRACE(what);
+    EXPECT_SAYS(sentence([&] { host.load(PluginKind::schedule, "", root_ / "damaged.so"); }),
+                "is cut short or corrupt");
+  };
+  refused(section(SHT_RELA).sh_offset + offsetof(Elf64_Rela, r_info), 0, "the first relocation");
+  const Elf64_Shdr dynamic = section(SHT_DYNAMIC);
+  int seen = 0;
+  for (std::size_t at = dynamic.sh_offset; at < dynamic.sh_offset + dynamic.sh_size;
+       at += sizeof(Elf64_Dyn)) {
+    Elf64_Dyn entry;
+    std::memcpy(&entry, whole.data() + at, sizeof entry);
+    if (entry.d_tag != DT_RELAENT && entry.d_tag != DT_SYMENT && entry.d_tag != DT_RELACOUNT) continue;
+    refused(at + offsetof(Elf64_Dyn, d_un), 1000, "an entry of the dynamic section");
+    ++seen;
+  }
+  EXPECT_EQ(seen, 3);
 }
 
 TEST_F(PluginFolders, AStrippedPlainCPluginWorksUnderAnyFileName) {
