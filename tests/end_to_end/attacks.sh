@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The attacks of tests/attack in their short forms; docs/hardening.md has the long ones. MULLIGAN_ATTACKS=10 makes every count
-# ten times as large; MULLIGAN_ATTACK_SEED chooses other cases.
+# ten times as large, as the long form does; MULLIGAN_ATTACK_SEED chooses other cases.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-times=${MULLIGAN_ATTACKS:-1}
+times=${MULLIGAN_ATTACKS:-$(amount 1 10)}
 seed=${MULLIGAN_ATTACK_SEED:-1}
 chmod 755 "$work" # as root, some cases run as the user nobody
 

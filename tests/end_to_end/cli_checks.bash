@@ -59,6 +59,9 @@ check_refused() {
   fi
 }
 
+# amount SHORT LONG: the long form's under `tests/run --long`.
+amount() { if [[ -n ${MULLIGAN_LONG_TESTS:-} ]]; then echo "$2"; else echo "$1"; fi; }
+
 # json FILE KEY: the value of the first line "KEY": VALUE of a pretty-printed JSON file, quotes removed.
 json() { sed -n "s/^ *\"$2\": *\"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$1" | head -n 1; }
 

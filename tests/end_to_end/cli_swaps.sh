@@ -44,11 +44,20 @@ run_variant() {
   check_true "$what" "$(json runs/variant/result.json final_loss_nats) < $(json runs/variant/result.json initial_loss_nats) - 0.2"
 }
 
-for l in "${!loss[@]}"; do
-  for o in "${!optimizer[@]}"; do
-    for s in "${!schedule[@]}"; do run_variant "$l, $o, $s" "${loss[$l]}
+# The short form takes every second combination, so that any two of them meet; all train in Train.EveryCombinationOfPluginsTrains,
+# and here in the long form.
+number=0
+for o in "${!optimizer[@]}"; do
+  number=$((number + 1))
+  for s in "${!schedule[@]}"; do
+    for l in "${!loss[@]}"; do
+      number=$((number + 1))
+      ((number % 2 == 0)) && [[ -z ${MULLIGAN_LONG_TESTS:-} ]] && continue
+      run_variant "$l, $o, $s" "${loss[$l]}
 ${optimizer[$o]}
-${schedule[$s]}"; done
+${schedule[$s]}"
+    done
+    number=$((number + 1))
   done
 done
 longest=$(for swap in "${loss[@]}" "${optimizer[@]}" "${schedule[@]}"; do wc -l <<<"$swap"; done | sort -n | tail -n 1)

@@ -14,6 +14,7 @@
 #include "framework/ttt/run_ttt.h"
 #include "framework/ttt/ttt_memory.h"
 #include "tests/end_to_end/tiny_run.h"
+#include "tests/support/long_tests.h"
 #include "tests/support/plugins.h"
 #include "tests/support/test_device.h"
 
@@ -115,18 +116,19 @@ TEST_F(CudaRun, QuantisesAndScoresAnArtifact) {
 }
 
 TEST_F(CudaRun, TestTimeTraining) {
-  const std::vector<std::string> keys = {"train.steps=20",
-                                         "ttt.batch_documents=2",
-                                         "ttt.context_tokens=64",
-                                         "ttt.chunk_tokens=16",
-                                         "ttt.prefix_documents=3",
-                                         "ttt.phases=2",
-                                         "ttt.document_fraction=0.3",
-                                         "ttt.optimizer.lr=0.002",
-                                         "ttt.adapters.rank=4",
-                                         "ttt.adapters.alpha=4",
-                                         "ttt.base.chunk_tokens=128",
-                                         "ttt.base.batch_rows=2"};
+  const std::vector<std::string> keys = {
+      "train.steps=20",
+      "ttt.batch_documents=2",
+      "ttt.context_tokens=64",
+      "ttt.chunk_tokens=16",
+      "ttt.prefix_documents=3",
+      "ttt.phases=2",
+      long_tests() ? "ttt.document_fraction=0.3" : "ttt.document_fraction=0.1",
+      "ttt.optimizer.lr=0.002",
+      "ttt.adapters.rank=4",
+      "ttt.adapters.alpha=4",
+      "ttt.base.chunk_tokens=128",
+      "ttt.base.batch_rows=2"};
   const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_weights(cpu_->directory / "weights.safetensors", store, layouts);
   };

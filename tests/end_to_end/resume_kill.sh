@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SIGKILL at random moments, then --resume: the losses, the accounts and the weights are those of a run that was never
-# interrupted, bit for bit. MULLIGAN_KILLS=20 tries as many moments (default 3); MULLIGAN_KILL_SEED repeats a try.
+# interrupted, bit for bit. MULLIGAN_KILLS=20 tries as many moments (default 3, long form 20); MULLIGAN_KILL_SEED repeats a try.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-kills=${MULLIGAN_KILLS:-3}
+kills=${MULLIGAN_KILLS:-$(amount 3 20)}
 seed=${MULLIGAN_KILL_SEED:-$((RANDOM * 32768 + RANDOM))}
 RANDOM=$((seed % 32768))
 echo "# MULLIGAN_KILL_SEED=$seed"

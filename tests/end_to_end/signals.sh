@@ -5,7 +5,7 @@
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-signals=${MULLIGAN_SIGNALS:-12}
+signals=${MULLIGAN_SIGNALS:-$(amount 12 300)}
 seed=${MULLIGAN_KILL_SEED:-$((RANDOM * 32768 + RANDOM))}
 RANDOM=$((seed % 32768))
 read -ra names <<<"${MULLIGAN_SIGNAL_NAMES:-TERM INT HUP XCPU USR1 USR2 ALRM}"
