@@ -11,6 +11,7 @@ MLG_CONST_FLOAT(one_minus_beta2)
 MLG_CONST_FLOAT(eps)
 
 // scalars: lr, 1 - beta1^t, 1 / sqrt(1 - beta2^t), beta1, 1 - beta1, factor of the weight decay
+MLG_KERNEL(adamw_step, lr_multiplier, weight_decay, beta2, one_minus_beta2, eps)
 template <typename Master, typename State, int N>
 __global__ void adamw_step(global<const float> gradient, global<Master> master, global<State> exp_avg,
                            global<State> exp_avg_sq, global<const float> scalars, long long count) {

@@ -14,14 +14,12 @@ constexpr char kSource[] =
     ;
 
 using sdk::CudaCall;
-using sdk::device_type;
 
 struct Momentum : MuonMomentum {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check_arguments(call);
-    call.constant("nesterov", call.attribute(nesterov) != 0);
-    call.constant("row_normalize", call.attribute(row_normalize) != 0);
+    call.flags({nesterov, row_normalize});
     sdk::dispatch_cuda(call.dtype(momentum_buffer), [&]<typename Buffer>() {
       sdk::dispatch_cuda(call.dtype(direction), [&]<typename Direction>() {
         constexpr int kMost = std::max({kPack<float>, kPack<Buffer>, kPack<Direction>});
@@ -43,15 +41,13 @@ struct Momentum : MuonMomentum {
     const std::int64_t matrix_rows =
         call.dim(gradient, static_cast<const sdk::Launch&>(call).tensor(gradient).rank - 2);
     const sdk::CudaArgument row_sums = call.floats(rows.rows);
-    call.launch<&muon_momentum_rows<Buffer, Direction, N>>(
-        "muon_momentum_rows", {device_type<Buffer>, device_type<Direction>, std::to_string(N)}, rows.grid(),
-        rows.block(), call.tensor(gradient), call.tensor(momentum_buffer), call.tensor(scalars),
-        call.tensor(direction), row_sums, rows.rows);
-    call.launch<&muon_row_factors>("muon_row_factors", {},
-                                   {matrix_rows == 0 ? 0 : rows.rows / matrix_rows, 1, 1}, {256, 1, 1},
-                                   row_sums, static_cast<int>(matrix_rows));
-    call.launch<&muon_scale_rows<Direction, N>>("muon_scale_rows", sdk::instance<Direction, N>(), rows.grid(),
-                                                rows.block(), call.tensor(direction), row_sums, rows.rows);
+    call.launch(MLG_INSTANCE(muon_momentum_rows, Buffer, Direction, N), rows.grid(), rows.block(),
+                call.tensor(gradient), call.tensor(momentum_buffer), call.tensor(scalars),
+                call.tensor(direction), row_sums, rows.rows);
+    call.launch(MLG_INSTANCE(muon_row_factors), {matrix_rows == 0 ? 0 : rows.rows / matrix_rows, 1, 1},
+                {256, 1, 1}, row_sums, static_cast<int>(matrix_rows));
+    call.launch(MLG_INSTANCE(muon_scale_rows, Direction, N), rows.grid(), rows.block(),
+                call.tensor(direction), row_sums, rows.rows);
   }
 };
 
@@ -59,17 +55,13 @@ struct Apply : MuonApply {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    call.constant("lr_multiplier", call.attribute(lr_multiplier));
-    call.constant("weight_decay", call.attribute(weight_decay));
-    call.constant("scale", call.attribute(scale));
+    call.numbers({lr_multiplier, weight_decay, scale});
     sdk::dispatch_cuda(call.dtype(direction), [&]<typename Direction>() {
       sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
         sdk::dispatch_elements<Direction, Master>(
             call, {direction, master}, [&]<int N>(const sdk::ElementPlan& elements) {
-              call.launch<&muon_apply<Direction, Master, N>>(
-                  "muon_apply", {device_type<Direction>, device_type<Master>, std::to_string(N)},
-                  elements.grid(), elements.block(), call.tensor(direction), call.tensor(master),
-                  call.tensor(scalars), elements.count);
+              call.launch(MLG_INSTANCE(muon_apply, Direction, Master, N), elements.grid(), elements.block(),
+                          call.tensor(direction), call.tensor(master), call.tensor(scalars), elements.count);
             });
       });
     });

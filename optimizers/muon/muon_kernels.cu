@@ -15,6 +15,7 @@ MLG_CONST_FLOAT(scale)
 constexpr double kNormFloor = 1e-7;
 
 // row_sums [rows]: sums of the squares of direction as it is stored. scalars: lr, momentum.
+MLG_KERNEL(muon_momentum_rows, nesterov, MLG_ROW_CONSTANTS)
 template <typename Buffer, typename Direction, int N>
 __global__ void __launch_bounds__(row_block)
     muon_momentum_rows(global<const float> gradient, global<Buffer> buffer, global<const float> scalars,
@@ -46,6 +47,7 @@ __global__ void __launch_bounds__(row_block)
 }
 
 // row_sums [gridDim.x, matrix_rows] become the factors of the rows. One block per matrix.
+MLG_KERNEL(muon_row_factors, row_normalize)
 __global__ void muon_row_factors(global<float> row_sums, int matrix_rows) {
   __shared__ shared_array<double, 32> scratch;
   const global<float> sums = row_sums + blockIdx.x * (long long)(matrix_rows);
@@ -62,6 +64,7 @@ __global__ void muon_row_factors(global<float> row_sums, int matrix_rows) {
   }
 }
 
+MLG_KERNEL(muon_scale_rows, MLG_ROW_CONSTANTS)
 template <typename Direction, int N>
 __global__ void __launch_bounds__(row_block)
     muon_scale_rows(global<Direction> direction, global<const float> factors, long long rows) {
@@ -80,6 +83,7 @@ __global__ void __launch_bounds__(row_block)
   });
 }
 
+MLG_KERNEL(muon_apply, lr_multiplier, weight_decay, scale)
 template <typename Direction, typename Master, int N>
 __global__ void muon_apply(global<const Direction> direction, global<Master> master,
                            global<const float> scalars, long long count) {

@@ -12,6 +12,7 @@ MLG_CONST_FLOAT(eps)
 MLG_CONST_FLOAT(ratio)
 
 // scalars: lr * sqrt(1 - beta2^t), factor of the weight decay
+MLG_KERNEL(schedule_free_share)
 __global__ void schedule_free_share(global<const float> scalars, global<float> weight_sum,
                                     global<float> share) {
   if (threadIdx.x > 0) return;
@@ -20,6 +21,7 @@ __global__ void schedule_free_share(global<const float> scalars, global<float> w
   share[0] = sum > 0.0f ? square / sum : 1.0f;
 }
 
+MLG_KERNEL(schedule_free_step, lr_multiplier, weight_decay, beta1, beta2, one_minus_beta2, eps)
 template <typename Master, int N>
 __global__ void schedule_free_step(global<const float> gradient, global<Master> master, global<float> offset,
                                    global<float> exp_avg_sq, global<const float> share,
@@ -45,6 +47,7 @@ __global__ void schedule_free_step(global<const float> gradient, global<Master> 
   store_elements<N>(exp_avg_sq, i, v);
 }
 
+MLG_KERNEL(schedule_free_average, ratio)
 template <typename Master, int N>
 __global__ void schedule_free_average(global<const Master> master, global<const float> offset,
                                       global<float> evaluation, long long count) {

@@ -9,6 +9,7 @@ MLG_CONST_INT(decoupled)
 MLG_CONST_INT(nesterov)
 
 // momentum_buffer may be null. scalars: lr, momentum, factor of the weight decay
+MLG_KERNEL(sgd_step, lr_multiplier, weight_decay, decoupled, nesterov)
 template <typename Master, int N>
 __global__ void sgd_step(global<const float> gradient, global<Master> master, global<float> momentum_buffer,
                          global<const float> scalars, long long count) {

@@ -1,6 +1,5 @@
 // Launches of sgd_step.cu.
 #include <mulligan/cuda/element_plan.hpp>
-#include <mulligan/cuda/row_plan.hpp>
 
 #include "optimizers/sgd/sgd_step.h"
 
@@ -19,17 +18,14 @@ struct Kernel : SgdStep {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    call.constant("lr_multiplier", call.attribute(lr_multiplier));
-    call.constant("weight_decay", call.attribute(weight_decay));
-    call.constant("decoupled", call.attribute(decoupled) != 0);
-    call.constant("nesterov", call.attribute(nesterov) != 0);
+    call.numbers({lr_multiplier, weight_decay});
+    call.flags({decoupled, nesterov});
     sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
       sdk::dispatch_elements<float, Master>(
           call, {gradient, master, momentum_buffer}, [&]<int N>(const sdk::ElementPlan& elements) {
-            call.launch<&sgd_step<Master, N>>("sgd_step", sdk::instance<Master, N>(), elements.grid(),
-                                              elements.block(), call.tensor(gradient), call.tensor(master),
-                                              call.tensor(momentum_buffer), call.tensor(scalars),
-                                              elements.count);
+            call.launch(MLG_INSTANCE(sgd_step, Master, N), elements.grid(), elements.block(),
+                        call.tensor(gradient), call.tensor(master), call.tensor(momentum_buffer),
+                        call.tensor(scalars), elements.count);
           });
     });
   }

@@ -110,9 +110,9 @@ struct Rows {
   static void plan(sdk::CudaCall& call) {
     const auto number = [&](std::uint32_t index) { return static_cast<int>(call.attribute(index)); };
     const int rows = static_cast<int>(call.size(4));
-    call.launch<&attention_rows>("attention_rows", {}, {rows / 256 + 1, 1, 1}, {256, 1, 1}, call.tensor(0),
-                                 static_cast<int>(call.size(0) - 1), rows, number(0), number(1), number(2),
-                                 call.tensor(1), call.tensor(2), call.tensor(3), call.tensor(4));
+    call.launch(MLG_INSTANCE(attention_rows), {rows / 256 + 1, 1, 1}, {256, 1, 1}, call.tensor(0),
+                static_cast<int>(call.size(0) - 1), rows, number(0), number(1), number(2), call.tensor(1),
+                call.tensor(2), call.tensor(3), call.tensor(4));
   }
 };
 

@@ -17,43 +17,45 @@ namespace {
 constexpr std::int64_t kCount = 256;
 constexpr std::array<std::int64_t, 3> kGrid = {kCount / kThreads + 1, 1, 1};
 
-// One kernel of planted_bugs.cu as a kernel of the backend; the signature is the same for all.
-template <auto function>
+// Kernels of planted_bugs.cu as kernels of the backend; the signature is the same for all.
 struct Planted {
   static constexpr const char* signature = "in x, out y; bug";
+  enum Argument : std::uint32_t { x, y };
+  enum Attribute : std::uint32_t { bug };
   static constexpr const char* source = "the emulated device needs none";
-  static void plan(sdk::CudaCall& call, const char* name) {
-    call.constant("bug", call.attribute(0));
-    call.launch<function>(name, {}, kGrid, {kThreads, 1, 1}, call.tensor(0), call.tensor(1),
-                          static_cast<int>(kCount));
+  template <typename Instance>
+  static void plan(sdk::CudaCall& call, const Instance& instance) {
+    give_bug(call);
+    call.launch(instance, kGrid, {kThreads, 1, 1}, call.tensor(x), call.tensor(y), static_cast<int>(kCount));
   }
+  static void give_bug(sdk::CudaCall& call) { call.constant("bug", static_cast<int>(call.attribute(bug))); }
 };
 
-struct CopyElements : Planted<&copy_elements> {
+struct CopyElements : Planted {
   static constexpr const char* name = "planted_copy_elements";
-  static void plan(sdk::CudaCall& call) { Planted::plan(call, "copy_elements"); }
+  static void plan(sdk::CudaCall& call) { Planted::plan(call, MLG_INSTANCE(copy_elements)); }
 };
-struct CopyPacks : Planted<&copy_packs> {
+struct CopyPacks : Planted {
   static constexpr const char* name = "planted_copy_packs";
-  static void plan(sdk::CudaCall& call) { Planted::plan(call, "copy_packs"); }
+  static void plan(sdk::CudaCall& call) { Planted::plan(call, MLG_INSTANCE(copy_packs)); }
 };
-struct ReverseBlocks : Planted<&reverse_blocks> {
+struct ReverseBlocks : Planted {
   static constexpr const char* name = "planted_reverse_blocks";
-  static void plan(sdk::CudaCall& call) { Planted::plan(call, "reverse_blocks"); }
+  static void plan(sdk::CudaCall& call) { Planted::plan(call, MLG_INSTANCE(reverse_blocks)); }
 };
-struct SumWarps : Planted<&sum_warps> {
+struct SumWarps : Planted {
   static constexpr const char* name = "planted_sum_warps";
-  static void plan(sdk::CudaCall& call) { Planted::plan(call, "sum_warps"); }
+  static void plan(sdk::CudaCall& call) { Planted::plan(call, MLG_INSTANCE(sum_warps)); }
 };
-struct ThroughWorkspace : Planted<&fill_workspace> {
+struct ThroughWorkspace : Planted {
   static constexpr const char* name = "planted_workspace";
   static void plan(sdk::CudaCall& call) {
-    call.constant("bug", call.attribute(0));
+    give_bug(call);
     const sdk::CudaArgument workspace = call.floats(kCount);
-    call.launch<&fill_workspace>("fill_workspace", {}, kGrid, {kThreads, 1, 1}, call.tensor(0), workspace,
-                                 static_cast<int>(kCount));
-    call.launch<&read_workspace>("read_workspace", {}, kGrid, {kThreads, 1, 1}, workspace, call.tensor(1),
-                                 static_cast<int>(kCount));
+    call.launch(MLG_INSTANCE(fill_workspace), kGrid, {kThreads, 1, 1}, call.tensor(x), workspace,
+                static_cast<int>(kCount));
+    call.launch(MLG_INSTANCE(read_workspace), kGrid, {kThreads, 1, 1}, workspace, call.tensor(y),
+                static_cast<int>(kCount));
   }
 };
 // Its signature promises to read y only.

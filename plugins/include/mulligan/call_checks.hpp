@@ -84,11 +84,23 @@ class CallChecks : public Launch {
 
   const char* kernel_name() const { return kernel_; }
 
- private:
+ protected:
   static std::string dtype_text(int dtype) {
     constexpr const char* names[] = {"f32", "bf16", "f16", "f64", "i32", "i64", "u16", "u8", "i8"};
     return dtype >= 0 && dtype < static_cast<int>(std::size(names)) ? names[dtype] : "absent";
   }
+  // The attribute's word of the signature: the words behind the semicolon, in order.
+  std::string attribute_name(std::uint32_t index) const {
+    std::string_view rest = signature_;
+    rest.remove_prefix(std::min(rest.find(';'), rest.size() - 1) + 1);
+    for (;; --index) {
+      rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+      if (index == 0) return std::string(rest.substr(0, rest.find(' ')));
+      rest.remove_prefix(std::min(rest.find(' '), rest.size()));
+    }
+  }
+
+ private:
   static std::string describe(const mlg_tensor& tensor) {
     std::string text = dtype_text(tensor.dtype) + " [";
     for (int axis = 0; axis < tensor.rank; ++axis) {
@@ -104,17 +116,6 @@ class CallChecks : public Launch {
     rest = rest.substr(0, rest.find_last_not_of(' ') + 1);
     return std::string(rest.substr(rest.find_last_of(' ') + 1));
   }
-  // The attribute's word of the signature: the words behind the semicolon, in order.
-  std::string attribute_name(std::uint32_t index) const {
-    std::string_view rest = signature_;
-    rest.remove_prefix(std::min(rest.find(';'), rest.size() - 1) + 1);
-    for (;; --index) {
-      rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-      if (index == 0) return std::string(rest.substr(0, rest.find(' ')));
-      rest.remove_prefix(std::min(rest.find(' '), rest.size()));
-    }
-  }
-
   const char* kernel_;
   const char* signature_;
   std::size_t workspace_bytes_ = 0;

@@ -2,20 +2,23 @@
 //
 //   #include <mulligan/cuda_kernel.hpp>
 //   namespace {
-//   #include "scale.cu"                     // template <typename T> __global__ void scale_by_factor(...)
+//   #include "scale.cu"       // MLG_KERNEL(scale_by_factor, factor)
+//                             // template <typename T> __global__ void scale_by_factor(...)
 //   constexpr char source[] =
-//   #include "scale.cu.inc"                 // the same text as a string literal, made by the build
+//   #include "scale.cu.inc"   // the same text as a string literal, made by the build
 //       ;
 //   struct Scale {
 //     static constexpr const char* name = "my_scale";
 //     static constexpr const char* signature = "in x, out y; factor";
+//     enum Argument : std::uint32_t { x, y };
+//     enum Attribute : std::uint32_t { factor };
 //     static constexpr const char* source = ::source;
 //     static void plan(CudaCall& call) {
-//       call.compute_dtype(0);              // checks as in cpu_kernel.hpp
-//       call.constant("factor", call.attribute(0));
-//       dispatch_cuda(call.dtype(0), [&]<typename T>() {
-//         call.launch<&scale_by_factor<T>>("scale_by_factor", {device_type<T>}, {blocks}, {256},
-//                                          call.tensor(0), call.tensor(1), call.size(0));
+//       call.compute_dtype(x);  // checks as in cpu_kernel.hpp
+//       call.numbers({factor});
+//       dispatch_cuda(call.dtype(x), [&]<typename T>() {
+//         call.launch(MLG_INSTANCE(scale_by_factor, T), {blocks}, {256}, call.tensor(x), call.tensor(y),
+//                     call.size(x));
 //       });
 //     }
 //   };
@@ -24,7 +27,7 @@
 #pragma once
 
 #include <mulligan/call_checks.hpp>
-#include <mulligan/cuda/device.cuh>
+#include <mulligan/cuda/instance.hpp>
 
 #include <array>
 #include <deque>
@@ -37,78 +40,7 @@
 
 namespace mulligan::sdk {
 
-// How device code calls a type.
-template <typename T>
-constexpr const char* device_type = "";
-template <>
-inline constexpr const char* device_type<float> = "float";
-template <>
-inline constexpr const char* device_type<double> = "double";
-template <>
-inline constexpr const char* device_type<bf16> = "bf16";
-template <>
-inline constexpr const char* device_type<int> = "int";
-
-// One parameter of a __global__ function.
-struct CudaArgument : mlg_cuda_argument {
-  CudaArgument(int value) : mlg_cuda_argument{MLG_CUDA_INT, 0, 0, 0, value, 0} {}
-  CudaArgument(long value) : mlg_cuda_argument{MLG_CUDA_LONG, 0, 0, 0, value, 0} {}
-  CudaArgument(long long value) : mlg_cuda_argument{MLG_CUDA_LONG, 0, 0, 0, value, 0} {}
-  CudaArgument(float value) : mlg_cuda_argument{MLG_CUDA_FLOAT, 0, 0, 0, 0, value} {}
-  explicit CudaArgument(const mlg_cuda_argument& argument) : mlg_cuda_argument(argument) {}
-};
-
 namespace cuda_detail {
-
-template <typename T>
-struct Parameter;
-template <typename T>
-struct Parameter<global<T>> {
-  static constexpr std::array kinds{MLG_CUDA_TENSOR, MLG_CUDA_WORKSPACE};
-  static global<T> from(const mlg_emulated_argument& argument) {
-    if (!argument.region) return {};
-    return {reinterpret_cast<T*>(argument.region->begin), argument.region};
-  }
-};
-template <>
-struct Parameter<int> {
-  static constexpr std::array kinds{MLG_CUDA_INT};
-  static int from(const mlg_emulated_argument& argument) { return static_cast<int>(argument.integer); }
-};
-template <>
-struct Parameter<long long> {
-  static constexpr std::array kinds{MLG_CUDA_LONG};
-  static long long from(const mlg_emulated_argument& argument) { return argument.integer; }
-};
-template <>
-struct Parameter<float> {
-  static constexpr std::array kinds{MLG_CUDA_FLOAT};
-  static float from(const mlg_emulated_argument& argument) { return static_cast<float>(argument.number); }
-};
-
-template <auto kernel>
-struct Function;
-template <typename... Parameters, void (*kernel)(Parameters...)>
-struct Function<kernel> {
-  static constexpr std::size_t count = sizeof...(Parameters);
-  static void body(const mlg_emulated_argument* arguments) {
-    [&]<std::size_t... i>(std::index_sequence<i...>) {
-      kernel(Parameter<Parameters>::from(arguments[i])...);
-    }
-    (std::index_sequence_for<Parameters...>());
-  }
-  static bool accepts(const mlg_cuda_argument* arguments) {
-    bool ok = true;
-    [&]<std::size_t... i>(std::index_sequence<i...>) {
-      const auto takes = [](const auto& kinds, std::int32_t kind) {
-        return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
-      };
-      ((ok = ok && takes(Parameter<Parameters>::kinds, arguments[i].kind)), ...);
-    }
-    (std::index_sequence_for<Parameters...>());
-    return ok;
-  }
-};
 
 // What mlg_cuda_plan points into.
 struct Plan : mlg_cuda_plan {
@@ -120,6 +52,10 @@ struct Plan : mlg_cuda_plan {
   std::vector<mlg_cuda_launch> c_launches;
   std::deque<Launch> launches;
   std::vector<mlg_cuda_constant> constants;
+  std::deque<std::string> names;                    // of those that are attributes
+  const emulation::ConstantTable* table = nullptr;  // of the source file
+  // The stated functions, launched or dropped, with the constants that they name.
+  std::vector<std::pair<std::string, emulation::ConstantSet>> stated;
 };
 
 }  // namespace cuda_detail
@@ -129,10 +65,18 @@ class CudaCall : public CallChecks {
  public:
   using CallChecks::CallChecks;
 
-  // A constant that the source declares; holds for all launches of the call.
+  // A constant of the source, of the type that it is declared with; holds for all launches of the call. Those
+  // that the launched functions name (MLG_KERNEL) must be given, once each, and no others.
   template <typename T>
   void constant(const char* name, T value) {
     plan_->constants.push_back({name, static_cast<double>(value), std::is_floating_point_v<T>});
+  }
+  // Attributes as constants of their names: float ones, and int ones that are 0 or 1.
+  void numbers(std::initializer_list<std::uint32_t> attributes) {
+    for (const std::uint32_t index : attributes) constant(kept_name(index), attribute(index));
+  }
+  void flags(std::initializer_list<std::uint32_t> attributes) {
+    for (const std::uint32_t index : attributes) constant(kept_name(index), attribute(index) != 0);
   }
 
   // Arguments of launch().
@@ -164,30 +108,24 @@ class CudaCall : public CallChecks {
     return ok;
   }
 
-  // Launches function<template_arguments...>; `kernel` is that instance. A launch without threads is dropped.
-  template <auto kernel, typename... Arguments>
-  void launch(const char* function, const std::vector<std::string>& template_arguments,
-              std::array<std::int64_t, 3> grid, std::array<std::uint32_t, 3> block, Arguments... arguments) {
-    using Function = cuda_detail::Function<kernel>;
-    static_assert(Function::count == sizeof...(Arguments),
-                  "as many arguments as the function has parameters");
+  // Launches the function of MLG_INSTANCE(function, template arguments...). A launch without threads is
+  // dropped.
+  template <typename Instance, typename... Arguments>
+  requires(Instance::template takes<Arguments...>()) void launch(const Instance& instance,
+                                                                 std::array<std::int64_t, 3> grid,
+                                                                 std::array<std::uint32_t, 3> block,
+                                                                 const Arguments&... arguments) {
+    state(instance.text(), Instance::declared());
     if (grid[0] * grid[1] * grid[2] == 0) return;
     if (grid[0] > 0x7FFFFFFF || grid[1] > 65535 || grid[2] > 65535) {
       throw Error(std::string("kernel ") + kernel_name() +
                   " needs a grid beyond CUDA's limits; make the tensors smaller");
     }
     cuda_detail::Plan::Launch& launch = plan_->launches.emplace_back();
-    launch.function = function;
-    std::string separator = "<";
-    for (const std::string& argument : template_arguments) {
-      launch.function += std::exchange(separator, ", ") + argument;
-    }
-    if (template_arguments.size() > 0) launch.function += ">";
-    launch.arguments = {CudaArgument(arguments)...};
-    if (!Function::accepts(launch.arguments.data())) {
-      throw Error(launch.function + " is launched with an argument of another type than its parameter");
-    }
-    launch.emulated = {&Function::body, &emulation::emulator, mlg_constants.entries, mlg_constants.count};
+    launch.function = instance.text();
+    launch.arguments = Instance::pass(arguments...);
+    check_dtypes(launch, Instance::tensor_dtypes());
+    launch.emulated = Instance::emulated();
     mlg_cuda_launch& c = plan_->c_launches.emplace_back();
     for (int axis = 0; axis < 3; ++axis) {
       c.grid[axis] = static_cast<std::uint32_t>(grid[axis]);
@@ -198,7 +136,7 @@ class CudaCall : public CallChecks {
   // The finished plan; freed by release_plan().
   void* take_plan() {
     cuda_detail::Plan& plan = *plan_;
-    declare_missing_constants();
+    complete_constants();
     for (std::size_t i = 0; i < plan.c_launches.size(); ++i) {
       mlg_cuda_launch& c = plan.c_launches[i];
       c.function = plan.launches[i].function.c_str();
@@ -217,26 +155,64 @@ class CudaCall : public CallChecks {
   }
 
  private:
-  // A source file may declare constants for its other kernels: those are 1. One that it does not declare is a
-  // mistake.
-  void declare_missing_constants() {
-    if (plan_->launches.empty()) return;
-    const mlg_emulated_function& emulated = plan_->launches.front().emulated;
-    const auto declared = [&](const mlg_cuda_constant& constant) {
-      return std::any_of(emulated.constants, emulated.constants + emulated.constant_count,
-                         [&](const auto& entry) { return std::string_view(entry.name) == constant.name; });
-    };
+  const char* kept_name(std::uint32_t attribute) {
+    return plan_->names.emplace_back(attribute_name(attribute)).c_str();
+  }
+
+  void state(const std::string& function, const emulation::Kernel& kernel) {
+    if (plan_->table && plan_->table != &kernel.table)
+      throw Error(std::string("kernel ") + kernel_name() + " launches functions of two source files");
+    plan_->table = &kernel.table;
+    plan_->stated.emplace_back(function, kernel.constants);
+  }
+
+  // A tensor must have the dtype that its parameter points to.
+  void check_dtypes(const cuda_detail::Plan::Launch& launch, const std::vector<mlg_dtype>& dtypes) const {
+    for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+      if (launch.arguments[i].kind != MLG_CUDA_TENSOR) continue;
+      const std::uint32_t index = launch.arguments[i].index;
+      require(Launch::dtype(index) == dtypes[i], index,
+              "must be " + (dtypes[i] == MLG_ABSENT ? "no tensor" : dtype_text(dtypes[i])) +
+                  " as parameter " + std::to_string(i + 1) + " of " + launch.function);
+    }
+  }
+
+  // Refuses a constant that is missing, unknown, given twice or of another type. The source's other constants,
+  // which only other functions read, are 1 for the compiler.
+  void complete_constants() {
+    if (!plan_->table) return;
+    const std::string kernel = std::string("kernel ") + kernel_name();
+    std::vector<mlg_cuda_constant> complete;
+    for (std::uint32_t i = 0; i < plan_->table->count; ++i) {
+      const mlg_emulated_constant& entry = plan_->table->entries[i];
+      const std::string what = std::string("the constant ") + entry.name;
+      const auto namer = std::find_if(plan_->stated.begin(), plan_->stated.end(),
+                                      [i](const auto& stated) { return (stated.second >> i & 1) != 0; });
+      const bool named = namer != plan_->stated.end();
+      mlg_cuda_constant value{entry.name, 1, entry.number != nullptr};
+      std::uint32_t given = 0;
+      for (const mlg_cuda_constant& constant : plan_->constants) {
+        if (std::string_view(entry.name) != constant.name) continue;
+        if (++given > 1) throw Error(kernel + " gives " + what + " twice");
+        if (!named)
+          throw Error(kernel + " gives " + what + ", which none of the functions it launches names");
+        if (constant.is_float != value.is_float)
+          throw Error(kernel + " gives " + what +
+                      (value.is_float ? ", a float, as int" : ", an int, as float"));
+        value.value = constant.value;
+      }
+      if (named && given == 0)
+        throw Error(kernel + " gives no value to " + what + ", which its function " + namer->first +
+                    " names");
+      complete.push_back(value);
+    }
     for (const mlg_cuda_constant& constant : plan_->constants) {
-      if (!declared(constant))
-        throw Error(std::string("the source of ") + kernel_name() + " declares no constant " + constant.name);
+      if (std::none_of(complete.begin(), complete.end(), [&](const mlg_cuda_constant& known) {
+            return std::string_view(known.name) == constant.name;
+          }))
+        throw Error("the source of " + kernel + " declares no constant " + constant.name);
     }
-    for (std::uint32_t i = 0; i < emulated.constant_count; ++i) {
-      const mlg_emulated_constant& entry = emulated.constants[i];
-      const bool given =
-          std::any_of(plan_->constants.begin(), plan_->constants.end(),
-                      [&](const auto& constant) { return std::string_view(entry.name) == constant.name; });
-      if (!given) plan_->constants.push_back({entry.name, 1, entry.number != nullptr});
-    }
+    plan_->constants = std::move(complete);
   }
 
   std::unique_ptr<cuda_detail::Plan> plan_ = std::make_unique<cuda_detail::Plan>();

@@ -17,30 +17,26 @@ using sdk::CudaCall;
 
 struct Forward : SoftcapCeForward {
   static constexpr const char* source = kSource;
-  enum Argument : std::uint32_t { logits, targets, token_loss, lse };
   static void plan(CudaCall& call) {
     check(call);
-    sdk::plan_cross_entropy(call, call.dim(logits, 1), call.attribute(0), {logits},
+    sdk::plan_cross_entropy(call, call.dim(logits, 1), call.attribute(softcap), {logits},
                             [&]<typename T, int N>(std::uint32_t threads) {
-                              call.launch<&softcap_ce_fwd<T, N>>("softcap_ce_fwd", sdk::instance<T, N>(),
-                                                                 {call.dim(logits, 0), 1, 1}, {threads, 1, 1},
-                                                                 call.tensor(logits), call.tensor(targets),
-                                                                 call.tensor(token_loss), call.tensor(lse));
+                              call.launch(MLG_INSTANCE(softcap_ce_fwd, T, N), {call.dim(logits, 0), 1, 1},
+                                          {threads, 1, 1}, call.tensor(logits), call.tensor(targets),
+                                          call.tensor(token_loss), call.tensor(lse));
                             });
   }
 };
 
 struct Backward : SoftcapCeBackward {
   static constexpr const char* source = kSource;
-  enum Argument : std::uint32_t { logits, targets, lse, upstream, dlogits };
   static void plan(CudaCall& call) {
     check(call);
-    sdk::plan_cross_entropy(call, call.dim(logits, 1), call.attribute(0), {logits, dlogits},
+    sdk::plan_cross_entropy(call, call.dim(logits, 1), call.attribute(softcap), {logits, dlogits},
                             [&]<typename T, int N>(std::uint32_t threads) {
-                              call.launch<&softcap_ce_bwd<T, N>>(
-                                  "softcap_ce_bwd", sdk::instance<T, N>(), {call.dim(logits, 0), 1, 1},
-                                  {threads, 1, 1}, call.tensor(logits), call.tensor(targets),
-                                  call.tensor(lse), call.tensor(upstream), call.tensor(dlogits));
+                              call.launch(MLG_INSTANCE(softcap_ce_bwd, T, N), {call.dim(logits, 0), 1, 1},
+                                          {threads, 1, 1}, call.tensor(logits), call.tensor(targets),
+                                          call.tensor(lse), call.tensor(upstream), call.tensor(dlogits));
                             });
   }
 };

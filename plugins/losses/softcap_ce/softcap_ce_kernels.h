@@ -17,6 +17,8 @@ namespace mulligan::losses {
 struct SoftcapCeForward {
   static constexpr const char* name = "softcap_ce_fwd";
   static constexpr const char* signature = "in logits, in targets, out token_loss, out lse; softcap";
+  enum Argument : std::uint32_t { logits, targets, token_loss, lse };
+  enum Attribute : std::uint32_t { softcap };
 
   static void check(sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
@@ -26,6 +28,8 @@ struct SoftcapCeForward {
 struct SoftcapCeBackward {
   static constexpr const char* name = "softcap_ce_bwd";
   static constexpr const char* signature = "in logits, in targets, in lse, in upstream, out dlogits; softcap";
+  enum Argument : std::uint32_t { logits, targets, lse, upstream, dlogits };
+  enum Attribute : std::uint32_t { softcap };
 
   static void check(sdk::CallChecks& call);
   static void run(const sdk::Launch& call);

@@ -14,11 +14,12 @@ constexpr char kSource[] =
 struct Step {
   static constexpr const char* name = "halving_step";
   static constexpr const char* signature = "inout master, in scalars";
+  enum Argument : std::uint32_t { master, scalars };
   static constexpr const char* source = kSource;
   static void plan(sdk::CudaCall& call) {
-    sdk::dispatch_elements<float>(call, {0}, [&]<int N>(const sdk::ElementPlan& elements) {
-      call.launch<&halving_step<N>>("halving_step", {std::to_string(N)}, elements.grid(), elements.block(),
-                                    call.tensor(0), call.tensor(1), elements.count);
+    sdk::dispatch_elements<float>(call, {master}, [&]<int N>(const sdk::ElementPlan& elements) {
+      call.launch(MLG_INSTANCE(halving_step, N), elements.grid(), elements.block(), call.tensor(master),
+                  call.tensor(scalars), elements.count);
     });
   }
 };

@@ -1,6 +1,7 @@
 // master *= 1 - lr, element by element.
 #include <mulligan/cuda/elements.cuh>
 
+MLG_KERNEL(halving_step)
 template <int N>
 __global__ void halving_step(global<float> master, global<const float> scalars, long long count) {
   const long long i = first_element<N>();

@@ -5,45 +5,47 @@
 
 namespace mulligan::shapes {
 
-inline void check_attention_inputs(const sdk::CallChecks& call, std::uint32_t q, std::uint32_t k,
-                                   std::uint32_t v, std::uint32_t cu_seqlens) {
-  call.compute_dtype(q);
-  call.rank(q, 3, 3);
-  call.min_elements(q, 1);
-  call.rank(k, 3, 3);
-  call.same_dtype(k, q);
-  call.min_elements(k, 1);
-  call.shape(k, {call.dim(q, 0), -1, call.dim(q, 2)});
-  call.require(call.dim(q, 1) % call.dim(k, 1) == 0, k, "must have a number of heads that divides q's");
-  call.like(v, k);
-  call.dtype(cu_seqlens, {MLG_I32});
-  call.rank(cu_seqlens, 1, 1);
-  call.min_elements(cu_seqlens, 2);
-  call.attribute_range(0, 1e-30, 1e30);
-}
+struct Attention {
+  enum Argument : std::uint32_t { q, k, v, cu_seqlens };
+  enum Attribute : std::uint32_t { softmax_scale };
+  static void check_inputs(const sdk::CallChecks& call) {
+    call.compute_dtype(q);
+    call.rank(q, 3, 3);
+    call.min_elements(q, 1);
+    call.rank(k, 3, 3);
+    call.same_dtype(k, q);
+    call.min_elements(k, 1);
+    call.shape(k, {call.dim(q, 0), -1, call.dim(q, 2)});
+    call.require(call.dim(q, 1) % call.dim(k, 1) == 0, k, "must have a number of heads that divides q's");
+    call.like(v, k);
+    call.dtype(cu_seqlens, {MLG_I32});
+    call.rank(cu_seqlens, 1, 1);
+    call.min_elements(cu_seqlens, 2);
+    call.attribute_range(softmax_scale, 1e-30, 1e30);
+  }
+};
 
-struct AttentionForward {
+struct AttentionForward : Attention {
   static constexpr const char* name = "attention_fwd";
   static constexpr const char* signature = "in q, in k, in v, in cu_seqlens, out o, out lse; softmax_scale";
-  enum Argument : std::uint32_t { q, k, v, cu_seqlens, o, lse };
-  enum Attribute : std::uint32_t { softmax_scale };
+  enum Output : std::uint32_t { o = 4, lse };
   static void check(const sdk::CallChecks& call) {
-    check_attention_inputs(call, q, k, v, cu_seqlens);
+    check_inputs(call);
     call.like(o, q);
     call.dtype(lse, {MLG_F32});
     call.shape(lse, {call.dim(q, 1), call.dim(q, 0)});
   }
 };
 
-struct AttentionBackward {
+struct AttentionBackward : Attention {
   static constexpr const char* name = "attention_bwd";
   static constexpr const char* signature =
       "in q, in k, in v, in cu_seqlens, in o, in lse, in do, inout dq, inout dk, inout dv; softmax_scale "
       "accumulate_dq accumulate_dk accumulate_dv";
-  enum Argument : std::uint32_t { q, k, v, cu_seqlens, o, lse, d_o, dq, dk, dv };
-  enum Attribute : std::uint32_t { softmax_scale, accumulate_dq, accumulate_dk, accumulate_dv };
+  enum Gradient : std::uint32_t { o = 4, lse, d_o, dq, dk, dv };
+  enum Accumulate : std::uint32_t { accumulate_dq = 1, accumulate_dk, accumulate_dv };
   static void check(const sdk::CallChecks& call) {
-    check_attention_inputs(call, q, k, v, cu_seqlens);
+    check_inputs(call);
     for (const std::uint32_t argument : {o, d_o, dq}) call.like(argument, q);
     for (const std::uint32_t argument : {dk, dv}) call.like(argument, k);
     call.dtype(lse, {MLG_F32});

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "plugins/backends/cuda/compile/device_headers.h"
+#include "plugins/backends/cuda/compile/function_parameters.h"
 #include "plugins/backends/cuda/compile/nvrtc.h"
 
 namespace mulligan::cuda {
@@ -85,11 +86,13 @@ CompiledFunction KernelCompiler::compile(const char* kernel, const char* source,
   for (const DeviceHeader& header : device_headers())
     key += std::string(header.name) + "\n" + header.text + "\n";
   key += source;
-  return unpack(cache_.get(key, [&] {
+  CompiledFunction function = unpack(cache_.get(key, [&] {
     ++compilations_;
     const std::string name = std::string(kernel) + ".cu";
     return pack(nvrtc_->compile(name.c_str(), source, options, launch.function));
   }));
+  require_parameters(kernel, function.symbol, launch);
+  return function;
 }
 
 }  // namespace mulligan::cuda

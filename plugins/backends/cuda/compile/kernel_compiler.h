@@ -32,7 +32,7 @@ class KernelCompiler {
   ~KernelCompiler();
 
   // The function of `launch` out of `source`, with its constants. Throws std::runtime_error with the
-  // compiler's messages.
+  // compiler's messages, or when the function is not what the launch means (function_parameters.h).
   CompiledFunction compile(const char* kernel, const char* source, const mlg_cuda_launch& launch);
 
   int compilations() const { return compilations_; }  // those that the cache did not answer

@@ -17,26 +17,22 @@ struct Backward : shapes::AttentionBackward {
   static void plan(sdk::CudaCall& call) {
     check(call);
     attention_constants(call, q, k);
-    call.constant("accumulate_dq", call.attribute(accumulate_dq) != 0);
-    call.constant("accumulate_dk", call.attribute(accumulate_dk) != 0);
-    call.constant("accumulate_dv", call.attribute(accumulate_dv) != 0);
+    call.numbers({softmax_scale});
+    call.flags({accumulate_dq, accumulate_dk, accumulate_dv});
     const int tokens = static_cast<int>(call.dim(q, 0)),
               segments = static_cast<int>(call.dim(cu_seqlens, 0) - 1);
     const std::int64_t heads = call.dim(q, 1), blocks = blocks_of(tokens, kBackwardWarps);
     const sdk::CudaArgument product = call.floats(heads * tokens);
-    sdk::dispatch_rows(call, 0, call.dim(q, 2), {q, k, v, d_o}, [&]<typename T, int N>() {
-      call.launch<&attention_bwd_rows<T>>("attention_bwd_rows", {sdk::device_type<T>},
-                                          {(tokens + 7) / 8, heads, 1}, {256, 1, 1}, call.tensor(o),
-                                          call.tensor(d_o), product, tokens);
-      call.launch<&attention_bwd_queries<T, N>>(
-          "attention_bwd_queries", sdk::instance<T, N>(), {blocks, heads, 1}, {kBackwardWarps * 32, 1, 1},
-          call.tensor(q), call.tensor(k), call.tensor(v), call.tensor(cu_seqlens), call.tensor(lse),
-          call.tensor(d_o), product, call.tensor(dq), tokens, segments);
-      call.launch<&attention_bwd_keys<T, N>>("attention_bwd_keys", sdk::instance<T, N>(),
-                                             {blocks, call.dim(k, 1), 1}, {kBackwardWarps * 32, 1, 1},
-                                             call.tensor(q), call.tensor(k), call.tensor(v),
-                                             call.tensor(cu_seqlens), call.tensor(lse), call.tensor(d_o),
-                                             product, call.tensor(dk), call.tensor(dv), tokens, segments);
+    sdk::dispatch_rows(call, q, call.dim(q, 2), {q, k, v, d_o}, [&]<typename T, int N>() {
+      call.launch(MLG_INSTANCE(attention_bwd_rows, T), {(tokens + 7) / 8, heads, 1}, {256, 1, 1},
+                  call.tensor(o), call.tensor(d_o), product, tokens);
+      call.launch(MLG_INSTANCE(attention_bwd_queries, T, N), {blocks, heads, 1}, {kBackwardWarps * 32, 1, 1},
+                  call.tensor(q), call.tensor(k), call.tensor(v), call.tensor(cu_seqlens), call.tensor(lse),
+                  call.tensor(d_o), product, call.tensor(dq), tokens, segments);
+      call.launch(MLG_INSTANCE(attention_bwd_keys, T, N), {blocks, call.dim(k, 1), 1},
+                  {kBackwardWarps * 32, 1, 1}, call.tensor(q), call.tensor(k), call.tensor(v),
+                  call.tensor(cu_seqlens), call.tensor(lse), call.tensor(d_o), product, call.tensor(dk),
+                  call.tensor(dv), tokens, segments);
     });
   }
 };

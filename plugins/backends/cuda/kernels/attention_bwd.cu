@@ -17,6 +17,7 @@ constexpr int kBackwardWarps = 4;
 using Owned = shared_array<float, kBackwardWarps * kOwned * kStride>;
 
 // product [H, T] = D. One warp per row.
+MLG_KERNEL(attention_bwd_rows, MLG_ATTENTION_CONSTANTS)
 template <typename T>
 __global__ void attention_bwd_rows(global<const T> o, global<const T> d_o, global<float> product,
                                    int tokens) {
@@ -30,6 +31,7 @@ __global__ void attention_bwd_rows(global<const T> o, global<const T> d_o, globa
   if (lane == 0) product[(long long)(head)*tokens + token] = sum;
 }
 
+MLG_KERNEL(attention_bwd_queries, softmax_scale, accumulate_dq, MLG_ATTENTION_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(kBackwardWarps * 32)
     attention_bwd_queries(global<const T> q, global<const T> k, global<const T> v,
@@ -82,6 +84,7 @@ __global__ void __launch_bounds__(kBackwardWarps * 32)
   }
 }
 
+MLG_KERNEL(attention_bwd_keys, softmax_scale, accumulate_dk, accumulate_dv, MLG_ATTENTION_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(kBackwardWarps * 32)
     attention_bwd_keys(global<const T> q, global<const T> k, global<const T> v, global<const int> cu_seqlens,

@@ -17,13 +17,13 @@ struct Forward : shapes::AttentionForward {
   static void plan(sdk::CudaCall& call) {
     check(call);
     attention_constants(call, q, k);
+    call.numbers({softmax_scale});
     const int tokens = static_cast<int>(call.dim(q, 0)),
               segments = static_cast<int>(call.dim(cu_seqlens, 0) - 1);
-    sdk::dispatch_rows(call, 0, call.dim(q, 2), {q, k, v}, [&]<typename T, int N>() {
-      call.launch<&attention_fwd<T, N>>(
-          "attention_fwd", sdk::instance<T, N>(), {blocks_of(tokens, kForwardWarps), call.dim(q, 1), 1},
-          {kForwardWarps * 32, 1, 1}, call.tensor(q), call.tensor(k), call.tensor(v), call.tensor(cu_seqlens),
-          call.tensor(o), call.tensor(lse), tokens, segments);
+    sdk::dispatch_rows(call, q, call.dim(q, 2), {q, k, v}, [&]<typename T, int N>() {
+      call.launch(MLG_INSTANCE(attention_fwd, T, N), {blocks_of(tokens, kForwardWarps), call.dim(q, 1), 1},
+                  {kForwardWarps * 32, 1, 1}, call.tensor(q), call.tensor(k), call.tensor(v),
+                  call.tensor(cu_seqlens), call.tensor(o), call.tensor(lse), tokens, segments);
     });
   }
 };

@@ -11,6 +11,7 @@ MLG_CONST_FLOAT(softmax_scale)
 
 constexpr int kForwardWarps = 8;
 
+MLG_KERNEL(attention_fwd, softmax_scale, MLG_ATTENTION_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(kForwardWarps * 32)
     attention_fwd(global<const T> q, global<const T> k, global<const T> v, global<const int> cu_seqlens,

@@ -6,7 +6,7 @@
 
 namespace mulligan::cuda {
 
-// Declares the constants of attention.cuh for q [T, H, h] and k [T, K, h].
+// Gives the constants of attention.cuh for q [T, H, h] and k [T, K, h].
 inline void attention_constants(sdk::CudaCall& call, std::uint32_t q, std::uint32_t k) {
   const std::int64_t width = call.dim(q, 2);
   call.require(width <= kMostWidth, q,
@@ -16,7 +16,6 @@ inline void attention_constants(sdk::CudaCall& call, std::uint32_t q, std::uint3
   call.constant("query_heads", call.dim(q, 1));
   call.constant("kv_heads", call.dim(k, 1));
   call.constant("channels", (width + 31) / 32);
-  call.constant("softmax_scale", call.attribute(0));
 }
 
 inline std::int64_t blocks_of(std::int64_t tokens, int warps) {

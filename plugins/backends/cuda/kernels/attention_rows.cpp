@@ -65,29 +65,25 @@ AttentionRows plan_attention_rows(const mlg_launch& launch, const AttentionShape
     plan.gradients[i] = room(before, accumulate, count, sizeof(bf16));
     if (!accumulate) continue;
     const sdk::ElementPlan elements{count, 8};
-    after.launch<&attention_add>("attention_add", {}, elements.grid(), elements.block(),
-                                 argument(plan.gradients[i]), after.tensor(Backward::dq + i),
-                                 static_cast<long long>(count));
+    after.launch(MLG_INSTANCE(attention_add), elements.grid(), elements.block(), argument(plan.gradients[i]),
+                 after.tensor(Backward::dq + i), static_cast<long long>(count));
   }
   plan.bytes = before.workspace_bytes();
 
   const std::uint32_t cu_seqlens = Forward::cu_seqlens;  // as in the backward signature
   if (shape.packed) {
-    before.launch<&attention_rows>("attention_rows", {}, {blocks_for(shape.rows + 1), 1, 1}, {kThreads, 1, 1},
-                                   before.tensor(cu_seqlens), static_cast<int>(before.dim(cu_seqlens, 0) - 1),
-                                   rows, heads * width, kv_heads * width, heads, argument(plan.query_starts),
-                                   argument(plan.kv_starts), argument(plan.stats_starts),
-                                   argument(plan.lengths));
+    before.launch(MLG_INSTANCE(attention_rows), {blocks_for(shape.rows + 1), 1, 1}, {kThreads, 1, 1},
+                  before.tensor(cu_seqlens), static_cast<int>(before.dim(cu_seqlens, 0) - 1), rows,
+                  heads * width, kv_heads * width, heads, argument(plan.query_starts),
+                  argument(plan.kv_starts), argument(plan.stats_starts), argument(plan.lengths));
   }
   const std::array<std::int64_t, 3> grid{blocks_for(shape.tokens), shape.query_heads, 1};
   if (shape.backward) {
-    before.launch<&attention_lse_to_stats>("attention_lse_to_stats", {}, grid, {kThreads, 1, 1},
-                                           before.tensor(Backward::lse), argument(plan.stats), tokens, heads,
-                                           row_length);
+    before.launch(MLG_INSTANCE(attention_lse_to_stats), grid, {kThreads, 1, 1}, before.tensor(Backward::lse),
+                  argument(plan.stats), tokens, heads, row_length);
   } else {
-    after.launch<&attention_stats_to_lse>("attention_stats_to_lse", {}, grid, {kThreads, 1, 1},
-                                          argument(plan.stats), after.tensor(Forward::lse), tokens, heads,
-                                          row_length);
+    after.launch(MLG_INSTANCE(attention_stats_to_lse), grid, {kThreads, 1, 1}, argument(plan.stats),
+                 after.tensor(Forward::lse), tokens, heads, row_length);
   }
   plan.before = take(before);
   plan.after = take(after);

@@ -7,6 +7,7 @@
 // Determinism: elements are independent.
 #include <mulligan/cuda/elements.cuh>
 
+MLG_KERNEL(attention_rows)
 __global__ void attention_rows(global<const int> cu_seqlens, int segments, int rows, int query, int kv,
                                int stats, global<int> query_starts, global<int> kv_starts,
                                global<int> stats_starts, global<int> lengths) {
@@ -25,6 +26,7 @@ __device__ inline long long stats_index(int head, int token, int heads, int row_
   return ((long long)(token / row_length) * heads + head) * row_length + token % row_length;
 }
 
+MLG_KERNEL(attention_stats_to_lse)
 __global__ void attention_stats_to_lse(global<const float> stats, global<float> lse, int tokens, int heads,
                                        int row_length) {
   const int token = blockIdx.x * blockDim.x + threadIdx.x, head = blockIdx.y;
@@ -32,6 +34,7 @@ __global__ void attention_stats_to_lse(global<const float> stats, global<float> 
     lse[(long long)(head)*tokens + token] = stats[stats_index(head, token, heads, row_length)];
 }
 
+MLG_KERNEL(attention_lse_to_stats)
 __global__ void attention_lse_to_stats(global<const float> lse, global<float> stats, int tokens, int heads,
                                        int row_length) {
   const int token = blockIdx.x * blockDim.x + threadIdx.x, head = blockIdx.y;
@@ -40,6 +43,7 @@ __global__ void attention_lse_to_stats(global<const float> lse, global<float> st
 }
 
 // count: a multiple of 8.
+MLG_KERNEL(attention_add)
 __global__ void attention_add(global<const bf16> x, global<bf16> y, long long count) {
   const long long i = first_element<8>();
   if (i >= count) return;

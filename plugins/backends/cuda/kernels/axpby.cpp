@@ -14,15 +14,13 @@ constexpr char kSource[] =
     ;
 
 using sdk::CudaCall;
-using sdk::device_type;
 
 struct Kernel : shapes::Axpby {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    call.constant("alpha", call.attribute(alpha));
-    call.constant("beta", call.attribute(beta));
-    call.constant("accumulate_y", call.attribute(accumulate_y) != 0);
+    call.numbers({alpha, beta});
+    call.flags({accumulate_y});
     sdk::dispatch_cuda(call.dtype(a), [&]<typename A>() {
       sdk::dispatch_cuda(call.dtype(y), [&]<typename Y>() {
         // Without b its type is of no matter.
@@ -35,9 +33,8 @@ struct Kernel : shapes::Axpby {
   template <typename A, typename B, typename Y>
   static void plan_typed(CudaCall& call) {
     sdk::dispatch_elements<A, B, Y>(call, {a, b, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-      call.launch<&axpby<A, B, Y, N>>(
-          "axpby", {device_type<A>, device_type<B>, device_type<Y>, std::to_string(N)}, elements.grid(),
-          elements.block(), call.tensor(a), call.tensor(b), call.tensor(y), elements.count);
+      call.launch(MLG_INSTANCE(axpby, A, B, Y, N), elements.grid(), elements.block(), call.tensor(a),
+                  call.tensor(b), call.tensor(y), elements.count);
     });
   }
 };

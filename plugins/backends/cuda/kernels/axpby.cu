@@ -7,6 +7,7 @@ MLG_CONST_FLOAT(alpha)
 MLG_CONST_FLOAT(beta)
 MLG_CONST_INT(accumulate_y)
 
+MLG_KERNEL(axpby, alpha, beta, accumulate_y)
 template <typename A, typename B, typename Y, int N>
 __global__ void axpby(global<const A> a, global<const B> b, global<Y> y, long long count) {
   const long long i = first_element<N>();

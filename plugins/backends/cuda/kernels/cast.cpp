@@ -16,18 +16,18 @@ constexpr char kSource[] =
 
 using sdk::CudaCall;
 
-// body.template operator()<T>(how device code calls T)
+// body.template operator()<T>()
 template <typename Body>
 void dispatch_float(mlg_dtype dtype, Body&& body) {
   switch (dtype) {
     case MLG_BF16:
-      return body.template operator()<bf16>("bf16");
+      return body.template operator()<bf16>();
     case MLG_F16:
-      return body.template operator()<f16>("f16");
+      return body.template operator()<f16>();
     case MLG_F64:
-      return body.template operator()<double>("double");
+      return body.template operator()<double>();
     default:
-      return body.template operator()<float>("float");
+      return body.template operator()<float>();
   }
 }
 
@@ -35,11 +35,11 @@ struct Kernel : shapes::Cast {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    dispatch_float(call.dtype(x), [&]<typename From>(const char* from) {
-      dispatch_float(call.dtype(y), [&]<typename To>(const char* to) {
+    dispatch_float(call.dtype(x), [&]<typename From>() {
+      dispatch_float(call.dtype(y), [&]<typename To>() {
         sdk::dispatch_elements<From, To>(call, {x, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-          call.launch<&cast<From, To, N>>("cast", {from, to, std::to_string(N)}, elements.grid(),
-                                          elements.block(), call.tensor(x), call.tensor(y), elements.count);
+          call.launch(MLG_INSTANCE(cast, From, To, N), elements.grid(), elements.block(), call.tensor(x),
+                      call.tensor(y), elements.count);
         });
       });
     });

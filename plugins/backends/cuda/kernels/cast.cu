@@ -4,11 +4,6 @@
 // Determinism: elements are independent.
 #include <mulligan/cuda/elements.cuh>
 
-// Stored fp16.
-struct f16 {
-  uint16_t bits;
-};
-
 __device__ inline f16 round_to_f16(float value) {
   f16 result;
 #ifdef __CUDA_ARCH__
@@ -83,6 +78,7 @@ struct Converted<T, T> {
   __device__ static T from(T value) { return value; }
 };
 
+MLG_KERNEL(cast)
 template <typename From, typename To, int N>
 __global__ void cast(global<const From> x, global<To> y, long long count) {
   const long long i = first_element<N>();

@@ -22,9 +22,8 @@ struct Forward : shapes::CrossEntropyForward {
     check(call);
     sdk::plan_cross_entropy(
         call, call.dim(logits, 1), 0, {logits}, [&]<typename T, int N>(std::uint32_t threads) {
-          call.launch<&cross_entropy_fwd<T, N>>(
-              "cross_entropy_fwd", sdk::instance<T, N>(), {call.dim(logits, 0), 1, 1}, {threads, 1, 1},
-              call.tensor(logits), call.tensor(targets), call.tensor(token_loss), call.tensor(lse));
+          call.launch(MLG_INSTANCE(cross_entropy_fwd, T, N), {call.dim(logits, 0), 1, 1}, {threads, 1, 1},
+                      call.tensor(logits), call.tensor(targets), call.tensor(token_loss), call.tensor(lse));
         });
   }
 };
@@ -33,13 +32,12 @@ struct Backward : shapes::CrossEntropyBackward {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    sdk::plan_cross_entropy(
-        call, call.dim(logits, 1), 0, {logits, dlogits}, [&]<typename T, int N>(std::uint32_t threads) {
-          call.launch<&cross_entropy_bwd<T, N>>("cross_entropy_bwd", sdk::instance<T, N>(),
-                                                {call.dim(logits, 0), 1, 1}, {threads, 1, 1},
-                                                call.tensor(logits), call.tensor(targets), call.tensor(lse),
-                                                call.tensor(upstream), call.tensor(dlogits));
-        });
+    sdk::plan_cross_entropy(call, call.dim(logits, 1), 0, {logits, dlogits},
+                            [&]<typename T, int N>(std::uint32_t threads) {
+                              call.launch(MLG_INSTANCE(cross_entropy_bwd, T, N), {call.dim(logits, 0), 1, 1},
+                                          {threads, 1, 1}, call.tensor(logits), call.tensor(targets),
+                                          call.tensor(lse), call.tensor(upstream), call.tensor(dlogits));
+                            });
   }
 };
 

@@ -41,12 +41,11 @@ SortedIds sort_ids(CudaCall& call, std::uint32_t ids, int tokens, int vocabulary
   for (int pass = 0; pass < passes; ++pass) {
     const int shift = pass * digit_bits;
     const SortedIds& next = buffers[pass % 2];
-    call.launch<&count_digits>("count_digits", {}, {chunks, 1, 1}, {kSortThreads, 1, 1}, sorted.keys, totals,
-                               tokens, vocabulary, shift);
-    call.launch<&scan_counts>("scan_counts", {}, {1, 1, 1}, {kSortThreads, 1, 1}, totals,
-                              static_cast<int>(counts));
-    call.launch<&move_tokens>("move_tokens", {}, {chunks, 1, 1}, {kSortThreads, 1, 1}, sorted.keys,
-                              sorted.order, totals, next.keys, next.order, tokens, vocabulary, shift);
+    call.launch(MLG_INSTANCE(count_digits), {chunks, 1, 1}, {kSortThreads, 1, 1}, sorted.keys, totals, tokens,
+                vocabulary, shift);
+    call.launch(MLG_INSTANCE(scan_counts), {1, 1, 1}, {kSortThreads, 1, 1}, totals, static_cast<int>(counts));
+    call.launch(MLG_INSTANCE(move_tokens), {chunks, 1, 1}, {kSortThreads, 1, 1}, sorted.keys, sorted.order,
+                totals, next.keys, next.order, tokens, vocabulary, shift);
     sorted = next;
   }
   return sorted;
@@ -61,15 +60,14 @@ struct Backward : shapes::EmbeddingBackward {
     const SortedIds sorted = sort_ids(call, ids, static_cast<int>(tokens), static_cast<int>(rows));
     const CudaArgument starts = ints(call, rows + 1);
     constexpr std::int64_t kThreads = 128;
-    call.launch<&find_rows>("find_rows", {}, {rows / kThreads + 1, 1, 1}, {kThreads, 1, 1}, sorted.keys,
-                            starts, static_cast<int>(tokens), rows + 1);
+    call.launch(MLG_INSTANCE(find_rows), {rows / kThreads + 1, 1, 1}, {kThreads, 1, 1}, sorted.keys, starts,
+                static_cast<int>(tokens), rows + 1);
     sdk::dispatch_rows(call, dx, width, {dx, dtable}, [&]<typename T, int N>() {
       // One access per thread, as long as rows allow: a token that occurs often is one group's work alone,
       // which then has the more rows under way.
       const sdk::RowPlan plan(call, rows, width, N, {.values = 12, .few = 1});
-      call.launch<&add_token_rows<T, N>>("add_token_rows", sdk::instance<T, N>(), plan.grid(), plan.block(),
-                                         sorted.order, starts, call.tensor(dx), call.tensor(dtable),
-                                         static_cast<int>(tokens), rows);
+      call.launch(MLG_INSTANCE(add_token_rows, T, N), plan.grid(), plan.block(), sorted.order, starts,
+                  call.tensor(dx), call.tensor(dtable), static_cast<int>(tokens), rows);
     });
   }
 };

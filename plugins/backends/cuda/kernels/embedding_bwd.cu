@@ -59,6 +59,7 @@ __device__ inline void rank_tokens(global<const int> keys, int tokens, int vocab
 }
 
 // totals [digits, chunks]
+MLG_KERNEL(count_digits, digit_bits)
 __global__ void __launch_bounds__(kSortWarps * 32)
     count_digits(global<const int> keys, global<int> totals, int tokens, int vocabulary, int shift) {
   __shared__ shared_array<int, kSortWarps * kMostDigits> counts;
@@ -72,6 +73,7 @@ __global__ void __launch_bounds__(kSortWarps * 32)
 }
 
 // totals[i] = totals[0] + ... + totals[i - 1]. One block.
+MLG_KERNEL(scan_counts)
 __global__ void __launch_bounds__(kSortWarps * 32) scan_counts(global<int> totals, int count) {
   __shared__ shared_array<int, kSortWarps> warp_sums;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, threads = kSortWarps * 32;
@@ -98,6 +100,7 @@ __global__ void __launch_bounds__(kSortWarps * 32) scan_counts(global<int> total
 
 // Places the tokens (`order`; null: the first pass, token i at i) by their digit. offsets: what scan_counts
 // made.
+MLG_KERNEL(move_tokens, digit_bits)
 __global__ void __launch_bounds__(kSortWarps * 32)
     move_tokens(global<const int> keys, global<const int> order, global<const int> offsets,
                 global<int> new_keys, global<int> new_order, int tokens, int vocabulary, int shift) {
@@ -127,6 +130,7 @@ __global__ void __launch_bounds__(kSortWarps * 32)
 }
 
 // starts[row] = the first place in the sorted `keys` that is not below `row`, for row in [0, rows).
+MLG_KERNEL(find_rows)
 __global__ void find_rows(global<const int> keys, global<int> starts, int tokens, long long rows) {
   const long long row = blockIdx.x * (long long)(blockDim.x) + threadIdx.x;
   if (row >= rows) return;
@@ -147,6 +151,7 @@ template <typename T>
 constexpr int kRowsInFlight = sizeof(T) == 4 ? 8 : 16;
 
 // starts [vocabulary + 1]
+MLG_KERNEL(add_token_rows, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     add_token_rows(global<const int> order, global<const int> starts, global<const T> dx,

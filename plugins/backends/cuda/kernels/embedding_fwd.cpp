@@ -22,9 +22,8 @@ struct Forward : shapes::EmbeddingForward {
     const std::int64_t width = call.dim(table, 1);
     sdk::dispatch_rows(call, table, width, {table, x}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(ids, 0), width, N, {.values = 1});
-      call.launch<&embedding_fwd<T, N>>("embedding_fwd", sdk::instance<T, N>(), rows.grid(), rows.block(),
-                                        call.tensor(ids), call.tensor(table), call.tensor(x), rows.rows,
-                                        static_cast<int>(call.dim(table, 0)));
+      call.launch(MLG_INSTANCE(embedding_fwd, T, N), rows.grid(), rows.block(), call.tensor(ids),
+                  call.tensor(table), call.tensor(x), rows.rows, static_cast<int>(call.dim(table, 0)));
     });
   }
 };

@@ -4,6 +4,7 @@
 // Determinism: rows are independent.
 #include <mulligan/cuda/rows.cuh>
 
+MLG_KERNEL(embedding_fwd, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block) embedding_fwd(global<const int> ids, global<const T> table,
                                                            global<T> x, long long tokens, int vocabulary) {

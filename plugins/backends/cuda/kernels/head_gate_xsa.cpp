@@ -28,9 +28,8 @@ struct Forward : shapes::HeadGateXsaForward {
     const std::int64_t rows = call.dim(o, 0) * call.dim(o, 1);
     sdk::dispatch_rows(call, o, call.dim(o, 2), {o, v, y}, [&]<typename T, int N>() {
       const sdk::HeadPlan plan(call, rows, call.dim(o, 2), N);
-      call.launch<&head_gate_xsa_fwd<T, N>>("head_gate_xsa_fwd", sdk::instance<T, N>(), plan.grid(),
-                                            plan.block(), call.tensor(o), call.tensor(v), call.tensor(gate),
-                                            call.tensor(y), rows);
+      call.launch(MLG_INSTANCE(head_gate_xsa_fwd, T, N), plan.grid(), plan.block(), call.tensor(o),
+                  call.tensor(v), call.tensor(gate), call.tensor(y), rows);
     });
   }
 };
@@ -40,16 +39,13 @@ struct Backward : shapes::HeadGateXsaBackward {
   static void plan(CudaCall& call) {
     check(call);
     call.constant("members", call.dim(o, 1) / kv_heads_of(call));
-    call.constant("accumulate_do", call.attribute(accumulate_do) != 0);
-    call.constant("accumulate_dv", call.attribute(accumulate_dv) != 0);
-    call.constant("accumulate_dgate", call.attribute(accumulate_dgate) != 0);
+    call.flags({accumulate_do, accumulate_dv, accumulate_dgate});
     const std::int64_t kv_rows = call.dim(o, 0) * kv_heads_of(call);
     sdk::dispatch_rows(call, o, call.dim(o, 2), {o, v, dy, d_o, dv}, [&]<typename T, int N>() {
       const sdk::HeadPlan plan(call, kv_rows, call.dim(o, 2), N);
-      call.launch<&head_gate_xsa_bwd<T, N>>("head_gate_xsa_bwd", sdk::instance<T, N>(), plan.grid(),
-                                            plan.block(), call.tensor(o), call.tensor(v), call.tensor(gate),
-                                            call.tensor(dy), call.tensor(d_o), call.tensor(dv),
-                                            call.tensor(dgate), kv_rows);
+      call.launch(MLG_INSTANCE(head_gate_xsa_bwd, T, N), plan.grid(), plan.block(), call.tensor(o),
+                  call.tensor(v), call.tensor(gate), call.tensor(dy), call.tensor(d_o), call.tensor(dv),
+                  call.tensor(dgate), kv_rows);
     });
   }
 };

@@ -17,6 +17,7 @@ MLG_CONST_INT(accumulate_dgate)
 constexpr float kSmallestNorm = 1e-12f;
 
 // v and gate may be null. rows = T H.
+MLG_KERNEL(head_gate_xsa_fwd, members, MLG_HEAD_CONSTANTS)
 template <typename T, int N>
 __global__ void head_gate_xsa_fwd(global<const T> o, global<const T> v, global<const T> gate, global<T> y,
                                   long long rows) {
@@ -43,6 +44,7 @@ __global__ void head_gate_xsa_fwd(global<const T> o, global<const T> v, global<c
 }
 
 // v, gate, dv, dgate may be null. kv_rows = T K.
+MLG_KERNEL(head_gate_xsa_bwd, members, accumulate_do, accumulate_dv, accumulate_dgate, MLG_HEAD_CONSTANTS)
 template <typename T, int N>
 __global__ void head_gate_xsa_bwd(global<const T> o, global<const T> v, global<const T> gate,
                                   global<const T> dy, global<T> d_o, global<T> dv, global<T> dgate,

@@ -15,6 +15,7 @@ MLG_CONST_INT(accumulate_dlane1)
 MLG_CONST_INT(accumulate_da)
 MLG_CONST_INT(accumulate_dm)
 
+MLG_KERNEL(lane_merge_fwd, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     lane_merge_fwd(global<const T> lane0, global<const T> lane1, global<const T> a, global<const T> m,
@@ -51,6 +52,8 @@ __global__ void __launch_bounds__(row_block)
 
 // dout0, dout1, dlane0, dlane1, da, dm may be null. Partial sums [groups, width] of dattn_scale and
 // dmlp_scale, [groups, 2] of drho, [groups, 4] of dpost; each null where its gradient is absent.
+MLG_KERNEL(lane_merge_bwd, accumulate_dlane0, accumulate_dlane1, accumulate_da, accumulate_dm,
+           MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     lane_merge_bwd(global<const T> lane0, global<const T> lane1, global<const T> a, global<const T> m,

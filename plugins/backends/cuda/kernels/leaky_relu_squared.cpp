@@ -1,6 +1,5 @@
 // Launches of leaky_relu_squared.cu.
 #include <mulligan/cuda/element_plan.hpp>
-#include <mulligan/cuda/row_plan.hpp>
 
 #include "plugins/backends/common/shapes/leaky_relu_squared.h"
 #include "plugins/backends/cuda/kernels/registry.h"
@@ -20,12 +19,11 @@ struct Forward : shapes::LeakyReluSquaredForward {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    call.constant("slope", call.attribute(slope));
+    call.numbers({slope});
     sdk::dispatch_cuda(call.dtype(u), [&]<typename T>() {
       sdk::dispatch_elements<T>(call, {u, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch<&leaky_relu_squared_fwd<T, N>>("leaky_relu_squared_fwd", sdk::instance<T, N>(),
-                                                   elements.grid(), elements.block(), call.tensor(u),
-                                                   call.tensor(y), elements.count);
+        call.launch(MLG_INSTANCE(leaky_relu_squared_fwd, T, N), elements.grid(), elements.block(),
+                    call.tensor(u), call.tensor(y), elements.count);
       });
     });
   }
@@ -35,13 +33,12 @@ struct Backward : shapes::LeakyReluSquaredBackward {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    call.constant("slope", call.attribute(slope));
-    call.constant("accumulate_du", call.attribute(accumulate_du) != 0);
+    call.numbers({slope});
+    call.flags({accumulate_du});
     sdk::dispatch_cuda(call.dtype(u), [&]<typename T>() {
       sdk::dispatch_elements<T>(call, {u, dy, du}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch<&leaky_relu_squared_bwd<T, N>>("leaky_relu_squared_bwd", sdk::instance<T, N>(),
-                                                   elements.grid(), elements.block(), call.tensor(u),
-                                                   call.tensor(dy), call.tensor(du), elements.count);
+        call.launch(MLG_INSTANCE(leaky_relu_squared_bwd, T, N), elements.grid(), elements.block(),
+                    call.tensor(u), call.tensor(dy), call.tensor(du), elements.count);
       });
     });
   }

@@ -6,6 +6,7 @@
 MLG_CONST_FLOAT(slope)
 MLG_CONST_INT(accumulate_du)
 
+MLG_KERNEL(leaky_relu_squared_fwd, slope)
 template <typename T, int N>
 __global__ void leaky_relu_squared_fwd(global<const T> u, global<T> y, long long count) {
   const long long i = first_element<N>();
@@ -20,6 +21,7 @@ __global__ void leaky_relu_squared_fwd(global<const T> u, global<T> y, long long
   store<N>(y, i, values);
 }
 
+MLG_KERNEL(leaky_relu_squared_bwd, slope, accumulate_du)
 template <typename T, int N>
 __global__ void leaky_relu_squared_bwd(global<const T> u, global<const T> dy, global<T> du, long long count) {
   const long long i = first_element<N>();

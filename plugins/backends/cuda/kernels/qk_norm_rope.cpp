@@ -1,5 +1,5 @@
 // Launches of qk_norm_rope.cu.
-#include <mulligan/cuda/columns.cuh>
+#include <mulligan/cuda/column_sums.hpp>
 #include <mulligan/cuda/head_plan.hpp>
 
 #include <numeric>
@@ -27,7 +27,7 @@ std::int64_t declare(CudaCall& call) {
   call.constant("row_length",
                 std::max<std::int64_t>(1, static_cast<std::int64_t>(call.attribute(Shape::row_length))));
   call.constant("normalised", call.attribute(Shape::norm) != 0);
-  call.constant("eps", call.attribute(Shape::eps));
+  call.numbers({Shape::eps});
   return std::gcd(call.dim(Shape::x, 2), half_dims);
 }
 
@@ -38,9 +38,8 @@ struct Forward : shapes::QkNormRopeForward {
     const std::int64_t rows = call.dim(x, 0) * call.dim(x, 1);
     sdk::dispatch_rows(call, x, declare(call), {x, cos, sin, y}, [&]<typename T, int N>() {
       const sdk::HeadPlan plan(call, rows, call.dim(x, 2), N);
-      call.launch<&qk_norm_rope_fwd<T, N>>("qk_norm_rope_fwd", sdk::instance<T, N>(), plan.grid(),
-                                           plan.block(), call.tensor(x), call.tensor(cos), call.tensor(sin),
-                                           call.tensor(gain), call.tensor(y), rows);
+      call.launch(MLG_INSTANCE(qk_norm_rope_fwd, T, N), plan.grid(), plan.block(), call.tensor(x),
+                  call.tensor(cos), call.tensor(sin), call.tensor(gain), call.tensor(y), rows);
     });
   }
 };
@@ -49,19 +48,17 @@ struct Backward : shapes::QkNormRopeBackward {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    call.constant("accumulate_dx", call.attribute(accumulate_dx) != 0);
+    call.flags({accumulate_dx});
     const std::int64_t tokens = call.dim(x, 0), count = call.dim(x, 1);
     const std::int64_t piece = std::max<std::int64_t>(8, (tokens + sdk::kPieces - 1) / sdk::kPieces);
     const std::int64_t pieces = (tokens + piece - 1) / piece;
     sdk::dispatch_rows(call, x, declare(call), {x, cos, sin, dy, dx}, [&]<typename T, int N>() {
       const sdk::HeadPlan plan(call, pieces * count, call.dim(x, 2), N);
-      const sdk::CudaArgument partial = call.has(dgain) ? call.floats(pieces * count) : call.null();
-      call.launch<&qk_norm_rope_bwd<T, N>>("qk_norm_rope_bwd", sdk::instance<T, N>(), plan.grid(),
-                                           plan.block(), call.tensor(x), call.tensor(cos), call.tensor(sin),
-                                           call.tensor(gain), call.tensor(dy), call.tensor(dx), partial,
-                                           tokens, static_cast<int>(piece));
-      if (call.has(dgain))
-        sdk::add_columns<&add_column_sums>(call, partial, call.tensor(dgain), pieces, count);
+      const sdk::ColumnSums sums(call, dgain, pieces);
+      call.launch(MLG_INSTANCE(qk_norm_rope_bwd, T, N), plan.grid(), plan.block(), call.tensor(x),
+                  call.tensor(cos), call.tensor(sin), call.tensor(gain), call.tensor(dy), call.tensor(dx),
+                  sums.partial(), tokens, static_cast<int>(piece));
+      sums.add(call, MLG_INSTANCE(add_column_sums));
     });
   }
 };

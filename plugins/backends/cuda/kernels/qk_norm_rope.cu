@@ -42,6 +42,7 @@ __device__ inline float normaliser(float squares) {
 }
 
 // gain may be null.
+MLG_KERNEL(qk_norm_rope_fwd, heads, half_dims, row_length, normalised, eps, MLG_HEAD_CONSTANTS)
 template <typename T, int N>
 __global__ void qk_norm_rope_fwd(global<const T> x, global<const float> cos, global<const float> sin,
                                  global<const float> gain, global<T> y, long long rows) {
@@ -62,6 +63,7 @@ __global__ void qk_norm_rope_fwd(global<const T> x, global<const float> cos, glo
 
 // gain may be null; partial: [pieces, G], or null without dgain. A group takes one head of the tokens of a
 // piece.
+MLG_KERNEL(qk_norm_rope_bwd, heads, half_dims, row_length, normalised, eps, accumulate_dx, MLG_HEAD_CONSTANTS)
 template <typename T, int N>
 __global__ void qk_norm_rope_bwd(global<const T> x, global<const float> cos, global<const float> sin,
                                  global<const float> gain, global<const T> dy, global<T> dx,

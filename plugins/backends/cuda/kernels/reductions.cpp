@@ -1,6 +1,5 @@
 // Launches of reductions.cu.
 #include <mulligan/cuda/element_plan.hpp>
-#include <mulligan/cuda/row_plan.hpp>
 
 #include "plugins/backends/common/shapes/reductions.h"
 #include "plugins/backends/cuda/kernels/registry.h"
@@ -15,14 +14,13 @@ constexpr char kSource[] =
     ;
 
 using sdk::CudaCall;
-using sdk::device_type;
 
 constexpr std::int64_t kThreads = 256, kOneThread = 1;
 
-// The sum of x^power over argument 0, of dtype T, into argument 1.
+// The sum of x^power over x, of dtype T, into total.
 template <typename T, int power>
-void plan_sum(CudaCall& call) {
-  sdk::dispatch_elements<T>(call, {0}, [&]<int N>(const sdk::ElementPlan& elements) {
+void plan_sum(CudaCall& call, std::uint32_t x, std::uint32_t total) {
+  sdk::dispatch_elements<T>(call, {x}, [&]<int N>(const sdk::ElementPlan& elements) {
     constexpr std::int64_t kUnit = kThreads * 16, kMostPieces = 1024;
     static_assert(kUnit % (kThreads * N) == 0);
     const std::int64_t units = (elements.count + kUnit - 1) / kUnit;
@@ -30,12 +28,11 @@ void plan_sum(CudaCall& call) {
     const std::int64_t pieces = piece == 0 ? 0 : (elements.count + piece - 1) / piece;
     const sdk::CudaArgument partial =
         pieces > 1 ? call.workspace(static_cast<std::size_t>(pieces) * sizeof(double)) : call.null();
-    call.launch<&sum_pieces<T, N, power>>(
-        "sum_pieces", {device_type<T>, std::to_string(N), std::to_string(power)}, {pieces, 1, 1},
-        {kThreads, 1, 1}, call.tensor(0), partial, call.tensor(1), elements.count, piece);
+    call.launch(MLG_INSTANCE(sum_pieces, T, N, power), {pieces, 1, 1}, {kThreads, 1, 1}, call.tensor(x),
+                partial, call.tensor(total), elements.count, piece);
     if (pieces > 1) {
-      call.launch<&add_pieces>("add_pieces", {}, {1, 1, 1}, {kThreads, 1, 1}, partial, call.tensor(1),
-                               static_cast<int>(pieces));
+      call.launch(MLG_INSTANCE(add_pieces), {1, 1, 1}, {kThreads, 1, 1}, partial, call.tensor(total),
+                  static_cast<int>(pieces));
     }
   });
 }
@@ -51,7 +48,7 @@ struct Sum : shapes::Sum {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    dispatch_wide(call.dtype(x), [&]<typename T>() { plan_sum<T, 1>(call); });
+    dispatch_wide(call.dtype(x), [&]<typename T>() { plan_sum<T, 1>(call, x, total); });
   }
 };
 
@@ -59,7 +56,7 @@ struct SumSquares : shapes::SumSquares {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    sdk::dispatch_cuda(call.dtype(x), [&]<typename T>() { plan_sum<T, 2>(call); });
+    sdk::dispatch_cuda(call.dtype(x), [&]<typename T>() { plan_sum<T, 2>(call, x, total); });
   }
 };
 
@@ -71,8 +68,8 @@ struct ClipScale : shapes::ClipScale {
     const auto high = static_cast<float>(limit);
     call.constant("max_norm_high", high);
     call.constant("max_norm_low", limit - static_cast<double>(high));
-    call.launch<&clip_scale>("clip_scale", {}, {1, 1, 1}, {kOneThread, 1, 1}, call.tensor(total),
-                             call.tensor(norm), call.tensor(scale));
+    call.launch(MLG_INSTANCE(clip_scale), {1, 1, 1}, {kOneThread, 1, 1}, call.tensor(total),
+                call.tensor(norm), call.tensor(scale));
   }
 };
 
@@ -81,8 +78,8 @@ struct ScaleBy : shapes::ScaleBy {
   static void plan(CudaCall& call) {
     check(call);
     sdk::dispatch_elements<float>(call, {x}, [&]<int N>(const sdk::ElementPlan& elements) {
-      call.launch<&scale_by<N>>("scale_by", {std::to_string(N)}, elements.grid(), elements.block(),
-                                call.tensor(x), call.tensor(scale), elements.count);
+      call.launch(MLG_INSTANCE(scale_by, N), elements.grid(), elements.block(), call.tensor(x),
+                  call.tensor(scale), elements.count);
     });
   }
 };
@@ -95,8 +92,8 @@ struct LerpInto : shapes::LerpInto {
     call.constant("take", 1.0 - call.attribute(decay));
     sdk::dispatch_cuda(call.dtype(x), [&]<typename T>() {
       sdk::dispatch_elements<float, T>(call, {average, x}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch<&lerp_into<T, N>>("lerp_into", sdk::instance<T, N>(), elements.grid(), elements.block(),
-                                      call.tensor(average), call.tensor(x), elements.count);
+        call.launch(MLG_INSTANCE(lerp_into, T, N), elements.grid(), elements.block(), call.tensor(average),
+                    call.tensor(x), elements.count);
       });
     });
   }
@@ -107,9 +104,8 @@ struct RecordScalar : shapes::RecordScalar {
   static void plan(CudaCall& call) {
     check(call);
     dispatch_wide(call.dtype(x), [&]<typename T>() {
-      call.launch<&record_scalar<T>>("record_scalar", {device_type<T>}, {1, 1, 1}, {kOneThread, 1, 1},
-                                     call.tensor(x), call.tensor(index), call.tensor(ring),
-                                     call.dim(ring, 0));
+      call.launch(MLG_INSTANCE(record_scalar, T), {1, 1, 1}, {kOneThread, 1, 1}, call.tensor(x),
+                  call.tensor(index), call.tensor(ring), call.dim(ring, 0));
     });
   }
 };

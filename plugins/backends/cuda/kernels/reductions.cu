@@ -25,6 +25,7 @@ __device__ inline double to_double(bf16 value) {
 
 // The sum of x^power over [begin, end) of piece blockIdx.x goes to partial[blockIdx.x], or, where partial is
 // null (there is one piece), into total. `piece` is a multiple of blockDim.x * N.
+MLG_KERNEL(sum_pieces)
 template <typename T, int N, int power>
 __global__ void sum_pieces(global<const T> x, global<double> partial, global<double> total, long long count,
                            long long piece) {
@@ -50,6 +51,7 @@ __global__ void sum_pieces(global<const T> x, global<double> partial, global<dou
 }
 
 // total += sum(partial[0..parts)). One block.
+MLG_KERNEL(add_pieces)
 __global__ void add_pieces(global<const double> partial, global<double> total, int parts) {
   __shared__ shared_array<double, 32> scratch;
   double sum = 0;
@@ -59,6 +61,7 @@ __global__ void add_pieces(global<const double> partial, global<double> total, i
 }
 
 // One thread.
+MLG_KERNEL(clip_scale, max_norm_high, max_norm_low)
 __global__ void clip_scale(global<const double> total, global<float> norm, global<float> scale) {
   const double max_norm = double(max_norm_high) + double(max_norm_low), length = sqrt(total[0]);
   const double wanted = max_norm / (length + 1e-6);
@@ -66,6 +69,7 @@ __global__ void clip_scale(global<const double> total, global<float> norm, globa
   scale[0] = max_norm == 0 || !(wanted < 1.0) ? 1.0f : float(wanted);
 }
 
+MLG_KERNEL(scale_by)
 template <int N>
 __global__ void scale_by(global<float> x, global<const float> scale, long long count) {
   const long long i = first_element<N>();
@@ -78,6 +82,7 @@ __global__ void scale_by(global<float> x, global<const float> scale, long long c
   store_elements<N>(x, i, values);
 }
 
+MLG_KERNEL(lerp_into, keep, take)
 template <typename T, int N>
 __global__ void lerp_into(global<float> average, global<const T> x, long long count) {
   const long long i = first_element<N>();
@@ -91,6 +96,7 @@ __global__ void lerp_into(global<float> average, global<const T> x, long long co
 }
 
 // One thread.
+MLG_KERNEL(record_scalar)
 template <typename T>
 __global__ void record_scalar(global<const T> x, global<const int64_t> index, global<double> ring,
                               long long length) {

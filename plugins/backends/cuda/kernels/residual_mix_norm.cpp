@@ -1,4 +1,5 @@
 // Launches of residual_mix_norm.cu.
+#include <mulligan/cuda/column_sums.hpp>
 #include <mulligan/cuda/row_plan.hpp>
 
 #include "plugins/backends/common/shapes/residual_mix_norm.h"
@@ -19,13 +20,11 @@ struct Forward : shapes::ResidualMixNormForward {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    call.constant("scale", call.attribute(scale));
-    call.constant("eps", call.attribute(eps));
-    sdk::dispatch_rows(call, 0, call.dim(x, 1), {x, x0, mix, y, n}, [&]<typename T, int N>() {
+    call.numbers({scale, eps});
+    sdk::dispatch_rows(call, x, call.dim(x, 1), {x, x0, mix, y, n}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N, {.values = 2});
-      call.launch<&residual_mix_norm_fwd<T, N>>("residual_mix_norm_fwd", sdk::instance<T, N>(), rows.grid(),
-                                                rows.block(), call.tensor(x), call.tensor(x0),
-                                                call.tensor(mix), call.tensor(y), call.tensor(n), rows.rows);
+      call.launch(MLG_INSTANCE(residual_mix_norm_fwd, T, N), rows.grid(), rows.block(), call.tensor(x),
+                  call.tensor(x0), call.tensor(mix), call.tensor(y), call.tensor(n), rows.rows);
     });
   }
 };
@@ -34,21 +33,16 @@ struct Backward : shapes::ResidualMixNormBackward {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    call.constant("scale", call.attribute(scale));
-    call.constant("eps", call.attribute(eps));
-    call.constant("accumulate_dx", call.attribute(accumulate_dx) != 0);
-    call.constant("accumulate_dx0", call.attribute(accumulate_dx0) != 0);
-    const std::int64_t columns = 2 * call.dim(x, 1);
-    sdk::dispatch_rows(call, 0, call.dim(x, 1), {x, x0, mix, dy, dn, dx, dx0}, [&]<typename T, int N>() {
+    call.numbers({scale, eps});
+    call.flags({accumulate_dx, accumulate_dx0});
+    sdk::dispatch_rows(call, x, call.dim(x, 1), {x, x0, mix, dy, dn, dx, dx0}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N,
                               {.values = 8, .most_groups = sdk::kPieces});
-      const sdk::CudaArgument partial = call.has(dmix) ? call.floats(rows.groups * columns) : call.null();
-      call.launch<&residual_mix_norm_bwd<T, N>>(
-          "residual_mix_norm_bwd", sdk::instance<T, N>(), rows.grid(), rows.block(), call.tensor(x),
-          call.tensor(x0), call.tensor(mix), call.tensor(dy), call.tensor(dn), call.tensor(dx),
-          call.tensor(dx0), partial, rows.rows, static_cast<int>(rows.rows_per_group));
-      if (call.has(dmix))
-        sdk::add_columns<&add_column_sums>(call, partial, call.tensor(dmix), rows.groups, columns);
+      const sdk::ColumnSums sums(call, dmix, rows.groups);
+      call.launch(MLG_INSTANCE(residual_mix_norm_bwd, T, N), rows.grid(), rows.block(), call.tensor(x),
+                  call.tensor(x0), call.tensor(mix), call.tensor(dy), call.tensor(dn), call.tensor(dx),
+                  call.tensor(dx0), sums.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
+      sums.add(call, MLG_INSTANCE(add_column_sums));
     });
   }
 };

@@ -13,6 +13,7 @@ MLG_CONST_INT(accumulate_dx)
 MLG_CONST_INT(accumulate_dx0)
 
 // y may be null.
+MLG_KERNEL(residual_mix_norm_fwd, scale, eps, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     residual_mix_norm_fwd(global<const T> x, global<const T> x0, global<const float> mix, global<T> y,
@@ -47,6 +48,7 @@ __global__ void __launch_bounds__(row_block)
 }
 
 // dy, dn, dx, dx0 may be null. partial: [groups, 2, width], or null without dmix.
+MLG_KERNEL(residual_mix_norm_bwd, scale, eps, accumulate_dx, accumulate_dx0, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     residual_mix_norm_bwd(global<const T> x, global<const T> x0, global<const float> mix, global<const T> dy,

@@ -19,13 +19,12 @@ struct Forward : shapes::RmsNormForward {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    call.constant("scale", call.attribute(scale));
-    call.constant("eps", call.attribute(eps));
+    call.numbers({scale, eps});
     const std::int64_t rows = sdk::row_count(call, x), width = sdk::row_width(call, x);
-    sdk::dispatch_rows(call, 0, width, {x, y}, [&]<typename T, int N>() {
+    sdk::dispatch_rows(call, x, width, {x, y}, [&]<typename T, int N>() {
       const sdk::RowPlan plan(call, rows, width, N, {.values = 1});
-      call.launch<&rms_norm_fwd<T, N>>("rms_norm_fwd", sdk::instance<T, N>(), plan.grid(), plan.block(),
-                                       call.tensor(x), call.tensor(y), rows);
+      call.launch(MLG_INSTANCE(rms_norm_fwd, T, N), plan.grid(), plan.block(), call.tensor(x), call.tensor(y),
+                  rows);
     });
   }
 };
@@ -34,14 +33,13 @@ struct Backward : shapes::RmsNormBackward {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    call.constant("scale", call.attribute(scale));
-    call.constant("eps", call.attribute(eps));
-    call.constant("accumulate_dx", call.attribute(accumulate_dx) != 0);
+    call.numbers({scale, eps});
+    call.flags({accumulate_dx});
     const std::int64_t rows = sdk::row_count(call, x), width = sdk::row_width(call, x);
-    sdk::dispatch_rows(call, 0, width, {x, dy, dx}, [&]<typename T, int N>() {
+    sdk::dispatch_rows(call, x, width, {x, dy, dx}, [&]<typename T, int N>() {
       const sdk::RowPlan plan(call, rows, width, N, {.values = 2});
-      call.launch<&rms_norm_bwd<T, N>>("rms_norm_bwd", sdk::instance<T, N>(), plan.grid(), plan.block(),
-                                       call.tensor(x), call.tensor(dy), call.tensor(dx), rows);
+      call.launch(MLG_INSTANCE(rms_norm_bwd, T, N), plan.grid(), plan.block(), call.tensor(x),
+                  call.tensor(dy), call.tensor(dx), rows);
     });
   }
 };

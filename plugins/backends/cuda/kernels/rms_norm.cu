@@ -9,6 +9,7 @@ MLG_CONST_FLOAT(scale)
 MLG_CONST_FLOAT(eps)
 MLG_CONST_INT(accumulate_dx)
 
+MLG_KERNEL(rms_norm_fwd, scale, eps, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block) rms_norm_fwd(global<const T> x, global<T> y, long long rows) {
   __shared__ shared_array<float, 32> scratch;
@@ -28,6 +29,7 @@ __global__ void __launch_bounds__(row_block) rms_norm_fwd(global<const T> x, glo
   });
 }
 
+MLG_KERNEL(rms_norm_bwd, scale, eps, accumulate_dx, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     rms_norm_bwd(global<const T> x, global<const T> dy, global<T> dx, long long rows) {

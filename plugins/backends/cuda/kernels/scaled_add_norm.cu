@@ -13,6 +13,7 @@ MLG_CONST_INT(accumulate_dx)
 MLG_CONST_INT(accumulate_da)
 
 // normed may be null.
+MLG_KERNEL(scaled_add_norm_fwd, scale, eps, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     scaled_add_norm_fwd(global<const T> x, global<const T> a, global<const float> s, global<T> y,
@@ -46,6 +47,7 @@ __global__ void __launch_bounds__(row_block)
 }
 
 // dy, dn, dx, da may be null. partial: [groups, width], or null without ds.
+MLG_KERNEL(scaled_add_norm_bwd, scale, eps, accumulate_dx, accumulate_da, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     scaled_add_norm_bwd(global<const T> y, global<const T> a, global<const float> s, global<const T> dy,

@@ -32,6 +32,7 @@ __device__ inline void load_weights(const RowGroup& group, global<const float> w
 }
 
 // gate may be null.
+MLG_KERNEL(skip_merge_fwd, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     skip_merge_fwd(global<const T> x, global<const T> s, global<const float> weight, global<const float> gate,
@@ -55,6 +56,7 @@ __global__ void __launch_bounds__(row_block)
 }
 
 // gate, dx, ds may be null. partial_weight, partial_gate: [groups, width], or null without dweight, dgate.
+MLG_KERNEL(skip_merge_bwd, accumulate_dx, accumulate_ds, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     skip_merge_bwd(global<const T> x, global<const T> s, global<const float> weight, global<const float> gate,

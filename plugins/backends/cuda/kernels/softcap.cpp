@@ -1,6 +1,5 @@
 // Launches of softcap.cu.
 #include <mulligan/cuda/element_plan.hpp>
-#include <mulligan/cuda/row_plan.hpp>
 
 #include "plugins/backends/common/shapes/softcap.h"
 #include "plugins/backends/cuda/kernels/registry.h"
@@ -16,20 +15,16 @@ constexpr char kSource[] =
 
 using sdk::CudaCall;
 
-void declare_cap(CudaCall& call, double cap) {
-  call.constant("cap", cap);
-  call.constant("inverse_cap", 1.0 / cap);
-}
-
 struct Forward : shapes::SoftcapForward {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    declare_cap(call, call.attribute(cap));
+    call.numbers({cap});
+    call.constant("inverse_cap", 1.0 / call.attribute(cap));
     sdk::dispatch_cuda(call.dtype(z), [&]<typename T>() {
       sdk::dispatch_elements<T>(call, {z, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch<&softcap_fwd<T, N>>("softcap_fwd", sdk::instance<T, N>(), elements.grid(),
-                                        elements.block(), call.tensor(z), call.tensor(y), elements.count);
+        call.launch(MLG_INSTANCE(softcap_fwd, T, N), elements.grid(), elements.block(), call.tensor(z),
+                    call.tensor(y), elements.count);
       });
     });
   }
@@ -39,13 +34,12 @@ struct Backward : shapes::SoftcapBackward {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    declare_cap(call, call.attribute(cap));
-    call.constant("accumulate_dz", call.attribute(accumulate_dz) != 0);
+    call.constant("inverse_cap", 1.0 / call.attribute(cap));
+    call.flags({accumulate_dz});
     sdk::dispatch_cuda(call.dtype(z), [&]<typename T>() {
       sdk::dispatch_elements<T>(call, {z, dy, dz}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch<&softcap_bwd<T, N>>("softcap_bwd", sdk::instance<T, N>(), elements.grid(),
-                                        elements.block(), call.tensor(z), call.tensor(dy), call.tensor(dz),
-                                        elements.count);
+        call.launch(MLG_INSTANCE(softcap_bwd, T, N), elements.grid(), elements.block(), call.tensor(z),
+                    call.tensor(dy), call.tensor(dz), elements.count);
       });
     });
   }

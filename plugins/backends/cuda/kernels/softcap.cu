@@ -8,6 +8,7 @@ MLG_CONST_FLOAT(cap)
 MLG_CONST_FLOAT(inverse_cap)
 MLG_CONST_INT(accumulate_dz)
 
+MLG_KERNEL(softcap_fwd, cap, inverse_cap)
 template <typename T, int N>
 __global__ void softcap_fwd(global<const T> z, global<T> y, long long count) {
   const long long i = first_element<N>();
@@ -19,6 +20,7 @@ __global__ void softcap_fwd(global<const T> z, global<T> y, long long count) {
   store_elements<N>(y, i, values);
 }
 
+MLG_KERNEL(softcap_bwd, inverse_cap, accumulate_dz)
 template <typename T, int N>
 __global__ void softcap_bwd(global<const T> z, global<const T> dy, global<T> dz, long long count) {
   const long long i = first_element<N>();

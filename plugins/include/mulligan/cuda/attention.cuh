@@ -13,6 +13,7 @@ MLG_CONST_INT(head_width)
 MLG_CONST_INT(query_heads)
 MLG_CONST_INT(kv_heads)
 MLG_CONST_INT(channels)  // of a row per lane: head_width / 32, rounded up
+#define MLG_ATTENTION_CONSTANTS head_width, query_heads, kv_heads, channels
 
 constexpr int kMostWidth = 128, kTile = 32, kOwned = 2;
 constexpr int kStride = kMostWidth + 1;  // odd: lanes that read one column of 32 rows hit 32 banks

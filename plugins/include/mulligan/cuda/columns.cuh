@@ -11,6 +11,7 @@ constexpr int kMostColumnWarps = 32;
 // partial [parts, columns], out [columns]. A block takes 32 columns, a lane of each warp one of them, so that
 // a warp's load is one whole line. Two stages: warp w adds the parts w, w + warps, ... in this order; then
 // the first warp adds what the warps found, in theirs.
+MLG_KERNEL(add_column_sums)
 __global__ void __launch_bounds__(32 * kMostColumnWarps)
     add_column_sums(global<const float> partial, global<float> out, int parts, long long columns) {
   __shared__ shared_array<float, 32 * kMostColumnWarps> sums;

@@ -18,6 +18,7 @@ MLG_CONST_INT(vocabulary)
 MLG_CONST_INT(block_threads)
 MLG_CONST_INT(capped)
 MLG_CONST_FLOAT(cap)
+#define MLG_CROSS_ENTROPY_CONSTANTS vocabulary, block_threads, capped, cap
 
 struct Capped {
   float value, slope;  // z without its constant, dz/dx

@@ -8,7 +8,7 @@
 namespace mulligan::sdk {
 
 // Declares the constants for logits of `columns` columns and calls body.template operator()<T, N>(threads of
-// a block). cap 0: none. `arguments`: those of the logits' shape.
+// a block). cap 0: none. `arguments`: those of the logits' shape, the logits first.
 template <typename Body>
 void plan_cross_entropy(CudaCall& call, std::int64_t columns, double cap,
                         std::initializer_list<std::uint32_t> arguments, Body&& body) {
@@ -17,7 +17,7 @@ void plan_cross_entropy(CudaCall& call, std::int64_t columns, double cap,
   call.constant("vocabulary", columns);
   call.constant("capped", cap > 0);
   call.constant("cap", cap);
-  dispatch_rows(call, 0, columns, arguments, [&]<typename T, int N>() {
+  dispatch_rows(call, *arguments.begin(), columns, arguments, [&]<typename T, int N>() {
     std::uint32_t threads = 32;
     while (threads < 512 && threads * 2 * N <= columns) threads *= 2;
     call.constant("block_threads", static_cast<int>(threads));

@@ -3,11 +3,13 @@
 //
 //   global<T>               pointer to global memory, a T* on the GPU: p[i], p + i, bool(p)
 //   shared_array<T, N>      declared __shared__
-//   MLG_CONST_INT(name)     a constant of the run, given by the host side of the kernel (cuda_kernel.hpp);
-//   MLG_CONST_FLOAT(name)   a literal for NVRTC
-//   MLG_CAPACITY(name, n)   extent of an array that such a constant counts: the constant itself for NVRTC,
-//                           n (what it can be at most) in emulation
-//   bf16                    storage type; arithmetic is float
+//   MLG_CONST_INT(name)     a constant of the run, a literal for NVRTC, given by the host side of the kernel
+//   MLG_CONST_FLOAT(name)   (cuda_kernel.hpp)
+//   MLG_KERNEL(f, names...) before __global__ f: the constants that f reads, all of them. Each call that
+//                           launches f gives them a value; in emulation f reads no other
+//   MLG_CAPACITY(name, n)   extent of an array that such a constant counts: the constant itself for NVRTC, n
+//                           (what it can be at most) in emulation
+//   bf16, f16               storage types; arithmetic is float
 #pragma once
 
 #ifdef __CUDACC__
@@ -25,6 +27,7 @@ using int8_t = signed char;
 
 #define MLG_CONST_INT(name) constexpr int name = MLG_VALUE_##name;
 #define MLG_CONST_FLOAT(name) constexpr float name = MLG_VALUE_##name;
+#define MLG_KERNEL(...)
 #define MLG_CAPACITY(name, maximum) (name)
 #define MLG_UNROLL _Pragma("unroll")
 

@@ -25,12 +25,6 @@
 #define __shared__ static
 #define MLG_UNROLL
 #define MLG_CAPACITY(name, maximum) (maximum)
-#define MLG_CONST_INT(name) \
-  static int name = 0;      \
-  static const ::mulligan::emulation::Declare mlg_declare_##name(mlg_constants, {#name, &name, nullptr});
-#define MLG_CONST_FLOAT(name) \
-  static float name = 0;      \
-  static const ::mulligan::emulation::Declare mlg_declare_##name(mlg_constants, {#name, nullptr, &name});
 #define threadIdx (::mulligan::emulation::emulator->thread_index)
 #define blockIdx (::mulligan::emulation::emulator->block_index)
 #define blockDim (::mulligan::emulation::emulator->block_dim)
@@ -40,17 +34,6 @@ namespace mulligan::emulation {
 
 // Set by the emulated device for the time of a launch.
 inline mlg_emulator* emulator = nullptr;
-
-// The constants that a source file declares.
-struct ConstantTable {
-  mlg_emulated_constant entries[64];
-  std::uint32_t count;
-};
-struct Declare {
-  Declare(ConstantTable& table, const mlg_emulated_constant& constant) {
-    table.entries[table.count++] = constant;
-  }
-};
 
 template <typename... Values>
 [[noreturn, gnu::noinline, gnu::cold]] void fail(const char* format, Values... values) {
@@ -86,8 +69,7 @@ inline void access(const mlg_emulated_region* region, const void* address, std::
 
 }  // namespace mulligan::emulation
 
-// Each file that includes this has a table of its own.
-static ::mulligan::emulation::ConstantTable mlg_constants{};
+#include <mulligan/cuda/emulated_constants.hpp>
 
 // A T* to global memory that knows its region.
 template <typename T>

@@ -13,6 +13,7 @@ namespace {
 MLG_CONST_INT(head_width)
 MLG_CONST_INT(head_lanes)
 MLG_CONST_INT(head_held)
+#define MLG_HEAD_CONSTANTS head_width, head_lanes, head_held
 
 template <int N>
 constexpr int kMostHeadHeld = N == 1 ? 32 : 8;  // heads of up to 1024 elements

@@ -87,27 +87,9 @@ void dispatch_rows(const CudaCall& call, std::uint32_t argument, std::int64_t ex
   });
 }
 
-// The template arguments <T, N> in device code.
-template <typename T, int N>
-std::vector<std::string> instance() {
-  return {device_type<T>, std::to_string(N)};
-}
-
 // Groups among which kernels share out rows when they sum over them: enough to fill a large GPU, independent
 // of it.
 inline constexpr std::int64_t kPieces = 1024;
-
-// out[j] += sum over `parts` of partial[part, j]; `kernel` is add_column_sums of columns.cuh. Warps of a
-// block take a few parts each.
-template <auto kernel>
-void add_columns(CudaCall& call, const CudaArgument& partial, const CudaArgument& out, std::int64_t parts,
-                 std::int64_t columns) {
-  constexpr std::int64_t kMostWarps = 32, kFewParts = 4;
-  const std::int64_t warps = std::clamp<std::int64_t>((parts + kFewParts - 1) / kFewParts, 1, kMostWarps);
-  call.launch<kernel>("add_column_sums", {}, {(columns + 31) / 32, 1, 1},
-                      {static_cast<std::uint32_t>(32 * warps), 1, 1}, partial, out, static_cast<int>(parts),
-                      columns);
-}
 
 }  // namespace mulligan::sdk
 

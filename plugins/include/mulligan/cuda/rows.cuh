@@ -14,6 +14,7 @@ MLG_CONST_INT(row_threads)  // of a group: 32, or the whole block
 MLG_CONST_INT(row_block)    // of a block
 MLG_CONST_INT(held)         // accesses per thread and slice, at most kMostHeld
 MLG_CONST_INT(slices)       // of a row
+#define MLG_ROW_CONSTANTS width, row_threads, row_block, held, slices
 
 constexpr int kMostHeld = 4;
 

@@ -1,8 +1,11 @@
-// bf16, and memory accesses of several elements (16 bytes) at once. Part of device.cuh.
+// bf16 and f16, and memory accesses of several elements (16 bytes) at once. Part of device.cuh.
 #pragma once
 
-// Stored bf16; arithmetic is float.
+// Stored bf16 and fp16; arithmetic is float.
 struct bf16 {
+  uint16_t bits;
+};
+struct f16 {
   uint16_t bits;
 };
 

@@ -1,0 +1,161 @@
+// A __global__ function stated once: MLG_INSTANCE(f, T, N) is f<T, N> of a source that declares MLG_KERNEL(f,
+// ...). What the emulated device runs, the text that NVRTC compiles, the arguments that a launch must give
+// and the constants that the call must give all follow from it. Part of cuda_kernel.hpp.
+#pragma once
+
+#include <mulligan/cuda/device.cuh>
+#include <mulligan/kernel.hpp>
+
+#include <concepts>
+#include <initializer_list>
+#include <string>
+
+#define MLG_INSTANCE(function, ...)                                                       \
+  (::mulligan::sdk::Instance<&function __VA_OPT__(<__VA_ARGS__>), mlg_kernel_##function>( \
+      #function, {__VA_OPT__(MLG_TEXTS_1(__VA_ARGS__))}))
+// The texts of up to six template arguments.
+#define MLG_TEXT(argument) ::mulligan::sdk::cuda_detail::template_argument<argument>()
+#define MLG_TEXTS_1(argument, ...) MLG_TEXT(argument) __VA_OPT__(, MLG_TEXTS_2(__VA_ARGS__))
+#define MLG_TEXTS_2(argument, ...) MLG_TEXT(argument) __VA_OPT__(, MLG_TEXTS_3(__VA_ARGS__))
+#define MLG_TEXTS_3(argument, ...) MLG_TEXT(argument) __VA_OPT__(, MLG_TEXTS_4(__VA_ARGS__))
+#define MLG_TEXTS_4(argument, ...) MLG_TEXT(argument) __VA_OPT__(, MLG_TEXTS_5(__VA_ARGS__))
+#define MLG_TEXTS_5(argument, ...) MLG_TEXT(argument) __VA_OPT__(, MLG_TEXTS_6(__VA_ARGS__))
+#define MLG_TEXTS_6(argument) MLG_TEXT(argument)
+
+#pragma GCC visibility push(hidden)
+
+namespace mulligan::sdk {
+
+// How device code calls a type, and the dtype of its tensors. Types of a plugin may be added.
+template <typename T>
+struct DeviceType;
+#define MLG_DEVICE_TYPE(type, mlg_dtype_value)          \
+  template <>                                           \
+  struct DeviceType<type> {                             \
+    static constexpr const char* name = #type;          \
+    static constexpr mlg_dtype dtype = mlg_dtype_value; \
+  };
+MLG_DEVICE_TYPE(float, MLG_F32)
+MLG_DEVICE_TYPE(double, MLG_F64)
+MLG_DEVICE_TYPE(bf16, MLG_BF16)
+MLG_DEVICE_TYPE(f16, MLG_F16)
+MLG_DEVICE_TYPE(int, MLG_I32)
+MLG_DEVICE_TYPE(long, MLG_I64)
+MLG_DEVICE_TYPE(long long, MLG_I64)
+MLG_DEVICE_TYPE(uint16_t, MLG_U16)
+MLG_DEVICE_TYPE(uint8_t, MLG_U8)
+MLG_DEVICE_TYPE(int8_t, MLG_I8)
+#undef MLG_DEVICE_TYPE
+
+// An argument that is a pointer: a tensor of the call, a part of its workspace, or null (CudaCall).
+struct CudaArgument : mlg_cuda_argument {
+  explicit CudaArgument(const mlg_cuda_argument& argument) : mlg_cuda_argument(argument) {}
+};
+
+namespace cuda_detail {
+
+template <typename T>
+std::string template_argument() {
+  return DeviceType<T>::name;
+}
+template <auto value>
+std::string template_argument() {
+  static_assert(std::is_integral_v<decltype(value)>, "template arguments are types and integers");
+  if constexpr (std::is_same_v<decltype(value), bool>) return value ? "true" : "false";
+  return std::to_string(static_cast<long long>(value));
+}
+
+// What a parameter of a __global__ function takes from a launch and gives to the emulated function.
+template <typename T>
+struct Parameter;
+template <typename T>
+struct Parameter<global<T>> {
+  template <typename Argument>
+  static constexpr bool takes = std::same_as<Argument, CudaArgument>;
+  static mlg_cuda_argument pass(const CudaArgument& argument) { return argument; }
+  static global<T> from(const mlg_emulated_argument& argument) {
+    if (!argument.region) return {};
+    return {reinterpret_cast<T*>(argument.region->begin), argument.region};
+  }
+};
+template <>
+struct Parameter<int> {
+  template <typename Argument>
+  static constexpr bool takes = std::same_as<Argument, int>;
+  static mlg_cuda_argument pass(int value) { return {MLG_CUDA_INT, 0, 0, 0, value, 0}; }
+  static int from(const mlg_emulated_argument& argument) { return static_cast<int>(argument.integer); }
+};
+template <>
+struct Parameter<long long> {
+  template <typename Argument>
+  static constexpr bool takes = std::same_as<Argument, long> || std::same_as<Argument, long long>;
+  static mlg_cuda_argument pass(long long value) { return {MLG_CUDA_LONG, 0, 0, 0, value, 0}; }
+  static long long from(const mlg_emulated_argument& argument) { return argument.integer; }
+};
+template <>
+struct Parameter<float> {
+  template <typename Argument>
+  static constexpr bool takes = std::same_as<Argument, float>;
+  static mlg_cuda_argument pass(float value) { return {MLG_CUDA_FLOAT, 0, 0, 0, 0, value}; }
+  static float from(const mlg_emulated_argument& argument) { return static_cast<float>(argument.number); }
+};
+
+// The dtype of the tensors that a parameter may point into; MLG_ABSENT: of none.
+template <typename T>
+constexpr mlg_dtype tensor_dtype = MLG_ABSENT;
+template <typename T>
+requires requires {
+  DeviceType<std::remove_const_t<T>>::dtype;
+}
+constexpr mlg_dtype tensor_dtype<global<T>> = DeviceType<std::remove_const_t<T>>::dtype;
+
+}  // namespace cuda_detail
+
+template <auto function, const emulation::Kernel& kernel>
+class Instance;
+template <typename... Parameters, void (*function)(Parameters...), const emulation::Kernel& kernel>
+class Instance<function, kernel> {
+ public:
+  Instance(const char* name, std::initializer_list<std::string> template_arguments) : text_(name) {
+    std::string separator = "<";
+    for (const std::string& argument : template_arguments) text_ += std::exchange(separator, ", ") + argument;
+    if (template_arguments.size() > 0) text_ += ">";
+  }
+
+  // Whether a launch may give arguments of these types: as many as the function has parameters, an int for
+  // int, std::int64_t for long long, float for float, a CudaArgument for a pointer.
+  template <typename... Arguments>
+  static constexpr bool takes() {
+    if constexpr (sizeof...(Arguments) == sizeof...(Parameters)) {
+      return (cuda_detail::Parameter<Parameters>::template takes<Arguments> && ...);
+    } else {
+      return false;
+    }
+  }
+  template <typename... Arguments>
+  static std::vector<mlg_cuda_argument> pass(const Arguments&... arguments) {
+    return {cuda_detail::Parameter<Parameters>::pass(arguments)...};
+  }
+  static std::vector<mlg_dtype> tensor_dtypes() { return {cuda_detail::tensor_dtype<Parameters>...}; }
+
+  const std::string& text() const { return text_; }  // "rms_norm_fwd<float, 4>", for NVRTC
+  static const emulation::Kernel& declared() { return kernel; }
+  static mlg_emulated_function emulated() {
+    return {&body, &emulation::emulator, kernel.table.entries, kernel.table.count};
+  }
+
+ private:
+  static void body(const mlg_emulated_argument* arguments) {
+    emulation::readable_constants = kernel.constants;
+    [&]<std::size_t... i>(std::index_sequence<i...>) {
+      function(cuda_detail::Parameter<Parameters>::from(arguments[i])...);
+    }
+    (std::index_sequence_for<Parameters...>());
+  }
+
+  std::string text_;
+};
+
+}  // namespace mulligan::sdk
+
+#pragma GCC visibility pop

@@ -1,0 +1,325 @@
+// A CUDA launch states its kernel once (MLG_INSTANCE), and a kernel its constants (MLG_KERNEL): what does not
+// go together is refused. A name or an instance that differs from the function that the emulated device runs
+// cannot be written any more; that both are the same is shown here from the compilers' own names.
+#include <mulligan/cuda/element_plan.hpp>
+
+#include <cxxabi.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <typeinfo>
+
+#include "plugins/backends/cuda/compile/function_parameters.h"
+#include "tests/kernels/backend_fixture.h"
+#include "tests/support/nvrtc.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+#include "tests/emulated/launch_statements.cu"
+
+constexpr char kSource[] =
+#include "launch_statements.cu.inc"
+    ;
+
+constexpr std::int64_t kCount = 256;
+
+// A kernel whose plan the running test sets.
+struct Kernel {
+  static constexpr const char* name = "stated";
+  static constexpr const char* signature = "in x, inout y; factor accumulate of_another";
+  enum Argument : std::uint32_t { x, y };
+  enum Attribute : std::uint32_t { factor, accumulate, of_another };
+  static constexpr const char* source = kSource;
+  static inline std::function<void(sdk::CudaCall&)> body;
+  static void plan(sdk::CudaCall& call) { body(call); }
+};
+
+void launch_scale(sdk::CudaCall& call) {
+  call.launch(MLG_INSTANCE(scale_elements, float, 4), {1, 1, 1}, {64, 1, 1}, call.tensor(Kernel::x),
+              call.tensor(Kernel::y), kCount);
+}
+
+KernelCall call_of(mlg_dtype dtype = MLG_F32) {
+  Array x{dtype, {kCount}, std::vector<double>(kCount, 2.0)};
+  return {"stated", {{"x", x}, {"y", x}}, {{"factor", 3}, {"accumulate", 1}, {"of_another", 0}}, {}};
+}
+
+BackendFixture& backend(const char* device) {
+  static const mlg_kernel kernel = sdk::cuda_kernel<Kernel>();
+  static std::map<std::string, std::unique_ptr<BackendFixture>> fixtures;
+  auto& fixture = fixtures[device];
+  if (!fixture) {
+    fixture = std::make_unique<BackendFixture>(
+        BackendUnderTest{plugin_file("cuda"), "", {{"device", '"' + std::string(device) + '"'}}, false});
+    sdk::check(fixture->table().add_kernels(fixture->instance(), &kernel, 1, 0));
+  }
+  return *fixture;
+}
+
+// What the backend says when a call is prepared by `plan`; "" when it passes.
+std::string refusal(std::function<void(sdk::CudaCall&)> plan, mlg_dtype dtype = MLG_F32) {
+  Kernel::body = std::move(plan);
+  return backend("emulated").refusal(call_of(dtype));
+}
+
+TEST(LaunchStatement, RunsWhatItStates) {
+  Kernel::body = [](sdk::CudaCall& call) {
+    call.numbers({Kernel::factor});
+    call.flags({Kernel::accumulate});
+    launch_scale(call);
+  };
+  EXPECT_EQ(backend("emulated").run(call_of()).written.at("y").values.at(kCount - 1), 8.0);
+}
+
+TEST(LaunchStatement, MissingConstantIsRefused) {
+  EXPECT_EQ(
+      refusal([](sdk::CudaCall& call) {
+        call.numbers({Kernel::factor});
+        launch_scale(call);
+      }),
+      "kernel stated gives no value to the constant accumulate, which its function scale_elements<float, "
+      "4> names");
+}
+
+TEST(LaunchStatement, MissingConstantIsRefusedWhereTheLaunchIsDropped) {
+  EXPECT_NE(refusal([](sdk::CudaCall& call) {
+              call.launch(MLG_INSTANCE(scale_elements, float, 4), {0, 1, 1}, {64, 1, 1},
+                          call.tensor(Kernel::x), call.tensor(Kernel::y), kCount);
+            }).find("gives no value to the constant"),
+            std::string::npos);
+}
+
+TEST(LaunchStatement, UnknownConstantIsRefused) {
+  EXPECT_EQ(refusal([](sdk::CudaCall& call) {
+              call.numbers({Kernel::factor});
+              call.flags({Kernel::accumulate});
+              call.constant("acumulate", 1);
+              launch_scale(call);
+            }),
+            "the source of kernel stated declares no constant acumulate");
+}
+
+TEST(LaunchStatement, ConstantOfAnotherFunctionIsRefused) {
+  EXPECT_EQ(refusal([](sdk::CudaCall& call) {
+              call.numbers({Kernel::factor});
+              call.flags({Kernel::accumulate, Kernel::of_another});
+              launch_scale(call);
+            }),
+            "kernel stated gives the constant of_another, which none of the functions it launches names");
+}
+
+TEST(LaunchStatement, ConstantGivenTwiceIsRefused) {
+  EXPECT_EQ(refusal([](sdk::CudaCall& call) {
+              call.numbers({Kernel::factor, Kernel::factor});
+              call.flags({Kernel::accumulate});
+              launch_scale(call);
+            }),
+            "kernel stated gives the constant factor twice");
+}
+
+TEST(LaunchStatement, ConstantOfAnotherTypeIsRefused) {
+  EXPECT_EQ(refusal([](sdk::CudaCall& call) {
+              call.numbers({Kernel::factor, Kernel::accumulate});
+              launch_scale(call);
+            }),
+            "kernel stated gives the constant accumulate, an int, as float");
+}
+
+TEST(LaunchStatement, ReadOfAConstantThatTheKernelDoesNotNameIsFound) {
+  Kernel::body = [](sdk::CudaCall& call) {
+    call.numbers({Kernel::factor});
+    call.launch(MLG_INSTANCE(forgetful_scale), {kCount / 64, 1, 1}, {64, 1, 1}, call.tensor(Kernel::x),
+                call.tensor(Kernel::y), kCount);
+  };
+  std::string said;
+  try {
+    backend("emulated").run(call_of());
+  } catch (const std::runtime_error& error) {
+    said = error.what();
+  }
+  EXPECT_NE(said.find("reads the constant accumulate, which its MLG_KERNEL statement does not name"),
+            said.npos)
+      << said;
+}
+
+TEST(LaunchStatement, TensorOfAnotherDtypeIsRefused) {
+  const std::string said = refusal(
+      [](sdk::CudaCall& call) {
+        call.numbers({Kernel::factor});
+        call.flags({Kernel::accumulate});
+        launch_scale(call);
+      },
+      MLG_BF16);
+  EXPECT_EQ(
+      said,
+      "kernel stated: argument x must be f32 as parameter 1 of scale_elements<float, 4>, but it is bf16 "
+      "[256]");
+}
+
+// ---- arguments of another number or type do not compile ----
+
+template <typename... Arguments>
+concept scale_takes = requires(sdk::CudaCall& call, const Arguments&... arguments) {
+  call.launch(MLG_INSTANCE(scale_elements, float, 4), {1, 1, 1}, {64, 1, 1}, arguments...);
+};
+using sdk::CudaArgument;
+static_assert(scale_takes<CudaArgument, CudaArgument, std::int64_t>);
+static_assert(scale_takes<CudaArgument, CudaArgument, long long>);
+static_assert(!scale_takes<CudaArgument, CudaArgument>);
+static_assert(!scale_takes<CudaArgument, CudaArgument, std::int64_t, int>);
+static_assert(!scale_takes<CudaArgument, CudaArgument, int>);
+static_assert(!scale_takes<CudaArgument, CudaArgument, float>);
+static_assert(!scale_takes<CudaArgument, std::int64_t, std::int64_t>);
+static_assert(!scale_takes<CudaArgument, CudaArgument, CudaArgument>);
+
+template <typename... Arguments>
+concept all_kinds_takes = requires(sdk::CudaCall& call, const Arguments&... arguments) {
+  call.launch(MLG_INSTANCE(all_kinds, float, int, 1, true), {1, 1, 1}, {1, 1, 1}, arguments...);
+};
+static_assert(all_kinds_takes<CudaArgument, CudaArgument, int, long, float>);
+static_assert(!all_kinds_takes<CudaArgument, CudaArgument, long, int, float>);
+static_assert(!all_kinds_takes<CudaArgument, CudaArgument, int, long, double>);
+static_assert(!all_kinds_takes<CudaArgument, CudaArgument, unsigned, long, float>);
+
+// ---- the text for NVRTC is the name of the function that the emulated device runs ----
+
+// The compiler's name of the function behind an instance, without namespaces and parameters.
+template <typename Instance>
+std::string name_of(const Instance&) {
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(typeid(Instance).name(), nullptr, nullptr, nullptr), &std::free);
+  std::string name = text.get();
+  for (const std::string space : {"mulligan::kernel_test::", "(anonymous namespace)::"}) {
+    for (std::size_t at = 0; (at = name.find(space, at)) != name.npos;) name.erase(at, space.size());
+  }
+  return name;
+}
+
+template <typename Instance>
+void expect_same_name(const Instance& instance, const std::string& text) {
+  EXPECT_EQ(instance.text(), text);
+  EXPECT_NE(name_of(instance).find(text + '('), std::string::npos) << name_of(instance);
+}
+
+template <typename T, int N>
+void expect_same_name_of_scale(const std::string& text) {
+  expect_same_name(MLG_INSTANCE(scale_elements, T, N), text);
+}
+
+TEST(LaunchStatement, TextIsTheNameOfTheFunction) {
+  expect_same_name_of_scale<float, 1>("scale_elements<float, 1>");
+  expect_same_name_of_scale<float, 4>("scale_elements<float, 4>");
+  expect_same_name_of_scale<bf16, 8>("scale_elements<bf16, 8>");
+  expect_same_name(MLG_INSTANCE(all_kinds, double, f16, -3, true), "all_kinds<double, f16, -3, true>");
+  EXPECT_EQ(MLG_INSTANCE(forgetful_scale).text(), "forgetful_scale");
+  EXPECT_NE(name_of(MLG_INSTANCE(forgetful_scale)).find("forgetful_scale("), std::string::npos);
+}
+
+// ---- what NVRTC compiled, against what the launch hands over ----
+
+mlg_cuda_argument argument(mlg_cuda_argument_kind kind) {
+  return {kind, 0, 0, 0, 0, 0};
+}
+
+// What is said of a launch of `function` that was compiled as `symbol`; "" when they agree.
+std::string disagreement(const char* function, const char* symbol,
+                         const std::vector<mlg_cuda_argument>& arguments) {
+  mlg_cuda_launch launch{};
+  launch.function = function;
+  launch.arguments = arguments.data();
+  launch.argument_count = static_cast<std::uint32_t>(arguments.size());
+  try {
+    cuda::require_parameters("k", symbol, launch);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(LaunchStatement, CompiledFunctionOfOtherParametersIsRefused) {
+  const auto tensor = argument(MLG_CUDA_TENSOR), workspace = argument(MLG_CUDA_WORKSPACE),
+             count = argument(MLG_CUDA_LONG), number = argument(MLG_CUDA_FLOAT),
+             small = argument(MLG_CUDA_INT);
+  const char* norm = "_Z12rms_norm_fwdI4bf16Li8EEvPKT_PS1_x";  // rms_norm_fwd<bf16, 8>
+  EXPECT_EQ(disagreement("rms_norm_fwd<bf16, 8>", norm, {tensor, workspace, count}), "");
+  EXPECT_EQ(disagreement("rms_norm_bwd<bf16, 8>", norm, {tensor, tensor, count}),
+            "kernel k: the launch of rms_norm_bwd<bf16, 8> was compiled as void rms_norm_fwd<bf16, 8>(bf16 "
+            "const*, bf16*, long long)");
+  EXPECT_EQ(disagreement("rms_norm_fwd<bf16, 8>", norm, {tensor, tensor}),
+            "kernel k: the launch of rms_norm_fwd<bf16, 8> gives 2 arguments to void rms_norm_fwd<bf16, "
+            "8>(bf16 const*, bf16*, long long)");
+  EXPECT_EQ(disagreement("rms_norm_fwd<bf16, 8>", norm, {tensor, count, count}),
+            "kernel k: the launch of rms_norm_fwd<bf16, 8> gives long long as argument 2 of void "
+            "rms_norm_fwd<bf16, 8>(bf16 const*, bf16*, long long)");
+  for (const auto& other : {small, number, tensor})
+    EXPECT_NE(disagreement("rms_norm_fwd<bf16, 8>", norm, {tensor, tensor, other}), "");
+  // In a namespace without a name, without a template, with a float.
+  const char* plain = "_ZN12_GLOBAL__N_15scaleEPfif";
+  EXPECT_EQ(disagreement("scale", plain, {tensor, small, number}), "");
+  EXPECT_NE(disagreement("scale", plain, {tensor, number, small}), "");
+  EXPECT_EQ(disagreement("f", "_Z1fv", {}), "");
+  EXPECT_NE(disagreement("f", "_Z1fv", {small}), "");
+}
+
+// The text of an instance reaches NVRTC and gives the function that it names; a launch that a plugin wrote by
+// hand, with another name, another instance or other arguments, is refused.
+struct ByHand {
+  static inline std::string function;
+  static inline std::vector<mlg_cuda_argument> arguments;
+  static mlg_error prepare(const mlg_launch*, mlg_preparation* out) {
+    static const mlg_cuda_constant constants[] = {
+        {"factor", 2, 1}, {"accumulate", 0, 0}, {"of_another", 0, 0}};
+    static mlg_cuda_launch launch;
+    static mlg_cuda_plan plan;
+    launch = {function.c_str(), {1, 1, 1},
+              {64, 1, 1},       0,
+              arguments.data(), static_cast<std::uint32_t>(arguments.size()),
+              constants,        3,
+              nullptr};
+    plan = {&launch, 1};
+    *out = {&plan, 0};
+    return nullptr;
+  }
+};
+
+TEST(LaunchStatement, HandWrittenMismatchIsRefusedByTheCompiler) {
+  static const mlg_kernel kernel{"by_hand", "cuda",  Kernel::signature, ByHand::prepare,
+                                 nullptr,   nullptr, kSource,           "by_hand"};
+  KernelCall call = call_of();
+  const auto said = [&](const char* function, const std::vector<mlg_cuda_argument_kind>& kinds) {
+    ByHand::function = function;
+    ByHand::arguments.clear();
+    for (const auto kind : kinds) ByHand::arguments.push_back(argument(kind));
+    return backend("compile").refusal(call);
+  };
+  try {
+    sdk::check(backend("compile").table().add_kernels(backend("compile").instance(), &kernel, 1, 0));
+  } catch (const std::runtime_error& error) {
+    if (says_no_nvrtc(error.what())) GTEST_SKIP() << error.what();
+    throw;
+  }
+  Kernel::body = [](sdk::CudaCall& stated) {
+    stated.numbers({Kernel::factor});
+    stated.flags({Kernel::accumulate});
+    launch_scale(stated);
+    stated.launch(MLG_INSTANCE(scale_elements, float, 1), {1, 1, 1}, {64, 1, 1}, stated.tensor(Kernel::x),
+                  stated.tensor(Kernel::y), kCount);
+  };
+  EXPECT_EQ(backend("compile").refusal(call), "");
+  call.kernel = "by_hand";
+  EXPECT_EQ(said("scale_elements<float, 4>", {MLG_CUDA_TENSOR, MLG_CUDA_TENSOR, MLG_CUDA_LONG}), "");
+  // Compilable, but another function.
+  EXPECT_NE(said("forgetful_scale", {MLG_CUDA_TENSOR, MLG_CUDA_LONG}).find("gives 2 arguments to"),
+            std::string::npos);
+  EXPECT_NE(said("scale_elements<float, 4>", {MLG_CUDA_TENSOR, MLG_CUDA_TENSOR, MLG_CUDA_INT})
+                .find("gives int as argument 3"),
+            std::string::npos);
+  EXPECT_NE(said("scale_element<float, 4>", {MLG_CUDA_TENSOR}), "");  // no such name
+  EXPECT_NE(said("scale_elements<f32, 4>", {MLG_CUDA_TENSOR}), "");   // no such instance
+}
+
+}  // namespace
+}  // namespace mulligan::kernel_test
