@@ -55,28 +55,31 @@ void MuonMomentum::check_arguments(const sdk::CallChecks& call) {
 
 void MuonMomentum::check(sdk::CallChecks& call) {
   check_arguments(call);
-  const int rank = call.tensor(0).rank;
-  const std::int64_t columns = call.dim(0, rank - 1);
-  call.workspace(columns > 0 ? static_cast<std::size_t>(call.size(0) / columns) * sizeof(float) : 0);
+  const int rank = call.tensor(gradient).rank;
+  const std::int64_t columns = call.dim(gradient, rank - 1);
+  call.workspace(columns > 0 ? static_cast<std::size_t>(call.size(gradient) / columns) * sizeof(float) : 0);
 }
 
 void MuonMomentum::run(const sdk::Launch& call) {
-  const int rank = call.tensor(0).rank;
-  const std::int64_t columns = call.dim(0, rank - 1), rows = call.dim(0, rank - 2);
-  const std::int64_t matrices = rank == 3 ? call.dim(0, 0) : 1;
-  const float momentum = call.data<float>(2)[muon_momentum];
-  const bool nesterov = call.attribute(0) != 0, row_normalize = call.attribute(1) != 0;
+  const int rank = call.tensor(MuonMomentum::gradient).rank;
+  const std::int64_t columns = call.dim(MuonMomentum::gradient, rank - 1),
+                     rows = call.dim(MuonMomentum::gradient, rank - 2);
+  const std::int64_t matrices = rank == 3 ? call.dim(MuonMomentum::gradient, 0) : 1;
+  const float momentum = call.data<float>(MuonMomentum::scalars)[muon_momentum];
+  const bool nesterov = call.attribute(MuonMomentum::nesterov) != 0,
+             row_normalize = call.attribute(MuonMomentum::row_normalize) != 0;
   const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, columns));
   float* factors = call.workspace<float>();
 
-  sdk::dispatch_compute(call.dtype(1), [&]<typename Buffer>() {
-    sdk::dispatch_compute(call.dtype(3), [&]<typename Direction>() {
-      Direction* direction = call.data<Direction>(3);
+  sdk::dispatch_compute(call.dtype(MuonMomentum::momentum_buffer), [&]<typename Buffer>() {
+    sdk::dispatch_compute(call.dtype(MuonMomentum::direction), [&]<typename Direction>() {
+      Direction* direction = call.data<Direction>(MuonMomentum::direction);
       call.parallel_for(matrices * rows, grain, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t row = begin; row < end; ++row) {
           const std::int64_t at = row * columns;
-          factors[row] = momentum_row(momentum, nesterov, columns, call.data<const float>(0) + at,
-                                      call.data<Buffer>(1) + at, direction + at);
+          factors[row] =
+              momentum_row(momentum, nesterov, columns, call.data<const float>(MuonMomentum::gradient) + at,
+                           call.data<Buffer>(MuonMomentum::momentum_buffer) + at, direction + at);
         }
       });
       call.parallel_for(matrices, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -98,23 +101,25 @@ void MuonMomentum::run(const sdk::Launch& call) {
 }
 
 void MuonApply::check(sdk::CallChecks& call) {
-  call.compute_dtype(0);
-  call.compute_dtype(1);
-  call.same_shape(1, 0);
-  call.dtype(2, {MLG_F32});
-  call.min_elements(2, muon_scalar_count);
+  call.compute_dtype(direction);
+  call.compute_dtype(master);
+  call.same_shape(master, direction);
+  call.dtype(scalars, {MLG_F32});
+  call.min_elements(scalars, muon_scalar_count);
 }
 
 void MuonApply::run(const sdk::Launch& call) {
-  const double lr = static_cast<double>(call.data<float>(2)[muon_lr]) * call.attribute(0);
-  const double decayed = lr * static_cast<double>(call.data<float>(2)[muon_weight_decay_factor]);
-  const auto decay = static_cast<float>(1.0 - decayed * call.attribute(1));
-  const auto step_size = static_cast<float>(lr * call.attribute(2));
-  sdk::dispatch_compute(call.dtype(0), [&]<typename Direction>() {
-    sdk::dispatch_compute(call.dtype(1), [&]<typename Master>() {
-      call.parallel_for(call.size(0), 16384, [&](std::int64_t begin, std::int64_t end) {
-        const Direction* __restrict direction = call.data<const Direction>(0);
-        Master* __restrict master = call.data<Master>(1);
+  const double lr = static_cast<double>(call.data<float>(MuonApply::scalars)[muon_lr]) *
+                    call.attribute(MuonApply::lr_multiplier);
+  const double decayed =
+      lr * static_cast<double>(call.data<float>(MuonApply::scalars)[muon_weight_decay_factor]);
+  const auto decay = static_cast<float>(1.0 - decayed * call.attribute(MuonApply::weight_decay));
+  const auto step_size = static_cast<float>(lr * call.attribute(MuonApply::scale));
+  sdk::dispatch_compute(call.dtype(MuonApply::direction), [&]<typename Direction>() {
+    sdk::dispatch_compute(call.dtype(MuonApply::master), [&]<typename Master>() {
+      call.parallel_for(call.size(MuonApply::direction), 16384, [&](std::int64_t begin, std::int64_t end) {
+        const Direction* __restrict direction = call.data<const Direction>(MuonApply::direction);
+        Master* __restrict master = call.data<Master>(MuonApply::master);
         for (std::int64_t i = begin; i < end; ++i) {
           master[i] =
               Master(static_cast<float>(master[i]) * decay - step_size * static_cast<float>(direction[i]));

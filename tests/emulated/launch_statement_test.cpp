@@ -215,7 +215,9 @@ TEST(LaunchStatement, TextIsTheNameOfTheFunction) {
   expect_same_name_of_scale<bf16, 8>("scale_elements<bf16, 8>");
   expect_same_name(MLG_INSTANCE(all_kinds, double, f16, -3, true), "all_kinds<double, f16, -3, true>");
   EXPECT_EQ(MLG_INSTANCE(forgetful_scale).text(), "forgetful_scale");
-  EXPECT_NE(name_of(MLG_INSTANCE(forgetful_scale)).find("forgetful_scale("), std::string::npos);
+  const std::string plain = name_of(MLG_INSTANCE(forgetful_scale));
+  EXPECT_TRUE(plain.find("&forgetful_scale,") != plain.npos || plain.find("&(forgetful_scale(") != plain.npos)
+      << plain;
 }
 
 // ---- what NVRTC compiled, against what the launch hands over ----
@@ -286,8 +288,8 @@ struct ByHand {
 };
 
 TEST(LaunchStatement, HandWrittenMismatchIsRefusedByTheCompiler) {
-  static const mlg_kernel kernel{"by_hand", "cuda",  Kernel::signature, ByHand::prepare,
-                                 nullptr,   nullptr, kSource,           "by_hand"};
+  static const mlg_kernel kernel{"by_hand",    "cuda",  Kernel::signature, ByHand::prepare,
+                                 [](void*) {}, nullptr, kSource,           "by_hand"};
   KernelCall call = call_of();
   const auto said = [&](const char* function, const std::vector<mlg_cuda_argument_kind>& kinds) {
     ByHand::function = function;

@@ -4,7 +4,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "plugins/backends/cpu/cpu_kernel.h"
+#include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/cpu/cpu_machine.h"
 #include "plugins/backends/cpu/worker_pool.h"
 
@@ -34,7 +34,7 @@ Backend::Backend(const BackendConfig& config)
     : threads_(config.threads > 0 ? config.threads : default_thread_count()),
       description_(processor_name() + ", " + std::to_string(threads_) +
                    (threads_ == 1 ? " thread" : " threads")) {
-  Backend::add_kernels(registered_kernels(), false);
+  Backend::add_kernels(backends::core_kernels(), false);
 }
 
 void Backend::enter() const {

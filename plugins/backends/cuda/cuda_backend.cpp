@@ -8,9 +8,9 @@
 #include "plugins/backends/cuda/compile/compile_device.h"
 #include "plugins/backends/cuda/gpu/gpu_device.h"
 #endif
+#include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/cuda/emulated/emulated_device.h"
 #include "plugins/backends/cuda/kernels/matmul.h"
-#include "plugins/backends/cuda/kernels/registry.h"
 #include "plugins/backends/cuda/prepared_call.h"
 
 namespace mulligan::cuda {
@@ -41,7 +41,7 @@ Backend::Backend(const BackendConfig& config)
       attention_(*device_, {config.attention == "library", config.deterministic}),
       graphs_(*device_, config.graphs) {
   kernels_.add({&matmul_kernel(), 1}, false);
-  kernels_.add(core_kernels(), false);
+  kernels_.add(backends::core_kernels(), false);
 }
 
 sdk::DeviceInfo Backend::info() const {

@@ -3,15 +3,24 @@
 //   struct Scale {
 //     static constexpr const char* name = "my_scale";
 //     static constexpr const char* signature = "in x, out y; factor";
-//     static void check(CallChecks& call) { call.compute_dtype(0); call.like(1, 0); }
-//     static void run(const Launch& call) { ... call.parallel_for(call.size(0), 4096, ...); }
+//     enum Argument : std::uint32_t { x, y };      // in the order of the signature
+//     enum Attribute : std::uint32_t { factor };
+//     static void check(CallChecks& call) { call.compute_dtype(x); call.like(y, x); }
+//     static void run(const Launch& call) { ... call.parallel_for(call.size(x), 4096, ...); }
 //   };
 //   const mlg_kernel kernels[] = {cpu_kernel<Scale>()};
 //
-// check() runs once per recorded call and may throw and allocate; run() may do neither.
+// check() runs once per recorded call and may throw and allocate; run() may do neither. A kernel that keeps
+// something from one to the other (tables, primitives) declares it, and prepare() in place of check():
+//
+//     struct State { ... };
+//     static std::unique_ptr<State> prepare(CallChecks& call);
+//     static void run(const Launch& call) { ... call.state<State>() ... }
 #pragma once
 
 #include <mulligan/call_checks.hpp>
+
+#include <memory>
 
 #pragma GCC visibility push(hidden)
 
@@ -20,11 +29,30 @@ namespace mulligan::sdk {
 namespace cpu_kernel_detail {
 
 template <typename Kernel>
+concept keeps_state = requires {
+  typename Kernel::State;
+};
+
+template <typename Kernel>
+constexpr auto release() -> void (*)(void*) {
+  if constexpr (keeps_state<Kernel>) {
+    return [](void* state) { delete static_cast<typename Kernel::State*>(state); };
+  } else {
+    return nullptr;
+  }
+}
+
+template <typename Kernel>
 mlg_error prepare(const mlg_launch* shapes, mlg_preparation* out) noexcept {
   return guarded([&] {
     CallChecks checks(Kernel::name, Kernel::signature, shapes);
-    Kernel::check(checks);
-    *out = {nullptr, checks.workspace_bytes()};
+    if constexpr (keeps_state<Kernel>) {
+      std::unique_ptr<typename Kernel::State> state = Kernel::prepare(checks);
+      *out = {state.release(), checks.workspace_bytes()};
+    } else {
+      Kernel::check(checks);
+      *out = {nullptr, checks.workspace_bytes()};
+    }
   });
 }
 
@@ -38,10 +66,14 @@ mlg_error run(const mlg_launch* launch) noexcept {
 // The table entry of a kernel written as in the example above.
 template <typename Kernel>
 constexpr mlg_kernel cpu_kernel() {
-  return {Kernel::name,      "cpu",
-          Kernel::signature, &cpu_kernel_detail::prepare<Kernel>,
-          nullptr,           &cpu_kernel_detail::run<Kernel>,
-          nullptr,           nullptr};
+  return {Kernel::name,
+          "cpu",
+          Kernel::signature,
+          &cpu_kernel_detail::prepare<Kernel>,
+          cpu_kernel_detail::release<Kernel>(),
+          &cpu_kernel_detail::run<Kernel>,
+          nullptr,
+          nullptr};
 }
 
 }  // namespace mulligan::sdk

@@ -52,12 +52,12 @@ double row_logsumexp(const T* x, std::int64_t count, float cap, float inverse_ca
 
 template <bool capped, typename T>
 void forward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end) {
-  const std::int64_t vocabulary = call.dim(0, 1);
-  const auto cap = static_cast<float>(call.attribute(0));
+  const std::int64_t vocabulary = call.dim(SoftcapCeForward::logits, 1);
+  const auto cap = static_cast<float>(call.attribute(SoftcapCeForward::softcap));
   const float inverse_cap = capped ? 1.0f / cap : 0.0f;
-  const auto* targets = call.data<const std::int32_t>(1);
+  const auto* targets = call.data<const std::int32_t>(SoftcapCeForward::targets);
   for (std::int64_t row = begin; row < end; ++row) {
-    const T* x = call.data<const T>(0) + row * vocabulary;
+    const T* x = call.data<const T>(SoftcapCeForward::logits) + row * vocabulary;
     const std::int64_t target = targets[row];
     double loss = 0.0, lse = 0.0;
     if (target >= 0) {
@@ -68,8 +68,8 @@ void forward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end)
       }
       lse += cap;
     }
-    call.data<float>(2)[row] = static_cast<float>(loss);
-    call.data<float>(3)[row] = static_cast<float>(lse);
+    call.data<float>(SoftcapCeForward::token_loss)[row] = static_cast<float>(loss);
+    call.data<float>(SoftcapCeForward::lse)[row] = static_cast<float>(lse);
   }
 }
 
@@ -87,15 +87,15 @@ void backward_row(const T* x, T* dx, std::int64_t count, float lse, float upstre
 
 template <bool capped, typename T>
 void backward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end) {
-  const std::int64_t vocabulary = call.dim(0, 1);
-  const auto cap = static_cast<float>(call.attribute(0));
+  const std::int64_t vocabulary = call.dim(SoftcapCeBackward::logits, 1);
+  const auto cap = static_cast<float>(call.attribute(SoftcapCeBackward::softcap));
   const float inverse_cap = capped ? 1.0f / cap : 0.0f;
-  const auto* targets = call.data<const std::int32_t>(1);
+  const auto* targets = call.data<const std::int32_t>(SoftcapCeBackward::targets);
   for (std::int64_t row = begin; row < end; ++row) {
-    const T* x = call.data<const T>(0) + row * vocabulary;
-    T* dx = call.data<T>(4) + row * vocabulary;
+    const T* x = call.data<const T>(SoftcapCeBackward::logits) + row * vocabulary;
+    T* dx = call.data<T>(SoftcapCeBackward::dlogits) + row * vocabulary;
     const std::int64_t target = targets[row];
-    const float upstream = call.data<const float>(3)[row];
+    const float upstream = call.data<const float>(SoftcapCeBackward::upstream)[row];
     if (target < 0 || upstream == 0.0f) {
       std::fill_n(dx, vocabulary, T(0.0f));
       continue;
@@ -104,7 +104,7 @@ void backward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end
       std::fill_n(dx, vocabulary, T(std::numeric_limits<float>::quiet_NaN()));
       continue;
     }
-    const float lse = call.data<const float>(2)[row] - cap;
+    const float lse = call.data<const float>(SoftcapCeBackward::lse)[row] - cap;
     // Before the loop: it may overwrite the logit.
     const Capped z = apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap);
     const T at_target(upstream * (sdk::fast_exp(z.value - lse) - 1.0f) * z.slope);
@@ -114,12 +114,14 @@ void backward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end
 }
 
 void check_common(sdk::CallChecks& call) {
-  call.compute_dtype(0);
-  call.rank(0, 2, 2);
-  call.require(call.dim(0, 1) > 0, 0, "must have a vocabulary of at least one");
-  if (!(call.attribute(0) >= 0.0) || std::isinf(call.attribute(0))) {
+  call.compute_dtype(SoftcapCeInputs::logits);
+  call.rank(SoftcapCeInputs::logits, 2, 2);
+  call.require(call.dim(SoftcapCeInputs::logits, 1) > 0, SoftcapCeInputs::logits,
+               "must have a vocabulary of at least one");
+  if (!(call.attribute(SoftcapCeInputs::softcap) >= 0.0) ||
+      std::isinf(call.attribute(SoftcapCeInputs::softcap))) {
     throw std::runtime_error("softcap must be a finite number >= 0 (0: no cap), but it is " +
-                             std::to_string(call.attribute(0)));
+                             std::to_string(call.attribute(SoftcapCeInputs::softcap)));
   }
 }
 
@@ -127,16 +129,17 @@ void check_common(sdk::CallChecks& call) {
 void check_per_row(sdk::CallChecks& call, std::uint32_t argument, mlg_dtype dtype) {
   call.dtype(argument, {dtype});
   call.rank(argument, 1, 1);
-  call.require(call.dim(argument, 0) == call.dim(0, 0), argument, "must have one element per row of logits");
+  call.require(call.dim(argument, 0) == call.dim(SoftcapCeInputs::logits, 0), argument,
+               "must have one element per row of logits");
 }
 
 // Calls body.operator()<capped, T>(begin, end) over pieces of the rows.
 template <typename Body>
 void over_rows(const sdk::Launch& call, Body&& body) {
-  const std::int64_t grain = std::max<std::int64_t>(1, 16384 / call.dim(0, 1));
-  const bool capped = call.attribute(0) > 0.0;
-  sdk::dispatch_compute(call.dtype(0), [&]<typename T>() {
-    call.parallel_for(call.dim(0, 0), grain, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t grain = std::max<std::int64_t>(1, 16384 / call.dim(SoftcapCeInputs::logits, 1));
+  const bool capped = call.attribute(SoftcapCeInputs::softcap) > 0.0;
+  sdk::dispatch_compute(call.dtype(SoftcapCeInputs::logits), [&]<typename T>() {
+    call.parallel_for(call.dim(SoftcapCeInputs::logits, 0), grain, [&](std::int64_t begin, std::int64_t end) {
       if (capped) {
         body.template operator()<true, T>(begin, end);
       } else {
@@ -150,9 +153,9 @@ void over_rows(const sdk::Launch& call, Body&& body) {
 
 void SoftcapCeForward::check(sdk::CallChecks& call) {
   check_common(call);
-  check_per_row(call, 1, MLG_I32);
-  check_per_row(call, 2, MLG_F32);
-  check_per_row(call, 3, MLG_F32);
+  check_per_row(call, targets, MLG_I32);
+  check_per_row(call, token_loss, MLG_F32);
+  check_per_row(call, lse, MLG_F32);
 }
 
 void SoftcapCeForward::run(const sdk::Launch& call) {
@@ -163,10 +166,10 @@ void SoftcapCeForward::run(const sdk::Launch& call) {
 
 void SoftcapCeBackward::check(sdk::CallChecks& call) {
   check_common(call);
-  check_per_row(call, 1, MLG_I32);
-  check_per_row(call, 2, MLG_F32);
-  check_per_row(call, 3, MLG_F32);
-  call.like(4, 0);
+  check_per_row(call, targets, MLG_I32);
+  check_per_row(call, lse, MLG_F32);
+  check_per_row(call, upstream, MLG_F32);
+  call.like(dlogits, logits);
 }
 
 void SoftcapCeBackward::run(const sdk::Launch& call) {

@@ -13,23 +13,26 @@
 
 namespace mulligan::losses {
 
+struct SoftcapCeInputs {
+  enum Argument : std::uint32_t { logits, targets };
+  enum Attribute : std::uint32_t { softcap };
+};
+
 // logits [T,V] f32 or bf16, targets [T] i32 -> token_loss [T] f32 (nats), lse [T] f32. Reads the logits once.
-struct SoftcapCeForward {
+struct SoftcapCeForward : SoftcapCeInputs {
   static constexpr const char* name = "softcap_ce_fwd";
   static constexpr const char* signature = "in logits, in targets, out token_loss, out lse; softcap";
-  enum Argument : std::uint32_t { logits, targets, token_loss, lse };
-  enum Attribute : std::uint32_t { softcap };
+  enum Output : std::uint32_t { token_loss = 2, lse };
 
   static void check(sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
 // dlogits = upstream[t] * d token_loss[t] / d logits, in the dtype of the logits; may share their memory.
-struct SoftcapCeBackward {
+struct SoftcapCeBackward : SoftcapCeInputs {
   static constexpr const char* name = "softcap_ce_bwd";
   static constexpr const char* signature = "in logits, in targets, in lse, in upstream, out dlogits; softcap";
-  enum Argument : std::uint32_t { logits, targets, lse, upstream, dlogits };
-  enum Attribute : std::uint32_t { softcap };
+  enum Gradient : std::uint32_t { lse = 2, upstream, dlogits };
 
   static void check(sdk::CallChecks& call);
   static void run(const sdk::Launch& call);

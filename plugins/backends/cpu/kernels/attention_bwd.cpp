@@ -16,25 +16,28 @@
 namespace mulligan::cpu {
 namespace {
 
-enum Argument : std::uint32_t { kQ, kK, kV, kCu, kO, kLse, kDo, kDq, kDk, kDv };
-enum Attribute : std::uint32_t { kScale, kAccumulateDq, kAccumulateDk, kAccumulateDv };
+struct Backward : shapes::AttentionBackward {
+  static void check(sdk::CallChecks& call);
+  static void run(const Launch& launch);
+};
 
+// One call, for one type of elements.
 template <typename T, typename Math>
-class Backward {
+class Pass {
  public:
   using Worker = BackwardWorker<T, Math>;
 
   // With a null workspace only workspace_bytes() may be called.
-  Backward(const Launch& launch, const AttentionShape& shape, std::byte* workspace)
+  Pass(const Launch& launch, const AttentionShape& shape, std::byte* workspace)
       : launch_(launch),
         shape_(shape),
-        inputs_{launch.data<const T>(kQ),
-                launch.data<const T>(kK),
-                launch.data<const T>(kV),
-                launch.data<const T>(kO),
-                launch.data<const T>(kDo),
-                launch.data<const float>(kLse),
-                static_cast<float>(launch.attribute(kScale))} {
+        inputs_{launch.data<const T>(Backward::q),
+                launch.data<const T>(Backward::k),
+                launch.data<const T>(Backward::v),
+                launch.data<const T>(Backward::o),
+                launch.data<const T>(Backward::d_o),
+                launch.data<const float>(Backward::lse),
+                static_cast<float>(launch.attribute(Backward::softmax_scale))} {
     // f32 gradients whose rows are whole vectors are summed in place.
     const bool in_place = std::is_same_v<T, float> && shape.width % kLanes == 0;
     ld_ = round_up(shape.width, kLanes);
@@ -53,7 +56,7 @@ class Backward {
   std::size_t workspace_bytes() const { return workspace_bytes_; }
 
   void run() {
-    const SegmentBlocks blocks(shape_, launch_.data<const std::int32_t>(kCu), first_block_);
+    const SegmentBlocks blocks(shape_, launch_.data<const std::int32_t>(Backward::cu_seqlens), first_block_);
     std::iota(order_, order_ + shape_.segments, 0);
     std::sort(order_, order_ + shape_.segments, [&](std::int32_t a, std::int32_t b) {
       return blocks.length(a) != blocks.length(b) ? blocks.length(a) > blocks.length(b) : a < b;
@@ -148,7 +151,8 @@ class Backward {
     if constexpr (std::is_same_v<T, float>) {
       const std::int64_t at = shape_.kv_at(keys.begin, kv_head);
       if (in_place_)
-        return {launch_.data<float>(kDk) + at, launch_.data<float>(kDv) + at, shape_.kv_stride()};
+        return {launch_.data<float>(Backward::dk) + at, launch_.data<float>(Backward::dv) + at,
+                shape_.kv_stride()};
     }
     // Head by head: rows that follow each other stay in the first-level cache, rows of all heads apart do
     // not.
@@ -160,8 +164,10 @@ class Backward {
   void start_keys(const QueryBlock& keys, std::int64_t kv_head) {
     const KeyGradients to = key_gradients(keys, kv_head);
     for (std::int64_t r = 0; r < keys.count; ++r) {
-      if (!in_place_ || launch_.attribute(kAccumulateDk) == 0) std::fill_n(to.dk + r * to.stride, ld_, 0.0f);
-      if (!in_place_ || launch_.attribute(kAccumulateDv) == 0) std::fill_n(to.dv + r * to.stride, ld_, 0.0f);
+      if (!in_place_ || launch_.attribute(Backward::accumulate_dk) == 0)
+        std::fill_n(to.dk + r * to.stride, ld_, 0.0f);
+      if (!in_place_ || launch_.attribute(Backward::accumulate_dv) == 0)
+        std::fill_n(to.dv + r * to.stride, ld_, 0.0f);
     }
   }
 
@@ -169,22 +175,22 @@ class Backward {
     if (in_place_) return;
     const KeyGradients from = key_gradients(keys, kv_head);
     const std::int64_t at = shape_.kv_at(keys.begin, kv_head);
-    store_rows(from.dk, from.stride, keys.count, launch_.data<T>(kDk) + at, shape_.kv_stride(),
-               kAccumulateDk);
-    store_rows(from.dv, from.stride, keys.count, launch_.data<T>(kDv) + at, shape_.kv_stride(),
-               kAccumulateDv);
+    store_rows(from.dk, from.stride, keys.count, launch_.data<T>(Backward::dk) + at, shape_.kv_stride(),
+               Backward::accumulate_dk);
+    store_rows(from.dv, from.stride, keys.count, launch_.data<T>(Backward::dv) + at, shape_.kv_stride(),
+               Backward::accumulate_dv);
   }
 
   void store_queries(Worker& worker, const QueryBlock& block, std::int64_t kv_head) {
     for (std::int64_t g = 0; g < shape_.group; ++g) {
       store_rows(worker.query_gradients(g), worker.ld(), block.count,
-                 launch_.data<T>(kDq) + shape_.q_at(block.begin, kv_head * shape_.group + g),
-                 shape_.q_stride(), kAccumulateDq);
+                 launch_.data<T>(Backward::dq) + shape_.q_at(block.begin, kv_head * shape_.group + g),
+                 shape_.q_stride(), Backward::accumulate_dq);
     }
   }
 
   void store_rows(const float* from, std::int64_t from_stride, std::int64_t rows, T* to,
-                  std::int64_t to_stride, Attribute accumulate) const {
+                  std::int64_t to_stride, Backward::Accumulate accumulate) const {
     const bool add = launch_.attribute(accumulate) != 0;
     for (std::int64_t r = 0; r < rows; ++r, from += from_stride, to += to_stride) {
       if (add) {
@@ -207,23 +213,22 @@ class Backward {
   std::size_t worker_bytes_, workspace_bytes_;
 };
 
-void check_attention_bwd(Checker& call) {
-  shapes::AttentionBackward::check(call);
-  const AttentionShape shape(call, kQ, kK, kCu);
-  call.workspace(dispatch_math(call.dtype(kQ), [&]<typename T, typename Math>() {
-    return Backward<T, Math>(call, shape, nullptr).workspace_bytes();
+void Backward::check(sdk::CallChecks& call) {
+  AttentionBackward::check(call);
+  const AttentionShape shape(call);
+  call.workspace(dispatch_math(call.dtype(q), [&]<typename T, typename Math>() {
+    return Pass<T, Math>(call, shape, nullptr).workspace_bytes();
   }));
 }
 
-void run_attention_bwd(const Launch& launch) {
-  const AttentionShape shape(launch, kQ, kK, kCu);
-  dispatch_math(launch.dtype(kQ), [&]<typename T, typename Math>() {
-    Backward<T, Math>(launch, shape, launch.workspace<std::byte>()).run();
+void Backward::run(const Launch& launch) {
+  const AttentionShape shape(launch);
+  dispatch_math(launch.dtype(q), [&]<typename T, typename Math>() {
+    Pass<T, Math>(launch, shape, launch.workspace<std::byte>()).run();
   });
 }
 
-MULLIGAN_CPU_KERNEL(attention_bwd, shapes::AttentionBackward::signature, check_attention_bwd,
-                    run_attention_bwd)
+const Register registered = sdk::cpu_kernel<Backward>();
 
 }  // namespace
 }  // namespace mulligan::cpu

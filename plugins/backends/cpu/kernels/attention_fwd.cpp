@@ -14,7 +14,10 @@
 namespace mulligan::cpu {
 namespace {
 
-enum Argument : std::uint32_t { kQ, kK, kV, kCu, kO, kLse };
+struct Forward : shapes::AttentionForward {
+  static void check(sdk::CallChecks& call);
+  static void run(const Launch& launch);
+};
 
 // One thread's tiles, and the work on one block of queries.
 template <typename T, typename Math>
@@ -46,10 +49,10 @@ class ForwardWorker {
   std::size_t scratch_bytes() const { return scratch_bytes_; }
 
   void run(const Launch& launch, const QueryBlock& block, std::int64_t kv_head) {
-    const T* k = launch.data<const T>(kK);
-    const T* v = launch.data<const T>(kV);
+    const T* k = launch.data<const T>(Forward::k);
+    const T* v = launch.data<const T>(Forward::v);
     vectors_ = (block.count + kLanes - 1) / kLanes;
-    load_queries(launch.data<const T>(kQ), block, kv_head);
+    load_queries(launch.data<const T>(Forward::q), block, kv_head);
     for (std::int64_t begin = block.segment_begin; begin <= block.begin; begin += kTile) {
       const std::int64_t count = std::min<std::int64_t>(kTile, block.segment_end - begin);
       const std::int64_t at = shape_.kv_at(begin, kv_head);
@@ -164,8 +167,8 @@ class ForwardWorker {
   }
 
   void store(const Launch& launch, const QueryBlock& block, std::int64_t head, std::int64_t g) {
-    T* o = launch.data<T>(kO) + shape_.q_at(block.begin, head);
-    float* lse = launch.data<float>(kLse) + head * shape_.tokens + block.begin;
+    T* o = launch.data<T>(Forward::o) + shape_.q_at(block.begin, head);
+    float* lse = launch.data<float>(Forward::lse) + head * shape_.tokens + block.begin;
     transpose_words(output_ + g * value_words_ * kTile, kTile, value_words_, vectors_ * kLanes, rows_,
                     value_words_);
     for (std::int64_t i = 0; i < block.count; ++i, o += shape_.q_stride()) {
@@ -188,21 +191,22 @@ class ForwardWorker {
   [[no_unique_address]] typename Math::Registers registers_;
 };
 
-void check_attention_fwd(Checker& call) {
-  shapes::AttentionForward::check(call);
-  const AttentionShape shape(call, kQ, kK, kCu);
-  const std::size_t scratch = dispatch_math(call.dtype(kQ), [&]<typename T, typename Math>() {
+void Forward::check(sdk::CallChecks& call) {
+  AttentionForward::check(call);
+  const AttentionShape shape(call);
+  const std::size_t scratch = dispatch_math(call.dtype(q), [&]<typename T, typename Math>() {
     return ForwardWorker<T, Math>(shape, nullptr).scratch_bytes();
   });
   call.workspace(SegmentBlocks::workspace_bytes(shape.segments) +
                  scratch * static_cast<std::size_t>(thread_count()));
 }
 
-void run_attention_fwd(const Launch& launch) {
-  const AttentionShape shape(launch, kQ, kK, kCu);
-  const SegmentBlocks blocks(shape, launch.data<const std::int32_t>(kCu), launch.workspace<void>());
+void Forward::run(const Launch& launch) {
+  const AttentionShape shape(launch);
+  const SegmentBlocks blocks(shape, launch.data<const std::int32_t>(Forward::cu_seqlens),
+                             launch.workspace<void>());
   std::byte* scratch = launch.workspace<std::byte>() + SegmentBlocks::workspace_bytes(shape.segments);
-  dispatch_math(launch.dtype(kQ), [&]<typename T, typename Math>() {
+  dispatch_math(launch.dtype(q), [&]<typename T, typename Math>() {
     const std::size_t bytes = ForwardWorker<T, Math>(shape, nullptr).scratch_bytes();
     launch.parallel_for(blocks.count() * shape.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {
       ForwardWorker<T, Math> worker(shape, scratch + bytes * static_cast<std::size_t>(thread_index()));
@@ -215,8 +219,7 @@ void run_attention_fwd(const Launch& launch) {
   });
 }
 
-MULLIGAN_CPU_KERNEL(attention_fwd, shapes::AttentionForward::signature, check_attention_fwd,
-                    run_attention_fwd)
+const Register registered = sdk::cpu_kernel<Forward>();
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -20,15 +20,16 @@ constexpr std::size_t cache_lines(std::size_t bytes) {
 
 // q[T, H, h], k and v[T, K, h], cu[N + 1].
 struct AttentionShape {
-  // `q`, `k`, `cu`: positions of the arguments. The softmax scale is attribute 0.
-  AttentionShape(const Launch& call, std::uint32_t q, std::uint32_t k, std::uint32_t cu)
-      : tokens(call.dim(q, 0)),
-        heads(call.dim(q, 1)),
-        kv_heads(call.dim(k, 1)),
-        width(call.dim(q, 2)),
+  using Inputs = shapes::Attention;
+
+  explicit AttentionShape(const Launch& call)
+      : tokens(call.dim(Inputs::q, 0)),
+        heads(call.dim(Inputs::q, 1)),
+        kv_heads(call.dim(Inputs::k, 1)),
+        width(call.dim(Inputs::q, 2)),
         group(heads / kv_heads),
-        segments(call.dim(cu, 0) - 1),
-        scale_log2e(static_cast<float>(call.attribute(0) * 1.4426950408889634)) {}
+        segments(call.dim(Inputs::cu_seqlens, 0) - 1),
+        scale_log2e(static_cast<float>(call.attribute(Inputs::softmax_scale) * 1.4426950408889634)) {}
 
   std::int64_t q_at(std::int64_t token, std::int64_t head) const { return (token * heads + head) * width; }
   std::int64_t kv_at(std::int64_t token, std::int64_t head) const {

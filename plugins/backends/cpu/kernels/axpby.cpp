@@ -8,22 +8,25 @@
 namespace mulligan::cpu {
 namespace {
 
-enum { kA = shapes::Axpby::a, kB, kY };
+struct Axpby : shapes::Axpby {
+  static void run(const Launch& launch);
+};
 
-void run(const Launch& launch) {
-  const auto alpha = static_cast<float>(launch.attribute(0)), beta = static_cast<float>(launch.attribute(1));
-  const bool accumulate = launch.attribute(2) != 0;
-  for_elements(launch, launch.size(kA), [&](std::int64_t begin, std::int64_t end) {
-    dispatch_compute(launch.dtype(kA), [&]<typename A>() {
-      dispatch_compute(launch.dtype(kY), [&]<typename Y>() {
-        const A* a = launch.data<const A>(kA) + begin;
-        Y* y = launch.data<Y>(kY) + begin;
-        if (!launch.has(kB)) {
+void Axpby::run(const Launch& launch) {
+  const auto alpha = static_cast<float>(launch.attribute(Axpby::alpha)),
+             beta = static_cast<float>(launch.attribute(Axpby::beta));
+  const bool accumulate = launch.attribute(Axpby::accumulate_y) != 0;
+  for_elements(launch, launch.size(Axpby::a), [&](std::int64_t begin, std::int64_t end) {
+    dispatch_compute(launch.dtype(Axpby::a), [&]<typename A>() {
+      dispatch_compute(launch.dtype(Axpby::y), [&]<typename Y>() {
+        const A* a = launch.data<const A>(Axpby::a) + begin;
+        Y* y = launch.data<Y>(Axpby::y) + begin;
+        if (!launch.has(Axpby::b)) {
           write_row(y, end - begin, accumulate, [=](std::int64_t i) { return alpha * float(a[i]); });
           return;
         }
-        dispatch_compute(launch.dtype(kB), [&]<typename B>() {
-          const B* b = launch.data<const B>(kB) + begin;
+        dispatch_compute(launch.dtype(Axpby::b), [&]<typename B>() {
+          const B* b = launch.data<const B>(Axpby::b) + begin;
           write_row(y, end - begin, accumulate,
                     [=](std::int64_t i) { return alpha * float(a[i]) + beta * float(b[i]); });
         });
@@ -32,7 +35,7 @@ void run(const Launch& launch) {
   });
 }
 
-MULLIGAN_CPU_KERNEL(axpby, shapes::Axpby::signature, shapes::Axpby::check, run)
+const Register registered = sdk::cpu_kernel<Axpby>();
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -52,12 +52,16 @@ void dispatch_float(mlg_dtype dtype, Body&& body) {
   }
 }
 
-void run(const Launch& launch) {
-  for_elements(launch, launch.size(0), [&](std::int64_t begin, std::int64_t end) {
-    dispatch_float(launch.dtype(0), [&]<typename From>() {
-      dispatch_float(launch.dtype(1), [&]<typename To>() {
-        const From* x = launch.data<const From>(0);
-        To* y = launch.data<To>(1);
+struct Cast : shapes::Cast {
+  static void run(const Launch& launch);
+};
+
+void Cast::run(const Launch& launch) {
+  for_elements(launch, launch.size(Cast::x), [&](std::int64_t begin, std::int64_t end) {
+    dispatch_float(launch.dtype(Cast::x), [&]<typename From>() {
+      dispatch_float(launch.dtype(Cast::y), [&]<typename To>() {
+        const From* x = launch.data<const From>(Cast::x);
+        To* y = launch.data<To>(Cast::y);
 #pragma GCC ivdep
         for (std::int64_t i = begin; i < end; ++i) y[i] = convert<To>(x[i]);
       });
@@ -65,7 +69,7 @@ void run(const Launch& launch) {
   });
 }
 
-MULLIGAN_CPU_KERNEL(cast, shapes::Cast::signature, shapes::Cast::check, run)
+const Register registered = sdk::cpu_kernel<Cast>();
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -5,19 +5,24 @@
 //
 // Each row is read from memory once: blocks of it stay in the first-level cache, with a running maximum and
 // sum. Determinism: rows are independent; blocks and lanes are fixed.
+#include <mulligan/vector_math.hpp>
+
 #include <atomic>
 #include <limits>
 #include <stdexcept>
 
 #include "plugins/backends/common/shapes/cross_entropy.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
-#include "plugins/backends/cpu/vector_math.h"
 
 namespace mulligan::cpu {
 namespace {
 
-using Forward = shapes::CrossEntropyForward;
-using Backward = shapes::CrossEntropyBackward;
+struct Forward : shapes::CrossEntropyForward {
+  static void run(const Launch& launch);
+};
+struct Backward : shapes::CrossEntropyBackward {
+  static void run(const Launch& launch);
+};
 
 constexpr std::int64_t kBlock = 4096;
 
@@ -47,10 +52,11 @@ float log_sum_exp(const T* row, std::int64_t count) {
     const std::int64_t length = std::min(kBlock, count - begin);
     const float block_maximum = row_maximum(block, length);
     if (block_maximum > maximum) {
-      sum *= fast_exp_nonpositive(maximum - block_maximum);
+      sum *= sdk::fast_exp_nonpositive(maximum - block_maximum);
       maximum = block_maximum;
     }
-    sum += lane_sum(length, [=](std::int64_t j) { return fast_exp_nonpositive(float(block[j]) - maximum); });
+    sum += lane_sum(length,
+                    [=](std::int64_t j) { return sdk::fast_exp_nonpositive(float(block[j]) - maximum); });
   }
   return maximum + std::log(sum);
 }
@@ -60,57 +66,61 @@ float log_sum_exp(const T* row, std::int64_t count) {
       "a target is not below the number of logits; the data do not belong to this vocabulary");
 }
 
-void run_forward(const Launch& launch) {
-  const std::int64_t columns = launch.dim(0, 1);
-  const auto* targets = launch.data<const std::int32_t>(1);
+void Forward::run(const Launch& launch) {
+  const std::int64_t columns = launch.dim(Forward::logits, 1);
+  const auto* targets = launch.data<const std::int32_t>(Forward::targets);
   std::atomic<bool> refused{false};
-  dispatch_compute(launch.dtype(0), [&]<typename T>() {
-    launch.parallel_for(launch.dim(0, 0), row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t t = begin; t < end; ++t) {
-        if (targets[t] >= columns) {
-          refused.store(true, std::memory_order_relaxed);
-          return;
-        }
-        const T* row = launch.data<const T>(0) + t * columns;
-        const float lse = log_sum_exp(row, columns);
-        launch.data<float>(3)[t] = lse;
-        launch.data<float>(2)[t] = targets[t] < 0 ? 0.0f : lse - float(row[targets[t]]);
-      }
-    });
+  dispatch_compute(launch.dtype(Forward::logits), [&]<typename T>() {
+    launch.parallel_for(
+        launch.dim(Forward::logits, 0), row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t t = begin; t < end; ++t) {
+            if (targets[t] >= columns) {
+              refused.store(true, std::memory_order_relaxed);
+              return;
+            }
+            const T* row = launch.data<const T>(Forward::logits) + t * columns;
+            const float lse = log_sum_exp(row, columns);
+            launch.data<float>(Forward::lse)[t] = lse;
+            launch.data<float>(Forward::token_loss)[t] = targets[t] < 0 ? 0.0f : lse - float(row[targets[t]]);
+          }
+        });
   });
   if (refused) refuse_target();
 }
 
-void run_backward(const Launch& launch) {
-  const std::int64_t columns = launch.dim(0, 1);
-  const auto* targets = launch.data<const std::int32_t>(1);
+void Backward::run(const Launch& launch) {
+  const std::int64_t columns = launch.dim(Backward::logits, 1);
+  const auto* targets = launch.data<const std::int32_t>(Backward::targets);
   std::atomic<bool> refused{false};
-  dispatch_compute(launch.dtype(0), [&]<typename T>() {
-    launch.parallel_for(launch.dim(0, 0), row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t t = begin; t < end; ++t) {
-        if (targets[t] >= columns) {
-          refused.store(true, std::memory_order_relaxed);
-          return;
-        }
-        const T* logits = launch.data<const T>(0) + t * columns;
-        T* dlogits = launch.data<T>(4) + t * columns;
-        if (targets[t] < 0) {
-          std::fill_n(dlogits, columns, T(0.0f));
-          continue;
-        }
-        const float lse = launch.data<const float>(2)[t], upstream = launch.data<const float>(3)[t];
-        const float at_target = upstream * (fast_exp_nonpositive(float(logits[targets[t]]) - lse) - 1.0f);
-        write_row(dlogits, columns, false,
-                  [=](std::int64_t j) { return upstream * fast_exp_nonpositive(float(logits[j]) - lse); });
-        dlogits[targets[t]] = T(at_target);
-      }
-    });
+  dispatch_compute(launch.dtype(Backward::logits), [&]<typename T>() {
+    launch.parallel_for(
+        launch.dim(Backward::logits, 0), row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t t = begin; t < end; ++t) {
+            if (targets[t] >= columns) {
+              refused.store(true, std::memory_order_relaxed);
+              return;
+            }
+            const T* logits = launch.data<const T>(Backward::logits) + t * columns;
+            T* dlogits = launch.data<T>(Backward::dlogits) + t * columns;
+            if (targets[t] < 0) {
+              std::fill_n(dlogits, columns, T(0.0f));
+              continue;
+            }
+            const float lse = launch.data<const float>(Backward::lse)[t],
+                        upstream = launch.data<const float>(Backward::upstream)[t];
+            const float at_target =
+                upstream * (sdk::fast_exp_nonpositive(float(logits[targets[t]]) - lse) - 1.0f);
+            write_row(dlogits, columns, false, [=](std::int64_t j) {
+              return upstream * sdk::fast_exp_nonpositive(float(logits[j]) - lse);
+            });
+            dlogits[targets[t]] = T(at_target);
+          }
+        });
   });
   if (refused) refuse_target();
 }
 
-MULLIGAN_CPU_KERNEL(cross_entropy_fwd, Forward::signature, Forward::check, run_forward)
-MULLIGAN_CPU_KERNEL(cross_entropy_bwd, Backward::signature, Backward::check, run_backward)
+const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 
 }  // namespace
 }  // namespace mulligan::cpu

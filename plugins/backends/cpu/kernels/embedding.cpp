@@ -14,20 +14,27 @@
 namespace mulligan::cpu {
 namespace {
 
-using Forward = shapes::EmbeddingForward;
+struct Forward : shapes::EmbeddingForward {
+  static void run(const Launch& launch);
+};
+struct Backward : shapes::EmbeddingBackward {
+  static void check(sdk::CallChecks& call);
+  static void run(const Launch& launch);
+};
 
 [[noreturn]] void refuse_id() {
   throw std::runtime_error("an id lies outside the table's rows; the data do not belong to this vocabulary");
 }
 
-void run_forward(const Launch& launch) {
-  const std::int64_t rows = launch.dim(1, 0);
-  const std::size_t row_bytes = launch.dim(1, 1) * (launch.dtype(1) == MLG_BF16 ? 2 : 4);
-  const auto* ids = launch.data<const std::int32_t>(0);
-  const auto* table = launch.data<const char>(1);
-  auto* x = launch.data<char>(2);
+void Forward::run(const Launch& launch) {
+  const std::int64_t rows = launch.dim(Forward::table, 0);
+  const std::size_t row_bytes =
+      launch.dim(Forward::table, 1) * (launch.dtype(Forward::table) == MLG_BF16 ? 2 : 4);
+  const auto* ids = launch.data<const std::int32_t>(Forward::ids);
+  const auto* table = launch.data<const char>(Forward::table);
+  auto* x = launch.data<char>(Forward::x);
   std::atomic<bool> refused{false};
-  launch.parallel_for(launch.dim(0, 0), row_grain(launch.dim(1, 1)),
+  launch.parallel_for(launch.dim(Forward::ids, 0), row_grain(launch.dim(Forward::table, 1)),
                       [&](std::int64_t begin, std::int64_t end) {
                         for (std::int64_t t = begin; t < end; ++t) {
                           if (ids[t] < 0 || ids[t] >= rows) {
@@ -40,15 +47,16 @@ void run_forward(const Launch& launch) {
   if (refused) refuse_id();
 }
 
-void check_backward(Checker& check) {
-  shapes::EmbeddingBackward::check(check);
-  check.workspace((check.dim(2, 0) + 1 + check.dim(0, 0)) * sizeof(std::int32_t));
+void Backward::check(sdk::CallChecks& call) {
+  EmbeddingBackward::check(call);
+  call.workspace((call.dim(dtable, 0) + 1 + call.dim(ids, 0)) * sizeof(std::int32_t));
 }
 
-void run_backward(const Launch& launch) {
-  const std::int64_t tokens = launch.dim(0, 0), width = launch.dim(1, 1), rows = launch.dim(2, 0);
-  const auto* ids = launch.data<const std::int32_t>(0);
-  auto* table = launch.data<float>(2);
+void Backward::run(const Launch& launch) {
+  const std::int64_t tokens = launch.dim(Backward::ids, 0), width = launch.dim(Backward::dx, 1),
+                     rows = launch.dim(Backward::dtable, 0);
+  const auto* ids = launch.data<const std::int32_t>(Backward::ids);
+  auto* table = launch.data<float>(Backward::dtable);
   auto* next = launch.workspace<std::int32_t>();  // [rows + 1]: where the next token of an id goes
   auto* order = next + rows + 1;                  // [tokens]: tokens by (id, t)
   std::fill_n(next, rows + 1, 0);
@@ -59,8 +67,8 @@ void run_backward(const Launch& launch) {
   for (std::int64_t row = 0; row < rows; ++row) next[row + 1] += next[row];
   for (std::int64_t t = 0; t < tokens; ++t) order[next[ids[t]]++] = static_cast<std::int32_t>(t);
 
-  dispatch_compute(launch.dtype(1), [&]<typename T>() {
-    const T* dx = launch.data<const T>(1);
+  dispatch_compute(launch.dtype(Backward::dx), [&]<typename T>() {
+    const T* dx = launch.data<const T>(Backward::dx);
     launch.parallel_for(tokens, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
       std::int64_t k = begin;
       // An id's tokens belong to the share in which the first of them lies.
@@ -77,8 +85,7 @@ void run_backward(const Launch& launch) {
   });
 }
 
-MULLIGAN_CPU_KERNEL(embedding_fwd, Forward::signature, Forward::check, run_forward)
-MULLIGAN_CPU_KERNEL(embedding_bwd, shapes::EmbeddingBackward::signature, check_backward, run_backward)
+const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 
 }  // namespace
 }  // namespace mulligan::cpu

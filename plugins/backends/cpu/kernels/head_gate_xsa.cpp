@@ -2,25 +2,29 @@
 // n = max(norm2(v), 1e-12), p = o.u and s = sigmoid(gate):
 //   y = s (o - p u)      (v absent: y = s o; gate absent: s = 1)
 // Backward, with q = s dy.u:
-//   do = s dy - q u,   dv = sum over the kv head's heads of (2 p q u - q o - p s dy) / n,
-//   dgate = s (1 - s) (dy.o - p dy.u)
+//   do (+)= s dy - q u,   dv (+)= sum over the kv head's heads of (2 p q u - q o - p s dy) / n,
+//   dgate (+)= s (1 - s) (dy.o - p dy.u)
 // (Where norm2(v) < 1e-12, n is a constant, and the term 2 p q u is missing.)
 //
 // Determinism: tokens are independent; a dot product is summed in fixed lanes.
+#include <mulligan/vector_math.hpp>
+
 #include "plugins/backends/common/shapes/head_gate_xsa.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
-#include "plugins/backends/cpu/vector_math.h"
 
 namespace mulligan::cpu {
 namespace {
 
-using Forward = shapes::HeadGateXsaForward;
-using Backward = shapes::HeadGateXsaBackward;
+struct Forward : shapes::HeadGateXsaForward {
+  static void run(const Launch& launch);
+};
+struct Backward : shapes::HeadGateXsaBackward {
+  static void run(const Launch& launch);
+};
+
 constexpr std::int64_t kMaxHeadWidth =
     shapes::HeadGateXsa::max_head_width;  // a head's scratch lies on the stack
 constexpr float kSmallestNorm = 1e-12f;
-
-enum { kO, kV, kGate, kY, kDy = 3, kDo, kDv, kDgate };
 
 template <typename A, typename B>
 [[gnu::always_inline]] inline float dot(const A* a, const B* b, std::int64_t count) {
@@ -34,15 +38,15 @@ struct Heads {
   std::int64_t tokens, count, width, kv_count, group;
 
   explicit Heads(const Launch& launch)
-      : o(launch.data<const T>(kO)),
-        v(launch.data<const T>(kV)),
-        gate(launch.data<const T>(kGate)),
-        tokens(launch.dim(kO, 0)),
-        count(launch.dim(kO, 1)),
-        width(launch.dim(kO, 2)),
-        kv_count(v ? launch.dim(kV, 1) : count),
+      : o(launch.data<const T>(shapes::HeadGateXsa::o)),
+        v(launch.data<const T>(shapes::HeadGateXsa::v)),
+        gate(launch.data<const T>(shapes::HeadGateXsa::gate)),
+        tokens(launch.dim(shapes::HeadGateXsa::o, 0)),
+        count(launch.dim(shapes::HeadGateXsa::o, 1)),
+        width(launch.dim(shapes::HeadGateXsa::o, 2)),
+        kv_count(v ? launch.dim(shapes::HeadGateXsa::v, 1) : count),
         group(count / kv_count) {}
-  float openness(std::int64_t row) const { return gate ? fast_sigmoid(float(gate[row])) : 1.0f; }
+  float openness(std::int64_t row) const { return gate ? sdk::fast_sigmoid(float(gate[row])) : 1.0f; }
 };
 
 // v of one kv head as floats, in `scratch`, and its norm.
@@ -57,7 +61,7 @@ template <typename T, int kWidth>
 void forward(const Launch& launch) {
   const Heads<T> heads(launch);
   const std::int64_t width = kWidth > 0 ? kWidth : heads.width;
-  T* all_y = launch.data<T>(kY);
+  T* all_y = launch.data<T>(Forward::y);
   const auto work = [=](std::int64_t begin, std::int64_t end) {
     alignas(64) float scratch[kWidth > 0 ? kWidth : kMaxHeadWidth];
     float* v = scratch;
@@ -79,9 +83,9 @@ void forward(const Launch& launch) {
   launch.parallel_for(heads.tokens, row_grain(heads.count * width), work);
 }
 
-void run_forward(const Launch& launch) {
-  dispatch_compute(launch.dtype(kO), [&]<typename T>() {
-    if (launch.dim(kO, 2) == 64) return forward<T, 64>(launch);
+void Forward::run(const Launch& launch) {
+  dispatch_compute(launch.dtype(Forward::o), [&]<typename T>() {
+    if (launch.dim(Forward::o, 2) == 64) return forward<T, 64>(launch);
     forward<T, 0>(launch);
   });
 }
@@ -90,10 +94,12 @@ template <typename T, int kWidth>
 void backward(const Launch& launch) {
   const Heads<T> heads(launch);
   const std::int64_t width = kWidth > 0 ? kWidth : heads.width;
-  const T* all_dy = launch.data<const T>(kDy);
-  T *all_do = launch.data<T>(kDo), *all_dv = launch.data<T>(kDv), *dgate = launch.data<T>(kDgate);
-  const bool accumulate_do = launch.attribute(0) != 0, accumulate_dv = launch.attribute(1) != 0;
-  const bool accumulate_dgate = launch.attribute(2) != 0;
+  const T* all_dy = launch.data<const T>(Backward::dy);
+  T *all_do = launch.data<T>(Backward::d_o), *all_dv = launch.data<T>(Backward::dv),
+    *dgate = launch.data<T>(Backward::dgate);
+  const bool accumulate_do = launch.attribute(Backward::accumulate_do) != 0,
+             accumulate_dv = launch.attribute(Backward::accumulate_dv) != 0;
+  const bool accumulate_dgate = launch.attribute(Backward::accumulate_dgate) != 0;
   const auto work = [=](std::int64_t begin, std::int64_t end) {
     alignas(64) float scratch[4][kWidth > 0 ? kWidth : kMaxHeadWidth];
     float *v = scratch[0], *dv = scratch[1], *o = scratch[2], *dy = scratch[3];
@@ -131,15 +137,14 @@ void backward(const Launch& launch) {
   launch.parallel_for(heads.tokens, row_grain(heads.count * width), work);
 }
 
-void run_backward(const Launch& launch) {
-  dispatch_compute(launch.dtype(kO), [&]<typename T>() {
-    if (launch.dim(kO, 2) == 64) return backward<T, 64>(launch);
+void Backward::run(const Launch& launch) {
+  dispatch_compute(launch.dtype(Backward::o), [&]<typename T>() {
+    if (launch.dim(Backward::o, 2) == 64) return backward<T, 64>(launch);
     backward<T, 0>(launch);
   });
 }
 
-MULLIGAN_CPU_KERNEL(head_gate_xsa_fwd, Forward::signature, Forward::check, run_forward)
-MULLIGAN_CPU_KERNEL(head_gate_xsa_bwd, Backward::signature, Backward::check, run_backward)
+const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 
 }  // namespace
 }  // namespace mulligan::cpu

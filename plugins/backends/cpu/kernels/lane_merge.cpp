@@ -2,54 +2,60 @@
 //   out0 = rho0 lane0 + post[0,0] A + post[1,0] M,   out1 = rho1 lane1 + post[0,1] A + post[1,1] M
 // Backward, with g0 = dout0, g1 = dout1 (absent: zero) and
 //   GA = post[0,0] g0 + post[0,1] g1,  GM = post[1,0] g0 + post[1,1] g1:
-//   dlane0 = rho0 g0,  dlane1 = rho1 g1,  da = attn_scale GA,  dm = mlp_scale GM,
+//   dlane0 (+)= rho0 g0,  dlane1 (+)= rho1 g1,  da (+)= attn_scale GA,  dm (+)= mlp_scale GM,
 //   dattn_scale += sum GA a,  dmlp_scale += sum GM m  (over tokens),
 //   drho_i += sum g_i lane_i,  dpost[0,i] += sum g_i A,  dpost[1,i] += sum g_i M  (over tokens and columns)
 //
 // Determinism: rows are independent; all sums go through partial sums over fixed pieces of tokens.
 #include "plugins/backends/common/shapes/lane_merge.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
+#include "plugins/backends/cpu/kernels/row_sums.h"
 
 namespace mulligan::cpu {
 namespace {
 
-enum Forward { kLane0, kLane1, kA, kM, kAttnScale, kMlpScale, kRho, kPost, kOut0, kOut1 };
+struct Forward : shapes::LaneMergeForward {
+  static void run(const Launch& launch);
+};
+struct Backward : shapes::LaneMergeBackward {
+  static void check(sdk::CallChecks& call);
+  static void run(const Launch& launch);
+};
 
-void run_forward(const Launch& launch) {
-  const std::int64_t width = launch.dim(kLane0, 1);
-  const float* attn_scale = launch.data<const float>(kAttnScale);
-  const float* mlp_scale = launch.data<const float>(kMlpScale);
-  const float* rho = launch.data<const float>(kRho);
-  const float* post = launch.data<const float>(kPost);
-  dispatch_compute(launch.dtype(kLane0), [&]<typename T>() {
-    launch.parallel_for(launch.dim(kLane0, 0), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        const T* a = launch.data<const T>(kA) + row * width;
-        const T* m = launch.data<const T>(kM) + row * width;
-        for (std::uint32_t i = 0; i < 2; ++i) {
-          const T* lane = launch.data<const T>(kLane0 + i) + row * width;
-          const float of_lane = rho[i], of_a = post[i], of_m = post[2 + i];
-          write_row(launch.data<T>(kOut0 + i) + row * width, width, false, [=](std::int64_t j) {
-            return of_lane * float(lane[j]) + of_a * (attn_scale[j] * float(a[j])) +
-                   of_m * (mlp_scale[j] * float(m[j]));
-          });
-        }
-      }
-    });
+void Forward::run(const Launch& launch) {
+  const std::int64_t width = launch.dim(Forward::lane0, 1);
+  const float* attn_scale = launch.data<const float>(Forward::attn_scale);
+  const float* mlp_scale = launch.data<const float>(Forward::mlp_scale);
+  const float* rho = launch.data<const float>(Forward::rho);
+  const float* post = launch.data<const float>(Forward::post);
+  dispatch_compute(launch.dtype(Forward::lane0), [&]<typename T>() {
+    launch.parallel_for(
+        launch.dim(Forward::lane0, 0), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t row = begin; row < end; ++row) {
+            const T* a = launch.data<const T>(Forward::a) + row * width;
+            const T* m = launch.data<const T>(Forward::m) + row * width;
+            for (std::uint32_t i = 0; i < 2; ++i) {
+              const T* lane = launch.data<const T>(Forward::lane0 + i) + row * width;
+              const float of_lane = rho[i], of_a = post[i], of_m = post[2 + i];
+              write_row(launch.data<T>(Forward::out0 + i) + row * width, width, false, [=](std::int64_t j) {
+                return of_lane * float(lane[j]) + of_a * (attn_scale[j] * float(a[j])) +
+                       of_m * (mlp_scale[j] * float(m[j]));
+              });
+            }
+          }
+        });
   });
 }
-
-enum Backward { kDout0 = 8, kDout1, kDlane0, kDlane1, kDa, kDm, kDattnScale, kDmlpScale, kDrho, kDpost };
 
 // Places in a row of sums: dattn_scale [d], dmlp_scale [d], drho [2], dpost [2,2].
 std::int64_t sums_width(std::int64_t width) {
   return 2 * width + 6;
 }
 
-void check_backward(Checker& check) {
-  shapes::LaneMergeBackward::check(check);
-  const std::int64_t sums = sums_width(check.dim(kLane0, 1));
-  check.workspace(aligned_floats(sums) * sizeof(float) + row_sums_bytes(check.dim(kLane0, 0), sums));
+void Backward::check(sdk::CallChecks& call) {
+  LaneMergeBackward::check(call);
+  const std::int64_t sums = sums_width(call.dim(lane0, 1));
+  call.workspace(aligned_floats(sums) * sizeof(float) + row_sums_bytes(call.dim(lane0, 0), sums));
 }
 
 // A row of an argument; null where that is absent.
@@ -62,21 +68,25 @@ T* row_of(const Launch& launch, std::uint32_t argument, std::int64_t row, std::i
 // is null.
 template <typename T>
 void backward_row(const Launch& launch, float* partial, std::int64_t row) {
-  const std::int64_t width = launch.dim(kLane0, 1);
-  const float* attn_scale = launch.data<const float>(kAttnScale);
-  const float* mlp_scale = launch.data<const float>(kMlpScale);
-  const float* rho = launch.data<const float>(kRho);
-  const float* post = launch.data<const float>(kPost);
+  const std::int64_t width = launch.dim(Backward::lane0, 1);
+  const float* attn_scale = launch.data<const float>(Backward::attn_scale);
+  const float* mlp_scale = launch.data<const float>(Backward::mlp_scale);
+  const float* rho = launch.data<const float>(Backward::rho);
+  const float* post = launch.data<const float>(Backward::post);
   const float rho0 = rho[0], rho1 = rho[1];
   const float post00 = post[0], post01 = post[1], post10 = post[2], post11 = post[3];
   const auto input = [&](std::uint32_t argument) { return row_of<const T>(launch, argument, row, width); };
   const auto output = [&](std::uint32_t argument) { return row_of<T>(launch, argument, row, width); };
-  const auto accumulate = [&](std::uint32_t gradient) { return launch.attribute(gradient - kDlane0) != 0; };
-  const T *lane0 = input(kLane0), *lane1 = input(kLane1), *a = input(kA), *m = input(kM);
-  const T *dout0 = input(kDout0), *dout1 = input(kDout1);
-  T *dlane0 = output(kDlane0), *dlane1 = output(kDlane1), *da = output(kDa), *dm = output(kDm);
-  const bool add_lane0 = accumulate(kDlane0), add_lane1 = accumulate(kDlane1);
-  const bool add_a = accumulate(kDa), add_m = accumulate(kDm);
+  const auto accumulate = [&](std::uint32_t gradient) {
+    return launch.attribute(gradient - Backward::dlane0) != 0;
+  };
+  const T *lane0 = input(Backward::lane0), *lane1 = input(Backward::lane1), *a = input(Backward::a),
+          *m = input(Backward::m);
+  const T *dout0 = input(Backward::dout0), *dout1 = input(Backward::dout1);
+  T *dlane0 = output(Backward::dlane0), *dlane1 = output(Backward::dlane1), *da = output(Backward::da),
+    *dm = output(Backward::dm);
+  const bool add_lane0 = accumulate(Backward::dlane0), add_lane1 = accumulate(Backward::dlane1);
+  const bool add_a = accumulate(Backward::da), add_m = accumulate(Backward::dm);
   // Sums over the columns, in lanes: g0 lane0, g1 lane1, g0 A, g1 A, g0 M, g1 M (drho, dpost).
   alignas(64) float lane_storage[6][kBlock] = {};
   static_assert(kBlock == kLanes);
@@ -114,32 +124,30 @@ void backward_row(const Launch& launch, float* partial, std::int64_t row) {
 
 template <typename T>
 void backward(const Launch& launch) {
-  const std::int64_t width = launch.dim(kLane0, 1);
+  const std::int64_t width = launch.dim(Backward::lane0, 1);
   const std::int64_t sums = sums_width(width);
   float* total = launch.workspace<float>();
   std::fill_n(total, sums, 0.0f);
-  const bool wanted =
-      launch.has(kDattnScale) || launch.has(kDmlpScale) || launch.has(kDrho) || launch.has(kDpost);
-  add_row_sums(launch, launch.dim(kLane0, 0), sums, total + aligned_floats(sums), wanted ? total : nullptr,
-               [&](float* partial, std::int64_t begin, std::int64_t end) {
+  const bool wanted = launch.has(Backward::dattn_scale) || launch.has(Backward::dmlp_scale) ||
+                      launch.has(Backward::drho) || launch.has(Backward::dpost);
+  add_row_sums(launch, launch.dim(Backward::lane0, 0), sums, total + aligned_floats(sums),
+               wanted ? total : nullptr, [&](float* partial, std::int64_t begin, std::int64_t end) {
                  for (std::int64_t row = begin; row < end; ++row) backward_row<T>(launch, partial, row);
                });
   const auto add = [](float* to, const float* from, std::int64_t count) {
     for (std::int64_t j = 0; to && j < count; ++j) to[j] += from[j];
   };
-  add(launch.data<float>(kDattnScale), total, width);
-  add(launch.data<float>(kDmlpScale), total + width, width);
-  add(launch.data<float>(kDrho), total + 2 * width, 2);
-  add(launch.data<float>(kDpost), total + 2 * width + 2, 4);
+  add(launch.data<float>(Backward::dattn_scale), total, width);
+  add(launch.data<float>(Backward::dmlp_scale), total + width, width);
+  add(launch.data<float>(Backward::drho), total + 2 * width, 2);
+  add(launch.data<float>(Backward::dpost), total + 2 * width + 2, 4);
 }
 
-void run_backward(const Launch& launch) {
-  dispatch_compute(launch.dtype(kLane0), [&]<typename T>() { backward<T>(launch); });
+void Backward::run(const Launch& launch) {
+  dispatch_compute(launch.dtype(Backward::lane0), [&]<typename T>() { backward<T>(launch); });
 }
 
-MULLIGAN_CPU_KERNEL(lane_merge_fwd, shapes::LaneMergeForward::signature, shapes::LaneMergeForward::check,
-                    run_forward)
-MULLIGAN_CPU_KERNEL(lane_merge_bwd, shapes::LaneMergeBackward::signature, check_backward, run_backward)
+const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 
 }  // namespace
 }  // namespace mulligan::cpu

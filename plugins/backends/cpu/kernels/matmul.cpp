@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
 #include <stdexcept>
 
 #include "plugins/backends/common/shapes/matmul.h"
@@ -20,16 +21,14 @@
 namespace mulligan::cpu {
 namespace {
 
-enum Argument : std::uint32_t { kA, kB, kC };
-enum Attribute : std::uint32_t { kTransposeA, kTransposeB, kAlpha, kBeta };
-
 constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
-class Matmul final : public KernelState {
+// A call made ready.
+class Product {
  public:
-  explicit Matmul(const Checker& call);
+  explicit Product(const Launch& call);
 
   std::size_t workspace_bytes() const { return partial_offset_ + partial_bytes_; }
   void run(const Launch& launch) const;
@@ -52,19 +51,19 @@ class Matmul final : public KernelState {
   std::size_t scratch_bytes_ = 0, a_offset_ = 0, b_offset_ = 0, partial_offset_ = 0, partial_bytes_ = 0;
 };
 
-MatmulPlan Matmul::plan_of(const Launch& call) {
+MatmulPlan Product::plan_of(const Launch& call) {
   const shapes::Matmul::Extents e = shapes::Matmul::extents(call);
   return MatmulPlan(e.batch, e.m, e.n, e.k);
 }
 
-Matmul::Matmul(const Checker& call)
+Product::Product(const Launch& call)
     : plan_(plan_of(call)),
-      transpose_a_(call.attribute(kTransposeA) != 0),
-      transpose_b_(call.attribute(kTransposeB) != 0),
-      input_bf16_(call.dtype(kA) == MLG_BF16),
-      output_bf16_(call.dtype(kC) == MLG_BF16),
-      alpha_(static_cast<float>(call.attribute(kAlpha))),
-      beta_(static_cast<float>(call.attribute(kBeta))),
+      transpose_a_(call.attribute(shapes::Matmul::transpose_a) != 0),
+      transpose_b_(call.attribute(shapes::Matmul::transpose_b) != 0),
+      input_bf16_(call.dtype(shapes::Matmul::a) == MLG_BF16),
+      output_bf16_(call.dtype(shapes::Matmul::c) == MLG_BF16),
+      alpha_(static_cast<float>(call.attribute(shapes::Matmul::alpha))),
+      beta_(static_cast<float>(call.attribute(shapes::Matmul::beta))),
       slots_(thread_count()) {
   make_tiles(input_bf16_);
   if (widen_) make_tiles(false);
@@ -73,14 +72,16 @@ Matmul::Matmul(const Checker& call)
   }
   const std::size_t output = static_cast<std::size_t>(plan_.batch * plan_.m * plan_.n);
   a_offset_ = scratch_bytes_ * static_cast<std::size_t>(slots_);
-  b_offset_ = a_offset_ + (widen_ ? aligned(static_cast<std::size_t>(call.size(kA)) * sizeof(float)) : 0);
+  b_offset_ = a_offset_ +
+              (widen_ ? aligned(static_cast<std::size_t>(call.size(shapes::Matmul::a)) * sizeof(float)) : 0);
   partial_offset_ =
-      b_offset_ + (widen_ ? aligned(static_cast<std::size_t>(call.size(kB)) * sizeof(float)) : 0);
+      b_offset_ +
+      (widen_ ? aligned(static_cast<std::size_t>(call.size(shapes::Matmul::b)) * sizeof(float)) : 0);
   partial_bytes_ = partial_ ? output * static_cast<std::size_t>(plan_.count_k()) * sizeof(float) : 0;
 }
 
 // Sets widen_ instead of making them when oneDNN has no fast product of these types.
-void Matmul::make_tiles(bool bf16) {
+void Product::make_tiles(bool bf16) {
   const auto extent = [](std::int64_t whole, std::int64_t tile, bool last) {
     return last ? whole - whole / tile * tile : (whole >= tile ? tile : 0);
   };
@@ -111,7 +112,7 @@ void Matmul::make_tiles(bool bf16) {
 }
 
 // The argument as the tiles read it: itself, or converted to f32 at `offset` of the workspace.
-const void* Matmul::widened(const Launch& launch, std::uint32_t argument, std::size_t offset) const {
+const void* Product::widened(const Launch& launch, std::uint32_t argument, std::size_t offset) const {
   if (!widen_) return launch.tensor(argument).data;
   const auto* from = launch.data<const bfloat16>(argument);
   auto* to = reinterpret_cast<float*>(launch.workspace<std::byte>() + offset);
@@ -121,11 +122,11 @@ const void* Matmul::widened(const Launch& launch, std::uint32_t argument, std::s
   return to;
 }
 
-void Matmul::run(const Launch& launch) const {
-  const auto* a = static_cast<const std::byte*>(widened(launch, kA, a_offset_));
-  const auto* b = static_cast<const std::byte*>(widened(launch, kB, b_offset_));
+void Product::run(const Launch& launch) const {
+  const auto* a = static_cast<const std::byte*>(widened(launch, shapes::Matmul::a, a_offset_));
+  const auto* b = static_cast<const std::byte*>(widened(launch, shapes::Matmul::b, b_offset_));
   std::byte* workspace = launch.workspace<std::byte>();
-  auto* c = partial_ ? workspace + partial_offset_ : launch.data<std::byte>(kC);
+  auto* c = partial_ ? workspace + partial_offset_ : launch.data<std::byte>(shapes::Matmul::c);
   const std::int64_t ab_bytes = input_bf16_ && !widen_ ? 2 : 4, c_bytes = output_bf16_ && !partial_ ? 2 : 4;
   const MatmulPlan& p = plan_;
   std::atomic<bool> failed = false;
@@ -157,12 +158,12 @@ void Matmul::run(const Launch& launch) const {
   if (partial_) add_pieces(launch);
 }
 
-void Matmul::add_pieces(const Launch& launch) const {
+void Product::add_pieces(const Launch& launch) const {
   const auto* partial = reinterpret_cast<const float*>(launch.workspace<std::byte>() + partial_offset_);
   const std::int64_t size = plan_.batch * plan_.m * plan_.n, pieces = plan_.count_k();
   const float alpha = alpha_, beta = beta_;
-  dispatch_compute(launch.dtype(kC), [&]<typename T>() {
-    T* c = launch.data<T>(kC);
+  dispatch_compute(launch.dtype(shapes::Matmul::c), [&]<typename T>() {
+    T* c = launch.data<T>(shapes::Matmul::c);
     launch.parallel_for(size, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
       constexpr std::int64_t kBlock = 1024;  // stays in the first-level cache while the pieces are added
       float sum[kBlock];
@@ -183,18 +184,18 @@ void Matmul::add_pieces(const Launch& launch) const {
   });
 }
 
-void check_matmul(Checker& call) {
-  shapes::Matmul::check(call);
-  auto state = std::make_unique<Matmul>(call);
-  call.workspace(state->workspace_bytes());
-  call.state(std::move(state));
-}
+struct Matmul : shapes::Matmul {
+  using State = Product;
+  static std::unique_ptr<Product> prepare(sdk::CallChecks& call) {
+    check(call);
+    auto product = std::make_unique<Product>(call);
+    call.workspace(product->workspace_bytes());
+    return product;
+  }
+  static void run(const Launch& launch) { launch.state<const Product>()->run(launch); }
+};
 
-void run_matmul(const Launch& launch) {
-  state_of<Matmul>(launch).run(launch);
-}
-
-MULLIGAN_CPU_KERNEL(matmul, shapes::Matmul::signature, check_matmul, run_matmul)
+const Register registered = sdk::cpu_kernel<Matmul>();
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -3,20 +3,26 @@
 // 2:
 //   (a, b) = (u[j], u[j + half]) -> (a cos + b sin, -a sin + b cos)
 // Backward: w = the transposed rotation of dy, p = sum(w x):
-//   dx = gain r (w - x r^2 p / h)  (norm = 0: gain w),   dgain[g] += sum over tokens of r p
+//   dx (+)= gain r (w - x r^2 p / h)  (norm = 0: gain w),   dgain[g] += sum over tokens of r p
 //
 // Determinism: heads are independent; dgain goes through partial sums over fixed pieces of tokens.
 #include "plugins/backends/common/shapes/qk_norm_rope.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
+#include "plugins/backends/cpu/kernels/row_sums.h"
 
 namespace mulligan::cpu {
 namespace {
 
-using Forward = shapes::QkNormRopeForward;
+struct Forward : shapes::QkNormRopeForward {
+  static void run(const Launch& launch);
+};
+struct Backward : shapes::QkNormRopeBackward {
+  static void check(sdk::CallChecks& call);
+  static void run(const Launch& launch);
+};
+
 constexpr std::int64_t kMaxHeadWidth =
     shapes::QkNormRope::max_head_width;  // a head's scratch lies on the stack
-
-enum Attribute { kRopeDims, kRowLength, kNorm, kEps };
 
 struct Rotation {
   const float* cos;
@@ -24,10 +30,11 @@ struct Rotation {
   std::int64_t half, row_length;
 
   Rotation(const Launch& launch)
-      : cos(launch.data<const float>(1)),
-        sin(launch.data<const float>(2)),
-        half(static_cast<std::int64_t>(launch.attribute(kRopeDims)) / 2),
-        row_length(std::max<std::int64_t>(1, static_cast<std::int64_t>(launch.attribute(kRowLength)))) {}
+      : cos(launch.data<const float>(shapes::QkNormRope::cos)),
+        sin(launch.data<const float>(shapes::QkNormRope::sin)),
+        half(static_cast<std::int64_t>(launch.attribute(shapes::QkNormRope::rope_dims)) / 2),
+        row_length(std::max<std::int64_t>(
+            1, static_cast<std::int64_t>(launch.attribute(shapes::QkNormRope::row_length)))) {}
   // Offset of token t's row in the tables.
   std::int64_t offset(std::int64_t t) const { return t % row_length * half; }
 };
@@ -45,63 +52,67 @@ void dispatch_head(std::int64_t width, std::int64_t half, Body&& body) {
 template <typename T, int kWidth, int kHalf>
 void forward(const Launch& launch) {
   const Rotation rotation(launch);
-  const std::int64_t heads = launch.dim(0, 1), width = kWidth > 0 ? kWidth : launch.dim(0, 2);
+  const std::int64_t heads = launch.dim(Forward::x, 1),
+                     width = kWidth > 0 ? kWidth : launch.dim(Forward::x, 2);
   const std::int64_t half = kHalf > 0 ? kHalf : rotation.half;
-  const T* all_x = launch.data<const T>(0);
-  T* all_y = launch.data<T>(4);
-  const float* gain = launch.data<const float>(3);
-  const bool norm = launch.attribute(kNorm) != 0;
-  const auto eps = static_cast<float>(launch.attribute(kEps));
-  launch.parallel_for(launch.dim(0, 0), row_grain(heads * width), [=](std::int64_t begin, std::int64_t end) {
-    alignas(64) float scratch[kWidth > 0 ? kWidth : kMaxHeadWidth];
-    float* u = scratch;
-    for (std::int64_t t = begin; t < end; ++t) {
-      const float* cos = rotation.cos + rotation.offset(t);
-      const float* sin = rotation.sin + rotation.offset(t);
-      for (std::int64_t head = 0; head < heads; ++head) {
-        const T* x = all_x + (t * heads + head) * width;
-        fill_row(u, width, [=](std::int64_t j) { return float(x[j]); });
-        float factor = gain ? gain[head] : 1.0f;
-        if (norm)
-          factor *= reciprocal_rms(lane_sum(width, [=](std::int64_t j) { return u[j] * u[j]; }), width, eps);
+  const T* all_x = launch.data<const T>(Forward::x);
+  T* all_y = launch.data<T>(Forward::y);
+  const float* gain = launch.data<const float>(Forward::gain);
+  const bool norm = launch.attribute(Forward::norm) != 0;
+  const auto eps = static_cast<float>(launch.attribute(Forward::eps));
+  launch.parallel_for(
+      launch.dim(Forward::x, 0), row_grain(heads * width), [=](std::int64_t begin, std::int64_t end) {
+        alignas(64) float scratch[kWidth > 0 ? kWidth : kMaxHeadWidth];
+        float* u = scratch;
+        for (std::int64_t t = begin; t < end; ++t) {
+          const float* cos = rotation.cos + rotation.offset(t);
+          const float* sin = rotation.sin + rotation.offset(t);
+          for (std::int64_t head = 0; head < heads; ++head) {
+            const T* x = all_x + (t * heads + head) * width;
+            fill_row(u, width, [=](std::int64_t j) { return float(x[j]); });
+            float factor = gain ? gain[head] : 1.0f;
+            if (norm)
+              factor *=
+                  reciprocal_rms(lane_sum(width, [=](std::int64_t j) { return u[j] * u[j]; }), width, eps);
 #pragma GCC ivdep
-        for (std::int64_t j = 0; j < half; ++j) {
-          const float a = u[j], b = u[j + half];
-          u[j] = a * cos[j] + b * sin[j];
-          u[j + half] = b * cos[j] - a * sin[j];
+            for (std::int64_t j = 0; j < half; ++j) {
+              const float a = u[j], b = u[j + half];
+              u[j] = a * cos[j] + b * sin[j];
+              u[j + half] = b * cos[j] - a * sin[j];
+            }
+            fill_row(all_y + (t * heads + head) * width, width,
+                     [=](std::int64_t j) { return factor * u[j]; });
+          }
         }
-        fill_row(all_y + (t * heads + head) * width, width, [=](std::int64_t j) { return factor * u[j]; });
-      }
-    }
-  });
+      });
 }
 
-void run_forward(const Launch& launch) {
-  dispatch_compute(launch.dtype(0), [&]<typename T>() {
-    dispatch_head(launch.dim(0, 2), Rotation(launch).half,
+void Forward::run(const Launch& launch) {
+  dispatch_compute(launch.dtype(Forward::x), [&]<typename T>() {
+    dispatch_head(launch.dim(Forward::x, 2), Rotation(launch).half,
                   [&]<int kWidth, int kHalf>() { forward<T, kWidth, kHalf>(launch); });
   });
 }
 
-enum { kDy = 4, kDx, kDgain };
-
-void check_backward(Checker& check) {
-  shapes::QkNormRopeBackward::check(check);
-  check.workspace(aligned_floats(check.dim(0, 1)) * sizeof(float) +
-                  row_sums_bytes(check.dim(0, 0), check.dim(0, 1)));
+void Backward::check(sdk::CallChecks& call) {
+  QkNormRopeBackward::check(call);
+  call.workspace(aligned_floats(call.dim(x, 1)) * sizeof(float) +
+                 row_sums_bytes(call.dim(x, 0), call.dim(x, 1)));
 }
 
 template <typename T, int kWidth, int kHalf>
 void backward(const Launch& launch) {
   const Rotation rotation(launch);
-  const std::int64_t heads = launch.dim(0, 1), width = kWidth > 0 ? kWidth : launch.dim(0, 2);
+  const std::int64_t heads = launch.dim(Backward::x, 1),
+                     width = kWidth > 0 ? kWidth : launch.dim(Backward::x, 2);
   const std::int64_t half = kHalf > 0 ? kHalf : rotation.half;
-  const T* all_x = launch.data<const T>(0);
-  const T* all_dy = launch.data<const T>(kDy);
-  T* all_dx = launch.data<T>(kDx);
-  const float* gain = launch.data<const float>(3);
-  const bool norm = launch.attribute(kNorm) != 0, accumulate = launch.attribute(4) != 0;
-  const auto eps = static_cast<float>(launch.attribute(kEps));
+  const T* all_x = launch.data<const T>(Backward::x);
+  const T* all_dy = launch.data<const T>(Backward::dy);
+  T* all_dx = launch.data<T>(Backward::dx);
+  const float* gain = launch.data<const float>(Backward::gain);
+  const bool norm = launch.attribute(Backward::norm) != 0,
+             accumulate = launch.attribute(Backward::accumulate_dx) != 0;
+  const auto eps = static_cast<float>(launch.attribute(Backward::eps));
   const auto add_tokens = [=](float* partial, std::int64_t begin, std::int64_t end) {
     alignas(64) float scratch[2][kWidth > 0 ? kWidth : kMaxHeadWidth];
     float *w = scratch[0], *x = scratch[1];
@@ -135,20 +146,19 @@ void backward(const Launch& launch) {
   };
   float* total = launch.workspace<float>();  // [G]; added to dgain where that is wanted
   std::fill_n(total, heads, 0.0f);
-  add_row_sums(launch, launch.dim(0, 0), heads, total + aligned_floats(heads), total, add_tokens);
-  if (!launch.has(kDgain)) return;
-  for (std::int64_t head = 0; head < heads; ++head) launch.data<float>(kDgain)[head] += total[head];
+  add_row_sums(launch, launch.dim(Backward::x, 0), heads, total + aligned_floats(heads), total, add_tokens);
+  if (!launch.has(Backward::dgain)) return;
+  for (std::int64_t head = 0; head < heads; ++head) launch.data<float>(Backward::dgain)[head] += total[head];
 }
 
-void run_backward(const Launch& launch) {
-  dispatch_compute(launch.dtype(0), [&]<typename T>() {
-    dispatch_head(launch.dim(0, 2), Rotation(launch).half,
+void Backward::run(const Launch& launch) {
+  dispatch_compute(launch.dtype(Backward::x), [&]<typename T>() {
+    dispatch_head(launch.dim(Backward::x, 2), Rotation(launch).half,
                   [&]<int kWidth, int kHalf>() { backward<T, kWidth, kHalf>(launch); });
   });
 }
 
-MULLIGAN_CPU_KERNEL(qk_norm_rope_fwd, Forward::signature, Forward::check, run_forward)
-MULLIGAN_CPU_KERNEL(qk_norm_rope_bwd, shapes::QkNormRopeBackward::signature, check_backward, run_backward)
+const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -13,6 +13,27 @@
 namespace mulligan::cpu {
 namespace {
 
+struct Sum : shapes::Sum {
+  static void check(sdk::CallChecks& call);
+  static void run(const Launch& launch);
+};
+struct SumSquares : shapes::SumSquares {
+  static void check(sdk::CallChecks& call);
+  static void run(const Launch& launch);
+};
+struct ClipScale : shapes::ClipScale {
+  static void run(const Launch& launch);
+};
+struct ScaleBy : shapes::ScaleBy {
+  static void run(const Launch& launch);
+};
+struct LerpInto : shapes::LerpInto {
+  static void run(const Launch& launch);
+};
+struct RecordScalar : shapes::RecordScalar {
+  static void run(const Launch& launch);
+};
+
 constexpr std::int64_t kPiece = 32768;
 constexpr int kDoubleLanes = 16;
 
@@ -33,10 +54,10 @@ double sum_piece(std::int64_t begin, std::int64_t end, Term&& term) {
   return sum;
 }
 
-// total += sum of term(i) over the elements of argument 0.
+// total += sum of term(i) over the elements of x.
 template <typename Term>
-void add_total(const Launch& launch, Term&& term) {
-  const std::int64_t elements = launch.size(0);
+void add_total(const Launch& launch, std::uint32_t x, std::uint32_t total, Term&& term) {
+  const std::int64_t elements = launch.size(x);
   auto* sums = launch.workspace<double>();
   launch.parallel_for(piece_count(elements), 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t piece = first; piece < last; ++piece) {
@@ -45,82 +66,81 @@ void add_total(const Launch& launch, Term&& term) {
   });
   double sum = 0;
   for (std::int64_t piece = 0; piece < piece_count(elements); ++piece) sum += sums[piece];
-  *launch.data<double>(1) += sum;
+  *launch.data<double>(total) += sum;
 }
 
-void check_sum(Checker& check) {
-  shapes::Sum::check(check);
-  check.workspace(piece_count(check.size(0)) * sizeof(double));
+void Sum::check(sdk::CallChecks& call) {
+  shapes::Sum::check(call);
+  call.workspace(piece_count(call.size(x)) * sizeof(double));
 }
 
-void run_sum(const Launch& launch) {
+void Sum::run(const Launch& launch) {
   const auto add = [&]<typename T>(const T* x) {
-    add_total(launch, [x](std::int64_t i) { return static_cast<double>(x[i]); });
+    add_total(launch, Sum::x, Sum::total, [x](std::int64_t i) { return static_cast<double>(x[i]); });
   };
-  if (launch.dtype(0) == MLG_F64) {
-    add(launch.data<const double>(0));
+  if (launch.dtype(Sum::x) == MLG_F64) {
+    add(launch.data<const double>(Sum::x));
   } else {
-    add(launch.data<const float>(0));
+    add(launch.data<const float>(Sum::x));
   }
 }
 
-void check_sum_squares(Checker& check) {
-  shapes::SumSquares::check(check);
-  check.workspace(piece_count(check.size(0)) * sizeof(double));
+void SumSquares::check(sdk::CallChecks& call) {
+  shapes::SumSquares::check(call);
+  call.workspace(piece_count(call.size(x)) * sizeof(double));
 }
 
-void run_sum_squares(const Launch& launch) {
-  dispatch_compute(launch.dtype(0), [&]<typename T>() {
-    const T* x = launch.data<const T>(0);
-    add_total(launch, [x](std::int64_t i) {
+void SumSquares::run(const Launch& launch) {
+  dispatch_compute(launch.dtype(SumSquares::x), [&]<typename T>() {
+    const T* x = launch.data<const T>(SumSquares::x);
+    add_total(launch, SumSquares::x, SumSquares::total, [x](std::int64_t i) {
       const double value = static_cast<float>(x[i]);
       return value * value;
     });
   });
 }
 
-void run_clip_scale(const Launch& launch) {
-  const double max_norm = launch.attribute(0), norm = std::sqrt(*launch.data<const double>(0));
-  *launch.data<float>(1) = static_cast<float>(norm);
-  *launch.data<float>(2) = max_norm == 0 ? 1.0f : static_cast<float>(std::min(1.0, max_norm / (norm + 1e-6)));
+void ClipScale::run(const Launch& launch) {
+  const double max_norm = launch.attribute(ClipScale::max_norm),
+               norm = std::sqrt(*launch.data<const double>(ClipScale::total));
+  *launch.data<float>(ClipScale::norm) = static_cast<float>(norm);
+  *launch.data<float>(ClipScale::scale) =
+      max_norm == 0 ? 1.0f : static_cast<float>(std::min(1.0, max_norm / (norm + 1e-6)));
 }
 
-void run_scale_by(const Launch& launch) {
-  const float scale = *launch.data<const float>(1);
+void ScaleBy::run(const Launch& launch) {
+  const float scale = *launch.data<const float>(ScaleBy::scale);
   if (scale == 1.0f) return;  // a clip that does not bite costs no memory traffic
-  for_elements(launch, launch.size(0), [&](std::int64_t begin, std::int64_t end) {
-    float* x = launch.data<float>(0) + begin;
+  for_elements(launch, launch.size(ScaleBy::x), [&](std::int64_t begin, std::int64_t end) {
+    float* x = launch.data<float>(ScaleBy::x) + begin;
     write_row(x, end - begin, false, [=](std::int64_t i) { return x[i] * scale; });
   });
 }
 
-void run_lerp_into(const Launch& launch) {
-  const auto keep = static_cast<float>(launch.attribute(0)),
-             take = static_cast<float>(1.0 - launch.attribute(0));
-  dispatch_compute(launch.dtype(1), [&]<typename T>() {
-    for_elements(launch, launch.size(0), [&](std::int64_t begin, std::int64_t end) {
-      float* average = launch.data<float>(0) + begin;
-      const T* x = launch.data<const T>(1) + begin;
+void LerpInto::run(const Launch& launch) {
+  const auto keep = static_cast<float>(launch.attribute(LerpInto::decay)),
+             take = static_cast<float>(1.0 - launch.attribute(LerpInto::decay));
+  dispatch_compute(launch.dtype(LerpInto::x), [&]<typename T>() {
+    for_elements(launch, launch.size(LerpInto::average), [&](std::int64_t begin, std::int64_t end) {
+      float* average = launch.data<float>(LerpInto::average) + begin;
+      const T* x = launch.data<const T>(LerpInto::x) + begin;
       write_row(average, end - begin, false,
                 [=](std::int64_t i) { return keep * average[i] + take * float(x[i]); });
     });
   });
 }
 
-void run_record_scalar(const Launch& launch) {
-  const std::int64_t length = launch.dim(2, 0), index = *launch.data<const std::int64_t>(1) % length;
-  const double value =
-      launch.dtype(0) == MLG_F64 ? *launch.data<const double>(0) : *launch.data<const float>(0);
-  launch.data<double>(2)[index < 0 ? index + length : index] = value;
+void RecordScalar::run(const Launch& launch) {
+  const std::int64_t length = launch.dim(RecordScalar::ring, 0),
+                     index = *launch.data<const std::int64_t>(RecordScalar::index) % length;
+  const double value = launch.dtype(RecordScalar::x) == MLG_F64 ? *launch.data<const double>(RecordScalar::x)
+                                                                : *launch.data<const float>(RecordScalar::x);
+  launch.data<double>(RecordScalar::ring)[index < 0 ? index + length : index] = value;
 }
 
-MULLIGAN_CPU_KERNEL(sum_f64, shapes::Sum::signature, check_sum, run_sum)
-MULLIGAN_CPU_KERNEL(sum_squares_f64, shapes::SumSquares::signature, check_sum_squares, run_sum_squares)
-MULLIGAN_CPU_KERNEL(clip_scale, shapes::ClipScale::signature, shapes::ClipScale::check, run_clip_scale)
-MULLIGAN_CPU_KERNEL(scale_by, shapes::ScaleBy::signature, shapes::ScaleBy::check, run_scale_by)
-MULLIGAN_CPU_KERNEL(lerp_into, shapes::LerpInto::signature, shapes::LerpInto::check, run_lerp_into)
-MULLIGAN_CPU_KERNEL(record_scalar, shapes::RecordScalar::signature, shapes::RecordScalar::check,
-                    run_record_scalar)
+const Register registered[] = {sdk::cpu_kernel<Sum>(),       sdk::cpu_kernel<SumSquares>(),
+                               sdk::cpu_kernel<ClipScale>(), sdk::cpu_kernel<ScaleBy>(),
+                               sdk::cpu_kernel<LerpInto>(),  sdk::cpu_kernel<RecordScalar>()};
 
 }  // namespace
 }  // namespace mulligan::cpu

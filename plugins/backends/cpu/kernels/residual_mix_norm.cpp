@@ -1,63 +1,72 @@
 // residual_mix_norm on x, x0 [T,d] and mix [2,d]:  y = mix0 x + mix1 x0,  n = scale norm(y)
 //   g = dy + norm'(dn):  with r = 1 / sqrt(mean(y^2) + eps):  g = dy + scale r (dn - y r^2 mean(dn y))
-//   dx = mix0 g,  dx0 = mix1 g,  dmix += (sum over tokens of g x, of g x0)
+//   dx (+)= mix0 g,  dx0 (+)= mix1 g,  dmix += (sum over tokens of g x, of g x0)
 //
 // n comes from y before y is rounded to the compute dtype, so it is the same whether y is kept or not.
 // Determinism: rows are independent; dmix goes through partial sums over fixed pieces of tokens.
 #include "plugins/backends/common/shapes/residual_mix_norm.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
+#include "plugins/backends/cpu/kernels/row_sums.h"
 
 namespace mulligan::cpu {
 namespace {
 
-using Forward = shapes::ResidualMixNormForward;
+struct Forward : shapes::ResidualMixNormForward {
+  static void run(const Launch& launch);
+};
+struct Backward : shapes::ResidualMixNormBackward {
+  static void check(sdk::CallChecks& call);
+  static void run(const Launch& launch);
+};
 
-void run_forward(const Launch& launch) {
-  const auto scale = static_cast<float>(launch.attribute(0)), eps = static_cast<float>(launch.attribute(1));
-  const std::int64_t width = launch.dim(0, 1);
-  const float* mix = launch.data<const float>(2);
-  dispatch_compute(launch.dtype(0), [&]<typename T>() {
-    launch.parallel_for(launch.dim(0, 0), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        const T* x = launch.data<const T>(0) + row * width;
-        const T* x0 = launch.data<const T>(1) + row * width;
-        const auto mixed = [=](std::int64_t j) {
-          return mix[j] * float(x[j]) + mix[width + j] * float(x0[j]);
-        };
-        const float sum = lane_sum(width, [=](std::int64_t j) {
-          const float y = mixed(j);
-          return y * y;
-        });
-        const float factor = scale * reciprocal_rms(sum, width, eps);
-        if (launch.has(3)) write_row(launch.data<T>(3) + row * width, width, false, mixed);
-        write_row(launch.data<T>(4) + row * width, width, false,
-                  [=](std::int64_t j) { return factor * mixed(j); });
-      }
-    });
+void Forward::run(const Launch& launch) {
+  const auto scale = static_cast<float>(launch.attribute(Forward::scale)),
+             eps = static_cast<float>(launch.attribute(Forward::eps));
+  const std::int64_t width = launch.dim(Forward::x, 1);
+  const float* mix = launch.data<const float>(Forward::mix);
+  dispatch_compute(launch.dtype(Forward::x), [&]<typename T>() {
+    launch.parallel_for(launch.dim(Forward::x, 0), row_grain(width),
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t row = begin; row < end; ++row) {
+                            const T* x = launch.data<const T>(Forward::x) + row * width;
+                            const T* x0 = launch.data<const T>(Forward::x0) + row * width;
+                            const auto mixed = [=](std::int64_t j) {
+                              return mix[j] * float(x[j]) + mix[width + j] * float(x0[j]);
+                            };
+                            const float sum = lane_sum(width, [=](std::int64_t j) {
+                              const float y = mixed(j);
+                              return y * y;
+                            });
+                            const float factor = scale * reciprocal_rms(sum, width, eps);
+                            if (launch.has(Forward::y))
+                              write_row(launch.data<T>(Forward::y) + row * width, width, false, mixed);
+                            write_row(launch.data<T>(Forward::n) + row * width, width, false,
+                                      [=](std::int64_t j) { return factor * mixed(j); });
+                          }
+                        });
   });
 }
 
-using Backward = shapes::ResidualMixNormBackward;
-enum { kX, kX0, kMix, kDy, kDn, kDx, kDx0, kDmix };
-
-void check_backward(Checker& check) {
-  Backward::check(check);
-  check.workspace(row_sums_bytes(check.dim(kX, 0), 2 * check.dim(kX, 1)));
+void Backward::check(sdk::CallChecks& call) {
+  ResidualMixNormBackward::check(call);
+  call.workspace(row_sums_bytes(call.dim(x, 0), call.size(mix)));
 }
 
 template <typename T>
 void backward(const Launch& launch) {
-  const auto scale = static_cast<float>(launch.attribute(0)), eps = static_cast<float>(launch.attribute(1));
-  const bool accumulate_dx = launch.attribute(2) != 0, accumulate_dx0 = launch.attribute(3) != 0;
-  const std::int64_t width = launch.dim(kX, 1);
-  const float* mix = launch.data<const float>(kMix);
-  T *all_dx = launch.data<T>(kDx), *all_dx0 = launch.data<T>(kDx0);
+  const auto scale = static_cast<float>(launch.attribute(Backward::scale)),
+             eps = static_cast<float>(launch.attribute(Backward::eps));
+  const bool accumulate_dx = launch.attribute(Backward::accumulate_dx) != 0,
+             accumulate_dx0 = launch.attribute(Backward::accumulate_dx0) != 0;
+  const std::int64_t width = launch.dim(Backward::x, 1);
+  const float* mix = launch.data<const float>(Backward::mix);
+  T *all_dx = launch.data<T>(Backward::dx), *all_dx0 = launch.data<T>(Backward::dx0);
   const auto add_rows = [&](float* partial, std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      const T* x = launch.data<const T>(kX) + row * width;
-      const T* x0 = launch.data<const T>(kX0) + row * width;
-      const T* dy = launch.has(kDy) ? launch.data<const T>(kDy) + row * width : nullptr;
-      const T* dn = launch.has(kDn) ? launch.data<const T>(kDn) + row * width : nullptr;
+      const T* x = launch.data<const T>(Backward::x) + row * width;
+      const T* x0 = launch.data<const T>(Backward::x0) + row * width;
+      const T* dy = launch.has(Backward::dy) ? launch.data<const T>(Backward::dy) + row * width : nullptr;
+      const T* dn = launch.has(Backward::dn) ? launch.data<const T>(Backward::dn) + row * width : nullptr;
       const auto mixed = [=](std::int64_t j) { return mix[j] * float(x[j]) + mix[width + j] * float(x0[j]); };
       float factor = 0, along = 0;  // norm'(dn) = factor dn - along y
       if (dn) {
@@ -94,16 +103,15 @@ void backward(const Launch& launch) {
       });
     }
   };
-  add_row_sums(launch, launch.dim(kX, 0), 2 * width, launch.workspace<float>(), launch.data<float>(kDmix),
-               add_rows);
+  add_row_sums(launch, launch.dim(Backward::x, 0), 2 * width, launch.workspace<float>(),
+               launch.data<float>(Backward::dmix), add_rows);
 }
 
-void run_backward(const Launch& launch) {
-  dispatch_compute(launch.dtype(kX), [&]<typename T>() { backward<T>(launch); });
+void Backward::run(const Launch& launch) {
+  dispatch_compute(launch.dtype(Backward::x), [&]<typename T>() { backward<T>(launch); });
 }
 
-MULLIGAN_CPU_KERNEL(residual_mix_norm_fwd, Forward::signature, Forward::check, run_forward)
-MULLIGAN_CPU_KERNEL(residual_mix_norm_bwd, Backward::signature, check_backward, run_backward)
+const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 
 }  // namespace
 }  // namespace mulligan::cpu

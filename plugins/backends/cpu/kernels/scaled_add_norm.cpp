@@ -1,58 +1,67 @@
 // scaled_add_norm on x, a [T,d] and s [d]:  y = x + s a,  n = scale norm(y)
 //   g = dy + norm'(dn):  with r = 1 / sqrt(mean(y^2) + eps):  g = dy + scale r (dn - y r^2 mean(dn y))
-//   dx = g,  da = s g,  ds += sum over tokens of g a
+//   dx (+)= g,  da (+)= s g,  ds += sum over tokens of g a
 //
 // y is rounded to the compute dtype before it is normalised: the backward pass sees the same y.
 // Determinism: rows are independent; ds goes through partial sums over fixed pieces of tokens.
 #include "plugins/backends/common/shapes/scaled_add_norm.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
+#include "plugins/backends/cpu/kernels/row_sums.h"
 
 namespace mulligan::cpu {
 namespace {
 
-using Forward = shapes::ScaledAddNormForward;
+struct Forward : shapes::ScaledAddNormForward {
+  static void run(const Launch& launch);
+};
+struct Backward : shapes::ScaledAddNormBackward {
+  static void check(sdk::CallChecks& call);
+  static void run(const Launch& launch);
+};
 
-void run_forward(const Launch& launch) {
-  const auto scale = static_cast<float>(launch.attribute(0)), eps = static_cast<float>(launch.attribute(1));
-  const std::int64_t width = launch.dim(0, 1);
-  const float* s = launch.data<const float>(2);
-  dispatch_compute(launch.dtype(0), [&]<typename T>() {
-    launch.parallel_for(launch.dim(0, 0), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        const T* x = launch.data<const T>(0) + row * width;
-        const T* a = launch.data<const T>(1) + row * width;
-        T* y = launch.data<T>(3) + row * width;
-        write_row(y, width, false, [=](std::int64_t j) { return float(x[j]) + s[j] * float(a[j]); });
-        if (!launch.has(4)) continue;
-        const float sum = lane_sum(width, [=](std::int64_t j) { return float(y[j]) * float(y[j]); });
-        const float factor = scale * reciprocal_rms(sum, width, eps);
-        write_row(launch.data<T>(4) + row * width, width, false,
-                  [=](std::int64_t j) { return factor * float(y[j]); });
-      }
-    });
+void Forward::run(const Launch& launch) {
+  const auto scale = static_cast<float>(launch.attribute(Forward::scale)),
+             eps = static_cast<float>(launch.attribute(Forward::eps));
+  const std::int64_t width = launch.dim(Forward::x, 1);
+  const float* s = launch.data<const float>(Forward::s);
+  dispatch_compute(launch.dtype(Forward::x), [&]<typename T>() {
+    launch.parallel_for(
+        launch.dim(Forward::x, 0), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t row = begin; row < end; ++row) {
+            const T* x = launch.data<const T>(Forward::x) + row * width;
+            const T* a = launch.data<const T>(Forward::a) + row * width;
+            T* y = launch.data<T>(Forward::y) + row * width;
+            write_row(y, width, false, [=](std::int64_t j) { return float(x[j]) + s[j] * float(a[j]); });
+            if (!launch.has(Forward::n)) continue;
+            const float sum = lane_sum(width, [=](std::int64_t j) { return float(y[j]) * float(y[j]); });
+            const float factor = scale * reciprocal_rms(sum, width, eps);
+            write_row(launch.data<T>(Forward::n) + row * width, width, false,
+                      [=](std::int64_t j) { return factor * float(y[j]); });
+          }
+        });
   });
 }
 
-enum { kY, kA, kS, kDy, kDn, kDx, kDa, kDs };
-
-void check_backward(Checker& check) {
-  shapes::ScaledAddNormBackward::check(check);
-  check.workspace(row_sums_bytes(check.dim(kY, 0), check.dim(kY, 1)));
+void Backward::check(sdk::CallChecks& call) {
+  ScaledAddNormBackward::check(call);
+  call.workspace(row_sums_bytes(call.dim(y, 0), call.dim(y, 1)));
 }
 
 template <typename T>
 void backward(const Launch& launch) {
-  const auto scale = static_cast<float>(launch.attribute(0)), eps = static_cast<float>(launch.attribute(1));
-  const bool accumulate_dx = launch.attribute(2) != 0, accumulate_da = launch.attribute(3) != 0;
-  const std::int64_t width = launch.dim(kY, 1);
-  const float* s = launch.data<const float>(kS);
-  const T* all_a = launch.data<const T>(kA);
-  T *all_dx = launch.data<T>(kDx), *all_da = launch.data<T>(kDa);
+  const auto scale = static_cast<float>(launch.attribute(Backward::scale)),
+             eps = static_cast<float>(launch.attribute(Backward::eps));
+  const bool accumulate_dx = launch.attribute(Backward::accumulate_dx) != 0,
+             accumulate_da = launch.attribute(Backward::accumulate_da) != 0;
+  const std::int64_t width = launch.dim(Backward::y, 1);
+  const float* s = launch.data<const float>(Backward::s);
+  const T* all_a = launch.data<const T>(Backward::a);
+  T *all_dx = launch.data<T>(Backward::dx), *all_da = launch.data<T>(Backward::da);
   const auto add_rows = [&](float* partial, std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      const T* y = launch.data<const T>(kY) + row * width;
-      const T* dy = launch.has(kDy) ? launch.data<const T>(kDy) + row * width : nullptr;
-      const T* dn = launch.has(kDn) ? launch.data<const T>(kDn) + row * width : nullptr;
+      const T* y = launch.data<const T>(Backward::y) + row * width;
+      const T* dy = launch.has(Backward::dy) ? launch.data<const T>(Backward::dy) + row * width : nullptr;
+      const T* dn = launch.has(Backward::dn) ? launch.data<const T>(Backward::dn) + row * width : nullptr;
       float factor = 0, along = 0;  // norm'(dn) = factor dn - along y
       if (dn) {
         const auto [squares, product] = lane_sums<2>(width, [=](std::int64_t j) {
@@ -84,17 +93,15 @@ void backward(const Launch& launch) {
       });
     }
   };
-  add_row_sums(launch, launch.dim(kY, 0), width, launch.workspace<float>(), launch.data<float>(kDs),
-               add_rows);
+  add_row_sums(launch, launch.dim(Backward::y, 0), width, launch.workspace<float>(),
+               launch.data<float>(Backward::ds), add_rows);
 }
 
-void run_backward(const Launch& launch) {
-  dispatch_compute(launch.dtype(kY), [&]<typename T>() { backward<T>(launch); });
+void Backward::run(const Launch& launch) {
+  dispatch_compute(launch.dtype(Backward::y), [&]<typename T>() { backward<T>(launch); });
 }
 
-MULLIGAN_CPU_KERNEL(scaled_add_norm_fwd, Forward::signature, Forward::check, run_forward)
-MULLIGAN_CPU_KERNEL(scaled_add_norm_bwd, shapes::ScaledAddNormBackward::signature, check_backward,
-                    run_backward)
+const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -1,45 +1,49 @@
 // softcap, element by element:  y = cap tanh(z / cap)
-//   dz = dy (1 - tanh(z / cap)^2)
+//   dz (+)= dy (1 - tanh(z / cap)^2)
 //
 // Determinism: elements are independent.
-#include "plugins/backends/common/shapes/softcap.h"
+#include <mulligan/vector_math.hpp>
 
+#include "plugins/backends/common/shapes/softcap.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
-#include "plugins/backends/cpu/vector_math.h"
 
 namespace mulligan::cpu {
 namespace {
 
-using Forward = shapes::SoftcapForward;
-using Backward = shapes::SoftcapBackward;
+struct Forward : shapes::SoftcapForward {
+  static void run(const Launch& launch);
+};
+struct Backward : shapes::SoftcapBackward {
+  static void run(const Launch& launch);
+};
 
-void run_forward(const Launch& launch) {
-  const auto cap = static_cast<float>(launch.attribute(0));
+void Forward::run(const Launch& launch) {
+  const auto cap = static_cast<float>(launch.attribute(Forward::cap));
   const float inverse = 1.0f / cap;
-  dispatch_compute(launch.dtype(0), [&]<typename T>() {
-    for_elements(launch, launch.size(0), [&](std::int64_t begin, std::int64_t end) {
-      const T* z = launch.data<const T>(0) + begin;
-      write_row(launch.data<T>(1) + begin, end - begin, false,
-                [=](std::int64_t i) { return cap * fast_tanh(float(z[i]) * inverse); });
+  dispatch_compute(launch.dtype(Forward::z), [&]<typename T>() {
+    for_elements(launch, launch.size(Forward::z), [&](std::int64_t begin, std::int64_t end) {
+      const T* z = launch.data<const T>(Forward::z) + begin;
+      write_row(launch.data<T>(Forward::y) + begin, end - begin, false,
+                [=](std::int64_t i) { return cap * sdk::fast_tanh(float(z[i]) * inverse); });
     });
   });
 }
 
-void run_backward(const Launch& launch) {
-  const float inverse = 1.0f / static_cast<float>(launch.attribute(0));
-  dispatch_compute(launch.dtype(0), [&]<typename T>() {
-    for_elements(launch, launch.size(0), [&](std::int64_t begin, std::int64_t end) {
-      const T* z = launch.data<const T>(0) + begin;
-      const T* dy = launch.data<const T>(1) + begin;
-      write_row(launch.data<T>(2) + begin, end - begin, launch.attribute(1) != 0, [=](std::int64_t i) {
-        return float(dy[i]) * sdk::fast_tanh_and_slope(float(z[i]) * inverse).slope;
-      });
+void Backward::run(const Launch& launch) {
+  const float inverse = 1.0f / static_cast<float>(launch.attribute(Backward::cap));
+  dispatch_compute(launch.dtype(Backward::z), [&]<typename T>() {
+    for_elements(launch, launch.size(Backward::z), [&](std::int64_t begin, std::int64_t end) {
+      const T* z = launch.data<const T>(Backward::z) + begin;
+      const T* dy = launch.data<const T>(Backward::dy) + begin;
+      write_row(launch.data<T>(Backward::dz) + begin, end - begin,
+                launch.attribute(Backward::accumulate_dz) != 0, [=](std::int64_t i) {
+                  return float(dy[i]) * sdk::fast_tanh_and_slope(float(z[i]) * inverse).slope;
+                });
     });
   });
 }
 
-MULLIGAN_CPU_KERNEL(softcap_fwd, Forward::signature, Forward::check, run_forward)
-MULLIGAN_CPU_KERNEL(softcap_bwd, Backward::signature, Backward::check, run_backward)
+const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 
 }  // namespace
 }  // namespace mulligan::cpu

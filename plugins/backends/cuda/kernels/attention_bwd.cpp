@@ -1,7 +1,7 @@
 // Launches of attention_bwd.cu.
+#include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/attention.h"
 #include "plugins/backends/cuda/kernels/attention_plan.h"
-#include "plugins/backends/cuda/kernels/registry.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -37,7 +37,7 @@ struct Backward : shapes::AttentionBackward {
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Backward>()};
+const backends::Register registered[] = {sdk::cuda_kernel<Backward>()};
 
 }  // namespace
 }  // namespace mulligan::cuda

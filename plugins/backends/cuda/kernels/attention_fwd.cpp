@@ -1,7 +1,7 @@
 // Launches of attention_fwd.cu.
+#include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/attention.h"
 #include "plugins/backends/cuda/kernels/attention_plan.h"
-#include "plugins/backends/cuda/kernels/registry.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -28,7 +28,7 @@ struct Forward : shapes::AttentionForward {
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>()};
+const backends::Register registered[] = {sdk::cuda_kernel<Forward>()};
 
 }  // namespace
 }  // namespace mulligan::cuda

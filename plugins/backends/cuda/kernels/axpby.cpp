@@ -1,8 +1,8 @@
 // Launches of axpby.cu.
 #include <mulligan/cuda/element_plan.hpp>
 
+#include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/axpby.h"
-#include "plugins/backends/cuda/kernels/registry.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -39,7 +39,7 @@ struct Kernel : shapes::Axpby {
   }
 };
 
-const Register registered(sdk::cuda_kernel<Kernel>());
+const backends::Register registered(sdk::cuda_kernel<Kernel>());
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -2,8 +2,8 @@
 #include <mulligan/cuda/element_plan.hpp>
 #include <mulligan/half.hpp>
 
+#include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/cast.h"
-#include "plugins/backends/cuda/kernels/registry.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -46,7 +46,7 @@ struct Kernel : shapes::Cast {
   }
 };
 
-const Register registered(sdk::cuda_kernel<Kernel>());
+const backends::Register registered(sdk::cuda_kernel<Kernel>());
 
 }  // namespace
 }  // namespace mulligan::cuda

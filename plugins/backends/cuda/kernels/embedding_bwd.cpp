@@ -3,8 +3,8 @@
 
 #include <bit>
 
+#include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/embedding.h"
-#include "plugins/backends/cuda/kernels/registry.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -72,7 +72,7 @@ struct Backward : shapes::EmbeddingBackward {
   }
 };
 
-const Register registered = sdk::cuda_kernel<Backward>();
+const backends::Register registered = sdk::cuda_kernel<Backward>();
 
 }  // namespace
 }  // namespace mulligan::cuda

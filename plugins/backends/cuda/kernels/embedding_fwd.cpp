@@ -1,8 +1,8 @@
 // Launches of embedding_fwd.cu.
 #include <mulligan/cuda/row_plan.hpp>
 
+#include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/embedding.h"
-#include "plugins/backends/cuda/kernels/registry.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -28,7 +28,7 @@ struct Forward : shapes::EmbeddingForward {
   }
 };
 
-const Register registered = sdk::cuda_kernel<Forward>();
+const backends::Register registered = sdk::cuda_kernel<Forward>();
 
 }  // namespace
 }  // namespace mulligan::cuda

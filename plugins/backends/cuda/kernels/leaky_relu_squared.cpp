@@ -1,8 +1,8 @@
 // Launches of leaky_relu_squared.cu.
 #include <mulligan/cuda/element_plan.hpp>
 
+#include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/leaky_relu_squared.h"
-#include "plugins/backends/cuda/kernels/registry.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -44,7 +44,7 @@ struct Backward : shapes::LeakyReluSquaredBackward {
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const backends::Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -4,8 +4,8 @@
 
 #include <numeric>
 
+#include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/qk_norm_rope.h"
-#include "plugins/backends/cuda/kernels/registry.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -63,7 +63,7 @@ struct Backward : shapes::QkNormRopeBackward {
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const backends::Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
 
 }  // namespace
 }  // namespace mulligan::cuda

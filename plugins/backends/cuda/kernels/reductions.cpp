@@ -1,8 +1,8 @@
 // Launches of reductions.cu.
 #include <mulligan/cuda/element_plan.hpp>
 
+#include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/reductions.h"
-#include "plugins/backends/cuda/kernels/registry.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -110,9 +110,9 @@ struct RecordScalar : shapes::RecordScalar {
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Sum>(),       sdk::cuda_kernel<SumSquares>(),
-                               sdk::cuda_kernel<ClipScale>(), sdk::cuda_kernel<ScaleBy>(),
-                               sdk::cuda_kernel<LerpInto>(),  sdk::cuda_kernel<RecordScalar>()};
+const backends::Register registered[] = {sdk::cuda_kernel<Sum>(),       sdk::cuda_kernel<SumSquares>(),
+                                         sdk::cuda_kernel<ClipScale>(), sdk::cuda_kernel<ScaleBy>(),
+                                         sdk::cuda_kernel<LerpInto>(),  sdk::cuda_kernel<RecordScalar>()};
 
 }  // namespace
 }  // namespace mulligan::cuda

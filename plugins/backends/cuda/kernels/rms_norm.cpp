@@ -1,8 +1,8 @@
 // Launches of rms_norm.cu.
 #include <mulligan/cuda/row_plan.hpp>
 
+#include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/rms_norm.h"
-#include "plugins/backends/cuda/kernels/registry.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -44,7 +44,7 @@ struct Backward : shapes::RmsNormBackward {
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const backends::Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
 
 }  // namespace
 }  // namespace mulligan::cuda

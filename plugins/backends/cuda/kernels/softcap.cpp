@@ -1,8 +1,8 @@
 // Launches of softcap.cu.
 #include <mulligan/cuda/element_plan.hpp>
 
+#include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/softcap.h"
-#include "plugins/backends/cuda/kernels/registry.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -45,7 +45,7 @@ struct Backward : shapes::SoftcapBackward {
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const backends::Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
 
 }  // namespace
 }  // namespace mulligan::cuda

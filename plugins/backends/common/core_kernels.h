@@ -1,11 +1,11 @@
-// The kernels of this library: each file of this folder adds its own while the library is loaded.
+// The kernels of a backend's library: each of its files adds its own while the library is loaded.
 #pragma once
 
 #include <mulligan/kernel.h>
 
 #include <vector>
 
-namespace mulligan::cuda {
+namespace mulligan::backends {
 
 inline std::vector<mlg_kernel>& core_kernels() {
   static std::vector<mlg_kernel> kernels;
@@ -16,4 +16,4 @@ struct Register {
   Register(const mlg_kernel& kernel) { core_kernels().push_back(kernel); }
 };
 
-}  // namespace mulligan::cuda
+}  // namespace mulligan::backends

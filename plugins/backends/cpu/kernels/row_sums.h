@@ -1,0 +1,58 @@
+// Sums over rows whose result does not depend on the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "plugins/backends/cpu/cpu_kernel.h"
+
+namespace mulligan::cpu {
+
+// [0, rows) cut into at most 64 pieces of equal length (the last may be shorter); a function of `rows` only.
+struct Pieces {
+  explicit Pieces(std::int64_t rows)
+      : rows(rows),
+        length(std::max<std::int64_t>(32, (rows + 63) / 64)),
+        count((rows + length - 1) / length) {}
+  std::int64_t begin(std::int64_t piece) const { return piece * length; }
+  std::int64_t end(std::int64_t piece) const { return std::min(rows, (piece + 1) * length); }
+
+  std::int64_t rows, length, count;
+};
+
+// Bytes of workspace for add_row_sums.
+inline std::size_t row_sums_bytes(std::int64_t rows, std::int64_t width) {
+  return static_cast<std::size_t>(Pieces(rows).count * width) * sizeof(float);
+}
+
+// out[width] += sum over rows. body(partial, begin, end) adds the rows [begin, end), in order, to
+// partial[width], which starts at zero; the partial sums are then added to `out` in order of the pieces.
+// While it has a piece the body may also compute what belongs to its rows alone. `workspace`:
+// row_sums_bytes(rows, width), 64-byte aligned. Without `out` (null) nothing is summed: the body gets a null
+// partial and only does its rows' own work.
+template <typename Body>
+void add_row_sums(const Launch& launch, std::int64_t rows, std::int64_t width, float* workspace, float* out,
+                  Body&& body) {
+  const Pieces pieces(rows);
+  if (!out) {
+    launch.parallel_for(rows, pieces.length,
+                        [&](std::int64_t begin, std::int64_t end) { body(nullptr, begin, end); });
+    return;
+  }
+  launch.parallel_for(pieces.count, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t piece = first; piece < last; ++piece) {
+      float* partial = workspace + piece * width;
+      std::fill_n(partial, width, 0.0f);
+      body(partial, pieces.begin(piece), pieces.end(piece));
+    }
+  });
+  launch.parallel_for(width, 1024, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t piece = 0; piece < pieces.count; ++piece) {
+      const float* partial = workspace + piece * width;
+      for (std::int64_t j = begin; j < end; ++j) out[j] += partial[j];
+    }
+  });
+}
+
+}  // namespace mulligan::cpu
