@@ -79,7 +79,7 @@ Graph Calibrator::build(const ModelConfig& model, const std::vector<ParameterLay
       declare_packed_inputs(graph, prefix, model, rows_per_pass() * shape_.row_tokens, shape_.row_tokens);
   MomentTaps taps(points_);
   ForwardOptions forward;
-  forward.looping = model.loop.extra_passes > 0;
+  forward.layer_order = scored_order(model);
   forward.row_length = shape_.row_tokens;
   forward.taps = &taps;
   build_forward(tape, model, ParameterValues(tape, layouts, false), inputs.forward, forward);

@@ -29,7 +29,7 @@ class Stopwatch {
 };
 
 DType compute_dtype(const RunConfig& config) {
-  return config.train.compute_dtype == Precision::bf16 ? MLG_BF16 : MLG_F32;
+  return scored_dtype(config) == Precision::bf16 ? MLG_BF16 : MLG_F32;
 }
 
 // Second moments over all calibration batches.

@@ -23,7 +23,6 @@ class Writer {
   }
   void count(const char* key, std::int64_t& value) { json[key] = value; }
   void count(const char* key, std::uint64_t& value) { json[key] = value; }
-  void flag(const char* key, bool& value) { json[key] = value; }
   void text(const char* key, std::string& value) { json[key] = value; }
   void text_of_later_programs(const char* key, std::string& value) { text(key, value); }
   template <typename T, typename Describe>
@@ -72,11 +71,6 @@ class Reader {
     const Json& found = at(key);
     if (!found.is_number_unsigned()) throw wrong(key, "a count of 0 or more");
     value = found.get<std::uint64_t>();
-  }
-  void flag(const char* key, bool& value) {
-    const Json& found = at(key);
-    if (!found.is_boolean()) throw wrong(key, "true or false");
-    value = found.get<bool>();
   }
   void text(const char* key, std::string& value) {
     const Json& found = at(key);
@@ -177,7 +171,7 @@ void describe_progress(Visitor& v, CheckpointProgress& progress) {
   v.count("reported_step", progress.reported_step);
   v.number("reported_at_seconds", progress.reported_at_seconds);
   v.number("initial_loss_nats", progress.initial_loss_nats);
-  v.flag("looping", progress.looping);
+  v.text_of_later_programs("phase", progress.phase);
   v.list("cycles", progress.cycles, [](auto& row, auto& cycle) {
     row.text("optimizer", cycle.first);
     row.count("cycle", cycle.second);

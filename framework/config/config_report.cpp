@@ -63,8 +63,17 @@ std::vector<PrintedTable> core_tables(const LoadedConfig& loaded) {
 std::vector<PrintedTable> all_tables(const LoadedConfig& loaded) {
   std::vector<PrintedTable> tables = core_tables(loaded);
   if (loaded.config.ttt) tables.push_back({"[ttt]", "ttt", loaded.config.ttt->settings.all()});
-  for (const PluginTableRef& ref : plugin_tables(loaded.config))
-    tables.push_back(plugin_table(loaded, *ref.table));
+  for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
+    if (!ref.table->section.starts_with("phase.")) tables.push_back(plugin_table(loaded, *ref.table));
+  }
+  for (size_t i = 0; i < loaded.phase_rows.size(); ++i) {
+    tables.push_back({"[[phase]]", fmt::format("phase.{}", i), loaded.phase_rows[i].all()});
+    const std::optional<PluginTable>& backend = loaded.config.phases[i].backend;
+    if (!backend) continue;
+    tables.push_back(plugin_table(loaded, *backend));  // [phase.backend] belongs to the row before it
+    tables.back().header = "[phase.backend]";
+    tables.back().table = fmt::format("phase.{}.backend", i);
+  }
   for (size_t i = 0; i < loaded.kernel_rows.size(); ++i) {
     tables.push_back(
         {"[[backend.kernels]]", fmt::format("backend.kernels.{}", i), loaded.kernel_rows[i].all()});

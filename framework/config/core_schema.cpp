@@ -277,6 +277,34 @@ const Schema<KernelRow>& kernel_row_schema() {
   return schema;
 }
 
+const Schema<PhaseRow>& phase_row_schema() {
+  static const Schema<PhaseRow> schema = [] {
+    Schema<PhaseRow> s;
+    s.key("name", &PhaseRow::name, "name in log, metrics and report").derived("`phase_N`");
+    s.key("until_steps", &PhaseRow::until_steps,
+          "the phase ends after so many updates since the start of training; 0 = not by steps")
+        .at_least(0);
+    s.key("until_fraction", &PhaseRow::until_fraction,
+          "the phase ends when this share of the budget is spent; 0 = not by budget")
+        .range(0, 1);
+    s.key("layer_order", &PhaseRow::layer_order,
+          "plain = each layer once, looped = with the repeats of [model.loop]")
+        .one_of({"plain", "looped"})
+        .derived("`looped` with model.loop.extra_passes, else `plain`");
+    s.key("compute_dtype", &PhaseRow::compute_dtype,
+          "dtype of activations and of the weights they meet; scores are made in that of the last phase")
+        .one_of({"fp32", "bf16"})
+        .derived("train.compute_dtype");
+    s.key("sequence_length", &PhaseRow::sequence_length, "longest attention segment in tokens")
+        .range(0, 1 << 24)
+        .derived("train.sequence_length");
+    s.key("lr_multiplier", &PhaseRow::lr_multiplier, "factor on every optimiser's learning rate")
+        .range(0, 1e6);
+    return s;
+  }();
+  return schema;
+}
+
 const Schema<ParameterRow>& parameter_row_schema() {
   static const Schema<ParameterRow> schema = [] {
     Schema<ParameterRow> s;
@@ -392,6 +420,15 @@ std::vector<KeySection> core_sections() {
        "parameter and a parameter that no row takes are errors.",
        parameter_row_schema().keys()},
       {"[train]", "Budget, batch, precision and clipping.", keys_of_table("train")},
+      {"[[phase]]",
+       "Optional: stretches of training, each with its own way to make a step; without them a model with "
+       "depth "
+       "recurrence has two, `plain` until model.loop.start_fraction and `looped`.",
+       phase_row_schema().keys()},
+      {"[phase.backend]",
+       "Plugin table, optional, below its [[phase]] row: where that phase runs; the state of training is "
+       "handed over.",
+       plugin_keys_with_default("")},
       {"[train.warmup]",
        "Steps before the clock starts; weights, optimiser state and data position are restored.",
        keys_of_table("train.warmup")},

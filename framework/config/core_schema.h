@@ -16,6 +16,8 @@ const Schema<RunConfig>& core_schema();
 const Schema<KernelRow>& kernel_row_schema();
 // The keys of one [[parameters]] row.
 const Schema<ParameterRow>& parameter_row_schema();
+// The keys of one [[phase]] row.
+const Schema<PhaseRow>& phase_row_schema();
 // The keys of one [[quantize.tensors]] row.
 const Schema<QuantizeTensorRow>& quantize_row_schema();
 // What the host reads in [quantize] besides plugin and path, and its way from the table into the struct.

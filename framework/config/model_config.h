@@ -16,6 +16,9 @@ enum class RopeTable { fp32, bf16 };
 // lane (lane 0).
 enum class FinalLane { mean, mlp, attention };
 
+// The order in which layers run (model/layer_order.h): each once, or with the repeats of [model.loop].
+enum class LayerOrderKind { plain, looped };
+
 // [model.rope] Rotary position embedding on the first `dims` of each head's dh dimensions;
 // frequency i is base^(-2i/dims), pairs are (j, j + dims/2).
 struct RopeConfig {
@@ -29,9 +32,9 @@ struct RopeConfig {
 struct LoopConfig {
   int64_t first = 0;
   int64_t last = 0;
-  int64_t extra_passes = 0;     // 0 = no looping: first and last are then ignored
+  int64_t extra_passes = 0;     // 0 = each layer once: first and last are then ignored
   double start_fraction = 0.0;  // fraction of the training budget (seconds, or steps without a time budget)
-                                // after which looping starts; evaluation always loops
+                                // after which the repeats start; evaluation always has them
 };
 
 // [model.lanes] Two parallel lanes, one read by attention and one by the MLP.
@@ -70,6 +73,11 @@ struct ModelConfig {
 // by the numbers they stand for. load_run_config has done it already; only code that fills a ModelConfig by
 // hand, such as a test, calls it. Idempotent.
 void resolve_model_defaults(ModelConfig& model);
+
+// In which a model is scored, quantised and adapted: looped where it has repeats.
+inline LayerOrderKind scored_order(const ModelConfig& model) {
+  return model.loop.extra_passes > 0 ? LayerOrderKind::looped : LayerOrderKind::plain;
+}
 
 // Whether physical layer `layer` applies XSA.
 inline bool layer_has_xsa(const ModelConfig& model, int64_t layer) {

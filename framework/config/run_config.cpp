@@ -14,8 +14,8 @@ namespace mulligan {
 namespace {
 
 // Tables whose members are not known beforehand; read by the functions below.
-const std::vector<std::string> kOpenTables = {"backend",    "loss",     "schedule", "optimizer",
-                                              "parameters", "quantize", "ttt"};
+const std::vector<std::string> kOpenTables = {"backend",    "loss",  "schedule", "optimizer",
+                                              "parameters", "phase", "quantize", "ttt"};
 
 void derive(RunConfig& config, const std::string& file) {
   resolve_model_defaults(config.model);
@@ -136,6 +136,7 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
   core_schema().refresh(loaded.config, loaded.core);
 
   read_backend(tree, loaded);
+  read_phases(tree.find("phase"), loaded);
   loaded.config.loss = read_plugin_table(tree.find("loss"), "loss", file, "softcap_ce");
   loaded.config.schedule = read_plugin_table(tree.find("schedule"), "schedule", file, "warmdown");
   read_optimizers(tree, loaded);
@@ -178,6 +179,9 @@ const PluginConfig& LoadedConfig::plugin(const std::string& section) const {
 std::vector<PluginTableRef> plugin_tables(const RunConfig& config) {
   std::vector<PluginTableRef> tables = {
       {MLG_BACKEND, &config.backend}, {MLG_LOSS, &config.loss}, {MLG_SCHEDULE, &config.schedule}};
+  for (const Phase& phase : config.phases) {
+    if (phase.backend) tables.push_back({MLG_BACKEND, &*phase.backend});
+  }
   for (const OptimizerConfig& optimizer : config.optimizers) {
     tables.push_back({MLG_OPTIMIZER, &optimizer.table});
     if (optimizer.schedule) tables.push_back({MLG_SCHEDULE, &*optimizer.schedule});

@@ -13,6 +13,7 @@
 #include "framework/config/eval_config.h"
 #include "framework/config/model_config.h"
 #include "framework/config/parameter_table.h"
+#include "framework/config/phase_config.h"
 #include "framework/config/plugin_config.h"
 #include "framework/config/quantize_config.h"
 #include "framework/config/train_config.h"
@@ -62,6 +63,7 @@ struct RunConfig {
   std::vector<KernelRow> kernels;  // each kernel at most once
   PluginTable loss;
   PluginTable schedule;
+  std::vector<Phase> phases;                // never empty: the [[phase]] rows, or those of the model
   std::vector<OptimizerConfig> optimizers;  // in order of appearance
   std::vector<ParameterRow> parameters;     // in order: the first row that matches a parameter takes it
   std::optional<QuantizeConfig> quantize;   // absent: the run makes no artifact
@@ -74,6 +76,7 @@ struct LoadedConfig {
   RunConfig config;
   Settings core;                                // all bound keys, full names
   std::vector<Settings> kernel_rows;            // one per row of [[backend.kernels]]
+  std::vector<Settings> phase_rows;             // one per row of [[phase]]
   std::vector<Settings> parameter_rows;         // one per row of [[parameters]]
   std::vector<Settings> quantize_rows;          // one per row of [[quantize.tensors]]
   std::map<std::string, PluginConfig> plugins;  // by section; filled by resolve_plugins

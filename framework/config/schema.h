@@ -85,6 +85,11 @@ class KeyDeclaration {
     key_.minimum = minimum;
     return *this;
   }
+  // A text that is one of these words.
+  KeyDeclaration& one_of(std::vector<std::string> words) {
+    key_.choices = std::move(words);
+    return *this;
+  }
   KeyDeclaration& required() {
     key_.required = true;
     return *this;

@@ -10,7 +10,7 @@ bool moves_score(std::string_view key, ScoreCommand command) {
     if (key == idle) return false;
   }
   if (key == "train.compute_dtype") return true;
-  for (const char* table : {"data.", "model.", "eval.", "backend."}) {
+  for (const char* table : {"data.", "model.", "eval.", "backend.", "phase."}) {
     if (key.starts_with(table)) return true;
   }
   if (command == ScoreCommand::eval) return false;

@@ -55,21 +55,18 @@ void plan_memory(DryRun& plan, TrainingPrograms& training, Backend* device) {
   for (const MemoryRow& row : plan.memory) plan.memory_bytes += row.bytes;
 }
 
-void plan_steps(DryRun& plan, const RunConfig& config, TrainingPrograms& training) {
-  const auto micro_batches = static_cast<double>(config.train.micro_batches / plan.ranks);
-  Cost once;  // what every step does once, in either layer order
-  for (Program* program : training.engine().programs()) {
-    const std::string& name = program->name();
-    const Cost cost = graph_cost(program->graph(), config.train.sequence_length, plan.card);
-    if (name == "micro step" || name == "looped micro step") {
-      const LayerOrder order = layer_order(config.model, name != "micro step");
-      const auto layers = static_cast<std::int64_t>(order.encoder.size() + order.decoder.size());
-      plan.steps.push_back({name != "micro step", layers, cost * micro_batches});
-    } else if (name == "clip" || name == "update" || name == "follow up") {
-      once += cost;
+void plan_steps(DryRun& plan, const RunConfig& config, const StepPlan& steps) {
+  for (std::size_t i = 0; i < config.phases.size(); ++i) {
+    const Phase& phase = config.phases[i];
+    const LayerOrder order = layer_order(config.model, phase.layer_order);
+    DryRun::Step step{phase.name, static_cast<std::int64_t>(order.encoder.size() + order.decoder.size()), {}};
+    for (const PlannedStep& program : steps.steps(i)) {
+      if (program.runs_per_step == 0) continue;
+      const Cost cost = graph_cost(program.program->graph(), phase.sequence_length, plan.card);
+      step.cost += cost * static_cast<double>(program.runs_per_step);
     }
+    plan.steps.push_back(std::move(step));
   }
-  for (DryRun::Step& step : plan.steps) step.cost += once;
 }
 
 }  // namespace
@@ -93,11 +90,11 @@ DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& opti
   plan.card = options.card;
 
   const std::unique_ptr<Communicator> ranks = make_planned_communicator(options.ranks);
-  TrainingPrograms training(config, plugins, parameters, groups, *ranks,
+  TrainingPrograms training(config, {}, plugins, parameters, groups, *ranks,
                             config.data.validation.empty() ? std::nullopt : std::optional<int>(1));
   const RunPlugins device = device_plugins(loaded, host, plan.workspace_note);
   plan_memory(plan, training, device.backend.get());
-  plan_steps(plan, config, training);
+  plan_steps(plan, config, training.engine().plan());
   return plan;
 }
 
@@ -132,10 +129,11 @@ std::string format_dry_run(const DryRun& plan) {
        plan.card.bytes_per_second / 1e12);
   for (const DryRun::Step& step : plan.steps) {
     line(
-        "  {} ({} layers): {:.2f} TFLOP of matrix products, {:.2f} TFLOP of attention, {:.1f} GB "
-        "of bytes moved",
-        step.looping ? "looped order" : "plain order", step.layers, step.cost.matmul_flops / 1e12,
-        step.cost.attention_flops / 1e12, step.cost.bytes / 1e9);
+        "  phase {} ({} layers): {:.2f} TFLOP of matrix products, {:.2f} TFLOP of attention, {:.1f} GB of "
+        "bytes "
+        "moved",
+        step.phase, step.layers, step.cost.matmul_flops / 1e12, step.cost.attention_flops / 1e12,
+        step.cost.bytes / 1e9);
     line("    roofline: at least {:.2f} ms a step, at most {} tokens/s", 1e3 * step.cost.seconds,
          grouped(static_cast<std::int64_t>(static_cast<double>(plan.tokens_per_step) / step.cost.seconds)));
   }

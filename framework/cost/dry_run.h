@@ -32,7 +32,7 @@ struct DryRun {
   };
   // One optimiser step of one rank.
   struct Step {
-    bool looping = false;
+    std::string phase;        // its name
     std::int64_t layers = 0;  // executed
     Cost cost;
   };
@@ -47,7 +47,7 @@ struct DryRun {
   // Absent, with the reason, where the configured backend cannot be started here.
   std::optional<std::int64_t> workspace_bytes;
   std::string workspace_note;
-  std::vector<Step> steps;  // the layer orders that training uses
+  std::vector<Step> steps;  // one for each phase
   std::int64_t tokens_per_step = 0;
   int ranks = 1;
   Card card;

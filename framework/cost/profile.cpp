@@ -1,6 +1,7 @@
 #include "framework/cost/profile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -39,28 +40,54 @@ double total_flops(const Profile& profile) {
   return flops;
 }
 
+LoaderOptions options_of(const RunConfig& config, std::size_t phase) {
+  LoaderOptions options = loader_options(config, unchecked_training_data(config), 0, 1);
+  options.max_segment_tokens = config.phases[phase].sequence_length;
+  return options;
+}
+
+// Index into RunConfig::phases.
+std::size_t chosen_phase(const RunConfig& config, const ProfileOptions& options) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < config.phases.size(); ++i) {
+    const Phase& phase = config.phases[i];
+    if (phase.name == options.phase) return i;
+    names.push_back(phase.name);
+    if (!options.phase.empty()) continue;
+    if (!options.looped || phase.layer_order == LayerOrderKind::looped) return i;
+  }
+  if (options.phase.empty()) {
+    throw config_error(
+        "training never uses the looped layer order; set model.loop.extra_passes, or leave out --looped.");
+  }
+  throw config_error("this run has no phase '{}'; there are: {}.", options.phase, fmt::join(names, ", "));
+}
+
 class StepProfiler {
  public:
-  StepProfiler(LoadedConfig& loaded, PluginHost& host)
+  // `loaded` has its plugins resolved.
+  StepProfiler(const LoadedConfig& loaded, PluginHost& host, std::size_t phase)
       : config_(loaded.config),
-        plugins_((resolve_run_plugins(loaded, host), make_run_plugins(loaded, host))),
+        plugins_(make_phase_plugins(loaded, host, backend_section(config_.phases[phase]))),
         parameters_(plan_parameters(config_)),
         groups_(config_, plugins_, parameters_),
         communicator_(make_self_communicator()),
-        engine_(config_, plugins_, parameters_, groups_, *communicator_, 1),
+        engine_(config_, backend_section(config_.phases[phase]), plugins_, parameters_, groups_,
+                *communicator_, 1),
         arena_(*plugins_.backend),
-        rows_(std::make_unique<Loader>(loader_options(config_, unchecked_training_data(config_), 0, 1)),
+        rows_(std::make_unique<Loader>(options_of(config_, phase)),
               static_cast<std::size_t>(config_.data.prefetch)) {
     arena_.bind(engine_.programs(), engine_.store());
     engine_.initialise(static_cast<std::uint64_t>(config_.run.seed));
+    engine_.enter(phase);
   }
 
   // Seconds of one whole step.
-  double step(bool looping) {
+  double step() {
     plugins_.backend->synchronize();
     const auto start = std::chrono::steady_clock::now();
     groups_.set_rates({step_, 0, 0, 0});
-    engine_.step(++step_, looping, rows_);
+    engine_.step(++step_, rows_);
     plugins_.backend->synchronize();
     return seconds_since(start);
   }
@@ -93,48 +120,38 @@ class StepProfiler {
   std::int64_t step_ = 0;
 };
 
-// Whether a step of this layer order runs the program, and how often.
-std::int64_t runs_per_step(const RunConfig& config, const std::string& program, bool looping) {
-  if (program == "micro step") return looping ? 0 : config.train.micro_batches;
-  if (program == "looped micro step") return looping ? config.train.micro_batches : 0;
-  return program == "refresh" || program == "record" ? 0 : 1;
-}
-
 }  // namespace
 
 Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOptions& options) {
   const RunConfig& config = loaded.config;
-  const LayerOrders orders = layer_orders_of(config.model);
-  if (!(options.looping ? orders.looped : orders.plain)) {
-    throw config_error("training never uses the {} layer order; {}.", options.looping ? "looped" : "plain",
-                       options.looping ? "set model.loop.extra_passes, or leave out --looped"
-                                       : "give --looped, since model.loop.start_fraction is 0");
-  }
+  resolve_run_plugins(loaded, host);
+  const std::size_t phase = chosen_phase(config, options);
   const auto start = std::chrono::steady_clock::now();
-  StepProfiler profiler(loaded, host);
+  StepProfiler profiler(loaded, host, phase);
   Profile profile;
   profile.backend = profiler.backend().info().description;
   profile.tokens = config.train.tokens_per_step;
 
-  profiler.step(options.looping);  // touches all memory once
+  profiler.step();  // touches all memory once
   profile.first_step_seconds = seconds_since(start);
   std::vector<double> steps;
-  for (int step = 0; step < options.steps; ++step) steps.push_back(profiler.step(options.looping));
+  for (int step = 0; step < options.steps; ++step) steps.push_back(profiler.step());
   std::ranges::sort(steps);
   profile.step_seconds = steps[steps.size() / 2];
 
   std::map<std::tuple<std::string, std::string, std::string>, ProfileRow> rows;
-  for (Program* program : profiler.engine().programs()) {
-    const std::int64_t runs = runs_per_step(config, program->name(), options.looping);
+  for (const PlannedStep& planned : profiler.engine().plan().steps(phase)) {
+    const std::int64_t runs = planned.runs_per_step;
     if (runs == 0) continue;
+    Program* program = planned.program;
     const std::vector<double> seconds = profiler.calls(*program, options.steps);
     const Graph& graph = program->graph();
     for (std::size_t index = 0; index < seconds.size(); ++index) {
       const Call& call = graph.calls()[index];
       const std::string shapes = options.by_shape ? shape_text(graph, call) : "";
-      ProfileRow& row = rows[{program->name(), call.kernel, shapes}];
-      const Cost cost = call_cost(graph, call, config.train.sequence_length, known_cards().front());
-      row.program = program->name();
+      ProfileRow& row = rows[{role_name(planned.role), call.kernel, shapes}];
+      const Cost cost = call_cost(graph, call, config.phases[phase].sequence_length, known_cards().front());
+      row.program = role_name(planned.role);
       row.kernel = call.kernel;
       row.shapes = shapes;
       row.calls += runs;

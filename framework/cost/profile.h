@@ -13,7 +13,8 @@ namespace mulligan {
 struct ProfileOptions {
   int steps = 3;          // each is timed; the median counts
   bool by_shape = false;  // a row per kernel and shapes, not per kernel
-  bool looping = false;   // the layer order with the repeated layers
+  bool looped = false;    // the first phase with the looped layer order, where `phase` is empty
+  std::string phase;      // a name; empty: the first one
 };
 
 // All calls of one kernel (and, by_shape, of one shape) within one program, per step.

@@ -50,7 +50,7 @@ Graph Evaluator::build(const ModelConfig& model, const std::vector<ParameterLayo
   const std::int64_t tokens = pass_tokens(options);
   const PackedInputs inputs = declare_packed_inputs(graph, prefix, model, tokens, row_positions(options));
   ForwardOptions forward;
-  forward.looping = options.looping;
+  forward.layer_order = options.layer_order;
   forward.row_length = row_positions(options);
   const Value raw =
       build_forward(tape, model, ParameterValues(tape, layouts, false), inputs.forward, forward);

@@ -20,7 +20,7 @@ class ByteTable;
 struct EvaluatorOptions {
   EvalConfig eval;
   DType compute = MLG_F32;
-  bool looping = false;  // the layer order; recurrent models are scored looped
+  LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
   int bos_id = 1;
 };
 

@@ -38,7 +38,7 @@ NextToken::Length NextToken::make(const ModelConfig& model, const std::vector<Pa
   Tape tape(graph, false);
   const PackedInputs inputs = declare_packed_inputs(graph, prefix, model, tokens, tokens);
   ForwardOptions forward;
-  forward.looping = options_.looping;
+  forward.layer_order = options_.layer_order;
   forward.row_length = tokens;
   forward.taps = length.adapters.get();
   forward.head_rows = graph.external(last_name(tokens), TensorType(MLG_I32, {1}));

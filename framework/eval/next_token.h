@@ -18,7 +18,7 @@ namespace mulligan {
 
 struct NextTokenOptions {
   DType compute = MLG_F32;
-  bool looping = false;     // the layer order; recurrent models are scored looped
+  LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
   std::int64_t window = 0;  // tokens of the longest context; of a longer text the last ones count
   // Makes the adapters of one program; empty: none. Each lives as long as its program.
   std::function<std::unique_ptr<Taps>()> adapters;

@@ -36,7 +36,7 @@ class ForwardBuilder {
         eps_(norm_epsilon(model)) {}
 
   Value build() {
-    const LayerOrder order = layer_order(m_, options_.looping);
+    const LayerOrder order = layer_order(m_, options_.layer_order);
     x0_ = ops::rms_norm(tape_, ops::embedding(tape_, in_.tokens, p_("tok_emb.weight")), 1.0, eps_);
     Value x = x0_;
     std::vector<Value> skips;

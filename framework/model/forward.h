@@ -18,7 +18,7 @@ struct ForwardInputs {
 };
 
 struct ForwardOptions {
-  bool looping = false;         // whether depth recurrence is active
+  LayerOrderKind layer_order = LayerOrderKind::plain;
   std::int64_t row_length = 0;  // rotary positions restart every row_length tokens; T for one packed row
   Taps* taps = nullptr;
   // [N] i32: the rows whose logits are wanted; absent: all.

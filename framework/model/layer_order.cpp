@@ -4,9 +4,9 @@
 
 namespace mulligan {
 
-LayerOrder layer_order(const ModelConfig& model, bool looping) {
+LayerOrder layer_order(const ModelConfig& model, LayerOrderKind kind) {
   std::vector<std::int64_t> order;
-  if (looping && model.loop.extra_passes > 0) {
+  if (kind == LayerOrderKind::looped && model.loop.extra_passes > 0) {
     for (std::int64_t layer = 0; layer < model.loop.first; ++layer) order.push_back(layer);
     for (std::int64_t pass = 0; pass <= model.loop.extra_passes; ++pass) {
       for (std::int64_t layer = model.loop.first; layer <= model.loop.last; ++layer) order.push_back(layer);
@@ -20,7 +20,7 @@ LayerOrder layer_order(const ModelConfig& model, bool looping) {
 }
 
 std::int64_t skip_rows(const ModelConfig& model) {
-  const LayerOrder order = layer_order(model, true);
+  const LayerOrder order = layer_order(model, LayerOrderKind::looped);
   return static_cast<std::int64_t>(std::min(order.encoder.size(), order.decoder.size()));
 }
 

@@ -21,9 +21,8 @@ void keep_events_until(const std::filesystem::path& path, std::int64_t step) {
     if (name == "memory" || name.starts_with("ttt_")) return false;
     // The evaluation at the end was not seen through, so it is made again.
     if (name == "validation" && event.value("phase", "") == "evaluate") return false;
-    // Restarts and the start of the depth recurrence are reported before the next step, so
-    // after the checkpoint.
-    const bool before_step = name == "restart" || name == "loop_start";
+    // Restarts and the start of the depth recurrence are told before the next step, so after the checkpoint.
+    const bool before_step = name == "restart" || name == "phase_start" || name == "loop_start";
     const std::int64_t last = before_step ? step - 1 : step;
     const auto at = event.find("step");
     return at == event.end() || (at->is_number_integer() && at->get<std::int64_t>() <= last);
@@ -70,7 +69,7 @@ void MetricsFile::step(const StepRecord& record) {
             {"slowest_step_seconds", record.slowest_step_seconds},
             {"elapsed_seconds", record.elapsed_seconds},
             {"budget_fraction", record.budget_fraction},
-            {"looping", record.looping},
+            {"phase", record.phase},
             {"train_loss_run_nats", record.run_loss_nats},
             {"steps_counted", record.steps_counted},
             {"train_loss_phase_nats", object_of(record.phase_loss_nats)},
@@ -105,8 +104,17 @@ void MetricsFile::restart(std::int64_t step, const std::string& optimizer, std::
             .dump());
 }
 
-void MetricsFile::loop_start(std::int64_t step, double budget_fraction) {
-  write(Json{{"event", "loop_start"}, {"step", step}, {"budget_fraction", budget_fraction}}.dump());
+void MetricsFile::phase_start(const PhaseRecord& record) {
+  Json json{{"event", "phase_start"},
+            {"step", record.step},
+            {"phase", record.phase},
+            {"way", record.way},
+            {"budget_fraction", record.budget_fraction}};
+  if (!record.state_sha256.empty()) {
+    json["state_sha256"] = record.state_sha256;
+    json["probe_loss_nats"] = {record.loss_before_nats, record.loss_after_nats};
+  }
+  write(json.dump());
 }
 
 void MetricsFile::resume(std::int64_t step, const std::string& checkpoint) {

@@ -1,6 +1,6 @@
 // MetricsFile: metrics.jsonl, one JSON object per line.
 //
-// {"event":"step", ...} every train.log_every steps; "memory" once per process; "restart", "loop_start",
+// {"event":"step", ...} every train.log_every steps; "memory" once per process; "restart", "phase_start",
 // "validation", "resume" and "initial_loss" when they happen. Numbers carry their unit in their name; a
 // number that is not finite is null. docs/report.md lists all fields; metrics_reader.h reads them.
 #pragma once
@@ -31,7 +31,7 @@ struct StepRecord {
   double slowest_step_seconds = 0;  // of the window, as the host saw it
   double elapsed_seconds = 0;       // of the training clock
   double budget_fraction = 0;
-  bool looping = false;
+  std::string phase;  // its name
   // Means of the whole run so far, over the steps counted; see LossAccount.
   double run_loss_nats = 0;
   std::uint64_t steps_counted = 0;
@@ -59,6 +59,17 @@ struct MemoryRecord {
   std::int64_t arena_bytes = 0;  // that the programs share: as large as the largest needs, and workspace
 };
 
+// A phase that begins after `step` updates.
+struct PhaseRecord {
+  std::int64_t step = 0;
+  std::string phase;  // its name
+  std::string way;    // how it makes its steps, in words
+  double budget_fraction = 0;
+  // Where another backend took over: the state's sha256, and one row's loss before and after. Else "" and NaN.
+  std::string state_sha256;
+  double loss_before_nats = 0, loss_after_nats = 0;
+};
+
 class MetricsFile {
  public:
   // Starts the file anew, or with `continue_after` keeps the events up to that many steps and goes on:
@@ -70,7 +81,7 @@ class MetricsFile {
   void validation(const ValidationRecord& record);
   void memory(const MemoryRecord& record);
   void restart(std::int64_t step, const std::string& optimizer, std::int64_t cycle, double lr);
-  void loop_start(std::int64_t step, double budget_fraction);
+  void phase_start(const PhaseRecord& record);
   void resume(std::int64_t step, const std::string& checkpoint);
   void initial_loss(double loss_nats, double ln_vocabulary);
 

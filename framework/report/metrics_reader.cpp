@@ -57,6 +57,7 @@ StepRecord step_record(const Json& json) {
   record.slowest_step_seconds = real(json, "slowest_step_seconds");
   record.elapsed_seconds = real(json, "elapsed_seconds");
   record.budget_fraction = real(json, "budget_fraction");
+  record.phase = json.value("phase", std::string());
   return record;
 }
 
@@ -72,7 +73,12 @@ void add(MetricsHistory& history, const Json& json) {
     history.restarts.push_back({integer(json.at("step")), json.at("optimizer").get<std::string>(),
                                 integer(json.at("cycle")), real(json, "lr")});
   } else if (event == "loop_start") {
-    history.loop_starts.push_back(integer(json.at("step")));
+    history.phase_starts.push_back(
+        {integer(json.at("step")), "looped", {}, real(json, "budget_fraction"), {}, 0, 0});
+  } else if (event == "phase_start") {
+    history.phase_starts.push_back({integer(json.at("step")), json.at("phase").get<std::string>(),
+                                    json.at("way").get<std::string>(), real(json, "budget_fraction"),
+                                    json.value("state_sha256", std::string()), 0, 0});
   } else if (event == "resume") {
     history.resumes.push_back(integer(json.at("step")));
   } else if (event == "memory") {

@@ -23,7 +23,7 @@ struct MetricsHistory {
   std::vector<StepRecord> steps;
   std::vector<ValidationRecord> validations;
   std::vector<RestartRecord> restarts;
-  std::vector<std::int64_t> loop_starts;  // steps at which the depth recurrence began
+  std::vector<PhaseRecord> phase_starts;  // older programs wrote the start of depth recurrence alone
   std::vector<std::int64_t> resumes;      // steps at which another process went on
   std::optional<MemoryRecord> memory;     // the last process's
   bool torn = false;                      // the last line is unfinished: its writer was killed

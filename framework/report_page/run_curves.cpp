@@ -16,8 +16,8 @@ using Numbers = std::vector<std::pair<std::string, double>>;
 // Steps where something happened to the run as a whole.
 std::vector<Mark> run_marks(const RunRecord& run) {
   std::vector<Mark> marks;
-  for (const std::int64_t step : run.metrics.loop_starts) {
-    marks.push_back({static_cast<double>(step), "depth recurrence starts"});
+  for (const PhaseRecord& phase : run.metrics.phase_starts) {
+    if (phase.step > 0) marks.push_back({static_cast<double>(phase.step), "phase " + phase.phase});
   }
   for (const std::int64_t step : run.metrics.resumes) {
     marks.push_back({static_cast<double>(step), "resumed from a checkpoint"});

@@ -38,7 +38,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   evaluator_options.eval = config.eval;
   LoadedModel model(backend, config);
   evaluator_options.compute = model.compute();
-  evaluator_options.looping = config.model.loop.extra_passes > 0;
+  evaluator_options.layer_order = scored_order(config.model);
   evaluator_options.bos_id = validation.bos_id;
   Evaluator evaluator(model.store(), config.model, model.layouts(), evaluator_options);
   SharedArena arena(backend);

@@ -7,7 +7,7 @@ namespace mulligan {
 
 LoadedModel::LoadedModel(Backend& backend, const RunConfig& config)
     : store_(backend),
-      compute_(to_dtype(config.train.compute_dtype)),
+      compute_(to_dtype(scored_dtype(config))),
       layouts_(parameter_layouts(config.model, compute_)) {
   for (const ParameterLayout& layout : layouts_)
     store_.create(master_name(layout.spec.name), layout.spec.type);

@@ -37,6 +37,13 @@ DType to_dtype(Precision precision) {
   return precision == Precision::bf16 ? MLG_BF16 : MLG_F32;
 }
 
+std::vector<PlannedParameter> with_compute_dtype(std::vector<PlannedParameter> parameters, DType compute) {
+  for (PlannedParameter& parameter : parameters) {
+    if (parameter.layout.spec.matrix) parameter.layout.compute = compute;
+  }
+  return parameters;
+}
+
 TensorType PlannedParameter::updated_type(int world_size) const {
   TensorType type = layout.spec.type;
   if (is_cut(*this, world_size)) type.dims[0] = (type.dims[0] + world_size - 1) / world_size;
@@ -63,7 +70,7 @@ std::vector<PlannedParameter> plan_parameters(const RunConfig& config) {
   }
   std::vector<PlannedParameter> planned;
   for (ParameterLayout& layout :
-       parameter_layouts(config.model, to_dtype(config.train.compute_dtype), masters)) {
+       parameter_layouts(config.model, to_dtype(config.phases.front().compute_dtype), masters)) {
     const ParameterRow& row = config.parameters[rows[planned.size()]];
     planned.push_back({std::move(layout), optimizer_index(config, row.optimizer), row.lr_multiplier,
                        row.weight_decay_multiplier, row.communication});

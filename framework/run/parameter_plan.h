@@ -29,7 +29,10 @@ struct PlannedParameter {
 
 DType to_dtype(Precision precision);
 
-// In the model's order. Throws config_error when a parameter is matched by no row, a row takes none, or an
+// The same parameters as kernels of another compute dtype read them.
+std::vector<PlannedParameter> with_compute_dtype(std::vector<PlannedParameter> parameters, DType compute);
+
+// In the model's order, with the compute dtype of the first phase. Throws config_error when a parameter is matched by no row, a row takes none, or an
 // [optimizer.NAME] updates nothing.
 std::vector<PlannedParameter> plan_parameters(const RunConfig& config);
 

@@ -31,20 +31,21 @@ std::vector<KeySpec> keys_of(const Plugin& plugin) {
 }
 
 // Gives the backend's key `name` a value, where it has such a key and the user has not set it.
-void pass_on(RunConfig& config, std::span<const KeySpec> backend_keys, const char* name, ConfigValue value) {
+void pass_on(PluginTable& backend, std::span<const KeySpec> backend_keys, const char* name,
+             ConfigValue value) {
   const bool has_key = std::ranges::find(backend_keys, name, &KeySpec::name) != backend_keys.end();
-  if (!has_key || config.backend.keys.find(name)) return;
+  if (!has_key || backend.keys.find(name)) return;
   Origin origin;
   origin.kind = Origin::Kind::derived;
-  config.backend.keys.put(name, ConfigNode::make_leaf(std::move(value), origin));
+  backend.keys.put(name, ConfigNode::make_leaf(std::move(value), origin));
 }
 
 // What a user sets once, in [run], and the backend takes from there: the number of host threads, and that the
 // same run twice gives the same bits.
-void pass_run_on(RunConfig& config, std::span<const KeySpec> backend_keys) {
-  const RunSection& run = config.run;
-  if (run.threads != 0) pass_on(config, backend_keys, "threads", ConfigValue(run.threads));
-  if (run.determinism != Determinism::off) pass_on(config, backend_keys, "deterministic", ConfigValue(true));
+void pass_run_on(const RunSection& run, PluginTable& backend, PluginHost& host) {
+  const std::vector<KeySpec> backend_keys = keys_of(*load_plugin(host, MLG_BACKEND, backend));
+  if (run.threads != 0) pass_on(backend, backend_keys, "threads", ConfigValue(run.threads));
+  if (run.determinism != Determinism::off) pass_on(backend, backend_keys, "deterministic", ConfigValue(true));
 }
 
 std::unique_ptr<Backend> make_backend(const LoadedConfig& loaded, PluginHost& host, const std::string& name) {
@@ -111,7 +112,12 @@ PluginHandle load_plugin(PluginHost& host, mlg_kind kind, const PluginTable& tab
 }
 
 void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host, PluginUse use) {
-  pass_run_on(loaded.config, keys_of(*load_plugin(host, MLG_BACKEND, loaded.config.backend)));
+  pass_run_on(loaded.config.run, loaded.config.backend, host);
+  if (use == PluginUse::train) {
+    for (Phase& phase : loaded.config.phases) {
+      if (phase.backend) pass_run_on(loaded.config.run, *phase.backend, host);
+    }
+  }
   resolve_plugins(loaded, [&](mlg_kind kind, const PluginTable& table) -> std::optional<PluginKeys> {
     if (!needs(use, table.section)) return std::nullopt;
     const PluginHandle plugin = load_plugin(host, kind, table);
@@ -131,11 +137,11 @@ RunPlugins make_backend_plugin(const LoadedConfig& loaded, PluginHost& host) {
   return plugins;
 }
 
-RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const std::string& backend) {
+namespace {
+
+// The plugins of training that bring kernels to `plugins.backend`, and the schedules.
+void add_training_plugins(RunPlugins& plugins, const LoadedConfig& loaded, PluginHost& host) {
   const RunConfig& config = loaded.config;
-  RunPlugins plugins;
-  plugins.backend = make_backend(loaded, host, backend);
-  if (backend.empty()) replace_kernels(loaded, host, *plugins.backend);
   plugins.loss = std::make_unique<Loss>(load_plugin(host, MLG_LOSS, config.loss), loaded.plugin("loss"));
   const auto add_schedule = [&](const PluginTable& table) {
     plugins.schedules.push_back(
@@ -154,8 +160,30 @@ RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const 
     plugins.optimizer_schedules.push_back(optimizer.schedule ? add_schedule(*optimizer.schedule) : shared);
     add_kernels(plugins.optimizers.back()->plugin());
   }
-  if (backend.empty()) require_determinism(config, *plugins.backend);
+}
+
+}  // namespace
+
+RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const std::string& backend) {
+  RunPlugins plugins;
+  plugins.backend = make_backend(loaded, host, backend);
+  if (backend.empty()) replace_kernels(loaded, host, *plugins.backend);
+  add_training_plugins(plugins, loaded, host);
+  if (backend.empty()) require_determinism(loaded.config, *plugins.backend);
   return plugins;
+}
+
+RunPlugins make_phase_plugins(const LoadedConfig& loaded, PluginHost& host, const std::string& section) {
+  for (const Phase& phase : loaded.config.phases) {
+    if (!phase.backend || phase.backend->section != section) continue;
+    RunPlugins plugins;
+    plugins.backend =
+        std::make_unique<Backend>(load_plugin(host, MLG_BACKEND, *phase.backend), loaded.plugin(section));
+    add_training_plugins(plugins, loaded, host);
+    require_determinism(loaded.config, *plugins.backend);
+    return plugins;
+  }
+  return make_run_plugins(loaded, host);
 }
 
 void require_determinism(const RunConfig& config, const Backend& backend) {

@@ -37,6 +37,10 @@ void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host, PluginUse use =
 // not keep [run] determinism.
 RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const std::string& backend = {});
 
+// The same with the backend of one section: "backend" or that of a phase ("phase.2.backend"), to which
+// [[backend.kernels]] do not apply.
+RunPlugins make_phase_plugins(const LoadedConfig& loaded, PluginHost& host, const std::string& section);
+
 // The configured backend alone, for what needs no plugin of training. Throws as make_run_plugins.
 RunPlugins make_backend_plugin(const LoadedConfig& loaded, PluginHost& host);
 

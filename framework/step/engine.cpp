@@ -13,12 +13,7 @@
 
 namespace mulligan {
 
-LayerOrders layer_orders_of(const ModelConfig& model) {
-  if (model.loop.extra_passes == 0) return {true, false};
-  return {model.loop.start_fraction > 0, model.loop.start_fraction < 1};
-}
-
-TrainingEngine::TrainingEngine(const RunConfig& config, const RunPlugins& plugins,
+TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& section, const RunPlugins& plugins,
                                const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups,
                                Communicator& communicator, std::int64_t ring)
     : config_(config),
@@ -35,32 +30,13 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const RunPlugins& plugin
         "train.micro_batches is {}, which the {} ranks do not divide; choose a multiple of them.",
         config.train.micro_batches, world_size);
   }
-  const auto make = [&](Graph graph, const char* name) {
-    store_.create_externals(graph);
-    return std::make_unique<Program>(*plugins.backend, std::move(graph), name);
-  };
-  const auto make_micro_step = [&](bool looping, const char* name) {
-    return make(build_micro_step(config.model, parameters, *plugins.loss,
-                                 tokens_per_micro_batch(config.train), looping),
-                name);
-  };
   if (has_evaluation_weights(groups) && config.ema.decay > 0) {
     throw config_error(
         "[ema]: decay is {}, but an optimiser of this run has evaluation weights of its own, and one average "
         "of an average is neither; set ema.decay = 0 or take another optimiser.",
         config.ema.decay);
   }
-  const LayerOrders orders = layer_orders_of(config.model);
-  if (orders.plain) plain_ = make_micro_step(false, "micro step");
-  if (orders.looped) looped_ = make_micro_step(true, "looped micro step");
-  clip_ = make(build_clip(parameters, config.train.clip_norm), "clip");
-  update_ = make(groups.record_update(parameters, world_size), "update");
-  follow_up_ = make(build_follow_up(parameters, config.ema.decay), "follow up");
-  refresh_ = make(build_refresh(parameters), "refresh");
-  record_ = make(build_record(ring), "record");
-  if (has_evaluation_weights(groups)) {
-    evaluation_ = make(build_evaluation_weights(parameters, groups, world_size), "evaluation weights");
-  }
+  plan_ = std::make_unique<StepPlan>(config, section, plugins, parameters, groups, world_size, ring, store_);
   for (std::size_t group = 0; group < groups.groups().size(); ++group) {
     group_square_sums_.push_back(group_square_sum_name(group));
     store_.create(group_square_sums_.back(), TensorType(MLG_F64, {1}));  // also where it has no parameter
@@ -73,15 +49,6 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const RunPlugins& plugin
     store_.create(names_.back().gradient, parameter.layout.spec.type);
     store_.create(names_.back().master, parameter.layout.spec.type.as(parameter.layout.master));
   }
-}
-
-std::vector<Program*> TrainingEngine::programs() {
-  std::vector<Program*> programs;
-  for (const auto* program :
-       {&plain_, &looped_, &clip_, &update_, &follow_up_, &refresh_, &record_, &evaluation_}) {
-    if (*program) programs.push_back(program->get());
-  }
-  return programs;
 }
 
 void TrainingEngine::initialise(std::uint64_t seed) {
@@ -98,14 +65,33 @@ void TrainingEngine::initialise(std::uint64_t seed) {
     for (const std::string& state : group.states) store_.zero(state);
   }
   const std::int64_t tokens = tokens_per_micro_batch(config_.train);
-  inputs_.upload_rope(store_, config_.model, tokens, to_dtype(config_.train.compute_dtype));
   loss_weights_.resize(static_cast<std::size_t>(tokens));
   weigh_losses(micro_batches_);
+  std::size_t first = 0;
+  while (!plan_->has(first)) ++first;
+  enter(first);
+}
+
+void TrainingEngine::enter(std::size_t phase) {
+  phase_ = phase;
+  inputs_.upload_rope(store_, config_.model, tokens_per_micro_batch(config_.train),
+                      to_dtype(config_.phases[phase].compute_dtype));
   refresh_copies();
 }
 
-// Every rank's gradient is that of the mean over its own tokens of the step; the ranks'
-// gradients are averaged.
+void TrainingEngine::refresh_scored_copies() {
+  const Precision scored = scored_dtype(config_);
+  if (config_.phases[phase_].compute_dtype != scored) plan_->refresh(to_dtype(scored)).run();
+}
+
+double TrainingEngine::probe_loss(const Batch& row) {
+  store_.zero(step_tensor::loss_sum);
+  inputs_.upload(store_, row.tokens, row.targets, row.cu_seqlens);
+  plan_->find(phase_, StepRole::micro_step)->run();
+  return store_.download_as<double>(step_tensor::loss_sum)[0] / static_cast<double>(row.tokens.size());
+}
+
+// Every rank's gradient is that of the mean over its own tokens of the step; the ranks' gradients are averaged.
 void TrainingEngine::weigh_losses(std::int64_t micro_batches) {
   micro_batches_ = micro_batches;
   const auto tokens = static_cast<std::int64_t>(loss_weights_.size()) * micro_batches;
@@ -115,12 +101,12 @@ void TrainingEngine::weigh_losses(std::int64_t micro_batches) {
 
 std::int64_t TrainingEngine::coming_micro_batches() const {
   const double factor = groups_.batch_factor();
-  const double wanted = std::round(factor * static_cast<double>(config_.train.micro_batches));
+  const double wanted = std::round(factor * static_cast<double>(config_.phases[phase_].micro_batches));
   if (wanted < 1 || wanted > 1e6) {
     throw config_error(
         "[schedule]: it asks for {} times the batch, which is {} of the {} micro-batches of a step; raise "
         "train.micro_batches, or correct the schedule's keys.",
-        factor, wanted, config_.train.micro_batches);
+        factor, wanted, config_.phases[phase_].micro_batches);
   }
   const auto micro_batches = static_cast<std::int64_t>(wanted);
   if (micro_batches % communicator_.world_size() != 0) {
@@ -133,10 +119,10 @@ std::int64_t TrainingEngine::coming_micro_batches() const {
 }
 
 void TrainingEngine::refresh_evaluation_weights() {
-  if (evaluation_) evaluation_->run();
+  if (Program* evaluation = plan_->find(phase_, StepRole::evaluation_weights)) evaluation->run();
 }
 
-void TrainingEngine::step(std::int64_t number, bool looping, Prefetcher& rows) {
+void TrainingEngine::step(std::int64_t number, Prefetcher& rows) {
   const std::int64_t micro_batches = coming_micro_batches() / communicator_.world_size();
   if (micro_batches != micro_batches_) weigh_losses(micro_batches);
   for (const Names& names : names_) store_.zero(names.gradient);
@@ -147,19 +133,20 @@ void TrainingEngine::step(std::int64_t number, bool looping, Prefetcher& rows) {
   for (std::int64_t micro = 0; micro < micro_batches_; ++micro) {
     const Batch& row = rows.next();
     inputs_.upload(store_, row.tokens, row.targets, row.cu_seqlens);
-    micro_step(looping)->run();
+    plan_->find(phase_, StepRole::micro_step)->run();
   }
 
   const bool clip_first = config_.train.clip_order == ClipOrder::before_reduction;
-  if (clip_first) clip_->run();
+  Program& clip = *plan_->find(phase_, StepRole::clip);
+  if (clip_first) clip.run();
   reduce_gradients();
-  if (!clip_first) clip_->run();
+  if (!clip_first) clip.run();
 
   ++updates_begun_;
   groups_.upload_scalars(store_, number);
-  update_->run();
+  plan_->find(phase_, StepRole::update)->run();
   gather_masters();
-  follow_up_->run();
+  plan_->find(phase_, StepRole::follow_up)->run();
 }
 
 void TrainingEngine::reduce_gradients() {
@@ -182,7 +169,7 @@ void TrainingEngine::gather_masters() {
 void TrainingEngine::record_metrics(std::int64_t index) {
   const std::array<std::int64_t, 1> value{index};
   store_.upload(step_tensor::ring_index, std::as_bytes(std::span(value)));
-  record_->run();
+  plan_->find(phase_, StepRole::record)->run();
 }
 
 std::vector<StepMetrics> TrainingEngine::read_metrics(std::int64_t first, std::int64_t last) const {

@@ -12,15 +12,9 @@
 #include "framework/graph/program.h"
 #include "framework/model/packed_inputs.h"
 #include "framework/step/optimizer_groups.h"
+#include "framework/step/step_plan.h"
 
 namespace mulligan {
-
-// Which layer orders a run will execute while training.
-struct LayerOrders {
-  bool plain = true;
-  bool looped = false;
-};
-LayerOrders layer_orders_of(const ModelConfig& model);
 
 // What one step left behind.
 struct StepMetrics {
@@ -30,28 +24,36 @@ struct StepMetrics {
 
 class TrainingEngine {
  public:
-  // Builds and prepares every program; allocates nothing but the tensors. All references must outlive this
-  // object. `ring` is how many steps' metrics are kept on the device. Throws Error.
-  TrainingEngine(const RunConfig& config, const RunPlugins& plugins,
+  // Builds and prepares every program of the phases on the backend of `section` (StepPlan); allocates nothing but the
+  // tensors. All references must outlive this object. `ring` is how many steps' metrics are kept on the device. Throws
+  // Error.
+  TrainingEngine(const RunConfig& config, const std::string& section, const RunPlugins& plugins,
                  const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups,
                  Communicator& communicator, std::int64_t ring);
 
   // Programs that must be bound (SharedArena) before initialise() or step().
-  std::vector<Program*> programs();
+  const std::vector<Program*>& programs() const { return plan_->programs(); }
+  const StepPlan& plan() const { return *plan_; }
   TensorStore& store() { return store_; }
 
-  // Initial weights from `seed`, averages equal to them, empty optimiser states, input tables.
+  // Initial weights from `seed`, averages equal to them, empty optimiser states; enters the first phase that runs here.
   void initialise(std::uint64_t seed);
-  // Brings the compute copies up to date after the masters were set from outside.
-  void refresh_copies() { refresh_->run(); }
+  // From now on steps are those of this phase, which runs here. Brings input tables and compute copies up to date.
+  void enter(std::size_t phase);
+  // Brings the compute copies of the phase up to date after the masters were set from outside.
+  void refresh_copies() { plan_->find(phase_, StepRole::refresh)->run(); }
+  // Brings the copies that scores read up to date, where they are not those of the phase.
+  void refresh_scored_copies();
 
   // Micro-batches of the coming step over all ranks: train.micro_batches times the schedules' batch factor,
   // rounded to whole ones. Throws config_error where less than one is left, or the ranks do not divide them.
   std::int64_t coming_micro_batches() const;
 
-  // One optimiser step, number `number` (from 1), on this rank's next micro-batches; the groups' rates must
+  // One optimiser step of the phase, number `number` (from 1), on this rank's next micro-batches; the groups' rates must
   // be set. Only enqueues work: it neither allocates nor reads anything back.
-  void step(std::int64_t number, bool looping, Prefetcher& rows);
+  void step(std::int64_t number, Prefetcher& rows);
+  // The mean token loss of one row in nats, which changes nothing that lasts. Waits for the device.
+  double probe_loss(const Batch& row);
   // How often a step has begun to change the state: one that fails before leaves it as it was.
   std::int64_t updates_begun() const { return updates_begun_; }
   // Tokens of the last step, over all ranks.
@@ -77,7 +79,6 @@ class TrainingEngine {
  private:
   void reduce_gradients();
   void gather_masters();
-  Program* micro_step(bool looping) { return looping ? looped_.get() : plain_.get(); }
 
   const RunConfig& config_;
   const std::vector<PlannedParameter>& parameters_;
@@ -91,7 +92,8 @@ class TrainingEngine {
   std::int64_t micro_batches_;  // of this rank in the step that the losses are weighed for
   std::vector<float> loss_weights_;
   std::int64_t updates_begun_ = 0;
-  std::unique_ptr<Program> plain_, looped_, clip_, update_, follow_up_, refresh_, record_, evaluation_;
+  std::unique_ptr<StepPlan> plan_;
+  std::size_t phase_ = 0;
   // Names of the tensors that the step touches, made once.
   struct Names {
     std::string master, updated_master, gradient, updated_gradient;

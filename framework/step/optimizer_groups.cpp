@@ -53,10 +53,11 @@ Graph OptimizerGroups::record_update(const std::vector<PlannedParameter>& parame
   return graph;
 }
 
-void OptimizerGroups::set_rates(const mlg_progress& progress) {
+void OptimizerGroups::set_rates(const mlg_progress& progress, double lr_multiplier) {
   progress_ = progress;
   for (OptimizerGroup& group : groups_) {
     group.rate = group.schedule->rate(progress, group.base_lr);
+    group.rate.lr *= lr_multiplier;
     if (group.rate.batch_factor == batch_factor()) continue;
     throw config_error(
         "[optimizer.{}]: its schedule, {}, asks for {} times the batch in step {}, that of [optimizer.{}] "

@@ -36,9 +36,9 @@ class OptimizerGroups {
   // groups' states. Throws the plugin's sentence, naming [optimizer.NAME].
   Graph record_update(const std::vector<PlannedParameter>& parameters, int world_size);
 
-  // Asks the schedules for the rates of the coming step. Throws config_error where they do not agree
-  // on the batch.
-  void set_rates(const mlg_progress& progress);
+  // Asks the schedules for the rates of the coming step; learning rates are multiplied by
+  // `lr_multiplier`. Throws config_error where they do not agree on the batch.
+  void set_rates(const mlg_progress& progress, double lr_multiplier = 1);
   // Of the coming step, in train.tokens_per_step.
   double batch_factor() const { return groups_.empty() ? 1 : groups_.front().rate.batch_factor; }
   // Puts the scalars of update number `step` (from 1) with the present rates into the store. No allocation.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "framework/core/sha256.h"
+
 namespace mulligan {
 
 StateSnapshot::StateSnapshot(TensorStore& store, std::vector<std::string> names)
@@ -14,14 +16,25 @@ StateSnapshot::StateSnapshot(TensorStore& store, std::vector<std::string> names)
   }
 }
 
-void StateSnapshot::restore() const {
+void StateSnapshot::restore_to(TensorStore& store) const {
   for (std::size_t i = 0; i < names_.size(); ++i) {
     if (contents_[i].empty()) {
-      store_.zero(names_[i]);
+      store.zero(names_[i]);
     } else {
-      store_.upload(names_[i], std::span<const std::byte>(contents_[i]));
+      store.upload(names_[i], std::span<const std::byte>(contents_[i]));
     }
   }
+}
+
+std::string state_digest(const TensorStore& store, const std::vector<std::string>& names) {
+  Sha256 digest;
+  for (const std::string& name : names) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(store.type(name).bytes()));
+    store.download(name, bytes);
+    digest.update(name);
+    digest.update(std::span<const std::byte>(bytes));
+  }
+  return digest.hex();
 }
 
 }  // namespace mulligan

@@ -40,12 +40,12 @@ std::string group_square_sum_name(std::size_t optimizer) {
 }
 
 Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParameter>& parameters,
-                       const Loss& loss, std::int64_t tokens, bool looping) {
+                       const Loss& loss, std::int64_t tokens, LayerOrderKind order) {
   Graph graph;
   Tape tape(graph, true);
   const PackedInputs inputs = declare_packed_inputs(graph, step_tensor::batch, model, tokens, tokens);
   ForwardOptions forward;
-  forward.looping = looping;
+  forward.layer_order = order;
   forward.row_length = tokens;
   Value hidden;
   forward.hidden = &hidden;

@@ -18,28 +18,31 @@ DeviceMemory memory_of(const TensorStore& store, const std::vector<Program*>& pr
   return memory;
 }
 
-TrainingPrograms::TrainingPrograms(const RunConfig& config, const RunPlugins& plugins,
-                                   const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups,
-                                   Communicator& communicator, std::optional<int> validation_bos_id)
-    : engine_(config, plugins, parameters, groups, communicator, config.train.log_every),
+TrainingPrograms::TrainingPrograms(const RunConfig& config, const std::string& section,
+                                   const RunPlugins& plugins, const std::vector<PlannedParameter>& parameters,
+                                   OptimizerGroups& groups, Communicator& communicator,
+                                   std::optional<int> validation_bos_id)
+    : engine_(config, section, plugins, parameters, groups, communicator, config.train.log_every),
       arena_(*plugins.backend) {
   if (!validation_bos_id) return;
   const bool averaged = config.ema.decay > 0 && config.eval.use_ema;
   EvaluatorOptions options;
   options.eval = config.eval;
-  options.compute = to_dtype(config.train.compute_dtype);
-  options.looping = config.model.loop.extra_passes > 0;
+  options.compute = to_dtype(scored_dtype(config));
+  options.layer_order = scored_order(config.model);
   options.bos_id = *validation_bos_id;
+  const std::vector<PlannedParameter> scored = with_compute_dtype(parameters, options.compute);
   evaluator_ = std::make_unique<Evaluator>(
-      engine_.store(), config.model,
-      averaged ? average_layouts(parameters) : evaluation_layouts(parameters, groups), options);
+      engine_.store(), config.model, averaged ? average_layouts(scored) : evaluation_layouts(scored, groups),
+      options);
   if (!averaged) return;
-  Graph graph = build_average_refresh(parameters);
+  Graph graph = build_average_refresh(scored);
   engine_.store().create_externals(graph);
   average_refresh_ = std::make_unique<Program>(*plugins.backend, std::move(graph), "average refresh");
 }
 
-void TrainingPrograms::refresh_averages() {
+void TrainingPrograms::refresh_scored_weights() {
+  engine_.refresh_scored_copies();
   engine_.refresh_evaluation_weights();
   if (average_refresh_) average_refresh_->run();
 }

@@ -23,18 +23,17 @@ DeviceMemory memory_of(const TensorStore& store, const std::vector<Program*>& pr
 
 class TrainingPrograms {
  public:
-  // Prepares every program; bind() takes the memory. `validation_bos_id` is the BOS token of the validation
+  // Prepares every program; bind() takes the memory. `section` is the backend's (StepPlan). `validation_bos_id` is the BOS token of the validation
   // tokens; absent: nothing is evaluated. All references must outlive this object. Throws Error.
-  TrainingPrograms(const RunConfig& config, const RunPlugins& plugins,
+  TrainingPrograms(const RunConfig& config, const std::string& section, const RunPlugins& plugins,
                    const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups,
                    Communicator& communicator, std::optional<int> validation_bos_id);
 
   TrainingEngine& engine() { return engine_; }
   // Null where nothing is evaluated.
   Evaluator* evaluator() { return evaluator_.get(); }
-  // What the evaluator reads, brought up to date with the averages or evaluation weights, where
-  // it scores those.
-  void refresh_averages();
+  // Brings what the evaluator reads up to date: compute copies, averages or evaluation weights.
+  void refresh_scored_weights();
 
   std::vector<Program*> programs();
   DeviceMemory memory() { return memory_of(engine_.store(), programs()); }

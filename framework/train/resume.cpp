@@ -23,6 +23,8 @@ Change meaning_of(const std::string& key) {
   const auto ends = [&](const char* suffix) { return key.ends_with(suffix); };
   // The tensors would not fit, or the steps done would not be what the step number says.
   if (starts("model.") || key == "train.tokens_per_step") return Change::refused;
+  // Which phase a step belongs to is part of what has been trained.
+  if (starts("phase.") && !ends(".threads")) return Change::refused;
   if (starts("optimizer.") && ends(".plugin") && !ends(".schedule.plugin")) return Change::refused;
   if (starts("parameters.") && (ends(".match") || ends(".optimizer") || ends(".master_dtype"))) {
     return Change::refused;
@@ -189,6 +191,21 @@ void require_same_data(const CheckpointData& saved, const LoaderOptions& options
         "name exactly those.",
         now.size(), saved.shards.size());
   }
+}
+
+std::size_t saved_phase(const CheckpointManifest& manifest, const std::vector<Phase>& phases) {
+  std::string name = manifest.progress.phase;
+  // Older programs booked the losses by phase, but did not name the present one.
+  if (name.empty() && !manifest.loss.phases.empty()) name = manifest.loss.phases.back().first;
+  if (name.empty()) return 0;
+  const auto found = std::ranges::find(phases, name, &Phase::name);
+  if (found == phases.end()) {
+    throw config_error(
+        "the saved run was in its phase '{}', which this one has not; resume with its [[phase]] rows and "
+        "[model.loop].",
+        printable(name));
+  }
+  return static_cast<std::size_t>(found - phases.begin());
 }
 
 std::vector<std::string> require_same_identity(const Checkpoint& checkpoint, const DataIdentity& now,

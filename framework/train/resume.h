@@ -37,8 +37,10 @@ std::vector<CheckpointShard> checkpoint_shards(const ShardSetIdentity& train);
 // and lengths, as the saved run did.
 void require_same_data(const CheckpointData& saved, const LoaderOptions& options,
                        const ShardSetIdentity& train);
-// Compares tokenizer, training and validation shards by their digests. Throws data_error where both sides
-// know one and they differ; returns a sentence where the checkpoint is older than digests.
+// The phase that the saved run was in. Throws config_error where this run has none of that name.
+std::size_t saved_phase(const CheckpointManifest& manifest, const std::vector<Phase>& phases);
+// Compares tokenizer, training and validation shards by their digests. Throws data_error where both sides know one
+// and they differ; returns a sentence where the checkpoint is older than digests.
 std::vector<std::string> require_same_identity(const Checkpoint& checkpoint, const DataIdentity& now,
                                                const std::string& tokenizer_file);
 

@@ -9,6 +9,7 @@
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/sha256.h"
 #include "framework/core/stop_request.h"
 #include "framework/data/shard.h"
 #include "framework/report/machine.h"
@@ -82,15 +83,15 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& com
       budget_(config_.train),
       files_((ledger_.enter("setup"), RunFiles{config_.run.directory})),
       log_(options, {}),
-      plugins_(make_run_plugins(loaded, host)),
       parameters_(plan_parameters(config_)),
-      groups_(config_, plugins_, parameters_),
+      phases_(loaded, host, parameters_),
+      device_(&phases_.device()),
       checkpoints_(config_.checkpoint.directory, config_.checkpoint.keep),
       account_(static_cast<std::size_t>(std::max<std::int64_t>(loss_ring_steps, config_.train.log_every))),
-      collect_every_step_(plugins_.backend->info().threads > 0),
+      collect_every_step_(phases_.backend().info().threads > 0),
       cycles_(config_.optimizers.size(), 0) {
   log_.keep_lines();
-  require_trainable(config_, *plugins_.backend);
+  for (const auto& device : phases_.devices()) require_trainable(config_, *device->plugins.backend);
   if (options.overwrite) {
     ReplacedRun(files_.directory, config_.checkpoint.directory).require_only_a_run();
   } else if (!resume.in_place) {
@@ -100,9 +101,11 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& com
   for (const std::string& note : resume.notes) log_.line(note);
   result_.directory = files_.directory;
   result_.parameters = parameter_count(model_parameters(config_.model));
-  log_.print("{} parameters, on {}", result_.parameters, plugins_.backend->info().description);
-  check_loss_at_start(*plugins_.backend, *plugins_.loss, config_.model,
-                      to_dtype(config_.train.compute_dtype));
+  log_.print("{} parameters, on {}", result_.parameters, phases_.backend().info().description);
+  for (const auto& device : phases_.devices()) {
+    check_loss_at_start(*device->plugins.backend, *device->plugins.loss, config_.model,
+                        to_dtype(config_.phases.front().compute_dtype));
+  }
   open_data();
   compile();
   check_schedules();
@@ -143,7 +146,7 @@ void Trainer::begin_files(const ResumePoint& resume) {
     if (replaced_) replaced_->recover();
     throw;
   }
-  record_memory(device_->memory());
+  record_memory(device_->programs->memory());
   if (resume.checkpoint) metrics_->resume(step_, resume.checkpoint->path.string());
   if (!resume.in_place) return;
   for (const auto& path : set_aside_later_checkpoints(config_.checkpoint.directory, step_)) {
@@ -158,24 +161,35 @@ void Trainer::open_data() {
   }
   data_ = open_training_data(config_, validation_.get());
   for (const std::string& note : data_.notes) log_.line(note);
-  const LoaderOptions options =
-      loader_options(config_, data_, communicator_.rank(), communicator_.world_size());
-  auto loader = std::make_unique<Loader>(options);
-  log_.print("training: {} shards, {} tokens per pass", options.shards.size(),
-             loader->spans_per_epoch() * options.row_tokens);
-  rows_ = std::make_unique<Prefetcher>(std::move(loader), static_cast<std::size_t>(config_.data.prefetch));
+  read_rows(phases_.phase().sequence_length);
+  log_.print("training: {} shards, {} tokens per pass", data_.shards.size(),
+             rows_->loader().spans_per_epoch() * rows_->loader().options().row_tokens);
+}
+
+// Segments of this length from now on; the stream goes on where it stands.
+void Trainer::read_rows(std::int64_t sequence_length) {
+  if (rows_ && rows_->loader().options().max_segment_tokens == sequence_length) return;
+  LoaderOptions options = loader_options(config_, data_, communicator_.rank(), communicator_.world_size());
+  options.max_segment_tokens = sequence_length;
+  auto rows = std::make_unique<Prefetcher>(std::make_unique<Loader>(options),
+                                           static_cast<std::size_t>(config_.data.prefetch));
+  if (rows_) rows->restore(rows_->position());
+  rows_ = std::move(rows);
 }
 
 void Trainer::compile() {
   ledger_.enter("compile");
-  device_ = std::make_unique<TrainingPrograms>(
-      config_, plugins_, parameters_, groups_, communicator_,
-      validation_ ? std::optional<int>(validation_->bos_id) : std::nullopt);
-  engine_ = &device_->engine();
-  const DeviceMemory memory = device_->memory();
-  require_memory(memory);
-  device_->bind();
-  engine_->initialise(static_cast<std::uint64_t>(config_.run.seed));
+  phases_.compile(communicator_, validation_ ? std::optional<int>(validation_->bos_id) : std::nullopt);
+  DeviceMemory memory;
+  for (const auto& device : phases_.devices()) {
+    const DeviceMemory needed = device->programs->memory();
+    require_memory(needed, *device->plugins.backend);
+    memory.tensors_bytes += needed.tensors_bytes;
+    memory.arena_bytes += needed.arena_bytes;
+    memory.workspace_bytes += needed.workspace_bytes;
+  }
+  phases_.initialise();
+  engine_ = &phases_.engine();
   log_.print("device memory: {:.1f} MB of tensors, {:.1f} MB of working memory",
              static_cast<double>(memory.tensors_bytes) / 1e6,
              static_cast<double>(memory.arena_bytes + memory.workspace_bytes) / 1e6);
@@ -188,7 +202,7 @@ void Trainer::check_schedules() {
   for (int point = 0; point <= points; ++point) {
     const double share = static_cast<double>(point) / points;
     const auto steps = static_cast<double>(config_.train.steps > 0 ? config_.train.steps : points);
-    groups_.set_rates({std::llround(share * steps), config_.train.steps, share, share});
+    device_->groups.set_rates({std::llround(share * steps), config_.train.steps, share, share});
     static_cast<void>(engine_->coming_micro_batches());
   }
 }
@@ -201,7 +215,7 @@ void Trainer::record_memory(const DeviceMemory& memory) {
   MemoryRecord record;
   for (const MemoryRow& row : memory_by_category(tensors))
     record.tensors_bytes.emplace_back(row.what, row.bytes);
-  for (const Program* program : device_->programs()) {
+  for (const Program* program : device_->programs->programs()) {
     record.programs_bytes.emplace_back(program->name(), program->arena_bytes());
   }
   record.arena_bytes = memory.arena_bytes + memory.workspace_bytes;
@@ -209,7 +223,10 @@ void Trainer::record_memory(const DeviceMemory& memory) {
 }
 
 RunResult Trainer::run() {
-  if (result_.resumed_from.empty()) warm_up();
+  if (result_.resumed_from.empty()) {
+    warm_up();
+    if (config_.phases.size() > 1) tell_phase(0, {});
+  }
   try {
     train_until_budget_is_spent();
   } catch (const Error& error) {
@@ -223,34 +240,42 @@ RunResult Trainer::run() {
   return finish();
 }
 
-// Steps before the clock starts: first touches of memory and caches are then not part of the budget.
-// Everything that they changed returns to its initial value; so a run with and without warm-up is
-// the same run.
+// Steps of each phase before the clock starts: first touches of memory and caches are then no part of the budget.
+// Everything that they changed returns to its initial value; so a run with and without warm-up is the same
+// run.
 void Trainer::warm_up() {
-  const WarmupConfig& warmup = config_.train.warmup;
-  if (warmup.steps == 0) return;
+  if (config_.train.warmup.steps == 0) return;
   ledger_.enter("warmup");
-  std::vector<std::string> tensors = engine_->state_tensors();
+  const LoaderPosition start = rows_->position();
+  for (const auto& device : phases_.devices()) warm_up(*device, start);
+  phases_.start_at(0);
+  follow_phase();
+  rows_->restore(start);
+  communicator_.barrier(engine_->store());
+  log_.print("warm-up: {} steps of each phase, then everything restored", config_.train.warmup.steps);
+}
+
+void Trainer::warm_up(TrainingDevice& device, const LoaderPosition& start) {
+  const WarmupConfig& warmup = config_.train.warmup;
+  TrainingEngine& engine = device.programs->engine();
+  std::vector<std::string> tensors = engine.state_tensors();
   if (warmup.keep_muon_momentum) {
     std::erase_if(tensors, [](const std::string& name) {
       return name.starts_with("optimizer/") && name.find("momentum") != std::string::npos;
     });
   }
-  const StateSnapshot initial(engine_->store(), tensors);
-  const LoaderPosition start = rows_->position();
-  groups_.set_rates(progress(0));
-  const LayerOrders orders = layer_orders_of(config_.model);
-  for (const bool looping : {false, true}) {
-    if (!(looping ? orders.looped : orders.plain)) continue;
+  const StateSnapshot initial(engine.store(), tensors);
+  rows_->restore(start);
+  device.groups.set_rates(progress(0));
+  for (std::size_t phase = 0; phase < config_.phases.size(); ++phase) {
+    if (!engine.plan().has(phase)) continue;
+    phases_.start_at(phase);
+    read_rows(config_.phases[phase].sequence_length);
     for (std::int64_t number = 1; number <= warmup.steps && stop_signal() == 0; ++number) {
-      engine_->step(number, looping, *rows_);
+      engine.step(number, *rows_);
     }
   }
   initial.restore();
-  engine_->refresh_copies();
-  rows_->restore(start);
-  communicator_.barrier(engine_->store());
-  log_.print("warm-up: {} steps per layer order, then everything restored", warmup.steps);
 }
 
 void Trainer::train_until_budget_is_spent() {
@@ -261,7 +286,7 @@ void Trainer::train_until_budget_is_spent() {
   double fraction = 0;
   while (fraction = communicator_.agree(stop_signal() == 0 ? budget_.fraction(step_) : stop_requested),
          fraction != stop_requested && !budget_.ended(fraction, step_)) {
-    choose_layer_order(fraction);
+    choose_phase(fraction);
     follow_schedules(fraction);
     make_step();
     budget_.mark_step();
@@ -285,7 +310,7 @@ void Trainer::train_until_budget_is_spent() {
 void Trainer::make_step() {
   step_start_ = rows_->position();
   updates_ = engine_->updates_begun();
-  engine_->step(step_ + 1, looping_, *rows_);
+  engine_->step(step_ + 1, *rows_);
   engine_->record_metrics(step_);
   ++step_;
   uncollected_tokens_.push_back(engine_->step_tokens());
@@ -299,20 +324,52 @@ mlg_progress Trainer::progress(double budget_fraction) const {
           consumed / static_cast<double>(rows_->loader().spans_per_epoch())};
 }
 
-void Trainer::choose_layer_order(double budget_fraction) {
-  const LoopConfig& loop = config_.model.loop;
-  if (looping_ || loop.extra_passes == 0 || budget_fraction < loop.start_fraction) return;
+void Trainer::choose_phase(double budget_fraction) {
+  const std::size_t phase = phase_at(config_.phases, phases_.index(), step_, budget_fraction);
+  if (phase != phases_.index()) begin_phase(phase, budget_fraction);
+}
+
+void Trainer::begin_phase(std::size_t phase, double budget_fraction) {
   collect_losses();  // the steps before belong to the phase before
-  looping_ = true;
-  log_.print("step {}: depth recurrence starts, {:.1f} % of the budget is spent", step_,
-             100 * budget_fraction);
-  metrics_->loop_start(step_, budget_fraction);
+  Batch probe;
+  if (phases_.changes_backend(phase)) {
+    const LoaderPosition here = rows_->position();
+    probe = rows_->next();
+    rows_->restore(here);
+  }
+  const std::optional<Handover> handover = phases_.enter(phase, probe);
+  follow_phase();
+  tell_phase(budget_fraction, handover);
+}
+
+// The trainer's own part of being in a phase.
+void Trainer::follow_phase() {
+  device_ = &phases_.device();
+  engine_ = &phases_.engine();
+  collect_every_step_ = phases_.backend().info().threads > 0;
+  read_rows(phases_.phase().sequence_length);
+}
+
+void Trainer::tell_phase(double budget_fraction, const std::optional<Handover>& handover) {
+  const Phase& phase = phases_.phase();
+  PhaseRecord record{step_, phase.name, phase_text(phase), budget_fraction, {}, 0, 0};
+  log_.print("step {}: phase '{}' begins ({}), {:.1f} % of the budget is spent", step_, phase.name,
+             record.way, 100 * budget_fraction);
+  if (handover) {
+    record.state_sha256 = handover->state_sha256;
+    record.loss_before_nats = handover->loss_before_nats;
+    record.loss_after_nats = handover->loss_after_nats;
+    log_.print("step {}: {} takes over, state {}; the loss of one row is {:.6f} nats there and was {:.6f}",
+               step_, phases_.backend().info().description, short_digest(record.state_sha256),
+               record.loss_after_nats, record.loss_before_nats);
+  }
+  metrics_->phase_start(record);
 }
 
 void Trainer::follow_schedules(double budget_fraction) {
-  groups_.set_rates(progress(budget_fraction));
+  device_->groups.set_rates(progress(budget_fraction), phases_.phase().lr_multiplier);
   for (std::size_t i = 0; i < cycles_.size(); ++i) {
-    const OptimizerGroup& group = groups_.groups()[i];
+    const OptimizerGroup& group = device_->groups.groups()[i];
     if (group.rate.cycle == cycles_[i]) continue;
     cycles_[i] = group.rate.cycle;
     log_.print("step {}: warm restart of [optimizer.{}], cycle {} begins at lr {:.6g}", step_, group.name,
@@ -336,7 +393,7 @@ void Trainer::collect_losses() {
     if (!std::isfinite(loss_nats) || !std::isfinite(metrics.gradient_norm)) {
       stop_at_non_finite(collected_ + 1, loss_nats, metrics.gradient_norm);
     }
-    account_.add(collected_, metrics.loss_sum_nats, tokens, looping_ ? "looped" : "plain");
+    account_.add(collected_, metrics.loss_sum_nats, tokens, phases_.phase().name);
     gradient_norm_ = metrics.gradient_norm;
     result_.step_loss_nats.push_back(loss_nats);
     result_.final_loss_nats = loss_nats;
@@ -362,10 +419,11 @@ void Trainer::report_steps(double budget_fraction) {
   record.last_loss_nats = last.mean_nats;
   if (config_.metrics.hf_compat) record.train_loss_hf = account_.train_loss_hf_nats();
   record.step = step_;
-  for (const OptimizerGroup& group : groups_.groups()) record.lr.emplace_back(group.name, group.rate.lr);
+  for (const OptimizerGroup& group : device_->groups.groups())
+    record.lr.emplace_back(group.name, group.rate.lr);
   const std::vector<double> norms = engine_->group_gradient_norms();
   for (std::size_t i = 0; i < norms.size(); ++i) {
-    record.group_gradient_norm.emplace_back(groups_.groups()[i].name, norms[i]);
+    record.group_gradient_norm.emplace_back(device_->groups.groups()[i].name, norms[i]);
   }
   record.tokens = tokens_;
   record.elapsed_seconds = budget_.elapsed_seconds();
@@ -374,14 +432,14 @@ void Trainer::report_steps(double budget_fraction) {
   record.tokens_per_second =
       static_cast<double>(tokens_ - reported_tokens_) / (record.elapsed_seconds - reported_at_);
   record.budget_fraction = budget_fraction;
-  record.looping = looping_;
+  record.phase = phases_.phase().name;
   metrics_->step(record);
   const double remaining = budget_.remaining_seconds(step_);
   log_.print(
       "step {:>6}  loss {:.4f} nats (mean {:.4f})  norm {:.3f}  lr x{:.3f}  {:.0f} tokens/s  {:.1f} "
       "s  {:.1f} %{}",
       record.step, record.loss_nats, record.window_loss_nats, record.gradient_norm,
-      groups_.groups()[0].rate.lr / groups_.groups()[0].base_lr, record.tokens_per_second,
+      device_->groups.groups()[0].rate.lr / device_->groups.groups()[0].base_lr, record.tokens_per_second,
       record.elapsed_seconds, 100 * budget_fraction,
       remaining > 0 ? fmt::format("  {} left", clock_text(remaining)) : "");
   reported_ = step_;
@@ -411,11 +469,11 @@ void Trainer::show_progress(Progress& live) {
 // Books its seconds to `phase`: validations on the way ("validate") are not part of the evaluation
 // ("evaluate") that a record is allowed so many seconds for.
 void Trainer::validate(const std::string& phase) {
-  if (!device_->evaluator()) return;
+  if (!device_->programs->evaluator()) return;
   communicator_.barrier(engine_->store());
   budget_.pause();
   const std::string before = ledger_.enter(phase);
-  device_->refresh_averages();
+  device_->programs->refresh_scored_weights();
   Progress progress(
       &log_,
       {.what = "evaluation", .unit = "tokens", .total = static_cast<double>(validation_->tokens.size() - 1)});
@@ -424,7 +482,7 @@ void Trainer::validate(const std::string& phase) {
     progress.set(static_cast<double>(position.sums.tokens));
   };
   try {
-    result_.validation = evaluate(*device_->evaluator(), *validation_, communicator_, hooks);
+    result_.validation = evaluate(*device_->programs->evaluator(), *validation_, communicator_, hooks);
   } catch (const Error& error) {
     if (error.code() != ExitCode::interrupted) throw;
     ledger_.rename("evaluate", "evaluate_unfinished");  // it will be made again
@@ -441,7 +499,7 @@ void Trainer::validate(const std::string& phase) {
 
 const char* Trainer::saved_weights_kind() const {
   if (config_.ema.decay > 0 && config_.eval.use_ema) return "averaged";
-  return has_evaluation_weights(groups_) ? "evaluation" : "last";
+  return has_evaluation_weights(device_->groups) ? "evaluation" : "last";
 }
 
 void Trainer::save() {
@@ -455,7 +513,7 @@ void Trainer::save() {
   const bool averaged = config_.ema.decay > 0 && config_.eval.use_ema;
   engine_->refresh_evaluation_weights();
   const auto source = [&](const PlannedParameter& parameter) {
-    return saved_tensor(parameter, groups_, averaged);
+    return saved_tensor(parameter, device_->groups, averaged);
   };
   weights_sha256_ = save_weights(files_.weights(), engine_->store(), parameters_, source,
                                  weights_metadata(loaded_, saved_weights_kind(), data_.data));
@@ -472,10 +530,14 @@ RunResult Trainer::finish() {
   ledger_.close();
   result_.seconds = ledger_.phases();
   result_.peak_memory_bytes = peak_memory_bytes();
-  result_.peak_device_memory_bytes = static_cast<std::int64_t>(plugins_.backend->peak_allocated_bytes());
+  result_.peak_device_memory_bytes = 0;
+  for (const auto& device : phases_.devices()) {
+    result_.peak_device_memory_bytes +=
+        static_cast<std::int64_t>(device->plugins.backend->peak_allocated_bytes());
+  }
   RunFacts facts;
   facts.plugins = plugins_in_use(loaded_, host_);
-  facts.device = plugins_.backend->info().description;
+  facts.device = phases_.backend().info().description;
   RunLedger run_ledger;
   LedgerEntry booked{LedgerStage::train, ledger_.phases(), {}, {}};
   if (result_.validation) booked.scores.emplace_back("before quantisation", *result_.validation);

@@ -16,7 +16,7 @@
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_files.h"
 #include "framework/run/training_data.h"
-#include "framework/step/training_programs.h"
+#include "framework/step/phase_devices.h"
 #include "framework/train/resume.h"
 #include "framework/train/train.h"
 
@@ -38,6 +38,7 @@ class Trainer {
   void open_data();
   void compile();
   void warm_up();
+  void warm_up(TrainingDevice& device, const LoaderPosition& start);
   void train_until_budget_is_spent();
   void make_step();
   void validate(const std::string& phase);
@@ -47,7 +48,11 @@ class Trainer {
 
   mlg_progress progress(double budget_fraction) const;
   void follow_schedules(double budget_fraction);
-  void choose_layer_order(double budget_fraction);
+  void choose_phase(double budget_fraction);
+  void begin_phase(std::size_t phase, double budget_fraction);
+  void follow_phase();
+  void tell_phase(double budget_fraction, const std::optional<Handover>& handover);
+  void read_rows(std::int64_t sequence_length);
   bool report_due() const;
   void collect_losses();
   void report_steps(double budget_fraction);
@@ -67,7 +72,7 @@ class Trainer {
   [[noreturn]] void stop_early(int signal);
   [[noreturn]] void stop_at_failure(const Error& error);
   [[noreturn]] void stop_at_non_finite(std::int64_t number, double loss_nats, double gradient_norm);
-  void require_memory(const DeviceMemory& memory) const;
+  void require_memory(const DeviceMemory& memory, const Backend& backend) const;
 
   const LoadedConfig& loaded_;
   const RunConfig& config_;
@@ -81,11 +86,10 @@ class Trainer {
   RunLog log_;
   std::optional<MetricsFile> metrics_;
 
-  RunPlugins plugins_;
   std::vector<PlannedParameter> parameters_;
-  OptimizerGroups groups_;
-  std::unique_ptr<TrainingPrograms> device_;
-  TrainingEngine* engine_ = nullptr;  // of device_
+  PhaseDevices phases_;
+  TrainingDevice* device_ = nullptr;  // of the present phase
+  TrainingEngine* engine_ = nullptr;  // of device_, once it is compiled
   std::unique_ptr<Prefetcher> rows_;
   std::unique_ptr<ValidationSet> validation_;
   TrainingData data_;
@@ -109,8 +113,7 @@ class Trainer {
   std::int64_t reported_ = 0;                    // of which reported
   double reported_at_ = 0;                       // training clock at the last report, seconds
   double slowest_step_seconds_ = 0;              // since the last report
-  bool looping_ = false;
-  std::vector<std::int64_t> cycles_;  // of the groups' schedules
+  std::vector<std::int64_t> cycles_;             // of the groups' schedules
   std::string weights_sha256_;
   RunResult result_;
 };

@@ -35,9 +35,9 @@ CheckpointManifest Trainer::manifest() const {
   p.reported_step = reported_;
   p.reported_at_seconds = reported_at_;
   p.initial_loss_nats = result_.initial_loss_nats;
-  p.looping = looping_;
+  p.phase = phases_.phase().name;
   for (std::size_t i = 0; i < cycles_.size(); ++i) {
-    p.cycles.emplace_back(groups_.groups()[i].name, cycles_[i]);
+    p.cycles.emplace_back(device_->groups.groups()[i].name, cycles_[i]);
   }
   Ledger so_far = ledger_;
   so_far.close();
@@ -87,6 +87,8 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   for (const std::string& note : require_same_identity(checkpoint, data_.data, config_.data.tokenizer)) {
     log_.line(note);
   }
+  phases_.start_at(saved_phase(m, config_.phases));
+  follow_phase();
   restore_tensors(checkpoint, engine_->store(), engine_->state_tensors());
   engine_->refresh_copies();
   rows_->restore({m.data.consumed_spans, m.data.shard_visits, m.data.visit_spans});
@@ -100,11 +102,10 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   checkpoint_step_ = m.step;
   checkpoint_at_ = p.elapsed_seconds;
   last_checkpoint_ = checkpoint.path;
-  looping_ = p.looping;
   for (const auto& [name, cycle] : p.cycles) {
-    const auto group = std::ranges::find(groups_.groups(), name, &OptimizerGroup::name);
-    if (group != groups_.groups().end()) {
-      cycles_[static_cast<std::size_t>(group - groups_.groups().begin())] = cycle;
+    const auto group = std::ranges::find(device_->groups.groups(), name, &OptimizerGroup::name);
+    if (group != device_->groups.groups().end()) {
+      cycles_[static_cast<std::size_t>(group - device_->groups.groups().begin())] = cycle;
     }
   }
   budget_.restore(p.elapsed_seconds, p.step_seconds);
@@ -196,8 +197,8 @@ void Trainer::stop_at_non_finite(std::int64_t number, double loss_nats, double g
 }
 
 // Tensors of this run and its working memory must fit before any of it is allocated.
-void Trainer::require_memory(const DeviceMemory& memory) const {
-  const Backend::Info info = plugins_.backend->info();
+void Trainer::require_memory(const DeviceMemory& memory, const Backend& backend) const {
+  const Backend::Info info = backend.info();
   if (info.memory_bytes == 0 || static_cast<std::uint64_t>(memory.total_bytes()) <= info.memory_bytes) return;
   constexpr double gigabyte = 1e9;
   throw run_error(

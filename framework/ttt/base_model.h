@@ -14,12 +14,12 @@ struct BaseModel {
   const ModelConfig& config;
   const std::vector<ParameterLayout>& layouts;
   DType compute = MLG_F32;
-  bool looping = false;  // the layer order; recurrent models are scored looped
+  LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
 };
 
 // A view: `model` and `config` must outlive it.
 inline BaseModel base_model(LoadedModel& model, const RunConfig& config) {
-  return {model.store(), config.model, model.layouts(), model.compute(), config.model.loop.extra_passes > 0};
+  return {model.store(), config.model, model.layouts(), model.compute(), scored_order(config.model)};
 }
 
 }  // namespace mulligan

@@ -69,7 +69,7 @@ Graph BaseTraining::build_step() const {
   Tape tape(graph, true);
   const PackedInputs inputs = declare_packed_inputs(graph, prefix, model_.config, step_tokens(), positions());
   ForwardOptions options;
-  options.looping = model_.looping;
+  options.layer_order = model_.layer_order;
   options.row_length = positions();
   const ParameterValues parameters(tape, model_.layouts, true);
   const Value raw = build_forward(tape, model_.config, parameters, inputs.forward, options);

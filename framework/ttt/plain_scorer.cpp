@@ -11,7 +11,7 @@ EvaluatorOptions evaluator_options(const BaseModel& model, const RunConfig& conf
   options.eval.mode = EvalMode::rows;
   options.eval.drop_remainder = false;
   options.compute = model.compute;
-  options.looping = model.looping;
+  options.layer_order = model.layer_order;
   options.bos_id = bos_id;
   return options;
 }

@@ -117,7 +117,7 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
 
   NextTokenOptions next;
   next.compute = base.compute;
-  next.looping = base.looping;
+  next.layer_order = base.layer_order;
   next.window = adapted ? config.ttt->config.context_tokens : config.eval.sequence_length;
   if (adapted) next.adapters = [&] { return adapters->taps(); };
   NextToken predictor(model.store(), config.model, model.layouts(), next);

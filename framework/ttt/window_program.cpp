@@ -45,7 +45,7 @@ WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
   const ForwardInputs inputs = declare_inputs(graph, prefix_, model.config, shape, rotary_positions);
   const Value targets = graph.external(prefix_ + "/targets", TensorType(MLG_I32, {shape.positions()}));
   ForwardOptions options;
-  options.looping = model.looping;
+  options.layer_order = model.layer_order;
   options.row_length = shape.context;
   options.taps = taps_.get();
   // Only scored positions need logits: with long windows that saves almost the whole head.

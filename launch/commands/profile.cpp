@@ -29,7 +29,10 @@ void add_profile_command(CLI::App& app) {
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command->add_flag("--shapes", arguments->profile.by_shape, "A row per kernel and shapes of its arguments");
-  command->add_flag("--looped", arguments->profile.looping, "The layer order with the repeated layers");
+  command->add_flag("--looped", arguments->profile.looped, "The first phase with the looped layer order")
+      ->excludes(
+          command->add_option("--phase", arguments->profile.phase, "A phase by its name; without: the first")
+              ->type_name("NAME"));
   command->add_flag("--json", arguments->json, "Print JSON");
   command->callback([arguments] {
     PluginHost host = arguments->run.plugin_host();

@@ -44,11 +44,11 @@ std::set<std::string> compile_run(LoadedConfig loaded) {
   const std::vector<PlannedParameter> parameters = plan_parameters(config);
   OptimizerGroups groups(config, plugins, parameters);
   const auto communicator = make_self_communicator();
-  const TrainingEngine engine(config, plugins, parameters, groups, *communicator, 4);
+  const TrainingEngine engine(config, "backend", plugins, parameters, groups, *communicator, 4);
   EvaluatorOptions options;
   options.eval = config.eval;
   options.compute = to_dtype(config.train.compute_dtype);
-  options.looping = config.model.loop.extra_passes > 0;
+  options.layer_order = scored_order(config.model);
   const Program evaluate(*plugins.backend, Evaluator::build(config.model, layouts_of(parameters), options),
                          "evaluate");
   std::set<std::string> kernels;

@@ -24,7 +24,7 @@ struct Result {
 Result run(Backend& backend, bool looping, DType compute) {
   const ModelConfig model = TinyRun::config_without_data({}).config.model;
   ModelRunner::Options options;
-  options.looping = looping;
+  options.layer_order = looping ? LayerOrderKind::looped : LayerOrderKind::plain;
   options.compute = compute;
   options.segments = 3;
   ModelRunner runner(backend, model, kTokens, options);

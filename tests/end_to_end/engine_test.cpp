@@ -89,7 +89,7 @@ class EngineRunner {
         parameters_(plan_parameters(loaded_.config)),
         groups_(loaded_.config, plugins_, parameters_),
         communicator_(make_self_communicator()),
-        engine_(loaded_.config, plugins_, parameters_, groups_, *communicator_, 4),
+        engine_(loaded_.config, "backend", plugins_, parameters_, groups_, *communicator_, 4),
         arena_(*plugins_.backend) {
     arena_.bind(engine_.programs(), engine_.store());
     engine_.initialise(3);
@@ -101,9 +101,10 @@ class EngineRunner {
     rows_ = std::make_unique<Prefetcher>(std::make_unique<Loader>(options), 4);
   }
 
-  void step(std::int64_t number, bool looping) {
+  void step(std::int64_t number, std::size_t phase) {
     groups_.set_rates({number - 1, 10, 0, 0});
-    engine_.step(number, looping, *rows_);
+    if (phase != phase_) engine_.enter(phase_ = phase);
+    engine_.step(number, *rows_);
     engine_.record_metrics(number - 1);
   }
   TrainingEngine& engine() { return engine_; }
@@ -118,6 +119,7 @@ class EngineRunner {
   TrainingEngine engine_;
   SharedArena arena_;
   std::unique_ptr<Prefetcher> rows_;
+  std::size_t phase_ = 0;
 };
 
 // Documents of exactly `row` tokens, so that rows of any number of documents cut the text at documents. Spans
@@ -146,7 +148,7 @@ TEST(Engine, AStepAllocatesNothing) {
   for (std::int64_t number = 1; number <= 4; ++number) runner.step(number, number > 2);
   for (const bool looping : {false, true}) {
     const long before = allocations.load(), library_before = library_allocations.load();
-    for (std::int64_t number = 5; number <= 8; ++number) runner.step(number, looping);
+    for (std::int64_t number = 5; number <= 8; ++number) runner.step(number, looping ? 1 : 0);
     EXPECT_EQ(allocations.load() - before, 0) << "looping " << looping;
     RecordProperty(looping ? "onednn_allocations_per_looped_step" : "onednn_allocations_per_step",
                    std::to_string((library_allocations.load() - library_before) / 4));
@@ -167,8 +169,8 @@ TEST(Engine, MicroBatchesGiveTheGradientOfTheWholeStep) {
   for (const bool looping : {false, true}) {
     one_row.engine().initialise(3);
     four_rows.engine().initialise(3);
-    one_row.step(1, looping);
-    four_rows.step(1, looping);
+    one_row.step(1, looping ? 1 : 0);
+    four_rows.step(1, looping ? 1 : 0);
     const StepMetrics a = one_row.engine().read_metrics(0, 1)[0],
                       b = four_rows.engine().read_metrics(0, 1)[0];
     EXPECT_NEAR(a.loss_sum_nats, b.loss_sum_nats, 1e-6 * a.loss_sum_nats);

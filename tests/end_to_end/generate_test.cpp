@@ -73,7 +73,7 @@ TEST_F(Generate, AgreesWithTheEvaluation) {
   EvaluatorOptions evaluating;
   evaluating.eval = config.eval;
   evaluating.compute = model.compute();
-  evaluating.looping = config.model.loop.extra_passes > 0;
+  evaluating.layer_order = scored_order(config.model);
   evaluating.bos_id = tokenizer.bos_id();
   Evaluator evaluator(model.store(), config.model, model.layouts(), evaluating);
   SharedArena arena(*plugins.backend);

@@ -154,7 +154,7 @@ TEST_F(Resume, InPlaceTheMetricsAreThoseOfAnUninterruptedRun) {
   const RunResult result = train_in(copy, everything(), "auto");
   EXPECT_EQ(result.first_step, step);
   expect_same_run(directory_, result_, copy, result);
-  for (const char* kind : {"initial_loss", "step", "restart", "loop_start"}) {
+  for (const char* kind : {"initial_loss", "step", "restart", "phase_start"}) {
     const std::vector<Json> expected = events(directory_, kind), seen = events(copy, kind);
     ASSERT_EQ(seen.size(), expected.size()) << kind;
     for (std::size_t i = 0; i < seen.size(); ++i)

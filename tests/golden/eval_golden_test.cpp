@@ -73,7 +73,7 @@ class EvalGolden : public testing::Test {
   EvaluatorOptions options_of(const Case& test) const {
     const nlohmann::json& config = data_.manifest().at("results").at("config");
     EvaluatorOptions options;
-    options.looping = test.looping;
+    options.layer_order = test.looping ? LayerOrderKind::looped : LayerOrderKind::plain;
     options.eval.mode = test.sliding ? EvalMode::sliding : EvalMode::rows;
     options.eval.sequence_length = config.at("eval_seq_len");
     options.eval.stride = config.at("eval_stride");

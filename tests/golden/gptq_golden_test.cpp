@@ -265,7 +265,7 @@ TEST_F(GptqModelGolden, LossesAfterDequantisation) {
         mode.ends_with(".varlen") ? data_.ints("cu_seqlens")
                                   : std::vector<std::int32_t>{0, static_cast<std::int32_t>(tokens.size())};
     ModelRunner::Options options;
-    options.looping = mode.starts_with("loop1");
+    options.layer_order = mode.starts_with("loop1") ? LayerOrderKind::looped : LayerOrderKind::plain;
     options.gradients = false;
     options.segments = segments.size();
     ModelRunner runner(*backend_, model_, static_cast<std::int64_t>(tokens.size()), options);

@@ -49,7 +49,7 @@ class ModelGolden : public testing::Test {
 
   std::unique_ptr<ModelRunner> runner(const ModelConfig& model, bool looping, bool varlen, bool gradients) {
     ModelRunner::Options options;
-    options.looping = looping;
+    options.layer_order = looping ? LayerOrderKind::looped : LayerOrderKind::plain;
     options.gradients = gradients;
     options.keep_blocks = gradients && varlen;
     options.segments = segments(varlen).size();

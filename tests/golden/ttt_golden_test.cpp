@@ -107,7 +107,9 @@ class TttGolden : public testing::Test {
   TttRunner::Options options(const json& settings) const {
     TttRunner::Options options;
     options.model = golden_model(model_data_.manifest().at("config"));
-    options.looping = settings.value("loop", config_.at("looping_active").get<bool>());
+    options.layer_order = settings.value("loop", config_.at("looping_active").get<bool>())
+                              ? LayerOrderKind::looped
+                              : LayerOrderKind::plain;
     const auto flag = [&](const char* name) { return settings.value(name, true); };
     options.adapters = fmt::format(
         "rank = {}\nalpha = {}\nwarm_start_a = {}\nq = {}\nk = {}\nv = {}\nattention_output = {}\nmlp = "

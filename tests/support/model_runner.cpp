@@ -50,7 +50,7 @@ void ModelRunner::build(const ModelConfig& model, std::int64_t tokens, const Opt
       graph.external("in/cu_seqlens", TensorType(MLG_I32, {static_cast<std::int64_t>(options.segments)})),
       graph.external("in/cos", table), graph.external("in/sin", table)};
   ForwardOptions forward;
-  forward.looping = options.looping;
+  forward.layer_order = options.layer_order;
   forward.row_length = options.row_length == 0 ? tokens : options.row_length;
   if (options.keep_blocks) {
     forward.after_block = [&](std::int64_t slot, Value stream, Value lane1) {

@@ -14,7 +14,7 @@ namespace mulligan {
 class ModelRunner {
  public:
   struct Options {
-    bool looping = false;
+    LayerOrderKind layer_order = LayerOrderKind::plain;
     bool gradients = true;
     bool keep_blocks = false;     // keep every block's output
     std::int64_t row_length = 0;  // 0: one packed row

@@ -12,7 +12,7 @@ TttRunner::TttRunner(const Options& options)
       backend_(make_test_backend(options.threads)),
       store_(*backend_),
       layouts_(parameter_layouts(options.model, options.compute)),
-      model_{store_, options_.model, layouts_, options.compute, options.looping} {
+      model_{store_, options_.model, layouts_, options.compute, options.layer_order} {
   const PluginHandle adapters =
       test_plugin_host().load(PluginKind::ttt, options.adapter_plugin, options.adapter_file);
   adapters_ = std::make_unique<TttPlugin>(adapters, test_plugin_config(adapters, options.adapters));

@@ -16,7 +16,7 @@ class TttRunner {
  public:
   struct Options {
     ModelConfig model;
-    bool looping = false;
+    LayerOrderKind layer_order = LayerOrderKind::plain;
     DType compute = MLG_F32;
     std::string adapters = "";        // keys of doc_lora as TOML
     std::string optimizer = "adamw";  // plugin of the adapters' optimiser

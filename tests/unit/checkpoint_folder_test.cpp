@@ -40,7 +40,7 @@ TEST(CheckpointManifest, OtherVersionsMissingKeysAndWrongTypesAreNamed) {
   EXPECT_NE(changed("\"consumed_spans\"", "\"consumed_span\"").find("'data.consumed_spans' is missing"),
             std::string::npos);
   EXPECT_NE(changed("\"step\": 7", "\"step\": -7").find("'step' is not a count"), std::string::npos);
-  EXPECT_NE(changed("\"looping\": true", "\"looping\": 1").find("'progress.looping'"), std::string::npos);
+  EXPECT_NE(changed("\"phase\": \"looped\"", "\"phase\": 1").find("'progress.phase'"), std::string::npos);
   EXPECT_NE(sentence_of([] { manifest_from_json("{]", "m.json"); }).find("m.json"), std::string::npos);
 }
 

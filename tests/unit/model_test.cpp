@@ -34,10 +34,10 @@ TEST(Model, TheRecordHasExactlyThePublishedNumberOfParameters) {
 }
 
 TEST(Model, LayerOrdersOfTheRecord) {
-  const LayerOrder looped = layer_order(record_model(), true);
+  const LayerOrder looped = layer_order(record_model(), LayerOrderKind::looped);
   EXPECT_EQ(looped.encoder, (Order{0, 1, 2, 3, 4, 5, 3, 4}));
   EXPECT_EQ(looped.decoder, (Order{5, 3, 4, 5, 6, 7, 8, 9, 10}));
-  const LayerOrder plain = layer_order(record_model(), false);
+  const LayerOrder plain = layer_order(record_model(), LayerOrderKind::plain);
   EXPECT_EQ(plain.encoder, (Order{0, 1, 2, 3, 4}));
   EXPECT_EQ(plain.decoder, (Order{5, 6, 7, 8, 9, 10}));
   EXPECT_EQ(skip_rows(record_model()), 8);

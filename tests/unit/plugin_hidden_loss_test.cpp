@@ -42,7 +42,7 @@ class MicroStep {
     for (ParameterLayout& layout : parameter_layouts(model_, MLG_F32)) {
       parameters_.push_back({std::move(layout), 0, 1, 1, Communication::replicated});
     }
-    Graph graph = build_micro_step(model_, parameters_, *loss_, tokens, false);
+    Graph graph = build_micro_step(model_, parameters_, *loss_, tokens, LayerOrderKind::plain);
     store_.create_externals(graph);
     program_ = std::make_unique<Program>(*backend_, std::move(graph), "micro step");
     arena_ = std::make_unique<SharedArena>(*backend_);

@@ -45,6 +45,8 @@ TEST(MetricsReader, ReadsEveryEvent) {
           "\n"
           R"({"event":"loop_start","step":6,"budget_fraction":0.4})"
           "\n"
+          R"({"event":"phase_start","step":6,"phase":"long","way":"looped, bf16","budget_fraction":0.5})"
+          "\n"
           R"({"event":"resume","step":7,"checkpoint":"x"})"
           "\n"
           R"({"event":"something newer","step":7})"
@@ -61,7 +63,10 @@ TEST(MetricsReader, ReadsEveryEvent) {
   EXPECT_EQ(step.slowest_step_seconds, 0.2);
   ASSERT_EQ(history.restarts.size(), 1u);
   EXPECT_EQ(history.restarts[0].cycle, 1);
-  EXPECT_EQ(history.loop_starts, std::vector<std::int64_t>{6});
+  ASSERT_EQ(history.phase_starts.size(), 2u);  // the first as older programs wrote it
+  EXPECT_EQ(history.phase_starts[0].step, 6);
+  EXPECT_EQ(history.phase_starts[0].phase, "looped");
+  EXPECT_EQ(history.phase_starts[1].phase, "long");
   EXPECT_EQ(history.resumes, std::vector<std::int64_t>{7});
   ASSERT_TRUE(history.memory);
   EXPECT_EQ(history.memory->programs_bytes[0].second, 16);

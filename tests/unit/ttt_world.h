@@ -42,7 +42,7 @@ inline std::vector<std::uint16_t> made_up_stream(const std::vector<int>& lengths
 inline TttRunner::Options tiny_options(const std::string& adapters = "rank = 3\nalpha = 6.0") {
   TttRunner::Options options;
   options.model = tiny_model();
-  options.looping = true;
+  options.layer_order = LayerOrderKind::looped;
   options.adapters = adapters;
   options.optimizer_keys = "beta1 = 0.0\nbeta2 = 0.999\neps = 1e-10\nweight_decay = 1.0";
   options.lr = 0.02;

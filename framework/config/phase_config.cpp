@@ -1,0 +1,167 @@
+#include "framework/config/phase_config.h"
+
+#include <fmt/format.h>
+
+#include "framework/config/core_schema.h"
+#include "framework/config/run_config.h"
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+const char* word(LayerOrderKind order) {
+  return order == LayerOrderKind::looped ? "looped" : "plain";
+}
+const char* word(Precision dtype) {
+  return dtype == Precision::bf16 ? "bf16" : "fp32";
+}
+
+Phase default_phase(const RunConfig& config, std::string name, LayerOrderKind order) {
+  Phase phase;
+  phase.name = std::move(name);
+  phase.layer_order = order;
+  phase.compute_dtype = config.train.compute_dtype;
+  phase.sequence_length = config.train.sequence_length;
+  phase.micro_batches = config.train.micro_batches;
+  return phase;
+}
+
+// Depth recurrence starts at a share of the budget, or with the first step.
+std::vector<Phase> phases_of_model(const RunConfig& config) {
+  const LoopConfig& loop = config.model.loop;
+  std::vector<Phase> phases;
+  const bool starts_later = loop.extra_passes > 0 && loop.start_fraction > 0;
+  if (loop.extra_passes == 0 || starts_later) {
+    phases.push_back(default_phase(config, "plain", LayerOrderKind::plain));
+  }
+  if (starts_later) phases.back().until.fraction = loop.start_fraction;
+  if (loop.extra_passes > 0 && loop.start_fraction < 1) {
+    phases.push_back(default_phase(config, "looped", LayerOrderKind::looped));
+  }
+  return phases;
+}
+
+Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loaded) {
+  static const std::vector<std::string> own_tables = {"backend"};
+  const RunConfig& config = loaded.config;
+  loaded.phase_rows.push_back(
+      resolve_keys(phase_row_schema().keys(), &node, "phase", node.origin.text(), own_tables));
+  PhaseRow row;
+  phase_row_schema().store(loaded.phase_rows.back(), row);
+  if (row.name.empty()) row.name = fmt::format("phase_{}", number);
+  if (row.layer_order.empty()) row.layer_order = word(scored_order(config.model));
+  if (row.compute_dtype.empty()) row.compute_dtype = word(config.train.compute_dtype);
+  if (row.sequence_length == 0) row.sequence_length = config.train.sequence_length;
+  phase_row_schema().refresh(row, loaded.phase_rows.back());
+  Phase phase = default_phase(
+      config, row.name,
+      row.layer_order == word(LayerOrderKind::looped) ? LayerOrderKind::looped : LayerOrderKind::plain);
+  phase.until = {row.until_steps, row.until_fraction};
+  phase.compute_dtype = row.compute_dtype == word(Precision::bf16) ? Precision::bf16 : Precision::fp32;
+  phase.sequence_length = row.sequence_length;
+  phase.lr_multiplier = row.lr_multiplier;
+  if (const ConfigNode* backend = node.find("backend")) {
+    phase.backend = read_plugin_table(backend, fmt::format("phase.{}.backend", number), loaded.file, "");
+    if (!phase.backend->path.empty() || !phase.backend->stored_path.empty() ||
+        phase.backend->plugin.empty()) {
+      throw config_error(
+          "{}: the backend of a phase is named by its `plugin`, which is looked for as any other; for a "
+          "library "
+          "elsewhere give its folder with --plugin-path.",
+          node.origin.text());
+    }
+  }
+  return phase;
+}
+
+void check_ends(const std::vector<Phase>& phases, const std::vector<ConfigNode>& rows) {
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const PhaseEnd& end = phases[i].until;
+    const std::string where = fmt::format("{}: the phase '{}'", rows[i].origin.text(), phases[i].name);
+    const bool last = i + 1 == phases.size();
+    const bool ends = end.steps > 0 || end.fraction > 0;
+    if (last && ends) {
+      throw config_error(
+          "{} is the last one and ends with the budget; leave until_steps and until_fraction out.", where);
+    }
+    if (!last && !ends) {
+      throw config_error("{} never ends, but '{}' follows it; give it until_steps or until_fraction.", where,
+                         phases[i + 1].name);
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      const PhaseEnd& earlier = phases[j].until;
+      const bool steps_fall = end.steps > 0 && earlier.steps >= end.steps;
+      const bool fractions_fall = end.fraction > 0 && earlier.fraction >= end.fraction;
+      if (steps_fall || fractions_fall) {
+        throw config_error("{} would be over no later than '{}' before it; let the limits grow.", where,
+                           phases[j].name);
+      }
+      if (phases[j].name == phases[i].name) {
+        throw config_error("{} has the name of an earlier one; name each its own way.", where);
+      }
+    }
+  }
+}
+
+void check_orders(const RunConfig& config, const std::vector<ConfigNode>& rows) {
+  for (std::size_t i = 0; i < config.phases.size(); ++i) {
+    const Phase& phase = config.phases[i];
+    if (phase.layer_order == LayerOrderKind::looped && config.model.loop.extra_passes == 0) {
+      throw config_error(
+          "{}: the phase '{}' has layer_order = \"looped\", but model.loop.extra_passes is 0, so nothing "
+          "loops; set "
+          "it, or take \"plain\".",
+          rows[i].origin.text(), phase.name);
+    }
+  }
+  if (config.phases.back().layer_order != scored_order(config.model)) {
+    throw config_error(
+        "{}: the last phase, '{}', has layer_order = \"plain\", but a model with model.loop.extra_passes = "
+        "{} is "
+        "scored looped; train its last phase looped, or set model.loop.extra_passes = 0.",
+        rows.back().origin.text(), config.phases.back().name, config.model.loop.extra_passes);
+  }
+}
+
+}  // namespace
+
+void read_phases(const ConfigNode* list, LoadedConfig& loaded) {
+  RunConfig& config = loaded.config;
+  if (list == nullptr) {
+    config.phases = phases_of_model(config);
+    return;
+  }
+  if (list->kind != ConfigNode::Kind::table_list || list->rows.empty()) {
+    throw config_error("{}: 'phase' must be written as rows [[phase]].", list->origin.text());
+  }
+  if (config.model.loop.start_fraction > 0) {
+    throw config_error(
+        "{}: both model.loop.start_fraction = {} and the [[phase]] rows say when depth recurrence starts; "
+        "leave "
+        "model.loop.start_fraction out.",
+        list->rows.front().origin.text(), config.model.loop.start_fraction);
+  }
+  for (const ConfigNode& node : list->rows) {
+    config.phases.push_back(read_phase(node, config.phases.size() + 1, loaded));
+  }
+  check_ends(config.phases, list->rows);
+  check_orders(config, list->rows);
+}
+
+std::size_t phase_at(const std::vector<Phase>& phases, std::size_t phase, std::int64_t steps_done,
+                     double budget_fraction) {
+  while (phase + 1 < phases.size() && phases[phase].until.reached(steps_done, budget_fraction)) ++phase;
+  return phase;
+}
+
+Precision scored_dtype(const RunConfig& config) {
+  return config.phases.back().compute_dtype;
+}
+
+std::string phase_text(const Phase& phase) {
+  return fmt::format("{}, {}, segments of {} tokens{}", word(phase.layer_order), word(phase.compute_dtype),
+                     phase.sequence_length,
+                     phase.backend ? fmt::format(", backend {}", phase.backend->plugin) : "");
+}
+
+}  // namespace mulligan

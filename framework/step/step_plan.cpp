@@ -1,0 +1,121 @@
+#include "framework/step/step_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework/step/evaluation_weights.h"
+#include "framework/step/step_graphs.h"
+
+namespace mulligan {
+
+const char* role_name(StepRole role) {
+  switch (role) {
+    case StepRole::micro_step:
+      return "micro step";
+    case StepRole::clip:
+      return "clip";
+    case StepRole::update:
+      return "update";
+    case StepRole::follow_up:
+      return "follow up";
+    case StepRole::record:
+      return "record";
+    case StepRole::refresh:
+      return "refresh";
+    case StepRole::evaluation_weights:
+      return "evaluation weights";
+  }
+  return "";
+}
+
+std::string backend_section(const Phase& phase) {
+  return phase.backend ? phase.backend->section : "backend";
+}
+
+namespace {
+
+bool runs_on(const Phase& phase, const std::string& section) {
+  return section.empty() || backend_section(phase) == section;
+}
+
+}  // namespace
+
+StepPlan::StepPlan(const RunConfig& config, const std::string& section, const RunPlugins& plugins,
+                   const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups, int world_size,
+                   std::int64_t ring, TensorStore& store)
+    : config_(config), plugins_(plugins), parameters_(parameters), store_(store) {
+  // Micro-steps first: the largest programs fail soonest.
+  std::vector<Program*> micro_steps;
+  for (const Phase& phase : config.phases) {
+    micro_steps.push_back(
+        runs_on(phase, section) ? micro_step(phase.layer_order, to_dtype(phase.compute_dtype)) : nullptr);
+  }
+  Program* clip = add(build_clip(parameters, config.train.clip_norm), role_name(StepRole::clip));
+  Program* update = add(groups.record_update(parameters, world_size), role_name(StepRole::update));
+  for (const Phase& phase : config.phases) {
+    if (runs_on(phase, section)) copies(to_dtype(phase.compute_dtype));
+  }
+  copies(to_dtype(scored_dtype(config)));
+  Program* record = add(build_record(ring), role_name(StepRole::record));
+  Program* evaluation = nullptr;
+  if (has_evaluation_weights(groups)) {
+    evaluation = add(build_evaluation_weights(with_compute_dtype(parameters, to_dtype(scored_dtype(config))),
+                                              groups, world_size),
+                     role_name(StepRole::evaluation_weights));
+  }
+  for (std::size_t i = 0; i < config.phases.size(); ++i) {
+    std::vector<PlannedStep>& steps = phases_.emplace_back();
+    if (micro_steps[i] == nullptr) continue;
+    const Copies& copied = copies(to_dtype(config.phases[i].compute_dtype));
+    steps = {{StepRole::micro_step, config.phases[i].micro_batches / world_size, micro_steps[i]},
+             {StepRole::clip, 1, clip},
+             {StepRole::update, 1, update},
+             {StepRole::follow_up, 1, copied.follow_up},
+             {StepRole::record, 0, record},
+             {StepRole::refresh, 0, copied.refresh}};
+    if (evaluation) steps.push_back({StepRole::evaluation_weights, 0, evaluation});
+  }
+}
+
+Program* StepPlan::find(std::size_t phase, StepRole role) const {
+  const auto found = std::ranges::find(phases_[phase], role, &PlannedStep::role);
+  return found == phases_[phase].end() ? nullptr : found->program;
+}
+
+Program& StepPlan::refresh(DType compute) {
+  return *copies(compute).refresh;
+}
+
+Program* StepPlan::add(Graph graph, std::string name) {
+  store_.create_externals(graph);
+  owned_.push_back(std::make_unique<Program>(*plugins_.backend, std::move(graph), std::move(name)));
+  programs_.push_back(owned_.back().get());
+  return programs_.back();
+}
+
+Program* StepPlan::micro_step(LayerOrderKind order, DType compute) {
+  for (const MicroStep& made : micro_steps_) {
+    if (made.order == order && made.compute == compute) return made.program;
+  }
+  // The name is for people: tables of memory and of a profile.
+  std::string name = role_name(StepRole::micro_step);
+  if (order == LayerOrderKind::looped) name += ", looped";
+  if (compute != to_dtype(scored_dtype(config_))) name += fmt::format(", {}", dtype_name(compute));
+  Program* program = add(build_micro_step(config_.model, with_compute_dtype(parameters_, compute),
+                                          *plugins_.loss, tokens_per_micro_batch(config_.train), order),
+                         std::move(name));
+  micro_steps_.push_back({order, compute, program});
+  return program;
+}
+
+const StepPlan::Copies& StepPlan::copies(DType compute) {
+  const auto found = std::ranges::find(copies_, compute, &Copies::compute);
+  if (found != copies_.end()) return *found;
+  const std::vector<PlannedParameter> parameters = with_compute_dtype(parameters_, compute);
+  Program* follow_up = add(build_follow_up(parameters, config_.ema.decay), role_name(StepRole::follow_up));
+  Program* refresh = add(build_refresh(parameters), role_name(StepRole::refresh));
+  return copies_.emplace_back(Copies{compute, refresh, follow_up});
+}
+
+}  // namespace mulligan
