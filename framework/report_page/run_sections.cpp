@@ -94,12 +94,40 @@ std::string summary_section(const RunRecord& run) {
   return section("summary", "Result", html);
 }
 
+namespace {
+
+// One row per phase; nothing where the run has one.
+std::string phase_table(const RunRecord& run) {
+  std::vector<std::vector<Cell>> rows;
+  const std::vector<PhaseRecord>& starts = run.metrics.phase_starts;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const StepRecord* last = nullptr;  // the last reported step of the phase
+    for (const StepRecord& step : run.metrics.steps) {
+      const bool here =
+          step.step > starts[i].step && (i + 1 == starts.size() || step.step <= starts[i + 1].step);
+      if (here) last = &step;
+    }
+    rows.push_back({{starts[i].phase},
+                    {starts[i].way},
+                    {fmt::format("{}", starts[i].step + 1), true},
+                    {fmt::format("{:.1f} %", 100 * starts[i].budget_fraction), true},
+                    {last ? fmt::format("{:.4f}", last->window_loss_nats) : "-", true},
+                    {last ? count_text(last->tokens_per_second) : "-", true}});
+  }
+  if (rows.empty()) return {};
+  return table({"phase", "steps are made", "first step", "budget spent", "loss at its end, nats", "tokens/s"},
+               rows);
+}
+
+}  // namespace
+
 std::string training_section(const RunRecord& run) {
   if (run.metrics.steps.empty())
     return section("training", "Training", note("No step has been reported yet."));
   return section("training", "Training",
-                 charts(draw(loss_chart(run)) + draw(bpb_chart(run)) + draw(learning_rate_chart(run)) +
-                        draw(gradient_norm_chart(run)) + draw(step_time_chart(run))));
+                 phase_table(run) +
+                     charts(draw(loss_chart(run)) + draw(bpb_chart(run)) + draw(learning_rate_chart(run)) +
+                            draw(gradient_norm_chart(run)) + draw(step_time_chart(run))));
 }
 
 std::string memory_section(const RunRecord& run) {

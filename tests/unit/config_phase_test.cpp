@@ -1,0 +1,140 @@
+// The phases of a configuration: those of its model, those of its [[phase]] rows, and what is refused.
+#include "framework/config/phase_config.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/config/config_report.h"
+#include "framework/config/run_config.h"
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+constexpr const char* kRun = R"(
+[data]
+train = "a"
+validation = "b"
+tokenizer = "c"
+[model]
+vocabulary = 64
+layers = 4
+width = 32
+heads = 2
+[optimizer.all]
+plugin = "adamw"
+lr = 0.01
+[[parameters]]
+match = "*"
+optimizer = "all"
+[train]
+steps = 10
+tokens_per_step = 64
+sequence_length = 32
+)";
+constexpr const char* kLoop = "[model.loop]\nfirst = 1\nlast = 2\nextra_passes = 1\n";
+
+LoadedConfig load(const std::string& more, const std::vector<std::string>& set = {}) {
+  return parse_run_config(kRun + more, "run.toml", set);
+}
+std::vector<Phase> phases(const std::string& more, const std::vector<std::string>& set = {}) {
+  return load(more, set).config.phases;
+}
+std::string refusal(const std::string& more) {
+  try {
+    load(more);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted: " << more;
+  return {};
+}
+
+TEST(Phases, AModelWithoutRepeatsHasOne) {
+  const std::vector<Phase> made = phases("");
+  ASSERT_EQ(made.size(), 1u);
+  EXPECT_EQ(made[0].name, "plain");
+  EXPECT_EQ(made[0].layer_order, LayerOrderKind::plain);
+  EXPECT_EQ(made[0].sequence_length, 32);
+  EXPECT_EQ(phase_at(made, 0, 1000000, 0.999), 0u);
+}
+
+TEST(Phases, DepthRecurrenceIsThePlainAndTheLoopedOne) {
+  const std::vector<Phase> later = phases(kLoop, {"model.loop.start_fraction=0.35"});
+  ASSERT_EQ(later.size(), 2u);
+  EXPECT_EQ(later[0].name, "plain");
+  EXPECT_EQ(later[1].name, "looped");
+  EXPECT_EQ(later[1].layer_order, LayerOrderKind::looped);
+  EXPECT_EQ(phase_at(later, 0, 5, 0.3499), 0u);
+  EXPECT_EQ(phase_at(later, 0, 5, 0.35), 1u);
+  EXPECT_EQ(phase_at(later, 1, 5, 0.1), 1u) << "no phase comes back";
+
+  const std::vector<Phase> at_once = phases(kLoop);
+  ASSERT_EQ(at_once.size(), 1u);
+  EXPECT_EQ(at_once[0].name, "looped");
+  const std::vector<Phase> never = phases(kLoop, {"model.loop.start_fraction=1.0"});
+  ASSERT_EQ(never.size(), 1u);
+  EXPECT_EQ(never[0].name, "plain");
+}
+
+constexpr const char* kThree = R"(
+[[phase]]
+name = "short"
+until_steps = 3
+layer_order = "plain"
+sequence_length = 16
+[[phase]]
+until_fraction = 0.6
+layer_order = "plain"
+compute_dtype = "bf16"
+lr_multiplier = 0.5
+[[phase]]
+[phase.backend]
+plugin = "cuda"
+device = "emulated"
+)";
+
+TEST(Phases, RowsSayWhatTheyChangeAndTakeTheRestFromTheRun) {
+  LoadedConfig loaded = load(std::string(kLoop) + kThree);
+  const std::vector<Phase>& made = loaded.config.phases;
+  ASSERT_EQ(made.size(), 3u);
+  EXPECT_EQ(made[0].name, "short");
+  EXPECT_EQ(made[0].sequence_length, 16);
+  EXPECT_EQ(made[0].compute_dtype, Precision::fp32);
+  EXPECT_EQ(made[1].name, "phase_2");
+  EXPECT_EQ(made[1].compute_dtype, Precision::bf16);
+  EXPECT_EQ(made[1].sequence_length, 32);
+  EXPECT_EQ(made[1].lr_multiplier, 0.5);
+  EXPECT_EQ(made[2].layer_order, LayerOrderKind::looped);
+  ASSERT_TRUE(made[2].backend);
+  EXPECT_EQ(made[2].backend->plugin, "cuda");
+  EXPECT_EQ(made[2].backend->section, "phase.3.backend");
+  EXPECT_EQ(scored_dtype(loaded.config), Precision::fp32);
+  EXPECT_EQ(phase_at(made, 0, 3, 0.1), 1u);
+  EXPECT_EQ(phase_at(made, 0, 3, 0.7), 2u) << "two may end at once";
+
+  // Printed, it reads back to the same settings.
+  const std::string printed = print_resolved(loaded);
+  EXPECT_NE(printed.find("[phase.backend]\nplugin = \"cuda\""), std::string::npos) << printed;
+  EXPECT_TRUE(diff_configs(loaded, parse_run_config(printed, "again.toml")).empty());
+  EXPECT_EQ(parse_saved_config(printed, "saved").config.phases[2].backend->plugin, "cuda");
+}
+
+TEST(Phases, WhatCannotBeMeantIsRefused) {
+  const std::string row = "[[phase]]\n", steps = "until_steps = 3\n";
+  EXPECT_NE(refusal(row + row).find("never ends"), std::string::npos);
+  EXPECT_NE(refusal(row + steps).find("is the last one"), std::string::npos);
+  EXPECT_NE(refusal(row + steps + row + steps + row).find("no later than"), std::string::npos);
+  EXPECT_NE(refusal(row + steps + "name = \"a\"\n" + row + "name = \"a\"\n").find("name of an earlier"),
+            std::string::npos);
+  EXPECT_NE(refusal(row + "layer_order = \"looped\"\n").find("extra_passes is 0"), std::string::npos);
+  EXPECT_NE(refusal(kLoop + row + "layer_order = \"plain\"\n").find("is scored looped"), std::string::npos);
+  EXPECT_NE(refusal(kLoop + std::string("start_fraction = 0.5\n") + row).find("both"), std::string::npos);
+  EXPECT_NE(refusal(row + "layer_order = \"twice\"\n").find("phase.layer_order"), std::string::npos);
+  EXPECT_NE(refusal(row + "[phase.backend]\npath = \"/tmp/other.so\"\n").find("--plugin-path"),
+            std::string::npos);
+  EXPECT_NE(refusal("[phase]\nname = \"a\"\n").find("[[phase]]"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan
