@@ -1,4 +1,5 @@
-# Compiler settings and the three helper functions that every CMakeLists.txt of the project uses.
+# Compiler settings and helper functions of the project's CMakeLists.txt files. How plugins are built is the SDK's:
+# plugins/include/MulliganPlugin.cmake.
 option(MULLIGAN_BUILD_TESTS "Build the test programs" ON)
 set(MULLIGAN_CPU_ARCH "native" CACHE STRING
     "-march of the CPU kernels: native (this machine) or, for a portable bundle, x86-64-v3")
@@ -32,6 +33,7 @@ endif()
 # Addresses that the dynamic linker fills in are read-only afterwards, and no stack is executable.
 target_link_options(mulligan_options INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
 target_include_directories(mulligan_options INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}")
+set(MULLIGAN_PLUGIN_DEPENDS mulligan_options)
 if(MULLIGAN_PORTABLE)
   target_compile_options(mulligan_options INTERFACE
     "-ffile-prefix-map=${PROJECT_BINARY_DIR}=build" "-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.")
@@ -70,27 +72,6 @@ endfunction()
 # mulligan_carried_test(PROGRAM): a test program that tests/gpu/pack takes along looks for libraries beside itself.
 function(mulligan_carried_test program)
   mulligan_carried_libraries(${program} ../lib/mulligan)
-endfunction()
-
-# mulligan_plugin(NAME SOURCES ... [DEPENDS ...] [CPU_KERNELS]): the shared-library plugin mulligan_NAME.so.
-# CPU_KERNELS compiles for MULLIGAN_CPU_ARCH and optimises floating-point loops that allow it.
-function(mulligan_plugin name)
-  cmake_parse_arguments(arg "CPU_KERNELS" "" "SOURCES;DEPENDS" ${ARGN})
-  add_library(mulligan_plugin_${name} MODULE ${arg_SOURCES})
-  target_link_libraries(mulligan_plugin_${name} PRIVATE mulligan_options mulligan_sdk ${arg_DEPENDS})
-  set_target_properties(mulligan_plugin_${name} PROPERTIES
-    PREFIX "" OUTPUT_NAME "mulligan_${name}" LIBRARY_OUTPUT_DIRECTORY "${MULLIGAN_PLUGIN_DIRECTORY}")
-  mulligan_carried_libraries(mulligan_plugin_${name} ..)
-  if(arg_CPU_KERNELS)
-    if(MULLIGAN_CPU_ARCH MATCHES "^x86-64-v[234]$")
-      # Marked in the file: a lesser processor's dynamic linker refuses it instead of meeting unknown instructions.
-      target_link_options(mulligan_plugin_${name} PRIVATE "-Wl,-z,${MULLIGAN_CPU_ARCH}")
-    endif()
-    # No -ffast-math: results must not depend on how a loop was split; fma contraction is fine.
-    target_compile_options(mulligan_plugin_${name} PRIVATE
-      -O3 -march=${MULLIGAN_CPU_ARCH} -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math)
-  endif()
-  set_property(GLOBAL APPEND PROPERTY MULLIGAN_PLUGIN_TARGETS mulligan_plugin_${name})
 endfunction()
 
 # mulligan_tests(PROGRAM FILES ... [DEPENDS ...]): adds GoogleTest files to mulligan_PROGRAM_tests, and makes

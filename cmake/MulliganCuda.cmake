@@ -1,5 +1,3 @@
-include("${CMAKE_CURRENT_LIST_DIR}/MulliganCudaSources.cmake")
-
 # CUDA's headers (12.4 or newer), where they are installed.
 option(MULLIGAN_CUDA "Build GPU support where CUDA's headers are found" ON)
 if(MULLIGAN_CUDA)

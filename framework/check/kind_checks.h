@@ -12,8 +12,13 @@
 
 namespace mulligan {
 
-// A cpu backend with so many threads, which knows the kernels of the plugin under check.
-using BackendMaker = std::function<std::unique_ptr<Backend>(int threads)>;
+// Makes backends that know the kernels of the plugin under check: `threads` are the cpu backend's. On another one only
+// what a plugin computes is checked; how its kernels run there is the backend's affair.
+struct BackendMaker {
+  std::function<std::unique_ptr<Backend>(int threads)> make;
+  bool is_cpu = true;
+  std::unique_ptr<Backend> operator()(int threads) const { return make(threads); }
+};
 
 void check_loss(const PluginHandle& plugin, const PluginConfig& config, const BackendMaker& make,
                 CheckList& list);

@@ -20,17 +20,21 @@ PluginConfig configured(const Plugin& plugin, std::span<const std::string> overr
 
 }  // namespace
 
-CheckList check_plugin(PluginHost& host, const PluginHandle& plugin, std::span<const std::string> overrides) {
+CheckList check_plugin(PluginHost& host, const PluginHandle& plugin, std::span<const std::string> overrides,
+                       const CheckBackend& on) {
   const PluginConfig config = configured(*plugin, overrides);
   CheckList list;
   list.add("loads; ABI, table and keys are sound", [] { return std::string(); });
-  const PluginHandle cpu = host.load(PluginKind::backend, "cpu");
-  const BackendMaker make = [&](int threads) {
-    const std::vector<std::string> keys = {fmt::format("threads={}", threads)};
-    auto backend = std::make_unique<Backend>(cpu, configured(*cpu, keys));
-    if (plugin != cpu) backend->add_kernels(*plugin);
+  const PluginHandle computing = host.load(PluginKind::backend, on.plugin);
+  const bool is_cpu = on.plugin == "cpu";
+  const auto make_backend = [&](int threads) {
+    std::vector<std::string> keys = on.overrides;
+    if (is_cpu) keys.push_back(fmt::format("threads={}", threads));
+    auto backend = std::make_unique<Backend>(computing, configured(*computing, keys));
+    if (plugin != computing) backend->add_kernels(*plugin);
     return backend;
   };
+  const BackendMaker make{make_backend, is_cpu};
   const auto run = [&]() {
     switch (plugin->kind()) {
       case PluginKind::backend:

@@ -62,6 +62,7 @@ void orthogonal(std::span<float> out, std::int64_t rows, std::int64_t columns, c
 
 std::vector<float> initial_values(const ParameterSpec& parameter, std::uint64_t seed) {
   std::vector<float> values(static_cast<std::size_t>(parameter.type.elements()), 0.0F);
+  if (parameter.type.elements() == 0) return values;  // a model of one layer has no skips
   const std::int64_t entry_size = parameter.type.elements() / parameter.type.dims[0];
   for (const InitialPart& part : parameter.initial) {
     const auto slice =

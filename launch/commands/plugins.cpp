@@ -23,6 +23,7 @@ struct PluginsOptions {
 struct CheckOptions {
   std::string name;
   std::vector<std::string> overrides;
+  CheckBackend backend;
 };
 
 // One line per check; bad_configuration where any fails.
@@ -32,7 +33,7 @@ void check(const PluginsOptions& places, const CheckOptions& options) {
   for (const PluginHandle& plugin : plugins_to_check(host, options.name)) {
     fmt::print("{}\n", plugin->description());
     std::fflush(stdout);  // said before a plugin crashes
-    const CheckList list = check_plugin(host, plugin, options.overrides);
+    const CheckList list = check_plugin(host, plugin, options.overrides, options.backend);
     for (const CheckLine& line : list.lines()) {
       ++all;
       if (!line.problem.empty()) ++failed;
@@ -72,6 +73,13 @@ void add_plugins_command(CLI::App& app) {
       ->required()
       ->type_name("NAME|FILE");
   checks->add_option("--set", check_options->overrides, "A key of the plugin and its value; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  checks->add_option("--backend", check_options->backend.plugin, "Backend that computes (default: cpu)")
+      ->type_name("NAME");
+  checks
+      ->add_option("--set-backend", check_options->backend.overrides,
+                   "A key of that backend and its value; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   checks->fallthrough();  // --plugin-path may stand behind it

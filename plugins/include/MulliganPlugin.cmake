@@ -1,0 +1,123 @@
+# How a plugin is built: in mulligan's own tree and, installed with the SDK, out of it (find_package(mulligan)).
+#
+#   mulligan_plugin(NAME SOURCES files... [CUDA_SOURCES files.cu...] [DEPENDS targets...] [CPU_KERNELS] [TARGET target])
+#     The target mulligan_plugin_NAME (or `target`): the library mulligan_NAME.so of the plugin that the sources export as
+#     NAME. CPU_KERNELS compiles for the processor MULLIGAN_CPU_ARCH (default: this machine's) and optimises
+#     floating-point loops that allow it. What the library exports is checked after each link.
+#   mulligan_cuda_sources(TARGET files.cu...)
+#     Makes NAME.cu.inc of each NAME.cu, its text as a string literal, for the host file that registers the kernels and
+#     compiles the same file for the emulated device (docs/cuda.md). CUDA_SOURCES does that, too.
+#   mulligan_check_exports(TARGET NAME)
+#     After each link: the library exports mlg_plugin and the marker of this SDK's ABI for NAME, and nothing else.
+#   mulligan_add_plugin(NAME ...)
+#     mulligan_plugin with the target NAME.
+#
+# Set before, where wanted: MULLIGAN_PLUGIN_DIRECTORY (where the libraries go), MULLIGAN_PLUGIN_DEPENDS (targets with the
+# project's own flags that every plugin links), MULLIGAN_CPU_ARCH (native, x86-64-v3, ...).
+#
+# As a script: cmake -DTASK=literal -DINPUT=a.cu -DOUTPUT=a.cu.inc -P MulliganPlugin.cmake
+#              cmake -DTASK=exports -DLIBRARY=a.so -DNAME=a -DNM=nm -P MulliganPlugin.cmake
+if(CMAKE_SCRIPT_MODE_FILE)
+  cmake_minimum_required(VERSION 3.25)
+endif()
+if(CMAKE_SCRIPT_MODE_FILE AND TASK STREQUAL "literal")
+  file(READ "${INPUT}" text)
+  file(WRITE "${OUTPUT}" "R\"mulligan(${text})mulligan\"\n")
+  return()
+endif()
+
+if(CMAKE_SCRIPT_MODE_FILE AND TASK STREQUAL "exports")
+  foreach(include "" "/../../../include")  # in the source tree; installed
+    if(EXISTS "${CMAKE_CURRENT_LIST_DIR}${include}/mulligan/abi.h")
+      file(STRINGS "${CMAKE_CURRENT_LIST_DIR}${include}/mulligan/abi.h" major REGEX "^#define MLG_ABI_MAJOR ")
+    endif()
+  endforeach()
+  string(REGEX REPLACE "[^0-9]" "" major "${major}")
+  execute_process(COMMAND "${NM}" -D --defined-only -P "${LIBRARY}" OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[^\n]+" lines "${table}")
+  list(TRANSFORM lines REPLACE "[ @].*" "")
+  set(markers ${lines})
+  list(FILTER markers INCLUDE REGEX "^mlg_abi_")
+  set(others ${lines})
+  list(FILTER others EXCLUDE REGEX "^mlg_(abi_.*|plugin)$")
+  if(NOT markers OR NOT "mlg_plugin" IN_LIST lines)
+    message(FATAL_ERROR "${LIBRARY} exports no plugin; end the file of its class with the macro of its kind, for example "
+                        "MULLIGAN_EXPORT_LOSS(Class, ${NAME});")
+  elseif(NOT markers MATCHES "^mlg_abi_${major}_[a-z]+_${NAME}$")
+    message(FATAL_ERROR "${LIBRARY} exports ${markers}, but a plugin of the name ${NAME}, built with this SDK, exports "
+                        "mlg_abi_${major}_KIND_${NAME}; give plugin and target one name, and include this SDK's headers only.")
+  elseif(others)
+    message(FATAL_ERROR "${LIBRARY} exports ${others} besides mlg_plugin and its marker; hide them, or they are merged with "
+                        "those of other plugins.")
+  endif()
+  return()
+endif()
+
+set(MULLIGAN_PLUGIN_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
+
+function(mulligan_plugin name)
+  cmake_parse_arguments(arg "CPU_KERNELS" "TARGET" "SOURCES;CUDA_SOURCES;DEPENDS" ${ARGN})
+  if(NOT name MATCHES "^[a-z0-9_]+$" OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "mulligan_plugin(${name} ...): wanted is a name of [a-z0-9_]+ and SOURCES files "
+                        "(not understood: '${arg_UNPARSED_ARGUMENTS}')")
+  endif()
+  set(target "mulligan_plugin_${name}")
+  if(arg_TARGET)
+    set(target "${arg_TARGET}")
+  endif()
+  add_library(${target} MODULE ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE ${MULLIGAN_PLUGIN_DEPENDS} mulligan::sdk ${arg_DEPENDS})
+  set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME "mulligan_${name}" CXX_EXTENSIONS OFF
+    C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  if(MULLIGAN_PLUGIN_DIRECTORY)
+    set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${MULLIGAN_PLUGIN_DIRECTORY}")
+  endif()
+  if(arg_CPU_KERNELS)
+    if(NOT MULLIGAN_CPU_ARCH)
+      set(MULLIGAN_CPU_ARCH native)
+    endif()
+    if(MULLIGAN_CPU_ARCH MATCHES "^x86-64-v[234]$")
+      # Marked in the file: a lesser processor's dynamic linker refuses it instead of meeting unknown instructions.
+      target_link_options(${target} PRIVATE "-Wl,-z,${MULLIGAN_CPU_ARCH}")
+    endif()
+    # No -ffast-math: results must not depend on how a loop was split; fma contraction is fine.
+    target_compile_options(${target} PRIVATE
+      -O3 -march=${MULLIGAN_CPU_ARCH} -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math)
+  endif()
+  # Addresses that the dynamic linker fills in are read-only afterwards, and no stack is executable.
+  target_link_options(${target} PRIVATE -Wl,-z,relro,-z,now,-z,noexecstack)
+  if(arg_CUDA_SOURCES)
+    mulligan_cuda_sources(${target} ${arg_CUDA_SOURCES})
+  endif()
+  mulligan_check_exports(${target} ${name})
+  set_property(GLOBAL APPEND PROPERTY MULLIGAN_PLUGIN_TARGETS ${target})
+endfunction()
+
+macro(mulligan_add_plugin name)
+  mulligan_plugin(${name} TARGET ${name} ${ARGN})
+endmacro()
+
+function(mulligan_cuda_sources target)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}_sources")
+  foreach(file ${ARGN})
+    get_filename_component(name "${file}" NAME)
+    get_filename_component(input "${file}" ABSOLUTE)
+    add_custom_command(OUTPUT "${folder}/${name}.inc"
+      COMMAND "${CMAKE_COMMAND}" -DTASK=literal "-DINPUT=${input}" "-DOUTPUT=${folder}/${name}.inc"
+              -P "${MULLIGAN_PLUGIN_SCRIPT}"
+      DEPENDS "${input}" "${MULLIGAN_PLUGIN_SCRIPT}" VERBATIM)
+    target_sources(${target} PRIVATE "${folder}/${name}.inc")
+  endforeach()
+  target_include_directories(${target} PRIVATE "${folder}")
+endfunction()
+
+function(mulligan_check_exports target name)
+  # Templates of the standard library stay visible whatever the compiler's flags say; two plugins must not share them.
+  set(map "${CMAKE_CURRENT_BINARY_DIR}/${target}.map")
+  file(CONFIGURE OUTPUT "${map}" CONTENT "{ global: mlg_plugin; mlg_abi_*; local: *; };\n" @ONLY)
+  target_link_options(${target} PRIVATE "-Wl,--version-script=${map}")
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${map}")
+  add_custom_command(TARGET ${target} POST_BUILD
+    COMMAND "${CMAKE_COMMAND}" -DTASK=exports "-DLIBRARY=$<TARGET_FILE:${target}>" "-DNAME=${name}" "-DNM=${CMAKE_NM}"
+            -P "${MULLIGAN_PLUGIN_SCRIPT}" VERBATIM)
+endfunction()
