@@ -1,6 +1,7 @@
 #include "framework/core/tensor_type.h"
 
 #include <fmt/format.h>
+#include <mulligan/dtype.hpp>
 
 #include <algorithm>
 #include <stdexcept>
@@ -8,50 +9,13 @@
 namespace mulligan {
 
 std::int64_t dtype_size(DType dtype) {
-  switch (dtype) {
-    case MLG_F32:
-    case MLG_I32:
-      return 4;
-    case MLG_BF16:
-    case MLG_F16:
-    case MLG_U16:
-      return 2;
-    case MLG_F64:
-    case MLG_I64:
-      return 8;
-    case MLG_U8:
-    case MLG_I8:
-      return 1;
-    case MLG_ABSENT:
-      break;
-  }
-  throw std::logic_error("dtype_size: not a dtype of a tensor");
+  const std::size_t bytes = sdk::dtype_bytes(dtype);
+  if (bytes == 0) throw std::logic_error("dtype_size: not a dtype of a tensor");
+  return static_cast<std::int64_t>(bytes);
 }
 
 const char* dtype_name(DType dtype) {
-  switch (dtype) {
-    case MLG_F32:
-      return "f32";
-    case MLG_BF16:
-      return "bf16";
-    case MLG_F16:
-      return "f16";
-    case MLG_F64:
-      return "f64";
-    case MLG_I32:
-      return "i32";
-    case MLG_I64:
-      return "i64";
-    case MLG_U16:
-      return "u16";
-    case MLG_U8:
-      return "u8";
-    case MLG_I8:
-      return "i8";
-    case MLG_ABSENT:
-      break;
-  }
-  return "absent";
+  return sdk::dtype_name(dtype);
 }
 
 TensorType::TensorType(DType type, std::initializer_list<std::int64_t> shape)

@@ -31,6 +31,16 @@ GraphRecorder::GraphRecorder(Graph& graph, std::string state_prefix)
     return guarded(self, [&](GraphRecorder& r) {
       r.states_.push_back(fmt::format("{}/{}", r.prefix_, name));
       *out = r.made(r.graph_.external(r.states_.back(), TensorType::from_c(*shape)));
+      r.state_values_[*out] = r.states_.back();
+    });
+  };
+  table_.survives_warmup = [](void* self, mlg_value value) {
+    return guarded(self, [&](GraphRecorder& r) {
+      const auto state = r.state_values_.find(value);
+      if (state == r.state_values_.end()) {
+        throw run_error("{}: value {} is no state, so it cannot survive warm-up", r.prefix_, value);
+      }
+      r.surviving_.insert(state->second);
     });
   };
   table_.scratch = [](void* self, const mlg_tensor* shape, mlg_value* out) {

@@ -3,6 +3,7 @@
 
 #include <mulligan/recorder.h>
 
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -28,6 +29,8 @@ class GraphRecorder {
   const mlg_recorder* table() const { return &table_; }
   // Externals made through state(), in the order of the requests: what checkpoints keep and warm-up restores.
   const std::vector<std::string>& states() const { return states_; }
+  // Those of them that were declared to survive warm-up.
+  const std::set<std::string>& surviving() const { return surviving_; }
 
  private:
   template <typename Body>
@@ -38,6 +41,8 @@ class GraphRecorder {
   Graph& graph_;
   std::string prefix_;
   std::vector<std::string> states_;
+  std::map<mlg_value, std::string> state_values_;
+  std::set<std::string> surviving_;
   std::optional<std::set<std::uint32_t>> allowed_;  // absent: all
   std::string error_;
   mlg_recorder table_{};

@@ -54,18 +54,26 @@ void Backend::replace_known_kernels() {
   for (Replacement& replacement : replacements_) {
     for (std::uint32_t i = 0; const mlg_kernel* known = kernel_at(i); ++i) {
       if (replacement.done || replacement.name != known->name) continue;
-      mlg_kernel kernel{};
-      kernel.name = replacement.name.c_str();
-      kernel.backend = known->backend;
-      kernel.signature = known->signature;
-      kernel.entry = replacement.file.c_str();
-      if (mlg_error error = table().add_kernels(instance(), &kernel, 1, 1)) {
+      if (mlg_error error = replace_known_kernel(replacement, *known)) {
         throw config_error("{}: {} refuses this file in place of {}: {}", replacement.where,
                            plugin().description(), replacement.name, error);
       }
       replacement.done = true;
     }
   }
+}
+
+mlg_error Backend::replace_known_kernel(const Replacement& replacement, const mlg_kernel& known) {
+  if (table().replace_kernel) {
+    return table().replace_kernel(instance(), replacement.name.c_str(), replacement.file.c_str());
+  }
+  if (plugin().abi_minor() >= 3) return "it takes no compiled kernels";
+  mlg_kernel kernel{};  // how it was said before (kernel.h)
+  kernel.name = replacement.name.c_str();
+  kernel.backend = known.backend;
+  kernel.signature = known.signature;
+  kernel.entry = replacement.file.c_str();
+  return table().add_kernels(instance(), &kernel, 1, 1);
 }
 
 PreparedCall Backend::prepare(const mlg_call& call) {

@@ -145,7 +145,8 @@ class Backend : public PluginInstance<mlg_backend_table> {
     bool done = false;
   };
   void replace_known_kernels();
-  std::deque<Replacement> replacements_;  // the backend keeps pointers into them
+  mlg_error replace_known_kernel(const Replacement& replacement, const mlg_kernel& known);
+  std::deque<Replacement> replacements_;  // a backend of ABI 1.2 may keep pointers into them
   std::size_t allocated_bytes_ = 0, peak_allocated_bytes_ = 0;
 };
 

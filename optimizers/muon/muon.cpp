@@ -94,7 +94,8 @@ class Muon : public sdk::Optimizer {
     const sdk::Value direction = recorder.scratch(compute);
     recorder.launch(
         MuonMomentum::name,
-        {parameter.gradient, recorder.state(name + ".momentum_buffer", compute), scalars, direction},
+        {parameter.gradient, recorder.state(name + ".momentum_buffer", compute, {.survives_warmup = true}),
+         scalars, direction},
         {{"nesterov", config_.nesterov}, {"row_normalize", config_.row_normalize}});
 
     const bool polar = config_.coefficients == "polar_express";

@@ -46,7 +46,8 @@ class Sgd : public sdk::Optimizer {
       sdk::Value buffer = sdk::absent;
       if (config_.momentum > 0.0) {
         const mlg_tensor shape = sdk::with_dtype(recorder.describe(parameter.master), MLG_F32);
-        buffer = recorder.state(parameter.name + std::string(".momentum_buffer"), shape);
+        buffer = recorder.state(parameter.name + std::string(".momentum_buffer"), shape,
+                                {.survives_warmup = true});
       }
       recorder.launch(SgdStep::name, {parameter.gradient, parameter.master, buffer, scalars},
                       {{"lr_multiplier", parameter.lr_multiplier},

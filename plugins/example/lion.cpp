@@ -77,7 +77,8 @@ class Lion final : public sdk::Optimizer {
               sdk::Value scalars) override {
     for (const sdk::Parameter& parameter : parameters) {
       const mlg_tensor shape = recorder.describe(parameter.gradient);
-      const sdk::Value momentum = recorder.state(parameter.name + std::string(".momentum"), shape);
+      const sdk::Value momentum =
+          recorder.state(parameter.name + std::string(".momentum"), shape, {.survives_warmup = true});
       recorder.launch(LionStep::name, {parameter.gradient, parameter.master, momentum, scalars},
                       {{"lr_multiplier", parameter.lr_multiplier},
                        {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},

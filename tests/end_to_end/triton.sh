@@ -23,7 +23,7 @@ variant kernels/none.ptx
 refused "a file that is not there" "kernels/none.ptx: the compiled kernel cannot be read"
 refused "the sentence names the row" "variant.toml:5"
 refused "an unknown kernel and its nearest name" "did you mean 'softcap_ce_fwd'" --set backend.kernels.0.match=softcap_ce_fwt
-refused "a backend that takes no compiled kernels" "no run function" --set backend.plugin=cpu
+refused "a backend that takes no compiled kernels" "takes no compiled kernels" --set backend.plugin=cpu
 
 if ! has triton; then
   skip "compilation by Triton, assembly and a run with the result: $python has no triton"

@@ -89,7 +89,8 @@ LAYOUT(mlg_recorder, state, 16);
 LAYOUT(mlg_recorder, scratch, 24);
 LAYOUT(mlg_recorder, view, 32);
 LAYOUT(mlg_recorder, launch, 40);
-SIZE(mlg_recorder, 48);
+LAYOUT(mlg_recorder, survives_warmup, 48);  // 1.3
+SIZE(mlg_recorder, 56);
 LAYOUT(mlg_parameter, name, 0);
 LAYOUT(mlg_parameter, master, 8);
 LAYOUT(mlg_parameter, gradient, 12);
@@ -178,8 +179,9 @@ LAYOUT(mlg_backend_table, bind, 168);
 LAYOUT(mlg_backend_table, run, 176);
 LAYOUT(mlg_backend_table, release, 184);
 LAYOUT(mlg_backend_table, synchronize, 192);
-LAYOUT(mlg_backend_table, determinism, 200);  // 1.1
-SIZE(mlg_backend_table, 208);
+LAYOUT(mlg_backend_table, determinism, 200);     // 1.1
+LAYOUT(mlg_backend_table, replace_kernel, 208);  // 1.3
+SIZE(mlg_backend_table, 216);
 LAYOUT(mlg_quantize_request, name, 0);
 LAYOUT(mlg_quantize_request, weight, 8);
 LAYOUT(mlg_quantize_request, hessian, 16);
@@ -241,7 +243,7 @@ LAYOUT(mlg_ttt_table, base_update, 112);
 LAYOUT(mlg_ttt_table, base_rate, 120);
 SIZE(mlg_ttt_table, 128);
 
-static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 2);
+static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 3);
 static_assert(MLG_DETERMINISM_NONE == 0 && MLG_DETERMINISM_RUN == 1);
 static_assert(MLG_BACKEND == 1 && MLG_LOSS == 2 && MLG_OPTIMIZER == 3 && MLG_SCHEDULE == 4 && MLG_TTT == 5 &&
               MLG_QUANTIZER == 6);
@@ -261,7 +263,7 @@ TEST(PluginAbi, BuiltPluginsCarryTheReleasedSizes) {
   const PluginHandle backend = test_plugin_host().load(PluginKind::backend, "null");
   EXPECT_EQ(backend->table<mlg_backend_table>().header.struct_size, sizeof(mlg_backend_table));
   EXPECT_EQ(backend->table<mlg_backend_table>().header.magic, MLG_ABI_MAGIC);
-  EXPECT_EQ(backend->abi(), "1.2");
+  EXPECT_EQ(backend->abi(), "1.3");
 }
 
 }  // namespace

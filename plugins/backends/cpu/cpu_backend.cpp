@@ -10,7 +10,7 @@
 
 namespace mulligan::cpu {
 
-PreparedCall::PreparedCall(const mlg_kernel& kernel, const mlg_call& call)
+CpuCall::CpuCall(const mlg_kernel& kernel, const mlg_call& call)
     : kernel_(kernel), arguments_(kernel, call), launch_(arguments_.launch()) {
   launch_.parallel_for = parallel_for;
   if (kernel_.prepare != nullptr) {
@@ -21,57 +21,57 @@ PreparedCall::PreparedCall(const mlg_kernel& kernel, const mlg_call& call)
   }
 }
 
-PreparedCall::~PreparedCall() {
+CpuCall::~CpuCall() {
   if (kernel_.release != nullptr && launch_.state != nullptr) kernel_.release(launch_.state);
 }
 
-void PreparedCall::bind(void* const* addresses, void* workspace) {
+void CpuCall::bind(void* const* addresses, void* workspace) {
   arguments_.bind(addresses, workspace, workspace_bytes_);
   launch_.workspace = workspace;
 }
 
-Backend::Backend(const BackendConfig& config)
+CpuBackend::CpuBackend(const CpuConfig& config)
     : threads_(config.threads > 0 ? config.threads : default_thread_count()),
       description_(processor_name() + ", " + std::to_string(threads_) +
                    (threads_ == 1 ? " thread" : " threads")) {
-  Backend::add_kernels(backends::core_kernels(), false);
+  CpuBackend::add_kernels(backends::core_kernels(), false);
 }
 
-void Backend::enter() const {
+void CpuBackend::enter() const {
   set_thread_count(threads_);
 }
 
-sdk::DeviceInfo Backend::info() const {
+sdk::DeviceInfo CpuBackend::info() const {
   return {description_.c_str(), memory_bytes(), threads_, 1};
 }
 
-void* Backend::allocate(std::size_t bytes) {
+void* CpuBackend::allocate(std::size_t bytes) {
   enter();
   return allocate_zeroed(bytes);
 }
 
-void Backend::free(void* address) noexcept {
+void CpuBackend::free(void* address) noexcept {
   free_memory(address);
 }
 
-void Backend::upload(void* device, const void* host, std::size_t bytes) {
+void CpuBackend::upload(void* device, const void* host, std::size_t bytes) {
   copy(device, host, bytes);
 }
-void Backend::download(void* host, const void* device, std::size_t bytes) {
+void CpuBackend::download(void* host, const void* device, std::size_t bytes) {
   copy(host, device, bytes);
 }
 
-void Backend::copy(void* to, const void* from, std::size_t bytes) {
+void CpuBackend::copy(void* to, const void* from, std::size_t bytes) {
   enter();
   copy_memory(to, from, bytes);
 }
 
-void Backend::zero(void* device, std::size_t bytes) {
+void CpuBackend::zero(void* device, std::size_t bytes) {
   enter();
   zero_memory(device, bytes);
 }
 
-void Backend::add_kernels(std::span<const mlg_kernel> kernels, bool replace) {
+void CpuBackend::add_kernels(std::span<const mlg_kernel> kernels, bool replace) {
   for (const mlg_kernel& kernel : kernels) {
     if (std::strcmp(kernel.backend, "cpu") == 0 && kernel.run == nullptr) {
       throw std::runtime_error(std::string("kernel ") + kernel.name +
@@ -81,27 +81,27 @@ void Backend::add_kernels(std::span<const mlg_kernel> kernels, bool replace) {
   kernels_.add(kernels, replace);
 }
 
-const mlg_kernel* Backend::kernel_at(std::uint32_t index) const noexcept {
+const mlg_kernel* CpuBackend::kernel_at(std::uint32_t index) const noexcept {
   return kernels_.at(index);
 }
 
-void* Backend::prepare(const sdk::Call& call, std::size_t& workspace_bytes) {
+void* CpuBackend::prepare(const sdk::Call& call, std::size_t& workspace_bytes) {
   enter();  // oneDNN divides its work when a primitive is made
-  auto prepared = std::make_unique<PreparedCall>(kernels_.named(call.kernel), call);
+  auto prepared = std::make_unique<CpuCall>(kernels_.named(call.kernel), call);
   workspace_bytes = prepared->workspace_bytes();
   return prepared.release();
 }
 
-void Backend::bind(void* prepared, void* const* addresses, void* workspace) {
-  static_cast<PreparedCall*>(prepared)->bind(addresses, workspace);
+void CpuBackend::bind(void* prepared, void* const* addresses, void* workspace) {
+  static_cast<CpuCall*>(prepared)->bind(addresses, workspace);
 }
 
-void Backend::run(std::span<void* const> prepared) {
+void CpuBackend::run(std::span<void* const> prepared) {
   enter();
   mlg_running unread{};  // of a host before ABI 1.2
   volatile mlg_running& running = sdk::host_has_minor(2) ? *sdk::host_services->running : unread;
   for (std::uint32_t index = 0; index < prepared.size(); ++index) {
-    const auto* call = static_cast<const PreparedCall*>(prepared[index]);
+    const auto* call = static_cast<const CpuCall*>(prepared[index]);
     running.call = index;
     running.kernel = call->kernel_name();
     sdk::check(call->run());
@@ -109,10 +109,10 @@ void Backend::run(std::span<void* const> prepared) {
   running.kernel = nullptr;
 }
 
-void Backend::release(void* prepared) noexcept {
-  delete static_cast<PreparedCall*>(prepared);
+void CpuBackend::release(void* prepared) noexcept {
+  delete static_cast<CpuCall*>(prepared);
 }
 
-MULLIGAN_EXPORT_BACKEND(Backend, cpu);
+MULLIGAN_EXPORT_BACKEND(CpuBackend, cpu);
 
 }  // namespace mulligan::cpu

@@ -16,14 +16,14 @@
 namespace mulligan::cpu {
 
 // A checked call with room for its addresses.
-class PreparedCall {
+class CpuCall {
  public:
   // Checks `call` against the kernel's signature, then lets the kernel check shapes. Throws
   // std::runtime_error.
-  PreparedCall(const mlg_kernel& kernel, const mlg_call& call);
-  PreparedCall(const PreparedCall&) = delete;
-  PreparedCall& operator=(const PreparedCall&) = delete;
-  ~PreparedCall();
+  CpuCall(const mlg_kernel& kernel, const mlg_call& call);
+  CpuCall(const CpuCall&) = delete;
+  CpuCall& operator=(const CpuCall&) = delete;
+  ~CpuCall();
 
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   void bind(void* const* addresses, void* workspace);
@@ -37,21 +37,21 @@ class PreparedCall {
   mlg_launch launch_{};  // points into arguments_
 };
 
-struct BackendConfig {
+struct CpuConfig {
   int threads = 0;
 };
 
-class Backend final : public sdk::Backend {
+class CpuBackend final : public sdk::Backend {
  public:
   static constexpr const char* version = "1.0.0";
   static constexpr const char* summary =
       "Runs everything on the processor: oneDNN matrix products, own vectorised kernels.";
-  static inline const sdk::Schema<BackendConfig> schema{
-      sdk::key("threads", &BackendConfig::threads,
+  static inline const sdk::Schema<CpuConfig> schema{
+      sdk::key("threads", &CpuConfig::threads,
                "Threads of the kernels; 0: one per physical core that the process may use.")
           .range(0, 4096)};
 
-  explicit Backend(const BackendConfig& config);
+  explicit CpuBackend(const CpuConfig& config);
 
   sdk::DeviceInfo info() const override;
   void* allocate(std::size_t bytes) override;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "plugins/backends/cuda/prepared_call.h"
+#include "plugins/backends/cuda/calls/device_call.h"
 
 namespace mulligan::cuda {
 namespace {
 
 void run_each(std::span<void* const> calls) {
-  for (void* call : calls) static_cast<PreparedCall*>(call)->run();
+  for (void* call : calls) static_cast<DeviceCall*>(call)->run();
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ void CallGraphs::run(std::span<void* const> calls) {
   if (!enabled_ || calls.size() < kFewest) return run_each(calls);
   choices_.clear();
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    if (const std::uint64_t choice = static_cast<PreparedCall*>(calls[i])->choice())
+    if (const std::uint64_t choice = static_cast<DeviceCall*>(calls[i])->choice())
       choices_.emplace_back(i, choice);
   }
   Entry& entry = captured_[{calls.data(), calls.size()}];

@@ -1,6 +1,6 @@
 // Lists of calls that are run again and again, as captured graphs: the first run of a list is eager
 // (libraries load their code then), the second one is captured, later ones launch the capture. A list has a
-// capture for each way that its calls take (PreparedCall::choice()).
+// capture for each way that its calls take (DeviceCall::choice()).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class CallGraphs {
   // Not `enabled`: every run is eager.
   CallGraphs(Device& device, bool enabled) : device_(device), enabled_(enabled) {}
 
-  // Enqueues the calls (PreparedCall*), in order. Throws when one was not bound.
+  // Enqueues the calls (DeviceCall*), in order. Throws when one was not bound.
   void run(std::span<void* const> calls);
   // Addresses changed, or a call is gone: captures no longer hold. Waits for those that still run.
   void forget();

@@ -9,14 +9,14 @@
 #include "plugins/backends/cuda/gpu/gpu_device.h"
 #endif
 #include "plugins/backends/common/core_kernels.h"
+#include "plugins/backends/cuda/calls/device_call.h"
 #include "plugins/backends/cuda/emulated/emulated_device.h"
 #include "plugins/backends/cuda/kernels/matmul.h"
-#include "plugins/backends/cuda/prepared_call.h"
 
 namespace mulligan::cuda {
 namespace {
 
-std::unique_ptr<Device> make_device(const BackendConfig& config) {
+std::unique_ptr<Device> make_device(const CudaConfig& config) {
   if (config.device == "emulated") {
     const EmulatedOrder order = config.emulated_order == "forward"   ? EmulatedOrder::forward
                                 : config.emulated_order == "reverse" ? EmulatedOrder::reverse
@@ -35,7 +35,7 @@ std::unique_ptr<Device> make_device(const BackendConfig& config) {
 
 }  // namespace
 
-Backend::Backend(const BackendConfig& config)
+CudaBackend::CudaBackend(const CudaConfig& config)
     : device_(make_device(config)),
       facts_(device_->facts()),
       attention_(*device_, {config.attention == "library", config.deterministic}),
@@ -44,44 +44,38 @@ Backend::Backend(const BackendConfig& config)
   kernels_.add(backends::core_kernels(), false);
 }
 
-sdk::DeviceInfo Backend::info() const {
+sdk::DeviceInfo CudaBackend::info() const {
   return {facts_.description.c_str(), facts_.memory_bytes, facts_.threads, facts_.computes};
 }
 
-void* Backend::allocate(std::size_t bytes) {
+void* CudaBackend::allocate(std::size_t bytes) {
   void* address = device_->allocate(bytes);
   device_->fill(address, 0, bytes);
   return address;
 }
-void Backend::free(void* address) noexcept {
+void CudaBackend::free(void* address) noexcept {
   device_->free(address);
 }
-void Backend::upload(void* device, const void* host, std::size_t bytes) {
+void CudaBackend::upload(void* device, const void* host, std::size_t bytes) {
   if (bytes == 0) return;
   device_->to_device(device, host, bytes);
   attention_.tables().written(device, host, bytes);
 }
-void Backend::download(void* host, const void* device, std::size_t bytes) {
+void CudaBackend::download(void* host, const void* device, std::size_t bytes) {
   if (bytes > 0) device_->from_device(host, device, bytes);
 }
-void Backend::copy(void* to, const void* from, std::size_t bytes) {
+void CudaBackend::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   device_->copy(to, from, bytes);
   attention_.tables().written(to, nullptr, bytes);
 }
-void Backend::zero(void* device, std::size_t bytes) {
+void CudaBackend::zero(void* device, std::size_t bytes) {
   if (bytes == 0) return;
   device_->fill(device, 0, bytes);
   attention_.tables().written(device, nullptr, bytes);
 }
 
-void Backend::add_kernels(std::span<const mlg_kernel> kernels, bool replace) {
-  if (replace && kernels.size() == 1 && !kernels[0].source && kernels[0].entry) {
-    const mlg_kernel& known = kernels_.named(kernels[0].name);
-    compiled_.insert_or_assign(known.name, triton::CompiledKernel(kernels[0].entry, known.name,
-                                                                  known.signature, facts_.architecture));
-    return;
-  }
+void CudaBackend::add_kernels(std::span<const mlg_kernel> kernels, bool replace) {
   for (const mlg_kernel& kernel : kernels) {
     if (std::strcmp(kernel.backend, "cuda") == 0 && (!kernel.prepare || !kernel.release || !kernel.source)) {
       throw std::runtime_error(std::string("kernel ") + kernel.name +
@@ -91,42 +85,49 @@ void Backend::add_kernels(std::span<const mlg_kernel> kernels, bool replace) {
   kernels_.add(kernels, replace);
 }
 
-const mlg_kernel* Backend::kernel_at(std::uint32_t index) const noexcept {
+void CudaBackend::replace_kernel(const char* name, const char* path) {
+  const mlg_kernel& known = kernels_.named(name);
+  compiled_.insert_or_assign(known.name,
+                             triton::CompiledKernel(path, known.name, known.signature, facts_.architecture));
+}
+
+const mlg_kernel* CudaBackend::kernel_at(std::uint32_t index) const noexcept {
   return kernels_.at(index);
 }
 
-void* Backend::prepare(const sdk::Call& call, std::size_t& workspace_bytes) {
+void* CudaBackend::prepare(const sdk::Call& call, std::size_t& workspace_bytes) {
   const auto compiled = compiled_.find(std::string_view(call.kernel));
-  auto prepared = std::make_unique<PreparedCall>(*device_, attention_, kernels_.named(call.kernel), call,
-                                                 compiled == compiled_.end() ? nullptr : &compiled->second);
+  std::unique_ptr<DeviceCall> prepared =
+      make_device_call(*device_, attention_, kernels_.named(call.kernel), call,
+                       compiled == compiled_.end() ? nullptr : &compiled->second);
   workspace_bytes = prepared->workspace_bytes();
   return prepared.release();
 }
 
-void Backend::bind(void* prepared, void* const* addresses, void* workspace) {
+void CudaBackend::bind(void* prepared, void* const* addresses, void* workspace) {
   graphs_.forget();
-  static_cast<PreparedCall*>(prepared)->bind(addresses, workspace);
+  static_cast<DeviceCall*>(prepared)->bind(addresses, workspace);
 }
 
-void Backend::run(std::span<void* const> prepared) {
+void CudaBackend::run(std::span<void* const> prepared) {
   graphs_.run(prepared);
 }
 
 // Code and graphs that still run must not be unloaded.
-void Backend::release(void* prepared) noexcept {
+void CudaBackend::release(void* prepared) noexcept {
   try {
     graphs_.forget();
     device_->synchronize();
   } catch (const std::exception& error) {
     sdk::log(sdk::LogLevel::warning, std::string("while a kernel call was released: ") + error.what());
   }
-  delete static_cast<PreparedCall*>(prepared);
+  delete static_cast<DeviceCall*>(prepared);
 }
 
-void Backend::synchronize() {
+void CudaBackend::synchronize() {
   device_->synchronize();
 }
 
-MULLIGAN_EXPORT_BACKEND(Backend, cuda);
+MULLIGAN_EXPORT_BACKEND(CudaBackend, cuda);
 
 }  // namespace mulligan::cuda

@@ -16,7 +16,7 @@
 
 namespace mulligan::cuda {
 
-struct BackendConfig {
+struct CudaConfig {
   std::string device = "gpu";
   int index = 0;
   bool graphs = true;
@@ -27,38 +27,38 @@ struct BackendConfig {
   std::string emulated_order = "forward";
 };
 
-class Backend final : public sdk::Backend {
+class CudaBackend final : public sdk::Backend {
  public:
   static constexpr const char* version = "1.0.0";
   static constexpr const char* summary =
       "NVIDIA GPUs: run-time compiled kernels, cuBLASLt and cuDNN; or the same kernels emulated on the "
       "processor.";
-  static inline const sdk::Schema<BackendConfig> schema{
-      sdk::key("device", &BackendConfig::device,
+  static inline const sdk::Schema<CudaConfig> schema{
+      sdk::key("device", &CudaConfig::device,
                "gpu: the machine's GPU; emulated: the kernels run on the processor under memory and race "
                "checks; compile: every kernel is compiled, none runs.")
           .choices("gpu|emulated|compile"),
-      sdk::key("index", &BackendConfig::index, "Which of the visible GPUs, from 0 on.").range(0, 1023),
-      sdk::key("graphs", &BackendConfig::graphs,
+      sdk::key("index", &CudaConfig::index, "Which of the visible GPUs, from 0 on.").range(0, 1023),
+      sdk::key("graphs", &CudaConfig::graphs,
                "Repeated lists of kernel calls are captured and launched as CUDA graphs."),
-      sdk::key("cache", &BackendConfig::cache,
+      sdk::key("cache", &CudaConfig::cache,
                "Folder of compiled kernels and measured algorithms; empty: $XDG_CACHE_HOME/mulligan/cuda or "
                "~/.cache/mulligan/cuda."),
       sdk::key(
-          "attention", &BackendConfig::attention,
+          "attention", &CudaConfig::attention,
           "library: bf16 attention by cuDNN where it is installed and has a plan (the emulated device has "
           "one of its own); own: attention by the own kernel.")
           .choices("own|library"),
-      sdk::key("deterministic", &BackendConfig::deterministic,
+      sdk::key("deterministic", &CudaConfig::deterministic,
                "The same run twice gives the same bits: a library's backward pass of attention, whose sums "
                "may have no fixed order, is left to the own kernel."),
-      sdk::key("architecture", &BackendConfig::architecture,
+      sdk::key("architecture", &CudaConfig::architecture,
                "What device = \"compile\" compiles for; a GPU is compiled for as it is."),
-      sdk::key("emulated_order", &BackendConfig::emulated_order,
+      sdk::key("emulated_order", &CudaConfig::emulated_order,
                "Order in which the emulated device runs blocks and threads; results must not depend on it.")
           .choices("forward|reverse|interleaved")};
 
-  explicit Backend(const BackendConfig& config);
+  explicit CudaBackend(const CudaConfig& config);
 
   sdk::DeviceInfo info() const override;
   void* allocate(std::size_t bytes) override;
@@ -68,6 +68,7 @@ class Backend final : public sdk::Backend {
   void copy(void* to, const void* from, std::size_t bytes) override;
   void zero(void* device, std::size_t bytes) override;
   void add_kernels(std::span<const mlg_kernel> kernels, bool replace) override;
+  void replace_kernel(const char* name, const char* path) override;
   const mlg_kernel* kernel_at(std::uint32_t index) const noexcept override;
   void* prepare(const sdk::Call& call, std::size_t& workspace_bytes) override;
   void bind(void* prepared, void* const* addresses, void* workspace) override;

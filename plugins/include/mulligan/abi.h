@@ -14,7 +14,7 @@
 
 #define MLG_ABI_MAGIC 0x4E474C4Du /* "MLGN" in little-endian bytes */
 #define MLG_ABI_MAJOR 1
-#define MLG_ABI_MINOR 2
+#define MLG_ABI_MINOR 3
 
 #ifdef __cplusplus
 extern "C" {

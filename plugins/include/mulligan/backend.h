@@ -62,6 +62,9 @@ typedef struct mlg_backend_table {
   /* Since ABI 1.1, may be null (promises nothing): a value of mlg_determinism for this instance, as it is
    * configured and with the kernels that were replaced so far. */
   int32_t (*determinism)(void* instance);
+  /* Since ABI 1.3, may be null (takes none): the compiled kernel in the file `path` computes all later calls of the known
+   * kernel `name` in the place of its own code, which still checks them. Refuses a file that does not fit the kernel. */
+  mlg_error (*replace_kernel)(void* instance, const char* name, const char* path);
 } mlg_backend_table;
 
 #ifdef __cplusplus

@@ -35,6 +35,11 @@ class Backend {
   virtual void run(std::span<void* const> prepared) = 0;
   virtual void release(void* prepared) noexcept = 0;
   virtual void synchronize() = 0;
+  // Puts a compiled kernel of a file in the place of the code of the known kernel `name`; throws where it does not fit.
+  virtual void replace_kernel(const char* name, const char* path) {
+    (void)name, (void)path;
+    throw Error("this backend takes no compiled kernels");
+  }
   // A backend promises nothing until it says otherwise.
   virtual mlg_determinism determinism() const noexcept { return MLG_DETERMINISM_NONE; }
 };
@@ -68,7 +73,14 @@ mlg_backend_table make_backend_table(const char* name) {
   };
   table.add_kernels = [](void* self, const mlg_kernel* kernels, std::uint32_t count,
                          std::int32_t replace) -> mlg_error {
-    return guarded([&] { at(self).add_kernels(std::span(kernels, count), replace != 0); });
+    return guarded([&] {
+      // How hosts before ABI 1.3 say replace_kernel (kernel.h).
+      if (replace && count == 1 && !host_has_minor(3) && !kernels->source && !kernels->run &&
+          kernels->entry) {
+        return at(self).replace_kernel(kernels->name, kernels->entry);
+      }
+      at(self).add_kernels(std::span(kernels, count), replace != 0);
+    });
   };
   table.kernel_at = [](void* self, std::uint32_t index) { return at(self).kernel_at(index); };
   table.prepare = [](void* self, const mlg_call* call, void** prepared, std::size_t* workspace) -> mlg_error {
@@ -86,6 +98,9 @@ mlg_backend_table make_backend_table(const char* name) {
   table.release = [](void* self, void* prepared) { at(self).release(prepared); };
   table.synchronize = [](void* self) -> mlg_error { return guarded([&] { at(self).synchronize(); }); };
   table.determinism = [](void* self) -> std::int32_t { return at(self).determinism(); };
+  table.replace_kernel = [](void* self, const char* name, const char* path) -> mlg_error {
+    return guarded([&] { at(self).replace_kernel(name, path); });
+  };
   return table;
 }
 

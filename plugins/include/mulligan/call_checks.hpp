@@ -1,12 +1,12 @@
 // What a kernel demands of the arguments and attributes of a call, whichever backend runs it.
 #pragma once
 
+#include <mulligan/dtype.hpp>
 #include <mulligan/kernel.hpp>
 #include <mulligan/plugin.hpp>
 
 #include <algorithm>
 #include <initializer_list>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -85,10 +85,7 @@ class CallChecks : public Launch {
   const char* kernel_name() const { return kernel_; }
 
  protected:
-  static std::string dtype_text(int dtype) {
-    constexpr const char* names[] = {"f32", "bf16", "f16", "f64", "i32", "i64", "u16", "u8", "i8"};
-    return dtype >= 0 && dtype < static_cast<int>(std::size(names)) ? names[dtype] : "absent";
-  }
+  static std::string dtype_text(int dtype) { return dtype_name(dtype); }
   // The attribute's word of the signature: the words behind the semicolon, in order.
   std::string attribute_name(std::uint32_t index) const {
     std::string_view rest = signature_;

@@ -45,6 +45,11 @@ struct Attribute : mlg_attribute {
 };
 static_assert(sizeof(Attribute) == sizeof(mlg_attribute));
 
+// What an optimiser says of a state, for example {.survives_warmup = true}.
+struct StateOptions {
+  bool survives_warmup = false;  // kept by runs that keep what warm-up steps left (recorder.h)
+};
+
 // Valid only during the call that it is passed to.
 class Recorder {
  public:
@@ -58,9 +63,12 @@ class Recorder {
   }
   // A persistent tensor, zero at the start of a run, saved in checkpoints under `name` (unique within the
   // plugin's group: begin it with the parameter's name).
-  Value state(const std::string& name, const mlg_tensor& shape) {
+  Value state(const std::string& name, const mlg_tensor& shape, StateOptions options = {}) {
     Value result = absent;
     check(recorder_.state(recorder_.self, name.c_str(), &shape, &result));
+    if (options.survives_warmup && host_has_minor(3)) {
+      check(recorder_.survives_warmup(recorder_.self, result));
+    }
     return result;
   }
   // A tensor that lives within one replay; must be written before it is read.

@@ -1,0 +1,26 @@
+// An attention call that a library computes where it has a plan for the segments, and the own kernel elsewhere.
+#pragma once
+
+#include <memory>
+
+#include "plugins/backends/cuda/attention/attention_call.h"
+#include "plugins/backends/cuda/calls/source_call.h"
+
+namespace mulligan::cuda {
+
+class LibraryCall final : public DeviceCall {
+ public:
+  // `attention` is of the arguments of `own`.
+  LibraryCall(Device& device, std::unique_ptr<SourceCall> own, std::unique_ptr<AttentionCall> attention);
+
+  std::size_t workspace_bytes() const override { return own_->workspace_bytes(); }
+  void bind(void* const* addresses, void* workspace) override;
+  std::uint64_t choice() override;
+  void run() override;
+
+ private:
+  std::unique_ptr<SourceCall> own_;           // loaded when it is needed
+  std::unique_ptr<AttentionCall> attention_;  // null once addresses were not aligned, as a library wants them
+};
+
+}  // namespace mulligan::cuda

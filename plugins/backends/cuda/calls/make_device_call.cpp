@@ -1,0 +1,23 @@
+#include "plugins/backends/cuda/calls/compiled_call.h"
+#include "plugins/backends/cuda/calls/device_call.h"
+#include "plugins/backends/cuda/calls/library_call.h"
+#include "plugins/backends/cuda/calls/matmul_call.h"
+#include "plugins/backends/cuda/calls/source_call.h"
+#include "plugins/backends/cuda/kernels/matmul.h"
+
+namespace mulligan::cuda {
+
+std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& library,
+                                             const mlg_kernel& kernel, const mlg_call& call,
+                                             const triton::CompiledKernel* compiled) {
+  if (compiled) return std::make_unique<CompiledCall>(device, kernel, call, *compiled);
+  if (is_matmul(kernel)) return std::make_unique<MatmulCall>(device, kernel, call);
+  auto own = std::make_unique<SourceCall>(device, kernel, call);
+  if (auto attention = AttentionCall::make(library, kernel, own->arguments())) {
+    return std::make_unique<LibraryCall>(device, std::move(own), std::move(attention));
+  }
+  own->load();
+  return own;
+}
+
+}  // namespace mulligan::cuda

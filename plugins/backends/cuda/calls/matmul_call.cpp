@@ -1,0 +1,28 @@
+#include "plugins/backends/cuda/calls/matmul_call.h"
+
+#include "plugins/backends/common/shapes/matmul.h"
+#include "plugins/backends/cuda/kernels/matmul.h"
+
+namespace mulligan::cuda {
+
+MatmulCall::MatmulCall(Device& device, const mlg_kernel& kernel, const mlg_call& call)
+    : memory_(device, kernel, call), gemm_(device.gemm(gemm_shape(kernel, memory_.arguments().launch()))) {}
+
+void MatmulCall::bind(void* const* addresses, void* workspace) {
+  memory_.bind(addresses, workspace, workspace_bytes());
+}
+
+std::uint64_t MatmulCall::choice() {
+  memory_.require_bound();
+  return 0;
+}
+
+void MatmulCall::run() {
+  using shapes::Matmul;
+  memory_.require_bound();
+  memory_.mark_outputs_unwritten();
+  gemm_->run(memory_.tensor(Matmul::a), memory_.tensor(Matmul::b), memory_.tensor(Matmul::c),
+             memory_.workspace());
+}
+
+}  // namespace mulligan::cuda
