@@ -30,6 +30,12 @@ TapRecorder::TapRecorder(std::string tap) : tap_(std::move(tap)) {
                       r.tap_);
     });
   };
+  table_.survives_warmup = [](void* self, mlg_value) {
+    return guarded(self, [](TapRecorder& r) {
+      throw run_error("the tap {}: a test-time-training plugin has no state that could survive warm-up",
+                      r.tap_);
+    });
+  };
   table_.scratch = [](void* self, const mlg_tensor* shape, mlg_value* out) {
     return guarded(self, [&](TapRecorder& r) {
       const Value made = r.graph().scratch(TensorType::from_c(*shape), "adapter");

@@ -118,7 +118,9 @@ Schema<WarmupConfig> warmup_section() {
   s.key("steps", &WarmupConfig::steps, "steps per layer order before the clock starts, undone afterwards")
       .range(0, 1e6);
   s.key("keep_muon_momentum", &WarmupConfig::keep_muon_momentum,
-        "keep Muon's momentum of the warm-up steps, as the record's script did on several GPUs");
+        "keep the optimiser states of the warm-up steps whose plugins say that they survive it (Muon's "
+        "momentum), as "
+        "the record's script did on several GPUs");
   return s;
 }
 
@@ -455,6 +457,11 @@ std::vector<KeySection> core_sections() {
        "Plugin table, optional: how the base model is trained between batches on documents scored so far; "
        "goes with ttt.prefix_documents.",
        plugin_keys_with_default("global_sgd")},
+      {"[ttt.base.optimizer]",
+       "Plugin table: the optimiser of that training, whose state starts empty for each pass. Where it has a "
+       "key "
+       "momentum, it is what [ttt.base] says.",
+       plugin_keys_with_default("sgd")},
       {"[ledger]", "Limits of the run.", keys_of_table("ledger")},
   };
 }

@@ -191,6 +191,7 @@ std::vector<PluginTableRef> plugin_tables(const RunConfig& config) {
     tables.push_back({MLG_TTT, &config.ttt->adapters});
     tables.push_back({MLG_OPTIMIZER, &config.ttt->optimizer});
     if (config.ttt->base) tables.push_back({MLG_TTT, &*config.ttt->base});
+    if (config.ttt->base_optimizer) tables.push_back({MLG_OPTIMIZER, &*config.ttt->base_optimizer});
   }
   return tables;
 }
@@ -198,8 +199,11 @@ std::vector<PluginTableRef> plugin_tables(const RunConfig& config) {
 void resolve_plugins(LoadedConfig& loaded, const PluginKeySource& source) {
   loaded.plugins.clear();
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
-    const std::optional<PluginKeys> found = source(ref.kind, *ref.table);
+    std::optional<PluginKeys> found = source(ref.kind, *ref.table);
     if (!found) continue;
+    if (ref.table->section == "ttt.base.optimizer") {
+      found->keys = base_optimizer_keys(*ref.table, std::move(found->keys));
+    }
     loaded.plugins.emplace(ref.table->section, resolve_plugin_keys(*ref.table, found->plugin, found->keys));
   }
 }

@@ -17,7 +17,7 @@ enum class ClipOrder { before_reduction, after_reduction };
 // weights, optimiser state and data position return to their initial values.
 struct WarmupConfig {
   int64_t steps = 0;                // per layer order; 0 = no warm-up
-  bool keep_muon_momentum = false;  // optimiser momentum buffers named "momentum" survive the restoration
+  bool keep_muon_momentum = false;  // optimiser states that were declared to survive warm-up do
 };
 
 // [ema] Exponential moving average of all weights in fp32, started from the initial weights.

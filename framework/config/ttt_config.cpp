@@ -90,7 +90,9 @@ std::optional<TttSection> read_ttt(const ConfigNode* table, const std::string& s
                                         ttt_optimizer_host_keys());
   section.lr = section.optimizer.host.at("lr").value.real();
   if (const ConfigNode* base = table->find("base")) {
-    section.base = read_plugin_table(base, "ttt.base", source, "global_sgd");
+    static const std::vector<std::string> inner_tables = {"optimizer"};
+    section.base = read_plugin_table(base, "ttt.base", source, "global_sgd", {}, inner_tables);
+    section.base_optimizer = read_plugin_table(base->find("optimizer"), "ttt.base.optimizer", source, "sgd");
   }
   check_chunks(section.config, section.settings);
   if (section.config.audit.find('/') != std::string::npos) {
@@ -103,6 +105,15 @@ std::optional<TttSection> read_ttt(const ConfigNode* table, const std::string& s
         section.settings.where("prefix_documents"), section.config.prefix_documents);
   }
   return section;
+}
+
+std::vector<KeySpec> base_optimizer_keys(const PluginTable& table, std::vector<KeySpec> keys) {
+  if (const ConfigNode* momentum = table.keys.find("momentum")) {
+    throw config_error("{}: {}.momentum is what [ttt.base] says; set it there, or leave it out.",
+                       momentum->origin.text(), table.section);
+  }
+  std::erase_if(keys, [](const KeySpec& key) { return key.name == "momentum"; });
+  return keys;
 }
 
 std::vector<KeySpec> ttt_optimizer_host_keys() {

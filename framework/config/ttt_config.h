@@ -40,16 +40,20 @@ struct TttConfig {
 // [ttt] with its plugin tables.
 struct TttSection {
   TttConfig config;
-  Settings settings;                // its keys, bare names
-  PluginTable adapters;             // [ttt.adapters]
-  PluginTable optimizer;            // [ttt.optimizer]
-  double lr = 0;                    // of the adapters; constant
-  std::optional<PluginTable> base;  // [ttt.base]; absent: the base model is never trained
+  Settings settings;                          // its keys, bare names
+  PluginTable adapters;                       // [ttt.adapters]
+  PluginTable optimizer;                      // [ttt.optimizer]
+  double lr = 0;                              // of the adapters; constant
+  std::optional<PluginTable> base;            // [ttt.base]; absent: the base model is never trained
+  std::optional<PluginTable> base_optimizer;  // [ttt.base.optimizer]; there where `base` is
 };
 
 // The section of a configuration; absent where `table` is null. Throws config_error for keys that
 // contradict each other.
 std::optional<TttSection> read_ttt(const ConfigNode* table, const std::string& source);
+// A plugin's keys that the table [ttt.base.optimizer] may hold: all of `keys` but the momentum, which [ttt.base] says. Throws
+// config_error where the table holds one.
+std::vector<KeySpec> base_optimizer_keys(const PluginTable& table, std::vector<KeySpec> keys);
 // The host's keys of [ttt], and of [ttt.optimizer] besides plugin and path.
 std::vector<KeySpec> ttt_host_keys();
 std::vector<KeySpec> ttt_optimizer_host_keys();

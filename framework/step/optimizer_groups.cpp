@@ -49,6 +49,13 @@ Graph OptimizerGroups::record_update(const std::vector<PlannedParameter>& parame
       throw config_error("[optimizer.{}]: {}", group.name, error.what());
     }
     group.states = recorder.states();
+    const std::size_t prefix = fmt::formatted_size("optimizer/{}/", group.name);
+    for (const std::string& state : group.states) {
+      const bool declared = recorder.surviving().contains(state);
+      if (group.optimizer->survives_warmup(std::string_view(state).substr(prefix), declared)) {
+        group.surviving.push_back(state);
+      }
+    }
   }
   return graph;
 }

@@ -23,7 +23,8 @@ struct OptimizerGroup {
   mlg_rate rate = neutral_rate;         // of the coming step
   std::vector<float> scalars;           // of the coming step
   std::string scalars_tensor;
-  std::vector<std::string> states;  // tensors that the optimiser keeps between steps
+  std::vector<std::string> states;     // tensors that the optimiser keeps between steps
+  std::vector<std::string> surviving;  // those of them that survive warm-up where the run keeps such
 };
 
 class OptimizerGroups {

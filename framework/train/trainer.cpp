@@ -260,9 +260,9 @@ void Trainer::warm_up(TrainingDevice& device, const LoaderPosition& start) {
   TrainingEngine& engine = device.programs->engine();
   std::vector<std::string> tensors = engine.state_tensors();
   if (warmup.keep_muon_momentum) {
-    std::erase_if(tensors, [](const std::string& name) {
-      return name.starts_with("optimizer/") && name.find("momentum") != std::string::npos;
-    });
+    for (const OptimizerGroup& group : groups_.groups()) {
+      for (const std::string& state : group.surviving) std::erase(tensors, state);
+    }
   }
   const StateSnapshot initial(engine.store(), tensors);
   rows_->restore(start);

@@ -13,16 +13,26 @@ const TttSection& section(const LoadedConfig& loaded) {
   return *loaded.config.ttt;
 }
 
-// The optimiser of the base model's passes is always sgd, without weight decay.
-std::unique_ptr<Optimizer> make_sgd(const LoadedConfig& loaded, PluginHost& host, double momentum) {
-  const PluginHandle plugin = host.load(PluginKind::optimizer, "sgd");
-  PluginTable table = read_plugin_table(nullptr, "ttt.base", loaded.file, "sgd");
-  Origin origin;
-  origin.kind = Origin::Kind::derived;
-  table.keys.put("momentum", ConfigNode::make_leaf(ConfigValue(momentum), origin));
+// The optimiser of the base model's passes, with the momentum that [ttt.base] asks for.
+std::unique_ptr<Optimizer> make_base_optimizer(const LoadedConfig& loaded, PluginHost& host,
+                                               double momentum) {
+  PluginTable table = *section(loaded).base_optimizer;
+  const PluginHandle plugin = load_plugin(host, MLG_OPTIMIZER, table);
   const auto keys = plugin->keys();
   const auto rows = key_specs(plugin->name(), keys.data(), static_cast<std::uint32_t>(keys.size()));
+  if (std::ranges::find(rows, "momentum", &KeySpec::name) != rows.end()) {
+    Origin origin;
+    origin.kind = Origin::Kind::derived;
+    table.keys.put("momentum", ConfigNode::make_leaf(ConfigValue(momentum), origin));
+  }
   return std::make_unique<Optimizer>(plugin, resolve_plugin_keys(table, plugin->name(), rows));
+}
+
+void refuse_evaluation_weights(const Optimizer& optimizer, const char* what) {
+  if (!optimizer.has_evaluation_weights()) return;
+  throw config_error(
+      "[{}]: {} has evaluation weights, but {} scored as they are after each update; take another optimiser.",
+      optimizer.section(), optimizer.plugin().description(), what);
 }
 
 }  // namespace
@@ -31,15 +41,13 @@ TttPlugins::TttPlugins(const LoadedConfig& loaded, PluginHost& host, RunPlugins&
     : adapters_(load_plugin(host, MLG_TTT, section(loaded).adapters), loaded.plugin("ttt.adapters")),
       optimizer_(load_plugin(host, MLG_OPTIMIZER, section(loaded).optimizer),
                  loaded.plugin("ttt.optimizer")) {
-  if (optimizer_.has_evaluation_weights()) {
-    throw config_error(
-        "[ttt.optimizer]: {} has evaluation weights, but adapters are scored as they are after each update; "
-        "take another optimiser.",
-        optimizer_.plugin().description());
-  }
+  refuse_evaluation_weights(optimizer_, "adapters are");
   if (const auto& table = section(loaded).base) {
     base_.emplace(load_plugin(host, MLG_TTT, *table), loaded.plugin("ttt.base"));
-    if (base_->has_base_update()) base_optimizer_ = make_sgd(loaded, host, base_->base_update().momentum);
+    if (base_->has_base_update()) {
+      base_optimizer_ = make_base_optimizer(loaded, host, base_->base_update().momentum);
+      refuse_evaluation_weights(*base_optimizer_, "the base model's weights are");
+    }
   }
   std::vector<const Plugin*> known;
   if (run.loss) known.push_back(&run.loss->plugin());

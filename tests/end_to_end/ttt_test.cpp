@@ -51,6 +51,45 @@ TEST(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
   EXPECT_EQ(first.with.val_bpb, second.with.val_bpb);
 }
 
+// [ttt.base.optimizer]: sgd where nothing is said, with the momentum of [ttt.base]; another one trains otherwise.
+TEST(TttEndToEnd, TheBaseModelsOptimizerIsChosen) {
+  TinyRun tiny;
+  const RunResult trained = tiny.train(kTtt);
+  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+    load_weights(trained.directory / "weights.safetensors", store, layouts);
+  };
+  int runs = 0;
+  const auto score = [&](const std::vector<std::string>& keys) {
+    std::vector<std::string> overrides = kTtt;
+    overrides.push_back("ttt.audit=''");
+    overrides.insert(overrides.end(), keys.begin(), keys.end());
+    LoadedConfig loaded = tiny.config(overrides);
+    TttOptions options;
+    options.console = nullptr;
+    options.directory = tiny.folder() / ("base" + std::to_string(runs++));
+    return run_ttt(loaded, test_plugin_host(), "weights", load, options).with.val_bpb;
+  };
+  const double plain = score({});
+  EXPECT_EQ(plain, score({"ttt.base.optimizer.plugin=sgd", "ttt.base.optimizer.nesterov=false"}));
+  EXPECT_NE(plain, score({"ttt.base.momentum=0.1"}));
+  EXPECT_NE(plain, score({"ttt.base.optimizer.nesterov=true"}));
+  const double adamw = score({"ttt.base.optimizer.plugin=adamw"});
+  EXPECT_NE(plain, adamw);
+  EXPECT_EQ(adamw, score({"ttt.base.optimizer.plugin=adamw", "ttt.base.momentum=0.1"}))
+      << "adamw has no such key";
+  const auto refusal = [&](const std::vector<std::string>& keys) {
+    try {
+      score(keys);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_NE(refusal({"ttt.base.optimizer.momentum=0.5"}).find("[ttt.base]"), std::string::npos);
+  EXPECT_NE(refusal({"ttt.base.optimizer.plugin=schedule_free_adamw"}).find("evaluation weights"),
+            std::string::npos);
+}
+
 // A learning rate that ruins the adapters: seen against the plain score of the same text, told in
 // metrics.jsonl, and with the fallback most of the damage is spared.
 TEST(TttEndToEnd, ACollapseIsSeenAndFallsBack) {

@@ -35,10 +35,12 @@ TEST(TttConfig, TablesHaveDefaultsAndComeAfterTheOptimizers) {
   EXPECT_EQ(ttt.lr, 1e-4);
   ASSERT_TRUE(ttt.base.has_value());
   EXPECT_EQ(ttt.base->plugin, "global_sgd");
+  EXPECT_EQ(ttt.base_optimizer->plugin, "sgd");
   std::vector<std::string> sections;
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) sections.push_back(ref.table->section);
-  EXPECT_EQ(sections, (std::vector<std::string>{"backend", "loss", "schedule", "optimizer.all",
-                                                "ttt.adapters", "ttt.optimizer", "ttt.base"}));
+  EXPECT_EQ(sections,
+            (std::vector<std::string>{"backend", "loss", "schedule", "optimizer.all", "ttt.adapters",
+                                      "ttt.optimizer", "ttt.base", "ttt.base.optimizer"}));
 }
 
 TEST(TttConfig, IsPrintedAndCompared) {
@@ -48,6 +50,33 @@ TEST(TttConfig, IsPrintedAndCompared) {
   const std::vector<ConfigDifference> differences = diff_configs(a, b);
   ASSERT_EQ(differences.size(), 1u);
   EXPECT_EQ(differences[0].key, "ttt.chunk_tokens");
+}
+
+// The momentum of the base model's optimiser has one place, [ttt.base]: resolved keys and listings have no other.
+TEST(TttConfig, TheBaseOptimizerLeavesTheMomentumToTheBase) {
+  const std::string table =
+      std::string("[ttt]\n") + kOptimizer + "[ttt.base]\n[ttt.base.optimizer]\nplugin = 'p'\n";
+  const mlg_key rows[] = {{"momentum", MLG_KEY_FLOAT, "0.9", 0, 1, nullptr, "of the buffer"},
+                          {"decay", MLG_KEY_FLOAT, "0.1", 0, 1, nullptr, "of the weights"}};
+  const auto resolve = [&](LoadedConfig loaded) {
+    resolve_plugins(loaded, [&](mlg_kind, const PluginTable& plugin) -> std::optional<PluginKeys> {
+      if (plugin.section != "ttt.base.optimizer") return std::nullopt;
+      return PluginKeys{"p", key_specs("p", rows, 2)};
+    });
+    return loaded;
+  };
+  const LoadedConfig resolved = resolve(load(table + "decay = 0.5\n"));
+  const Settings& settings = resolved.plugin("ttt.base.optimizer").settings();
+  EXPECT_EQ(settings.at("decay").value.real(), 0.5);
+  EXPECT_EQ(settings.find("momentum"), nullptr);
+  try {
+    resolve(load(table + "momentum = 0.5\n"));
+    ADD_FAILURE() << "a second place for the momentum was taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("ttt.base.optimizer.momentum is what [ttt.base] says"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(TttConfig, RefusesWhatContradicts) {
