@@ -58,7 +58,7 @@ TEST(SdkSchema, RowsCarryDefaultsRangesAndTypes) {
 struct FakeHost {
   std::map<mlg_value, mlg_tensor> values;
   std::vector<std::string> log;
-  mlg_recorder table{this, describe, state, scratch, view, launch};
+  mlg_recorder table{this, describe, state, scratch, view, launch, survives_warmup};
 
   static FakeHost& of(void* self) { return *static_cast<FakeHost*>(self); }
   mlg_error add(const mlg_tensor& shape, mlg_value* out) {
@@ -93,7 +93,31 @@ struct FakeHost {
     of(self).log.push_back(line);
     return nullptr;
   }
+  static mlg_error survives_warmup(void* self, mlg_value state) {
+    of(self).log.push_back("survives " + std::to_string(state));
+    return nullptr;
+  }
 };
+
+// What a host of ABI 1.2 does not know is not said to it: its struct ends before that member.
+TEST(SdkRecorder, DeclaresWhatSurvivesWarmUpToAHostThatKnowsIt) {
+  const mlg_host* known = sdk::host_services;
+  mlg_host host{};
+  host.struct_size = sizeof host;
+  sdk::host_services = &host;
+  for (const std::uint32_t minor : {2u, 3u}) {
+    host.abi_minor = minor;
+    FakeHost fake;
+    if (minor == 2) fake.table.survives_warmup = nullptr;
+    sdk::Recorder recorder(&fake.table);
+    recorder.state("sum", sdk::shape(MLG_F32, {3}));
+    recorder.state("momentum", sdk::shape(MLG_F32, {3}), {.survives_warmup = true});
+    std::vector<std::string> expected{"state sum", "state momentum"};
+    if (minor == 3) expected.push_back("survives 2");
+    EXPECT_EQ(fake.log, expected);
+  }
+  sdk::host_services = known;
+}
 
 TEST(SdkRecorder, PassesEverythingThroughAndThrowsTheHostsSentence) {
   FakeHost host;
