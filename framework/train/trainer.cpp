@@ -260,7 +260,7 @@ void Trainer::warm_up(TrainingDevice& device, const LoaderPosition& start) {
   TrainingEngine& engine = device.programs->engine();
   std::vector<std::string> tensors = engine.state_tensors();
   if (warmup.keep_muon_momentum) {
-    for (const OptimizerGroup& group : groups_.groups()) {
+    for (const OptimizerGroup& group : device.groups.groups()) {
       for (const std::string& state : group.surviving) std::erase(tensors, state);
     }
   }

@@ -1,6 +1,7 @@
 // z_loss on logits [T, V], one block per row: formula in z_loss.h, the row's log-sum-exp in the SDK's cross_entropy.cuh.
 #include <mulligan/cuda/cross_entropy.cuh>
 
+MLG_KERNEL(z_loss_fwd, MLG_CROSS_ENTROPY_CONSTANTS)
 template <typename T, int N>
 __global__ void z_loss_fwd(global<const T> logits, global<const int> targets, global<float> token_loss,
                            global<float> lse, float weight) {
@@ -9,6 +10,7 @@ __global__ void z_loss_fwd(global<const T> logits, global<const int> targets, gl
   if (threadIdx.x == 0) token_loss[row] += weight * lse[row] * lse[row];
 }
 
+MLG_KERNEL(z_loss_bwd, MLG_CROSS_ENTROPY_CONSTANTS)
 template <typename T, int N>
 __global__ void z_loss_bwd(global<const T> logits, global<const int> targets, global<const float> lse,
                            global<const float> upstream, global<T> dlogits, float weight) {

@@ -1,4 +1,5 @@
 // Launches of z_loss.cu.
+#include <mulligan/cuda/cross_entropy.cuh>
 #include <mulligan/cuda/cross_entropy_plan.hpp>
 
 #include "z_loss.h"
@@ -18,10 +19,9 @@ struct ForwardCuda : Forward {
     check(call);
     sdk::plan_cross_entropy(
         call, call.dim(logits, 1), 0, {logits}, [&]<typename T, int N>(std::uint32_t threads) {
-          call.launch<&z_loss_fwd<T, N>>("z_loss_fwd", sdk::instance<T, N>(), {call.dim(logits, 0), 1, 1},
-                                         {threads, 1, 1}, call.tensor(logits), call.tensor(targets),
-                                         call.tensor(token_loss), call.tensor(lse),
-                                         static_cast<float>(call.attribute(weight)));
+          call.launch(MLG_INSTANCE(z_loss_fwd, T, N), {call.dim(logits, 0), 1, 1}, {threads, 1, 1},
+                      call.tensor(logits), call.tensor(targets), call.tensor(token_loss), call.tensor(lse),
+                      static_cast<float>(call.attribute(weight)));
         });
   }
 };
@@ -32,10 +32,9 @@ struct BackwardCuda : Backward {
     check(call);
     sdk::plan_cross_entropy(
         call, call.dim(logits, 1), 0, {logits, dlogits}, [&]<typename T, int N>(std::uint32_t threads) {
-          call.launch<&z_loss_bwd<T, N>>("z_loss_bwd", sdk::instance<T, N>(), {call.dim(logits, 0), 1, 1},
-                                         {threads, 1, 1}, call.tensor(logits), call.tensor(targets),
-                                         call.tensor(lse), call.tensor(upstream), call.tensor(dlogits),
-                                         static_cast<float>(call.attribute(weight)));
+          call.launch(MLG_INSTANCE(z_loss_bwd, T, N), {call.dim(logits, 0), 1, 1}, {threads, 1, 1},
+                      call.tensor(logits), call.tensor(targets), call.tensor(lse), call.tensor(upstream),
+                      call.tensor(dlogits), static_cast<float>(call.attribute(weight)));
         });
   }
 };
