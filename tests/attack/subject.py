@@ -124,7 +124,7 @@ class Subject:
     def corpus(self):
         """A few dozen real documents: this repository's own sources."""
         (self.folder / "corpus").mkdir(parents=True)
-        for pattern in ("framework/core/*.cpp", "framework/train/*.cpp", "docs/*.md"):
+        for pattern in ("framework/core/*.cpp", "framework/run/*.cpp", "framework/step/*.cpp", "framework/train/*.cpp", "docs/*.md"):
             for path in sorted(ROOT.glob(pattern)):
                 shutil.copy(path, self.folder / "corpus" / f"{path.parent.name}_{path.name}.txt")
 

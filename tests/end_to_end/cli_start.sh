@@ -29,7 +29,7 @@ check_equal "no escape sequences" 0 "$(grep -c $'\x1b' train.out)"
 check_equal "--quiet: no step lines" 0 "$(grep -c '^step ' train.out)"
 check_contains "--quiet: the result" "val_bpb" "$(cat train.out)"
 check_true "the log has the step lines all the same" "$(grep -c '^step ' runs/mine/log.txt) > 1"
-check_contains "and the time left" " left" "$(grep '^step ' runs/mine/log.txt | head -n 1)"
+check_contains "and the time left" " left" "$(grep '^step .* tokens/s' runs/mine/log.txt | head -n 1)"
 
 # On a terminal of 80 columns: one live line, no wider, cleared at the end; NO_COLOR takes the colours.
 on_terminal() { script -qec "stty columns 80; $*" /dev/null </dev/null; }

@@ -101,9 +101,12 @@ class EngineRunner {
     rows_ = std::make_unique<Prefetcher>(std::make_unique<Loader>(options), 4);
   }
 
+  void enter(std::size_t phase) {
+    if (phase != phase_) engine_.enter(phase_ = phase);
+  }
   void step(std::int64_t number, std::size_t phase) {
     groups_.set_rates({number - 1, 10, 0, 0});
-    if (phase != phase_) engine_.enter(phase_ = phase);
+    enter(phase);
     engine_.step(number, *rows_);
     engine_.record_metrics(number - 1);
   }
@@ -147,6 +150,7 @@ TEST(Engine, AStepAllocatesNothing) {
   EngineRunner runner(tiny().config({"train.micro_batches=4", "ema.decay=0.9"}), shard);
   for (std::int64_t number = 1; number <= 4; ++number) runner.step(number, number > 2);
   for (const bool looping : {false, true}) {
+    runner.enter(looping ? 1 : 0);
     const long before = allocations.load(), library_before = library_allocations.load();
     for (std::int64_t number = 5; number <= 8; ++number) runner.step(number, looping ? 1 : 0);
     EXPECT_EQ(allocations.load() - before, 0) << "looping " << looping;
