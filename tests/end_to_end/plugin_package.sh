@@ -45,7 +45,7 @@ check_contains "plugins check: and wrong on the emulated device" "FAIL  the grad
 # A run with it on both backends.
 mkdir corpus && cp "$root"/docs/p*.md corpus/ && for file in corpus/*.md; do split -l 10 --additional-suffix=.txt "$file" "$file."; done
 rm corpus/*.md
-"$mulligan" prepare corpus --out data --vocab-size 384 --validation-fraction 0.01 >/dev/null
+"$mulligan" prepare corpus --out data --vocab-size 384 --validation-documents 2 >/dev/null
 {
   small_config "$work/data" | sed -e 's/^vocabulary = .*/vocabulary = 384/' -e 's/^steps = .*/steps = 3/' \
     -e 's/^tokens_per_step = .*/tokens_per_step = 256/' -e 's/^sequence_length = .*/sequence_length = 128/' \
