@@ -23,7 +23,7 @@ class Jobs:
         if name.startswith("train"):
             return self.subject.quickstart("attacked", threads=int(name.split()[1]))
         if name == "prepare":
-            return ["prepare", "corpus", "--out", "again", "--vocab-size", "512", "--validation-fraction", "0.02"]
+            return ["prepare", "corpus", "--out", "again", "--vocab-size", "512", "--validation-documents", "2"]
         if name == "overwrite":
             return ["train", "tiny.toml", "--set", "run.directory=run", "--set", "run.seed=7", "--overwrite"]
         return [name, "run"]

@@ -109,9 +109,9 @@ class Subject:
 
     def make(self, finished, large):
         self.corpus()
-        self.must("prepare", "corpus", "--out", "data", "--vocab-size", "512", "--validation-fraction", "0.02", "--threads", "1")
+        self.must("prepare", "corpus", "--out", "data", "--vocab-size", "512", "--validation-documents", "2", "--threads", "1")
         if large:
-            self.must("prepare", "corpus", "--out", "data2048", "--vocab-size", "2048", "--validation-fraction", "0.02")
+            self.must("prepare", "corpus", "--out", "data2048", "--vocab-size", "2048", "--validation-documents", "2")
         (self.folder / "tiny.toml").write_text(TINY)
         if finished:
             self.must("train", "tiny.toml", "--set", "run.directory=run")
