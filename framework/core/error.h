@@ -17,6 +17,7 @@ enum class ExitCode : int {
   bad_configuration = 2,  // configuration, command line or plugin
   bad_data = 3,           // shards, tokenizer, manifest, documents
   interrupted = 4,        // stopped by a signal after writing a checkpoint; --resume continues
+  peer_failed = 5,        // another rank of the run failed; the sentence names it
 };
 
 // An error meant for the user. `what()` is the sentence that is printed.

@@ -1,52 +1,57 @@
-// Communicator: the collectives of a run. The host runs them; plugins never do.
-//
-// Every rank makes the same calls in the same order. Collectives on tensors are enqueued in the order of the
-// backend's kernels and do not wait; collectives on host values wait.
+// Communicator: the collectives of a run on tensors of a store. The host runs them; plugins never do. Small messages between
+// hosts go through its HostGroup.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <span>
-#include <string_view>
+#include <string>
+#include <vector>
 
+#include "framework/dist/host_group.h"
 #include "framework/graph/tensor_store.h"
 
 namespace mulligan {
 
-enum class Reduction { sum, average };
+enum class Collective { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast };
+
+// One collective between tensors of a store, of the dtype of `from`; <mulligan/communicator.h> says what each does. `count`
+// elements: of the whole tensor (all_reduce, broadcast), of one rank's share (the others). Sums are over ranks.
+struct Transfer {
+  Collective kind = Collective::all_reduce;
+  std::string from, to;
+  std::int64_t count = 0;
+  int root = 0;  // broadcast: the rank that has it
+};
+
+// Transfers made ready, which are done together: by every rank in the same order. The Communicator must outlive it.
+class TransferBatch {
+ public:
+  virtual ~TransferBatch() = default;
+  // Starts them, after all work that the backend has been given so far; does not wait and allocates nothing.
+  virtual void submit() = 0;
+  // Work that the backend is given from now on sees the results of the last submit(). Throws Error where it failed.
+  virtual void join() = 0;
+};
 
 class Communicator {
  public:
   virtual ~Communicator() = default;
 
-  virtual int rank() const = 0;
-  virtual int world_size() const = 0;
+  virtual HostGroup& group() = 0;
+  int rank() { return group().rank(); }
+  int world_size() { return group().world_size(); }
 
-  // Replaces `tensor` (f32 or f64) on every rank by its reduction over all ranks, taken in rank order.
-  virtual void all_reduce(TensorStore& store, std::string_view tensor, Reduction reduction) = 0;
-  // Replaces `tensor` (any dtype) on every rank by that of rank `root`.
-  virtual void broadcast(TensorStore& store, std::string_view tensor, int root) = 0;
-
-  // Banks, cut along their first dimension of B entries into one slice of ceil(B / world_size) entries per
-  // rank; the last slices may be padded. `full` is [B, ...], `slice` [ceil(B / world_size), ...], f32; they
-  // may be the same tensor in a world of one.
-  virtual void reduce_scatter(TensorStore& store, std::string_view full, std::string_view slice,
-                              Reduction reduction) = 0;
-  // The reverse: every rank's slice into `full` (f32 or bf16).
-  virtual void all_gather(TensorStore& store, std::string_view slice, std::string_view full) = 0;
+  // Precondition: the tensors have room for what <mulligan/communicator.h> says (TensorStore::reserve).
+  virtual std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) = 0;
 
   // Returns when every rank has come here and the backend has finished its work.
-  virtual void barrier(TensorStore& store) = 0;
-
-  // Host values: the sum over ranks, in rank order; and rank 0's value, for decisions all ranks
-  // must take alike.
-  virtual void sum(std::span<double> values) = 0;
-  virtual double agree(double value) = 0;
+  void barrier(TensorStore& store);
 };
 
-// The communicator of a run of one rank.
+// The communicator of a run of one rank: copies, where `from` is not `to`.
 std::unique_ptr<Communicator> make_self_communicator();
 
-// Rank 0 of `world_size` ranks that are not there, for plans: every collective is a std::logic_error.
+// Rank 0 of `world_size` ranks that are not there, for plans: every transfer and message is a std::logic_error.
 std::unique_ptr<Communicator> make_planned_communicator(int world_size);
 
 }  // namespace mulligan

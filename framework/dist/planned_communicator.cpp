@@ -5,22 +5,43 @@
 namespace mulligan {
 namespace {
 
-class PlannedCommunicator final : public Communicator {
+[[noreturn]] void refuse() {
+  throw std::logic_error("a plan has no other ranks to talk to");
+}
+
+class PlannedGroup final : public HostGroup {
  public:
-  explicit PlannedCommunicator(int world_size) : world_size_(world_size) {}
+  explicit PlannedGroup(int world_size) : world_size_(world_size) {}
   int rank() const override { return 0; }
   int world_size() const override { return world_size_; }
-  void all_reduce(TensorStore&, std::string_view, Reduction) override { refuse(); }
-  void broadcast(TensorStore&, std::string_view, int) override { refuse(); }
-  void reduce_scatter(TensorStore&, std::string_view, std::string_view, Reduction) override { refuse(); }
-  void all_gather(TensorStore&, std::string_view, std::string_view) override { refuse(); }
-  void barrier(TensorStore&) override { refuse(); }
-  void sum(std::span<double>) override { refuse(); }
-  double agree(double) override { refuse(); }
+  int local_rank() const override { return 0; }
+  int local_size() const override { return 1; }
+  std::vector<std::string> all_gather(std::string_view) override { refuse(); }
+  std::string broadcast(std::string_view) override { refuse(); }
+  void barrier() override { refuse(); }
+  void put(const std::string&, std::string_view) override { refuse(); }
+  std::string get(const std::string&, double) override { refuse(); }
 
  private:
-  [[noreturn]] static void refuse() { throw std::logic_error("a plan has no other ranks to talk to"); }
   int world_size_;
+};
+
+class PlannedBatch final : public TransferBatch {
+ public:
+  void submit() override { refuse(); }
+  void join() override { refuse(); }
+};
+
+class PlannedCommunicator final : public Communicator {
+ public:
+  explicit PlannedCommunicator(int world_size) : group_(world_size) {}
+  HostGroup& group() override { return group_; }
+  std::unique_ptr<TransferBatch> prepare(TensorStore&, std::vector<Transfer>) override {
+    return std::make_unique<PlannedBatch>();
+  }
+
+ private:
+  PlannedGroup group_;
 };
 
 }  // namespace

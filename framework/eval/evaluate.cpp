@@ -8,7 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/core/seconds_since.h"
 #include "framework/data/shard_checks.h"
-#include "framework/dist/communicator.h"
+#include "framework/dist/host_group.h"
 #include "framework/eval/evaluator.h"
 
 namespace mulligan {
@@ -83,17 +83,16 @@ std::string score_text(const EvalResult& result) {
   return fmt::format("val_bpb {:.5f} ({}, {} bytes)", result.val_bpb, loss, result.bytes);
 }
 
-EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, Communicator& communicator,
+EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& group,
                     const EvaluateHooks& hooks) {
   const auto start = std::chrono::steady_clock::now();
   const ByteTable* table = validation.byte_table ? &*validation.byte_table : nullptr;
-  const EvalSums sums =
-      evaluator.score(validation.tokens, table, communicator.world_size(), communicator.rank(), {},
-                      hooks.passed, hooks.from ? *hooks.from : EvalPosition{});
+  const EvalSums sums = evaluator.score(validation.tokens, table, group.world_size(), group.rank(), {},
+                                        hooks.passed, hooks.from ? *hooks.from : EvalPosition{});
   require_equal_bytes(validation, sums);
 
   double totals[] = {sums.loss_nats, static_cast<double>(sums.tokens), static_cast<double>(sums.bytes)};
-  communicator.sum(totals);
+  group.sum(totals);
   EvalResult result;
   result.loss_sum_nats = totals[0];
   result.tokens = static_cast<std::uint64_t>(totals[1]);

@@ -18,7 +18,7 @@
 
 namespace mulligan {
 
-class Communicator;
+class HostGroup;
 class Evaluator;
 struct EvalPosition;
 
@@ -66,7 +66,7 @@ struct EvaluateHooks {
 // Scores all ranks' shares and adds them up. Counts the bytes by the byte table and by decoding; throws
 // data_error when the two routes differ, so that no score is printed then, and run_error for a loss that
 // is not finite.
-EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, Communicator& communicator,
+EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& group,
                     const EvaluateHooks& hooks = {});
 
 }  // namespace mulligan

@@ -12,7 +12,14 @@ void TensorStore::create(std::string_view name, const TensorType& type) {
     throw std::logic_error(
         fmt::format("tensor '{}' is {}, asked for as {}", name, known->second.type.text(), type.text()));
   }
-  entries_.emplace(std::string(name), Entry{type, {}});
+  entries_.emplace(std::string(name), Entry{type, type.bytes(), {}});
+}
+
+void TensorStore::reserve(std::string_view name, std::int64_t bytes) {
+  auto& known = const_cast<Entry&>(entry(name));
+  if (bytes <= known.reserved_bytes) return;
+  if (known.buffer.address()) throw std::logic_error(fmt::format("tensor '{}' has its memory already", name));
+  known.reserved_bytes = bytes;
 }
 
 void TensorStore::create_externals(const Graph& graph) {
@@ -30,7 +37,7 @@ const TensorStore::Entry& TensorStore::entry(std::string_view name) const {
 
 void* TensorStore::memory(const Entry& entry) const {
   if (!entry.buffer.address()) {
-    entry.buffer = backend_.allocate(static_cast<std::size_t>(entry.type.bytes()));
+    entry.buffer = backend_.allocate(static_cast<std::size_t>(entry.reserved_bytes));
   }
   return entry.buffer.address();
 }
@@ -53,7 +60,7 @@ std::vector<std::string> TensorStore::names() const {
 
 std::int64_t TensorStore::total_bytes() const {
   std::int64_t total = 0;
-  for (const auto& [name, entry] : entries_) total += entry.type.bytes();
+  for (const auto& [name, entry] : entries_) total += entry.reserved_bytes;
   return total;
 }
 

@@ -24,12 +24,16 @@ class TensorStore {
   // checked before. Making it again with the same type is allowed and changes nothing; with another type it
   // is a std::logic_error.
   void create(std::string_view name, const TensorType& type);
+  // Room behind the elements of a tensor, zeroed, which belongs to no element: for transfers that cut it into equal shares. Before
+  // its memory is taken (std::logic_error).
+  void reserve(std::string_view name, std::int64_t bytes);
   // Makes every external of `graph` that does not exist yet.
   void create_externals(const Graph& graph);
 
   bool contains(std::string_view name) const;
   const TensorType& type(std::string_view name) const;
   void* address(std::string_view name) const;
+  std::int64_t reserved_bytes(std::string_view name) const { return entry(name).reserved_bytes; }
   // All names, sorted.
   std::vector<std::string> names() const;
   std::int64_t total_bytes() const;
@@ -58,6 +62,7 @@ class TensorStore {
  private:
   struct Entry {
     TensorType type;
+    std::int64_t reserved_bytes = 0;  // with its elements
     mutable DeviceBuffer buffer;
   };
   const Entry& entry(std::string_view name) const;

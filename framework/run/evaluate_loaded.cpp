@@ -1,7 +1,7 @@
 #include "framework/run/evaluate_loaded.h"
 
 #include "framework/core/error.h"
-#include "framework/dist/communicator.h"
+#include "framework/dist/host_group.h"
 #include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"
 #include "framework/report/run_log.h"
@@ -44,13 +44,13 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   SharedArena arena(backend);
   arena.bind({&evaluator.program()}, model.store());
   model.load(load);
-  const std::unique_ptr<Communicator> communicator = make_self_communicator();
+  const std::unique_ptr<HostGroup> group = make_single_group();
   const auto identity = [&] {
     return score_identity(loaded, ScoreCommand::eval, host, model.store(), model.layouts(),
                           validation.tokens);
   };
-  const EvalResult result = evaluate_resumably(evaluator, validation, *communicator, files,
-                                               config.eval.save_seconds, identity, log);
+  const EvalResult result =
+      evaluate_resumably(evaluator, validation, *group, files, config.eval.save_seconds, identity, log);
   log.result(score_text(result));
   return result;
 }

@@ -54,7 +54,7 @@ Error stopped_error(const ScoreState& state) {
                            signal_name(stop_signal()), state.file().string()));
 }
 
-EvalResult evaluate_resumably(Evaluator& evaluator, ValidationSet& validation, Communicator& communicator,
+EvalResult evaluate_resumably(Evaluator& evaluator, ValidationSet& validation, HostGroup& group,
                               const ScoreFiles& files, double save_seconds,
                               const std::function<ScoreIdentity()>& identity, RunLog& log) {
   const double start = steady_seconds();
@@ -85,7 +85,7 @@ EvalResult evaluate_resumably(Evaluator& evaluator, ValidationSet& validation, C
     state->book({{phase, seconds}});
   };
   try {
-    EvalResult result = evaluate(evaluator, validation, communicator, hooks);
+    EvalResult result = evaluate(evaluator, validation, group, hooks);
     if (!state) return result;
     const auto earlier = state->earlier_seconds().find(phase);
     if (earlier != state->earlier_seconds().end()) result.seconds += earlier->second;

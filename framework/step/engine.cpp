@@ -23,7 +23,8 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
       store_(*plugins.backend),
       inputs_(step_tensor::batch, tokens_per_micro_batch(config.train)),
       ring_(ring),
-      micro_batches_(config.train.micro_batches / communicator.world_size()) {
+      micro_batches_(config.train.micro_batches / communicator.world_size()),
+      world_size_(communicator.world_size()) {
   const int world_size = communicator.world_size();
   if (config.train.micro_batches % world_size != 0) {
     throw config_error(
@@ -67,9 +68,27 @@ void TrainingEngine::initialise(std::uint64_t seed) {
   const std::int64_t tokens = tokens_per_micro_batch(config_.train);
   loss_weights_.resize(static_cast<std::size_t>(tokens));
   weigh_losses(micro_batches_);
+  prepare_transfers();
   std::size_t first = 0;
   while (!plan_->has(first)) ++first;
   enter(first);
+}
+
+void TrainingEngine::prepare_transfers() {
+  std::vector<Transfer> reduce, gather;
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    const Names& names = names_[i];
+    const std::int64_t count = parameters_[i].updated_type(world_size_).elements();
+    if (names.sharded) {
+      reduce.push_back({Collective::reduce_scatter, names.gradient, names.updated_gradient, count});
+      gather.push_back({Collective::all_gather, names.updated_master, names.master, count});
+    } else {
+      reduce.push_back({Collective::all_reduce, names.gradient, names.gradient, count});
+    }
+  }
+  reduce.push_back({Collective::all_reduce, step_tensor::loss_sum, step_tensor::loss_sum, 1});
+  reduce_gradients_ = communicator_.prepare(store_, std::move(reduce));
+  gather_masters_ = communicator_.prepare(store_, std::move(gather));
 }
 
 void TrainingEngine::enter(std::size_t phase) {
@@ -109,11 +128,11 @@ std::int64_t TrainingEngine::coming_micro_batches() const {
         factor, wanted, config_.phases[phase_].micro_batches);
   }
   const auto micro_batches = static_cast<std::int64_t>(wanted);
-  if (micro_batches % communicator_.world_size() != 0) {
+  if (micro_batches % world_size_ != 0) {
     throw config_error(
         "[schedule]: it asks for {} times the batch, which is {} micro-batches, and the {} ranks do not "
         "divide those; raise train.micro_batches, or correct the schedule's keys.",
-        factor, micro_batches, communicator_.world_size());
+        factor, micro_batches, world_size_);
   }
   return micro_batches;
 }
@@ -123,7 +142,7 @@ void TrainingEngine::refresh_evaluation_weights() {
 }
 
 void TrainingEngine::step(std::int64_t number, Prefetcher& rows) {
-  const std::int64_t micro_batches = coming_micro_batches() / communicator_.world_size();
+  const std::int64_t micro_batches = coming_micro_batches() / world_size_;
   if (micro_batches != micro_batches_) weigh_losses(micro_batches);
   for (const Names& names : names_) store_.zero(names.gradient);
   store_.zero(step_tensor::loss_sum);
@@ -139,31 +158,16 @@ void TrainingEngine::step(std::int64_t number, Prefetcher& rows) {
   const bool clip_first = config_.train.clip_order == ClipOrder::before_reduction;
   Program& clip = *plan_->find(phase_, StepRole::clip);
   if (clip_first) clip.run();
-  reduce_gradients();
+  reduce_gradients_->submit();
+  reduce_gradients_->join();
   if (!clip_first) clip.run();
 
   ++updates_begun_;
   groups_.upload_scalars(store_, number);
   plan_->find(phase_, StepRole::update)->run();
-  gather_masters();
+  gather_masters_->submit();
+  gather_masters_->join();
   plan_->find(phase_, StepRole::follow_up)->run();
-}
-
-void TrainingEngine::reduce_gradients() {
-  for (const Names& names : names_) {
-    if (names.sharded) {
-      communicator_.reduce_scatter(store_, names.gradient, names.updated_gradient, Reduction::average);
-    } else {
-      communicator_.all_reduce(store_, names.gradient, Reduction::average);
-    }
-  }
-  communicator_.all_reduce(store_, step_tensor::loss_sum, Reduction::sum);
-}
-
-void TrainingEngine::gather_masters() {
-  for (const Names& names : names_) {
-    if (names.sharded) communicator_.all_gather(store_, names.updated_master, names.master);
-  }
 }
 
 void TrainingEngine::record_metrics(std::int64_t index) {

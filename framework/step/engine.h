@@ -58,7 +58,7 @@ class TrainingEngine {
   std::int64_t updates_begun() const { return updates_begun_; }
   // Tokens of the last step, over all ranks.
   std::int64_t step_tokens() const {
-    return micro_batches_ * communicator_.world_size() * static_cast<std::int64_t>(loss_weights_.size());
+    return micro_batches_ * world_size_ * static_cast<std::int64_t>(loss_weights_.size());
   }
   // Keeps the metrics of the last step under `index`; overwrites those of step index - ring.
   void record_metrics(std::int64_t index);
@@ -77,8 +77,7 @@ class TrainingEngine {
   std::vector<std::string> state_tensors() const;
 
  private:
-  void reduce_gradients();
-  void gather_masters();
+  void prepare_transfers();
 
   const RunConfig& config_;
   const std::vector<PlannedParameter>& parameters_;
@@ -90,6 +89,8 @@ class TrainingEngine {
   void weigh_losses(std::int64_t micro_batches);
 
   std::int64_t micro_batches_;  // of this rank in the step that the losses are weighed for
+  int world_size_;
+  std::unique_ptr<TransferBatch> reduce_gradients_, gather_masters_;
   std::vector<float> loss_weights_;
   std::int64_t updates_begun_ = 0;
   std::unique_ptr<StepPlan> plan_;

@@ -284,7 +284,7 @@ void Trainer::train_until_budget_is_spent() {
   Progress live(&log_, {.what = "training", .total = 1, .plain_lines = false},
                 [this] { return budget_.elapsed_seconds(); });
   double fraction = 0;
-  while (fraction = communicator_.agree(stop_signal() == 0 ? budget_.fraction(step_) : stop_requested),
+  while (fraction = communicator_.group().agree(stop_signal() == 0 ? budget_.fraction(step_) : stop_requested),
          fraction != stop_requested && !budget_.ended(fraction, step_)) {
     choose_phase(fraction);
     follow_schedules(fraction);
@@ -482,7 +482,7 @@ void Trainer::validate(const std::string& phase) {
     progress.set(static_cast<double>(position.sums.tokens));
   };
   try {
-    result_.validation = evaluate(*device_->programs->evaluator(), *validation_, communicator_, hooks);
+    result_.validation = evaluate(*device_->programs->evaluator(), *validation_, communicator_.group(), hooks);
   } catch (const Error& error) {
     if (error.code() != ExitCode::interrupted) throw;
     ledger_.rename("evaluate", "evaluate_unfinished");  // it will be made again

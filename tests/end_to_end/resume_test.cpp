@@ -355,32 +355,35 @@ TEST_F(Resume, ATimeBudgetGoesOnWithTheSecondsSpent) {
 // A communicator that fails when a run has made so many steps.
 class FailingCommunicator : public Communicator {
  public:
-  explicit FailingCommunicator(int steps) : steps_(steps) {}
-  int rank() const override { return 0; }
-  int world_size() const override { return 1; }
-  void all_reduce(TensorStore& store, std::string_view tensor, Reduction reduction) override {
-    self_->all_reduce(store, tensor, reduction);
-  }
-  void broadcast(TensorStore& store, std::string_view tensor, int root) override {
-    self_->broadcast(store, tensor, root);
-  }
-  void reduce_scatter(TensorStore& store, std::string_view full, std::string_view slice,
-                      Reduction reduction) override {
-    self_->reduce_scatter(store, full, slice, reduction);
-  }
-  void all_gather(TensorStore& store, std::string_view slice, std::string_view full) override {
-    self_->all_gather(store, slice, full);
-  }
-  void barrier(TensorStore& store) override { self_->barrier(store); }
-  void sum(std::span<double> values) override { self_->sum(values); }
-  double agree(double value) override {
-    if (asked_++ == steps_) throw run_error("the cable was pulled.");
-    return value;
+  explicit FailingCommunicator(int steps) : group_(steps) {}
+  HostGroup& group() override { return group_; }
+  std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override {
+    return self_->prepare(store, std::move(transfers));
   }
 
  private:
+  class FailingGroup final : public HostGroup {
+   public:
+    explicit FailingGroup(int steps) : steps_(steps) {}
+    int rank() const override { return 0; }
+    int world_size() const override { return 1; }
+    int local_rank() const override { return 0; }
+    int local_size() const override { return 1; }
+    std::vector<std::string> all_gather(std::string_view bytes) override {
+      if (asked_++ == steps_) throw run_error("the cable was pulled.");
+      return self_->all_gather(bytes);
+    }
+    std::string broadcast(std::string_view bytes) override { return self_->broadcast(bytes); }
+    void barrier() override {}
+    void put(const std::string& key, std::string_view value) override { self_->put(key, value); }
+    std::string get(const std::string& key, double seconds) override { return self_->get(key, seconds); }
+
+   private:
+    std::unique_ptr<HostGroup> self_ = make_single_group();
+    int steps_, asked_ = 0;
+  };
+  FailingGroup group_;
   std::unique_ptr<Communicator> self_ = make_self_communicator();
-  int steps_, asked_ = 0;
 };
 
 TEST_F(Resume, AFailureInMidTrainingSavesTheLastWholeStep) {

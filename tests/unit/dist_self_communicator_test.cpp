@@ -22,41 +22,54 @@ class SelfCommunicatorTest : public testing::Test {
   std::unique_ptr<Backend> backend_;
   TensorStore store_;
   std::unique_ptr<Communicator> communicator_;
+
+  void transfer(Collective kind, const char* from, const char* to, std::int64_t count = 4, int root = 0) {
+    const auto batch = communicator_->prepare(store_, {{kind, from, to, count, root}});
+    batch->submit();
+    batch->join();
+  }
 };
 
 TEST_F(SelfCommunicatorTest, ReductionsLeaveTheTensorAsItIs) {
   EXPECT_EQ(communicator_->rank(), 0);
   EXPECT_EQ(communicator_->world_size(), 1);
-  communicator_->all_reduce(store_, "values", Reduction::average);
-  communicator_->all_reduce(store_, "values", Reduction::sum);
-  communicator_->broadcast(store_, "values", 0);
-  communicator_->reduce_scatter(store_, "values", "values", Reduction::average);
-  communicator_->all_gather(store_, "values", "values");
+  for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
+                                Collective::all_to_all, Collective::broadcast}) {
+    transfer(kind, "values", "values");
+  }
   communicator_->barrier(store_);
   EXPECT_EQ(store_.download_as<float>("values"), values_);
 }
 
 TEST_F(SelfCommunicatorTest, TheOnlySliceIsTheWholeBank) {
   store_.create("slice", TensorType(MLG_F32, {4}));
-  communicator_->reduce_scatter(store_, "values", "slice", Reduction::average);
+  transfer(Collective::reduce_scatter, "values", "slice");
   EXPECT_EQ(store_.download_as<float>("slice"), values_);
   store_.zero("values");
-  communicator_->all_gather(store_, "slice", "values");
+  transfer(Collective::all_gather, "slice", "values");
   EXPECT_EQ(store_.download_as<float>("values"), values_);
 }
 
 TEST_F(SelfCommunicatorTest, HostValuesStay) {
   std::vector<double> sums{1.5, 2.5};
-  communicator_->sum(sums);
+  communicator_->group().sum(sums);
   EXPECT_EQ(sums, (std::vector<double>{1.5, 2.5}));
-  EXPECT_EQ(communicator_->agree(0.25), 0.25);
+  EXPECT_EQ(communicator_->group().agree(0.25), 0.25);
+  communicator_->group().put("key", "value");
+  EXPECT_EQ(communicator_->group().get("key", 1), "value");
+  EXPECT_THROW(communicator_->group().get("another", 1), Error);
 }
 
-TEST_F(SelfCommunicatorTest, CallsThatCannotWorkAreRefused) {
+TEST_F(SelfCommunicatorTest, TransfersThatCannotWorkAreRefused) {
   store_.create("numbers", TensorType(MLG_I32, {4}));
-  EXPECT_THROW(communicator_->all_reduce(store_, "numbers", Reduction::sum), std::logic_error);
-  EXPECT_THROW(communicator_->all_reduce(store_, "unknown", Reduction::sum), std::logic_error);
-  EXPECT_THROW(communicator_->broadcast(store_, "values", 1), std::logic_error);
+  EXPECT_THROW(transfer(Collective::all_reduce, "numbers", "numbers"), std::logic_error);
+  EXPECT_THROW(transfer(Collective::all_reduce, "unknown", "unknown"), std::logic_error);
+  EXPECT_THROW(transfer(Collective::broadcast, "values", "values", 4, 1), std::logic_error);
+  EXPECT_THROW(transfer(Collective::all_gather, "values", "values", 5), std::logic_error);
+  store_.reserve("numbers", 40);
+  EXPECT_EQ(store_.reserved_bytes("numbers"), 40);
+  transfer(Collective::all_gather, "numbers", "numbers", 10);
+  EXPECT_THROW(store_.reserve("numbers", 80), std::logic_error) << "its memory is taken";
 }
 
 }  // namespace

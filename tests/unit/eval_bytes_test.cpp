@@ -5,7 +5,7 @@
 
 #include "framework/core/error.h"
 #include "framework/data/shard.h"
-#include "framework/dist/communicator.h"
+#include "framework/dist/host_group.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
 #include "framework/model/initialise.h"
@@ -29,7 +29,7 @@ class EvalBytes : public testing::Test {
         backend_(make_cpu_backend(1)),
         store_(*backend_),
         arena_(*backend_),
-        communicator_(make_self_communicator()),
+        group_(make_single_group()),
         validation_(load_validation(loaded_.config.data, loaded_.config.model.vocabulary)) {}
 
   Evaluator& evaluator(const EvalConfig& eval) {
@@ -60,12 +60,12 @@ class EvalBytes : public testing::Test {
         values[i] += 0.1F * std::sin(0.7F * static_cast<float>(i));
       store.upload(master_name(layout.spec.name), values);
     }
-    return evaluate(evaluator, validation_, *communicator_).loss_sum_nats;
+    return evaluate(evaluator, validation_, *group_).loss_sum_nats;
   }
 
   std::string refusal(const EvalConfig& eval, ExitCode code) {
     try {
-      evaluate(evaluator(eval), validation_, *communicator_);
+      evaluate(evaluator(eval), validation_, *group_);
       return "";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), code);
@@ -78,13 +78,13 @@ class EvalBytes : public testing::Test {
   std::unique_ptr<Backend> backend_;
   TensorStore store_;
   SharedArena arena_;
-  std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<HostGroup> group_;
   ValidationSet validation_;
   std::unique_ptr<Evaluator> evaluator_;
 };
 
 TEST_F(EvalBytes, AllTokensAndTheBytesOfTheTextAreCounted) {
-  const EvalResult result = evaluate(evaluator(loaded_.config.eval), validation_, *communicator_);
+  const EvalResult result = evaluate(evaluator(loaded_.config.eval), validation_, *group_);
   EXPECT_EQ(result.tokens, validation_.tokens.size() - 1);
   EXPECT_EQ(result.bytes, std::filesystem::file_size(tiny().folder() / "data/validation.txt"));
   EXPECT_NEAR(result.val_loss_nats, std::log(end_to_end::tiny_vocabulary), 0.05);
@@ -114,7 +114,7 @@ TEST_F(EvalBytes, RowsPerPassChangeNothing) {
 TEST_F(EvalBytes, ADroppedRemainderLeavesOutTheBytesOfItsTokens) {
   EvalConfig eval = loaded_.config.eval;
   eval.drop_remainder = true;
-  const EvalResult result = evaluate(evaluator(eval), validation_, *communicator_);
+  const EvalResult result = evaluate(evaluator(eval), validation_, *group_);
   const auto row = static_cast<std::uint64_t>(eval.sequence_length * eval.packed_sequences);
   EXPECT_EQ(result.tokens, (validation_.tokens.size() - 1) / row * row);
   EXPECT_EQ(result.bytes,
@@ -132,7 +132,7 @@ TEST_F(EvalBytes, AByteTableThatDisagreesWithTheTextGivesNoScore) {
 TEST_F(EvalBytes, WithoutATokenizerThereIsALossButNoBitsPerByte) {
   validation_.tokenizer.reset();
   validation_.byte_table.reset();
-  const EvalResult result = evaluate(evaluator(loaded_.config.eval), validation_, *communicator_);
+  const EvalResult result = evaluate(evaluator(loaded_.config.eval), validation_, *group_);
   EXPECT_EQ(result.bytes, 0u);
   EXPECT_TRUE(std::isnan(result.val_bpb));
   EXPECT_GT(result.val_loss_nats, 0);

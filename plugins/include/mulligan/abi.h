@@ -14,7 +14,7 @@
 
 #define MLG_ABI_MAGIC 0x4E474C4Du /* "MLGN" in little-endian bytes */
 #define MLG_ABI_MAJOR 1
-#define MLG_ABI_MINOR 3
+#define MLG_ABI_MINOR 4
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,7 +30,8 @@ typedef enum mlg_kind {
   MLG_OPTIMIZER = 3,
   MLG_SCHEDULE = 4,
   MLG_TTT = 5,
-  MLG_QUANTIZER = 6
+  MLG_QUANTIZER = 6,
+  MLG_COMMUNICATOR = 7 /* since ABI 1.4 */
 } mlg_kind;
 
 struct mlg_key;    /* config.h: one configuration key */

@@ -1,0 +1,43 @@
+// HostGroup: the processes ("ranks") of a run as the host sees them, and the small messages between them. Tensors
+// go through the Communicator.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mulligan {
+
+// Collective calls (all_gather, broadcast, barrier) are made by one thread, by every rank in the same order, and wait. They throw
+// Error (ExitCode::peer_failed, with the verdict that names the culprit) when the run has failed elsewhere.
+class HostGroup {
+ public:
+  virtual ~HostGroup() = default;
+
+  virtual int rank() const = 0;
+  virtual int world_size() const = 0;
+  virtual int local_rank() const = 0;  // among the ranks of this machine
+  virtual int local_size() const = 0;
+
+  // Every rank's bytes, by rank.
+  virtual std::vector<std::string> all_gather(std::string_view bytes) = 0;
+  // Rank 0's bytes; what the others pass is ignored.
+  virtual std::string broadcast(std::string_view bytes) = 0;
+  virtual void barrier() = 0;
+
+  // Values by key, each put once by one rank; get() waits for it at most `seconds`. Any thread.
+  virtual void put(const std::string& key, std::string_view value) = 0;
+  virtual std::string get(const std::string& key, double seconds) = 0;
+
+  // Sums over ranks, taken in rank order.
+  void sum(std::span<double> values);
+  // Rank 0's value, for decisions that all ranks must take alike.
+  double agree(double value);
+};
+
+// A world of one.
+std::unique_ptr<HostGroup> make_single_group();
+
+}  // namespace mulligan
