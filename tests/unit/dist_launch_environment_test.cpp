@@ -1,0 +1,245 @@
+// Who a process is, from the variables of each launcher.
+#include "framework/dist/launch_environment.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "framework/dist/slurm_nodes.h"
+#include "tests/support/sentence.h"
+
+namespace mulligan {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+LaunchEnvironment find(Variables variables, const std::string& launcher = "") {
+  const EnvironmentLookup lookup = [&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
+  return find_launch(lookup, launcher);
+}
+
+// The variables with some changed; an empty value takes one away.
+Variables with(Variables variables, const Variables& changes) {
+  for (const auto& [name, value] : changes) variables[name] = value;
+  return variables;
+}
+
+const Variables torchrun{{"TORCHELASTIC_RUN_ID", "none"},
+                         {"TORCHELASTIC_RESTART_COUNT", "2"},
+                         {"RANK", "5"},
+                         {"WORLD_SIZE", "8"},
+                         {"LOCAL_RANK", "1"},
+                         {"LOCAL_WORLD_SIZE", "4"},
+                         {"MASTER_ADDR", "node-0.domain"},
+                         {"MASTER_PORT", "29500"},
+                         {"GROUP_RANK", "1"},
+                         {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+const Variables environment{{"RANK", "1"},           {"WORLD_SIZE", "2"},
+                            {"LOCAL_RANK", "1"},     {"LOCAL_WORLD_SIZE", "2"},
+                            {"MASTER_ADDR", "host"}, {"MASTER_PORT", "4000"}};
+const Variables openmpi{{"OMPI_COMM_WORLD_RANK", "3"},
+                        {"OMPI_COMM_WORLD_SIZE", "4"},
+                        {"OMPI_COMM_WORLD_LOCAL_RANK", "3"},
+                        {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+                        {"PMIX_NAMESPACE", "123"}};
+const Variables hydra{
+    {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
+const Variables slurm{{"SLURM_PROCID", "4"},
+                      {"SLURM_STEP_NUM_TASKS", "5"},
+                      {"SLURM_LOCALID", "0"},
+                      {"SLURM_STEP_ID", "7"},
+                      {"SLURM_JOB_ID", "99"},
+                      {"SLURM_NODEID", "2"},
+                      {"SLURM_STEP_TASKS_PER_NODE", "2(x2),1"},
+                      {"SLURM_STEP_NODELIST", "n[01-03]"}};
+
+TEST(LaunchEnvironment, NothingIsOneRank) {
+  const LaunchEnvironment found = find({});
+  EXPECT_EQ(describe(found), "rank 0 of 1, local rank 0 of 1 (none)");
+  EXPECT_EQ(found.host, "");
+  EXPECT_TRUE(found.ports.empty());
+}
+
+TEST(LaunchEnvironment, TorchrunsStoreKeepsItsPort) {
+  const LaunchEnvironment found = find(torchrun);
+  EXPECT_EQ(describe(found), "rank 5 of 8, local rank 1 of 4 (torchrun, run none, restart 2)");
+  EXPECT_EQ(found.host, "node-0.domain");
+  ASSERT_EQ(found.ports.size(), 16U);
+  EXPECT_EQ(found.ports.front(), 29501);
+  EXPECT_EQ(found.ports.back(), 29516);
+  const auto without_store = find(with(torchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "False"}})).ports;
+  ASSERT_EQ(without_store.size(), 17U);
+  EXPECT_EQ(without_store.front(), 29500);
+}
+
+TEST(LaunchEnvironment, RanksOfOneMachineMeetOnTheLoopback) {
+  const LaunchEnvironment found = find(environment);
+  EXPECT_EQ(describe(found), "rank 1 of 2, local rank 1 of 2 (env)");
+  EXPECT_EQ(found.host, "127.0.0.1");
+  EXPECT_EQ(found.ports.front(), 4000);
+  EXPECT_EQ(find(with(environment, {{"MULLIGAN_RENDEZVOUS", "other"}})).host, "other");
+}
+
+TEST(LaunchEnvironment, OwnLauncherTellsRunAndRestart) {
+  const LaunchEnvironment found = find(
+      with(environment,
+           {{"MULLIGAN_RUN_ID", "abc"}, {"MULLIGAN_RESTART_COUNT", "3"}, {"MULLIGAN_INTERFACE", "eth1"}}));
+  EXPECT_EQ(describe(found), "rank 1 of 2, local rank 1 of 2 (env, run abc, restart 3)");
+  EXPECT_EQ(found.interface_name, "eth1");
+}
+
+TEST(LaunchEnvironment, DeepspeedAndKubernetes) {
+  const Variables deepspeed = with(environment, {{"LOCAL_WORLD_SIZE", ""}, {"LOCAL_SIZE", "2"}});
+  EXPECT_EQ(describe(find(deepspeed)), "rank 1 of 2, local rank 1 of 2 (env)");
+  const Variables kubernetes = with(environment, {{"LOCAL_WORLD_SIZE", ""}, {"LOCAL_RANK", ""}});
+  EXPECT_EQ(describe(find(kubernetes)), "rank 1 of 2, local rank 0 of 1 (env)");
+  EXPECT_EQ(find(kubernetes).host, "host");
+  EXPECT_NE(sentence_of([] {
+              find(with(environment, {{"LOCAL_WORLD_SIZE", ""}}));
+            }).find("LOCAL_WORLD_SIZE"),
+            std::string::npos);
+}
+
+TEST(LaunchEnvironment, OpenMpiAndHydra) {
+  EXPECT_EQ(describe(find(openmpi)), "rank 3 of 4, local rank 3 of 4 (openmpi, run 123)");
+  EXPECT_EQ(describe(find(hydra)), "rank 1 of 2, local rank 1 of 2 (hydra)");
+  EXPECT_NE(find(openmpi).ports, find(with(openmpi, {{"PMIX_NAMESPACE", "124"}})).ports);
+  EXPECT_GE(find(hydra).ports.front(), 20000);
+  EXPECT_LT(find(hydra).ports.front(), 30000);
+  EXPECT_EQ(find(hydra).ports.size(), 17U);
+}
+
+TEST(LaunchEnvironment, SeveralMachinesNeedAHost) {
+  const Variables two_machines =
+      with(openmpi, {{"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
+  EXPECT_NE(sentence_of([&] { find(two_machines); }).find("mpirun -x MASTER_ADDR=HOST"), std::string::npos);
+  EXPECT_EQ(find(with(two_machines, {{"MASTER_ADDR", "node7"}})).host, "node7");
+  EXPECT_EQ(find(with(two_machines, {{"SLURM_STEP_NODELIST", "n[08-09]"}})).host, "n08");
+  const LaunchEnvironment own = find(with(two_machines, {{"MULLIGAN_RENDEZVOUS", "[fe80::1]:77"}}));
+  EXPECT_EQ(own.host, "fe80::1");
+  EXPECT_EQ(own.ports.front(), 77);
+  EXPECT_EQ(find(with(two_machines, {{"MULLIGAN_RENDEZVOUS", "fe80::1"}})).host, "fe80::1");
+  for (const char* odd : {"host:port", "host:0", "host:70000", ":5", "[fe80::1", "a b"}) {
+    EXPECT_NE(sentence_of([&] {
+                find(with(two_machines, {{"MULLIGAN_RENDEZVOUS", odd}}));
+              }).find("MULLIGAN_RENDEZVOUS"),
+              std::string::npos);
+  }
+}
+
+TEST(LaunchEnvironment, SlurmCountsTasksPerNode) {
+  const LaunchEnvironment found = find(slurm);
+  EXPECT_EQ(describe(found), "rank 4 of 5, local rank 0 of 1 (slurm, run 99.7)");
+  EXPECT_EQ(found.host, "n01");
+  // The script of sbatch itself is no task of a step, though it has a number.
+  EXPECT_EQ(describe(find(with(slurm, {{"SLURM_STEP_ID", ""}}))), "rank 0 of 1, local rank 0 of 1 (none)");
+  EXPECT_NE(sentence_of([] {
+              find(with(slurm, {{"SLURM_NODEID", "3"}}));
+            }).find("SLURM_NODEID='3'"),
+            std::string::npos);
+  EXPECT_NE(sentence_of([] {
+              find(with(slurm, {{"SLURM_STEP_TASKS_PER_NODE", ""}}));
+            }).find("is missing"),
+            std::string::npos);
+}
+
+TEST(LaunchEnvironment, TheFirstLauncherWinsAndANameOverrules) {
+  Variables all = torchrun;
+  for (const Variables& other : {environment, openmpi, hydra, slurm}) all.insert(other.begin(), other.end());
+  EXPECT_EQ(find(all).launcher, "torchrun");
+  for (const char* name : {"torchrun", "env", "openmpi", "hydra", "slurm", "none"}) {
+    EXPECT_EQ(find(all, name).launcher, name);
+  }
+  EXPECT_EQ(find(all, "openmpi").rank, 3);
+  EXPECT_EQ(find(all, "none").world_size, 1);
+  all.erase("TORCHELASTIC_RUN_ID");
+  EXPECT_EQ(find(all).launcher, "env");
+  all.erase("MASTER_ADDR");
+  EXPECT_EQ(find(all).launcher, "openmpi");
+  all.erase("OMPI_COMM_WORLD_RANK");
+  EXPECT_EQ(find(all).launcher, "hydra");
+  all.erase("PMI_SIZE");
+  EXPECT_EQ(find(all).launcher, "slurm");
+  EXPECT_EQ(sentence_of([] { find({}, "mpi"); }),
+            "there is no launcher 'mpi'; choose torchrun, env, openmpi, hydra, slurm or none.");
+  EXPECT_NE(sentence_of([] { find({}, "slurm"); }).find("SLURM_STEP_TASKS_PER_NODE is missing"),
+            std::string::npos);
+}
+
+TEST(LaunchEnvironment, AChosenLauncherNamesWhatIsMissing) {
+  const std::map<std::string, Variables> needed{
+      {"torchrun", torchrun}, {"openmpi", openmpi}, {"hydra", hydra}, {"slurm", slurm}};
+  const std::vector<std::string> optional{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
+                                          "GROUP_RANK",          "TORCHELASTIC_USE_AGENT_STORE",
+                                          "MASTER_PORT",         "PMIX_NAMESPACE"};
+  for (const auto& [launcher, variables] : needed) {
+    for (const auto& [name, value] : variables) {
+      if (std::ranges::count(optional, name)) continue;
+      const std::string sentence = sentence_of([&] { find(with(variables, {{name, ""}}), launcher); });
+      const bool host = name == "MASTER_ADDR" || name == "SLURM_STEP_NODELIST";
+      EXPECT_NE(sentence.find(host ? "MULLIGAN_RENDEZVOUS=HOST" : name), std::string::npos)
+          << name << sentence;
+    }
+  }
+}
+
+TEST(LaunchEnvironment, ValuesThatMakeNoSense) {
+  const std::vector<Variables> wrong{{{"RANK", "x"}},
+                                     {{"RANK", "-1"}},
+                                     {{"RANK", "1.0"}},
+                                     {{"RANK", "2"}},
+                                     {{"RANK", "99999999999"}},
+                                     {{"WORLD_SIZE", "0"}},
+                                     {{"WORLD_SIZE", " 2"}},
+                                     {{"LOCAL_RANK", "2"}},
+                                     {{"LOCAL_WORLD_SIZE", "3"}},
+                                     {{"RANK", "0"}},
+                                     {{"MASTER_PORT", "65536"}},
+                                     {{"MASTER_PORT", "0"}},
+                                     {{"MULLIGAN_RESTART_COUNT", "-1"}},
+                                     {{"MULLIGAN_RUN_ID", std::string(256, 'a')}}};
+  for (const Variables& change : wrong) {
+    const auto& [name, value] = *change.begin();
+    const std::string sentence = sentence_of([&] { find(with(environment, change)); });
+    EXPECT_NE(sentence.find(name), std::string::npos) << name << "=" << value << ": " << sentence;
+  }
+  EXPECT_EQ(sentence_of([] {
+              find(with(environment, {{"RANK", "2"}}));
+            }),
+            "the environment variables RANK=2 and WORLD_SIZE=2 contradict each other (ranks count from 0); "
+            "start the "
+            "run again with its launcher, or set them right.");
+  EXPECT_NE(sentence_of([] {
+              find(with(environment, {{"MASTER_ADDR", ""}}));
+            }).find("but not MASTER_ADDR"),
+            std::string::npos);
+  EXPECT_EQ(find(with(environment, {{"MASTER_PORT", "65530"}})).ports.size(), 6U);
+}
+
+TEST(SlurmNodes, ListsAreExpanded) {
+  using Names = std::vector<std::string>;
+  const auto expand = [](const char* list) { return expand_node_list(list, "V"); };
+  EXPECT_EQ(expand("n[01-03,7],m5"), (Names{"n01", "n02", "n03", "n7", "m5"}));
+  EXPECT_EQ(expand("node"), Names{"node"});
+  EXPECT_EQ(expand("r[1-2]n[8-9]x"), (Names{"r1n8x", "r1n9x", "r2n8x", "r2n9x"}));
+  EXPECT_EQ(expand("n[098-101]"), (Names{"n098", "n099", "n100", "n101"}));
+  for (const char* odd : {"", "n[", "n[]", "n[1-]", "n[2-1]", "n[1", "n1]", "a,", ",a", "n[1-99999]", "n[a]",
+                          "n[1-9999][1-9999]", "n[9999999999]"}) {
+    EXPECT_NE(sentence_of([&] { expand(odd); }).find("V='"), std::string::npos) << odd;
+  }
+}
+
+TEST(SlurmNodes, TaskCountsAreExpanded) {
+  EXPECT_EQ(expand_task_counts("2(x3),1", "V"), (std::vector<int>{2, 2, 2, 1}));
+  EXPECT_EQ(expand_task_counts("16", "V"), std::vector<int>{16});
+  for (const char* odd : {"", "0", "2(x0)", "2(x", "2(3)", "a", "1,", "1(x99999999)", "2(x1)3"}) {
+    EXPECT_NE(sentence_of([&] { expand_task_counts(odd, "V"); }).find("V='"), std::string::npos) << odd;
+  }
+}
+
+}  // namespace
+}  // namespace mulligan
