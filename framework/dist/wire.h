@@ -1,0 +1,99 @@
+// Messages as bytes. A message lists its fields once, in `template <typename Archive> void fields(Archive& archive)`, for both
+// WireWriter and WireReader. Numbers are little-endian, texts have their length in front.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+
+static_assert(std::endian::native == std::endian::little, "messages are written as memory has them");
+
+class WireWriter {
+ public:
+  template <typename Number>
+  requires std::is_arithmetic_v<Number>
+  void operator()(const Number& value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  template <std::size_t n>
+  void operator()(const std::array<unsigned char, n>& value) {
+    bytes_.append(reinterpret_cast<const char*>(value.data()), n);
+  }
+  void operator()(std::string_view text) {
+    (*this)(static_cast<std::uint64_t>(text.size()));
+    bytes_.append(text);
+  }
+  void operator()(const std::vector<std::string>& texts) {
+    (*this)(static_cast<std::uint64_t>(texts.size()));
+    for (const std::string& text : texts) (*this)(std::string_view(text));
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+// Nothing is allocated for a length before that many bytes are known to be there. Throws run_error where bytes are missing.
+class WireReader {
+ public:
+  explicit WireReader(std::string_view bytes) : rest_(bytes) {}
+
+  template <typename Number>
+  requires std::is_arithmetic_v<Number>
+  void operator()(Number& value) { std::memcpy(&value, take(sizeof value).data(), sizeof value); }
+  template <std::size_t n>
+  void operator()(std::array<unsigned char, n>& value) {
+    std::memcpy(value.data(), take(n).data(), n);
+  }
+  void operator()(std::string& text) {
+    std::uint64_t size = 0;
+    (*this)(size);
+    text = take(size);
+  }
+  void operator()(std::vector<std::string>& texts) {
+    std::uint64_t count = 0;
+    (*this)(count);
+    if (count > rest_.size() / sizeof count) throw run_error("a message says that it has {} texts.", count);
+    texts.resize(static_cast<std::size_t>(count));
+    for (std::string& text : texts) (*this)(text);
+  }
+  void require_end() const {
+    if (!rest_.empty()) throw run_error("a message has {} bytes too many.", rest_.size());
+  }
+
+ private:
+  std::string_view take(std::uint64_t bytes) {
+    if (bytes > rest_.size())
+      throw run_error("a message of {} bytes more was cut off after {}.", bytes, rest_.size());
+    const std::string_view part = rest_.substr(0, static_cast<std::size_t>(bytes));
+    rest_.remove_prefix(part.size());
+    return part;
+  }
+  std::string_view rest_;
+};
+
+template <typename Fields>
+std::string to_wire(Fields message) {
+  WireWriter writer;
+  message.fields(writer);
+  return writer.take();
+}
+
+// Throws run_error where the bytes are no such message, or more than one.
+template <typename Fields>
+Fields from_wire(std::string_view bytes) {
+  WireReader reader(bytes);
+  Fields message;
+  message.fields(reader);
+  reader.require_end();
+  return message;
+}
+
+}  // namespace mulligan
