@@ -51,6 +51,8 @@ sigset_t blocked_signals() {
 
 [[noreturn]] void end_process(int signal) {
   remove_temporaries_for_good();
+  // The command has heeded a signal before and is at its end: that one has its sentence.
+  if (noted != 0) ::_exit(static_cast<int>(ExitCode::interrupted));
   const bool live_line = isatty(STDERR_FILENO) != 0;
   const std::string sentence = fmt::format(
       "{}mulligan: stopped by {}; nothing half-done is left behind, and the same command starts again.\n",

@@ -17,7 +17,7 @@ namespace mulligan {
 //
 // Asking for an end: SIGINT, SIGTERM, and unless the process was started ignoring them (nohup) SIGHUP,
 // SIGXCPU, SIGALRM, SIGUSR1 and SIGUSR2. Without a StopSignals the first of them removes the TemporaryPaths,
-// prints a sentence and ends the process with ExitCode::interrupted.
+// prints a sentence, unless a StopSignals that has ended noted one before, and ends the process with ExitCode::interrupted.
 void take_over_signals();
 
 // While it lives, the first signal that asks for an end is only noted: the command looks at stop_signal()

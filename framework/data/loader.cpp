@@ -34,21 +34,37 @@ Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
   if (options_.shards.empty())
     throw data_error("no training shards were given; run 'mulligan prepare' first");
 
-  std::int64_t longest = 0;
   for (const auto& path : options_.shards) {
     Source source{Shard(path), 0};
     source.first_bos = first_bos(source.shard, options_.bos_id);
-    longest = std::max(longest, source.shard.token_count() - source.first_bos);
-    spans_per_epoch_ += groups_in(source) * options_.world_size;
     sources_.push_back(std::move(source));
   }
-  if (spans_per_epoch_ == 0) {
-    throw data_error(
-        "no training shard holds one global micro-batch of {} tokens ({} ranks x {} tokens): the longest of "
-        "{} shards has {} from its first document on; use smaller batches or more text",
-        group_tokens(), options_.world_size, span_tokens(), sources_.size(), longest);
-  }
+  set_group_spans(options_.group_spans == 0 ? options_.world_size : options_.group_spans);
   span_.resize(static_cast<std::size_t>(span_tokens()));
+}
+
+void Loader::set_group_spans(std::int64_t spans) {
+  if (spans < 1 || spans % options_.world_size != 0 || spans > (std::int64_t{1} << 30)) {
+    throw config_error("{} micro-batches cannot be dealt to {} ranks; choose a multiple of them.", spans,
+                       options_.world_size);
+  }
+  const std::int64_t before = options_.group_spans;
+  options_.group_spans = spans;
+  std::int64_t per_epoch = 0, longest = 0;
+  for (const Source& source : sources_) {
+    longest = std::max(longest, source.shard.token_count() - source.first_bos);
+    per_epoch += groups_in(source) * spans;
+  }
+  if (per_epoch == 0) {
+    const std::int64_t group = group_tokens();
+    options_.group_spans = before;
+    throw data_error(
+        "no training shard holds the {} tokens of one step ({} micro-batches x {} tokens): the longest of "
+        "{} shards has {} from its first document on; use smaller batches or more text",
+        group, spans, span_tokens(), sources_.size(), longest);
+  }
+  spans_per_epoch_ = per_epoch;
+  row_in_group_ = 0;
 }
 
 const Loader::Source& Loader::source_of(std::int64_t visit) const {
@@ -59,8 +75,8 @@ std::int64_t Loader::groups_in(const Source& source) const {
   return (source.shard.token_count() - source.first_bos) / group_tokens();
 }
 
-// Leaves the present shard, and further ones, while the next global micro-batch does not fit. Ends because
-// the constructor found a shard that holds one from its start.
+// Leaves the present shard, and further ones, while the next group does not fit. Ends because
+// set_group_spans() found a shard that holds one from its start.
 void Loader::settle() {
   const auto fits = [&] {
     const Source& source = source_of(position_.shard_visits);
@@ -74,9 +90,11 @@ void Loader::settle() {
 }
 
 void Loader::next(Batch& batch) {
-  settle();
+  if (row_in_group_ == 0) settle();
   const Source& source = source_of(position_.shard_visits);
-  const std::int64_t start = source.first_bos + (position_.visit_spans + options_.rank) * span_tokens();
+  const std::int64_t rows = options_.group_spans / options_.world_size;
+  const std::int64_t span = position_.visit_spans + options_.rank * rows + row_in_group_;
+  const std::int64_t start = source.first_bos + span * span_tokens();
   source.shard.read(start, span_);
   const auto row_tokens = static_cast<std::size_t>(options_.row_tokens);
   const auto outside = std::find_if(span_.begin(), span_.end(),
@@ -91,8 +109,10 @@ void Loader::next(Batch& batch) {
   std::copy_n(span_.begin(), row_tokens, batch.tokens.begin());
   std::copy_n(span_.begin() + 1, row_tokens, batch.targets.begin());
   build_segments_at_bos(options_.bos_id, options_.max_segment_tokens, batch);
-  position_.visit_spans += options_.world_size;
-  position_.consumed_spans += options_.world_size;
+  if (++row_in_group_ < rows) return;
+  row_in_group_ = 0;
+  position_.visit_spans += options_.group_spans;
+  position_.consumed_spans += options_.group_spans;
 }
 
 void Loader::restore(const LoaderPosition& position) {
@@ -113,11 +133,12 @@ void Loader::restore(const LoaderPosition& position) {
         position.consumed_spans, position.shard_visits, position.visit_spans);
   }
   position_ = position;
+  row_in_group_ = 0;
 }
 
 LoaderPosition Loader::position_after(std::int64_t spans) const {
-  if (spans < 0 || spans % options_.world_size != 0) {
-    throw config_error("{} consumed spans is not a multiple of the {} ranks", spans, options_.world_size);
+  if (spans < 0 || spans % options_.group_spans != 0) {
+    throw config_error("{} consumed spans are not whole groups of {}", spans, options_.group_spans);
   }
   LoaderPosition position{spans, 0, 0};
   if (spans == 0) return position;
@@ -126,7 +147,7 @@ LoaderPosition Loader::position_after(std::int64_t spans) const {
   position.shard_visits = epochs * static_cast<std::int64_t>(sources_.size());
   std::int64_t rest = spans - epochs * spans_per_epoch_;
   for (const Source& source : sources_) {
-    const std::int64_t here = groups_in(source) * options_.world_size;
+    const std::int64_t here = groups_in(source) * options_.group_spans;
     if (rest <= here) break;
     rest -= here;
     ++position.shard_visits;

@@ -74,6 +74,19 @@ const Batch& Prefetcher::next() {
   return slot.batch;
 }
 
+void Prefetcher::set_group_spans(std::int64_t spans) {
+  if (spans == loader_->options().group_spans) return;
+  stop();
+  loader_->restore(position_);
+  try {
+    loader_->set_group_spans(spans);
+  } catch (...) {
+    start();
+    throw;
+  }
+  start();
+}
+
 void Prefetcher::restore(const LoaderPosition& position) {
   stop();
   try {

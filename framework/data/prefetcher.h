@@ -33,6 +33,9 @@ class Prefetcher {
   // Loader::restore does, in which case the stream stays where it was.
   void restore(const LoaderPosition& position);
 
+  // Loader::set_group_spans from the present position on; costs nothing where that is as it was.
+  void set_group_spans(std::int64_t spans);
+
   const Loader& loader() const { return *loader_; }
 
  private:

@@ -56,6 +56,7 @@ LoaderOptions loader_options(const RunConfig& config, const TrainingData& data, 
   options.row_tokens = tokens_per_micro_batch(config.train);
   options.max_segment_tokens = config.train.sequence_length;
   options.world_size = world_size;
+  options.group_spans = config.train.micro_batches;
   options.rank = rank;
   options.vocabulary = static_cast<int>(config.model.vocabulary);
   options.bos_id = data.bos_id;

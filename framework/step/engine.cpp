@@ -149,6 +149,7 @@ void TrainingEngine::step(std::int64_t number, Prefetcher& rows) {
   store_.zero(step_tensor::square_sum);
   for (const std::string& sum : group_square_sums_) store_.zero(sum);
 
+  rows.set_group_spans(micro_batches * world_size_);
   for (std::int64_t micro = 0; micro < micro_batches_; ++micro) {
     const Batch& row = rows.next();
     inputs_.upload(store_, row.tokens, row.targets, row.cu_seqlens);

@@ -61,6 +61,9 @@ class Attack:
                     self.counts["FINDING"] += 1
                     self.findings.append((number, finding, self.kept(number, folder)))
                     print(f"case {number}: {finding}", file=sys.stderr, flush=True)
+                except Exception:
+                    print(f"case {number} breaks the attack itself", file=sys.stderr, flush=True)
+                    raise
             self.made += 1
 
     def draw(self, number):

@@ -99,6 +99,63 @@ TEST(Loader, RefusesShardsThatHoldNoGlobalMicroBatch) {
   EXPECT_NE(message.find("33"), std::string::npos) << message;         // 36 less 3 before the first BOS
 }
 
+// A step of four micro-batches is the same rows, whoever reads them: rank r the r-th share, side by side.
+TEST(Loader, AGroupIsDealtToAnyNumberOfRanks) {
+  const auto shards = make_shards("loader_groups", {200, 20, 150});
+  const auto steps_of = [&](int world_size) {
+    std::vector<std::vector<Ints>> steps(9);
+    for (int rank = 0; rank < world_size; ++rank) {
+      LoaderOptions options = options_for(shards, world_size, rank);
+      options.group_spans = 4;
+      Loader loader(options);
+      for (auto& step : steps) {
+        const LoaderPosition before = loader.position();
+        for (int row = 0; row < 4 / world_size; ++row) {
+          EXPECT_EQ(loader.position().consumed_spans, before.consumed_spans) << "within a group";
+          step.push_back(next_tokens(loader));
+        }
+        EXPECT_EQ(loader.position().consumed_spans, before.consumed_spans + 4);
+      }
+    }
+    return steps;
+  };
+  const auto alone = steps_of(1);
+  EXPECT_EQ(steps_of(2), alone);
+  EXPECT_EQ(steps_of(4), alone);
+  // (200 - 3) / 17 = 11 spans: two groups and a tail; 20 tokens hold none; 150 hold 8 spans.
+  LoaderOptions options = options_for(shards);
+  options.group_spans = 4;
+  EXPECT_EQ(Loader(options).spans_per_epoch(), 16);
+}
+
+TEST(Loader, GroupsMayChangeOnTheWay) {
+  const auto shards = make_shards("loader_regroup", {400});
+  LoaderOptions options = options_for(shards, 2, 1);
+  options.group_spans = 4;
+  Loader plain(options);
+  Prefetcher rows(std::make_unique<Loader>(options), 3);
+  Batch batch;
+  for (int i = 0; i < 2; ++i) {
+    plain.next(batch);
+    EXPECT_EQ(rows.next().tokens, batch.tokens);
+  }
+  rows.set_group_spans(8);
+  EXPECT_EQ(rows.position(), plain.position());
+  options.group_spans = 8;
+  Loader larger(options);
+  larger.restore(plain.position());
+  for (int i = 0; i < 4; ++i) {
+    larger.next(batch);
+    EXPECT_EQ(rows.next().tokens, batch.tokens) << i;
+  }
+  EXPECT_EQ(rows.position(), larger.position());
+  const std::string odd = message_of(ExitCode::bad_configuration, [&] { rows.set_group_spans(3); });
+  EXPECT_NE(odd.find("2 ranks"), std::string::npos) << odd;
+  message_of(ExitCode::bad_data, [&] { rows.set_group_spans(100); });
+  rows.set_group_spans(4);
+  EXPECT_EQ(rows.next().tokens.size(), 16u);
+}
+
 TEST(Loader, RefusesTokensOutsideTheVocabularyAndPositionsThatDoNotFit) {
   const auto shards = make_shards("loader_refuse", {100});
   LoaderOptions small = options_for(shards);

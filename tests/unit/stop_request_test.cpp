@@ -135,6 +135,28 @@ TEST(StopRequest, WithoutACommandThatSavesTheProcessEndsAndItsTemporariesGo) {
   fs::remove_all(folder);
 }
 
+TEST(StopRequest, ASecondOneAtTheEndOfAStoppedCommandSaysNothing) {
+  const fs::path folder = scratch("stop_request_second");
+  const fs::path said = folder / "said";
+  const int status = status_of([&] {
+    if (!std::freopen(said.c_str(), "w", stderr)) _exit(1);
+    {
+      const StopSignals signals;
+      kill(getpid(), SIGINT);
+      wait_for_signal();
+    }
+    const TemporaryPath half(folder / "half");
+    std::ofstream(half.path()) << "text";
+    kill(getpid(), SIGTERM);
+    std::this_thread::sleep_for(std::chrono::seconds(10));
+  });
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::interrupted));
+  EXPECT_EQ(read_file(said), "");
+  EXPECT_FALSE(fs::exists(folder / "half"));
+  fs::remove_all(folder);
+}
+
 TEST(StopRequest, WritingBeyondALimitOrToAClosedPipeIsAnError) {
   const int status = status_of([] {
     take_over_signals();
