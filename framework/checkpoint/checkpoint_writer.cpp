@@ -55,6 +55,12 @@ std::vector<std::int64_t> stored_shape(const TensorType& type) {
   return {type.dims.begin(), type.dims.begin() + type.rank};
 }
 
+std::vector<StateTensor> state_tensors_of(const std::vector<std::string>& names) {
+  std::vector<StateTensor> tensors;
+  for (const std::string& name : names) tensors.push_back({name, name});
+  return tensors;
+}
+
 CheckpointWriter::~CheckpointWriter() {
   if (writing_.valid()) writing_.wait();
 }
@@ -64,20 +70,20 @@ bool CheckpointWriter::busy() const {
 }
 
 std::vector<StoredTensor> CheckpointWriter::copy_to_host(const TensorStore& store,
-                                                         const std::vector<std::string>& tensors) {
+                                                         const std::vector<StateTensor>& tensors) {
   host_.resize(tensors.size());
   std::vector<StoredTensor> copies;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const TensorType& type = store.type(tensors[i]);
+    const TensorType& type = store.type(tensors[i].source);
     host_[i].resize(static_cast<std::size_t>(type.bytes()));
-    store.download(tensors[i], host_[i]);
-    copies.push_back({tensors[i], stored_type(type.dtype), stored_shape(type), host_[i]});
+    store.download(tensors[i].source, host_[i]);
+    copies.push_back({tensors[i].name, stored_type(type.dtype), stored_shape(type), host_[i]});
   }
   return copies;
 }
 
 void CheckpointWriter::begin(CheckpointManifest manifest, const TensorStore& store,
-                             const std::vector<std::string>& tensors) {
+                             const std::vector<StateTensor>& tensors) {
   if (writing_.valid()) throw std::logic_error("a checkpoint is still being written or was not asked for");
   auto write = [this, manifest = std::move(manifest), copies = copy_to_host(store, tensors)]() mutable {
     std::filesystem::path path = write_checkpoint(directory_, std::move(manifest), copies);
@@ -108,17 +114,17 @@ std::optional<std::filesystem::path> CheckpointWriter::finish() {
 }
 
 void restore_tensors(const Checkpoint& checkpoint, TensorStore& store,
-                     const std::vector<std::string>& names) {
+                     const std::vector<StateTensor>& tensors) {
   const std::string path = checkpoint.path.string();
   for (const StoredTensor& tensor : checkpoint.tensors.tensors()) {
-    if (std::ranges::find(names, tensor.name) == names.end()) {
+    if (std::ranges::find(tensors, tensor.name, &StateTensor::name) == tensors.end()) {
       throw data_error(
           "the checkpoint '{}' holds the tensor '{}', which the configured run does not have; resume with "
           "the configuration of the saved run.",
           path, tensor.name);
     }
   }
-  for (const std::string& name : names) {
+  for (const auto& [name, source] : tensors) {
     const StoredTensor* tensor = checkpoint.tensors.find(name);
     if (!tensor) {
       throw data_error(
@@ -126,7 +132,7 @@ void restore_tensors(const Checkpoint& checkpoint, TensorStore& store,
           "configuration of the saved run.",
           path, name);
     }
-    const TensorType& type = store.type(name);
+    const TensorType& type = store.type(source);
     if (tensor->type != stored_type(type.dtype) || tensor->shape != stored_shape(type)) {
       throw data_error(
           "the checkpoint '{}' holds '{}' as {} [{}], but the configured run has {}; resume with the "
@@ -134,7 +140,7 @@ void restore_tensors(const Checkpoint& checkpoint, TensorStore& store,
           path, name, stored_name(tensor->type), fmt::join(tensor->shape, ", "), type.text());
     }
   }
-  for (const std::string& name : names) store.upload(name, checkpoint.tensors.at(name).bytes);
+  for (const auto& [name, source] : tensors) store.upload(source, checkpoint.tensors.at(name).bytes);
 }
 
 }  // namespace mulligan

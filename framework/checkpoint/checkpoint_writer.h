@@ -14,6 +14,13 @@
 
 namespace mulligan {
 
+// A tensor of the state of training: what a checkpoint calls it, and which tensor of the store has it.
+struct StateTensor {
+  std::string name, source;
+};
+// Those that are called in the store as in a checkpoint.
+std::vector<StateTensor> state_tensors_of(const std::vector<std::string>& names);
+
 // All functions are called from one thread.
 class CheckpointWriter {
  public:
@@ -29,7 +36,7 @@ class CheckpointWriter {
   bool busy() const;
   // Copies `tensors` of `store` to host memory, which waits for the device and takes memory once, and starts
   // to write them with `manifest`. Precondition: not busy (std::logic_error).
-  void begin(CheckpointManifest manifest, const TensorStore& store, const std::vector<std::string>& tensors);
+  void begin(CheckpointManifest manifest, const TensorStore& store, const std::vector<StateTensor>& tensors);
 
   // The checkpoint that was completed since the last call, if any. Does not wait. Throws the run_error of a
   // write that failed, once.
@@ -38,7 +45,7 @@ class CheckpointWriter {
   std::optional<std::filesystem::path> finish();
 
  private:
-  std::vector<StoredTensor> copy_to_host(const TensorStore& store, const std::vector<std::string>& tensors);
+  std::vector<StoredTensor> copy_to_host(const TensorStore& store, const std::vector<StateTensor>& tensors);
 
   std::filesystem::path directory_;
   std::int64_t keep_;
@@ -46,9 +53,10 @@ class CheckpointWriter {
   std::future<std::filesystem::path> writing_;
 };
 
-// Uploads `names` from a checkpoint. Throws data_error naming the tensor when one is missing, has another
-// shape or dtype, or the checkpoint holds one that is not among `names`; nothing has been uploaded then.
-void restore_tensors(const Checkpoint& checkpoint, TensorStore& store, const std::vector<std::string>& names);
+// Uploads `tensors` from a checkpoint. Throws data_error naming the tensor when one is missing, has another
+// shape or dtype, or the checkpoint holds one that is not among them; nothing has been uploaded then.
+void restore_tensors(const Checkpoint& checkpoint, TensorStore& store,
+                     const std::vector<StateTensor>& tensors);
 
 // The dtype of a tensor as files call it, and its shape as they store it.
 StoredType stored_type(DType dtype);

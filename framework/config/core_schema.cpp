@@ -324,6 +324,9 @@ const Schema<ParameterRow>& parameter_row_schema() {
     s.choice<Communication>("communication", &ParameterRow::communication,
                             {{"replicated", Communication::replicated}, {"sharded", Communication::sharded}},
                             "every rank updates the whole parameter, or only its slice along the first axis");
+    s.choice<Precision>("communication_dtype", &ParameterRow::communication_dtype,
+                        {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}},
+                        "dtype in which gradients travel between ranks");
     return s;
   }();
   return schema;

@@ -24,6 +24,7 @@ struct ParameterRow {
   double weight_decay_multiplier = 1.0;
   Precision master_dtype = Precision::fp32;  // dtype in which the weights are kept and updated
   Communication communication = Communication::replicated;
+  Precision communication_dtype = Precision::fp32;  // dtype in which gradients travel between ranks
   Origin origin;  // of the row
 };
 

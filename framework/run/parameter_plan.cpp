@@ -73,7 +73,7 @@ std::vector<PlannedParameter> plan_parameters(const RunConfig& config) {
        parameter_layouts(config.model, to_dtype(config.phases.front().compute_dtype), masters)) {
     const ParameterRow& row = config.parameters[rows[planned.size()]];
     planned.push_back({std::move(layout), optimizer_index(config, row.optimizer), row.lr_multiplier,
-                       row.weight_decay_multiplier, row.communication});
+                       row.weight_decay_multiplier, row.communication, to_dtype(row.communication_dtype)});
   }
   refuse_idle_optimizers(config, planned);
   return planned;

@@ -17,6 +17,7 @@ struct PlannedParameter {
   double lr_multiplier = 1;
   double weight_decay_multiplier = 1;
   Communication communication = Communication::replicated;
+  DType communication_dtype = MLG_F32;  // in which gradients travel between ranks
 
   const std::string& name() const { return layout.spec.name; }
   // What one of `world_size` ranks updates: the whole parameter, or with `sharded` its slice along

@@ -42,14 +42,15 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
     group_square_sums_.push_back(group_square_sum_name(group));
     store_.create(group_square_sums_.back(), TensorType(MLG_F64, {1}));  // also where it has no parameter
   }
-  for (const PlannedParameter& parameter : parameters) {
-    names_.push_back({master_name(parameter.name()), parameter.updated_master(world_size),
-                      gradient_name(parameter.name()), parameter.updated_gradient(world_size),
-                      parameter.communication == Communication::sharded});
-    // A parameter that no layer order reads still has a gradient (zero) and a master.
-    store_.create(names_.back().gradient, parameter.layout.spec.type);
-    store_.create(names_.back().master, parameter.layout.spec.type.as(parameter.layout.master));
-  }
+  for (const PlannedParameter& parameter : parameters) gradients_.push_back(gradient_name(parameter.name()));
+  exchange_ = std::make_unique<GradientExchange>(config, *plugins.backend, parameters, store_, world_size);
+  state_exchange_ = std::make_unique<StateExchange>(store_, groups.cut_states(), world_size);
+}
+
+std::vector<Program*> TrainingEngine::programs() const {
+  std::vector<Program*> programs = plan_->programs();
+  for (Program* program : exchange_->programs()) programs.push_back(program);
+  return programs;
 }
 
 void TrainingEngine::initialise(std::uint64_t seed) {
@@ -68,27 +69,11 @@ void TrainingEngine::initialise(std::uint64_t seed) {
   const std::int64_t tokens = tokens_per_micro_batch(config_.train);
   loss_weights_.resize(static_cast<std::size_t>(tokens));
   weigh_losses(micro_batches_);
-  prepare_transfers();
+  exchange_->prepare(communicator_);
+  state_exchange_->prepare(communicator_, state_tensors());
   std::size_t first = 0;
   while (!plan_->has(first)) ++first;
   enter(first);
-}
-
-void TrainingEngine::prepare_transfers() {
-  std::vector<Transfer> reduce, gather;
-  for (std::size_t i = 0; i < names_.size(); ++i) {
-    const Names& names = names_[i];
-    const std::int64_t count = parameters_[i].updated_type(world_size_).elements();
-    if (names.sharded) {
-      reduce.push_back({Collective::reduce_scatter, names.gradient, names.updated_gradient, count});
-      gather.push_back({Collective::all_gather, names.updated_master, names.master, count});
-    } else {
-      reduce.push_back({Collective::all_reduce, names.gradient, names.gradient, count});
-    }
-  }
-  reduce.push_back({Collective::all_reduce, step_tensor::loss_sum, step_tensor::loss_sum, 1});
-  reduce_gradients_ = communicator_.prepare(store_, std::move(reduce));
-  gather_masters_ = communicator_.prepare(store_, std::move(gather));
 }
 
 void TrainingEngine::enter(std::size_t phase) {
@@ -96,6 +81,11 @@ void TrainingEngine::enter(std::size_t phase) {
   inputs_.upload_rope(store_, config_.model, tokens_per_micro_batch(config_.train),
                       to_dtype(config_.phases[phase].compute_dtype));
   refresh_copies();
+}
+
+void TrainingEngine::refresh_copies() {
+  exchange_->cut_masters();
+  plan_->find(phase_, StepRole::refresh)->run();
 }
 
 void TrainingEngine::refresh_scored_copies() {
@@ -110,10 +100,12 @@ double TrainingEngine::probe_loss(const Batch& row) {
   return store_.download_as<double>(step_tensor::loss_sum)[0] / static_cast<double>(row.tokens.size());
 }
 
-// Every rank's gradient is that of the mean over its own tokens of the step; the ranks' gradients are averaged.
+// The sum over ranks of their gradients is that of the mean over all tokens of the step. Where each clips its own first, that is
+// the gradient of the mean over its own tokens, and the clip divides it by their number.
 void TrainingEngine::weigh_losses(std::int64_t micro_batches) {
   micro_batches_ = micro_batches;
-  const auto tokens = static_cast<std::int64_t>(loss_weights_.size()) * micro_batches;
+  const std::int64_t ranks = clips_before_reduction(config_.train) ? 1 : world_size_;
+  const auto tokens = static_cast<std::int64_t>(loss_weights_.size()) * micro_batches * ranks;
   std::ranges::fill(loss_weights_, static_cast<float>(1.0 / static_cast<double>(tokens)));
   store_.upload(step_tensor::loss_weight, loss_weights_);
 }
@@ -144,30 +136,43 @@ void TrainingEngine::refresh_evaluation_weights() {
 void TrainingEngine::step(std::int64_t number, Prefetcher& rows) {
   const std::int64_t micro_batches = coming_micro_batches() / world_size_;
   if (micro_batches != micro_batches_) weigh_losses(micro_batches);
-  for (const Names& names : names_) store_.zero(names.gradient);
-  store_.zero(step_tensor::loss_sum);
-  store_.zero(step_tensor::square_sum);
-  for (const std::string& sum : group_square_sums_) store_.zero(sum);
-
+  zero_sums();
   rows.set_group_spans(micro_batches * world_size_);
   for (std::int64_t micro = 0; micro < micro_batches_; ++micro) {
     const Batch& row = rows.next();
     inputs_.upload(store_, row.tokens, row.targets, row.cu_seqlens);
+    if (exchange_->in_a_tree() && micro > 0) zero_sums();
     plan_->find(phase_, StepRole::micro_step)->run();
+    if (exchange_->in_a_tree()) exchange_->add_leaf(micro, micro_batches_);
   }
 
-  const bool clip_first = config_.train.clip_order == ClipOrder::before_reduction;
+  const bool clip_first = clips_before_reduction(config_.train);
   Program& clip = *plan_->find(phase_, StepRole::clip);
   if (clip_first) clip.run();
-  reduce_gradients_->submit();
-  reduce_gradients_->join();
+  exchange_->reduce();
+  if (exchange_->measures()) exchange_->measure();
   if (!clip_first) clip.run();
+  if (exchange_->in_a_tree()) exchange_->cut_gradients();
+  update(number);
+}
 
+void TrainingEngine::zero_sums() {
+  for (const std::string& gradient : gradients_) store_.zero(gradient);
+  store_.zero(step_tensor::loss_sum);
+  store_.zero(step_tensor::square_sum);
+  for (const std::string& sum : group_square_sums_) store_.zero(sum);
+}
+
+// Cut parameters first, one by one: the slices of one are gathered while the next one is updated.
+void TrainingEngine::update(std::int64_t number) {
   ++updates_begun_;
   groups_.upload_scalars(store_, number);
-  plan_->find(phase_, StepRole::update)->run();
-  gather_masters_->submit();
-  gather_masters_->join();
+  Program& update = *plan_->find(phase_, StepRole::update);
+  for (const UpdatePart& part : groups_.update_parts()) {
+    update.run_range(part.begin, part.end);
+    if (part.parameter) exchange_->gather(*part.parameter);
+  }
+  exchange_->finish_gathering();
   plan_->find(phase_, StepRole::follow_up)->run();
 }
 
@@ -199,7 +204,7 @@ std::vector<double> TrainingEngine::group_gradient_norms() const {
 
 std::vector<std::string> TrainingEngine::state_tensors() const {
   std::vector<std::string> names;
-  for (const Names& parameter : names_) names.push_back(parameter.master);
+  for (const PlannedParameter& parameter : parameters_) names.push_back(master_name(parameter.name()));
   for (const OptimizerGroup& group : groups_.groups()) {
     names.insert(names.end(), group.states.begin(), group.states.end());
   }
@@ -210,6 +215,18 @@ std::vector<std::string> TrainingEngine::state_tensors() const {
     if (has_evaluation_weights(parameter, groups_)) names.push_back(evaluation_name(parameter.name()));
   }
   return names;
+}
+
+std::vector<StateTensor> TrainingEngine::whole_state() const {
+  return state_exchange_->whole(state_tensors());
+}
+
+void TrainingEngine::gather_state() {
+  state_exchange_->gather();
+}
+
+void TrainingEngine::share_state() {
+  state_exchange_->share();
 }
 
 }  // namespace mulligan

@@ -11,7 +11,9 @@
 #include "framework/dist/communicator.h"
 #include "framework/graph/program.h"
 #include "framework/model/packed_inputs.h"
+#include "framework/step/gradient_exchange.h"
 #include "framework/step/optimizer_groups.h"
+#include "framework/step/state_exchange.h"
 #include "framework/step/step_plan.h"
 
 namespace mulligan {
@@ -32,7 +34,7 @@ class TrainingEngine {
                  Communicator& communicator, std::int64_t ring);
 
   // Programs that must be bound (SharedArena) before initialise() or step().
-  const std::vector<Program*>& programs() const { return plan_->programs(); }
+  std::vector<Program*> programs() const;
   const StepPlan& plan() const { return *plan_; }
   TensorStore& store() { return store_; }
 
@@ -41,7 +43,7 @@ class TrainingEngine {
   // From now on steps are those of this phase, which runs here. Brings input tables and compute copies up to date.
   void enter(std::size_t phase);
   // Brings the compute copies of the phase up to date after the masters were set from outside.
-  void refresh_copies() { plan_->find(phase_, StepRole::refresh)->run(); }
+  void refresh_copies();
   // Brings the copies that scores read up to date, where they are not those of the phase.
   void refresh_scored_copies();
 
@@ -72,12 +74,18 @@ class TrainingEngine {
   // Brings evaluation weights up to date, where an optimiser has any (evaluation_weights.h).
   void refresh_evaluation_weights();
 
-  // Tensors that make up the state of training: masters, optimiser states, averages; and the evaluation
-  // weights, which follow from these, so that a checkpoint holds what would be scored.
+  // Tensors that make up the state of training on this rank: masters, optimiser states, averages; and the
+  // evaluation weights, which follow from these, so that a checkpoint holds what would be scored.
   std::vector<std::string> state_tensors() const;
+  // The same of all ranks together, whole: of a state of which every rank has a slice, `source` gets the gathered one. Called
+  // by all ranks alike; waits. Before gather_state() the sources of such states hold nothing.
+  std::vector<StateTensor> whole_state() const;
+  void gather_state();
+  // Every rank gets what rank 0 holds in the sources of whole_state(), and of slices its own. Called by all ranks alike.
+  void share_state();
 
  private:
-  void prepare_transfers();
+  void update(std::int64_t number);
 
   const RunConfig& config_;
   const std::vector<PlannedParameter>& parameters_;
@@ -87,20 +95,17 @@ class TrainingEngine {
   PackedInputWriter inputs_;
   std::int64_t ring_;
   void weigh_losses(std::int64_t micro_batches);
+  void zero_sums();
 
   std::int64_t micro_batches_;  // of this rank in the step that the losses are weighed for
   int world_size_;
-  std::unique_ptr<TransferBatch> reduce_gradients_, gather_masters_;
   std::vector<float> loss_weights_;
   std::int64_t updates_begun_ = 0;
   std::unique_ptr<StepPlan> plan_;
   std::size_t phase_ = 0;
-  // Names of the tensors that the step touches, made once.
-  struct Names {
-    std::string master, updated_master, gradient, updated_gradient;
-    bool sharded = false;
-  };
-  std::vector<Names> names_;
+  std::unique_ptr<GradientExchange> exchange_;
+  std::unique_ptr<StateExchange> state_exchange_;
+  std::vector<std::string> gradients_;          // names, made once
   std::vector<std::string> group_square_sums_;  // by optimiser
 };
 

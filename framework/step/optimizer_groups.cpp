@@ -24,40 +24,106 @@ OptimizerGroups::OptimizerGroups(const RunConfig& config, const RunPlugins& plug
   }
 }
 
-Graph OptimizerGroups::record_update(const std::vector<PlannedParameter>& parameters, int world_size) {
-  Graph graph;
-  for (OptimizerGroup& group : groups_) {
-    std::vector<mlg_parameter> rows;
-    for (const std::size_t index : group.parameters) {
-      const PlannedParameter& parameter = parameters[index];
-      const TensorType type = parameter.updated_type(world_size);
-      const Value master =
-          graph.external(parameter.updated_master(world_size), type.as(parameter.layout.master));
-      const Value gradient = graph.external(parameter.updated_gradient(world_size), type);
-      rows.push_back({parameter.name().c_str(), master.id, gradient.id, parameter.lr_multiplier,
-                      parameter.weight_decay_multiplier});
-    }
-    Value scalars;
-    if (!group.scalars.empty()) {
-      const auto count = static_cast<std::int64_t>(group.scalars.size());
-      scalars = graph.external(group.scalars_tensor, TensorType(MLG_F32, {count}));
-    }
-    GraphRecorder recorder(graph, fmt::format("optimizer/{}", group.name));
-    try {
-      group.optimizer->record(*recorder.table(), rows, scalars.id);
-    } catch (const Error& error) {
-      throw config_error("[optimizer.{}]: {}", group.name, error.what());
-    }
-    group.states = recorder.states();
-    const std::size_t prefix = fmt::formatted_size("optimizer/{}/", group.name);
-    for (const std::string& state : group.states) {
-      const bool declared = recorder.surviving().contains(state);
-      if (group.optimizer->survives_warmup(std::string_view(state).substr(prefix), declared)) {
-        group.surviving.push_back(state);
-      }
+namespace {
+
+bool is_cut(const PlannedParameter& parameter, int world_size) {
+  return parameter.updated_master(world_size) != master_name(parameter.name());
+}
+
+std::map<std::string, TensorType> external_types(const Graph& graph) {
+  std::map<std::string, TensorType> types;
+  for (std::uint32_t id = 1; id <= graph.value_count(); ++id) {
+    const Graph::ValueInfo& info = graph.info(Value{id});
+    if (info.storage == Graph::Storage::external) types.emplace(info.name, info.type);
+  }
+  return types;
+}
+
+// Records the update of some parameters of a group, as one of `world_size` ranks makes it; no call for none.
+struct RecordedStates {
+  std::vector<std::string> all, surviving;
+};
+RecordedStates record_rows(Graph& graph, const OptimizerGroup& group,
+                           const std::vector<PlannedParameter>& parameters,
+                           std::span<const std::size_t> chosen, int world_size) {
+  if (chosen.empty()) return {};
+  std::vector<mlg_parameter> rows;
+  for (const std::size_t index : chosen) {
+    const PlannedParameter& parameter = parameters[index];
+    const TensorType type = parameter.updated_type(world_size);
+    const Value master =
+        graph.external(parameter.updated_master(world_size), type.as(parameter.layout.master));
+    const Value gradient = graph.external(parameter.updated_gradient(world_size), type);
+    rows.push_back({parameter.name().c_str(), master.id, gradient.id, parameter.lr_multiplier,
+                    parameter.weight_decay_multiplier});
+  }
+  Value scalars;
+  if (!group.scalars.empty()) {
+    const auto count = static_cast<std::int64_t>(group.scalars.size());
+    scalars = graph.external(group.scalars_tensor, TensorType(MLG_F32, {count}));
+  }
+  const std::string prefix = fmt::format("optimizer/{}", group.name);
+  GraphRecorder recorder(graph, prefix);
+  try {
+    group.optimizer->record(*recorder.table(), rows, scalars.id);
+  } catch (const Error& error) {
+    throw config_error("[optimizer.{}]: {}", group.name, error.what());
+  }
+  RecordedStates states{recorder.states(), {}};
+  for (const std::string& state : states.all) {
+    const bool declared = recorder.surviving().contains(state);
+    if (group.optimizer->survives_warmup(std::string_view(state).substr(prefix.size() + 1), declared)) {
+      states.surviving.push_back(state);
     }
   }
+  return states;
+}
+
+void append(std::vector<std::string>& to, const std::vector<std::string>& names) {
+  to.insert(to.end(), names.begin(), names.end());
+}
+
+}  // namespace
+
+Graph OptimizerGroups::record_update(const std::vector<PlannedParameter>& parameters, int world_size) {
+  Graph graph;
+  const auto record = [&](OptimizerGroup& group, std::span<const std::size_t> chosen) {
+    const RecordedStates states = record_rows(graph, group, parameters, chosen, world_size);
+    append(group.states, states.all);
+    append(group.surviving, states.surviving);
+  };
+  std::size_t begin = 0;
+  for (OptimizerGroup& group : groups_) {
+    for (const std::size_t index : group.parameters) {
+      if (!is_cut(parameters[index], world_size)) continue;
+      record(group, {&index, 1});
+      update_parts_.push_back({begin, graph.calls().size(), index});
+      begin = graph.calls().size();
+    }
+  }
+  for (OptimizerGroup& group : groups_) {
+    std::vector<std::size_t> whole;
+    for (const std::size_t index : group.parameters) {
+      if (!is_cut(parameters[index], world_size)) whole.push_back(index);
+    }
+    record(group, whole);
+  }
+  update_parts_.push_back({begin, graph.calls().size(), {}});
+  if (begin > 0) note_cut_states(graph, parameters);
   return graph;
+}
+
+// The states as a run of one rank would have them: those of another type in `graph` are slices there.
+void OptimizerGroups::note_cut_states(const Graph& graph, const std::vector<PlannedParameter>& parameters) {
+  Graph alone;
+  for (const OptimizerGroup& group : groups_) record_rows(alone, group, parameters, group.parameters, 1);
+  const std::map<std::string, TensorType> whole = external_types(alone), here = external_types(graph);
+  for (const OptimizerGroup& group : groups_) {
+    for (const std::string& state : group.states) {
+      const TensorType& type = whole.at(state);
+      if (here.at(state) != type) cut_states_.emplace(state, type);
+    }
+  }
 }
 
 void OptimizerGroups::set_rates(const mlg_progress& progress, double lr_multiplier) {

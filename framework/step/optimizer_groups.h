@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,12 @@ struct OptimizerGroup {
   std::vector<std::string> surviving;  // those of them that survive warm-up where the run keeps such
 };
 
+// A part of the update's calls: of one cut parameter, which can be gathered after it, or of all others.
+struct UpdatePart {
+  std::size_t begin = 0, end = 0;        // of the graph's calls
+  std::optional<std::size_t> parameter;  // index into the parameter plan
+};
+
 class OptimizerGroups {
  public:
   // `plugins` must outlive this object.
@@ -34,8 +42,12 @@ class OptimizerGroups {
                   const std::vector<PlannedParameter>& parameters);
 
   // The graph of one update of every parameter, as one of `world_size` ranks runs it. Called once; fills the
-  // groups' states. Throws the plugin's sentence, naming [optimizer.NAME].
+  // groups' states and the parts of the update, those of cut parameters first. Throws the plugin's sentence, naming
+  // [optimizer.NAME].
   Graph record_update(const std::vector<PlannedParameter>& parameters, int world_size);
+  const std::vector<UpdatePart>& update_parts() const { return update_parts_; }
+  // States of a cut parameter, which every rank has a slice of, with the type of the whole.
+  const std::map<std::string, TensorType>& cut_states() const { return cut_states_; }
 
   // Asks the schedules for the rates of the coming step; learning rates are multiplied by
   // `lr_multiplier`. Throws config_error where they do not agree on the batch.
@@ -48,7 +60,11 @@ class OptimizerGroups {
   const std::vector<OptimizerGroup>& groups() const { return groups_; }
 
  private:
+  void note_cut_states(const Graph& graph, const std::vector<PlannedParameter>& parameters);
+
   std::vector<OptimizerGroup> groups_;
+  std::vector<UpdatePart> update_parts_;
+  std::map<std::string, TensorType> cut_states_;
   mlg_progress progress_{};  // that the rates are for
 };
 

@@ -57,8 +57,15 @@ Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParame
   return graph;
 }
 
-Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_norm) {
+bool clips_before_reduction(const TrainConfig& train) {
+  return train.clip_norm > 0 && train.clip_order == ClipOrder::before_reduction;
+}
+
+Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_norm, const ClipScope& scope) {
   Graph graph;
+  const auto is_slice = [&](const PlannedParameter& parameter) {
+    return scope.slices && parameter.updated_gradient(scope.world_size) != gradient_name(parameter.name());
+  };
   const Value total = graph.external(step_tensor::square_sum, one_f64);
   const Value scale = graph.external(step_tensor::clip_scale, one_f32);
   std::size_t groups = 0;
@@ -68,15 +75,31 @@ Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_nor
     sums.push_back(graph.external(group_square_sum_name(group), one_f64));
   }
   for (const PlannedParameter& parameter : parameters) {
+    if (is_slice(parameter)) continue;
     graph.call("sum_squares_f64", {gradient(graph, parameter), sums[parameter.optimizer]});
+  }
+  if (std::ranges::any_of(parameters, is_slice)) {
+    const auto count = static_cast<std::int64_t>(groups);
+    const Value slices = graph.external(step_tensor::slice_squares, TensorType(MLG_F64, {count}));
+    for (std::int64_t group = 0; group < count; ++group) {
+      graph.call("sum_f64", {graph.view(slices, group, one_f64), sums[static_cast<std::size_t>(group)]});
+    }
   }
   for (const Value sum : sums) graph.call("sum_f64", {sum, total});
   graph.call("clip_scale", {total, graph.external(step_tensor::gradient_norm, one_f32), scale},
              {{"max_norm", max_norm}});
-  if (max_norm > 0) {
-    for (const PlannedParameter& parameter : parameters) {
-      graph.call("scale_by", {gradient(graph, parameter), scale});
-    }
+  if (max_norm == 0) return graph;
+  Value factor = scale;
+  if (scope.factor != 1) {
+    factor = graph.scratch(one_f32, "scale");
+    graph.call("axpby", {scale, Value{}, factor},
+               {{"alpha", scope.factor}, {"beta", 0}, {"accumulate_y", 0}});
+  }
+  for (const PlannedParameter& parameter : parameters) {
+    const Value scaled = is_slice(parameter) ? graph.external(parameter.updated_gradient(scope.world_size),
+                                                              parameter.updated_type(scope.world_size))
+                                             : gradient(graph, parameter);
+    graph.call("scale_by", {scaled, factor});
   }
   return graph;
 }

@@ -19,6 +19,8 @@ inline constexpr const char* loss_sum = "metrics/loss_sum";      // [1] f64: of 
 inline constexpr const char* square_sum = "metrics/square_sum";  // [1] f64: of all gradients
 // Prefix; [1] f64: of the gradients of one optimiser's parameters (group_square_sum_name).
 inline constexpr const char* group_square_sum = "metrics/square_sum_of_group/";
+inline constexpr const char* slice_squares =
+    "metrics/square_sums_of_slices";                                   // [optimisers] f64: of cut gradients
 inline constexpr const char* gradient_norm = "metrics/gradient_norm";  // [1] f32: before clipping
 inline constexpr const char* clip_scale = "metrics/clip_scale";        // [1] f32
 inline constexpr const char* ring_index = "metrics/ring_index";        // [1] i64
@@ -39,9 +41,20 @@ Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParame
 // The sum of squares of the gradients of optimiser number `optimizer` (of PlannedParameter::optimizer).
 std::string group_square_sum_name(std::size_t optimizer);
 
+// Whether each rank clips its own gradients before they are reduced.
+bool clips_before_reduction(const TrainConfig& train);
+
+// The gradients that a clip measures and scales, and by what else it scales them.
+struct ClipScope {
+  int world_size = 1;
+  // Those of cut parameters are their slices, whose squares are in slice_squares, summed over ranks.
+  bool slices = false;
+  double factor = 1;
+};
 // The global gradient norm, from the groups' sums of squares, and all gradients scaled to at most `max_norm`
 // (0: only measured). All sums must be zero before.
-Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_norm);
+Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_norm,
+                 const ClipScope& scope = {});
 
 // What follows an update: the average of the weights (ema_decay > 0) and the compute copies.
 Graph build_follow_up(const std::vector<PlannedParameter>& parameters, double ema_decay);

@@ -51,7 +51,13 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
     micro_steps.push_back(
         runs_on(phase, section) ? micro_step(phase.layer_order, to_dtype(phase.compute_dtype)) : nullptr);
   }
-  Program* clip = add(build_clip(parameters, config.train.clip_norm), role_name(StepRole::clip));
+  ClipScope scope{world_size, false, 1};
+  if (clips_before_reduction(config.train)) {
+    scope.factor = 1.0 / world_size;  // the sum over ranks of what they clipped is then their mean
+  } else {
+    scope.slices = config.run.determinism != Determinism::world;
+  }
+  Program* clip = add(build_clip(parameters, config.train.clip_norm, scope), role_name(StepRole::clip));
   Program* update = add(groups.record_update(parameters, world_size), role_name(StepRole::update));
   for (const Phase& phase : config.phases) {
     if (runs_on(phase, section)) copies(to_dtype(phase.compute_dtype));

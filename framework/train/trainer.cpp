@@ -38,11 +38,6 @@ void require_trainable(const RunConfig& config, const Backend& backend) {
     throw config_error("[backend]: {} computes nothing, so nothing would be trained; use --dry-run.",
                        backend.plugin().description());
   }
-  if (config.run.determinism == Determinism::world) {
-    throw config_error(
-        "run.determinism = \"world\" needs gradients reduced in a tree over micro-batches, which the "
-        "communicator 'self' does not do; set \"run\" for bit-identical repetitions.");
-  }
   if (config.data.train.empty()) {
     throw data_error(
         "data.train is not set; name the training shards, for example data/fineweb_train_*.bin.");

@@ -51,8 +51,9 @@ void Trainer::begin_checkpoint() {
   collect_losses();  // also refuses to save a run whose loss is not finite
   note_checkpoint(checkpoints_.finish());
   engine_->refresh_evaluation_weights();
+  engine_->gather_state();
   if (communicator_.rank() == 0) {
-    checkpoints_.begin(manifest(), engine_->store(), engine_->state_tensors());
+    checkpoints_.begin(manifest(), engine_->store(), engine_->whole_state());
   }
   checkpoint_step_ = step_;
   checkpoint_at_ = budget_.elapsed_seconds();
@@ -89,7 +90,10 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   }
   phases_.start_at(saved_phase(m, config_.phases));
   follow_phase();
-  restore_tensors(checkpoint, engine_->store(), engine_->state_tensors());
+  if (communicator_.rank() == 0) {
+    restore_tensors(checkpoint, engine_->store(), engine_->whole_state());
+  }
+  engine_->share_state();
   engine_->refresh_copies();
   rows_->restore({m.data.consumed_spans, m.data.shard_visits, m.data.visit_spans});
   const CheckpointProgress& p = m.progress;

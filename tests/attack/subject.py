@@ -166,8 +166,8 @@ def outcome(run_directory):
     events = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     result = json.loads((folder / "result.json").read_text())
     return {"weights": tensors(folder / "weights.safetensors"),
-            "steps": [(e["step"], e["loss_nats"]) for e in events if e.get("event") == "step"],
-            "validations": [(e["step"], e["val_loss_nats"]) for e in events if e.get("event") == "validation"],
+            "steps": [(e.get("step"), e.get("loss_nats")) for e in events if e.get("event") == "step"],
+            "validations": [(e.get("step"), e.get("val_loss_nats")) for e in events if e.get("event") == "validation"],
             "train_loss": result.get("train_loss"), "score": result["val_loss_nats"]}
 
 

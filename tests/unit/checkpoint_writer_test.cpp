@@ -56,18 +56,18 @@ TEST_F(CheckpointWriterTest, TheCopyIsTakenAtOnceAndRestoredBitForBit) {
   CheckpointWriter writer(scratch_.path(), 2);
   EXPECT_FALSE(writer.completed());
   EXPECT_FALSE(writer.finish());
-  writer.begin(sample_manifest(1), store_, names_);
+  writer.begin(sample_manifest(1), store_, state_tensors_of(names_));
   fill(9);  // training goes on while the disk is written
   EXPECT_EQ(*writer.finish(), scratch_ / "step_00000001");
   EXPECT_FALSE(writer.busy());
-  restore_tensors(open_checkpoint(scratch_ / "step_00000001"), store_, names_);
+  restore_tensors(open_checkpoint(scratch_ / "step_00000001"), store_, state_tensors_of(names_));
   EXPECT_EQ(store_.download_as<float>("master/w"), std::vector<float>(256, 1.0f));
 }
 
 TEST_F(CheckpointWriterTest, OnlyTheNewestStay) {
   CheckpointWriter writer(scratch_.path(), 2);
   for (const std::int64_t step : {1, 2, 3}) {
-    writer.begin(sample_manifest(step), store_, names_);
+    writer.begin(sample_manifest(step), store_, state_tensors_of(names_));
     writer.finish();
   }
   EXPECT_EQ(list_checkpoints(scratch_.path()).size(), 2u);
@@ -76,52 +76,55 @@ TEST_F(CheckpointWriterTest, OnlyTheNewestStay) {
 
 TEST_F(CheckpointWriterTest, ASecondOneIsNotBegunBeforeTheFirstWasAskedFor) {
   CheckpointWriter writer(scratch_.path(), 2);
-  writer.begin(sample_manifest(1), store_, names_);
-  EXPECT_THROW(writer.begin(sample_manifest(2), store_, names_), std::logic_error);
+  writer.begin(sample_manifest(1), store_, state_tensors_of(names_));
+  EXPECT_THROW(writer.begin(sample_manifest(2), store_, state_tensors_of(names_)), std::logic_error);
   writer.finish();
 }
 
 TEST_F(CheckpointWriterTest, AFullDiskIsToldAndHarmsNoEarlierCheckpoint) {
   CheckpointWriter writer(scratch_.path(), 1);
-  writer.begin(sample_manifest(1), store_, names_);
+  writer.begin(sample_manifest(1), store_, state_tensors_of(names_));
   writer.finish();
   {
     const SmallDisk disk(500);
-    writer.begin(sample_manifest(2), store_, names_);
+    writer.begin(sample_manifest(2), store_, state_tensors_of(names_));
     const std::string sentence = sentence_of([&] { writer.finish(); });
     EXPECT_NE(sentence.find("tensors.safetensors"), std::string::npos) << sentence;
     EXPECT_NE(sentence.find(std::strerror(EFBIG)), std::string::npos) << sentence;
   }
   EXPECT_EQ(open_checkpoint(scratch_ / "step_00000001").manifest.step, 1);
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch_.path()), {}), 1) << "leftovers";
-  writer.begin(sample_manifest(3), store_, names_);  // there is space again
+  writer.begin(sample_manifest(3), store_, state_tensors_of(names_));  // there is space again
   EXPECT_TRUE(writer.finish());
 }
 
 TEST_F(CheckpointWriterTest, AFolderThatCannotBeMadeIsNamed) {
   CheckpointWriter writer("/proc/no_such_folder", 1);
-  writer.begin(sample_manifest(1), store_, names_);
+  writer.begin(sample_manifest(1), store_, state_tensors_of(names_));
   EXPECT_NE(sentence_of([&] { writer.finish(); }).find("/proc/no_such_folder"), std::string::npos);
 }
 
 TEST_F(CheckpointWriterTest, TensorsOfAnotherRunAreRefusedBeforeAnythingIsUploaded) {
   CheckpointWriter writer(scratch_.path(), 1);
-  writer.begin(sample_manifest(1), store_, names_);
+  writer.begin(sample_manifest(1), store_, state_tensors_of(names_));
   writer.finish();
   const Checkpoint saved = open_checkpoint(scratch_ / "step_00000001");
   fill(5);
-  EXPECT_NE(sentence_of([&] { restore_tensors(saved, store_, {"master/w"}); }).find("'optimizer/v'"),
+  EXPECT_NE(sentence_of([&] {
+              restore_tensors(saved, store_, state_tensors_of({"master/w"}));
+            }).find("'optimizer/v'"),
             std::string::npos);
   store_.create("master/new", TensorType(MLG_F32, {1}));
   EXPECT_NE(sentence_of([&] {
-              restore_tensors(saved, store_, {"master/w", "optimizer/v", "master/new"});
+              restore_tensors(saved, store_, state_tensors_of({"master/w", "optimizer/v", "master/new"}));
             }).find("does not hold the tensor 'master/new'"),
             std::string::npos);
   TensorStore other(*backend_);
   other.create("master/w", TensorType(MLG_BF16, {16, 16}));
   other.create("optimizer/v", TensorType(MLG_BF16, {7}));
-  EXPECT_NE(sentence_of([&] { restore_tensors(saved, other, names_); }).find("as F32 [16, 16]"),
-            std::string::npos);
+  EXPECT_NE(
+      sentence_of([&] { restore_tensors(saved, other, state_tensors_of(names_)); }).find("as F32 [16, 16]"),
+      std::string::npos);
   EXPECT_EQ(store_.download_as<float>("master/w"), std::vector<float>(256, 5.0f));
 }
 

@@ -1,0 +1,308 @@
+// Training steps of several ranks, each an engine in a thread of its own, against the same steps of one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "framework/data/loader.h"
+#include "framework/step/engine.h"
+#include "framework/step/snapshot.h"
+#include "framework/step/step_graphs.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
+#include "tests/support/thread_world.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+constexpr int micro_batches = 4;
+using Overrides = std::vector<std::string>;
+
+TinyRun& tiny() {
+  static TinyRun run;
+  return run;
+}
+
+std::vector<std::filesystem::path> shards() {
+  return find_shards({tiny().config({}).config.data.train}, DataSplit::train);
+}
+
+// One rank's engine with its rows.
+struct Rank {
+  Rank(const Overrides& overrides, Communicator& communicator)
+      : loaded(tiny().config(overrides)),
+        plugins(
+            (resolve_run_plugins(loaded, test_plugin_host()), make_run_plugins(loaded, test_plugin_host()))),
+        parameters(plan_parameters(loaded.config)),
+        groups(loaded.config, plugins, parameters),
+        engine(loaded.config, "backend", plugins, parameters, groups, communicator, 8),
+        arena(*plugins.backend) {
+    arena.bind(engine.programs(), engine.store());
+    LoaderOptions options;
+    options.shards = shards();
+    options.row_tokens = tokens_per_micro_batch(loaded.config.train);
+    options.max_segment_tokens = loaded.config.train.sequence_length;
+    options.world_size = communicator.world_size();
+    options.rank = communicator.rank();
+    options.group_spans = loaded.config.train.micro_batches;
+    rows = std::make_unique<Prefetcher>(std::make_unique<Loader>(options), 2);
+  }
+  void steps(std::int64_t first, std::int64_t last) {
+    for (std::int64_t number = first; number <= last; ++number) {
+      groups.set_rates({number - 1, 10, 0, 0});
+      engine.step(number, *rows);
+      engine.record_metrics(number - 1);
+    }
+  }
+
+  LoadedConfig loaded;
+  RunPlugins plugins;
+  std::vector<PlannedParameter> parameters;
+  OptimizerGroups groups;
+  TrainingEngine engine;
+  SharedArena arena;
+  std::unique_ptr<Prefetcher> rows;
+};
+
+// What a run of some steps leaves: the whole state by name, as rank 0 has it, losses and gradient norms.
+struct Outcome {
+  std::map<std::string, std::vector<std::byte>> state;
+  std::vector<StepMetrics> metrics;
+};
+
+std::vector<std::byte> bytes_of(const TensorStore& store, const std::string& name) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(store.type(name).bytes()));
+  store.download(name, bytes);
+  return bytes;
+}
+
+Outcome outcome_of(TrainingEngine& engine, std::int64_t first, std::int64_t last) {
+  Outcome outcome;
+  for (const StateTensor& tensor : engine.whole_state()) {
+    outcome.state[tensor.name] = bytes_of(engine.store(), tensor.source);
+  }
+  outcome.metrics = engine.read_metrics(first, last);
+  return outcome;
+}
+
+// Ranks are made one after the other, for plugins are loaded while nothing else runs.
+std::vector<std::unique_ptr<Rank>> make_ranks(ThreadWorld& world, int size, const Overrides& overrides) {
+  std::vector<std::unique_ptr<Rank>> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.push_back(std::make_unique<Rank>(overrides, world.rank(rank)));
+  }
+  return ranks;
+}
+
+Outcome train(int size, const Overrides& overrides, int steps = 3) {
+  ThreadWorld world(size);
+  const auto ranks = make_ranks(world, size, overrides);
+  Outcome outcome;
+  world.run([&](int number, Communicator&) {
+    Rank& rank = *ranks[static_cast<std::size_t>(number)];
+    rank.engine.initialise(3);
+    rank.steps(1, steps);
+    rank.engine.gather_state();
+    Outcome mine = outcome_of(rank.engine, 0, steps);
+    if (number == 0) outcome = std::move(mine);
+  });
+  return outcome;
+}
+
+void expect_close(const Outcome& a, const Outcome& b, double tolerance) {
+  ASSERT_EQ(a.state.size(), b.state.size());
+  for (const auto& [name, bytes] : a.state) {
+    if (!name.starts_with("master/")) continue;
+    const auto& other = b.state.at(name);
+    ASSERT_EQ(bytes.size(), other.size()) << name;
+    std::vector<float> x(bytes.size() / sizeof(float)), y(x.size());
+    std::memcpy(x.data(), bytes.data(), bytes.size());
+    std::memcpy(y.data(), other.data(), other.size());
+    double largest = 0, difference = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      largest = std::max<double>(largest, std::abs(x[i]));
+      difference = std::max<double>(difference, std::abs(x[i] - y[i]));
+    }
+    EXPECT_LE(difference, tolerance * largest + 1e-7) << name;
+  }
+  for (std::size_t i = 0; i < a.metrics.size(); ++i) {
+    EXPECT_NEAR(a.metrics[i].loss_sum_nats, b.metrics[i].loss_sum_nats,
+                tolerance * a.metrics[i].loss_sum_nats);
+    EXPECT_NEAR(a.metrics[i].gradient_norm, b.metrics[i].gradient_norm,
+                tolerance * a.metrics[i].gradient_norm);
+  }
+}
+
+void expect_equal(const Outcome& a, const Outcome& b) {
+  ASSERT_EQ(a.state.size(), b.state.size());
+  for (const auto& [name, bytes] : a.state) EXPECT_EQ(bytes, b.state.at(name)) << name;
+  for (std::size_t i = 0; i < a.metrics.size(); ++i) {
+    EXPECT_EQ(a.metrics[i].loss_sum_nats, b.metrics[i].loss_sum_nats) << i;
+    EXPECT_EQ(a.metrics[i].gradient_norm, b.metrics[i].gradient_norm) << i;
+  }
+}
+
+Overrides with(Overrides overrides, const Overrides& more) {
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return overrides;
+}
+
+const Overrides base = {"train.micro_batches=4", "train.tokens_per_step=256", "train.sequence_length=64"};
+const Overrides cut = {"parameters.0.communication=sharded"};
+const Overrides world_mode = {"run.determinism=world"};
+
+TEST(EngineRanks, AWorldGivesTheSameBitsForAnyNumberOfRanks) {
+  for (const Overrides& communication : {Overrides{}, cut}) {
+    const Overrides overrides = with(with(base, world_mode), communication);
+    const Outcome alone = train(1, overrides);
+    for (const int size : {2, 4}) {
+      SCOPED_TRACE(size);
+      expect_equal(alone, train(size, overrides));
+    }
+  }
+}
+
+TEST(EngineRanks, RanksTogetherMakeTheStepOfOne) {
+  const Outcome alone = train(1, base);
+  for (const int size : {2, 4}) {
+    SCOPED_TRACE(size);
+    expect_close(alone, train(size, base), 1e-4);
+    expect_close(alone, train(size, with(base, cut)), 1e-4);
+  }
+}
+
+// The banks have 8, 8, 4 and 4 entries: over three ranks the last slice has padding.
+TEST(EngineRanks, SlicesThatDoNotFillTheBankArePadded) {
+  const Overrides three = {"train.micro_batches=3", "train.tokens_per_step=192", "train.sequence_length=64"};
+  expect_close(train(1, three), train(3, with(three, cut)), 1e-4);
+}
+
+std::vector<float> floats_of(const Outcome& outcome, const std::string& name) {
+  const auto& bytes = outcome.state.at(name);
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST(EngineRanks, GradientsMayTravelInBf16) {
+  // Plain steps along the gradient, unclipped: what differs is the gradient.
+  const Overrides plain = with(base, {"train.clip_norm=0.0", "optimizer.matrices.plugin=sgd",
+                                      "optimizer.matrices.lr=1", "parameters.0.communication=sharded"});
+  const Outcome start = train(1, plain, 0), exact = train(2, plain, 1);
+  const Outcome rounded = train(2, with(plain, {"parameters.0.communication_dtype=bf16"}), 1);
+  for (const char* name : {"master/qo_bank", "master/mlp_down_bank"}) {
+    const auto before = floats_of(start, name), a = floats_of(exact, name), b = floats_of(rounded, name);
+    float largest = 0, difference = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      largest = std::max(largest, std::abs(a[i] - before[i]));
+      difference = std::max(difference, std::abs(a[i] - b[i]));
+    }
+    EXPECT_GT(difference, 0) << name;
+    EXPECT_LE(difference, largest / 128) << name;  // of two rounded parts and their rounded sum
+  }
+}
+
+// Clipped before the reduction, each rank's gradient is held against the limit by itself.
+TEST(EngineRanks, EachRankMayClipWhatItHas) {
+  const Overrides clipped = {"train.clip_norm=0.01",          "train.clip_order=before_reduction",
+                             "optimizer.matrices.plugin=sgd", "optimizer.rest.plugin=sgd",
+                             "optimizer.matrices.lr=1",       "optimizer.rest.lr=1"};
+  const Overrides two = with(with(base, {"train.micro_batches=2", "train.tokens_per_step=128"}), clipped);
+  const Overrides one = with(with(base, {"train.micro_batches=1", "train.tokens_per_step=64"}), clipped);
+  const Outcome together = train(2, two, 1);
+  // Two runs of one rank, on the first and on the second row: the mean of what they do.
+  std::map<std::string, std::vector<double>> changes;
+  for (const int skipped : {0, 1}) {
+    ThreadWorld world(1);
+    Rank rank(one, world.rank(0));
+    rank.engine.initialise(3);
+    std::map<std::string, std::vector<float>> before;
+    for (const PlannedParameter& parameter : rank.parameters) {
+      before[parameter.name()] = rank.engine.store().download_as<float>(master_name(parameter.name()));
+    }
+    for (int i = 0; i < skipped; ++i) rank.rows->next();
+    rank.steps(1, 1);
+    for (const PlannedParameter& parameter : rank.parameters) {
+      const auto after = rank.engine.store().download_as<float>(master_name(parameter.name()));
+      auto& change = changes[parameter.name()];
+      change.resize(after.size());
+      for (std::size_t i = 0; i < after.size(); ++i)
+        change[i] += (after[i] - before[parameter.name()][i]) / 2.0;
+      if (skipped == 0) continue;
+      std::vector<float> seen(after.size());
+      std::memcpy(seen.data(), together.state.at(master_name(parameter.name())).data(),
+                  seen.size() * sizeof(float));
+      for (std::size_t i = 0; i < seen.size(); ++i) {
+        ASSERT_NEAR(seen[i] - before[parameter.name()][i], change[i], 1e-6) << parameter.name() << " " << i;
+      }
+    }
+  }
+}
+
+// What three ranks leave, four ranks take up: the same as if nothing had changed.
+TEST(EngineRanks, StateGoesFromAnyNumberOfRanksToAnyOther) {
+  const Overrides overrides = with(with(base, world_mode), cut);
+  const Outcome straight = train(1, overrides, 4);
+  for (const auto& [from, to] : {std::pair{1, 4}, std::pair{4, 2}, std::pair{2, 1}}) {
+    SCOPED_TRACE(fmt::format("{} to {}", from, to));
+    Outcome saved;
+    LoaderPosition position;
+    {
+      ThreadWorld world(from);
+      const auto ranks = make_ranks(world, from, overrides);
+      world.run([&](int number, Communicator&) {
+        Rank& rank = *ranks[static_cast<std::size_t>(number)];
+        rank.engine.initialise(3);
+        rank.steps(1, 2);
+        rank.engine.gather_state();
+        if (number != 0) return;
+        saved = outcome_of(rank.engine, 0, 2);
+        position = rank.rows->position();
+      });
+    }
+    ThreadWorld world(to);
+    const auto ranks = make_ranks(world, to, overrides);
+    Outcome resumed;
+    world.run([&](int number, Communicator&) {
+      Rank& rank = *ranks[static_cast<std::size_t>(number)];
+      rank.engine.initialise(99);
+      if (number == 0) {
+        for (const StateTensor& tensor : rank.engine.whole_state()) {
+          rank.engine.store().upload(tensor.source, std::span<const std::byte>(saved.state.at(tensor.name)));
+        }
+      }
+      rank.engine.share_state();
+      rank.engine.refresh_copies();
+      rank.rows->restore(position);
+      rank.steps(3, 4);
+      rank.engine.gather_state();
+      Outcome mine = outcome_of(rank.engine, 2, 4);
+      if (number == 0) resumed = std::move(mine);
+    });
+    EXPECT_EQ(resumed.state, straight.state);
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(resumed.metrics[i].loss_sum_nats, straight.metrics[i + 2].loss_sum_nats);
+    }
+  }
+}
+
+TEST(EngineRanks, WorldsThatMakeNoTreeAreRefused) {
+  const auto refusal = [](int size, const Overrides& overrides) {
+    ThreadWorld world(size);
+    return sentence_of([&] { Rank rank(with(with(base, world_mode), overrides), world.rank(0)); });
+  };
+  EXPECT_NE(refusal(1, {"train.micro_batches=3", "train.tokens_per_step=192"}).find("powers of two"),
+            std::string::npos);
+  EXPECT_NE(refusal(2, {"train.clip_order=before_reduction"}).find("clip_order"), std::string::npos);
+  EXPECT_NE(refusal(2, {"train.compute_dtype=bf16"}).find("fp32"), std::string::npos);
+  EXPECT_NE(refusal(2, {"parameters.0.communication_dtype=bf16"}).find("communication_dtype"),
+            std::string::npos);
+  EXPECT_NE(refusal(3, {"train.micro_batches=3", "train.tokens_per_step=192"}).find("3 ranks"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end
