@@ -63,12 +63,13 @@ struct ControlChannel::State {
         options.log(fmt::format("warning: {}", error.what()));
       }
     }
+    // Held before anyone can see the verdict: who unwinds and takes the callback away finds it done.
+    const std::lock_guard calling(callback_mutex);
     {
       const std::lock_guard lock(mutex);
       verdict = what;
     }
     changed.notify_all();
-    const std::lock_guard lock(callback_mutex);
     if (callback) callback(what);
   }
 };
@@ -207,7 +208,9 @@ Error ControlChannel::report_failure(const Error& own, FailureCause cause) {
     // Rank 0 answers at once; with communication it looks for a silent rank first. It may be gone itself.
     state.wait(lock, options_.silent + 4 * options_.heartbeat, [] { return false; });
   }
-  if (!state.verdict || state.verdict->culprit == rank()) return own;
+  // Others' failures do not make configurations or data wrong.
+  const bool certain = own.code() == ExitCode::bad_configuration || own.code() == ExitCode::bad_data;
+  if (!state.verdict || state.verdict->culprit == rank() || certain) return own;
   return state.verdict->error_of(rank());
 }
 

@@ -53,7 +53,8 @@ class ControlChannel final : public HostGroup {
   void on_verdict(std::function<void(const Verdict&)> callback);
 
   // This rank has failed (or, by Error::code(), was interrupted): tells rank 0 and waits a bounded time for the verdict.
-  // Returns what this rank is to end with: its own error when it is the culprit, otherwise the verdict's. `cause`: communication
+  // Returns what this rank is to end with: its own error when it is the culprit or its configuration or data are wrong, otherwise
+  // the verdict's. `cause`: communication
   // for errors of transfers, which are mostly another rank's fault; the real one is looked for first. Any thread.
   Error report_failure(const Error& own, FailureCause cause = FailureCause::own);
   Error report_failure(const std::string& sentence) {

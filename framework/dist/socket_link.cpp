@@ -31,6 +31,13 @@ std::string text_of(const asio::ip::address& address) {
   return address.to_string();
 }
 
+// A process that ends closes or resets its connections, as it comes.
+std::string reason_of(error_code error) {
+  const bool closed = error == asio::error::eof || error == asio::error::connection_reset ||
+                      error == asio::error::broken_pipe;
+  return closed ? "its connection was closed" : error.message();
+}
+
 }  // namespace
 
 SocketLink::SocketLink(asio::ip::tcp::socket socket, double silent_seconds, std::atomic<std::int64_t>& unsent)
@@ -55,8 +62,7 @@ void SocketLink::start_reading() {
   socket_.async_read_some(asio::buffer(incoming_),
                           [self = shared_from_this()](error_code error, std::size_t bytes) {
                             if (self->closing_) return;
-                            if (error == asio::error::eof) return self->fail("its connection was closed");
-                            if (error) return self->fail(error.message());
+                            if (error) return self->fail(reason_of(error));
                             self->deliver(bytes);
                             if (!self->closing_) self->start_reading();
                           });
@@ -77,7 +83,7 @@ void SocketLink::deliver(std::size_t bytes) {
 }
 
 void SocketLink::send(std::string frames) {
-  if (closing_ || shut_) return;
+  if (closing_ || shut_ || write_broken_) return;
   unsent_ += static_cast<std::int64_t>(frames.size());
   outgoing_.push_back(std::move(frames));
   if (outgoing_.size() == 1) write_next();
@@ -87,13 +93,20 @@ void SocketLink::write_next() {
   asio::async_write(socket_, asio::buffer(outgoing_.front()),
                     [self = shared_from_this()](error_code error, std::size_t) {
                       if (self->shut_) return;
+                      if (error) return self->give_up_writing();
                       self->unsent_ -= static_cast<std::int64_t>(self->outgoing_.front().size());
                       self->outgoing_.pop_front();
-                      if (error && self->closing_) return self->shut();
-                      if (error) return self->fail(error.message());
                       if (!self->outgoing_.empty()) return self->write_next();
                       if (self->closing_) self->shut();
                     });
+}
+
+// What the other side sent before its end has yet to be read, and reading will tell that end.
+void SocketLink::give_up_writing() {
+  write_broken_ = true;
+  for (const std::string& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames.size());
+  outgoing_.clear();
+  if (closing_) shut();
 }
 
 void SocketLink::close() {

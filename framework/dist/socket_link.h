@@ -27,6 +27,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
  private:
   void deliver(std::size_t bytes);
   void write_next();
+  void give_up_writing();
   void fail(const std::string& reason);
   void shut();
 
@@ -37,7 +38,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   std::deque<std::string> outgoing_;
   std::string peer_address_ = "an unknown address";
   bool peer_on_loopback_ = false;
-  bool closing_ = false, shut_ = false;
+  bool closing_ = false, shut_ = false, write_broken_ = false;
   double last_heard_;
 };
 

@@ -1,0 +1,42 @@
+// The roll call: before anything expensive, ranks tell each other what they are, and refuse to go on together where they differ.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/dist/host_group.h"
+
+namespace mulligan {
+
+// One thing that a rank states: "digest of the configuration", "device", "version of gloo".
+struct Fact {
+  enum class Rule : unsigned char {
+    any,              // for the log
+    equal,            // the same on all ranks
+    differs_on_host,  // another on each rank of a machine, where it is not empty
+  };
+  std::string what, value;
+  Rule rule = Rule::equal;
+  bool operator==(const Fact&) const = default;
+};
+
+// What one rank states, with the machine that it is on.
+struct RollCallEntry {
+  std::string host;
+  std::uint32_t process = 0;
+  std::vector<Fact> facts;
+  bool operator==(const RollCallEntry&) const = default;
+};
+
+// Collective: what every rank states, by rank. All state the same facts in the same order. Throws on every rank the same
+// config_error, naming the first difference, both ranks and both values.
+std::vector<RollCallEntry> call_roll(HostGroup& group, std::vector<Fact> facts);
+
+// The parts of it. parse_roll_call_entry throws run_error where the bytes are no entry. first_difference: the sentence, or nothing.
+std::string roll_call_bytes(const RollCallEntry& entry);
+RollCallEntry parse_roll_call_entry(std::string_view bytes);
+std::optional<std::string> first_difference(const std::vector<RollCallEntry>& ranks);
+
+}  // namespace mulligan

@@ -1,0 +1,371 @@
+// Faults of a run of several ranks, injected: each ends in one verdict that names the culprit, on every rank.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "framework/core/file.h"
+#include "framework/dist/handshake.h"
+#include "tests/support/rank_group.h"
+#include "tests/support/scratch_folder.h"
+
+namespace mulligan {
+namespace {
+
+using testing::Outcome;
+using testing::RankGroup;
+using testing::RawConnection;
+using testing::ScratchFolder;
+
+constexpr int failed = static_cast<int>(ExitCode::run_failed);
+constexpr int data = static_cast<int>(ExitCode::bad_data);
+constexpr int stopped = static_cast<int>(ExitCode::interrupted);
+constexpr int peer = static_cast<int>(ExitCode::peer_failed);
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Every rank but `culprit` ended with the sentence that names it.
+void expect_verdict(const std::vector<Outcome>& outcomes, int culprit, const std::string& part) {
+  const Outcome& first = outcomes[culprit == 0 ? 1 : 0];
+  EXPECT_TRUE(contains(first.sentence, fmt::format("rank {} (", culprit))) << first.sentence;
+  EXPECT_TRUE(contains(first.sentence, part)) << first.sentence;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (static_cast<int>(i) == culprit) continue;
+    EXPECT_EQ(outcomes[i].code, peer) << i;
+    EXPECT_EQ(outcomes[i].sentence, first.sentence) << i;
+  }
+}
+
+void wait_for_ever(ControlChannel& channel) {
+  while (true) channel.barrier();
+}
+
+void sleep_milliseconds(int milliseconds) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+}
+
+// Leaves the process to be waited for.
+void wait_until_ended(int process) {
+  siginfo_t info{};
+  EXPECT_EQ(waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOWAIT), 0);
+}
+
+TEST(Faults, AnExceptionOfOneRankIsKnownToAll) {
+  for (const int culprit : {0, 2}) {
+    std::atomic<int> told = 0;
+    const auto outcomes = RankGroup(3).in_threads([&](ControlChannel& channel) {
+      channel.on_verdict([&](const Verdict& verdict) { told += verdict.culprit == culprit ? 1 : 100; });
+      channel.barrier();
+      if (channel.rank() == culprit) throw data_error("shard x is damaged.");
+      wait_for_ever(channel);
+    });
+    expect_verdict(outcomes, culprit, "failed: shard x is damaged.");
+    EXPECT_EQ(outcomes[static_cast<std::size_t>(culprit)].code, data);
+    EXPECT_EQ(outcomes[static_cast<std::size_t>(culprit)].sentence, "shard x is damaged.") << "its own";
+    EXPECT_EQ(told, 3);
+  }
+}
+
+TEST(Faults, LaterCallsFailAtOnce) {
+  const auto outcomes = RankGroup(2).in_threads([&](ControlChannel& channel) {
+    if (channel.rank() == 1) throw run_error("the disk is full.");
+    try {
+      channel.barrier();
+    } catch (const Error&) {
+      EXPECT_TRUE(channel.verdict().has_value());
+      for (const auto& call : std::vector<std::function<void()>>{
+               [&] { channel.barrier(); }, [&] { channel.get("key", 60); }, [&] { channel.put("a", "b"); },
+               [&] { channel.agree(1); }, [&] { channel.finish(); }}) {
+        try {
+          call();
+          ADD_FAILURE() << "a call went through";
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ExitCode::peer_failed);
+        }
+      }
+      int told = 0;
+      channel.on_verdict([&](const Verdict&) { ++told; });
+      EXPECT_EQ(told, 1) << "also who asks later is told";
+      throw;
+    }
+  });
+  expect_verdict(outcomes, 1, "the disk is full.");
+}
+
+TEST(Faults, AKilledRank) {
+  for (const int culprit : {0, 2}) {
+    const auto outcomes = RankGroup(3).in_processes([&](ControlChannel& channel) {
+      channel.barrier();
+      if (channel.rank() == culprit) kill(getpid(), SIGKILL);
+      wait_for_ever(channel);
+    });
+    expect_verdict(outcomes, culprit, "was lost: its connection was closed");
+    EXPECT_EQ(outcomes[static_cast<std::size_t>(culprit)].code, 128 + SIGKILL);
+  }
+}
+
+TEST(Faults, ARankThatEndsWithoutAWord) {
+  const auto outcomes = RankGroup(2).in_processes([&](ControlChannel& channel) {
+    channel.barrier();
+    if (channel.rank() == 1) _exit(0);
+    wait_for_ever(channel);
+  });
+  expect_verdict(outcomes, 1, "was lost: its connection was closed");
+}
+
+TEST(Faults, AStoppedRankIsLostAndLearnsItWhenItGoesOn) {
+  for (const int culprit : {0, 1}) {
+    RankGroup group(3);
+    group.options.silent = 2;
+    const auto outcomes = group.in_processes(wait_for_ever, [&](const std::vector<int>& processes) {
+      sleep_milliseconds(500);
+      kill(processes[static_cast<std::size_t>(culprit)], SIGSTOP);
+      wait_until_ended(processes[2]);
+      wait_until_ended(processes[static_cast<std::size_t>(1 - culprit)]);
+      kill(processes[static_cast<std::size_t>(culprit)], SIGCONT);
+    });
+    // Without rank 0 each rank decides for itself.
+    if (culprit == 1) {
+      expect_verdict(outcomes, 1, "was lost: it said nothing for ");
+      EXPECT_EQ(outcomes[1].code, failed);
+      EXPECT_EQ(outcomes[1].sentence, outcomes[0].sentence);
+    } else {
+      for (const int rank : {1, 2}) {
+        const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+        EXPECT_EQ(outcome.code, peer);
+        EXPECT_TRUE(contains(outcome.sentence, "rank 0 (")) << outcome.sentence;
+        EXPECT_TRUE(contains(outcome.sentence, "was lost: it said nothing for ")) << outcome.sentence;
+      }
+      EXPECT_NE(outcomes[0].code, 0);
+    }
+  }
+}
+
+TEST(Faults, ARankThatStandsStillWhileOthersWait) {
+  RankGroup group(3);
+  group.options.wedged = 0.5;
+  std::atomic<bool> over = false;
+  const auto outcomes = group.in_threads([&](ControlChannel& channel) {
+    channel.on_verdict([&](const Verdict&) { over = true; });
+    channel.progress().steps = 1;
+    channel.barrier();
+    if (channel.rank() != 1) wait_for_ever(channel);
+    while (!over) sleep_milliseconds(10);
+    channel.barrier();
+  });
+  expect_verdict(outcomes, 1, "is stuck: it has not moved for ");
+  EXPECT_EQ(outcomes[1].code, failed);
+}
+
+TEST(Faults, TransfersThatNobodyFinishes) {
+  RankGroup group(2);
+  group.options.wedged = 0.5;
+  const auto outcomes = group.in_threads([&](ControlChannel& channel) {
+    channel.progress().steps = 1;
+    channel.progress().submitted = 8;
+    channel.progress().completed = 7;
+    while (!channel.verdict()) sleep_milliseconds(10);
+    channel.barrier();
+  });
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.code, peer);
+    EXPECT_TRUE(contains(outcome.sentence, "the run is stuck: nothing has moved for ")) << outcome.sentence;
+  }
+}
+
+TEST(Faults, AFailedTransferIsMostlyAnothersFault) {
+  // Rank 2 is stopped; rank 1's transfer fails long before rank 2's silence is noticed.
+  RankGroup group(3);
+  group.options.silent = 2;
+  const auto outcomes = group.in_processes(
+      [&](ControlChannel& channel) {
+        channel.barrier();
+        if (channel.rank() == 2) kill(getpid(), SIGSTOP);
+        sleep_milliseconds(300);
+        if (channel.rank() == 1)
+          throw channel.report_failure(run_error("all_reduce timed out."), FailureCause::communication);
+        wait_for_ever(channel);
+      },
+      [&](const std::vector<int>& processes) {
+        wait_until_ended(processes[0]);
+        wait_until_ended(processes[1]);
+        kill(processes[2], SIGKILL);
+      });
+  expect_verdict(outcomes, 2, "was lost: it said nothing for ");
+}
+
+TEST(Faults, AFailedTransferOfAHealthyRunNamesItsRank) {
+  const auto outcomes = RankGroup(3).in_threads([&](ControlChannel& channel) {
+    channel.barrier();
+    if (channel.rank() == 1)
+      throw channel.report_failure(run_error("the library failed."), FailureCause::communication);
+    wait_for_ever(channel);
+  });
+  expect_verdict(outcomes, 1, "failed, and every rank is still there: the library failed.");
+  EXPECT_EQ(outcomes[1].sentence, "the library failed.");
+}
+
+TEST(Faults, AStopIsNoFault) {
+  const ScratchFolder scratch;
+  RankGroup group(3);
+  group.options.error_file = scratch / "error.json";
+  const auto outcomes = group.in_threads([&](ControlChannel& channel) {
+    channel.barrier();
+    if (channel.rank() == 1) throw Error(ExitCode::interrupted, "stopped by SIGTERM.");
+    wait_for_ever(channel);
+  });
+  for (const int rank : {0, 2}) {
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(outcome.code, stopped);
+    EXPECT_TRUE(contains(outcome.sentence, "rank 1 (")) << outcome.sentence;
+    EXPECT_TRUE(contains(outcome.sentence, "stopped: stopped by SIGTERM.")) << outcome.sentence;
+  }
+  EXPECT_EQ(outcomes[1].sentence, "stopped by SIGTERM.");
+  EXPECT_FALSE(std::filesystem::exists(scratch / "error.json"));
+}
+
+TEST(Faults, TorchrunFindsTheReasonOnEveryRank) {
+  const ScratchFolder scratch;
+  RankGroup group(3);
+  group.change = [&](const LaunchEnvironment& environment, ControlOptions& options) {
+    options.error_file = scratch.path() / fmt::format("error{}.json", environment.rank);
+  };
+  const auto outcomes = group.in_threads([&](ControlChannel& channel) {
+    channel.barrier();
+    if (channel.rank() == 1) throw run_error("bad \"bytes\"\n\x01");
+    wait_for_ever(channel);
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto json = nlohmann::json::parse(read_file(scratch.path() / fmt::format("error{}.json", rank)));
+    const std::string sentence = json["message"]["message"];
+    EXPECT_EQ(sentence, outcomes[0].sentence);
+    EXPECT_EQ(json["message"]["extraInfo"]["py_callstack"], sentence);
+    EXPECT_GT(std::stoll(json["message"]["extraInfo"]["timestamp"].get<std::string>()), 1700000000);
+  }
+}
+
+TEST(Faults, AProcessThatHangsAfterAVerdictIsEnded) {
+  RankGroup group(3);
+  group.options.watchdog = 0.3;
+  const auto outcomes = group.in_processes([&](ControlChannel& channel) {
+    channel.barrier();
+    if (channel.rank() == 1) throw data_error("no data.");
+    if (channel.rank() == 2) {
+      while (true) pause();
+    }
+    wait_for_ever(channel);
+  });
+  EXPECT_EQ(outcomes[0].code, peer);
+  EXPECT_EQ(outcomes[1].code, data);
+  EXPECT_EQ(outcomes[2].code, peer);
+  EXPECT_EQ(outcomes[2].sentence, "") << "it never came to its end by itself";
+}
+
+TEST(Faults, RanksThatDoNotDoTheSame) {
+  const auto outcomes = RankGroup(2).in_threads([&](ControlChannel& channel) {
+    channel.barrier();
+    if (channel.rank() == 1) channel.broadcast("");
+    wait_for_ever(channel);
+  });
+  bool named = false;
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_NE(outcome.code, 0);
+    named = named || contains(outcome.sentence, "came to a broadcast") ||
+            contains(outcome.sentence, "came to a barrier");
+  }
+  EXPECT_TRUE(named) << outcomes[0].sentence;
+}
+
+// A rank that has the secret and shakes hands, but speaks nonsense afterwards.
+void join_and_send(const RankGroup& group, int rank, const std::string& bytes) {
+  RawConnection connection(group.ports[0]);
+  const ControlMessage greeting = connection.receive();
+  const RunIdentity run = identity_of(group.environment(rank), "");
+  const auto hello = answer_greeting(greeting, run, own_name(rank), random_nonce());
+  ASSERT_TRUE(hello);
+  connection.send(write_message(*hello));
+  read_message<Welcome>(connection.receive());
+  connection.send(write_message(Arrival{1, static_cast<std::uint8_t>(CallKind::barrier), ""}));
+  connection.send(bytes);
+  connection.wait_for_end();
+}
+
+TEST(Faults, NonsenseFromARankEndsTheRun) {
+  const std::vector<std::string> nonsense{
+      std::string("\xff\xff\xff\x7f\x05\x00", 6),    // a frame of 2 GB
+      std::string("\x01\x00\x10\x00\x05\x00", 6),    // one byte more than 1 MiB
+      std::string("\x00\x00\x00\x00\x63\x00", 6),    // a kind that there is not
+      std::string("\x02\x00\x00\x00\x05\x00xx", 8),  // a heartbeat of two bytes
+      std::string("\x00\x00\x00\x00\x05\x07", 6),    // a flag that there is not
+      write_message(Greeting{}),                     // not now
+      write_message(Arrival{9, 1, ""}),              // a call too early
+  };
+  for (const std::string& bytes : nonsense) {
+    RankGroup group(3);
+    group.absent = {2};
+    std::vector<Outcome> outcomes;
+    std::thread ranks([&] { outcomes = group.in_threads(wait_for_ever); });
+    sleep_milliseconds(100);
+    join_and_send(group, 2, bytes);
+    ranks.join();
+    for (const int rank : {0, 1}) {
+      const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+      EXPECT_EQ(outcome.code, peer);
+      EXPECT_TRUE(contains(outcome.sentence, "rank 2 (")) << outcome.sentence;
+    }
+  }
+}
+
+TEST(Faults, StrangersOnThePortDisturbNobody) {
+  const std::vector<std::string> garbage{
+      "GET / HTTP/1.1\r\n\r\n",
+      std::string(100000, 'x'),
+      std::string("\xff\xff\xff\x7f\x02\x00", 6),
+      std::string("\x04\x00\x00\x00\x02\x00mull", 10),
+      std::string("\x00\x00\x00\x00\x02\x01", 6),
+      write_message(Farewell{}),
+      write_message(FailureReport{1, "no rank says so"}),
+      write_message(Hello{}).substr(0, 100),
+      "",
+  };
+  RankGroup group(3);
+  group.options.handshake = 1;
+  const auto disturb = [&] {
+    for (int round = 0; round < 5; ++round) {
+      for (const std::string& bytes : garbage) {
+        RawConnection connection(group.ports[0]);
+        connection.send(bytes);
+      }
+    }
+    // Those that stay and say nothing are let go of.
+    RawConnection first(group.ports[0]), second(group.ports[0]);
+    first.send("\x04");
+    first.wait_for_end();
+    second.wait_for_end();
+  };
+  const auto outcomes = group.in_threads([&](ControlChannel& channel) {
+    channel.barrier();
+    if (channel.rank() == 1) disturb();
+    channel.barrier();
+  });
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.code, 0) << outcome.sentence;
+
+  group.ports = testing::free_ports();
+  group.change = [&](const LaunchEnvironment& environment, ControlOptions&) {
+    // Before the last rank is there.
+    if (environment.rank == 2) {
+      sleep_milliseconds(100);
+      disturb();
+    }
+  };
+  for (const Outcome& outcome : group.in_threads([](ControlChannel&) {}))
+    EXPECT_EQ(outcome.code, 0) << outcome.sentence;
+}
+
+}  // namespace
+}  // namespace mulligan
