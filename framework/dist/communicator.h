@@ -15,7 +15,8 @@ namespace mulligan {
 enum class Collective { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast };
 
 // One collective between tensors of a store, of the dtype of `from`; <mulligan/communicator.h> says what each does. `count`
-// elements: of the whole tensor (all_reduce, broadcast), of one rank's share (the others). Sums are over ranks.
+// elements: of the whole tensor (all_reduce, broadcast), of one rank's share (the others). Sums are over ranks. `to` may be
+// `from`, but for all_to_all: then a rank's share is at its place in the tensor, rank * count elements from its start.
 struct Transfer {
   Collective kind = Collective::all_reduce;
   std::string from, to;
@@ -27,10 +28,16 @@ struct Transfer {
 class TransferBatch {
  public:
   virtual ~TransferBatch() = default;
-  // Starts them, after all work that the backend has been given so far; does not wait and allocates nothing.
+  // Starts them, after all work that the backend has been given so far; does not wait and allocates nothing. Joined before it is
+  // submitted again.
   virtual void submit() = 0;
   // Work that the backend is given from now on sees the results of the last submit(). Throws Error where it failed.
   virtual void join() = 0;
+};
+
+// Batches since the start.
+struct TransferCount {
+  std::uint64_t submitted = 0, completed = 0;
 };
 
 class Communicator {
@@ -43,6 +50,12 @@ class Communicator {
 
   // Precondition: the tensors have room for what <mulligan/communicator.h> says (TensorStore::reserve).
   virtual std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) = 0;
+
+  // Any thread. How far transfers have come, for heartbeats; throws run_error where they have failed. A communicator that finishes them
+  // at once counts none.
+  virtual TransferCount transfers() const { return {}; }
+  // Any thread: pending and later transfers fail soon with run_error, whatever the peers do.
+  virtual void abort() {}
 
   // Returns when every rank has come here and the backend has finished its work.
   void barrier(TensorStore& store);

@@ -1,8 +1,5 @@
-#include <fmt/format.h>
-
-#include <stdexcept>
-
 #include "framework/dist/communicator.h"
+#include "framework/dist/transfer_checks.h"
 
 namespace mulligan {
 namespace {
@@ -12,11 +9,9 @@ class SelfBatch final : public TransferBatch {
  public:
   SelfBatch(TensorStore& store, const std::vector<Transfer>& transfers) : backend_(store.backend()) {
     for (const Transfer& transfer : transfers) {
-      require_possible(store, transfer);
-      if (transfer.from == transfer.to) continue;
-      const auto bytes =
-          static_cast<std::size_t>(transfer.count) * dtype_size(store.type(transfer.from).dtype);
-      copies_.push_back({store.address(transfer.to), store.address(transfer.from), bytes});
+      const std::size_t bytes = transfer_extent(store, transfer, 0, 1).from_bytes;
+      const Copy copy{store.address(transfer.to), store.address(transfer.from), bytes};
+      if (copy.to != copy.from) copies_.push_back(copy);
     }
   }
   void submit() override {
@@ -29,22 +24,6 @@ class SelfBatch final : public TransferBatch {
     void *to, *from;
     std::size_t bytes;
   };
-  static void require_possible(const TensorStore& store, const Transfer& transfer) {
-    const DType dtype = store.type(transfer.from).dtype;
-    const auto bytes = transfer.count * static_cast<std::int64_t>(dtype_size(dtype));
-    const bool reduces =
-        transfer.kind == Collective::all_reduce || transfer.kind == Collective::reduce_scatter;
-    if (reduces && dtype != MLG_F32 && dtype != MLG_F64 && dtype != MLG_BF16) {
-      throw std::logic_error(fmt::format("a sum over ranks of '{}': it is {}, not f32, f64 or bf16",
-                                         transfer.from, dtype_name(dtype)));
-    }
-    if (store.type(transfer.to).dtype != dtype || transfer.root != 0 ||
-        bytes > store.reserved_bytes(transfer.from) || bytes > store.reserved_bytes(transfer.to)) {
-      throw std::logic_error(fmt::format("{} elements cannot go from '{}' ({}) to '{}' ({})", transfer.count,
-                                         transfer.from, store.type(transfer.from).text(), transfer.to,
-                                         store.type(transfer.to).text()));
-    }
-  }
   Backend& backend_;
   std::vector<Copy> copies_;
 };

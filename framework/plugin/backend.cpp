@@ -24,6 +24,12 @@ Backend::Info Backend::info() const {
   return {info.description ? info.description : "", info.memory_bytes, info.threads, info.computes != 0};
 }
 
+mlg_queue Backend::queue() const {
+  mlg_queue queue{sizeof(mlg_queue), MLG_QUEUE_NONE, nullptr, nullptr};
+  if (table().queue) call("queue", table().queue, &queue);
+  return queue;
+}
+
 DeviceBuffer Backend::allocate(std::size_t bytes) {
   if (bytes == 0) return {};
   void* address = nullptr;

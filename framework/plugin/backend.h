@@ -132,6 +132,8 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // Throws KernelFailure where the backend says which kernel failed.
   void run(std::span<void* const> handles);
   void synchronize() { call("synchronize", table().synchronize); }
+  // Where collectives stand in the order of this backend's work; kind MLG_QUEUE_NONE: it says none.
+  mlg_queue queue() const;
   // Whether the backend promises that a repeated run gives the same bits, with the kernels it has now.
   bool repeats() const {
     return table().determinism && table().determinism(instance()) == MLG_DETERMINISM_RUN;

@@ -8,13 +8,14 @@
 namespace mulligan {
 namespace {
 
-constexpr std::array<std::pair<PluginKind, std::string_view>, 6> kWords{{
+constexpr std::array<std::pair<PluginKind, std::string_view>, 7> kWords{{
     {PluginKind::backend, "backend"},
     {PluginKind::loss, "loss"},
     {PluginKind::optimizer, "optimizer"},
     {PluginKind::schedule, "schedule"},
     {PluginKind::ttt, "ttt"},
     {PluginKind::quantizer, "quantizer"},
+    {PluginKind::communicator, "communicator"},
 }};
 
 }  // namespace

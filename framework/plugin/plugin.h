@@ -23,6 +23,7 @@ enum class PluginKind : std::uint32_t {
   schedule = MLG_SCHEDULE,
   ttt = MLG_TTT,
   quantizer = MLG_QUANTIZER,
+  communicator = MLG_COMMUNICATOR,
 };
 
 // "optimizer", ...: the word of sentences, listings and the ABI marker.

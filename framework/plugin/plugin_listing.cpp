@@ -132,12 +132,12 @@ std::string list_plugins(PluginHost& host, bool json) {
       std::string problem;
       if (const PluginHandle plugin = try_load(host, file, problem)) {
         plugins.push_back(plugin_json(*plugin, finding.place));
-        text += fmt::format("  {:<10} {:<16} {:<8} ABI {:<5} {:<28} {}\n", kind_word(plugin->kind()),
+        text += fmt::format("  {:<12} {:<16} {:<8} ABI {:<5} {:<28} {}\n", kind_word(plugin->kind()),
                             plugin->name(), plugin->version(), plugin->abi(), file.path.filename().string(),
                             plugin->summary());
       } else {
         rejected.push_back({{"path", file.path.string()}, {"problem", problem}});
-        text += fmt::format("  unusable   {}: {}\n", file.path.filename().string(), problem);
+        text += fmt::format("  unusable     {}: {}\n", file.path.filename().string(), problem);
       }
     }
     places.push_back({{"origin", finding.place.origin},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <mulligan/backend.h>
+#include <mulligan/communicator.h>
 #include <mulligan/loss.h>
 #include <mulligan/optimizer.h>
 #include <mulligan/quantizer.h>
@@ -44,9 +45,15 @@ constexpr Required kQuantizer[] = {REQUIRED(mlg_quantizer_table, create),
                                    REQUIRED(mlg_quantizer_table, quantize)};
 // Adapters or base updates or both: who asks for one of them checks that it is there.
 constexpr Required kTtt[] = {REQUIRED(mlg_ttt_table, create), REQUIRED(mlg_ttt_table, destroy)};
+constexpr Required kCommunicator[] = {
+    REQUIRED(mlg_communicator_table, create), REQUIRED(mlg_communicator_table, destroy),
+    REQUIRED(mlg_communicator_table, open),   REQUIRED(mlg_communicator_table, prepare),
+    REQUIRED(mlg_communicator_table, submit), REQUIRED(mlg_communicator_table, join),
+    REQUIRED(mlg_communicator_table, poll),   REQUIRED(mlg_communicator_table, abort),
+    REQUIRED(mlg_communicator_table, release)};
 #undef REQUIRED
 
-// The required members lie within the table as ABI 1.0 released it, so their end is the smallest struct_size.
+// The required members lie within the table as the first ABI with the kind released it, so their end is the smallest struct_size.
 std::span<const Required> required_members(PluginKind kind) {
   switch (kind) {
     case PluginKind::backend:
@@ -61,6 +68,8 @@ std::span<const Required> required_members(PluginKind kind) {
       return kQuantizer;
     case PluginKind::ttt:
       return kTtt;
+    case PluginKind::communicator:
+      return kCommunicator;
   }
   return {};
 }

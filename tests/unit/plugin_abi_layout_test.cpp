@@ -5,6 +5,7 @@
 // change size within a major.
 #include <gtest/gtest.h>
 #include <mulligan/backend.h>
+#include <mulligan/communicator.h>
 #include <mulligan/loss.h>
 #include <mulligan/optimizer.h>
 #include <mulligan/quantizer.h>
@@ -181,7 +182,13 @@ LAYOUT(mlg_backend_table, release, 184);
 LAYOUT(mlg_backend_table, synchronize, 192);
 LAYOUT(mlg_backend_table, determinism, 200);     // 1.1
 LAYOUT(mlg_backend_table, replace_kernel, 208);  // 1.3
-SIZE(mlg_backend_table, 216);
+LAYOUT(mlg_backend_table, queue, 216);           // 1.4
+SIZE(mlg_backend_table, 224);
+LAYOUT(mlg_queue, struct_size, 0);
+LAYOUT(mlg_queue, kind, 4);
+LAYOUT(mlg_queue, stream, 8);
+LAYOUT(mlg_queue, context, 16);
+SIZE(mlg_queue, 24);
 LAYOUT(mlg_quantize_request, name, 0);
 LAYOUT(mlg_quantize_request, weight, 8);
 LAYOUT(mlg_quantize_request, hessian, 16);
@@ -242,11 +249,42 @@ LAYOUT(mlg_ttt_table, record_backward, 104);
 LAYOUT(mlg_ttt_table, base_update, 112);
 LAYOUT(mlg_ttt_table, base_rate, 120);
 SIZE(mlg_ttt_table, 128);
+LAYOUT(mlg_group, struct_size, 0);
+LAYOUT(mlg_group, rank, 4);
+LAYOUT(mlg_group, size, 8);
+LAYOUT(mlg_group, local_rank, 12);
+LAYOUT(mlg_group, local_size, 16);
+LAYOUT(mlg_group, interface_name, 24);
+LAYOUT(mlg_group, self, 32);
+LAYOUT(mlg_group, put, 40);
+LAYOUT(mlg_group, get, 48);
+SIZE(mlg_group, 56);
+LAYOUT(mlg_collective, kind, 0);
+LAYOUT(mlg_collective, dtype, 4);
+LAYOUT(mlg_collective, root, 8);
+LAYOUT(mlg_collective, from, 16);
+LAYOUT(mlg_collective, to, 24);
+LAYOUT(mlg_collective, count, 32);
+SIZE(mlg_collective, 40);
+LAYOUT(mlg_communicator_table, header, 0);
+LAYOUT(mlg_communicator_table, create, 72);
+LAYOUT(mlg_communicator_table, destroy, 80);
+LAYOUT(mlg_communicator_table, open, 88);
+LAYOUT(mlg_communicator_table, prepare, 96);
+LAYOUT(mlg_communicator_table, submit, 104);
+LAYOUT(mlg_communicator_table, join, 112);
+LAYOUT(mlg_communicator_table, poll, 120);
+LAYOUT(mlg_communicator_table, abort, 128);
+LAYOUT(mlg_communicator_table, release, 136);
+SIZE(mlg_communicator_table, 144);
 
-static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 3);
+static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 4);
 static_assert(MLG_DETERMINISM_NONE == 0 && MLG_DETERMINISM_RUN == 1);
 static_assert(MLG_BACKEND == 1 && MLG_LOSS == 2 && MLG_OPTIMIZER == 3 && MLG_SCHEDULE == 4 && MLG_TTT == 5 &&
-              MLG_QUANTIZER == 6);
+              MLG_QUANTIZER == 6 && MLG_COMMUNICATOR == 7);
+static_assert(MLG_QUEUE_NONE == -1 && MLG_QUEUE_HOST == 0 && MLG_QUEUE_CUDA == 1);
+static_assert(MLG_ALL_REDUCE == 0 && MLG_REDUCE_SCATTER == 1 && MLG_ALL_GATHER == 2 && MLG_ALL_TO_ALL == 3 &&
+              MLG_BROADCAST == 4);
 static_assert(MLG_KEY_BOOL == 1 && MLG_KEY_INT == 2 && MLG_KEY_FLOAT == 3 && MLG_KEY_STRING == 4 &&
               MLG_KEY_FLOAT_LIST == 5);
 static_assert(MLG_ABSENT == -1 && MLG_F32 == 0 && MLG_BF16 == 1 && MLG_F16 == 2 && MLG_F64 == 3 &&
@@ -263,7 +301,9 @@ TEST(PluginAbi, BuiltPluginsCarryTheReleasedSizes) {
   const PluginHandle backend = test_plugin_host().load(PluginKind::backend, "null");
   EXPECT_EQ(backend->table<mlg_backend_table>().header.struct_size, sizeof(mlg_backend_table));
   EXPECT_EQ(backend->table<mlg_backend_table>().header.magic, MLG_ABI_MAGIC);
-  EXPECT_EQ(backend->abi(), "1.3");
+  EXPECT_EQ(backend->abi(), "1.4");
+  const PluginHandle communicator = test_plugin_host().load(PluginKind::communicator, "self");
+  EXPECT_EQ(communicator->table<mlg_communicator_table>().header.struct_size, sizeof(mlg_communicator_table));
 }
 
 }  // namespace

@@ -199,7 +199,7 @@ TEST_F(PluginFolders, AStrippedPlainCPluginWorksUnderAnyFileName) {
   PluginHost host({{"--plugin-path", folder("a", {{"plain_c", "mulligan_anything.so"}})}});
   const PluginHandle plugin = host.load(PluginKind::schedule, "plain_c");
   EXPECT_EQ(plugin->version(), "1.0");
-  EXPECT_EQ(plugin->abi(), "1.3");
+  EXPECT_EQ(plugin->abi(), "1.4");
   EXPECT_EQ(plugin->sha256(), sha256_hex_of_file(bad_file("plain_c")));
   EXPECT_EQ(plugin->path(), fs::canonical(root_ / "a" / "mulligan_anything.so"));
   const Schedule schedule(plugin, test_plugin_config(plugin));
@@ -288,8 +288,8 @@ TEST_F(PluginFolders, ListingShowsWhatIsUsableAndWhatIsNot) {
   PluginHost host(
       {{"--plugin-path", folder("a", {{"plain_c", "mulligan_p.so"}, {"wrong_magic", "mulligan_w.so"}})}});
   const std::string text = list_plugins(host, false);
-  EXPECT_SAYS(text, "schedule   plain_c");
-  EXPECT_SAYS(text, "unusable   mulligan_w.so: ");
+  EXPECT_SAYS(text, "schedule     plain_c");
+  EXPECT_SAYS(text, "unusable     mulligan_w.so: ");
   EXPECT_SAYS(list_plugins(host, true), "\"unusable\"");
   EXPECT_SAYS(sentence([&] { describe_plugin(host, "plainc", false); }), "did you mean 'plain_c'?");
 }

@@ -69,6 +69,9 @@ class CpuBackend final : public sdk::Backend {
   void synchronize() override {}  // run() returns when the work is done
   // Every kernel adds in an order that depends on neither threads nor chance; oneDNN promises the same.
   mlg_determinism determinism() const noexcept override { return MLG_DETERMINISM_RUN; }
+  std::optional<mlg_queue> queue() override {
+    return mlg_queue{sizeof(mlg_queue), MLG_QUEUE_HOST, nullptr, nullptr};
+  }
 
  private:
   // Makes the calling thread use this instance's number of threads (the pool keeps it per calling thread).

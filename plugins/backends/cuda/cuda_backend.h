@@ -75,6 +75,7 @@ class CudaBackend final : public sdk::Backend {
   void run(std::span<void* const> prepared) override;
   void release(void* prepared) noexcept override;
   void synchronize() override;
+  std::optional<mlg_queue> queue() override { return device_->queue(); }
   // Kernels add in fixed orders, without atomics on floats; cuBLASLt's algorithm is chosen once per shape and
   // kept. A library's attention promises it only where `deterministic` is set; of compiled code that a user
   // put in the kernels' place nothing is known.

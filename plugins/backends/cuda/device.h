@@ -6,11 +6,13 @@
 // it. One thread at a time. Every function throws std::runtime_error with one sentence.
 #pragma once
 
+#include <mulligan/backend.h>
 #include <mulligan/cuda_kernel.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -117,6 +119,8 @@ class Device {
   virtual void launch(CapturedGraph& graph) = 0;
 
   virtual void synchronize() = 0;
+  // The stream, for libraries that work on the same memory; none where its memory is no address for others.
+  virtual std::optional<mlg_queue> queue() { return std::nullopt; }
 };
 
 }  // namespace mulligan::cuda

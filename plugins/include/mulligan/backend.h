@@ -27,6 +27,7 @@ typedef struct mlg_device_info {
 
 /* Where the transfers of a communicator stand in the order of the backend's work. */
 typedef enum mlg_queue_kind {
+  MLG_QUEUE_NONE = -1, /* nowhere, as where the backend has no function queue() */
   MLG_QUEUE_HOST = 0, /* the memory is the host's, and a call that was enqueued is finished when it returns */
   MLG_QUEUE_CUDA = 1  /* `stream` is a CUstream of the CUcontext `context` */
 } mlg_queue_kind;
@@ -78,8 +79,8 @@ typedef struct mlg_backend_table {
   /* Since ABI 1.3, may be null (takes none): the compiled kernel in the file `path` computes all later calls of the known
    * kernel `name` in the place of its own code, which still checks them. Refuses a file that does not fit the kernel. */
   mlg_error (*replace_kernel)(void* instance, const char* name, const char* path);
-  /* Since ABI 1.4, may be null: where collectives stand in the order of this backend's work. Without it its memory is no address
-   * for others, and the host moves what a communicator sends by download() and upload(). */
+  /* Since ABI 1.4, may be null (MLG_QUEUE_NONE): where collectives stand in the order of this backend's work. With NONE its memory
+   * is no address for others, and the host moves what a communicator sends by download() and upload(). */
   mlg_error (*queue)(void* instance, mlg_queue* out);
 } mlg_backend_table;
 

@@ -7,6 +7,7 @@
 #include <mulligan/plugin.hpp>
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #pragma GCC visibility push(hidden)
@@ -42,6 +43,9 @@ class Backend {
   }
   // A backend promises nothing until it says otherwise.
   virtual mlg_determinism determinism() const noexcept { return MLG_DETERMINISM_NONE; }
+  // Where collectives stand in the order of the backend's work; none: the host moves what a communicator sends by download()
+  // and upload().
+  virtual std::optional<mlg_queue> queue() { return std::nullopt; }
 };
 
 template <typename Class>
@@ -100,6 +104,11 @@ mlg_backend_table make_backend_table(const char* name) {
   table.determinism = [](void* self) -> std::int32_t { return at(self).determinism(); };
   table.replace_kernel = [](void* self, const char* name, const char* path) -> mlg_error {
     return guarded([&] { at(self).replace_kernel(name, path); });
+  };
+  table.queue = [](void* self, mlg_queue* out) -> mlg_error {
+    return guarded([&] {
+      *out = at(self).queue().value_or(mlg_queue{sizeof(mlg_queue), MLG_QUEUE_NONE, nullptr, nullptr});
+    });
   };
   return table;
 }

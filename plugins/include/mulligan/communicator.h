@@ -31,8 +31,9 @@ typedef enum mlg_collective_kind {
   MLG_BROADCAST = 4 /* to[count] = rank root's from[count] */
 } mlg_collective_kind;
 
-/* One collective; every rank submits the same ones in the same order. `to` equals `from`, or (all_gather) `from` is its own
- * place in `to`, or the two do not overlap. Reductions are of f32, f64 and bf16, in any order; the others move any dtype. */
+/* One collective; every rank submits the same ones in the same order. In place, `to` is `from` (all_reduce, broadcast), `from` is
+ * its own place in `to`, rank * count elements from its start (all_gather), or `to` is its own place in `from` (reduce_scatter);
+ * otherwise the two do not overlap. Reductions are of f32, f64 and bf16, in any order; the others move any dtype. */
 typedef struct mlg_collective {
   int32_t kind;  /* mlg_collective_kind */
   int32_t dtype; /* mlg_dtype */
@@ -42,6 +43,8 @@ typedef struct mlg_collective {
   int64_t count; /* elements */
 } mlg_collective;
 
+/* One thread at a time, but for poll() and abort(). After a failure the instance only fails; destroy() and release() work still, and
+ * wait for no peer. */
 typedef struct mlg_communicator_table {
   mlg_plugin_header header;
   mlg_error (*create)(const mlg_host* host, const mlg_config* config, void** instance);
@@ -51,7 +54,8 @@ typedef struct mlg_communicator_table {
   mlg_error (*open)(void* instance, const mlg_group* group, const mlg_queue* queue, double seconds);
   /* Makes `count` collectives ready, which are submitted together; all allocation is here. */
   mlg_error (*prepare)(void* instance, const mlg_collective* list, uint32_t count, void** prepared);
-  /* Starts them after all work that the backend has been given so far. Does not wait for them. Tickets grow by one. */
+  /* Starts them after all work that the backend has been given so far. Does not wait for them. Tickets grow by one. What was
+   * submitted is joined before it is submitted again. */
   mlg_error (*submit)(void* instance, void* prepared, uint64_t* ticket);
   /* Work that the backend is given from now on sees the results of `ticket` (host queues: waits for it). Fails with a sentence
    * when that, or a collective before it, failed. */

@@ -36,6 +36,9 @@ class GpuDevice final : public Device {
   void abandon_capture() noexcept override;
   void launch(CapturedGraph& graph) override;
   void synchronize() override;
+  std::optional<mlg_queue> queue() override {
+    return mlg_queue{sizeof(mlg_queue), MLG_QUEUE_CUDA, stream_, context_};
+  }
 
   const Driver& driver() const { return driver_; }
   CUstream stream() const { return stream_; }

@@ -1,0 +1,76 @@
+// CommunicatorPlugin: collectives between the ranks of a run, made by a plugin; contracts of the calls in
+// <mulligan/communicator.h>.
+#pragma once
+
+#include <mulligan/communicator.h>
+
+#include <span>
+
+#include "framework/plugin/plugin_instance.h"
+
+namespace mulligan {
+
+class CommunicatorPlugin;
+
+// Collectives made ready by a communicator; released with it.
+class PreparedCollectives {
+ public:
+  PreparedCollectives() = default;
+  PreparedCollectives(CommunicatorPlugin& communicator, void* handle)
+      : communicator_(&communicator), handle_(handle) {}
+  PreparedCollectives(PreparedCollectives&& other) noexcept { *this = std::move(other); }
+  PreparedCollectives& operator=(PreparedCollectives&& other) noexcept {
+    std::swap(communicator_, other.communicator_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~PreparedCollectives();
+  void* handle() const { return handle_; }
+
+ private:
+  CommunicatorPlugin* communicator_ = nullptr;
+  void* handle_ = nullptr;
+};
+
+// Every function throws run_error with the plugin's own sentence when it fails. One thread at a time, but for
+// completed() and abort().
+class CommunicatorPlugin : public PluginInstance<mlg_communicator_table> {
+ public:
+  using PluginInstance::PluginInstance;
+
+  // Meets the other ranks. `group` lives as long as this object; fails after `seconds`.
+  void open(const mlg_group& group, const mlg_queue& queue, double seconds) {
+    call("open", table().open, &group, &queue, seconds);
+  }
+  PreparedCollectives prepare(std::span<const mlg_collective> list) {
+    void* handle = nullptr;
+    call("prepare", table().prepare, list.data(), static_cast<std::uint32_t>(list.size()), &handle);
+    return {*this, handle};
+  }
+  // Returns the ticket, which join() waits for: 1 for the first.
+  std::uint64_t submit(const PreparedCollectives& prepared) {
+    std::uint64_t ticket = 0;
+    call("submit", table().submit, prepared.handle(), &ticket);
+    return ticket;
+  }
+  void join(std::uint64_t ticket) { call("join", table().join, ticket); }
+
+  // Any thread: how many tickets are finished; throws where the communicator has failed.
+  std::uint64_t completed() const {
+    std::uint64_t completed = 0;
+    check(table().poll(instance(), &completed));
+    return completed;
+  }
+  // Any thread: pending and later calls fail soon.
+  void abort() { table().abort(instance()); }
+
+ private:
+  friend class PreparedCollectives;
+  void release(void* handle) { table().release(instance(), handle); }
+};
+
+inline PreparedCollectives::~PreparedCollectives() {
+  if (communicator_) communicator_->release(handle_);
+}
+
+}  // namespace mulligan

@@ -1,0 +1,165 @@
+#include "plugins/communicators/gloo/gloo_communicator.h"
+
+#include <mulligan/alternate_stack.hpp>
+
+#include <csignal>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "plugins/communicators/gloo/exchange.h"
+
+namespace mulligan::gloo_ranks {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+std::shared_ptr<char[]> allocate(std::size_t bytes) {
+  auto* memory = static_cast<char*>(::operator new(bytes, kAlignment));
+  return {memory, [](char* address) { ::operator delete(address, kAlignment); }};
+}
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000) + 1);
+}
+
+}  // namespace
+
+GlooCommunicator::~GlooCommunicator() {
+  bool idle = false;
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+    idle = submitted_ == completed_;
+  }
+  submitted_signal_.notify_all();
+  if (!idle) abort();
+  if (thread_.joinable()) thread_.join();
+}
+
+void GlooCommunicator::open(const sdk::Group& group, const mlg_queue& queue, double seconds) {
+  if (queue.kind != MLG_QUEUE_HOST) {
+    throw sdk::Error(
+        "'gloo' moves memory of the host, and the backend's is a device's; set communicator.plugin to "
+        "\"nccl\", or leave it out");
+  }
+  rank_ = group.rank();
+  size_ = group.size();
+  if (size_ > 1) {
+    const bool local = group.local_size() == group.size();
+    auto mesh =
+        std::make_unique<Mesh>(group, listen_address(group.interface_name(), local), milliseconds(seconds));
+    {
+      const std::lock_guard lock(mutex_);
+      require_sound();
+      mesh_ = std::move(mesh);  // from here on abort() ends what follows
+    }
+    mesh_->connect(group, "gloo", seconds);
+    mesh_->set_timeout(milliseconds(config_.timeout));
+  }
+  thread_ = std::thread([this] { work(); });
+}
+
+void* GlooCommunicator::prepare(std::span<const sdk::Collective> list) {
+  auto batch = std::make_unique<Batch>();
+  batch->plan = make_plan(list, rank_, size_);
+  // Batches that were prepared earlier keep the smaller buffer that they have.
+  if (batch->plan.workspace_bytes > workspace_bytes_) {
+    workspace_ = allocate(batch->plan.workspace_bytes);
+    workspace_bytes_ = batch->plan.workspace_bytes;
+  }
+  batch->workspace = workspace_;
+  if (batch->workspace) batch->plan.place(batch->workspace.get());
+  return batch.release();
+}
+
+void GlooCommunicator::require_sound() const {
+  if (!failure_.empty()) throw sdk::Error(failure_);
+}
+
+std::uint64_t GlooCommunicator::submit(void* prepared) {
+  auto* batch = static_cast<Batch*>(prepared);
+  const std::lock_guard lock(mutex_);
+  require_sound();
+  if (batch->is_pending) throw sdk::Error("a batch of transfers was submitted again before it was joined");
+  batch->is_pending = true;
+  batch->next = nullptr;
+  (last_ ? last_->next : first_) = batch;
+  last_ = batch;
+  submitted_signal_.notify_one();
+  return ++submitted_;
+}
+
+void GlooCommunicator::join(std::uint64_t ticket) {
+  std::unique_lock lock(mutex_);
+  done_signal_.wait(lock, [&] { return completed_ >= ticket || !failure_.empty(); });
+  require_sound();
+}
+
+std::uint64_t GlooCommunicator::poll() {
+  const std::lock_guard lock(mutex_);
+  require_sound();
+  return completed_;
+}
+
+void GlooCommunicator::abort() noexcept {
+  Mesh* mesh = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = "the communicator was aborted";
+    mesh = mesh_.get();
+  }
+  done_signal_.notify_all();
+  submitted_signal_.notify_all();
+  if (mesh) mesh->abort();
+}
+
+void GlooCommunicator::release(void* prepared) noexcept {
+  auto* batch = static_cast<Batch*>(prepared);
+  {
+    std::unique_lock lock(mutex_);
+    // Only after a failure can it be under way, and then its waits are ending.
+    done_signal_.wait(lock, [&] { return !batch->is_pending; });
+  }
+  delete batch;
+}
+
+void GlooCommunicator::fail(std::string sentence) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = std::move(sentence);
+}
+
+void GlooCommunicator::work() {
+  const sdk::AlternateStack stack;
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    submitted_signal_.wait(lock, [&] { return first_ || ends_; });
+    if (!first_) return;
+    Batch* batch = std::exchange(first_, first_->next);
+    if (!first_) last_ = nullptr;
+    const bool sound = failure_.empty();
+    lock.unlock();
+    bool done = false;
+    if (sound) {
+      try {
+        exchange(batch->plan, mesh_.get(), rank_, size_);
+        done = true;
+      } catch (const std::exception& error) {
+        fail(error.what());
+        mesh_->close();
+      }
+    }
+    lock.lock();
+    batch->is_pending = false;
+    if (done) ++completed_;
+    done_signal_.notify_all();
+  }
+}
+
+MULLIGAN_EXPORT_COMMUNICATOR(GlooCommunicator, gloo);
+
+}  // namespace mulligan::gloo_ranks

@@ -1,0 +1,98 @@
+// C++ side of communicator.h: derive from Communicator, then MULLIGAN_EXPORT_COMMUNICATOR(Class, name). Contracts:
+// communicator.h.
+#pragma once
+
+#include <mulligan/communicator.h>
+#include <mulligan/plugin.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#pragma GCC visibility push(hidden)
+
+namespace mulligan::sdk {
+
+using Collective = mlg_collective;
+
+// The ranks, and small messages between them. Valid while the communicator lives; any thread.
+class Group {
+ public:
+  explicit Group(const mlg_group& group) : group_(&group) {}
+  int rank() const { return group_->rank; }
+  int size() const { return group_->size; }
+  int local_rank() const { return group_->local_rank; }
+  int local_size() const { return group_->local_size; }
+  // Network interface, or an address, to listen at; empty: the plugin chooses.
+  std::string interface_name() const { return group_->interface_name ? group_->interface_name : ""; }
+
+  // `key` is put once by one rank.
+  void put(const std::string& key, std::string_view value) const {
+    check(group_->put(group_->self, key.c_str(), value.data(), value.size()));
+  }
+  // Waits until a rank has put it; throws after `seconds`, and as soon as the run has failed elsewhere.
+  std::string get(const std::string& key, double seconds) const {
+    std::string value(512, '\0');
+    for (;;) {
+      std::size_t bytes = value.size();
+      check(group_->get(group_->self, key.c_str(), value.data(), &bytes, seconds));
+      const bool complete = bytes <= value.size();
+      value.resize(bytes);
+      if (complete) return value;
+    }
+  }
+
+ private:
+  const mlg_group* group_;
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual void open(const Group& group, const mlg_queue& queue, double seconds) = 0;
+  virtual void* prepare(std::span<const Collective> list) = 0;
+  virtual std::uint64_t submit(void* prepared) = 0;
+  virtual void join(std::uint64_t ticket) = 0;
+  // Any thread: how many tickets are finished.
+  virtual std::uint64_t poll() = 0;
+  virtual void abort() noexcept = 0;  // any thread
+  virtual void release(void* prepared) noexcept = 0;
+};
+
+template <typename Class>
+mlg_communicator_table make_communicator_table(const char* name) {
+  static_assert(std::is_base_of_v<Communicator, Class>, "derive the class from mulligan::sdk::Communicator");
+  static constexpr auto at = [](void* self) -> Communicator& { return *static_cast<Communicator*>(self); };
+  mlg_communicator_table table{};
+  table.header = make_header<Class, mlg_communicator_table>(MLG_COMMUNICATOR, name);
+  table.create = create_instance<Class, Communicator>;
+  table.destroy = destroy_instance<Communicator>;
+  table.open = [](void* self, const mlg_group* group, const mlg_queue* queue, double seconds) -> mlg_error {
+    return guarded([&] { at(self).open(Group(*group), *queue, seconds); });
+  };
+  table.prepare = [](void* self, const mlg_collective* list, std::uint32_t count,
+                     void** prepared) -> mlg_error {
+    return guarded([&] { *prepared = at(self).prepare(std::span(list, count)); });
+  };
+  table.submit = [](void* self, void* prepared, std::uint64_t* ticket) -> mlg_error {
+    return guarded([&] { *ticket = at(self).submit(prepared); });
+  };
+  table.join = [](void* self, std::uint64_t ticket) -> mlg_error {
+    return guarded([&] { at(self).join(ticket); });
+  };
+  table.poll = [](void* self, std::uint64_t* completed) -> mlg_error {
+    return guarded([&] { *completed = at(self).poll(); });
+  };
+  table.abort = [](void* self) { at(self).abort(); };
+  table.release = [](void* self, void* prepared) { at(self).release(prepared); };
+  return table;
+}
+
+}  // namespace mulligan::sdk
+
+#pragma GCC visibility pop
+
+#define MULLIGAN_EXPORT_COMMUNICATOR(Class, name) \
+  MULLIGAN_EXPORT_PLUGIN(communicator, name, mulligan::sdk::make_communicator_table<Class>(#name))

@@ -1,0 +1,159 @@
+// What communicators of several ranks do when a rank does not come, stays silent, goes away or is told to stop: a sentence soon,
+// never a hang.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/support/sentence.h"
+#include "tests/unit/communicator_worlds.h"
+
+namespace mulligan {
+namespace {
+
+std::vector<CommunicatorWorld> worlds_of_several() {
+  std::vector<CommunicatorWorld> several;
+  for (const CommunicatorWorld& world : communicator_worlds()) {
+    if (world.most_ranks > 1) several.push_back(world);
+  }
+  return several;
+}
+
+class CommunicatorFaults : public testing::TestWithParam<CommunicatorWorld> {
+ protected:
+  // One rank with a sum over ranks made ready.
+  struct Rank {
+    Rank(const CommunicatorWorld& world, HostGroup& group, const std::string& keys = "",
+         std::int64_t count = 1000)
+        : backend(make_backend(world)),
+          store(*backend),
+          communicator(make_communicator(world, group, *backend, keys)) {
+      store.create("x", TensorType(MLG_F32, {count}));
+      store.zero("x");
+      batch = communicator->prepare(store, {{Collective::all_reduce, "x", "x", count, 0}});
+    }
+    // Empty, or why it failed.
+    std::string sum() {
+      try {
+        batch->submit();
+        batch->join();
+        return "";
+      } catch (const Error& error) {
+        return error.what();
+      }
+    }
+    std::unique_ptr<Backend> backend;
+    TensorStore store;
+    std::unique_ptr<Communicator> communicator;
+    std::unique_ptr<TransferBatch> batch;
+  };
+};
+
+TEST_P(CommunicatorFaults, ARankThatNeverComesIsMissedInTime) {
+  ThreadWorld world(2);
+  const std::unique_ptr<Backend> backend = make_backend(GetParam());
+  CommunicatorOptions options;
+  options.open_seconds = 0.2;
+  const std::string text =
+      sentence_of([&] { make_communicator(GetParam(), world.group(0), *backend, "", options); });
+  EXPECT_NE(text.find("rank 1 did not come"), std::string::npos) << text;
+}
+
+TEST_P(CommunicatorFaults, ARankThatFailsElsewhereEndsTheMeeting) {
+  ThreadWorld world(2);
+  std::thread other([&] { world.fail("rank 1 failed: no such shard."); });
+  const std::unique_ptr<Backend> backend = make_backend(GetParam());
+  const std::string text = sentence_of([&] { make_communicator(GetParam(), world.group(0), *backend); });
+  other.join();
+  EXPECT_NE(text.find("no such shard"), std::string::npos) << text;
+}
+
+TEST_P(CommunicatorFaults, ASilentRankIsNamedAtTheTimeout) {
+  const auto sentences = run_ranks(2, [&](HostGroup& group) {
+    Rank rank(GetParam(), group, "timeout = 0.3");
+    if (group.rank() == 0) {
+      const std::string text = rank.sum();
+      EXPECT_NE(text.find("rank 1 did not answer for 0.3"), std::string::npos) << text;
+      EXPECT_NE(rank.sum(), "") << "what failed once goes on failing";
+      EXPECT_NE(sentence_of([&] { rank.communicator->transfers(); }), "");
+    }
+    group.barrier();
+  });
+  for (const std::string& text : sentences) EXPECT_EQ(text, "");
+}
+
+TEST_P(CommunicatorFaults, ARankThatGoesAwayIsNamed) {
+  const auto sentences = run_ranks(2, [&](HostGroup& group) {
+    auto rank = std::make_unique<Rank>(GetParam(), group);
+    if (group.rank() == 0) {
+      const std::string text = rank->sum();
+      EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
+    } else {
+      rank.reset();
+    }
+    group.barrier();
+  });
+  for (const std::string& text : sentences) EXPECT_EQ(text, "");
+}
+
+TEST_P(CommunicatorFaults, AbortEndsATransferThatWaits) {
+  const auto sentences = run_ranks(2, [&](HostGroup& group) {
+    Rank rank(GetParam(), group);
+    if (group.rank() == 0) {
+      rank.batch->submit();
+      std::thread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        rank.communicator->abort();
+      });
+      const std::string text = sentence_of([&] { rank.batch->join(); });
+      other.join();
+      EXPECT_NE(text.find("aborted"), std::string::npos) << text;
+      EXPECT_NE(sentence_of([&] { rank.batch->submit(); }).find("aborted"), std::string::npos);
+    }
+    group.barrier();
+  });
+  for (const std::string& text : sentences) EXPECT_EQ(text, "");
+}
+
+TEST_P(CommunicatorFaults, AbortWithNothingUnderWayEndsWhatComesLater) {
+  const auto sentences = run_ranks(2, [&](HostGroup& group) {
+    Rank rank(GetParam(), group);
+    rank.communicator->abort();
+    EXPECT_NE(rank.sum().find("aborted"), std::string::npos);
+    group.barrier();
+  });
+  for (const std::string& text : sentences) EXPECT_EQ(text, "");
+}
+
+// A rank goes at whatever point of a long transfer; the other one is neither left waiting nor given a wrong success: what it
+// reports is the lost rank, or a sum that was complete.
+TEST_P(CommunicatorFaults, ARankThatGoesInTheMiddleLeavesNobodyWaiting) {
+  constexpr int kTurns = 12;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const auto sentences = run_ranks(2, [&](HostGroup& group) {
+      auto rank = std::make_unique<Rank>(GetParam(), group, "timeout = 30", 4'000'003);
+      group.barrier();
+      if (group.rank() == 0) {
+        const std::string text = rank->sum();
+        EXPECT_EQ(text.find("did not answer"), std::string::npos) << "turn " << turn << ": " << text;
+        if (!text.empty()) {
+          EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
+        }
+      } else {
+        rank->batch->submit();
+        std::this_thread::sleep_for(std::chrono::microseconds(700 * turn));
+        rank->communicator->abort();
+        rank.reset();
+      }
+      group.barrier();
+    });
+    for (const std::string& text : sentences) EXPECT_EQ(text, "");
+  }
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CommunicatorFaults);
+INSTANTIATE_TEST_SUITE_P(Plugins, CommunicatorFaults, testing::ValuesIn(worlds_of_several()),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace mulligan
