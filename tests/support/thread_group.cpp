@@ -10,7 +10,7 @@
 
 namespace mulligan {
 
-struct ThreadWorld::State {
+struct ThreadGroups::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::string, std::string> values;
@@ -23,7 +23,7 @@ constexpr double kLongest = 60;  // seconds that a collective call waits
 
 class ThreadGroup final : public HostGroup {
  public:
-  ThreadGroup(std::shared_ptr<ThreadWorld::State> state, int rank, int size)
+  ThreadGroup(std::shared_ptr<ThreadGroups::State> state, int rank, int size)
       : state_(std::move(state)), rank_(rank), size_(size) {}
   int rank() const override { return rank_; }
   int world_size() const override { return size_; }
@@ -62,32 +62,32 @@ class ThreadGroup final : public HostGroup {
   void require_running() const {
     if (!state_->failure.empty()) throw Error(ExitCode::peer_failed, state_->failure);
   }
-  std::shared_ptr<ThreadWorld::State> state_;
+  std::shared_ptr<ThreadGroups::State> state_;
   int rank_, size_;
   int calls_ = 0;
 };
 
 }  // namespace
 
-ThreadWorld::ThreadWorld(int size) : state_(std::make_shared<State>()) {
+ThreadGroups::ThreadGroups(int size) : state_(std::make_shared<State>()) {
   for (int rank = 0; rank < size; ++rank) {
     groups_.push_back(std::make_unique<ThreadGroup>(state_, rank, size));
   }
 }
 
-ThreadWorld::~ThreadWorld() = default;
+ThreadGroups::~ThreadGroups() = default;
 
-HostGroup& ThreadWorld::group(int rank) {
+HostGroup& ThreadGroups::group(int rank) {
   return *groups_.at(static_cast<std::size_t>(rank));
 }
 
-void ThreadWorld::fail(const std::string& sentence) {
+void ThreadGroups::fail(const std::string& sentence) {
   const std::lock_guard lock(state_->mutex);
   if (state_->failure.empty()) state_->failure = sentence;
   state_->changed.notify_all();
 }
 
-std::vector<std::string> run_ranks(ThreadWorld& world, int size,
+std::vector<std::string> run_ranks(ThreadGroups& world, int size,
                                    const std::function<void(HostGroup&)>& body) {
   std::vector<std::string> sentences(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
@@ -106,7 +106,7 @@ std::vector<std::string> run_ranks(ThreadWorld& world, int size,
 }
 
 std::vector<std::string> run_ranks(int size, const std::function<void(HostGroup&)>& body) {
-  ThreadWorld world(size);
+  ThreadGroups world(size);
   return run_ranks(world, size, body);
 }
 

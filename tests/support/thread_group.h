@@ -12,10 +12,10 @@ namespace mulligan {
 
 // The ranks of one run. All calls of a group end: in a result, or with a sentence after a minute (get(): after its seconds), or as soon
 // as fail() was called.
-class ThreadWorld {
+class ThreadGroups {
  public:
-  explicit ThreadWorld(int size);
-  ~ThreadWorld();
+  explicit ThreadGroups(int size);
+  ~ThreadGroups();
   HostGroup& group(int rank);
   // Pending and later calls of every rank throw Error (ExitCode::peer_failed) with this sentence.
   void fail(const std::string& sentence);
@@ -28,7 +28,8 @@ class ThreadWorld {
 };
 
 // Runs `body` once per rank, each in a thread of its own. What a rank threw, by rank; empty: it returned.
-std::vector<std::string> run_ranks(ThreadWorld& world, int size, const std::function<void(HostGroup&)>& body);
+std::vector<std::string> run_ranks(ThreadGroups& world, int size,
+                                   const std::function<void(HostGroup&)>& body);
 // The same in a new world. A rank that throws fails the others' calls.
 std::vector<std::string> run_ranks(int size, const std::function<void(HostGroup&)>& body);
 

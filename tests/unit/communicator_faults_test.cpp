@@ -50,7 +50,7 @@ class CommunicatorFaults : public testing::TestWithParam<CommunicatorWorld> {
 };
 
 TEST_P(CommunicatorFaults, ARankThatNeverComesIsMissedInTime) {
-  ThreadWorld world(2);
+  ThreadGroups world(2);
   const std::unique_ptr<Backend> backend = make_backend(GetParam());
   CommunicatorOptions options;
   options.open_seconds = 0.2;
@@ -60,7 +60,7 @@ TEST_P(CommunicatorFaults, ARankThatNeverComesIsMissedInTime) {
 }
 
 TEST_P(CommunicatorFaults, ARankThatFailsElsewhereEndsTheMeeting) {
-  ThreadWorld world(2);
+  ThreadGroups world(2);
   std::thread other([&] { world.fail("rank 1 failed: no such shard."); });
   const std::unique_ptr<Backend> backend = make_backend(GetParam());
   const std::string text = sentence_of([&] { make_communicator(GetParam(), world.group(0), *backend); });
