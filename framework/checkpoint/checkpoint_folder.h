@@ -32,7 +32,7 @@ std::string checkpoint_name(std::int64_t step);
 // cannot be read, since it is not known then what it holds.
 std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& directory);
 
-// A checkpoint whose every byte was verified.
+// A checkpoint whose every byte was verified; on other ranks than the first without its tensors.
 struct Checkpoint {
   std::filesystem::path path;
   CheckpointManifest manifest;

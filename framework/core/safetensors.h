@@ -50,6 +50,8 @@ class SafetensorsFile {
   // duplicate names, every dtype is known, every shape fits its byte range, and the byte ranges cover the
   // data section exactly, without gap or overlap.
   explicit SafetensorsFile(const std::filesystem::path& path);
+  // No file, no tensors.
+  SafetensorsFile() = default;
 
   const std::filesystem::path& path() const { return path_; }
   // In order of position in the file.

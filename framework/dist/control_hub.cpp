@@ -93,7 +93,7 @@ void ControlHub::wanted(int rank, const Get& get) {
   wanted_[get.key].push_back({rank, get.request});
 }
 
-void ControlHub::answer(int rank, const Value& value) {
+void ControlHub::answer(int rank, const FoundValue& value) {
   if (rank == 0) return callbacks_.value_there(value.request, value.value);
   seat(rank).link->send(write_message(value));
 }

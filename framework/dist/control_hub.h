@@ -52,7 +52,7 @@ class ControlHub final : public ControlEnd {
   void arrived(int rank, const Arrival& arrival);
   void complete(CallKind call);
   void wanted(int rank, const Get& get);
-  void answer(int rank, const Value& value);
+  void answer(int rank, const FoundValue& value);
   void failed(int rank, const FailureReport& report);
   void farewell(int rank);
 

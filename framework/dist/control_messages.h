@@ -140,7 +140,7 @@ struct Get {
   }
 };
 
-struct Value {
+struct FoundValue {
   static constexpr std::uint8_t kind = 10;
   std::uint64_t request = 0;
   std::string value;

@@ -86,8 +86,8 @@ void ControlSpoke::take(const ControlMessage& message) {
       auto result = read_message<CallResult>(message);
       return callbacks_.call_done(result.sequence, std::move(result.parts));
     }
-    case Value::kind: {
-      const auto value = read_message<Value>(message);
+    case FoundValue::kind: {
+      const auto value = read_message<FoundValue>(message);
       return callbacks_.value_there(value.request, value.value);
     }
     case VerdictMessage::kind: {

@@ -1,5 +1,6 @@
 #include "framework/dist/host_group.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -57,6 +58,53 @@ double HostGroup::agree(double value) {
     throw run_error("rank 0 sent {} bytes in place of a number.", bytes.size());
   std::memcpy(&value, bytes.data(), sizeof value);
   return value;
+}
+
+bool HostGroup::any(bool value) {
+  double sum[] = {value ? 1.0 : 0.0};
+  this->sum(sum);
+  return sum[0] > 0;
+}
+
+namespace {
+
+constexpr std::size_t piece_bytes = std::size_t{1} << 19;  // below the largest message
+
+std::string_view piece_of(std::string_view bytes, std::size_t piece) {
+  const std::size_t begin = std::min(bytes.size(), piece * piece_bytes);
+  return bytes.substr(begin, piece_bytes);
+}
+
+}  // namespace
+
+std::vector<double> HostGroup::gather_values(std::span<const double> values) {
+  const std::string_view own(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  std::vector<std::string> gathered(static_cast<std::size_t>(world_size()));
+  bool more = true;
+  for (std::size_t piece = 0; more; ++piece) {
+    more = false;
+    const std::vector<std::string> pieces = all_gather(piece_of(own, piece));
+    for (std::size_t rank = 0; rank < pieces.size(); ++rank) {
+      gathered[rank] += pieces[rank];
+      more = more || pieces[rank].size() == piece_bytes;
+    }
+  }
+  std::vector<double> all;
+  for (const std::string& bytes : gathered) {
+    const std::size_t before = all.size();
+    all.resize(before + bytes.size() / sizeof(double));
+    std::memcpy(all.data() + before, bytes.data(), (all.size() - before) * sizeof(double));
+  }
+  return all;
+}
+
+std::string HostGroup::broadcast_text(const std::string& text) {
+  std::string whole;
+  for (std::size_t piece = 0;; ++piece) {
+    const std::string part = broadcast(piece_of(text, piece));
+    whole += part;
+    if (part.size() < piece_bytes) return whole;
+  }
 }
 
 std::unique_ptr<HostGroup> make_single_group() {

@@ -35,6 +35,11 @@ class HostGroup {
   void sum(std::span<double> values);
   // Rank 0's value, for decisions that all ranks must take alike.
   double agree(double value);
+  // Whether any rank says so.
+  bool any(bool value);
+  // Every rank's values one behind the other, by rank; rank 0's text. Of any length, in several messages.
+  std::vector<double> gather_values(std::span<const double> values);
+  std::string broadcast_text(const std::string& text);
 };
 
 // A world of one.

@@ -35,6 +35,23 @@ void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
       sums.bytes, sums.tokens, decoded);
 }
 
+// This rank's part. A signal to one rank ends the evaluation of all.
+EvalSums score_share(Evaluator& evaluator, const ValidationSet& validation, HostGroup& group,
+                     const EvaluateHooks& hooks) {
+  const ByteTable* table = validation.byte_table ? &*validation.byte_table : nullptr;
+  std::optional<Error> interrupted;
+  EvalSums sums;
+  try {
+    sums = evaluator.score(validation.tokens, table, group.world_size(), group.rank(), {}, hooks.passed,
+                           hooks.from ? *hooks.from : EvalPosition{});
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::interrupted) throw;
+    interrupted = error;
+  }
+  if (!group.any(interrupted.has_value())) return sums;
+  throw interrupted.value_or(Error(ExitCode::interrupted, "another rank was stopped by a signal."));
+}
+
 }  // namespace
 
 ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
@@ -86,13 +103,15 @@ std::string score_text(const EvalResult& result) {
 EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& group,
                     const EvaluateHooks& hooks) {
   const auto start = std::chrono::steady_clock::now();
-  const ByteTable* table = validation.byte_table ? &*validation.byte_table : nullptr;
-  const EvalSums sums = evaluator.score(validation.tokens, table, group.world_size(), group.rank(), {},
-                                        hooks.passed, hooks.from ? *hooks.from : EvalPosition{});
+  const EvalSums sums = score_share(evaluator, validation, group, hooks);
   require_equal_bytes(validation, sums);
 
   double totals[] = {sums.loss_nats, static_cast<double>(sums.tokens), static_cast<double>(sums.bytes)};
   group.sum(totals);
+  if (group.world_size() > 1) {  // in the order in which one rank would add them
+    totals[0] = 0;
+    for (const double part : group.gather_values(sums.parts_nats)) totals[0] += part;
+  }
   EvalResult result;
   result.loss_sum_nats = totals[0];
   result.tokens = static_cast<std::uint64_t>(totals[1]);

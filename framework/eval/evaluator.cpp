@@ -120,11 +120,20 @@ EvalSums Evaluator::score(std::span<const std::uint16_t> tokens, const ByteTable
           std::span<const float>(token_loss_)
               .subspan(place * static_cast<std::size_t>(row_tokens), static_cast<std::size_t>(span.length));
       if (listener) listener(span, losses);
-      for (std::int64_t i = span.score_begin; i < span.length; ++i) {
-        const auto position = static_cast<std::size_t>(span.start + i);
-        sums.loss_nats += static_cast<double>(losses[static_cast<std::size_t>(i)]);
-        if (bytes)
-          sums.bytes += static_cast<std::uint64_t>(bytes->bytes(tokens[position], tokens[position + 1]));
+      // Sequence by sequence, so that the sum does not depend on how ranks share and pack them.
+      const std::int64_t part_tokens = sliding(options_) ? span.length : options_.eval.sequence_length;
+      for (std::int64_t begin = span.score_begin; begin < span.length;) {
+        const std::int64_t end = std::min(span.length, begin - begin % part_tokens + part_tokens);
+        double part_nats = 0;
+        for (std::int64_t i = begin; i < end; ++i) {
+          const auto position = static_cast<std::size_t>(span.start + i);
+          part_nats += static_cast<double>(losses[static_cast<std::size_t>(i)]);
+          if (bytes)
+            sums.bytes += static_cast<std::uint64_t>(bytes->bytes(tokens[position], tokens[position + 1]));
+        }
+        sums.loss_nats += part_nats;
+        if (world_size > 1) sums.parts_nats.push_back(part_nats);
+        begin = end;
       }
       sums.tokens += static_cast<std::uint64_t>(span.length - span.score_begin);
     }

@@ -47,6 +47,7 @@ MetricsFile::MetricsFile(const std::filesystem::path& path, std::optional<std::i
     : path_(path), file_(open_metrics(path, continue_after)) {}
 
 void MetricsFile::write(const std::string& line) {
+  if (!file_) return;
   const bool written = std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size() &&
                        std::fputc('\n', file_.get()) != EOF && std::fflush(file_.get()) == 0;
   if (!written) {

@@ -72,6 +72,8 @@ struct PhaseRecord {
 
 class MetricsFile {
  public:
+  // Keeps nothing: of a rank whose metrics are another's.
+  MetricsFile() = default;
   // Starts the file anew, or with `continue_after` keeps the events up to that many steps and goes on:
   // what a killed process reported beyond its last checkpoint is reported again. Throws run_error when it
   // cannot be made.

@@ -26,6 +26,9 @@ struct RunFiles {
   // Made from all of these, at any time again.
   std::filesystem::path report() const { return directory / "report.html"; }
 
+  // Logs of the ranks beside the first: ranks/0001.log, ...
+  std::filesystem::path ranks() const { return directory / "ranks"; }
+
   // What describes the weights of a finished run, and so is wrong once there are others. (The artifact does
   // not: it is the old weights.)
   std::vector<std::filesystem::path> results() const {
@@ -35,7 +38,7 @@ struct RunFiles {
   std::vector<std::filesystem::path> all() const {
     std::vector<std::filesystem::path> files = results();
     for (const auto& path :
-         {weights(), artifact(), metrics(), log(), config(), failed_log(), failed_metrics()}) {
+         {weights(), artifact(), metrics(), log(), config(), failed_log(), failed_metrics(), ranks()}) {
       files.push_back(path);
     }
     return files;

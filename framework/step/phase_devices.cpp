@@ -19,7 +19,7 @@ PhaseDevices::PhaseDevices(const LoadedConfig& loaded, PluginHost& host,
       RunPlugins plugins = make_phase_plugins(loaded, host, section);
       OptimizerGroups groups(config_, plugins, parameters_);
       devices_.push_back(
-          std::make_unique<TrainingDevice>(section, std::move(plugins), std::move(groups), nullptr));
+          std::make_unique<TrainingDevice>(section, std::move(plugins), std::move(groups), nullptr, nullptr));
       places_.push_back(devices_.back().get());
     } else {
       places_.push_back(made->get());
@@ -27,11 +27,12 @@ PhaseDevices::PhaseDevices(const LoadedConfig& loaded, PluginHost& host,
   }
 }
 
-void PhaseDevices::compile(Communicator& communicator, std::optional<int> validation_bos_id) {
+void PhaseDevices::compile(const MakeCommunicator& make_communicator, std::optional<int> validation_bos_id) {
   for (const auto& device : devices_) {
+    device->communicator = make_communicator(*device->plugins.backend);
     device->programs =
         std::make_unique<TrainingPrograms>(config_, device->section, device->plugins, parameters_,
-                                           device->groups, communicator, validation_bos_id);
+                                           device->groups, *device->communicator, validation_bos_id);
   }
 }
 

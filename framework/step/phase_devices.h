@@ -2,6 +2,7 @@
 // tensors; another backend takes the state of training over as a snapshot.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@ struct TrainingDevice {
   std::string section;  // of its backend: "backend", or "phase.2.backend"
   RunPlugins plugins;
   OptimizerGroups groups;
+  std::unique_ptr<Communicator> communicator;  // after PhaseDevices::compile
   std::unique_ptr<TrainingPrograms> programs;  // after PhaseDevices::compile
 };
 
@@ -27,14 +29,17 @@ struct Handover {
   double loss_after_nats = 0;   // of the same row, by the phase that begins
 };
 
+// Makes the communicator of a backend: all ranks in the same order.
+using MakeCommunicator = std::function<std::unique_ptr<Communicator>(Backend&)>;
+
 class PhaseDevices {
  public:
   // Makes plugins and optimiser groups of every backend that a phase runs on. All references must outlive this object.
   // Throws Error.
   PhaseDevices(const LoadedConfig& loaded, PluginHost& host, const std::vector<PlannedParameter>& parameters);
 
-  // Prepares the programs of all devices (TrainingPrograms); takes no memory but the tensors'.
-  void compile(Communicator& communicator, std::optional<int> validation_bos_id);
+  // Makes a communicator for each device and prepares its programs (TrainingPrograms); takes no memory but the tensors'.
+  void compile(const MakeCommunicator& make_communicator, std::optional<int> validation_bos_id);
   // Takes the memory and gives every engine its initial weights.
   void initialise();
 

@@ -1,33 +1,65 @@
 #include "framework/train/train.h"
 
 #include "framework/core/error.h"
-#include "framework/dist/communicator.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
+#include "framework/run/run_ranks.h"
 #include "framework/train/resume.h"
 #include "framework/train/trainer.h"
 
 namespace mulligan {
+namespace {
 
-RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options) {
-  resolve_run_plugins(loaded, host);
-  if (options.overwrite && !options.resume.empty()) {
-    throw config_error("a run is either continued (--resume) or started anew (--overwrite); leave one out.");
-  }
+// Where the first rank's files are begun or continued.
+ResumePoint open_run_directory(const LoadedConfig& loaded, PluginHost& host, const std::string& resume_from,
+                               const std::vector<DirectoryLock>& locks) {
   const RunConfig& config = loaded.config;
-  const std::vector<DirectoryLock> locks = lock_run(config, "train");
   // What killed processes left: from here on nobody else is at work there.
   const std::string recovered = ReplacedRun(config.run.directory, config.checkpoint.directory).recover();
   remove_checkpoint_leftovers(config.checkpoint.directory);
   remove_temporary_leftovers(config.run.directory);
-  ResumePoint resume = find_resume_point(loaded, host, options.resume);
+  ResumePoint resume = find_resume_point(loaded, host, resume_from);
   if (!recovered.empty()) resume.notes.insert(resume.notes.begin(), recovered);
   for (const DirectoryLock& lock : locks) {
     if (!lock.warning().empty()) resume.notes.push_back("warning: " + lock.warning());
   }
-  const std::unique_ptr<Communicator> communicator = make_self_communicator();
-  return Trainer(loaded, host, *communicator, options, std::move(resume)).run();
+  return resume;
+}
+
+// The first rank's point of resuming, on all ranks: the others have its manifest, and get the tensors from there.
+void share_resume_point(ResumePoint& resume, HostGroup& group) {
+  if (group.world_size() == 1) return;
+  const bool has = group.agree(resume.checkpoint.has_value()) != 0;
+  resume.in_place = group.agree(resume.in_place) != 0;
+  if (!has) return;
+  const bool first = group.rank() == 0;
+  const std::string path = group.broadcast_text(first ? resume.checkpoint->path.string() : "");
+  const std::string manifest = group.broadcast_text(first ? to_json(resume.checkpoint->manifest) : "");
+  if (first) return;
+  resume.checkpoint = Checkpoint{path, manifest_from_json(manifest, path), {}};
+}
+
+}  // namespace
+
+RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options, RunRanks& ranks) {
+  resolve_run_plugins(loaded, host);
+  if (options.overwrite && !options.resume.empty()) {
+    throw config_error("a run is either continued (--resume) or started anew (--overwrite); leave one out.");
+  }
+  std::vector<DirectoryLock> locks;
+  ResumePoint resume;
+  if (ranks.first()) {
+    locks = lock_run(loaded.config, "train");
+    resume = open_run_directory(loaded, host, options.resume, locks);
+  }
+  share_resume_point(resume, ranks.group());
+  return Trainer(loaded, host, ranks, options, std::move(resume)).run();
+}
+
+RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options) {
+  RunRanks alone;
+  return train(loaded, host, options, alone);
 }
 
 }  // namespace mulligan

@@ -10,6 +10,8 @@
 
 namespace mulligan {
 
+class RunRanks;
+
 struct TrainOptions : ConsoleOptions {
   // Start anew in a run directory that holds a finished run (a result.json). Otherwise that is refused.
   bool overwrite = false;
@@ -18,8 +20,10 @@ struct TrainOptions : ConsoleOptions {
   std::string resume;
 };
 
-// Resolves the plugins' keys in `loaded`, then trains and validates as it says. Writes the run
-// directory. Throws Error.
+// Resolves the plugins' keys in `loaded`, then trains and validates as it says, as one of `ranks`. The first of them writes
+// the run directory. Throws Error.
+RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options, RunRanks& ranks);
+// The same in this process alone.
 RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options = {});
 
 }  // namespace mulligan

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -26,7 +28,6 @@ namespace {
 // The first step's loss of a sound model lies this close to that of the uniform distribution.
 constexpr double initial_loss_tolerance_nats = 0.05;
 constexpr std::int64_t loss_ring_steps = 100;  // single losses kept for means over the last steps
-constexpr double stop_requested = -1;  // in place of a budget fraction, so that all ranks agree in one call
 
 std::optional<std::int64_t> step_to_continue(const ResumePoint& resume) {
   if (!resume.in_place) return {};
@@ -69,12 +70,13 @@ std::string final_table(const RunResult& result) {
 
 }  // namespace
 
-Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& communicator,
-                 const TrainOptions& options, ResumePoint resume)
+Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, const TrainOptions& options,
+                 ResumePoint resume, MakeCommunicator make_communicator)
     : loaded_(loaded),
       config_(loaded.config),
       host_(host),
-      communicator_(communicator),
+      ranks_(ranks),
+      make_communicator_(std::move(make_communicator)),
       budget_(config_.train),
       files_((ledger_.enter("setup"), RunFiles{config_.run.directory})),
       log_(options, {}),
@@ -86,8 +88,14 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& com
       collect_every_step_(phases_.backend().info().threads > 0),
       cycles_(config_.optimizers.size(), 0) {
   log_.keep_lines();
+  if (!make_communicator_) {
+    make_communicator_ = [this](Backend& backend) { return ranks_.communicator(loaded_, host_, backend); };
+  }
+  if (!ranks_.alone()) log_.line(describe(ranks_.environment()));
   for (const auto& device : phases_.devices()) require_trainable(config_, *device->plugins.backend);
-  if (options.overwrite) {
+  if (!ranks_.first()) {
+    // The run directory is the first rank's.
+  } else if (options.overwrite) {
     ReplacedRun(files_.directory, config_.checkpoint.directory).require_only_a_run();
   } else if (!resume.in_place) {
     require_fresh_directory(config_, !options.resume.empty());
@@ -122,8 +130,16 @@ Trainer::~Trainer() {
   }
 }
 
-// All that can be refused has been checked, so an earlier run may go, or this one's files go on.
 void Trainer::begin_files(const ResumePoint& resume) {
+  if (ranks_.first()) begin_first_ranks_files(resume);
+  ranks_.group().barrier();  // an earlier run has been set aside
+  if (ranks_.first()) return;
+  log_.open_file(files_.ranks() / fmt::format("{:04}.log", ranks_.group().rank()), resume.in_place);
+  metrics_.emplace();
+}
+
+// All that can be refused has been checked, so an earlier run may go, or this one's files go on.
+void Trainer::begin_first_ranks_files(const ResumePoint& resume) {
   if (!resume.in_place) {
     const ReplacedRun earlier(files_.directory, config_.checkpoint.directory);
     if (earlier.worth_keeping()) {
@@ -164,7 +180,7 @@ void Trainer::open_data() {
 // Segments of this length from now on; the stream goes on where it stands.
 void Trainer::read_rows(std::int64_t sequence_length) {
   if (rows_ && rows_->loader().options().max_segment_tokens == sequence_length) return;
-  LoaderOptions options = loader_options(config_, data_, communicator_.rank(), communicator_.world_size());
+  LoaderOptions options = loader_options(config_, data_, ranks_.group().rank(), ranks_.group().world_size());
   options.max_segment_tokens = sequence_length;
   auto rows = std::make_unique<Prefetcher>(std::make_unique<Loader>(options),
                                            static_cast<std::size_t>(config_.data.prefetch));
@@ -174,7 +190,7 @@ void Trainer::read_rows(std::int64_t sequence_length) {
 
 void Trainer::compile() {
   ledger_.enter("compile");
-  phases_.compile(communicator_, validation_ ? std::optional<int>(validation_->bos_id) : std::nullopt);
+  phases_.compile(make_communicator_, validation_ ? std::optional<int>(validation_->bos_id) : std::nullopt);
   DeviceMemory memory;
   for (const auto& device : phases_.devices()) {
     const DeviceMemory needed = device->programs->memory();
@@ -246,7 +262,7 @@ void Trainer::warm_up() {
   phases_.start_at(0);
   follow_phase();
   rows_->restore(start);
-  communicator_.barrier(engine_->store());
+  device_->communicator->barrier(engine_->store());
   log_.print("warm-up: {} steps of each phase, then everything restored", config_.train.warmup.steps);
 }
 
@@ -266,11 +282,32 @@ void Trainer::warm_up(TrainingDevice& device, const LoaderPosition& start) {
     if (!engine.plan().has(phase)) continue;
     phases_.start_at(phase);
     read_rows(config_.phases[phase].sequence_length);
-    for (std::int64_t number = 1; number <= warmup.steps && stop_signal() == 0; ++number) {
+    for (std::int64_t number = 1; number <= warmup.steps && !ranks_.group().any(stop_signal() != 0);
+         ++number) {
       engine.step(number, *rows_);
     }
   }
   initial.restore();
+}
+
+Trainer::Decision Trainer::decide() {
+  Decision decision;
+  if (ranks_.first()) {
+    decision.budget_fraction = budget_.fraction(step_);
+    decision.end = budget_.ended(decision.budget_fraction, step_);
+    decision.checkpoint = checkpoint_due();
+  }
+  decision.stop_signal = stop_signal();
+  const std::string own(reinterpret_cast<const char*>(&decision), sizeof decision);
+  const std::vector<std::string> all = ranks_.group().all_gather(own);
+  int signal = 0;
+  for (const std::string& bytes : all) {
+    std::memcpy(&decision, bytes.data(), sizeof decision);
+    if (signal == 0) signal = decision.stop_signal;
+  }
+  std::memcpy(&decision, all.front().data(), sizeof decision);
+  decision.stop_signal = signal;
+  return decision;
 }
 
 void Trainer::train_until_budget_is_spent() {
@@ -278,24 +315,25 @@ void Trainer::train_until_budget_is_spent() {
   budget_.resume();
   Progress live(&log_, {.what = "training", .total = 1, .plain_lines = false},
                 [this] { return budget_.elapsed_seconds(); });
-  double fraction = 0;
-  while (fraction = communicator_.group().agree(stop_signal() == 0 ? budget_.fraction(step_) : stop_requested),
-         fraction != stop_requested && !budget_.ended(fraction, step_)) {
-    choose_phase(fraction);
-    follow_schedules(fraction);
+  Decision now;
+  while (true) {
+    now = decide();
+    if (now.checkpoint) begin_checkpoint();
+    if (now.end || now.stop_signal != 0) break;
+    choose_phase(now.budget_fraction);
+    follow_schedules(now.budget_fraction);
     make_step();
     budget_.mark_step();
     slowest_step_seconds_ = std::max(slowest_step_seconds_, budget_.step_seconds());
     if (collect_every_step_) collect_losses();
-    if (report_due()) report_steps(fraction);
+    if (report_due()) report_steps(now.budget_fraction);
     show_progress(live);
     const std::int64_t every = config_.train.validate_every;
     if (every > 0 && step_ % every == 0) validate("validate");
-    checkpoint_if_due();
   }
-  if (fraction == stop_requested) stop_early(stop_signal());
-  if (reported_ < step_) report_steps(fraction);
-  communicator_.barrier(engine_->store());
+  if (now.stop_signal != 0) stop_early(now.stop_signal);
+  if (reported_ < step_) report_steps(now.budget_fraction);
+  device_->communicator->barrier(engine_->store());
   budget_.pause();
   result_.steps = step_;
   result_.tokens = tokens_;
@@ -308,6 +346,7 @@ void Trainer::make_step() {
   engine_->step(step_ + 1, *rows_);
   engine_->record_metrics(step_);
   ++step_;
+  ranks_.note_step();
   uncollected_tokens_.push_back(engine_->step_tokens());
   tokens_ += engine_->step_tokens();
   step_start_.reset();
@@ -465,7 +504,7 @@ void Trainer::show_progress(Progress& live) {
 // ("evaluate") that a record is allowed so many seconds for.
 void Trainer::validate(const std::string& phase) {
   if (!device_->programs->evaluator()) return;
-  communicator_.barrier(engine_->store());
+  device_->communicator->barrier(engine_->store());
   budget_.pause();
   const std::string before = ledger_.enter(phase);
   device_->programs->refresh_scored_weights();
@@ -477,11 +516,11 @@ void Trainer::validate(const std::string& phase) {
     progress.set(static_cast<double>(position.sums.tokens));
   };
   try {
-    result_.validation = evaluate(*device_->programs->evaluator(), *validation_, communicator_.group(), hooks);
+    result_.validation = evaluate(*device_->programs->evaluator(), *validation_, ranks_.group(), hooks);
   } catch (const Error& error) {
     if (error.code() != ExitCode::interrupted) throw;
-    ledger_.rename("evaluate", "evaluate_unfinished");  // it will be made again
-    stop_early(stop_signal());
+    ledger_.rename("evaluate", "evaluate_unfinished");         // it will be made again
+    stop_early(stop_signal() != 0 ? stop_signal() : SIGTERM);  // another rank's
   }
   const EvalResult& score = *result_.validation;
   metrics_->validation(
@@ -501,12 +540,14 @@ void Trainer::save() {
   ledger_.enter("save");
   note_checkpoint(checkpoints_.finish());
   const bool last_step_saved = checkpoint_step_ == step_ && !last_checkpoint_.empty();
-  if (config_.checkpoint.at_end && step_ > 0 && !last_step_saved) begin_checkpoint();
+  if (ranks_.group().agree(config_.checkpoint.at_end && step_ > 0 && !last_step_saved) != 0)
+    begin_checkpoint();
+  engine_->refresh_evaluation_weights();
+  if (!ranks_.first()) return;
   // Results of a run that was continued are about the weights that now go.
   std::error_code ignored;
   for (const auto& path : files_.results()) std::filesystem::remove_all(path, ignored);
   const bool averaged = config_.ema.decay > 0 && config_.eval.use_ema;
-  engine_->refresh_evaluation_weights();
   const auto source = [&](const PlannedParameter& parameter) {
     return saved_tensor(parameter, device_->groups, averaged);
   };
@@ -530,6 +571,8 @@ RunResult Trainer::finish() {
     result_.peak_device_memory_bytes +=
         static_cast<std::int64_t>(device->plugins.backend->peak_allocated_bytes());
   }
+  ranks_.group().barrier();  // all have come to the end
+  if (!ranks_.first()) return result_;
   RunFacts facts;
   facts.plugins = plugins_in_use(loaded_, host_);
   facts.device = phases_.backend().info().description;

@@ -15,6 +15,7 @@
 #include "framework/run/ledger.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_files.h"
+#include "framework/run/run_ranks.h"
 #include "framework/run/training_data.h"
 #include "framework/step/phase_devices.h"
 #include "framework/train/resume.h"
@@ -26,8 +27,9 @@ class Trainer {
  public:
   // Opens the run directory, the data and the plugins, makes every program, and continues from `resume` where
   // that holds a checkpoint. `loaded` has its plugins resolved and must outlive this object. Throws Error.
-  Trainer(const LoadedConfig& loaded, PluginHost& host, Communicator& communicator,
-          const TrainOptions& options, ResumePoint resume);
+  // Of several ranks all are made alike; the first has the run directory, the others write a log beside it.
+  Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, const TrainOptions& options,
+          ResumePoint resume, MakeCommunicator make_communicator = {});
   // Puts back the run that this one was to replace, unless something of this one has been saved.
   ~Trainer();
 
@@ -35,10 +37,19 @@ class Trainer {
 
  private:
   void begin_files(const ResumePoint& resume);
+  void begin_first_ranks_files(const ResumePoint& resume);
   void open_data();
   void compile();
   void warm_up();
   void warm_up(TrainingDevice& device, const LoaderPosition& start);
+  // What all ranks do next: rank 0 decides, and any rank may ask for a stop.
+  struct Decision {
+    double budget_fraction = 0;
+    bool end = false;         // the budget is spent
+    bool checkpoint = false;  // one is due
+    int stop_signal = 0;      // that some rank was sent
+  };
+  Decision decide();
   void train_until_budget_is_spent();
   void make_step();
   void validate(const std::string& phase);
@@ -64,7 +75,7 @@ class Trainer {
   // trainer_checkpoint.cpp
   CheckpointManifest manifest() const;
   void begin_checkpoint();
-  void checkpoint_if_due();
+  bool checkpoint_due();
   void note_progress_saved();
   void note_checkpoint(const std::optional<std::filesystem::path>& written);
   void resume_from(const Checkpoint& checkpoint);
@@ -77,14 +88,15 @@ class Trainer {
   const LoadedConfig& loaded_;
   const RunConfig& config_;
   PluginHost& host_;
-  Communicator& communicator_;
+  RunRanks& ranks_;
+  MakeCommunicator make_communicator_;
 
   Ledger ledger_;
   Budget budget_;
   RunFiles files_;
   std::optional<ReplacedRun> replaced_;  // set aside; until this run has saved something
   RunLog log_;
-  std::optional<MetricsFile> metrics_;
+  std::optional<MetricsFile> metrics_;  // of the first rank; the others keep nothing
 
   std::vector<PlannedParameter> parameters_;
   PhaseDevices phases_;

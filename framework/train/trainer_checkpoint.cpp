@@ -20,7 +20,7 @@ CheckpointManifest Trainer::manifest() const {
   m.commit = build_commit();
   m.instruction_set = instruction_set();
   m.seed = config_.run.seed;
-  m.world_size = communicator_.world_size();
+  m.world_size = ranks_.group().world_size();
   m.ema_decay = config_.ema.decay;
   m.config_sha256 = config_digest(loaded_);
   m.config = print_resolved(loaded_);
@@ -52,21 +52,21 @@ void Trainer::begin_checkpoint() {
   note_checkpoint(checkpoints_.finish());
   engine_->refresh_evaluation_weights();
   engine_->gather_state();
-  if (communicator_.rank() == 0) {
+  if (ranks_.first()) {
     checkpoints_.begin(manifest(), engine_->store(), engine_->whole_state());
   }
   checkpoint_step_ = step_;
   checkpoint_at_ = budget_.elapsed_seconds();
 }
 
-void Trainer::checkpoint_if_due() {
+bool Trainer::checkpoint_due() {
   // A failed write ends the run here, at the step after it: what was saved before is untouched.
   note_checkpoint(checkpoints_.completed());
   const CheckpointConfig& config = config_.checkpoint;
   const bool by_steps = config.every_steps > 0 && step_ - checkpoint_step_ >= config.every_steps;
   const bool by_time =
       config.every_seconds > 0 && budget_.elapsed_seconds() - checkpoint_at_ >= config.every_seconds;
-  if ((by_steps || by_time) && !checkpoints_.busy()) begin_checkpoint();
+  return (by_steps || by_time) && !checkpoints_.busy();
 }
 
 // From now on this run is the one to keep.
@@ -90,7 +90,7 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   }
   phases_.start_at(saved_phase(m, config_.phases));
   follow_phase();
-  if (communicator_.rank() == 0) {
+  if (ranks_.first()) {
     restore_tensors(checkpoint, engine_->store(), engine_->whole_state());
   }
   engine_->share_state();
@@ -124,17 +124,19 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
 }
 
 void Trainer::save_before_stopping() {
-  communicator_.barrier(engine_->store());
+  device_->communicator->barrier(engine_->store());
   budget_.pause();
   ledger_.enter("save");
   note_checkpoint(checkpoints_.finish());
-  if (checkpoint_step_ != step_ || last_checkpoint_.empty()) begin_checkpoint();
+  if (ranks_.group().agree(checkpoint_step_ != step_ || last_checkpoint_.empty()) != 0) begin_checkpoint();
   note_checkpoint(checkpoints_.finish());
 }
 
 // A signal asked for it, between two steps.
 void Trainer::stop_early(int signal) {
   save_before_stopping();
+  ranks_.group().barrier();  // what the first rank writes is written
+  ranks_.note_agreed_stop();
   throw Error(
       ExitCode::interrupted,
       fmt::format("stopped by {} after step {}; the checkpoint is '{}'; continue with the same command and "
@@ -145,7 +147,8 @@ void Trainer::stop_early(int signal) {
 // Training cannot go on. What the last whole step left is saved where it is sound: no update was under way
 // and every loss is finite.
 void Trainer::stop_at_failure(const Error& error) {
-  if (error.code() == ExitCode::interrupted) throw error;
+  // Of several ranks the others may not be there to save anything with.
+  if (error.code() == ExitCode::interrupted || !ranks_.alone()) throw error;
   const bool half_updated = step_start_ && engine_->updates_begun() != updates_;
   if (step_ == 0 || half_updated) throw error;
   try {

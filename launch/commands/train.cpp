@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
 #include "framework/cost/dry_run.h"
+#include "framework/run/run_ranks.h"
 #include "framework/ttt/ttt_memory.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
@@ -23,6 +24,7 @@ struct TrainArguments {
   bool dry_run = false;
   std::string card = known_cards().front().name;
   int ranks = 1;
+  std::string launcher;
 };
 
 void run(const TrainArguments& arguments) {
@@ -33,15 +35,22 @@ void run(const TrainArguments& arguments) {
     if (loaded.config.ttt) fmt::print("\n{}", format_ttt_memory(plan_ttt_memory(loaded, host)));
   } else {
     const StopSignals signals;
+    RunRanks ranks(arguments.launcher, [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+    TrainOptions options = arguments.train;
+    if (!ranks.first()) options.console = nullptr;
+    if (ranks.environment().restart_count > 0) {  // goes on where the attempt before it had come to
+      options.overwrite = false;
+      options.resume = "auto";
+    }
     try {
-      train(loaded, host, arguments.train);
+      ranks.run([&] { train(loaded, host, options, ranks); });
     } catch (const Error& error) {
       // A run that failed or was stopped has a story, too; one that was refused has not begun.
-      const bool begun = error.code() == ExitCode::run_failed || error.code() == ExitCode::interrupted;
-      if (begun) refresh_report(loaded.config.run.directory, arguments.train);
+      const bool begun = error.code() != ExitCode::bad_configuration && error.code() != ExitCode::bad_data;
+      if (begun && ranks.first()) refresh_report(loaded.config.run.directory, options);
       throw;
     }
-    refresh_report(loaded.config.run.directory, arguments.train);
+    if (ranks.first()) refresh_report(loaded.config.run.directory, options);
   }
 }
 
@@ -72,6 +81,12 @@ void add_train_command(CLI::App& app) {
       ->needs(dry_run)
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
+  command
+      ->add_option("--launcher", arguments->launcher,
+                   "What started the ranks of this run, in place of what the environment says: torchrun, "
+                   "env, openmpi, "
+                   "hydra, slurm or none")
+      ->type_name("NAME");
   declare_quiet(*command, arguments->train);
   command->callback([arguments] { run(*arguments); });
 }

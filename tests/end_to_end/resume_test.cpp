@@ -352,38 +352,26 @@ TEST_F(Resume, ATimeBudgetGoesOnWithTheSecondsSpent) {
   EXPECT_GT(step.at("elapsed_seconds").get<double>(), spent);
 }
 
-// A communicator that fails when a run has made so many steps.
-class FailingCommunicator : public Communicator {
+// Ranks that fail when a run has made so many steps.
+class FailingGroup final : public HostGroup {
  public:
-  explicit FailingCommunicator(int steps) : group_(steps) {}
-  HostGroup& group() override { return group_; }
-  std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override {
-    return self_->prepare(store, std::move(transfers));
+  explicit FailingGroup(int steps) : steps_(steps) {}
+  int rank() const override { return 0; }
+  int world_size() const override { return 1; }
+  int local_rank() const override { return 0; }
+  int local_size() const override { return 1; }
+  std::vector<std::string> all_gather(std::string_view bytes) override {
+    if (asked_++ == steps_) throw run_error("the cable was pulled.");
+    return self_->all_gather(bytes);
   }
+  std::string broadcast(std::string_view bytes) override { return self_->broadcast(bytes); }
+  void barrier() override {}
+  void put(const std::string& key, std::string_view value) override { self_->put(key, value); }
+  std::string get(const std::string& key, double seconds) override { return self_->get(key, seconds); }
 
  private:
-  class FailingGroup final : public HostGroup {
-   public:
-    explicit FailingGroup(int steps) : steps_(steps) {}
-    int rank() const override { return 0; }
-    int world_size() const override { return 1; }
-    int local_rank() const override { return 0; }
-    int local_size() const override { return 1; }
-    std::vector<std::string> all_gather(std::string_view bytes) override {
-      if (asked_++ == steps_) throw run_error("the cable was pulled.");
-      return self_->all_gather(bytes);
-    }
-    std::string broadcast(std::string_view bytes) override { return self_->broadcast(bytes); }
-    void barrier() override {}
-    void put(const std::string& key, std::string_view value) override { self_->put(key, value); }
-    std::string get(const std::string& key, double seconds) override { return self_->get(key, seconds); }
-
-   private:
-    std::unique_ptr<HostGroup> self_ = make_single_group();
-    int steps_, asked_ = 0;
-  };
-  FailingGroup group_;
-  std::unique_ptr<Communicator> self_ = make_self_communicator();
+  std::unique_ptr<HostGroup> self_ = make_single_group();
+  int steps_, asked_ = 0;
 };
 
 TEST_F(Resume, AFailureInMidTrainingSavesTheLastWholeStep) {
@@ -394,10 +382,10 @@ TEST_F(Resume, AFailureInMidTrainingSavesTheLastWholeStep) {
   resolve_run_plugins(loaded, test_plugin_host());
   TrainOptions options;
   options.console = nullptr;
-  FailingCommunicator communicator(7);
+  RunRanks ranks(std::make_unique<FailingGroup>(7));
   std::string sentence;
   try {
-    Trainer(loaded, test_plugin_host(), communicator, options, {}).run();
+    Trainer(loaded, test_plugin_host(), ranks, options, {}).run();
   } catch (const Error& error) {
     sentence = error.what();
     EXPECT_EQ(error.code(), ExitCode::run_failed);
@@ -486,10 +474,16 @@ TEST(Determinism, RepetitionsAndThreadCountsGiveTheSameBits) {
   }
 }
 
-TEST(Determinism, WorldIsRefusedUntilItCanBeKept) {
-  const auto [sentence, code] = refusal(tiny().next_directory(), {"run.determinism=world"});
-  EXPECT_EQ(code, ExitCode::bad_configuration);
-  EXPECT_NE(sentence.find("\"world\""), std::string::npos);
+// Ranks: engine_ranks_test.cpp.
+TEST(Determinism, AWorldDoesNotDependOnThreads) {
+  const auto weights = [](const char* threads) {
+    const RunResult result =
+        tiny().train({"run.determinism=world", "train.micro_batches=2", "train.steps=6", threads});
+    return read_file(result.directory / "weights.safetensors").substr(8192);  // behind the configuration
+  };
+  const std::string one = weights("run.threads=1");
+  EXPECT_GT(one.size(), 100'000u);
+  EXPECT_EQ(one, weights("run.threads=2"));
 }
 
 }  // namespace

@@ -355,7 +355,9 @@ TEST(Train, ALossThatIsNotFiniteStopsTheRunNamingItsStep) {
 
 TEST(Train, WhatCannotBeHonouredIsRefused) {
   EXPECT_NE(refusal({"backend.plugin=null"}, ExitCode::bad_configuration).find("null"), std::string::npos);
-  EXPECT_NE(refusal({"run.determinism=world"}, ExitCode::bad_configuration).find("world"), std::string::npos);
+  EXPECT_NE(refusal({"run.determinism=world", "train.compute_dtype=bf16"}, ExitCode::bad_configuration)
+                .find("world"),
+            std::string::npos);
   EXPECT_NE(refusal({"data.train=/nowhere/*.bin"}, ExitCode::bad_data).find("/nowhere"), std::string::npos);
   EXPECT_NE(
       refusal({"ledger.rules=strict", "ledger.train_seconds=1e-9"}, ExitCode::run_failed).find("ledger"),

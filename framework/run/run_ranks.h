@@ -1,0 +1,53 @@
+// RunRanks: the ranks of a run: how they met, what they say to each other, and how what happens to one ends it for all.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "framework/config/run_config.h"
+#include "framework/dist/communicator.h"
+#include "framework/dist/launch_environment.h"
+#include "framework/plugin/plugin_host.h"
+
+namespace mulligan {
+
+class ControlChannel;
+
+class RunRanks {
+ public:
+  // A run of this process alone.
+  RunRanks();
+  // Of these, which have met.
+  explicit RunRanks(std::unique_ptr<HostGroup> group);
+  // As the environment says, or `launcher` (find_launch). Meets the others, which takes until the last has come; lines
+  // about that go to `log`. Throws Error.
+  RunRanks(const std::string& launcher, const std::function<void(const std::string&)>& log);
+  ~RunRanks();
+  RunRanks(const RunRanks&) = delete;
+
+  HostGroup& group();
+  // Whether this rank has the run directory, and says what is to be said.
+  bool first() { return group().rank() == 0; }
+  bool alone() { return group().world_size() == 1; }
+  const LaunchEnvironment& environment() const { return environment_; }
+
+  // The communicator of a run on `backend`: made by all ranks in the same order. This object must outlive it.
+  std::unique_ptr<Communicator> communicator(const LoadedConfig& loaded, PluginHost& host, Backend& backend);
+  // For the others' watch over this rank.
+  void note_step();
+  // All ranks have agreed to stop, and what they have is saved: the interruption that follows is no one's alone.
+  void note_agreed_stop() { agreed_stop_ = true; }
+
+  // Does `work`. When it is done, or was interrupted, all ranks end together; a failure is told to the others, and what is thrown
+  // then is what this rank is to end with: its own error, or the verdict that names the rank that failed.
+  void run(const std::function<void()>& work);
+
+ private:
+  LaunchEnvironment environment_;
+  std::unique_ptr<HostGroup> given_;
+  std::unique_ptr<ControlChannel> channel_;
+  bool agreed_stop_ = false;
+};
+
+}  // namespace mulligan
