@@ -132,6 +132,11 @@ struct SocketLoop::Implementation {
   void finish(const std::shared_ptr<Attempt>& attempt, error_code error, const OnConnected& on_connected) {
     attempt->deadline.cancel();
     if (attempt->late && !error) error = asio::error::timed_out;
+    // Where nobody listens, the system may connect a socket with itself.
+    error_code unknown;
+    if (!error && attempt->socket.local_endpoint(unknown) == attempt->socket.remote_endpoint(unknown)) {
+      error = asio::error::connection_refused;
+    }
     if (error) return on_connected(nullptr, attempt->late ? "it does not answer" : error.message());
     linked(std::move(attempt->socket),
            [&](std::shared_ptr<Link> link) { on_connected(std::move(link), ""); });

@@ -80,9 +80,9 @@ class WireReader {
 };
 
 template <typename Fields>
-std::string to_wire(Fields message) {
+std::string to_wire(const Fields& message) {
   WireWriter writer;
-  message.fields(writer);
+  const_cast<Fields&>(message).fields(writer);  // which only reads them
   return writer.take();
 }
 
