@@ -6,6 +6,7 @@
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/artifact_model.h"
 #include "framework/artifact/code_size.h"
+#include "framework/artifact/known_sizes.h"
 #include "framework/artifact/size_prediction.h"
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
@@ -46,7 +47,7 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
   const bool here = source.empty() && fs::is_directory("framework") && fs::is_directory("plugins");
   if (here || !source.empty()) {
     const fs::path tree = here ? fs::path(".") : source;
-    code.source_bytes = compressed_source_bytes(tree);
+    code.source_bytes = compressed_source_bytes(tree, known_sizes_folder());
     const bool other = !options.built_from.empty() && source_digest(tree) != options.built_from;
     if (other && loaded.config.ledger.rules == LedgerRules::strict) {
       throw run_error(
@@ -64,7 +65,7 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
     const fs::path file = named.empty() ? host.locate(kind, ref.table->plugin) : named;
     if (!file.empty() && std::ranges::find(binaries, file) == binaries.end()) binaries.push_back(file);
   }
-  code.binary_bytes = compressed_binary_bytes(binaries);
+  code.binary_bytes = compressed_binary_bytes(binaries, known_sizes_folder());
   return code;
 }
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "framework/artifact/compression.h"
+#include "framework/artifact/known_sizes.h"
 #include "framework/core/child_process.h"
 #include "framework/core/elf_file.h"
 #include "framework/core/error.h"
@@ -98,7 +98,7 @@ std::string tar_archive(const fs::path& root, const std::vector<fs::path>& files
   return archive;
 }
 
-std::uint64_t compressed_source_bytes(const fs::path& root) {
+std::uint64_t compressed_source_bytes(const fs::path& root, const fs::path& known) {
   if (!fs::is_directory(root / "framework")) {
     throw data_error(
         "'{}' is not mulligan's source tree, so its code cannot be counted; name it with --source",
@@ -111,7 +111,7 @@ std::uint64_t compressed_source_bytes(const fs::path& root) {
       if (entry.is_regular_file()) files.push_back(entry.path());
     }
   }
-  return compress(Compression::brotli, tar_archive(root, files)).size();
+  return compressed_size(Compression::brotli, tar_archive(root, files), known);
 }
 
 std::string source_digest(const fs::path& root) {
@@ -133,14 +133,14 @@ std::string source_digest(const fs::path& root) {
   return sha256_hex(lines);
 }
 
-std::uint64_t compressed_binary_bytes(const std::vector<fs::path>& binaries) {
+std::uint64_t compressed_binary_bytes(const std::vector<fs::path>& binaries, const fs::path& known) {
   const TemporaryPath folder(make_folder());
   std::vector<fs::path> stripped;
   for (const fs::path& binary : binaries) {
     stripped.push_back(folder.path() / binary.filename());
     strip(binary, stripped.back());
   }
-  return compress(Compression::xz, tar_archive(folder.path(), stripped)).size();
+  return compressed_size(Compression::xz, tar_archive(folder.path(), stripped), known);
 }
 
 }  // namespace mulligan

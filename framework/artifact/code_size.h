@@ -14,16 +14,18 @@ namespace mulligan {
 std::string tar_archive(const std::filesystem::path& root, const std::vector<std::filesystem::path>& files);
 
 // Source of training and evaluation: all files below framework, plugins, optimizers, ttt, launch and
-// configs of `root`, as tar_archive, compressed with Brotli 11. Throws data_error when `root` holds
-// no framework folder.
-std::uint64_t compressed_source_bytes(const std::filesystem::path& root);
+// configs of `root`, as tar_archive, compressed with Brotli 11. `known` is the folder of sizes by contents
+// (compressed_size); empty: always computed. Throws data_error when `root` holds no framework folder.
+std::uint64_t compressed_source_bytes(const std::filesystem::path& root,
+                                      const std::filesystem::path& known = {});
 
 // sha256 of lines "SHA256  PATH" of every C++ and CUDA file below framework, plugins, optimizers, ttt and launch of
 // `root`, by path: equal for the tree that a program was built from (launch/write_source_digest.cmake).
 std::string source_digest(const std::filesystem::path& root);
 
 // The program and the plugin libraries, stripped of symbols (by the system's strip where a file has any), as
-// tar_archive, compressed with xz. Throws run_error when strip is needed and missing, or fails.
-std::uint64_t compressed_binary_bytes(const std::vector<std::filesystem::path>& binaries);
+// tar_archive, compressed with xz. `known` as above. Throws run_error when strip is needed and missing, or fails.
+std::uint64_t compressed_binary_bytes(const std::vector<std::filesystem::path>& binaries,
+                                      const std::filesystem::path& known = {});
 
 }  // namespace mulligan

@@ -2,6 +2,7 @@
 
 #include <brotli/decode.h>
 #include <brotli/encode.h>
+#include <fmt/format.h>
 #include <lzma.h>
 #include <zstd.h>
 
@@ -172,6 +173,21 @@ std::string_view compression_word(Compression compression) {
       return "zstd";
   }
   return "";
+}
+
+std::string compressor_version(Compression compression) {
+  switch (compression) {
+    case Compression::brotli: {
+      const std::uint32_t version = BrotliEncoderVersion();
+      return fmt::format("brotli {}.{}.{} quality {} window {}", version >> 24, version >> 12 & 0xFFF,
+                         version & 0xFFF, BROTLI_MAX_QUALITY, BROTLI_MAX_WINDOW_BITS);
+    }
+    case Compression::xz:
+      return fmt::format("xz {} preset 9 extreme", lzma_version_string());
+    case Compression::zstd:
+      return fmt::format("zstd {} level {}", ZSTD_versionString(), ZSTD_maxCLevel());
+  }
+  throw std::logic_error("an unknown compression");
 }
 
 std::string compress(Compression compression, std::string_view bytes) {

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <functional>
 
+#include "framework/artifact/compression.h"
+#include "framework/artifact/known_sizes.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/plugin/plugin_host.h"
@@ -36,6 +38,46 @@ TEST(CodeSize, TheTarArchiveIsReadByTar) {
   EXPECT_GT(compressed_source_bytes(folder), 0U);
   EXPECT_NE(sentence_of([&] { compressed_source_bytes(folder / "out" / "framework"); }).find("source tree"),
             std::string::npos);
+}
+
+// A kept size is taken for the same contents and compressor alone; a damaged one is computed anew.
+TEST(CodeSize, TheSameContentsAreCompressedOnce) {
+  const testing::ScratchFolder scratch;
+  const fs::path folder = scratch / "sizes";
+  const auto kept = [&] {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+    return files;
+  };
+  std::string contents;
+  for (int i = 0; i < 5000; ++i) contents += std::to_string(i * i % 977);
+  const std::uint64_t computed = compressed_size(Compression::xz, contents, {});
+  EXPECT_EQ(computed, compress(Compression::xz, contents).size());
+  EXPECT_EQ(compressed_size(Compression::xz, contents, folder), computed);
+  ASSERT_EQ(kept().size(), 1u);
+  const fs::path file = kept()[0];
+  const std::string entry = read_file(file);
+
+  // It is read: an entry that is sound but says something else is believed.
+  const std::string said = entry.substr(0, 64) + " 7";
+  write_file_atomically(file, said + " " + sha256_hex(said) + "\n");
+  EXPECT_EQ(compressed_size(Compression::xz, contents, folder), 7u);
+  for (const std::string& damaged :
+       {std::string(), entry.substr(0, 60), said + entry.substr(entry.rfind(' ')), entry + "x",
+        std::string(200, '\0')}) {
+    write_file_atomically(file, damaged);
+    EXPECT_EQ(compressed_size(Compression::xz, contents, folder), computed) << damaged;
+    EXPECT_EQ(read_file(file), entry);
+  }
+  EXPECT_EQ(compressed_size(Compression::brotli, contents, folder),
+            compress(Compression::brotli, contents).size());
+  contents += "0";
+  EXPECT_EQ(compressed_size(Compression::xz, contents, folder), compress(Compression::xz, contents).size());
+  EXPECT_EQ(kept().size(), 3u);
+
+  // A folder that cannot be is no error.
+  EXPECT_EQ(compressed_size(Compression::xz, contents, file / "below"),
+            compress(Compression::xz, contents).size());
 }
 
 // The portable bundle is stripped, and a bare machine has no strip.
