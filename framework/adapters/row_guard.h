@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/adapters/row_rules.h"
 #include "framework/graph/graph.h"
+#include "framework/graph/row_rules.h"
 
 namespace mulligan {
 

@@ -1,56 +1,36 @@
-#include "framework/adapters/row_rules.h"
+#include "framework/graph/row_rules.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace mulligan {
 namespace {
 
-// The backward kernels that add up gradients of parameters mix, as a whole.
-constexpr KernelRows kKernels[] = {
-    {"axpby", RowRule::elementwise, "iia"},
-    {"cast", RowRule::elementwise, "io"},
-    {"leaky_relu_squared_fwd", RowRule::elementwise, "io"},
-    {"leaky_relu_squared_bwd", RowRule::elementwise, "iia"},
-    {"softcap_fwd", RowRule::elementwise, "io"},
-    {"softcap_bwd", RowRule::elementwise, "iia"},
-    {"scale_by", RowRule::elementwise, "up"},
-    {"lerp_into", RowRule::elementwise, "ui"},
-    {"rms_norm_fwd", RowRule::row_wise, "io"},
-    {"rms_norm_bwd", RowRule::row_wise, "iia"},
-    {"residual_mix_norm_fwd", RowRule::row_wise, "iipoo"},
-    {"scaled_add_norm_fwd", RowRule::row_wise, "iipoo"},
-    {"qk_norm_rope_fwd", RowRule::row_wise, "ipppo"},
-    {"head_gate_xsa_fwd", RowRule::row_wise, "iiio"},
-    {"skip_merge_fwd", RowRule::row_wise, "iippo"},
-    {"lane_merge_fwd", RowRule::row_wise, "iiiippppoo"},
-    {"matmul", RowRule::product, "iia"},
-    {"attention_fwd", RowRule::causal, ""},
-    {"embedding_fwd", RowRule::mixing, ""},
-    {"embedding_bwd", RowRule::mixing, ""},
-    {"residual_mix_norm_bwd", RowRule::mixing, ""},
-    {"scaled_add_norm_bwd", RowRule::mixing, ""},
-    {"qk_norm_rope_bwd", RowRule::mixing, ""},
-    {"attention_bwd", RowRule::mixing, ""},
-    {"head_gate_xsa_bwd", RowRule::mixing, ""},
-    {"skip_merge_bwd", RowRule::mixing, ""},
-    {"lane_merge_bwd", RowRule::mixing, ""},
-    {"cross_entropy_fwd", RowRule::mixing, ""},
-    {"cross_entropy_bwd", RowRule::mixing, ""},
-    {"sum_f64", RowRule::mixing, ""},
-    {"sum_squares_f64", RowRule::mixing, ""},
-    {"clip_scale", RowRule::mixing, ""},
-    {"record_scalar", RowRule::mixing, ""},
-};
+std::vector<KernelRows>& registered() {
+  static std::vector<KernelRows> rows;
+  return rows;
+}
+
+// Kernels that belong to no op of framework/graph/ops alone.
+const KernelRules rules{{"axpby", RowRule::elementwise, "iia"},   {"cast", RowRule::elementwise, "io"},
+                        {"scale_by", RowRule::elementwise, "up"}, {"lerp_into", RowRule::elementwise, "ui"},
+                        {"matmul", RowRule::product, "iia"},      {"sum_f64", RowRule::mixing, ""},
+                        {"sum_squares_f64", RowRule::mixing, ""}, {"clip_scale", RowRule::mixing, ""},
+                        {"record_scalar", RowRule::mixing, ""}};
 
 }  // namespace
 
+KernelRules::KernelRules(std::initializer_list<KernelRows> rows) {
+  registered().insert(registered().end(), rows.begin(), rows.end());
+}
+
 std::span<const KernelRows> kernel_rows() {
-  return kKernels;
+  return registered();
 }
 
 const KernelRows* rows_of_kernel(std::string_view kernel) {
-  const auto* found = std::ranges::find(kKernels, kernel, &KernelRows::kernel);
-  return found == std::end(kKernels) ? nullptr : found;
+  const auto found = std::ranges::find(registered(), kernel, &KernelRows::kernel);
+  return found == registered().end() ? nullptr : &*found;
 }
 
 }  // namespace mulligan

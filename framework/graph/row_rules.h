@@ -1,6 +1,7 @@
 // Which kernels keep the rows of tokens apart: what adapters may record in a program that scores.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <string_view>
 
@@ -22,6 +23,12 @@ struct KernelRows {
   // read, p read and holding no tokens (a parameter), o written, a written, and read where `beta` or an
   // attribute accumulate_... is not 0, u read and written.
   std::string_view arguments;
+};
+
+// Declares the rules of kernels before main() begins: an op does so beside its formulas. A backward kernel that adds up
+// gradients of parameters mixes, as a whole.
+struct KernelRules {
+  KernelRules(std::initializer_list<KernelRows> rows);
 };
 
 // Every core kernel, by docs/kernels.md; a test compares it with the signatures of the cpu backend.

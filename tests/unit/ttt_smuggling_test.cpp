@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "framework/adapters/row_rules.h"
+#include "framework/graph/row_rules.h"
 #include "tests/unit/ttt_world.h"
 
 namespace mulligan {
@@ -141,7 +141,7 @@ TEST(TttRowRules, EveryCoreKernelHasARuleThatFitsItsSignature) {
   std::size_t kernels = 0;
   for (std::uint32_t i = 0; const mlg_kernel* kernel = backend->kernel_at(i); ++i, ++kernels) {
     const KernelRows* rows = rows_of_kernel(kernel->name);
-    ASSERT_NE(rows, nullptr) << kernel->name << ": declare it in framework/adapters/row_rules.cpp";
+    ASSERT_NE(rows, nullptr) << kernel->name << ": declare it with KernelRules, as framework/graph/ops do";
     if (rows->rule == RowRule::mixing || rows->rule == RowRule::causal) continue;
     std::string letters(rows->arguments);
     for (char& letter : letters) letter = letter == 'p' ? 'i' : letter;

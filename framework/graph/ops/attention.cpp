@@ -1,8 +1,14 @@
 #include "framework/graph/ops/attention.h"
 
 #include <cmath>
+#include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
+namespace {
+
+const KernelRules rules{{"attention_fwd", RowRule::causal, ""}, {"attention_bwd", RowRule::mixing, ""}};
+
+}  // namespace
 
 Value attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens) {
   Graph& graph = tape.graph();

@@ -1,6 +1,14 @@
 #include "framework/graph/ops/cross_entropy.h"
 
+#include "framework/graph/row_rules.h"
+
 namespace mulligan::ops {
+namespace {
+
+const KernelRules rules{{"cross_entropy_fwd", RowRule::mixing, ""},
+                        {"cross_entropy_bwd", RowRule::mixing, ""}};
+
+}  // namespace
 
 void cross_entropy(Tape& tape, Value logits, Value targets, Value token_loss) {
   Graph& graph = tape.graph();

@@ -1,6 +1,13 @@
 #include "framework/graph/ops/embedding.h"
 
+#include "framework/graph/row_rules.h"
+
 namespace mulligan::ops {
+namespace {
+
+const KernelRules rules{{"embedding_fwd", RowRule::mixing, ""}, {"embedding_bwd", RowRule::mixing, ""}};
+
+}  // namespace
 
 Value embedding(Tape& tape, Value ids, Value table) {
   Graph& graph = tape.graph();

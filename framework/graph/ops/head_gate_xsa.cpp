@@ -1,6 +1,14 @@
 #include "framework/graph/ops/head_gate_xsa.h"
 
+#include "framework/graph/row_rules.h"
+
 namespace mulligan::ops {
+namespace {
+
+const KernelRules rules{{"head_gate_xsa_fwd", RowRule::row_wise, "iiio"},
+                        {"head_gate_xsa_bwd", RowRule::mixing, ""}};
+
+}  // namespace
 
 Value head_gate_xsa(Tape& tape, Value o, Value v, Value gate) {
   Graph& graph = tape.graph();

@@ -1,6 +1,14 @@
 #include "framework/graph/ops/lane_merge.h"
 
+#include "framework/graph/row_rules.h"
+
 namespace mulligan::ops {
+namespace {
+
+const KernelRules rules{{"lane_merge_fwd", RowRule::row_wise, "iiiippppoo"},
+                        {"lane_merge_bwd", RowRule::mixing, ""}};
+
+}  // namespace
 
 Lanes lane_merge(Tape& tape, const Lanes& lanes, Value a, Value m, const LaneParameters& p) {
   Graph& graph = tape.graph();

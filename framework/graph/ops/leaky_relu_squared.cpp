@@ -1,6 +1,14 @@
 #include "framework/graph/ops/leaky_relu_squared.h"
 
+#include "framework/graph/row_rules.h"
+
 namespace mulligan::ops {
+namespace {
+
+const KernelRules rules{{"leaky_relu_squared_fwd", RowRule::elementwise, "io"},
+                        {"leaky_relu_squared_bwd", RowRule::elementwise, "iia"}};
+
+}  // namespace
 
 Value leaky_relu_squared(Tape& tape, Value u, double slope) {
   Graph& graph = tape.graph();

@@ -1,6 +1,14 @@
 #include "framework/graph/ops/qk_norm_rope.h"
 
+#include "framework/graph/row_rules.h"
+
 namespace mulligan::ops {
+namespace {
+
+const KernelRules rules{{"qk_norm_rope_fwd", RowRule::row_wise, "ipppo"},
+                        {"qk_norm_rope_bwd", RowRule::mixing, ""}};
+
+}  // namespace
 
 Value qk_norm_rope(Tape& tape, Value x, Value cos, Value sin, Value gain, const QkNormRope& options) {
   Graph& graph = tape.graph();

@@ -1,6 +1,14 @@
 #include "framework/graph/ops/residual_mix_norm.h"
 
+#include "framework/graph/row_rules.h"
+
 namespace mulligan::ops {
+namespace {
+
+const KernelRules rules{{"residual_mix_norm_fwd", RowRule::row_wise, "iipoo"},
+                        {"residual_mix_norm_bwd", RowRule::mixing, ""}};
+
+}  // namespace
 
 MixedResidual residual_mix_norm(Tape& tape, Value x, Value x0, Value mix, double scale, double eps,
                                 bool want_sum) {

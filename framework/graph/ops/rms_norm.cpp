@@ -1,6 +1,14 @@
 #include "framework/graph/ops/rms_norm.h"
 
+#include "framework/graph/row_rules.h"
+
 namespace mulligan::ops {
+namespace {
+
+const KernelRules rules{{"rms_norm_fwd", RowRule::row_wise, "io"},
+                        {"rms_norm_bwd", RowRule::row_wise, "iia"}};
+
+}  // namespace
 
 Value rms_norm(Tape& tape, Value x, double scale, double eps) {
   Graph& graph = tape.graph();

@@ -1,6 +1,14 @@
 #include "framework/graph/ops/scaled_add_norm.h"
 
+#include "framework/graph/row_rules.h"
+
 namespace mulligan::ops {
+namespace {
+
+const KernelRules rules{{"scaled_add_norm_fwd", RowRule::row_wise, "iipoo"},
+                        {"scaled_add_norm_bwd", RowRule::mixing, ""}};
+
+}  // namespace
 
 ScaledSum scaled_add_norm(Tape& tape, Value x, Value a, Value scale_vector, double norm_scale, double eps,
                           bool want_norm) {

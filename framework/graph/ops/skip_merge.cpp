@@ -1,6 +1,14 @@
 #include "framework/graph/ops/skip_merge.h"
 
+#include "framework/graph/row_rules.h"
+
 namespace mulligan::ops {
+namespace {
+
+const KernelRules rules{{"skip_merge_fwd", RowRule::row_wise, "iippo"},
+                        {"skip_merge_bwd", RowRule::mixing, ""}};
+
+}  // namespace
 
 Value skip_merge(Tape& tape, Value x, Value s, Value weight, Value gate) {
   Graph& graph = tape.graph();

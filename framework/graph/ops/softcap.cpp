@@ -1,6 +1,14 @@
 #include "framework/graph/ops/softcap.h"
 
+#include "framework/graph/row_rules.h"
+
 namespace mulligan::ops {
+namespace {
+
+const KernelRules rules{{"softcap_fwd", RowRule::elementwise, "io"},
+                        {"softcap_bwd", RowRule::elementwise, "iia"}};
+
+}  // namespace
 
 Value softcap(Tape& tape, Value z, double cap) {
   Graph& graph = tape.graph();
