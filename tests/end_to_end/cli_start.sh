@@ -9,7 +9,7 @@ check_refused "config init: a folder that does not exist" 3 "is not a folder" co
 mkdir empty
 check_refused "config init: an empty folder" 3 "neither text nor a manifest" config init --data empty
 seen=$("$mulligan" config init mine.toml --data texts --seconds 4)
-check_contains "config init says what comes next" "mulligan prepare texts --out data/texts --vocab-size 1024" "$seen"
+check_contains "config init says what comes next" "mulligan prepare texts --out data/texts --vocab-size 512" "$seen"
 check_true "it is a page at most" "$(wc -l <mine.toml) <= 30"
 check_refused "config init: a file that exists" 2 "'mine.toml' exists" config init mine.toml --data texts
 check "--overwrite replaces it" "$mulligan" config init mine.toml --data texts --seconds 4 --overwrite
@@ -41,7 +41,7 @@ if command -v script >/dev/null; then
   widest=$(sed "s/━/-/g; s/─/-/g" <<<"$live" | awk '{ if (length($0) > w) w = length($0) } END { print w }')
   check_true "which stays within 80 columns ($widest)" "$widest < 80"
   check_true "in colour" "$(grep -ac $'\x1b\[32m' terminal.out) > 0"
-  TERM=xterm NO_COLOR=1 on_terminal "$mulligan" train mine.toml --overwrite >terminal.out 2>&1
+  TERM=xterm NO_COLOR=1 on_terminal "$mulligan" train mine.toml --overwrite --set train.budget_seconds=1.5 >terminal.out 2>&1
   check_equal "NO_COLOR: none" 0 "$(grep -ac $'\x1b\[[0-9;]*m' terminal.out)"
   TERM=dumb on_terminal "$mulligan" train mine.toml --overwrite >terminal.out 2>&1
   check_equal "TERM=dumb: no escape sequences" 0 "$(grep -ac $'\x1b' terminal.out)"

@@ -34,7 +34,7 @@ const std::vector<std::string> kSmall = {"train.steps=20", "train.tokens_per_ste
 class CudaRun : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    tiny_ = new TinyRun();
+    tiny_ = new TinyRun(long_tests() ? 20 : 6);
     cpu_ = new RunResult(tiny_->train(kSmall));
     cuda_ = new RunResult(tiny_->train(with(kSmall, kDevice)));
   }
@@ -123,7 +123,7 @@ TEST_F(CudaRun, TestTimeTraining) {
       "ttt.chunk_tokens=16",
       "ttt.prefix_documents=3",
       "ttt.phases=2",
-      long_tests() ? "ttt.document_fraction=0.3" : "ttt.document_fraction=0.1",
+      long_tests() ? "ttt.document_fraction=0.3" : "ttt.document_fraction=0.34",
       "ttt.optimizer.lr=0.002",
       "ttt.adapters.rank=4",
       "ttt.adapters.alpha=4",

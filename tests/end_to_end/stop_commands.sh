@@ -15,6 +15,13 @@ slow=(--set 'eval.mode="sliding"' --set eval.stride=1) # minutes
 
 # wait_for FILE: at most a minute.
 wait_for() { for _ in {1..600}; do [[ -s "$1" ]] && return; sleep 0.1; done; }
+# wait_until_started PROCESS: until it has taken its signals over, which it does before all else; a loaded machine takes a while.
+wait_until_started() {
+  for _ in {1..600}; do
+    (($((16#$(sed -n 's/^SigBlk:\s*//p' "/proc/$1/status" 2>/dev/null || echo 0))) & 16#4000)) && return
+    sleep 0.01
+  done
+}
 # files FOLDER: what lies in it, with its digests; without the states that stopped scorings left for --resume.
 files() { (cd "$1" && find . -type f -not -name '*.state*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum); }
 # stopped WHAT SIGNAL PROCESS: sends it; the process ends within two seconds with exit code 4 and one sentence.
@@ -71,6 +78,7 @@ check "ttt: the run can still be scored" "$mulligan" eval run
 for moment in 0.05 0.3 0.6; do
   "$mulligan" prepare corpus corpus corpus --out prepared --vocab-size 4000 >stop.out 2>stop.err &
   process=$!
+  wait_until_started $process
   sleep $moment
   stopped "prepare after $moment s" TERM $process
   check "prepare after $moment s: no temporary files" test -z "$(find prepared* -name '*.tmp.*' 2>find.err)"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
@@ -16,23 +17,29 @@ namespace {
 
 class SweepRun : public testing::Test {
  protected:
+  static void SetUpTestSuite() {
+    tiny_ = std::make_unique<TinyRun>();
+    config_ = (tiny_
+                   ->train({"train.steps=3", "ttt.batch_documents=4", "ttt.context_tokens=64",
+                            "ttt.chunk_tokens=32", "ttt.document_fraction=0.3", "ttt.optimizer.lr=0.002",
+                            "ttt.adapters.rank=2"})
+                   .directory /
+               "config.toml")
+                  .string();
+  }
+  static void TearDownTestSuite() { tiny_.reset(); }
+
   // A sweep over two seeds with these rows; the configuration is that of a finished tiny run.
   std::string write(const std::string& rows) {
-    if (config_.empty()) {
-      config_ = (tiny_
-                     .train({"train.steps=3", "ttt.batch_documents=4", "ttt.context_tokens=64",
-                             "ttt.chunk_tokens=32", "ttt.document_fraction=0.3", "ttt.optimizer.lr=0.002",
-                             "ttt.adapters.rank=2"})
-                     .directory /
-                 "config.toml")
-                    .string();
-    }
-    const std::filesystem::path file = tiny_.folder() / "sweep.toml";
+    const std::filesystem::path file = tiny_->folder() / "sweep.toml";
     write_file_atomically(file, "config = \"" + config_ + "\"\ndirectory = \"" + folder().string() +
                                     "\"\nseeds = [3, 4]\n" + rows);
     return file.string();
   }
-  std::filesystem::path folder() const { return tiny_.folder() / "swept"; }
+  // Each test has its own.
+  std::filesystem::path folder() const {
+    return tiny_->folder() / testing::UnitTest::GetInstance()->current_test_info()->name();
+  }
   std::string refusal(const std::string& rows) {
     try {
       read_sweep(write(rows));
@@ -43,16 +50,18 @@ class SweepRun : public testing::Test {
     return {};
   }
 
-  TinyRun tiny_;
-
- private:
-  std::string config_;
+  static std::unique_ptr<TinyRun> tiny_;
+  static std::string config_;
 };
+std::unique_ptr<TinyRun> SweepRun::tiny_;
+std::string SweepRun::config_;
 
-constexpr const char* kRows = R"(
+constexpr const char* kWarm = R"(
 [[rows]]
 name = "warm"
 set = ["ttt.adapters.warm_start_a=true"]
+)";
+constexpr const char* kOthers = R"(
 [[rows]]
 name = "fresh"
 set = ["ttt.adapters.warm_start_a=false"]
@@ -62,7 +71,7 @@ set = ["ttt.optimizer.lr=0.5"]
 )";
 
 TEST_F(SweepRun, RowsOfTestTimeTrainingShareATraining) {
-  const Sweep sweep = read_sweep(write(kRows));
+  const Sweep sweep = read_sweep(write(std::string(kWarm) + kOthers));
   const SweepResult result =
       run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
   ASSERT_EQ(result.cells.size(), 3u);
@@ -89,12 +98,12 @@ TEST_F(SweepRun, RowsOfTestTimeTrainingShareATraining) {
   EXPECT_EQ(std::filesystem::last_write_time(folder() / "shared/seed_3/result.json"), trained_at);
   EXPECT_EQ(sweep_table(sweep, again), table);
   // Another configuration is trained anew.
-  const SweepResult other =
-      run_sweep(sweep, {"train.steps=4"}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
+  const SweepResult other = run_sweep(read_sweep(write(kWarm)), {"train.steps=4"}, test_plugin_host(),
+                                      sweep_steps(test_plugin_host()), {nullptr});
   EXPECT_NE(other.cells[0][0].without.val_bpb, result.cells[0][0].without.val_bpb);
   const auto json = nlohmann::json::parse(read_file(folder() / "sweep.json"));
-  EXPECT_EQ(json.at("rows").at(1).at("seeds").at(1).at("with_ttt").at("val_bpb"),
-            other.cells[1][1].with->val_bpb);
+  EXPECT_EQ(json.at("rows").at(0).at("seeds").at(1).at("with_ttt").at("val_bpb"),
+            other.cells[0][1].with->val_bpb);
 }
 
 TEST_F(SweepRun, RowsMayTrainDifferently) {

@@ -73,7 +73,7 @@ sequence_length = 64
 packed_sequences = 4
 )";
 
-void prepare_documents(std::uint64_t first, const std::filesystem::path& text,
+void prepare_documents(std::uint64_t first, int validation_documents, const std::filesystem::path& text,
                        const std::filesystem::path& data) {
   for (std::uint64_t i = 0; i < 300; ++i) {
     write_file_atomically(text / fmt::format("{}.txt", i), synthetic_document(first + i));
@@ -82,9 +82,20 @@ void prepare_documents(std::uint64_t first, const std::filesystem::path& text,
   options.inputs = {text};
   options.output = data;
   options.vocab_size = tiny_vocabulary;
-  options.validation_documents = 20;
+  options.validation_documents = validation_documents;
   options.tokens_per_shard = 8000;
   prepare(options);
+}
+
+// The prepared data of all objects with so many documents for validation.
+std::filesystem::path prepared_once(int validation_documents) {
+  static const TemporaryFolder folder;
+  const std::filesystem::path data = folder.path() / std::to_string(validation_documents);
+  if (!std::filesystem::exists(data)) {
+    prepare_documents(0, validation_documents,
+                      folder.path() / ("text" + std::to_string(validation_documents)), data);
+  }
+  return data;
 }
 
 }  // namespace
@@ -115,13 +126,14 @@ std::string synthetic_document(std::uint64_t seed) {
   return text;
 }
 
-TinyRun::TinyRun() {
-  prepare_documents(0, folder() / "text", folder() / "data");
+TinyRun::TinyRun(int validation_documents) {
+  std::filesystem::copy(prepared_once(validation_documents), folder() / "data",
+                        std::filesystem::copy_options::recursive);
 }
 
 std::filesystem::path TinyRun::other_data() const {
   const std::filesystem::path data = folder() / "other_data";
-  if (!std::filesystem::exists(data)) prepare_documents(1000, folder() / "other_text", data);
+  if (!std::filesystem::exists(data)) prepare_documents(1000, 20, folder() / "other_text", data);
   return data;
 }
 

@@ -29,10 +29,11 @@ inline constexpr int tiny_vocabulary = 320;
 // Text whose words follow few rules, so that a small model soon predicts it far better than chance.
 std::string synthetic_document(std::uint64_t seed);
 
-// Prepared data of synthetic documents in one folder, made once per object.
+// Prepared data of synthetic documents in a folder of its own; they are prepared once per process and copied.
 class TinyRun {
  public:
-  TinyRun();
+  // 300 documents, of which so many, the fewer the sooner scored, are for validation.
+  explicit TinyRun(int validation_documents = 20);
 
   // The configuration (every feature of the model on, two optimisers) after `overrides`
   // such as "train.steps=10".

@@ -1,6 +1,7 @@
 // Test-time training from the files of a trained run: what the command does.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
@@ -27,13 +28,30 @@ const std::vector<std::string> kTtt = {"train.steps=5",
                                        "ttt.base.chunk_tokens=128",
                                        "ttt.base.batch_rows=2"};
 
-TEST(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
-  TinyRun tiny;
-  const RunResult trained = tiny.train(kTtt);
-  LoadedConfig loaded = tiny.config(kTtt);
-  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-    load_weights(trained.directory / "weights.safetensors", store, layouts);
-  };
+// One trained run for all tests of this file.
+class TttEndToEnd : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    tiny_ = std::make_unique<TinyRun>();
+    trained_ = std::make_unique<RunResult>(tiny_->train(kTtt));
+  }
+  static void TearDownTestSuite() {
+    trained_.reset();
+    tiny_.reset();
+  }
+  static void load(TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+    load_weights(trained_->directory / "weights.safetensors", store, layouts);
+  }
+
+  static std::unique_ptr<TinyRun> tiny_;
+  static std::unique_ptr<RunResult> trained_;
+};
+std::unique_ptr<TinyRun> TttEndToEnd::tiny_;
+std::unique_ptr<RunResult> TttEndToEnd::trained_;
+
+TEST_F(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
+  const RunResult& trained = *trained_;
+  LoadedConfig loaded = tiny_->config(kTtt);
   TttOptions options;
   options.console = nullptr;
   options.directory = trained.directory;
@@ -52,21 +70,16 @@ TEST(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
 }
 
 // [ttt.base.optimizer]: sgd where nothing is said, with the momentum of [ttt.base]; another one trains otherwise.
-TEST(TttEndToEnd, TheBaseModelsOptimizerIsChosen) {
-  TinyRun tiny;
-  const RunResult trained = tiny.train(kTtt);
-  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-    load_weights(trained.directory / "weights.safetensors", store, layouts);
-  };
+TEST_F(TttEndToEnd, TheBaseModelsOptimizerIsChosen) {
   int runs = 0;
   const auto score = [&](const std::vector<std::string>& keys) {
     std::vector<std::string> overrides = kTtt;
     overrides.push_back("ttt.audit=''");
     overrides.insert(overrides.end(), keys.begin(), keys.end());
-    LoadedConfig loaded = tiny.config(overrides);
+    LoadedConfig loaded = tiny_->config(overrides);
     TttOptions options;
     options.console = nullptr;
-    options.directory = tiny.folder() / ("base" + std::to_string(runs++));
+    options.directory = tiny_->folder() / ("base" + std::to_string(runs++));
     return run_ttt(loaded, test_plugin_host(), "weights", load, options).with.val_bpb;
   };
   const double plain = score({});
@@ -92,27 +105,22 @@ TEST(TttEndToEnd, TheBaseModelsOptimizerIsChosen) {
 
 // A learning rate that ruins the adapters: seen against the plain score of the same text, told in
 // metrics.jsonl, and with the fallback most of the damage is spared.
-TEST(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
-  TinyRun tiny;
-  const RunResult trained = tiny.train(kTtt);
-  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-    load_weights(trained.directory / "weights.safetensors", store, layouts);
-  };
+TEST_F(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
   const auto run = [&](const std::string& lr, const std::string& on_collapse) {
     std::vector<std::string> overrides = kTtt;
     for (const char* one : {"ttt.prefix_documents=0", "ttt.batch_documents=1", "ttt.audit=''"})
       overrides.push_back(one);
     overrides.push_back("ttt.optimizer.lr=" + lr);
     overrides.push_back("ttt.on_collapse=" + on_collapse);
-    LoadedConfig loaded = tiny.config(overrides);
+    LoadedConfig loaded = tiny_->config(overrides);
     TttOptions options;
     options.console = nullptr;
-    options.directory = tiny.folder() / (on_collapse + lr);
+    options.directory = tiny_->folder() / (on_collapse + lr);
     return run_ttt(loaded, test_plugin_host(), "weights", load, options);
   };
   const auto collapses = [&](const std::string& name) {
     int count = 0;
-    for (const std::string& line : lines_of(tiny.folder() / name / "metrics.jsonl")) {
+    for (const std::string& line : lines_of(tiny_->folder() / name / "metrics.jsonl")) {
       const auto event = nlohmann::json::parse(line);
       if (event.at("event") != "ttt_collapse") continue;
       ++count;
@@ -135,9 +143,8 @@ TEST(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
   EXPECT_EQ(collapses("fallback0.002"), 0);
 }
 
-TEST(TttEndToEnd, NeedsItsSection) {
-  TinyRun tiny;
-  LoadedConfig loaded = tiny.config({});
+TEST_F(TttEndToEnd, NeedsItsSection) {
+  LoadedConfig loaded = tiny_->config({});
   try {
     run_ttt(loaded, test_plugin_host(), "nothing", [](TensorStore&, const std::vector<ParameterLayout>&) {},
             {});

@@ -9,6 +9,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/reference.h"
+#include "tests/support/long_tests.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -183,7 +184,7 @@ class BackwardTest : public OperatorTest {
       const BackwardRoles roles(op_, c, signature);
       const Arrays inputs = make_inputs(c, dtype, present, 12);
       const Arrays outputs = reference_outputs(op_, c, inputs, dtype);
-      for (const std::set<std::string>& arguments : argument_choices(signature, roles, present)) {
+      for (const std::set<std::string>& arguments : argument_choices(c, signature, roles, present)) {
         const Arrays cotangents = make_cotangents(c, roles, arguments, dtype);
         const Arrays gradients = reference_gradients(op_, c, inputs, cotangents);
         for (const bool accumulate : {false, true}) {
@@ -197,7 +198,7 @@ class BackwardTest : public OperatorTest {
  private:
   // The sets of arguments to call with: every choice of optional ones that makes sense (no gradient of an
   // absent input, at least one cotangent).
-  static std::vector<std::set<std::string>> argument_choices(const Signature& signature,
+  static std::vector<std::set<std::string>> argument_choices(const Case& c, const Signature& signature,
                                                              const BackwardRoles& roles,
                                                              const std::set<std::string>& present_inputs) {
     std::set<std::string> required;
@@ -214,7 +215,7 @@ class BackwardTest : public OperatorTest {
       }
     }
     std::vector<std::set<std::string>> choices;
-    for (std::set<std::string> choice : selections(optional, roles)) {
+    for (std::set<std::string> choice : selections(optional, roles, small(c))) {
       choice.insert(required.begin(), required.end());
       const bool driven = std::any_of(roles.cotangents.begin(), roles.cotangents.end(),
                                       [&](auto& entry) { return choice.count(entry.first); });
@@ -223,10 +224,17 @@ class BackwardTest : public OperatorTest {
     return choices;
   }
 
-  // Every subset of a few optional arguments; of many: all, all but one, and each gradient alone.
+  // Shapes at which every subset costs little. Of the others --long tries every subset.
+  static bool small(const Case& c) {
+    std::int64_t elements = 0;
+    for (const Operand& operand : c.inputs) elements += element_count(operand.shape);
+    return elements <= 6000 || long_tests();
+  }
+
+  // Every subset of a few optional arguments; of many, and at large shapes: all, all but one, and each gradient alone.
   static std::vector<std::set<std::string>> selections(const std::vector<std::string>& optional,
-                                                       const BackwardRoles& roles) {
-    if (optional.size() <= 6) return subsets(optional);
+                                                       const BackwardRoles& roles, bool small) {
+    if (optional.size() <= (small ? 6 : 2)) return subsets(optional);
     const std::set<std::string> all(optional.begin(), optional.end());
     std::vector<std::set<std::string>> result = {all};
     for (const std::string& name : optional) {
