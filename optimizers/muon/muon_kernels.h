@@ -12,8 +12,8 @@ enum MuonScalar : unsigned { muon_lr, muon_momentum, muon_weight_decay_factor, m
 // row_normalize: u[row] <- u[row] / max(|u[row]|, 1e-7)
 // direction = u / (|u|_F + 1e-7), one Frobenius norm per matrix
 // gradient [B,r,c] or [r,c] f32; momentum_buffer and direction of that shape, each f32 or bf16. Arithmetic in
-// f32; sums run over rows, then over the rows' sums in f64, so the result does not depend on the number of
-// threads.
+// f32; sums run over rows, then over the rows' sums in f64,
+// so the result does not depend on the number of threads.
 struct MuonMomentum {
   static constexpr const char* name = "muon_momentum";
   static constexpr const char* signature =

@@ -2,8 +2,8 @@
 // each kernel spreading its own work over the pool of worker_pool.h.
 //
 // Numbers: denormals are kept (no flush-to-zero), so that arithmetic is IEEE and the same in every thread;
-// the kernels avoid making them where they would be slow (attention probabilities below exp(-87) are exactly
-// zero).
+// the kernels avoid making them where they would be slow (attention
+// probabilities below exp(-87) are exactly zero).
 #pragma once
 
 #include <mulligan/backend.hpp>
@@ -18,8 +18,8 @@ namespace mulligan::cpu {
 // A checked call with room for its addresses.
 class CpuCall {
  public:
-  // Checks `call` against the kernel's signature, then lets the kernel check shapes. Throws
-  // std::runtime_error.
+  // Checks `call` against the kernel's signature,
+  // then lets the kernel check shapes. Throws std::runtime_error.
   CpuCall(const mlg_kernel& kernel, const mlg_call& call);
   CpuCall(const CpuCall&) = delete;
   CpuCall& operator=(const CpuCall&) = delete;

@@ -1,5 +1,5 @@
-// C++ side of backend.h: derive from Backend, then MULLIGAN_EXPORT_BACKEND(Class, name). Contracts:
-// backend.h.
+// C++ side of backend.h: derive from Backend, then MULLIGAN_EXPORT_BACKEND(Class, name).
+// Contracts: backend.h.
 #pragma once
 
 #include <mulligan/backend.h>

@@ -1,5 +1,5 @@
-// C++ side of communicator.h: derive from Communicator, then MULLIGAN_EXPORT_COMMUNICATOR(Class, name). Contracts:
-// communicator.h.
+// C++ side of communicator.h: derive from Communicator, then MULLIGAN_EXPORT_COMMUNICATOR(Class, name).
+// Contracts: communicator.h.
 #pragma once
 
 #include <mulligan/communicator.h>

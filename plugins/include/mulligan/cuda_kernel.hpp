@@ -108,8 +108,8 @@ class CudaCall : public CallChecks {
     return ok;
   }
 
-  // Launches the function of MLG_INSTANCE(function, template arguments...). A launch without threads is
-  // dropped.
+  // Launches the function of MLG_INSTANCE(function, template arguments...).
+  // A launch without threads is dropped.
   template <typename Instance, typename... Arguments>
   requires(Instance::template takes<Arguments...>()) void launch(const Instance& instance,
                                                                  std::array<std::int64_t, 3> grid,

@@ -25,8 +25,8 @@ inline Capped apply_cap(float x, float cap, float inverse_cap) {
   return {cap * t.value, t.slope};
 }
 
-// logsumexp of one row of capped logits, in one pass: block by block, the sum so far is rescaled to the new
-// maximum.
+// logsumexp of one row of capped logits, in one pass: block by block,
+// the sum so far is rescaled to the new maximum.
 template <bool capped, typename T>
 double row_logsumexp(const T* x, std::int64_t count, float cap, float inverse_cap) {
   alignas(64) float z[kBlock];
@@ -73,8 +73,8 @@ void forward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end)
   }
 }
 
-// Not __restrict: dx may be x. Every element is read before it is written, so lanes do not depend on one
-// another.
+// Not __restrict: dx may be x. Every element is read before it is written,
+// so lanes do not depend on one another.
 template <bool capped, typename T>
 void backward_row(const T* x, T* dx, std::int64_t count, float lse, float upstream, float cap,
                   float inverse_cap) {

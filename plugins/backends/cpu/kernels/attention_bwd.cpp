@@ -154,8 +154,8 @@ class Pass {
         return {launch_.data<float>(Backward::dk) + at, launch_.data<float>(Backward::dv) + at,
                 shape_.kv_stride()};
     }
-    // Head by head: rows that follow each other stay in the first-level cache, rows of all heads apart do
-    // not.
+    // Head by head: rows that follow each other stay in the first-level cache,
+    // rows of all heads apart do not.
     const std::int64_t at = (kv_head * shape_.tokens + keys.begin) * ld_;
     return {dk_sums_ + at, dv_sums_ + at, ld_};
   }

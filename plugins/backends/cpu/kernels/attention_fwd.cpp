@@ -1,5 +1,5 @@
-// attention_fwd: o = softmax(scale q k^T) v, causal inside each segment; lse = log of the softmax's
-// denominator.
+// attention_fwd: o = softmax(scale q k^T) v, causal inside each segment;
+// lse = log of the softmax's denominator.
 //
 // The online softmax of FlashAttention (Dao et al., 2022) on tiles of 64 keys x 64 queries, kept transposed:
 // scores are S[key, query], the output is O[channel, query]. Query positions then lie along vector lanes, the
@@ -110,8 +110,8 @@ class ForwardWorker {
                kTile, output_ + g * value_words_ * kTile, kTile, rescale_);
   }
 
-  // Keys of sub-block s are seen by the query columns from sub-block s on: the rest is neither computed nor
-  // read.
+  // Keys of sub-block s are seen by the query columns from sub-block s on:
+  // the rest is neither computed nor read.
   void diagonal_tile(std::int64_t g, std::int64_t count, bool first) {
     for (std::int64_t s = 0; s * kLanes < count; ++s) {
       tile_product<Math, Update::set, Order::rows>(
@@ -133,8 +133,8 @@ class ForwardWorker {
     }
   }
 
-  // One vector of query columns: new maximum, probabilities of `count` keys, sum, factor for what was summed
-  // before.
+  // One vector of query columns: new maximum, probabilities of `count` keys, sum,
+  // factor for what was summed before.
   void softmax(std::int64_t g, std::int64_t c, std::int64_t count) {
     float* scores = scores_ + c * kLanes;
     float* maximum = maximum_ + g * kTile + c * kLanes;
@@ -211,8 +211,8 @@ void Forward::run(const Launch& launch) {
     launch.parallel_for(blocks.count() * shape.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {
       ForwardWorker<T, Math> worker(shape, scratch + bytes * static_cast<std::size_t>(thread_index()));
       for (std::int64_t task = begin; task < end; ++task) {
-        // From the last block on: inside a segment later queries see more keys, and long tasks should start
-        // first.
+        // From the last block on: inside a segment later queries see more keys,
+        // and long tasks should start first.
         worker.run(launch, blocks.block(blocks.count() - 1 - task / shape.kv_heads), task % shape.kv_heads);
       }
     });

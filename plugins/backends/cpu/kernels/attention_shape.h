@@ -1,5 +1,5 @@
-// What the two attention kernels share: shapes, argument checks, and the cut of segments into blocks of
-// queries.
+// What the two attention kernels share: shapes, argument checks,
+// and the cut of segments into blocks of queries.
 #pragma once
 
 #include <cstdint>
@@ -96,8 +96,8 @@ class SegmentBlocks {
   std::int64_t* first_block_;
 };
 
-// Hands out consecutive, cache-line aligned pieces of a thread's scratch memory. With a null base it only
-// counts.
+// Hands out consecutive, cache-line aligned pieces of a thread's scratch memory.
+// With a null base it only counts.
 class ScratchLayout {
  public:
   explicit ScratchLayout(void* base) : base_(static_cast<std::byte*>(base)) {}

@@ -13,8 +13,8 @@ namespace {
 using Half = _Float16;
 
 // double to float such that rounding the result to a format of at most 22 bits equals rounding the double
-// directly: an inexact result gets an odd last bit ("round to odd"), so it is never a tie of the second
-// rounding.
+// directly: an inexact result gets an odd last bit ("round to odd"),
+// so it is never a tie of the second rounding.
 float round_to_odd(double value) {
   const auto nearest = static_cast<float>(value);
   const auto bits = std::bit_cast<std::uint32_t>(nearest);

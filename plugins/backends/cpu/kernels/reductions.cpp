@@ -4,8 +4,8 @@
 //   scale_by         x *= scale                 lerp_into        average = decay average + (1 - decay) x
 //   record_scalar    ring[index mod n] = x
 //
-// Determinism: sums are f64, over fixed pieces of kPiece elements in fixed lanes; the pieces are added in
-// order.
+// Determinism: sums are f64, over fixed pieces of kPiece elements in fixed lanes;
+// the pieces are added in order.
 #include "plugins/backends/common/shapes/reductions.h"
 
 #include "plugins/backends/cpu/kernels/row_math.h"

@@ -1,6 +1,6 @@
 // A kernel call of the cuda backend, made ready on a device. Implementations: a matrix product (matmul_call.h), the
-// kernel's own code (source_call.h), a compiled file in its place (compiled_call.h), a library's attention
-// (library_call.h).
+// kernel's own code (source_call.h), a compiled file in its place (compiled_call.h),
+// a library's attention (library_call.h).
 #pragma once
 
 #include <mulligan/backend.h>
@@ -25,8 +25,8 @@ class DeviceCall {
   // Fixes the addresses. Plans again for those that are not aligned to 16 bytes, whose workspace must not be larger.
   virtual void bind(void* const* addresses, void* workspace) = 0;
   // Which of its ways the next run takes: it depends on the segments of an attention call. Two runs of the same choice
-  // enqueue the same work, so that a captured one stands for both. Makes the way ready. Throws when the call was not
-  // bound.
+  // enqueue the same work, so that a captured one stands for both. Makes the way ready.
+  // Throws when the call was not bound.
   virtual std::uint64_t choice() = 0;
   virtual void run() = 0;
 };

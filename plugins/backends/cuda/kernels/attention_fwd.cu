@@ -3,8 +3,7 @@
 //
 // The online softmax of FlashAttention (Dao et al., 2022): keys in tiles of 32, one key per lane; f32
 // arithmetic, no tensor cores. Where cu_seqlens does not rise
-// from 0 to T, everything is NaN. Determinism: a query's keys are read in
-// order.
+// from 0 to T, everything is NaN. Determinism: a query's keys are read in order.
 #include <mulligan/cuda/attention.cuh>
 
 MLG_CONST_FLOAT(softmax_scale)

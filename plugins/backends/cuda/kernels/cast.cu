@@ -15,8 +15,8 @@ __device__ inline f16 round_to_f16(float value) {
 }
 
 // double to float such that rounding the result to a format of at most 22 bits equals rounding the double
-// directly: an inexact result gets an odd last bit ("round to odd"), so it is never a tie of the second
-// rounding.
+// directly: an inexact result gets an odd last bit ("round to odd"),
+// so it is never a tie of the second rounding.
 __device__ inline float round_to_odd(double value) {
   const float nearest = float(value);
   const uint32_t bits = float_to_bits(nearest);

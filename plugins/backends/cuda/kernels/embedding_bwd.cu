@@ -32,8 +32,8 @@ __device__ inline unsigned peers_of(const SortedToken& token) {
 }
 
 // Ranks the tokens of the running warp: `counts` [warps, digits] gets how many it has of each digit. The
-// block's tokens are the chunk blockIdx.x of `keys`; those outside of [0, vocabulary) get the key
-// `vocabulary`.
+// block's tokens are the chunk blockIdx.x of `keys`; those outside
+// of [0, vocabulary) get the key `vocabulary`.
 __device__ inline void rank_tokens(global<const int> keys, int tokens, int vocabulary, int shift,
                                    shared_array<int, kSortWarps * kMostDigits>& counts,
                                    SortedToken (&found)[kWarpSteps]) {
@@ -98,8 +98,8 @@ __global__ void __launch_bounds__(kSortWarps * 32) scan_counts(global<int> total
   }
 }
 
-// Places the tokens (`order`; null: the first pass, token i at i) by their digit. offsets: what scan_counts
-// made.
+// Places the tokens (`order`; null: the first pass, token i at i) by their digit.
+// offsets: what scan_counts made.
 MLG_KERNEL(move_tokens, digit_bits)
 __global__ void __launch_bounds__(kSortWarps * 32)
     move_tokens(global<const int> keys, global<const int> order, global<const int> offsets,

@@ -61,8 +61,8 @@ __global__ void qk_norm_rope_fwd(global<const T> x, global<const float> cos, glo
   store_head<N>(y, at, turned, false);
 }
 
-// gain may be null; partial: [pieces, G], or null without dgain. A group takes one head of the tokens of a
-// piece.
+// gain may be null; partial: [pieces, G], or null without dgain.
+// A group takes one head of the tokens of a piece.
 MLG_KERNEL(qk_norm_rope_bwd, heads, half_dims, row_length, normalised, eps, accumulate_dx, MLG_HEAD_CONSTANTS)
 template <typename T, int N>
 __global__ void qk_norm_rope_bwd(global<const T> x, global<const float> cos, global<const float> sin,

@@ -1,5 +1,5 @@
-// Constants of the emulated device: a kernel may read those that its MLG_KERNEL statement names. Part of
-// emulation.hpp.
+// Constants of the emulated device: a kernel may read those that its MLG_KERNEL statement names.
+// Part of emulation.hpp.
 #pragma once
 
 #include <mulligan/cuda/emulator.h>

@@ -1,7 +1,7 @@
 // CUDA's names for kernels compiled for the processor. Global and shared memory are reached through types
 // that check every access: bounds, alignment, reads of memory that was never written, and reads or writes
-// that race with another thread since the last barrier. Included by device.cuh; contract of the emulator:
-// emulator.h.
+// that race with another thread since the last barrier. Included by device.cuh;
+// contract of the emulator: emulator.h.
 #pragma once
 
 #include <mulligan/cuda/emulator.h>
