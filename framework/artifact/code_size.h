@@ -24,7 +24,8 @@ std::uint64_t compressed_source_bytes(const std::filesystem::path& root,
 std::string source_digest(const std::filesystem::path& root);
 
 // The program and the plugin libraries, stripped of symbols (by the system's strip where a file has any), as
-// tar_archive, compressed with xz. `known` as above. Throws run_error when strip is needed and missing, or fails.
+// tar_archive, compressed with xz. `known` as above.
+// Throws run_error when strip is needed and missing, or fails.
 std::uint64_t compressed_binary_bytes(const std::vector<std::filesystem::path>& binaries,
                                       const std::filesystem::path& known = {});
 
