@@ -18,7 +18,7 @@ struct ControlChannel::State {
   std::unique_ptr<ControlEnd> end;  // touched on the loop's thread only
   RankProgress progress;
   std::atomic<std::uint64_t> calls{0};
-  std::atomic<bool> in_call{false};
+  std::atomic<std::uint8_t> in_call{0};  // Heartbeat
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -37,7 +37,7 @@ struct ControlChannel::State {
             progress.completed,
             progress.steps,
             calls,
-            static_cast<std::uint8_t>(in_call ? 1 : 0),
+            in_call,
             static_cast<std::uint8_t>(progress.long_works > 0 ? 1 : 0),
             1e-9 * static_cast<double>(progress.waited_nanoseconds)};
   }
@@ -132,13 +132,13 @@ std::vector<std::string> ControlChannel::call(CallKind kind, std::string_view by
   State& state = *state_;
   const SteadyTime begun = std::chrono::steady_clock::now();
   const std::uint64_t sequence = ++state.calls;
-  state.in_call = true;
+  state.in_call = 1;
   Arrival arrival{sequence, static_cast<std::uint8_t>(kind), std::string(bytes)};
   state.loop.post([&state, arrival = std::move(arrival)] { state.end->arrive(arrival); });
   std::unique_lock lock(state.mutex);
   // What has come counts, also where the run failed right after.
   const bool done = state.wait(lock, -1, [&] { return state.results.contains(sequence); });
-  state.in_call = false;
+  state.in_call = 0;
   state.progress.waited_nanoseconds += static_cast<std::uint64_t>(1e9 * seconds_since(begun));
   if (!done) throw state.verdict->error_of(rank());
   return std::move(state.results.extract(sequence).mapped());
@@ -182,7 +182,7 @@ void ControlChannel::finish() {
   State& state = *state_;
   state.loop.post([&state] { state.end->say_farewell(); });
   std::unique_lock lock(state.mutex);
-  state.in_call = true;
+  state.in_call = 2;
   ++state.calls;
   if (!state.wait(lock, -1, [&] { return state.all_done; })) throw state.verdict->error_of(rank());
 }
@@ -218,7 +218,7 @@ void ControlChannel::wait_until_all_are_there() {
   State& state = *state_;
   const std::uint64_t sequence = ++state.calls;
   const Arrival arrival{sequence, static_cast<std::uint8_t>(CallKind::barrier), ""};
-  state.in_call = true;
+  state.in_call = 1;
   state.loop.post([&state, arrival] { state.end->arrive(arrival); });
   std::unique_lock lock(state.mutex);
   const auto there = [&] { return state.results.contains(sequence); };
@@ -231,7 +231,7 @@ void ControlChannel::wait_until_all_are_there() {
                 fmt::format("stopped by {} before all ranks were there.", signal_name(signal))));
     }
   }
-  state.in_call = false;
+  state.in_call = 0;
   state.results.clear();
 }
 

@@ -85,7 +85,7 @@ struct Heartbeat {
   std::uint64_t submitted = 0, completed = 0;  // batches of transfers
   std::uint64_t steps = 0;
   std::uint64_t calls = 0;     // collective calls between hosts that were begun
-  std::uint8_t in_call = 0;    // 1: and the last one waits for others
+  std::uint8_t in_call = 0;    // 1: and the last one waits for others; 2: it is the farewell
   std::uint8_t long_work = 0;  // 1: counters may stand still for longer
   double waited_seconds = 0;   // for other ranks, in all
   template <typename Archive>

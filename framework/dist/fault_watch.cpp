@@ -32,7 +32,12 @@ bool FaultWatch::waits(const Rank& rank) const {
 }
 
 double FaultWatch::limit(const Rank& rank) const {
-  return rank.last.steps == 0 || rank.last.long_work != 0 ? first_step_ : wedged_;
+  return has_more_time(rank) ? first_step_ : wedged_;
+}
+
+bool FaultWatch::has_more_time(const Rank& rank) const {
+  const auto has_work = [&](const Rank& other) { return waits(other) && other.last.in_call != 2; };
+  return rank.last.steps == 0 || rank.last.long_work != 0 || std::ranges::none_of(ranks_, has_work);
 }
 
 void FaultWatch::report(int rank, const Heartbeat& heartbeat, double now) {
@@ -105,8 +110,7 @@ std::optional<FaultWatch::Finding> FaultWatch::wedged(double now) const {
 std::optional<FaultWatch::Finding> FaultWatch::slow(double now) {
   for (Rank& rank : ranks_) {
     const double seconds = stood(rank, now);
-    if (rank.warned || rank.last.steps == 0 || rank.last.long_work != 0 || seconds < slow_ || seconds <= 0)
-      continue;
+    if (rank.warned || has_more_time(rank) || seconds < slow_ || seconds <= 0) continue;
     rank.warned = true;
     return Finding{static_cast<int>(&rank - ranks_.data()),
                    fmt::format("is slow: others have been waiting for it for {:.0f} s", seconds)};

@@ -46,6 +46,7 @@ class FaultWatch {
   };
   bool waits(const Rank& rank) const;
   double limit(const Rank& rank) const;
+  bool has_more_time(const Rank& rank) const;        // also where those that wait have nothing left to do
   double stood(const Rank& rank, double now) const;  // while others waited; 0 where it moves or waits itself
   std::optional<Finding> steadily_slow(double now);
 

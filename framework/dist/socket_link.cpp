@@ -35,7 +35,8 @@ std::string text_of(const asio::ip::address& address) {
 std::string reason_of(error_code error) {
   const bool closed = error == asio::error::eof || error == asio::error::connection_reset ||
                       error == asio::error::broken_pipe;
-  return closed ? "its connection was closed" : error.message();
+  if (closed) return "its connection was closed";
+  return error == asio::error::timed_out ? "its machine does not answer" : error.message();
 }
 
 }  // namespace

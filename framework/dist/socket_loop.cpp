@@ -214,7 +214,7 @@ void SocketLoop::connect(const std::string& host, std::uint16_t port, double sec
     attempt->socket.close(ignored);
   });
   attempt->resolver.async_resolve(
-      host, std::to_string(port),
+      host, std::to_string(port), tcp::resolver::numeric_service,
       [this, attempt, on_connected = std::move(on_connected)](error_code error,
                                                               const tcp::resolver::results_type& found) {
         if (!error && attempt->late) error = asio::error::timed_out;

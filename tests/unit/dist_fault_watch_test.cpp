@@ -104,6 +104,20 @@ TEST(FaultWatch, LongWorkHasMoreTime) {
   EXPECT_EQ(watch.wedged(), 0);
 }
 
+TEST(FaultWatch, WhoIsDoneIsPatient) {
+  Watch watch;
+  watch.all(5, 5, 3);
+  watch.rank(1).in_call = watch.rank(2).in_call = 2;
+  watch.pass(600);
+  EXPECT_EQ(watch.wedged(), -2) << "rank 0 writes its results";
+  EXPECT_EQ(watch.slow(), "");
+  watch.pass(1);
+  EXPECT_EQ(watch.wedged(), 0);
+  watch.rank(1).in_call = 1;
+  watch.pass(60);
+  EXPECT_EQ(watch.wedged(), 0);
+}
+
 TEST(FaultWatch, TransfersThatNobodyFinishesHaveNoCulprit) {
   Watch watch;
   watch.all(6, 5, 3);
