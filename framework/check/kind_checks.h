@@ -28,6 +28,8 @@ void check_adapters(const PluginHandle& plugin, const PluginConfig& config, cons
                     CheckList& list);
 void check_schedule(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
 void check_quantizer(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
+void check_communicator(const PluginHandle& plugin, const PluginConfig& config, const BackendMaker& make,
+                        CheckList& list);
 void check_backend(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
 
 // Allocations of `body`, a call of the plugin's function `where`, as a problem, or empty.

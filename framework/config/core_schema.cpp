@@ -415,6 +415,11 @@ std::vector<KeySection> core_sections() {
       {"[loss]", "Plugin table: the training loss.", plugin_keys_with_default("softcap_ce")},
       {"[schedule]", "Plugin table: the learning-rate schedule of all optimisers without one of their own.",
        plugin_keys_with_default("warmdown")},
+      {"[communicator]",
+       "Plugin table, optional: what moves tensors between the ranks of a run. Without it one rank needs "
+       "none, several take "
+       "`nccl` on GPUs and `gloo` elsewhere.",
+       plugin_keys_with_default("")},
       {"[optimizer.NAME]", "Plugin table, one per optimiser; [[parameters]] refers to it by NAME.",
        plugin_keys_with_default("", optimizer_host_keys())},
       {"[optimizer.NAME.schedule]",

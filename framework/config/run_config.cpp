@@ -14,8 +14,8 @@ namespace mulligan {
 namespace {
 
 // Tables whose members are not known beforehand; read by the functions below.
-const std::vector<std::string> kOpenTables = {"backend",    "loss",  "schedule", "optimizer",
-                                              "parameters", "phase", "quantize", "ttt"};
+const std::vector<std::string> kOpenTables = {"backend",    "loss",  "communicator", "schedule", "optimizer",
+                                              "parameters", "phase", "quantize",     "ttt"};
 
 void derive(RunConfig& config, const std::string& file) {
   resolve_model_defaults(config.model);
@@ -139,6 +139,9 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
   read_phases(tree.find("phase"), loaded);
   loaded.config.loss = read_plugin_table(tree.find("loss"), "loss", file, "softcap_ce");
   loaded.config.schedule = read_plugin_table(tree.find("schedule"), "schedule", file, "warmdown");
+  if (const ConfigNode* table = tree.find("communicator")) {
+    loaded.config.communicator = read_plugin_table(table, "communicator", file, "");
+  }
   read_optimizers(tree, loaded);
   read_parameters(tree, loaded);
   read_quantize(tree, loaded);
@@ -179,6 +182,7 @@ const PluginConfig& LoadedConfig::plugin(const std::string& section) const {
 std::vector<PluginTableRef> plugin_tables(const RunConfig& config) {
   std::vector<PluginTableRef> tables = {
       {MLG_BACKEND, &config.backend}, {MLG_LOSS, &config.loss}, {MLG_SCHEDULE, &config.schedule}};
+  if (config.communicator) tables.push_back({MLG_COMMUNICATOR, &*config.communicator});
   for (const Phase& phase : config.phases) {
     if (phase.backend) tables.push_back({MLG_BACKEND, &*phase.backend});
   }

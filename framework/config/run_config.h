@@ -63,7 +63,9 @@ struct RunConfig {
   std::vector<KernelRow> kernels;  // each kernel at most once
   PluginTable loss;
   PluginTable schedule;
-  std::vector<Phase> phases;                // never empty: the [[phase]] rows, or those of the model
+  std::optional<PluginTable>
+      communicator;           // absent: chosen by number of ranks and backend (run_communicator.h)
+  std::vector<Phase> phases;  // never empty: the [[phase]] rows, or those of the model
   std::vector<OptimizerConfig> optimizers;  // in order of appearance
   std::vector<ParameterRow> parameters;     // in order: the first row that matches a parameter takes it
   std::optional<QuantizeConfig> quantize;   // absent: the run makes no artifact
@@ -114,7 +116,7 @@ using PluginKeySource = std::function<std::optional<PluginKeys>(mlg_kind kind, c
 // Resolves the plugins' own keys of all tables (the backend first), in the order of plugin_tables().
 void resolve_plugins(LoadedConfig& loaded, const PluginKeySource& source);
 
-// All plugin tables of a configuration with their kinds: backend, loss, schedule, then each optimiser
+// All plugin tables of a configuration with their kinds: backend, loss, schedule, communicator, then each optimiser
 // followed by its own schedule, the quantiser, and those of test-time training.
 struct PluginTableRef {
   mlg_kind kind;

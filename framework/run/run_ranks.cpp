@@ -1,9 +1,80 @@
 #include "framework/run/run_ranks.h"
 
+#include <chrono>
+
+#include "framework/config/config_report.h"
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/dist/control_channel.h"
+#include "framework/dist/roll_call.h"
+#include "framework/report/machine.h"
+#include "framework/run/run_communicator.h"
+#include "framework/run/run_plugins.h"
 
 namespace mulligan {
+namespace {
+
+// A transfer failed, mostly because of another rank.
+class TransferFailure : public Error {
+ public:
+  explicit TransferFailure(const Error& error) : Error(error) {}
+};
+
+// A batch that tells the others' watch how far this rank is.
+class WatchedBatch final : public TransferBatch {
+ public:
+  WatchedBatch(std::unique_ptr<TransferBatch> batch, RankProgress& progress)
+      : batch_(std::move(batch)), progress_(progress) {}
+  void submit() override {
+    ++progress_.submitted;
+    guarded([this] { batch_->submit(); });
+  }
+  void join() override {
+    guarded([this] { batch_->join(); });
+    ++progress_.completed;
+  }
+
+ private:
+  template <typename Work>
+  void guarded(Work&& work) {
+    const auto start = std::chrono::steady_clock::now();
+    try {
+      work();
+    } catch (const Error& error) {
+      throw TransferFailure(error);
+    }
+    progress_.waited_nanoseconds += static_cast<std::uint64_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+  }
+  std::unique_ptr<TransferBatch> batch_;
+  RankProgress& progress_;
+};
+
+}  // namespace
+
+// A communicator that a verdict aborts.
+class RunRanks::Watched final : public Communicator {
+ public:
+  Watched(RunRanks& ranks, std::unique_ptr<Communicator> communicator)
+      : ranks_(ranks), communicator_(std::move(communicator)) {
+    ranks_.watched_.push_back(this);
+    ranks_.watch();
+  }
+  ~Watched() override {
+    std::erase(ranks_.watched_, this);
+    ranks_.watch();
+  }
+  HostGroup& group() override { return communicator_->group(); }
+  std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override {
+    return std::make_unique<WatchedBatch>(communicator_->prepare(store, std::move(transfers)),
+                                          ranks_.channel_->progress());
+  }
+  void abort() override { communicator_->abort(); }
+
+ private:
+  RunRanks& ranks_;
+  std::unique_ptr<Communicator> communicator_;
+};
 
 RunRanks::RunRanks() : given_(make_single_group()) {}
 
@@ -27,9 +98,55 @@ HostGroup& RunRanks::group() {
   return *given_;
 }
 
-std::unique_ptr<Communicator> RunRanks::communicator(const LoadedConfig&, PluginHost&, Backend&) {
-  if (alone()) return make_self_communicator();
-  throw config_error("several ranks need a communicator plugin.");
+// Called with no verdict's callback under way, which the channel sees to.
+void RunRanks::watch() {
+  channel_->on_verdict({});
+  if (watched_.empty()) return;
+  channel_->on_verdict([watched = watched_](const Verdict&) {
+    for (Communicator* communicator : watched) communicator->abort();
+  });
+}
+
+std::unique_ptr<Communicator> RunRanks::communicator(LoadedConfig& loaded, PluginHost& host,
+                                                     Backend& backend) {
+  if (!channel_) return make_self_communicator();
+  CommunicatorOptions options;
+  options.name = fmt::format("communicator {}", ++communicators_);
+  options.interface_name = environment_.interface_name;
+  return std::make_unique<Watched>(*this, make_run_communicator(loaded, host, group(), backend, options));
+}
+
+void RunRanks::require_same_run(const LoadedConfig& loaded, PluginHost& host) {
+  if (alone()) return;
+  const std::map<std::string, std::string> settings = flat_settings(loaded);
+  std::string keys;
+  for (const auto& [key, value] : settings) keys += key + "\n";
+  call_roll(group(), {{"commit of the program", build_commit()},
+                      {"list of settings (its sha256)", sha256_hex(keys)},
+                      {"processor's instructions", instruction_set(), Fact::Rule::any}});
+  // Setting by setting, so that the difference is named; places may be each machine's own.
+  std::vector<Fact> facts;
+  for (const auto& [key, value] : settings) {
+    const bool place = key.starts_with("data.") || key.ends_with("directory") || key.ends_with(".path");
+    facts.push_back({key, value, place ? Fact::Rule::any : Fact::Rule::equal});
+  }
+  for (const PluginHandle& plugin : plugins_in_use(loaded, host)) {
+    facts.push_back(
+        {fmt::format("sha256 of {} '{}'", kind_word(plugin->kind()), plugin->name()), plugin->sha256()});
+  }
+  call_roll(group(), std::move(facts));
+}
+
+void RunRanks::require_same_data(const std::string& shards_sha256) {
+  if (!alone()) call_roll(group(), {{"sha256 of the training shards", shards_sha256}});
+}
+
+RunRanks::Patience::Patience(RunRanks& ranks) : channel_(ranks.channel_.get()) {
+  if (channel_) ++channel_->progress().long_works;
+}
+
+RunRanks::Patience::~Patience() {
+  if (channel_) --channel_->progress().long_works;
 }
 
 void RunRanks::note_step() {
@@ -40,6 +157,8 @@ void RunRanks::run(const std::function<void()>& work) {
   if (!channel_) return work();
   try {
     work();
+  } catch (const TransferFailure& error) {
+    throw channel_->report_failure(error, FailureCause::communication);
   } catch (const Error& error) {
     if (error.code() == ExitCode::interrupted && agreed_stop_) {
       channel_->finish();

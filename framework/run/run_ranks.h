@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "framework/config/run_config.h"
 #include "framework/dist/communicator.h"
@@ -33,9 +34,23 @@ class RunRanks {
   const LaunchEnvironment& environment() const { return environment_; }
 
   // The communicator of a run on `backend`: made by all ranks in the same order. This object must outlive it.
-  std::unique_ptr<Communicator> communicator(const LoadedConfig& loaded, PluginHost& host, Backend& backend);
+  std::unique_ptr<Communicator> communicator(LoadedConfig& loaded, PluginHost& host, Backend& backend);
+  // Before anything expensive: throws on every rank the same config_error where they are not of one build, configuration or set
+  // of plugins; and where they do not read the same training shards, of this digest.
+  void require_same_run(const LoadedConfig& loaded, PluginHost& host);
+  void require_same_data(const std::string& shards_sha256);
   // For the others' watch over this rank.
   void note_step();
+  // While it lives, the others wait for this rank as patiently as before the first step.
+  class Patience {
+   public:
+    explicit Patience(RunRanks& ranks);
+    ~Patience();
+    Patience(const Patience&) = delete;
+
+   private:
+    ControlChannel* channel_;
+  };
   // All ranks have agreed to stop, and what they have is saved: the interruption that follows is no one's alone.
   void note_agreed_stop() { agreed_stop_ = true; }
 
@@ -44,9 +59,15 @@ class RunRanks {
   void run(const std::function<void()>& work);
 
  private:
+  class Watched;
+  friend class Watched;
+  void watch();
+
   LaunchEnvironment environment_;
   std::unique_ptr<HostGroup> given_;
   std::unique_ptr<ControlChannel> channel_;
+  std::vector<Communicator*> watched_;
+  int communicators_ = 0;
   bool agreed_stop_ = false;
 };
 

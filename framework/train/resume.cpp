@@ -30,10 +30,26 @@ Change meaning_of(const std::string& key) {
     return Change::refused;
   }
   // Places, threads, reports, and what happens after training.
-  for (const char* prefix : {"run.name", "run.directory", "run.threads", "run.determinism", "backend.threads",
-                             "backend.cache", "checkpoint.", "metrics.", "data.prefetch", "data.train",
-                             "data.validation", "data.tokenizer", "eval.", "ledger.", "quantize.", "ttt.",
-                             "train.log_every", "train.validate_every", "train.warmup."}) {
+  for (const char* prefix : {"run.name",
+                             "run.directory",
+                             "run.threads",
+                             "run.determinism",
+                             "backend.threads",
+                             "backend.cache",
+                             "checkpoint.",
+                             "metrics.",
+                             "data.prefetch",
+                             "data.train",
+                             "data.validation",
+                             "data.tokenizer",
+                             "eval.",
+                             "ledger.",
+                             "quantize.",
+                             "ttt.",
+                             "train.log_every",
+                             "communicator.",
+                             "train.validate_every",
+                             "train.warmup."}) {
     if (starts(prefix)) return Change::harmless;
   }
   return ends(".path") ? Change::harmless : Change::noted;

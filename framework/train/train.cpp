@@ -47,6 +47,7 @@ RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& opti
   if (options.overwrite && !options.resume.empty()) {
     throw config_error("a run is either continued (--resume) or started anew (--overwrite); leave one out.");
   }
+  ranks.require_same_run(loaded, host);
   std::vector<DirectoryLock> locks;
   ResumePoint resume;
   if (ranks.first()) {
@@ -54,7 +55,8 @@ RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& opti
     resume = open_run_directory(loaded, host, options.resume, locks);
   }
   share_resume_point(resume, ranks.group());
-  return Trainer(loaded, host, ranks, options, std::move(resume)).run();
+  const auto communicator = [&](Backend& backend) { return ranks.communicator(loaded, host, backend); };
+  return Trainer(loaded, host, ranks, options, std::move(resume), communicator).run();
 }
 
 RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options) {

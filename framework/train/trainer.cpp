@@ -89,7 +89,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
       cycles_(config_.optimizers.size(), 0) {
   log_.keep_lines();
   if (!make_communicator_) {
-    make_communicator_ = [this](Backend& backend) { return ranks_.communicator(loaded_, host_, backend); };
+    make_communicator_ = [](Backend&) { return make_self_communicator(); };
   }
   if (!ranks_.alone()) log_.line(describe(ranks_.environment()));
   for (const auto& device : phases_.devices()) require_trainable(config_, *device->plugins.backend);
@@ -134,6 +134,8 @@ void Trainer::begin_files(const ResumePoint& resume) {
   if (ranks_.first()) begin_first_ranks_files(resume);
   ranks_.group().barrier();  // an earlier run has been set aside
   if (ranks_.first()) return;
+  std::error_code refused;  // which opening the log then says
+  std::filesystem::create_directories(files_.ranks(), refused);
   log_.open_file(files_.ranks() / fmt::format("{:04}.log", ranks_.group().rank()), resume.in_place);
   metrics_.emplace();
 }
@@ -172,6 +174,7 @@ void Trainer::open_data() {
   }
   data_ = open_training_data(config_, validation_.get());
   for (const std::string& note : data_.notes) log_.line(note);
+  ranks_.require_same_data(data_.data.train.sha256);
   read_rows(phases_.phase().sequence_length);
   log_.print("training: {} shards, {} tokens per pass", data_.shards.size(),
              rows_->loader().spans_per_epoch() * rows_->loader().options().row_tokens);
@@ -504,6 +507,7 @@ void Trainer::show_progress(Progress& live) {
 // ("evaluate") that a record is allowed so many seconds for.
 void Trainer::validate(const std::string& phase) {
   if (!device_->programs->evaluator()) return;
+  const RunRanks::Patience patience(ranks_);
   device_->communicator->barrier(engine_->store());
   budget_.pause();
   const std::string before = ledger_.enter(phase);
@@ -537,6 +541,7 @@ const char* Trainer::saved_weights_kind() const {
 }
 
 void Trainer::save() {
+  const RunRanks::Patience patience(ranks_);
   ledger_.enter("save");
   note_checkpoint(checkpoints_.finish());
   const bool last_step_saved = checkpoint_step_ == step_ && !last_checkpoint_.empty();

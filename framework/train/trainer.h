@@ -28,6 +28,7 @@ class Trainer {
   // Opens the run directory, the data and the plugins, makes every program, and continues from `resume` where
   // that holds a checkpoint. `loaded` has its plugins resolved and must outlive this object. Throws Error.
   // Of several ranks all are made alike; the first has the run directory, the others write a log beside it.
+  // Without `make_communicator` there must be one rank.
   Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, const TrainOptions& options,
           ResumePoint resume, MakeCommunicator make_communicator = {});
   // Puts back the run that this one was to replace, unless something of this one has been saved.

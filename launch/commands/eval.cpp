@@ -9,6 +9,7 @@
 #include "framework/run/evaluate_loaded.h"
 #include "framework/run/replaced_run.h"
 #include "launch/commands/commands.h"
+#include "launch/commands/run_options.h"
 #include "launch/commands/run_results.h"
 #include "launch/commands/trial.h"
 #include "launch/commands/weight_source.h"
@@ -24,6 +25,7 @@ struct EvalArguments {
 };
 
 void run(const EvalArguments& arguments) {
+  require_one_process("eval");
   // Nobody may replace the run whose weights are being scored; others may score them too.
   std::optional<DirectoryLock> lock;
   if (const auto run = run_directory_of(arguments.path); !run.empty()) {

@@ -10,6 +10,7 @@
 #include "framework/core/file.h"
 #include "framework/ttt/run_generate.h"
 #include "launch/commands/commands.h"
+#include "launch/commands/run_options.h"
 #include "launch/commands/weight_source.h"
 
 namespace mulligan {
@@ -28,6 +29,7 @@ void write(std::string_view text) {
 }
 
 void run(const GenerateArguments& arguments) {
+  require_one_process("generate");
   WeightSource source = open_weights(arguments.path, arguments.run);
   GenerateRunOptions options = arguments.generate;
   options.console = stderr;  // the text alone goes to stdout

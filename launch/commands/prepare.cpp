@@ -76,6 +76,7 @@ void print_changes(const std::vector<DocumentChange>& changes) {
 }
 
 void run(const PrepareArguments& arguments) {
+  require_one_process("prepare");
   if (!arguments.check.empty()) {
     print_manifest(verify_manifest(arguments.check));
     fmt::print("{}: every shard and the tokenizer agree with the manifest\n", arguments.check);

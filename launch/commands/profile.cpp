@@ -35,6 +35,7 @@ void add_profile_command(CLI::App& app) {
               ->type_name("NAME"));
   command->add_flag("--json", arguments->json, "Print JSON");
   command->callback([arguments] {
+    require_one_process("profile");
     PluginHost host = arguments->run.plugin_host();
     LoadedConfig loaded = load_config(arguments->run.config, arguments->run.overrides);
     const Profile profile = profile_step(loaded, host, arguments->profile);

@@ -43,6 +43,7 @@ std::string configuration_of(const QuantizeArguments& arguments) {
 }
 
 void run(const QuantizeArguments& arguments) {
+  require_one_process("quantize");
   PluginHost host = arguments.run.plugin_host();
   LoadedConfig loaded = load_config(configuration_of(arguments), arguments.run.overrides);
   QuantizeRunOptions options;

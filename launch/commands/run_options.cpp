@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "framework/core/error.h"
+#include "framework/dist/launch_environment.h"
 #include "framework/run/run_plugins.h"
 #include "launch/commands/commands.h"
 
@@ -25,6 +26,16 @@ void RunOptions::declare(CLI::App& command) {
 
 void declare_quiet(CLI::App& command, ConsoleOptions& options) {
   command.add_flag("--quiet", options.quiet, "Print the result, warnings and errors only; no progress");
+}
+
+void require_one_process(const char* command) {
+  const LaunchEnvironment environment = find_launch(process_environment());
+  if (environment.world_size == 1) return;
+  throw config_error(
+      "'mulligan {}' is the work of one process, and {} has started {} of it; start it without a launcher, "
+      "or with "
+      "one rank.",
+      command, environment.launcher, environment.world_size);
 }
 
 void require_command(const CLI::App& parent) {

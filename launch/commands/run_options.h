@@ -27,6 +27,9 @@ struct RunOptions {
   PluginHost plugin_host() const { return PluginHost(plugin_places(plugin_paths)); }
 };
 
+// Throws config_error where a launcher has started this process as one of several ranks, for a command that is the work of one.
+void require_one_process(const char* command);
+
 // Reads a configuration (load_run_config) and says on stderr which of its paths were not followed.
 LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides);
 void tell_notes(const LoadedConfig& loaded);

@@ -19,6 +19,7 @@ struct SweepArguments {
 };
 
 void run(const SweepArguments& arguments) {
+  require_one_process("sweep");
   const Sweep sweep = read_sweep(arguments.run.config);
   PluginHost host = arguments.run.plugin_host();
   const SweepResult result =

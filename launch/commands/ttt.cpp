@@ -11,6 +11,7 @@
 #include "framework/run/replaced_run.h"
 #include "framework/ttt/run_ttt.h"
 #include "launch/commands/commands.h"
+#include "launch/commands/run_options.h"
 #include "launch/commands/run_results.h"
 #include "launch/commands/trial.h"
 #include "launch/commands/weight_source.h"
@@ -42,6 +43,7 @@ bool belongs_to_run(const TttArguments& arguments, const fs::path& run) {
 }
 
 void run(const TttArguments& arguments) {
+  require_one_process("ttt");
   WeightSource source = open_weights(arguments.path, arguments.run);
   TttOptions options;
   static_cast<ConsoleOptions&>(options) = arguments.console;

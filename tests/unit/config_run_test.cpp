@@ -82,6 +82,18 @@ TEST(ConfigRun, PluginTablesHaveDefaultsAndOptimizersTheirOwnSchedules) {
                                                 "optimizer.own", "optimizer.own.schedule"}));
 }
 
+TEST(ConfigRun, ACommunicatorIsThereWhereItIsWritten) {
+  EXPECT_FALSE(load().config.communicator.has_value());
+  const LoadedConfig loaded = load({}, "[communicator]\nplugin = 'gloo'\ntimeout = 5\n");
+  EXPECT_EQ(loaded.config.communicator->plugin, "gloo");
+  std::vector<std::string> sections;
+  for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
+    if (ref.kind == MLG_COMMUNICATOR) sections.push_back(ref.table->section);
+  }
+  EXPECT_EQ(sections, std::vector<std::string>{"communicator"});
+  EXPECT_NE(refusal({"communicator.timeout=5"}).find("names no plugin"), std::string::npos);
+}
+
 TEST(ConfigRun, ResolvePluginsAsksOncePerTableAndKeepsTheValues) {
   LoadedConfig loaded = load({"optimizer.all.beta=0.5"});
   resolve_plugins(loaded, [](mlg_kind kind, const PluginTable& table) {

@@ -1,0 +1,99 @@
+# Several ranks of mulligan on this machine, for the scripts beside this file. Source after cli_checks.bash.
+
+# make_subject: text, data and a configuration `run.toml` of 12 steps of four micro-batches, with cut banks.
+make_subject() {
+  mkdir -p text
+  for i in $(seq 1 60); do
+    for line in $(seq 1 12); do echo "document $i has line $line of words that a small model may learn, $((i * line % 7)) times"; done \
+      >"text/$i.txt"
+  done
+  "$mulligan" prepare text --out data --vocab-size 300 --validation-documents 6 >/dev/null || exit 1
+  cat >run.toml <<'TOML'
+[run]
+threads = 1
+[data]
+train = "data"
+validation = "data"
+tokenizer = "data/tokenizer.model"
+[model]
+vocabulary = 300
+layers = 4
+width = 32
+heads = 4
+kv_heads = 2
+mlp_hidden = 64
+[schedule]
+plugin = "constant"
+[optimizer.matrices]
+plugin = "muon"
+lr = 0.02
+[optimizer.rest]
+plugin = "adamw"
+lr = 0.01
+[[parameters]]
+match = "*_bank"
+optimizer = "matrices"
+communication = "sharded"
+[[parameters]]
+match = "*"
+optimizer = "rest"
+[train]
+steps = 12
+micro_batches = 4
+tokens_per_step = 512
+sequence_length = 64
+log_every = 1
+[train.warmup]
+steps = 1
+[checkpoint]
+every_steps = 3
+at_end = true
+[eval]
+sequence_length = 64
+packed_sequences = 2
+TOML
+}
+
+free_port() {
+  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# be_rank RANK SIZE PORT: sets `rank`, the words that make a command that rank: "${rank[@]}" mulligan ... & has its process in $!.
+be_rank() {
+  rank=(env RANK="$1" WORLD_SIZE="$2" LOCAL_RANK="$1" LOCAL_WORLD_SIZE="$2" MASTER_ADDR=127.0.0.1 MASTER_PORT="$3" "$mulligan")
+}
+
+# train_ranks SIZE DIRECTORY ARGUMENT...: all ranks of a training; output of rank R in train_SIZE.R, of all in train_SIZE.out.
+# Succeeds when all do.
+train_ranks() {
+  local size=$1 directory=$2 port number rank failed=0 processes=()
+  shift 2
+  port=$(free_port)
+  for ((number = 0; number < size; number++)); do
+    be_rank "$number" "$size" "$port"
+    "${rank[@]}" train run.toml --set run.directory="$directory" "$@" >"train_$size.$number" 2>&1 &
+    processes+=($!)
+  done
+  for process in "${processes[@]}"; do wait "$process" || failed=1; done
+  cat "train_$size".[0-9]* >"train_$size.out"
+  ((failed == 0)) || tail -n 3 "train_$size".[0-9]*
+  return $failed
+}
+
+# Of a run directory: its losses step by step, the digest of its weights, its score.
+losses() { python3 -c '
+import json, sys
+steps = {}
+for line in open(sys.argv[1] + "/metrics.jsonl"):
+    event = json.loads(line)
+    if event["event"] == "step": steps[event["step"]] = event["loss_nats"]
+for step in sorted(steps): print(step, repr(steps[step]))' "$1"; }
+weights() { python3 -c '
+import json, struct, sys
+data = open(sys.argv[1] + "/weights.safetensors", "rb")
+print(json.loads(data.read(struct.unpack("<Q", data.read(8))[0]))["__metadata__"]["tensors_sha256"])' "$1"; }
+score() { python3 -c 'import json, sys; print(repr(json.load(open(sys.argv[1] + "/result.json"))["val_loss_nats"]))' "$1"; }
+# largest_difference A B: of the losses of two runs.
+largest_difference() {
+  paste <(losses "$1") <(losses "$2") | awk '{ d = $2 - $4; if (d < 0) d = -d; if (d > most) most = d } END { printf "%.9f", most }'
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# What happens to one rank of a training ends it on all, in bounded time, with a verdict that names the rank; and what is started
+# again ends with the weights of a run that nothing happened to.
+source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
+source "$root/tests/multiprocess/ranks.bash"
+make_subject
+two=(--set run.determinism=world --set train.steps=400 --set train.log_every=1 --set checkpoint.every_steps=20)
+
+# begin_ranks DIRECTORY ARGUMENT...: two ranks in the background, processes[0] and [1]; returns when they have made steps.
+begin_ranks() {
+  local directory=$1 port number rank
+  shift
+  port=$(free_port)
+  processes=()
+  for number in 0 1; do
+    be_rank "$number" 2 "$port"
+    "${rank[@]}" train run.toml --set run.directory="$directory" "${two[@]}" "$@" >"rank.$number" 2>&1 &
+    processes+=($!)
+  done
+  for _ in $(seq 1 600); do
+    [[ $(grep -c '"event":"step"' "$directory/metrics.jsonl" 2>/dev/null) -lt 3 ]] || return 0
+    sleep 0.1
+  done
+  flunk "$directory makes steps" "$(tail -n 3 rank.0 rank.1)"
+}
+
+# end_ranks SECONDS: waits for both, at most so long; exit codes in codes.
+end_ranks() {
+  local until=$((SECONDS + $1)) process code
+  codes=()
+  for process in "${processes[@]}"; do
+    while kill -0 "$process" 2>/dev/null && ((SECONDS < until)); do sleep 0.1; done
+    if kill -0 "$process" 2>/dev/null; then kill -KILL "$process"; fi
+    wait "$process" 2>/dev/null
+    code=$?
+    codes+=("$code")
+  done
+}
+
+# resumes_to WHAT DIRECTORY: two ranks continue it, to the weights of the undisturbed run.
+resumes_to() {
+  check "$1: it resumes" train_ranks 2 "$2" "${two[@]}" --resume
+  check_equal "$1: to the same weights" "$straight" "$(weights "$2")"
+  check_equal "$1: no temporary files are left" "" "$(find "$2" -name '.*' -not -name '.lock' -printf '%f ')"
+}
+
+check "two ranks train undisturbed" train_ranks 2 undisturbed "${two[@]}"
+straight=$(weights undisturbed)
+
+begin_ranks killed
+kill -KILL "${processes[1]}"
+end_ranks 30
+check_equal "rank 1 killed: rank 0 ends with 5" "5 137" "${codes[*]}"
+check_contains "and names it" "rank 1" "$(tail -n 1 rank.0)"
+resumes_to "rank 1 killed" killed
+
+begin_ranks first_killed
+kill -KILL "${processes[0]}"
+end_ranks 30
+check_equal "rank 0 killed: rank 1 ends with 5" "137 5" "${codes[*]}"
+check_contains "and names it" "rank 0" "$(tail -n 1 rank.1)"
+resumes_to "rank 0 killed" first_killed
+
+for who in 0 1 both; do
+  begin_ranks "stopped_$who"
+  if [[ $who == both ]]; then kill -TERM "${processes[@]}"; else kill -TERM "${processes[$who]}"; fi
+  end_ranks 30
+  check_equal "SIGTERM to $who: both end with 4" "4 4" "${codes[*]}"
+  check_contains "SIGTERM to $who: with a checkpoint" "the checkpoint is" "$(tail -n 1 rank.0)"
+  resumes_to "SIGTERM to $who" "stopped_$who"
+done
+
+begin_ranks frozen
+kill -STOP "${processes[1]}"
+end_ranks 40
+check_equal "rank 1 frozen: rank 0 ends with 5" 5 "${codes[0]}"
+check_contains "and names it" "rank 1" "$(tail -n 1 rank.0)"
+
+# Before the first step.
+port=$(free_port)
+be_rank 1 2 "$port"
+"${rank[@]}" train run.toml --set run.directory=other --set train.steps=7 >rank.1 2>&1 &
+be_rank 0 2 "$port"
+"${rank[@]}" train run.toml --set run.directory=other >rank.0 2>&1
+check_equal "another configuration: exit 2" 2 $?
+wait
+check_contains "the difference is named" "train.steps: '12' and '7'" "$(tail -n 1 rank.0)"
+check_contains "on both ranks" "train.steps: '12' and '7'" "$(tail -n 1 rank.1)"
+check_equal "and nothing was made" "" "$(ls other 2>/dev/null)"
+
+mkdir bad && cp data/* bad/ && shard=$(ls bad/*_train_*.bin | head -n 1)
+printf '\377\377' | dd of="$shard" bs=1 seek=5000 conv=notrunc status=none
+port=$(free_port)
+be_rank 1 2 "$port"
+"${rank[@]}" train run.toml --set run.directory=damaged --set data.train=bad >rank.1 2>&1 &
+be_rank 0 2 "$port"
+"${rank[@]}" train run.toml --set run.directory=damaged >rank.0 2>&1
+code=$?
+wait $!
+check_equal "bad data on rank 1: it ends with 3, rank 0 with 5" "3 5" "$? $code"
+check_contains "rank 0 says whose" "rank 1" "$(tail -n 1 rank.0)"
+
+for command in "eval undisturbed" "quantize undisturbed" "ttt undisturbed"; do
+  be_rank 0 2 20000
+  check_equal "$command by two ranks is refused" 2 "$("${rank[@]}" $command >refused 2>&1; echo $?)"
+  check_contains "$command: in a sentence" "is the work of one process" "$(cat refused)"
+done
+finish

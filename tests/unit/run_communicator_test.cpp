@@ -1,0 +1,87 @@
+// Which communicator a run gets, and that it is part of what the run says of itself.
+#include "framework/run/run_communicator.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/run/run_plugins.h"
+#include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
+#include "tests/support/thread_group.h"
+
+namespace mulligan {
+namespace {
+
+LoadedConfig configuration(const std::string& more = "") {
+  return parse_run_config(
+      "[data]\ntrain = \"x\"\nvalidation = \"y\"\ntokenizer = \"z\"\n[train]\nsteps = 1\n"
+      "[optimizer.all]\nplugin = \"adamw\"\nlr = 0.01\n[[parameters]]\nmatch = \"*\"\noptimizer = \"all\"\n" +
+          more,
+      "test.toml");
+}
+
+// Two ranks that add what they have; returns the loaded configuration of rank 0.
+LoadedConfig add_over_two_ranks(const std::string& more) {
+  LoadedConfig first = configuration(more);
+  const auto sentences = run_ranks(2, [&](HostGroup& group) {
+    LoadedConfig loaded = configuration(more);
+    PluginHost host(plugin_places({}));
+    const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+    TensorStore store(*backend);
+    store.create("x", TensorType(MLG_F32, {5}));
+    store.upload("x", std::vector<float>(5, 1.5f));
+    const auto communicator = make_run_communicator(loaded, host, group, *backend);
+    const auto batch = communicator->prepare(store, {{Collective::all_reduce, "x", "x", 5, 0}});
+    batch->submit();
+    batch->join();
+    EXPECT_EQ(store.download_as<float>("x"), std::vector<float>(5, 3.0f));
+    group.barrier();
+    if (group.rank() == 0) first = std::move(loaded);
+  });
+  for (const std::string& sentence : sentences) EXPECT_EQ(sentence, "");
+  return first;
+}
+
+#ifdef MULLIGAN_HAS_GLOO
+TEST(RunCommunicator, SeveralRanksOnTheProcessorTakeGlooAndSaySo) {
+  const LoadedConfig loaded = add_over_two_ranks("");
+  ASSERT_TRUE(loaded.config.communicator.has_value());
+  EXPECT_EQ(loaded.config.communicator->plugin, "gloo");
+  EXPECT_EQ(loaded.plugin("communicator").plugin(), "gloo");
+  EXPECT_EQ(plugin_tables(loaded.config)[3].table->section, "communicator");
+}
+
+TEST(RunCommunicator, ItsKeysAreThoseOfTheTable) {
+  add_over_two_ranks("[communicator]\nplugin = \"gloo\"\ntimeout = 7.5\n");
+  ThreadGroups groups(2);
+  LoadedConfig loaded = configuration("[communicator]\nplugin = \"gloo\"\ntimeuot = 7.5\n");
+  PluginHost host(plugin_places({}));
+  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  const std::string text =
+      sentence_of([&] { make_run_communicator(loaded, host, groups.group(0), *backend); });
+  EXPECT_NE(text.find("'timeout'"), std::string::npos) << text;
+}
+#endif
+
+TEST(RunCommunicator, OneRankNeedsNone) {
+  LoadedConfig loaded = configuration();
+  PluginHost host({});
+  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  const auto group = make_single_group();
+  const auto communicator = make_run_communicator(loaded, host, *group, *backend);
+  EXPECT_EQ(communicator->world_size(), 1);
+  EXPECT_TRUE(host.loaded().empty());
+  EXPECT_FALSE(loaded.config.communicator.has_value());
+}
+
+TEST(RunCommunicator, SelfRefusesSeveralRanks) {
+  ThreadGroups groups(2);
+  LoadedConfig loaded = configuration("[communicator]\nplugin = \"self\"\n");
+  PluginHost host(plugin_places({}));
+  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  const std::string text =
+      sentence_of([&] { make_run_communicator(loaded, host, groups.group(0), *backend); });
+  EXPECT_NE(text.find("for a run of one rank"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace mulligan
