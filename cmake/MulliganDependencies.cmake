@@ -9,7 +9,7 @@ endfunction()
 
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(Boost 1.74 QUIET)                 # Boost.DLL (header only)
+find_package(Boost 1.74 QUIET)                 # Boost.DLL, Boost.Asio (header only)
 mulligan_require(Boost_FOUND libboost-dev)
 find_package(Boost 1.74 QUIET OPTIONAL_COMPONENTS context)  # stacks of the cuda backend's emulated threads
 mulligan_require(Boost_CONTEXT_FOUND libboost-context-dev)

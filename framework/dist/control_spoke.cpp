@@ -70,7 +70,7 @@ void ControlSpoke::tick() {
   if (now - last_tick_ > options_.heartbeat + options_.silent / 2) heard_ = now;
   last_tick_ = now;
   heard_ = std::max(heard_, link_->last_heard());
-  if (now - heard_ >= options_.silent)
+  if (now - heard_ >= options_.silent - options_.heartbeat)
     return lose_hub(fmt::format("it said nothing for {:.0f} s", now - heard_));
   send(write_message(callbacks_.pulse()));
   loop_.after(options_.heartbeat, [this] { tick(); });

@@ -19,9 +19,9 @@ auto counters(const Heartbeat& heartbeat) {
 
 FaultWatch::FaultWatch(int ranks, const ControlOptions& options, double now)
     : ranks_(static_cast<std::size_t>(ranks)),
-      silent_(options.silent),
-      wedged_(options.wedged),
-      first_step_(options.first_step),
+      silent_(options.silent - options.heartbeat),
+      wedged_(options.wedged - 2 * options.heartbeat),
+      first_step_(options.first_step - 2 * options.heartbeat),
       slow_(options.slow),
       window_begin_(now) {
   forgive(now);

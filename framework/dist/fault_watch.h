@@ -18,7 +18,8 @@ class FaultWatch {
     std::string what;  // "said nothing for 10 s"
   };
 
-  // The limits are those of `options`: silent, wedged, first_step, slow.
+  // The limits are those of `options`: silent, wedged, first_step, slow. What a heartbeat tells may be one heartbeat old, and the
+  // caller asks once in a heartbeat: limits are that much shorter, so that findings come within them.
   FaultWatch(int ranks, const ControlOptions& options, double now);
 
   // Anything came from a rank.
