@@ -138,7 +138,8 @@ Schema<TrainConfig> train_section() {
       .at_least(1)
       .required();
   s.key("micro_batches", &TrainConfig::micro_batches,
-        "micro-batches per step over all ranks, one packed row each; the number of ranks must divide it")
+        "micro-batches per step over all ranks, one packed row each; the number of ranks must divide it, "
+        "and where nothing is said several ranks make one each")
       .range(1, 1 << 20);
   s.key("sequence_length", &TrainConfig::sequence_length,
         "longest attention segment in tokens; longer documents are cut")

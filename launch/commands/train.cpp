@@ -27,31 +27,50 @@ struct TrainArguments {
   std::string launcher;
 };
 
-void run(const TrainArguments& arguments) {
+void print_plan(const TrainArguments& arguments) {
   PluginHost host = arguments.run.plugin_host();
   LoadedConfig loaded = load_config(arguments.run.config, arguments.run.overrides);
-  if (arguments.dry_run) {
-    fmt::print("{}", format_dry_run(dry_run(loaded, host, {find_card(arguments.card), arguments.ranks})));
-    if (loaded.config.ttt) fmt::print("\n{}", format_ttt_memory(plan_ttt_memory(loaded, host)));
-  } else {
-    const StopSignals signals;
-    RunRanks ranks(arguments.launcher, [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
-    TrainOptions options = arguments.train;
-    if (!ranks.first()) options.console = nullptr;
-    if (ranks.environment().restart_count > 0) {  // goes on where the attempt before it had come to
-      options.overwrite = false;
-      options.resume = "auto";
-    }
-    try {
-      ranks.run([&] { train(loaded, host, options, ranks); });
-    } catch (const Error& error) {
-      // A run that failed or was stopped has a story, too; one that was refused has not begun.
-      const bool begun = error.code() != ExitCode::bad_configuration && error.code() != ExitCode::bad_data;
-      if (begun && ranks.first()) refresh_report(loaded.config.run.directory, options);
-      throw;
-    }
-    if (ranks.first()) refresh_report(loaded.config.run.directory, options);
+  fmt::print("{}", format_dry_run(dry_run(loaded, host, {find_card(arguments.card), arguments.ranks})));
+  if (loaded.config.ttt) fmt::print("\n{}", format_ttt_memory(plan_ttt_memory(loaded, host)));
+}
+
+// Of several ranks each makes one micro-batch of a step, where the configuration says nothing else.
+LoadedConfig load_for(RunRanks& ranks, const RunOptions& options) {
+  LoadedConfig loaded = load_config(options.config, options.overrides);
+  const bool said = loaded.core.at("train.micro_batches").origin.kind != Origin::Kind::defaulted;
+  if (ranks.alone() || said) return loaded;
+  std::vector<std::string> overrides = options.overrides;
+  overrides.push_back(fmt::format("train.micro_batches={}", ranks.group().world_size()));
+  return load_config(options.config, overrides);
+}
+
+void run(const TrainArguments& arguments) {
+  if (arguments.dry_run) return print_plan(arguments);
+  const StopSignals signals;
+  RunRanks ranks(arguments.launcher, [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+  TrainOptions options = arguments.train;
+  if (!ranks.first()) options.console = nullptr;
+  if (ranks.environment().restart_count > 0) {  // goes on where the attempt before it had come to
+    options.overwrite = false;
+    options.resume = "auto";
   }
+  std::string directory;  // once it is known
+  const auto report = [&] {
+    if (ranks.first() && !directory.empty()) refresh_report(directory, options);
+  };
+  try {
+    ranks.run([&] {
+      PluginHost host = arguments.run.plugin_host();
+      LoadedConfig loaded = load_for(ranks, arguments.run);
+      directory = loaded.config.run.directory;
+      train(loaded, host, options, ranks);
+    });
+  } catch (const Error& error) {
+    // A run that failed or was stopped has a story, too; one that was refused has not begun.
+    if (error.code() != ExitCode::bad_configuration && error.code() != ExitCode::bad_data) report();
+    throw;
+  }
+  report();
 }
 
 }  // namespace
