@@ -10,13 +10,14 @@
 
 #include "framework/dist/plugin_communicator.h"
 #include "tests/support/plugins.h"
+#include "tests/support/stand_in.h"
 #include "tests/support/thread_group.h"
 
 namespace mulligan {
 
 struct CommunicatorWorld {
   std::string plugin;
-  std::string backend;  // "cpu", "emulated"
+  std::string backend;  // "cpu", "emulated", "stand_in": memory of the stand-in driver
   int most_ranks;
 };
 inline void PrintTo(const CommunicatorWorld& world, std::ostream* out) {
@@ -28,11 +29,13 @@ inline std::vector<CommunicatorWorld> communicator_worlds() {
 #ifdef MULLIGAN_HAS_GLOO
   worlds.insert(worlds.end(), {{"gloo", "cpu", 4}, {"gloo", "emulated", 2}});
 #endif
+  worlds.push_back({"nccl", "stand_in", 4});
   return worlds;
 }
 
 inline std::unique_ptr<Backend> make_backend(const CommunicatorWorld& world) {
   if (world.backend == "cpu") return make_cpu_backend(1);
+  if (world.backend == "stand_in") return make_stand_in_backend();
   return make_plugin<Backend>(PluginKind::backend, "cuda", "device = \"emulated\"");
 }
 

@@ -7,16 +7,13 @@
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
 #include "tests/support/thread_group.h"
+#include "tests/unit/config_testing.h"
 
 namespace mulligan {
 namespace {
 
 LoadedConfig configuration(const std::string& more = "") {
-  return parse_run_config(
-      "[data]\ntrain = \"x\"\nvalidation = \"y\"\ntokenizer = \"z\"\n[train]\nsteps = 1\n"
-      "[optimizer.all]\nplugin = \"adamw\"\nlr = 0.01\n[[parameters]]\nmatch = \"*\"\noptimizer = \"all\"\n" +
-          more,
-      "test.toml");
+  return parse_run_config(kSmallConfig + more, "test.toml");
 }
 
 // Two ranks that add what they have; returns the loaded configuration of rank 0.
@@ -58,7 +55,7 @@ TEST(RunCommunicator, ItsKeysAreThoseOfTheTable) {
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
   const std::string text =
       sentence_of([&] { make_run_communicator(loaded, host, groups.group(0), *backend); });
-  EXPECT_NE(text.find("'timeout'"), std::string::npos) << text;
+  EXPECT_NE(text.find("did you mean 'communicator.timeout'"), std::string::npos) << text;
 }
 #endif
 

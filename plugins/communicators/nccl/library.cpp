@@ -1,0 +1,47 @@
+#include "plugins/communicators/nccl/library.h"
+
+#include <stdexcept>
+
+namespace mulligan::nccl_ranks {
+namespace {
+
+constexpr int kOldest = 21800;  // non-blocking communicators that can be finalized
+
+}  // namespace
+
+Nccl::Nccl()
+    : library("NCCL", {"libnccl.so.2"}, "install NCCL 2.18 or newer, where the dynamic linker finds it") {
+  library.bind(GetVersion, "ncclGetVersion");
+  library.bind(GetUniqueId, "ncclGetUniqueId");
+  library.bind(CommInitRankConfig, "ncclCommInitRankConfig");
+  library.bind(CommGetAsyncError, "ncclCommGetAsyncError");
+  library.bind(CommFinalize, "ncclCommFinalize");
+  library.bind(CommDestroy, "ncclCommDestroy");
+  library.bind(CommAbort, "ncclCommAbort");
+  library.bind(GetErrorString, "ncclGetErrorString");
+  library.bind(GetLastError, "ncclGetLastError");
+  library.bind(GroupStart, "ncclGroupStart");
+  library.bind(GroupEnd, "ncclGroupEnd");
+  library.bind(AllReduce, "ncclAllReduce");
+  library.bind(ReduceScatter, "ncclReduceScatter");
+  library.bind(AllGather, "ncclAllGather");
+  library.bind(Broadcast, "ncclBroadcast");
+  library.bind(Send, "ncclSend");
+  library.bind(Recv, "ncclRecv");
+  int version = 0;
+  check(GetVersion(&version), "GetVersion");
+  if (version < kOldest) {
+    throw std::runtime_error("NCCL " + std::to_string(version / 10000) + "." +
+                             std::to_string(version / 100 % 100) + " was found; install NCCL 2.18 or newer");
+  }
+}
+
+void Nccl::check(int result, const char* call) const {
+  if (result == kSuccess || result == kInProgress) return;
+  const char* last = GetLastError(nullptr);
+  const std::string said = last ? last : "";
+  throw std::runtime_error(std::string("nccl") + call + " failed: " + GetErrorString(result) +
+                           (said.empty() ? "" : " (" + said.substr(0, said.find('\n')) + ")"));
+}
+
+}  // namespace mulligan::nccl_ranks

@@ -1,0 +1,59 @@
+// NCCL's functions, loaded when they are needed, and declared here: its header is not needed to build.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "plugins/backends/cuda/compile/shared_library.h"
+#include "plugins/communicators/nccl/driver.h"
+
+namespace mulligan::nccl_ranks {
+
+using Comm = void*;  // ncclComm_t
+
+// As in nccl.h.
+enum Result : int { kSuccess = 0, kInProgress = 7 };
+enum DataType : int { kUint8 = 1, kFloat32 = 7, kFloat64 = 8, kBfloat16 = 9 };
+inline constexpr int kSum = 0;
+struct UniqueId {
+  char bytes[128];
+};
+// ncclConfig_t as of NCCL 2.18; newer libraries read the members that `size` covers, and take defaults for the rest.
+struct CommConfig {
+  std::size_t size = sizeof(CommConfig);
+  unsigned magic = 0xcafebeef;
+  unsigned version = 21800;
+  int blocking = 0;
+  int cga_cluster_size = kUndefined, least_blocks = kUndefined, most_blocks = kUndefined;
+  const char* network = nullptr;
+  int split_share = kUndefined;
+  static constexpr int kUndefined = -2147483647 - 1;
+};
+
+struct Nccl {
+  Nccl();  // throws std::runtime_error in one sentence where NCCL is missing or older than 2.18
+
+  // Throws std::runtime_error that names the call where `result` is an error; kInProgress is none.
+  void check(int result, const char* call) const;
+
+  cuda::SharedLibrary library;
+  int (*GetVersion)(int*);
+  int (*GetUniqueId)(UniqueId*);
+  int (*CommInitRankConfig)(Comm*, int size, UniqueId, int rank, CommConfig*);
+  int (*CommGetAsyncError)(Comm, int*);
+  int (*CommFinalize)(Comm);
+  int (*CommDestroy)(Comm);
+  int (*CommAbort)(Comm);
+  const char* (*GetErrorString)(int);
+  const char* (*GetLastError)(Comm);
+  int (*GroupStart)();
+  int (*GroupEnd)();
+  int (*AllReduce)(const void*, void*, std::size_t, int dtype, int operation, Comm, CudaStream);
+  int (*ReduceScatter)(const void*, void*, std::size_t, int dtype, int operation, Comm, CudaStream);
+  int (*AllGather)(const void*, void*, std::size_t, int dtype, Comm, CudaStream);
+  int (*Broadcast)(const void*, void*, std::size_t, int dtype, int root, Comm, CudaStream);
+  int (*Send)(const void*, std::size_t, int dtype, int peer, Comm, CudaStream);
+  int (*Recv)(void*, std::size_t, int dtype, int peer, Comm, CudaStream);
+};
+
+}  // namespace mulligan::nccl_ranks

@@ -1,0 +1,289 @@
+#include "plugins/communicators/nccl/nccl_communicator.h"
+
+#include <mulligan/dtype.hpp>
+
+#include <net/if.h>
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+namespace mulligan::nccl_ranks {
+namespace {
+
+constexpr double kFarewell =
+    5;  // seconds that the end of a run waits for NCCL before it breaks the connections
+
+int sum_type(std::int32_t dtype) {
+  switch (dtype) {
+    case MLG_F32:
+      return kFloat32;
+    case MLG_F64:
+      return kFloat64;
+    case MLG_BF16:
+      return kBfloat16;
+    default:
+      throw std::runtime_error(std::string("sums over ranks are of f32, f64 or bf16, not of ") +
+                               sdk::dtype_name(dtype));
+  }
+}
+
+bool reduces(const sdk::Collective& one) {
+  return one.kind == MLG_ALL_REDUCE || one.kind == MLG_REDUCE_SCATTER;
+}
+
+std::size_t share_bytes(const sdk::Collective& one) {
+  return static_cast<std::size_t>(one.count) * sdk::dtype_bytes(one.dtype);
+}
+
+}  // namespace
+
+NcclCommunicator::~NcclCommunicator() {
+  if (!driver_) return;
+  try {
+    const CurrentContext current(*driver_, context_);
+    Lock lock(mutex_);
+    if (comm_ && !taken_by_nccl_) retire();
+    if (comm_ && under_way_.empty()) {
+      if (nccl_->CommFinalize(comm_) != kSuccess) settle(lock, kFarewell, "leave");
+      nccl_->CommDestroy(std::exchange(comm_, nullptr));
+    }
+    stop();
+    for (Batch* batch : std::exchange(under_way_, {})) {
+      if (batch->is_released) remove(batch);
+    }
+    if (ready_) driver_->EventDestroy(ready_);
+    if (stream_) driver_->StreamDestroy(stream_);
+  } catch (const std::exception&) {
+    stop();
+  }
+}
+
+void NcclCommunicator::open(const sdk::Group& group, const mlg_queue& queue, double seconds) {
+  if (queue.kind != MLG_QUEUE_CUDA) {
+    throw sdk::Error(
+        "'nccl' moves memory of a GPU, and the backend's is not; set communicator.plugin to \"gloo\", or "
+        "leave "
+        "it out");
+  }
+  driver_ = std::make_unique<CudaDriver>();
+  nccl_ = std::make_unique<Nccl>();
+  rank_ = group.rank();
+  size_ = group.size();
+  context_ = queue.context;
+  backend_stream_ = queue.stream;
+  const std::string interface = group.interface_name();
+  if (!interface.empty() && if_nametoindex(interface.c_str()) != 0) {
+    setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), 0);  // "=": this name, not those that begin so
+  }
+  const CurrentContext current(*driver_, context_);
+  driver_->check(driver_->StreamCreate(&stream_, kNonBlockingStream), "StreamCreate");
+  driver_->check(driver_->EventCreate(&ready_, kUntimedEvent), "EventCreate");
+  UniqueId id{};
+  if (rank_ == 0) {
+    nccl_->check(nccl_->GetUniqueId(&id), "GetUniqueId");
+    group.put("nccl", {id.bytes, sizeof id.bytes});
+  } else {
+    const std::string bytes = group.get("nccl", seconds);
+    if (bytes.size() != sizeof id.bytes) throw sdk::Error("rank 0 sent no identity of an NCCL communicator");
+    std::memcpy(id.bytes, bytes.data(), bytes.size());
+  }
+  Lock lock(mutex_);
+  require_sound();
+  CommConfig config;
+  nccl_->check(nccl_->CommInitRankConfig(&comm_, size_, id, rank_, &config), "CommInitRankConfig");
+  settle(lock, seconds, "meet the other ranks");
+}
+
+void* NcclCommunicator::prepare(std::span<const sdk::Collective> list) {
+  auto batch = std::make_unique<Batch>();
+  for (const sdk::Collective& one : list) {
+    if (reduces(one)) sum_type(one.dtype);
+    if (one.count < 0 || sdk::dtype_bytes(one.dtype) == 0 || one.root < 0 || one.root >= size_ ||
+        one.kind < MLG_ALL_REDUCE || one.kind > MLG_BROADCAST) {
+      throw std::runtime_error(
+          "a collective has no known kind, a negative count, no dtype, or a root that is no rank");
+    }
+    if (one.count > 0) batch->list.push_back(one);
+  }
+  const CurrentContext current(*driver_, context_);
+  driver_->check(driver_->EventCreate(&batch->done, kUntimedEvent), "EventCreate");
+  const Lock lock(mutex_);
+  under_way_.reserve(++batches_);
+  return batch.release();
+}
+
+void NcclCommunicator::enqueue(const sdk::Collective& one) const {
+  const auto count = static_cast<std::size_t>(one.count);
+  const std::size_t bytes = share_bytes(one);
+  const auto block = [&](const void* start, int rank) {
+    return static_cast<char*>(const_cast<void*>(start)) + static_cast<std::size_t>(rank) * bytes;
+  };
+  switch (one.kind) {
+    case MLG_ALL_REDUCE:
+      return nccl_->check(
+          nccl_->AllReduce(one.from, one.to, count, sum_type(one.dtype), kSum, comm_, stream_), "AllReduce");
+    case MLG_REDUCE_SCATTER:
+      return nccl_->check(
+          nccl_->ReduceScatter(one.from, one.to, count, sum_type(one.dtype), kSum, comm_, stream_),
+          "ReduceScatter");
+    case MLG_ALL_GATHER:
+      return nccl_->check(nccl_->AllGather(one.from, one.to, bytes, kUint8, comm_, stream_), "AllGather");
+    case MLG_BROADCAST:
+      return nccl_->check(nccl_->Broadcast(one.from, one.to, bytes, kUint8, one.root, comm_, stream_),
+                          "Broadcast");
+    default:
+      for (int peer = 0; peer < size_; ++peer) {
+        nccl_->check(nccl_->Send(block(one.from, peer), bytes, kUint8, peer, comm_, stream_), "Send");
+        nccl_->check(nccl_->Recv(block(one.to, peer), bytes, kUint8, peer, comm_, stream_), "Recv");
+      }
+  }
+}
+
+std::uint64_t NcclCommunicator::submit(void* prepared) {
+  auto* batch = static_cast<Batch*>(prepared);
+  const CurrentContext current(*driver_, context_);
+  Lock lock(mutex_);
+  require_sound();
+  finish_submit(lock);
+  std::erase(under_way_, batch);  // it was joined; what comes after it tells that it is done
+  driver_->check(driver_->EventRecord(ready_, backend_stream_), "EventRecord");
+  driver_->check(driver_->StreamWaitEvent(stream_, ready_, 0), "StreamWaitEvent");
+  if (!batch->list.empty()) {
+    require(nccl_->GroupStart(), "GroupStart");
+    std::string problem;
+    try {
+      for (const sdk::Collective& one : batch->list) enqueue(one);
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+    const int result = nccl_->GroupEnd();
+    if (!problem.empty()) fail(problem);
+    require(result, "GroupEnd");
+  }
+  batch->ticket = ++submitted_;
+  under_way_.push_back(batch);
+  taken_by_nccl_ = batch;
+  return batch->ticket;
+}
+
+// NCCL enqueues a group on a thread of its own; what follows it on the stream comes after that.
+void NcclCommunicator::finish_submit(Lock& lock) {
+  if (!taken_by_nccl_) return;
+  settle(lock, config_.timeout, "take a batch of transfers");
+  driver_->check(driver_->EventRecord(std::exchange(taken_by_nccl_, nullptr)->done, stream_), "EventRecord");
+}
+
+void NcclCommunicator::join(std::uint64_t ticket) {
+  const CurrentContext current(*driver_, context_);
+  Lock lock(mutex_);
+  require_sound();
+  finish_submit(lock);
+  for (const Batch* batch : under_way_) {
+    if (batch->ticket != ticket) continue;
+    driver_->check(driver_->StreamWaitEvent(backend_stream_, batch->done, 0), "StreamWaitEvent");
+  }
+  settle(lock, config_.timeout, "go on");
+}
+
+std::uint64_t NcclCommunicator::poll() {
+  const CurrentContext current(*driver_, context_);
+  const Lock lock(mutex_);
+  require_sound();
+  int state = kSuccess;
+  require(nccl_->CommGetAsyncError(comm_, &state), "CommGetAsyncError");
+  if (state != kSuccess && state != kInProgress)
+    fail(std::string("NCCL reports: ") + nccl_->GetErrorString(state));
+  retire();
+  return completed_;
+}
+
+// Takes the batches that are done out of those under way.
+void NcclCommunicator::retire() {
+  while (!under_way_.empty() && under_way_.front() != taken_by_nccl_) {
+    const int result = driver_->EventQuery(under_way_.front()->done);
+    if (result == kNotReady) return;
+    driver_->check(result, "EventQuery");
+    Batch* done = under_way_.front();
+    completed_ = done->ticket;
+    under_way_.erase(under_way_.begin());
+    if (done->is_released) remove(done);
+  }
+}
+
+void NcclCommunicator::require(int result, const char* call) {
+  try {
+    nccl_->check(result, call);
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+}
+
+void NcclCommunicator::require_sound() const {
+  if (!failure_.empty()) throw sdk::Error(failure_);
+}
+
+void NcclCommunicator::fail(const std::string& sentence) {
+  if (failure_.empty()) failure_ = sentence;
+  stop();
+  throw sdk::Error(failure_);
+}
+
+// Waits until NCCL has done what it was asked for; others may abort meanwhile.
+void NcclCommunicator::settle(Lock& lock, double seconds, const char* doing) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  for (auto pause = std::chrono::microseconds(1);;
+       pause = std::min(pause * 2, std::chrono::microseconds(1000))) {
+    require_sound();
+    int state = kSuccess;
+    require(nccl_->CommGetAsyncError(comm_, &state), "CommGetAsyncError");
+    if (state == kSuccess) return;
+    if (state != kInProgress) {
+      fail(std::string("NCCL could not ") + doing + ": " + nccl_->GetErrorString(state));
+    }
+    if (std::chrono::steady_clock::now() > deadline) {
+      fail(std::string("NCCL did not ") + doing + " within " + std::to_string(seconds) + " s");
+    }
+    lock.unlock();
+    std::this_thread::sleep_for(pause);
+    lock.lock();
+  }
+}
+
+// Under the lock: ends what NCCL has under way.
+void NcclCommunicator::stop() noexcept {
+  if (comm_) nccl_->CommAbort(std::exchange(comm_, nullptr));
+}
+
+void NcclCommunicator::abort() noexcept {
+  const Lock lock(mutex_);
+  if (failure_.empty()) failure_ = "the communicator was aborted";
+  stop();
+}
+
+// In the backend's context.
+void NcclCommunicator::remove(Batch* batch) noexcept {
+  if (batch->done) driver_->EventDestroy(batch->done);
+  delete batch;
+  --batches_;
+}
+
+void NcclCommunicator::release(void* prepared) noexcept {
+  auto* batch = static_cast<Batch*>(prepared);
+  CudaContext popped = nullptr;
+  driver_->CtxPushCurrent(context_);
+  {
+    const Lock lock(mutex_);
+    if (std::ranges::find(under_way_, batch) != under_way_.end()) {
+      batch->is_released = true;
+    } else {
+      remove(batch);
+    }
+  }
+  driver_->CtxPopCurrent(&popped);
+}
+
+MULLIGAN_EXPORT_COMMUNICATOR(NcclCommunicator, nccl);
+
+}  // namespace mulligan::nccl_ranks

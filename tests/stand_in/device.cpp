@@ -1,0 +1,69 @@
+// A backend on the stand-in driver: memory of the host, work in the order of a stream. It has no kernels.
+#include <mulligan/backend.hpp>
+
+#include <cstdlib>
+#include <cstring>
+
+extern "C" {
+int cuStreamCreate(void** stream, unsigned flags);
+int cuStreamDestroy_v2(void* stream);
+int cuStreamSynchronize(void* stream);
+int cuMemcpyAsync(void* to, const void* from, std::size_t bytes, void* stream);
+}
+
+namespace {
+
+namespace sdk = mulligan::sdk;
+
+class Device final : public sdk::Backend {
+ public:
+  static constexpr const char *version = "1.0",
+                              *summary = "the stand-in driver's memory and one stream, for tests";
+  Device() { cuStreamCreate(&stream_, 0); }
+  ~Device() override { cuStreamDestroy_v2(stream_); }
+  sdk::DeviceInfo info() const override { return {"stand-in device", 0, 0, 1}; }
+  void* allocate(std::size_t bytes) override {
+    const std::size_t whole = (bytes + 255) / 256 * 256;
+    void* memory = std::aligned_alloc(256, whole);
+    std::memset(memory, 0, whole);
+    return memory;
+  }
+  void free(void* address) noexcept override {
+    cuStreamSynchronize(stream_);
+    std::free(address);
+  }
+  void upload(void* device, const void* host, std::size_t bytes) override {
+    copy(device, host, bytes);
+    synchronize();
+  }
+  void download(void* host, const void* device, std::size_t bytes) override {
+    copy(host, device, bytes);
+    synchronize();
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    cuMemcpyAsync(to, from, bytes, stream_);
+  }
+  void zero(void* device, std::size_t bytes) override {
+    synchronize();
+    std::memset(device, 0, bytes);
+  }
+  void add_kernels(std::span<const mlg_kernel>, bool) override {}
+  const mlg_kernel* kernel_at(std::uint32_t) const noexcept override { return nullptr; }
+  void* prepare(const sdk::Call&, std::size_t&) override {
+    throw sdk::Error("the stand-in device has no kernels");
+  }
+  void bind(void*, void* const*, void*) override {}
+  void run(std::span<void* const>) override {}
+  void release(void*) noexcept override {}
+  void synchronize() override { cuStreamSynchronize(stream_); }
+  std::optional<mlg_queue> queue() override {
+    return mlg_queue{sizeof(mlg_queue), MLG_QUEUE_CUDA, stream_, nullptr};
+  }
+
+ private:
+  void* stream_ = nullptr;
+};
+
+}  // namespace
+
+MULLIGAN_EXPORT_BACKEND(Device, stand_in_device);

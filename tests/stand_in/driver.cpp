@@ -1,0 +1,131 @@
+// A stand-in for libcuda.so.1 with memory of the host: streams are threads that do their work in order, events are marks in
+// them. Just what the nccl communicator and a backend beside it ask for.
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+constexpr int kNotReady = 600;
+
+// How often an event was recorded, and how often that was reached.
+struct Mark {
+  std::mutex mutex;
+  std::condition_variable reached_signal;
+  unsigned long recorded = 0, reached = 0;
+
+  void reach(unsigned long number) {
+    const std::lock_guard lock(mutex);
+    reached = number > reached ? number : reached;
+    reached_signal.notify_all();
+  }
+  void wait(unsigned long number) {
+    std::unique_lock lock(mutex);
+    reached_signal.wait(lock, [&] { return reached >= number; });
+  }
+};
+using Event = std::shared_ptr<Mark>;
+
+class Stream {
+ public:
+  Stream() : thread_([this] { run(); }) {}
+  ~Stream() {
+    add([this] { ends_ = true; });
+    thread_.join();
+  }
+  void add(std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    work_.push_back(std::move(work));
+    signal_.notify_all();
+  }
+
+ private:
+  void run() {
+    while (!ends_) {
+      std::unique_lock lock(mutex_);
+      signal_.wait(lock, [&] { return !work_.empty(); });
+      const std::function<void()> next = std::move(work_.front());
+      work_.pop_front();
+      lock.unlock();
+      next();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable signal_;
+  std::deque<std::function<void()>> work_;
+  bool ends_ = false;  // of the thread
+  std::thread thread_;
+};
+
+}  // namespace
+
+EXPORTED int cuCtxPushCurrent_v2(void*) {
+  return 0;
+}
+EXPORTED int cuCtxPopCurrent_v2(void** context) {
+  *context = nullptr;
+  return 0;
+}
+EXPORTED int cuStreamCreate(void** stream, unsigned) {
+  *stream = new Stream;
+  return 0;
+}
+EXPORTED int cuStreamDestroy_v2(void* stream) {
+  delete static_cast<Stream*>(stream);
+  return 0;
+}
+EXPORTED int cuEventCreate(void** event, unsigned) {
+  *event = new Event(std::make_shared<Mark>());
+  return 0;
+}
+EXPORTED int cuEventDestroy_v2(void* event) {
+  delete static_cast<Event*>(event);
+  return 0;
+}
+EXPORTED int cuEventRecord(void* event, void* stream) {
+  Event mark = *static_cast<Event*>(event);
+  const std::lock_guard lock(mark->mutex);
+  const unsigned long number = ++mark->recorded;
+  static_cast<Stream*>(stream)->add([mark, number] { mark->reach(number); });
+  return 0;
+}
+EXPORTED int cuEventQuery(void* event) {
+  const Event mark = *static_cast<Event*>(event);
+  const std::lock_guard lock(mark->mutex);
+  return mark->reached == mark->recorded ? 0 : kNotReady;
+}
+EXPORTED int cuStreamWaitEvent(void* stream, void* event, unsigned) {
+  Event mark = *static_cast<Event*>(event);
+  const std::lock_guard lock(mark->mutex);
+  static_cast<Stream*>(stream)->add([mark, number = mark->recorded] { mark->wait(number); });
+  return 0;
+}
+EXPORTED int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
+  static_cast<Stream*>(stream)->add([function, data] { function(data); });
+  return 0;
+}
+EXPORTED int cuStreamSynchronize(void* stream) {
+  Mark done;
+  static_cast<Stream*>(stream)->add([&] { done.reach(1); });
+  done.wait(1);
+  return 0;
+}
+// Late, so that what does not wait for it is found out.
+EXPORTED int cuMemcpyAsync(void* to, const void* from, std::size_t bytes, void* stream) {
+  static_cast<Stream*>(stream)->add([=] {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    std::memcpy(to, from, bytes);
+  });
+  return 0;
+}
+EXPORTED int cuGetErrorString(int, const char** text) {
+  *text = "an error of the stand-in";
+  return 0;
+}

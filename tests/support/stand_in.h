@@ -1,0 +1,23 @@
+// The stand-ins for NVIDIA's driver and NCCL (tests/stand_in) in this process.
+#pragma once
+
+#include <memory>
+
+#include "framework/plugin/backend.h"
+#include "tests/stand_in/stand_in_nccl.h"
+
+namespace mulligan {
+
+// A backend on the stand-in driver. From then on libcuda.so.1 and libnccl.so.2 of this process are the stand-ins.
+std::unique_ptr<Backend> make_stand_in_backend();
+
+// Sets how the stand-in of NCCL behaves, for as long as it lives.
+class StandInFaults {
+ public:
+  explicit StandInFaults(const StandInNccl& wanted);
+  ~StandInFaults();
+  StandInFaults(const StandInFaults&) = delete;
+  StandInFaults& operator=(const StandInFaults&) = delete;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,134 @@
+// The nccl communicator on a library that is slow, fails and hangs.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/support/sentence.h"
+#include "tests/unit/communicator_worlds.h"
+
+namespace mulligan {
+namespace {
+
+const CommunicatorWorld kWorld{"nccl", "stand_in", 2};
+
+struct Rank {
+  explicit Rank(HostGroup& group, const std::string& keys = "")
+      : backend(make_backend(kWorld)),
+        store(*backend),
+        communicator(make_communicator(kWorld, group, *backend, keys)) {
+    store.create("x", TensorType(MLG_F32, {1000}));
+    store.upload("x", std::vector<float>(1000, 1));
+    batch = communicator->prepare(store, {{Collective::all_reduce, "x", "x", 1000, 0}});
+  }
+  std::unique_ptr<Backend> backend;
+  TensorStore store;
+  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<TransferBatch> batch;
+};
+
+StandInNccl slow(int milliseconds) {
+  StandInNccl wanted;
+  wanted.slow_milliseconds = milliseconds;
+  return wanted;
+}
+
+void expect_no_problem(const std::vector<std::string>& sentences) {
+  for (const std::string& sentence : sentences) EXPECT_EQ(sentence, "");
+}
+
+TEST(NcclCommunicator, ALibraryThatTakesItsTimeIsAskedAgain) {
+  const StandInFaults faults(slow(20));
+  expect_no_problem(run_ranks(2, [](HostGroup& group) {
+    Rank rank(group);
+    for (int turn = 0; turn < 3; ++turn) {
+      rank.batch->submit();
+      rank.batch->join();
+    }
+    EXPECT_EQ(rank.store.download_as<float>("x"), std::vector<float>(1000, 8));
+    EXPECT_EQ(rank.communicator->transfers().completed, 3u);
+    group.barrier();
+  }));
+}
+
+TEST(NcclCommunicator, ALibraryThatNeverTakesABatchIsGivenUpAtTheTimeout) {
+  expect_no_problem(run_ranks(2, [](HostGroup& group) {
+    Rank rank(group, "timeout = 0.2");
+    group.barrier();
+    {
+      const StandInFaults faults(slow(60000));
+      rank.batch->submit();
+      group.barrier();
+    }
+    const std::string text = sentence_of([&] { rank.batch->join(); });
+    EXPECT_TRUE(text.find("NCCL did not take a batch of transfers within 0.2") != std::string::npos ||
+                text.find("could not take a batch") != std::string::npos)
+        << text;
+    group.barrier();
+  }));
+}
+
+TEST(NcclCommunicator, RanksThatDoNotComeAreMissedInTime) {
+  ThreadGroups groups(2);
+  const std::unique_ptr<Backend> backend = make_backend(kWorld);
+  CommunicatorOptions options;
+  options.open_seconds = 0.2;
+  const std::string text =
+      sentence_of([&] { make_communicator(kWorld, groups.group(0), *backend, "", options); });
+  EXPECT_NE(text.find("NCCL did not meet the other ranks within 0.2"), std::string::npos) << text;
+}
+
+TEST(NcclCommunicator, AnErrorOfTheNetworkIsReported) {
+  expect_no_problem(run_ranks(2, [](HostGroup& group) {
+    Rank rank(group);
+    group.barrier();
+    {
+      StandInNccl wanted;
+      wanted.fails = true;
+      const StandInFaults faults(wanted);
+      const std::string text = sentence_of([&] { rank.communicator->transfers(); });
+      EXPECT_NE(text.find("network error"), std::string::npos) << text;
+      group.barrier();
+    }
+    EXPECT_NE(sentence_of([&] { rank.batch->submit(); }), "") << "what failed once goes on failing";
+    group.barrier();
+  }));
+}
+
+TEST(NcclCommunicator, AbortEndsATransferThatHangsAndTheDeviceGoesOn) {
+  StandInNccl wanted;
+  wanted.hang_rank = 1;
+  const StandInFaults faults(wanted);
+  expect_no_problem(run_ranks(2, [](HostGroup& group) {
+    Rank rank(group);
+    rank.batch->submit();
+    rank.batch->join();
+    EXPECT_EQ(rank.communicator->transfers().completed, 0u);
+    group.barrier();
+    std::thread other([&] { rank.communicator->abort(); });
+    rank.backend->synchronize();
+    other.join();
+    EXPECT_NE(sentence_of([&] { rank.batch->submit(); }).find("aborted"), std::string::npos);
+    EXPECT_NE(sentence_of([&] { rank.communicator->transfers(); }).find("aborted"), std::string::npos);
+    group.barrier();
+  }));
+}
+
+TEST(NcclCommunicator, AnOldLibraryIsRefused) {
+  const std::unique_ptr<Backend> backend = make_backend(kWorld);
+  StandInNccl wanted;
+  wanted.version = 21602;
+  const StandInFaults faults(wanted);
+  ThreadGroups groups(1);
+  const std::string text = sentence_of([&] { make_communicator(kWorld, groups.group(0), *backend); });
+  EXPECT_NE(text.find("NCCL 2.16 was found; install NCCL 2.18 or newer"), std::string::npos) << text;
+}
+
+TEST(NcclCommunicator, MemoryThatIsNoGpusIsRefused) {
+  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  ThreadGroups groups(1);
+  const std::string text = sentence_of([&] { make_communicator(kWorld, groups.group(0), *backend); });
+  EXPECT_NE(text.find("'nccl' moves memory of a GPU"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace mulligan
