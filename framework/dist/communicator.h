@@ -1,5 +1,5 @@
-// Communicator: the collectives of a run on tensors of a store. The host runs them; plugins never do. Small messages between
-// hosts go through its HostGroup.
+// Communicator: the collectives of a run on tensors of a store. The host runs them; plugins never do. Small
+// messages between hosts go through its HostGroup.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,10 @@ namespace mulligan {
 
 enum class Collective { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast };
 
-// One collective between tensors of a store, of the dtype of `from`; <mulligan/communicator.h> says what each does. `count`
-// elements: of the whole tensor (all_reduce, broadcast), of one rank's share (the others). Sums are over ranks. `to` may be
-// `from`, but for all_to_all: then a rank's share is at its place in the tensor, rank * count elements from its start.
+// One collective between tensors of a store, of the dtype of `from`; <mulligan/communicator.h> says what each
+// does. `count` elements: of the whole tensor (all_reduce, broadcast), of one rank's share (the others). Sums
+// are over ranks. `to` may be `from`, but for all_to_all: then a rank's share is at its place in the tensor,
+// rank * count elements from its start.
 struct Transfer {
   Collective kind = Collective::all_reduce;
   std::string from, to;
@@ -24,14 +25,16 @@ struct Transfer {
   int root = 0;  // broadcast: the rank that has it
 };
 
-// Transfers made ready, which are done together: by every rank in the same order. The Communicator must outlive it.
+// Transfers made ready, which are done together: by every rank in the same order. The Communicator must outlive
+// it.
 class TransferBatch {
  public:
   virtual ~TransferBatch() = default;
-  // Starts them, after all work that the backend has been given so far; does not wait and allocates nothing. Joined before it is
-  // submitted again.
+  // Starts them, after all work that the backend has been given so far; does not wait and allocates nothing.
+  // Joined before it is submitted again.
   virtual void submit() = 0;
-  // Work that the backend is given from now on sees the results of the last submit(). Throws Error where it failed.
+  // Work that the backend is given from now on sees the results of the last submit(). Throws Error where it
+  // failed.
   virtual void join() = 0;
 };
 
@@ -51,8 +54,8 @@ class Communicator {
   // Precondition: the tensors have room for what <mulligan/communicator.h> says (TensorStore::reserve).
   virtual std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) = 0;
 
-  // Any thread. How far transfers have come, for heartbeats; throws run_error where they have failed. A communicator that finishes them
-  // at once counts none.
+  // Any thread. How far transfers have come, for heartbeats; throws run_error where they have failed. A
+  // communicator that finishes them at once counts none.
   virtual TransferCount transfers() const { return {}; }
   // Any thread: pending and later transfers fail soon with run_error, whatever the peers do.
   virtual void abort() {}

@@ -1,6 +1,7 @@
 // Seconds per all_reduce between ranks that are threads of this process, by hand:
 //   communicator_bench [RANKS] [PLUGIN]
-// One tensor of several sizes; then a hundred small ones in one batch and in a hundred, which says what packing is worth.
+// One tensor of several sizes; then a hundred small ones in one batch and in a hundred, which says what packing
+// is worth.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// A stand-in for libcuda.so.1 with memory of the host: streams are threads that do their work in order, events are marks in
-// them. Just what the nccl communicator and a backend beside it ask for.
+// A stand-in for libcuda.so.1 with memory of the host: streams are threads that do their work in order, events
+// are marks in them. Just what the nccl communicator and a backend beside it ask for.
 #include <chrono>
 #include <condition_variable>
 #include <cstring>

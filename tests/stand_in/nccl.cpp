@@ -1,5 +1,6 @@
-// A stand-in for libnccl.so.2 on the stand-in driver: moves real data between the ranks, which are threads of one process, and
-// can be slow, fail and hang (stand_in_nccl). Collectives run on the stream they are given; a group is enqueued as a whole.
+// A stand-in for libnccl.so.2 on the stand-in driver: moves real data between the ranks, which are threads of
+// one process, and can be slow, fail and hang (stand_in_nccl). Collectives run on the stream they are given; a
+// group is enqueued as a whole.
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -38,7 +39,8 @@ std::size_t bytes_of(int dtype) {
   return dtype == kFloat64 ? 8 : dtype == kFloat32 ? 4 : dtype == kBfloat16 ? 2 : 1;
 }
 
-// One run's ranks. Groups are numbered; a rank shows its operations of a group, and when all have come each takes its results.
+// One run's ranks. Groups are numbered; a rank shows its operations of a group, and when all have come each
+// takes its results.
 struct World {
   std::mutex mutex;
   std::condition_variable changed;

@@ -8,7 +8,8 @@
 
 namespace mulligan {
 
-// A backend on the stand-in driver. From then on libcuda.so.1 and libnccl.so.2 of this process are the stand-ins.
+// A backend on the stand-in driver. From then on libcuda.so.1 and libnccl.so.2 of this process are the
+// stand-ins.
 std::unique_ptr<Backend> make_stand_in_backend();
 
 // Sets how the stand-in of NCCL behaves, for as long as it lives.

@@ -10,8 +10,8 @@
 
 namespace mulligan {
 
-// The ranks of one run. All calls of a group end: in a result, or with a sentence after a minute (get(): after its seconds), or as soon
-// as fail() was called.
+// The ranks of one run. All calls of a group end: in a result, or with a sentence after a minute (get(): after
+// its seconds), or as soon as fail() was called.
 class ThreadGroups {
  public:
   explicit ThreadGroups(int size);

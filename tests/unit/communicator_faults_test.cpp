@@ -24,13 +24,13 @@ class CommunicatorFaults : public testing::TestWithParam<CommunicatorWorld> {
   // One rank with a sum over ranks made ready.
   struct Rank {
     Rank(const CommunicatorWorld& world, HostGroup& group, const std::string& keys = "",
-         std::int64_t count = 1000)
+         std::int64_t count = 1000, Collective kind = Collective::all_reduce)
         : backend(make_backend(world)),
           store(*backend),
           communicator(make_communicator(world, group, *backend, keys)) {
       store.create("x", TensorType(MLG_F32, {count}));
       store.zero("x");
-      batch = communicator->prepare(store, {{Collective::all_reduce, "x", "x", count, 0}});
+      batch = communicator->prepare(store, {{kind, "x", "x", count, 0}});
     }
     // Empty, or why it failed.
     std::string sum() {
@@ -125,13 +125,15 @@ TEST_P(CommunicatorFaults, AbortWithNothingUnderWayEndsWhatComesLater) {
   for (const std::string& text : sentences) EXPECT_EQ(text, "");
 }
 
-// A rank goes at whatever point of a long transfer; the other one is neither left waiting nor given a wrong success: what it
-// reports is the lost rank, or a sum that was complete.
+// A rank goes at whatever point of a long transfer; the other one is neither left waiting nor given a wrong
+// success: what it reports is the lost rank, or a sum that was complete.
 TEST_P(CommunicatorFaults, ARankThatGoesInTheMiddleLeavesNobodyWaiting) {
-  constexpr int kTurns = 12;
+  constexpr int kTurns = 16;
   for (int turn = 0; turn < kTurns; ++turn) {
+    // Rank 0 of a broadcast only sends.
+    const Collective kind = turn % 2 ? Collective::broadcast : Collective::all_reduce;
     const auto sentences = run_ranks(2, [&](HostGroup& group) {
-      auto rank = std::make_unique<Rank>(GetParam(), group, "timeout = 30", 4'000'003);
+      auto rank = std::make_unique<Rank>(GetParam(), group, "timeout = 30", 4'000'003, kind);
       group.barrier();
       if (group.rank() == 0) {
         const std::string text = rank->sum();

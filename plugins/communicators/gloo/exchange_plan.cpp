@@ -79,9 +79,9 @@ class Planner {
     add_shares(one, share, one.count, true);
   }
 
-  // Rank r adds the elements from r * share on of every rank's `from`, a share as far as there are `total`, into `to`: at the
-  // same place where it `spreads` the sums to all, else at its start. Pieces of all ranks take turns, so that all
-  // have something to add early.
+  // Rank r adds the elements from r * share on of every rank's `from`, a share as far as there are `total`,
+  // into `to`: at the same place where it `spreads` the sums to all, else at its start. Pieces of all ranks
+  // take turns, so that all have something to add early.
   void add_shares(const sdk::Collective& one, std::int64_t share, std::int64_t total, bool spreads) {
     for (std::int64_t piece = 0; piece < share; piece += most_elements(one)) {
       for (int owner = 0; owner < size_; ++owner) {

@@ -85,7 +85,8 @@ void Mesh::connect(const sdk::Group& group, const std::string& where, double sec
     const auto start = all.begin() + static_cast<std::ptrdiff_t>(first);
     wait(peer, "connecting to", [&] {
       context_->getPair(peer)->connect({start, start + static_cast<std::ptrdiff_t>(bytes)});
-      // gloo tells a lost connection to messages that wait for their turn, not to one that is half here: this one always waits.
+      // gloo tells a lost connection to messages that wait for their turn, not to one that is half here: this
+      // one always waits.
       peers_[static_cast<std::size_t>(peer)].buffer->recv(peer, kNever, 0, 0);
       return true;
     });

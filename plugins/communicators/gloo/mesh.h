@@ -1,7 +1,7 @@
 // The connections of one rank to all others, by gloo's transport, and messages over them.
 //
-// Every pair of ranks has one connection, on which messages arrive in the order of sending. The listener accepts whoever
-// reaches its port: the network is trusted.
+// Every pair of ranks has one connection, on which messages arrive in the order of sending. The listener
+// accepts whoever reaches its port: the network is trusted.
 #pragma once
 
 #include <gloo/transport/context.h>
@@ -20,7 +20,8 @@ namespace mulligan::gloo_ranks {
 
 class Mesh {
  public:
-  // Listens at `address`, a numeric one of this machine. `timeout`: of each connection. Throws std::runtime_error.
+  // Listens at `address`, a numeric one of this machine. `timeout`: of each connection. Throws
+  // std::runtime_error.
   Mesh(const sdk::Group& group, const std::string& address, std::chrono::milliseconds timeout);
 
   // Meets the other ranks within `seconds`. `where` is the start of the keys that it puts.
@@ -31,8 +32,9 @@ class Mesh {
   // Starts one message; the memory is used until the wait. gloo allocates a few small objects for each.
   void send(int peer, void* memory, std::size_t bytes);
   void receive(int peer, void* memory, std::size_t bytes);
-  // Waits until `count` messages, of all since the last reset(), have arrived from `peer`, or been sent to it. Throws
-  // std::runtime_error naming the rank where its connection is lost, nothing moves for the timeout, or abort() was called.
+  // Waits until `count` messages, of all since the last reset(), have arrived from `peer`, or been sent to it.
+  // Throws std::runtime_error naming the rank where its connection is lost, nothing moves for the timeout, or
+  // abort() was called.
   void wait_received(int peer, std::size_t count);
   void wait_sent(int peer, std::size_t count);
   // All messages have been waited for: counting starts anew.
@@ -58,8 +60,9 @@ class Mesh {
   std::vector<Peer> peers_;  // the own one empty
 };
 
-// The address to listen at: that of `interface_name` (an interface, an address or a host's name of this machine); where it is
-// empty the loopback's if all ranks are `local`, else that of the first interface that is up. Throws std::runtime_error.
+// The address to listen at: that of `interface_name` (an interface, an address or a host's name of this
+// machine); where it is empty the loopback's if all ranks are `local`, else that of the first interface that is
+// up. Throws std::runtime_error.
 std::string listen_address(const std::string& interface_name, bool local);
 
 }  // namespace mulligan::gloo_ranks

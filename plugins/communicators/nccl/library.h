@@ -18,7 +18,8 @@ inline constexpr int kSum = 0;
 struct UniqueId {
   char bytes[128];
 };
-// ncclConfig_t as of NCCL 2.18; newer libraries read the members that `size` covers, and take defaults for the rest.
+// ncclConfig_t as of NCCL 2.18; newer libraries read the members that `size` covers, and take defaults for the
+// rest.
 struct CommConfig {
   std::size_t size = sizeof(CommConfig);
   unsigned magic = 0xcafebeef;

@@ -1,5 +1,5 @@
-// The communicator of a world of one, on memory of the host: every collective is a copy, done when submit() returns. The
-// smallest example of its kind.
+// The communicator of a world of one, on memory of the host: every collective is a copy, done when submit()
+// returns. The smallest example of its kind.
 #include <mulligan/communicator.hpp>
 #include <mulligan/dtype.hpp>
 
