@@ -62,6 +62,7 @@ void add_commands(CLI::App& app) {
   app.set_version_flag("--version", [] { return "mulligan " + version_text(); });
   add_prepare_command(app);
   add_train_command(app);
+  add_launch_command(app);
   add_eval_command(app);
   add_generate_command(app);
   add_profile_command(app);

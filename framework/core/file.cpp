@@ -4,12 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
+#include "framework/core/temporary_name.h"
 #include "framework/core/temporary_path.h"
 
 namespace mulligan {
@@ -123,7 +123,6 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view b
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::string_view> parts) {
-  static std::atomic<unsigned> counter{0};
   const auto fail = [&](const char* action) {
     return run_error("cannot {} '{}': {}; free space or choose another folder", action, path.string(),
                      std::strerror(errno));
@@ -133,8 +132,7 @@ void write_file_atomically(const std::filesystem::path& path, std::span<const st
   if (error) {
     throw run_error("cannot create the folder '{}': {}", path.parent_path().string(), error.message());
   }
-  const std::filesystem::path temporary =
-      path.string() + fmt::format(".tmp.{}.{}", ::getpid(), counter.fetch_add(1));
+  const std::filesystem::path temporary = temporary_name(path);
   TemporaryFile file(temporary);
   if (file.descriptor() < 0) throw fail("create");
   for (const std::string_view bytes : parts) {

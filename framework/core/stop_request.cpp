@@ -18,7 +18,8 @@ namespace {
 // Of the order in which SIGHUP comes: noted in a StopSignals, or the end of the process.
 std::mutex mutex;
 bool noting = false;
-std::atomic<int> noted{0};
+FurtherSignals further_signals = FurtherSignals::kill;
+std::atomic<int> noted{0}, count{0};
 
 bool ignored(int signal) {
   struct sigaction action {};
@@ -79,9 +80,12 @@ void wait_for_signals(sigset_t ending) {
     if (!noting) end_process(signal);
     if (noted == 0) {
       noted = signal;
-    } else if (signal != SIGHUP) {
+    } else if (signal == SIGHUP) {
+      continue;
+    } else if (further_signals == FurtherSignals::kill) {
       die_of(signal);
     }
+    ++count;
   }
 }
 
@@ -104,10 +108,12 @@ void take_over_signals() {
   });
 }
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(FurtherSignals further) {
   take_over_signals();
   const std::lock_guard lock(mutex);
+  further_signals = further;
   noted = 0;
+  count = 0;
   noting = true;
 }
 
@@ -118,6 +124,10 @@ StopSignals::~StopSignals() {
 
 int stop_signal() {
   return noted;
+}
+
+int stop_signals_noted() {
+  return count;
 }
 
 std::string signal_name(int signal) {

@@ -20,19 +20,23 @@ namespace mulligan {
 // prints a sentence, unless a StopSignals that has ended noted one before, and ends the process with ExitCode::interrupted.
 void take_over_signals();
 
+// What becomes of signals after the first.
+enum class FurtherSignals { kill, noted };
+
 // While it lives, the first signal that asks for an end is only noted: the command looks at stop_signal()
-// where it can stop, saves what it has and throws. A second one kills the process at once; not a SIGHUP,
-// which comes in pairs when a terminal closes. Takes over signals. One at a time.
+// where it can stop, saves what it has and throws. A second one kills the process at once, unless it is to be
+// noted, too; not a SIGHUP, which comes in pairs when a terminal closes. Takes over signals. One at a time.
 class StopSignals {
  public:
-  StopSignals();
+  explicit StopSignals(FurtherSignals further = FurtherSignals::kill);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 };
 
-// The signal noted since StopSignals began, 0 for none.
+// The first signal noted since StopSignals began, 0 for none; and how many were.
 int stop_signal();
+int stop_signals_noted();
 
 // "SIGTERM"
 std::string signal_name(int signal);

@@ -1,15 +1,13 @@
 #include "framework/run/replaced_run.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
 
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/core/error.h"
+#include "framework/core/temporary_name.h"
 #include "framework/report/run_directory.h"
 
 namespace mulligan {
@@ -220,18 +218,9 @@ void remove_temporary_leftovers(const fs::path& directory) {
 
 void remove_temporary_leftovers(const fs::path& directory, const std::vector<fs::path>& ours) {
   for (const fs::path& path : list(directory.empty() ? fs::path(".") : directory)) {
-    // NAME.tmp.PROCESS.NUMBER, as write_file_atomically calls them.
-    const std::string name = path.filename().string();
-    const std::size_t mark = name.find(".tmp.");
-    if (mark == std::string::npos) continue;
-    const auto is_of = [&](const fs::path& file) { return file.filename() == name.substr(0, mark); };
-    if (std::ranges::none_of(ours, is_of)) continue;
-    pid_t writer = 0;
-    const char* number = name.c_str() + mark + 5;
-    const auto parsed = std::from_chars(number, name.c_str() + name.size(), writer);
-    if (parsed.ec != std::errc() || *parsed.ptr != '.' || writer <= 0) continue;
-    if (writer != getpid() && (::kill(writer, 0) == 0 || errno != ESRCH))
-      continue;  // at work, as a report may be
+    const std::string name = name_of_temporary(path.filename().string());
+    const auto is_of = [&](const fs::path& file) { return file.filename() == name; };
+    if (std::ranges::none_of(ours, is_of) || !is_left_behind(path)) continue;
     std::error_code ignored;
     fs::remove(path, ignored);
   }

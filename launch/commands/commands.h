@@ -13,6 +13,7 @@ void require_command(const CLI::App& parent);
 
 void add_prepare_command(CLI::App& app);
 void add_train_command(CLI::App& app);
+void add_launch_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
 void add_generate_command(CLI::App& app);
 void add_plugins_command(CLI::App& app);

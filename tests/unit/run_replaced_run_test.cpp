@@ -7,6 +7,7 @@
 #include <map>
 
 #include "framework/core/file.h"
+#include "framework/core/temporary_name.h"
 #include "framework/report/run_directory.h"
 #include "framework/run/run_files.h"
 #include "tests/unit/checkpoint_support.h"
@@ -128,7 +129,19 @@ TEST(RunDirectory, LeftoversOfAnotherProcessAreRemovedAndNoOthers) {
   }
   const std::string alive = fmt::format("report.html.tmp.{}.0", 1);  // a process that is always there
   std::ofstream(scratch / alive.c_str()) << "x";
+  // Of ranks: here, and on another machine, of which only the hour tells whether it lives.
+  const std::string here = temporary_name("weights.safetensors").filename().string();
+  const std::string host = here.substr(here.rfind('.') + 1);
+  const std::string ended = fmt::format("ledger.json.tmp.999999999.0.3.{}", host);
+  const char* young = "result.json.tmp.999999999.0.11.other-host";
+  const char* old = "result.json.tmp.999999999.1.11.other-host";
+  for (const std::string& name : {ended, std::string(young), std::string(old)})
+    std::ofstream(scratch / name.c_str()) << "x";
+  fs::last_write_time(scratch / old, fs::file_time_type::clock::now() - std::chrono::hours(2));
   remove_temporary_leftovers(scratch.path());
+  EXPECT_FALSE(fs::exists(scratch / ended.c_str()));
+  EXPECT_TRUE(fs::exists(scratch / young));
+  EXPECT_FALSE(fs::exists(scratch / old));
   EXPECT_FALSE(fs::exists(scratch / "metrics.jsonl.tmp.999999999.0"));
   EXPECT_FALSE(fs::exists(scratch / "trials/eval-1.json.tmp.999999999.0"));
   EXPECT_FALSE(fs::exists(scratch / "trials/eval-1a2b3c4d/ttt_result.json.tmp.999999999.3"));

@@ -1,0 +1,102 @@
+// mulligan launch
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "framework/core/error.h"
+#include "launch/commands/commands.h"
+#include "launch/launcher/launch_plan.h"
+#include "launch/launcher/supervisor.h"
+
+namespace mulligan {
+namespace {
+
+struct LaunchArguments {
+  LaunchOptions options;
+  bool dry_run = false;
+};
+
+void run(const LaunchArguments& arguments) {
+  const LaunchPlan plan = plan_launch(arguments.options);
+  if (arguments.dry_run) {
+    fmt::print("{}", format_launch_plan(plan));
+    return;
+  }
+  const LaunchOutcome outcome = run_guarded([&](const GuardLine& guard) { return supervise(plan, guard); });
+  if (outcome.code != 0) throw Error(static_cast<ExitCode>(outcome.code), outcome.sentence);
+}
+
+void declare_nodes(CLI::App& command, LaunchOptions& options) {
+  command.add_option("--nnodes", options.nodes, "Machines of the run")
+      ->type_name("N")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command
+      .add_option("--nproc-per-node", options.ranks_per_node,
+                  "Ranks on each machine; auto: one per visible GPU, one where there is none")
+      ->type_name("P")
+      ->capture_default_str();
+  command.add_option("--node-rank", options.node, "Which of the machines this is, from 0 on; 0 leads")
+      ->type_name("R")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--rdzv-endpoint", options.endpoint,
+          fmt::format("Machine 0 as the others reach it; without a port {}. Not needed for one machine",
+                      kLauncherPort))
+      ->type_name("HOST[:PORT]");
+  command.add_option("--rdzv-id", options.run_id, "Name of the run, the same on all machines")
+      ->type_name("ID");
+  command.add_flag("--standalone", options.standalone, "One machine, as without --nnodes");
+}
+
+}  // namespace
+
+void add_launch_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("launch", "Starts a command as many ranks and watches over them");
+  auto arguments = std::make_shared<LaunchArguments>();
+  LaunchOptions& options = arguments->options;
+  declare_nodes(*command, options);
+  command
+      ->add_option("--max-restarts", options.restarts, "How often all ranks start again after one has failed")
+      ->type_name("K")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  command
+      ->add_option("--log-dir", options.logs,
+                   "Where all that ranks write is kept, as attempt_K/rank_NNNN.log; else launch_logs/ID")
+      ->type_name("FOLDER");
+  command
+      ->add_option("--bind", options.bind,
+                   "cores: each rank has processor cores of its own; none: all have all")
+      ->check(CLI::IsMember({"cores", "none"}))
+      ->capture_default_str();
+  command
+      ->add_option("-t,--tee", options.tee,
+                   "Streams of ranks other than 0 that are shown, too: 0 none, 1 standard output, 2 standard "
+                   "error, 3 both")
+      ->type_name("STREAMS")
+      ->check(CLI::Range(0, 3))
+      ->capture_default_str();
+  command
+      ->add_option("-r,--redirects", options.redirects,
+                   "Streams of all ranks that go to their logs only: 0 none, 1 standard output, 2 standard "
+                   "error, 3 both")
+      ->type_name("STREAMS")
+      ->check(CLI::Range(0, 3))
+      ->capture_default_str();
+  command->add_flag("--dry-run", arguments->dry_run,
+                    "Print what would be started: variables and processors of each rank");
+  command
+      ->add_option(
+          "command", options.command,
+          "What every rank runs, behind `--`: a command of mulligan with its arguments (-- train FILE), "
+          "or the path of another program")
+      ->required()
+      ->type_name("COMMAND");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace mulligan

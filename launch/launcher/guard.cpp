@@ -1,0 +1,112 @@
+#include "launch/launcher/guard.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+
+#include "framework/core/stop_request.h"
+#include "launch/launcher/descendants.h"
+
+namespace mulligan {
+namespace {
+
+constexpr int kMillisecondsBetweenLooks = 50;
+
+void write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;  // the guard is no more
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+[[noreturn]] void be_supervisor(int line, const std::function<LaunchOutcome(const GuardLine&)>& supervise) {
+  ::setpgid(0, 0);  // a terminal's ^C goes to the guard alone, which passes it on
+  LaunchOutcome outcome;
+  try {
+    adopt_orphans();
+    outcome = supervise(GuardLine(line));
+  } catch (const Error& error) {
+    outcome = {static_cast<int>(error.code()), error.what()};
+  } catch (const std::exception& error) {
+    outcome = {static_cast<int>(ExitCode::run_failed), std::string("internal error: ") + error.what()};
+  }
+  kill_descendants();
+  write_all(line, fmt::format("{} {}", outcome.code, outcome.sentence));
+  ::_exit(0);
+}
+
+// "CODE SENTENCE"
+LaunchOutcome parse_outcome(const std::string& text) {
+  LaunchOutcome outcome;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), outcome.code);
+  const auto used = static_cast<std::size_t>(parsed.ptr - text.data());
+  if (parsed.ec != std::errc() || used >= text.size()) {
+    return {static_cast<int>(ExitCode::run_failed),
+            "the launcher's second process, which watches the ranks, was killed; all ranks were ended."};
+  }
+  outcome.sentence = text.substr(used + 1);
+  return outcome;
+}
+
+LaunchOutcome be_guard(int line, pid_t supervisor) {
+  std::string told;
+  int passed_on = 0;
+  while (true) {
+    pollfd ready{line, POLLIN, 0};
+    ::poll(&ready, 1, kMillisecondsBetweenLooks);
+    for (; passed_on < stop_signals_noted(); ++passed_on) {
+      const char signal = static_cast<char>(stop_signal());
+      write_all(line, {&signal, 1});
+    }
+    char bytes[4096];
+    const ssize_t count = ::recv(line, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (count > 0) told.append(bytes, static_cast<std::size_t>(count));
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) break;
+  }
+  ::waitpid(supervisor, nullptr, 0);
+  kill_descendants();
+  return parse_outcome(told);
+}
+
+}  // namespace
+
+int GuardLine::next_signal() const {
+  char signal = 0;
+  const ssize_t count = ::recv(descriptor_, &signal, 1, MSG_DONTWAIT);
+  if (count == 1) return signal;
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+  kill_descendants();
+  ::_exit(static_cast<int>(ExitCode::run_failed));
+}
+
+LaunchOutcome run_guarded(const std::function<LaunchOutcome(const GuardLine&)>& supervise) {
+  const StopSignals signals(FurtherSignals::noted);
+  adopt_orphans();
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw run_error("the system refuses a pair of sockets: {}.", std::strerror(errno));
+  }
+  std::fflush(nullptr);
+  const pid_t supervisor = ::fork();
+  if (supervisor < 0) throw run_error("the system refuses a process: {}.", std::strerror(errno));
+  if (supervisor == 0) {
+    ::close(ends[0]);
+    be_supervisor(ends[1], supervise);
+  }
+  ::close(ends[1]);
+  const LaunchOutcome outcome = be_guard(ends[0], supervisor);
+  ::close(ends[0]);
+  return outcome;
+}
+
+}  // namespace mulligan

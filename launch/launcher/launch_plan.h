@@ -1,0 +1,67 @@
+// What `mulligan launch` starts: the ranks of this node, their environment and their processors.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mulligan {
+
+// As the user gives it; names and defaults are torchrun's.
+struct LaunchOptions {
+  int nodes = 1;
+  std::string ranks_per_node = "1";  // a number, or "auto": one per visible GPU, one where there is none
+  int node = 0;
+  std::string endpoint;  // HOST[:PORT] of node 0
+  int restarts = 0;
+  std::string logs;            // folder; "": launch_logs/ID
+  std::string run_id;          // "": made up for one node, "none" for several
+  std::string bind = "cores";  // or "none"
+  int tee = 2;        // streams of ranks > 0 that the terminal shows: 1 standard output, 2 errors, 3 both
+  int redirects = 0;  // streams, of rank 0 too, that only the logs show
+  bool standalone = false;
+  std::vector<std::string> command;  // of every rank
+};
+
+struct RankPlan {
+  int rank = 0, local_rank = 0;
+  std::vector<int> processors;  // empty: not bound
+};
+
+struct LaunchPlan {
+  std::string program;                 // path
+  std::vector<std::string> arguments;  // with the program's name as the first
+  int nodes = 1, node = 0, world_size = 1, restarts = 0;
+  std::string host;     // of this machine, for people
+  std::string address;  // of rank 0
+  int port = 0;         // of the launchers, where there are several nodes
+  std::string run_id;
+  std::string secret;  // "": in the environment already
+  std::filesystem::path logs;
+  int tee = 2, redirects = 0;
+  std::vector<RankPlan> ranks;  // of this node
+};
+
+// The port of the launcher of node 0 unless the endpoint names one; ranks meet at those that follow.
+inline constexpr int kLauncherPort = 29400;
+
+// Throws config_error for what does not fit together. Reads this machine's processors and GPUs and the
+// environment (MULLIGAN_SECRET, MULLIGAN_SECRET_FILE, CUDA_VISIBLE_DEVICES).
+LaunchPlan plan_launch(const LaunchOptions& options);
+
+// A TCP port that nobody uses at this moment. Throws run_error.
+int free_port();
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+// What a rank finds in its environment besides the launcher's own: RANK, WORLD_SIZE, ... `port`: MASTER_PORT.
+Variables rank_variables(const LaunchPlan& plan, const RankPlan& rank, int restart_count, int port);
+
+// This process's environment with `variables` in place, less what other launchers left in it: a rank takes
+// the first launcher for its own whose variables it finds. "NAME=VALUE" each.
+std::vector<std::string> rank_environment(const Variables& variables);
+
+// What --dry-run prints: per rank its processors, variables and command. The secret is not shown.
+std::string format_launch_plan(const LaunchPlan& plan);
+
+}  // namespace mulligan

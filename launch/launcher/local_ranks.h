@@ -1,0 +1,63 @@
+// LocalRanks: the processes of one attempt on this node.
+#pragma once
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "launch/launcher/launch_plan.h"
+#include "launch/launcher/rank_output.h"
+#include "launch/launcher/outcome.h"
+
+namespace mulligan {
+
+// So long after a rank's failure the others may see it for themselves and say so.
+inline constexpr std::chrono::seconds kOwnVerdict{2};
+// So long after being asked to end a rank may save what it has; then it is killed.
+inline constexpr std::chrono::seconds kSaving{30};
+
+class LocalRanks {
+ public:
+  LocalRanks(const LaunchPlan& plan, LaunchConsole& console) : plan_(plan), console_(console) {}
+
+  // Starts all ranks, each with the log plan.logs/attempt_K/rank_NNNN.log. Throws run_error or config_error.
+  void start(int attempt, int port);
+  // Passes a signal that asked the launcher for an end on to all ranks, which then have kSaving.
+  void forward(int signal);
+  // A rank has failed, here or on another node: the others have kOwnVerdict, then SIGTERM, then kSaving.
+  void stop();
+  void kill_all();
+
+  // What poll() should wait for; reads it. Nothing is read while the console is full.
+  void watch(std::vector<pollfd>& descriptors) const;
+  void read();
+  // Takes notice of ranks that have ended; what they left running is killed.
+  void reap();
+  // Does what is due. Returns the milliseconds until something is, -1 for never.
+  int act_when_due();
+
+  bool running() const;
+  const std::vector<RankEnd>& ends() const { return ends_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Rank {
+    int number;
+    pid_t process;  // 0: ended
+    RankOutput output;
+    bool stopped = false;
+  };
+  void send(int signal);
+  void note_end(Rank& rank, int status);
+
+  const LaunchPlan& plan_;
+  LaunchConsole& console_;
+  std::vector<Rank> ranks_;
+  std::vector<RankEnd> ends_;
+  std::optional<Clock::time_point> terminate_at_, kill_at_;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,74 @@
+// RankOutput: what one rank writes, on its way to its log and to the terminal.
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/launcher/launch_console.h"
+
+namespace mulligan {
+
+// The log of a rank: every line of its two streams in order of arrival. An existing file is continued.
+class RankLog {
+ public:
+  // Throws run_error where the file cannot be opened.
+  explicit RankLog(const std::filesystem::path& path);
+  void line(std::string_view text);
+  void flush();
+  const std::filesystem::path& path() const { return path_; }
+  bool failed() const { return failed_; }  // something could not be written, for example: the disk is full
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::filesystem::path path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  bool failed_ = false;
+};
+
+class RankOutput {
+ public:
+  // `shown`: streams that the terminal shows (1, 2 or 3). Rank 0 is shown without "[rank 0] ".
+  RankOutput(int rank, int shown, std::filesystem::path log, LaunchConsole& console)
+      : rank_(rank), shown_(shown), log_(std::move(log)), console_(console) {}
+  RankOutput(RankOutput&&) = default;
+  ~RankOutput();
+
+  // Takes over a descriptor to read from. `terminal`: the rank draws on a terminal of its own there.
+  void add(int descriptor, RankStream stream, bool terminal);
+  // The descriptors that may have something to read.
+  std::vector<int> descriptors() const;
+  // Reads what is there without waiting, and closes what has ended.
+  void read();
+  // Takes what is there for all that will come.
+  void finish();
+  RankLog& log() { return log_; }
+  // The last line that mulligan printed as the error it ended with, without "mulligan: "; "" for none.
+  const std::string& last_error() const { return last_error_; }
+
+ private:
+  struct Source {
+    int descriptor;
+    RankStream stream;
+    bool terminal;
+    std::string begun;  // of a line
+  };
+  bool read_some(Source& source);  // false: ended
+  void take(Source& source, std::string_view bytes);
+  void end_line(Source& source);
+
+  int rank_, shown_;
+  RankLog log_;
+  LaunchConsole& console_;
+  std::vector<Source> sources_;
+  std::string last_error_;
+};
+
+// What a terminal shows of a line at last: without escape sequences, and without what was drawn over.
+std::string line_at_last(std::string_view drawn);
+
+}  // namespace mulligan

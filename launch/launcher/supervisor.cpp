@@ -1,0 +1,116 @@
+#include "launch/launcher/supervisor.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "framework/core/stop_request.h"
+#include "launch/launcher/descendants.h"
+#include "launch/launcher/local_ranks.h"
+
+namespace mulligan {
+namespace {
+
+class Supervisor {
+ public:
+  Supervisor(const LaunchPlan& plan, const GuardLine& guard)
+      : plan_(plan), guard_(guard), ranks_(plan, console_), children_(watch_children()) {}
+  ~Supervisor() { ::close(children_); }
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  LaunchOutcome run() {
+    for (int attempt = 0;; ++attempt) {
+      ranks_.start(attempt, free_port());
+      if (attempt == 0) tell_start();
+      while (ranks_.running()) turn(ranks_.act_when_due());
+      kill_descendants();
+      const LaunchOutcome outcome = judge(ranks_.ends(), signal_);
+      const bool again = outcome.worth_restarting && attempt < plan_.restarts;
+      if (!again) return finish(outcome);
+      console_.note(fmt::format("{} Restart {} of {}.", outcome.sentence, attempt + 1, plan_.restarts));
+    }
+  }
+
+ private:
+  static int watch_children() {
+    sigset_t children;
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    const int descriptor = ::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (descriptor < 0) throw run_error("the system refuses a signalfd: {}.", std::strerror(errno));
+    return descriptor;
+  }
+
+  void tell_start() {
+    console_.note(fmt::format("ranks {} to {} of {}, logs in {}", plan_.ranks.front().rank,
+                              plan_.ranks.back().rank, plan_.world_size,
+                              (plan_.logs / "attempt_0").string()));
+  }
+
+  // Waits for something to happen, at most so long, and deals with it.
+  void turn(int milliseconds) {
+    std::vector<pollfd> waited = {{guard_.descriptor(), POLLIN, 0}, {children_, POLLIN, 0}};
+    for (const RankStream stream : {RankStream::output, RankStream::errors}) {
+      const OutputQueue& queue = console_.queue(stream);
+      if (!queue.empty()) waited.push_back({queue.descriptor(), POLLOUT, 0});
+    }
+    ranks_.watch(waited);
+    ::poll(waited.data(), waited.size(), milliseconds);
+    take_signals();
+    ranks_.read();
+    signalfd_siginfo ignored{};
+    while (::read(children_, &ignored, sizeof ignored) > 0) continue;
+    ranks_.reap();
+    console_.write_some();
+  }
+
+  void take_signals() {
+    while (const int signal = guard_.next_signal()) {
+      if (signal_ == 0) {
+        signal_ = signal;
+        console_.note(
+            fmt::format("{} is passed on to all ranks; a second one kills them.", signal_name(signal)));
+        ranks_.forward(signal);
+      } else {
+        given_up_ = true;
+        ranks_.kill_all();
+      }
+    }
+  }
+
+  // The terminal or pipe may still be taking what the ranks wrote.
+  LaunchOutcome finish(LaunchOutcome outcome) {
+    while (!console_.empty() && !given_up_) turn(-1);
+    for (const RankStream stream : {RankStream::output, RankStream::errors}) {
+      const std::string& failure = console_.queue(stream).failure();
+      if (failure.empty() || outcome.code != 0) continue;
+      outcome = {static_cast<int>(ExitCode::run_failed),
+                 fmt::format("the ranks did their work, but not all of their output could be written to "
+                             "standard {}: {}; it is in their logs.",
+                             stream == RankStream::output ? "output" : "error", failure)};
+    }
+    return outcome;
+  }
+
+  const LaunchPlan& plan_;
+  const GuardLine& guard_;
+  LaunchConsole console_;
+  LocalRanks ranks_;
+  int children_;
+  int signal_ = 0;  // the first that asked for an end
+  bool given_up_ = false;
+};
+
+}  // namespace
+
+LaunchOutcome supervise(const LaunchPlan& plan, const GuardLine& guard) {
+  return Supervisor(plan, guard).run();
+}
+
+}  // namespace mulligan

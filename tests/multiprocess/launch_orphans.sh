@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Whatever kills mulligan launch, no process that its ranks started outlives it: children, grandchildren, those that left
+# their group and session, those whose parent has ended.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
+
+# Every process of the tree has this word in its environment.
+export ORPHAN_MARK=orphan_mark_$$_$RANDOM
+cat >breed.sh <<'SH'
+#!/usr/bin/env bash
+sleep 300 &
+setsid sleep 301 &
+bash -c 'setsid sleep 302 & setsid bash -c "sleep 303 & sleep 304" & disown -a' # orphans from the start
+touch ready_$RANK
+[[ -z $ENDS ]] || exit $ENDS
+wait
+SH
+chmod +x breed.sh
+# marked: the processes with the mark that live, but for this script.
+marked() {
+  local file process
+  for file in /proc/[0-9]*/environ; do
+    process=${file//[!0-9]/}
+    [[ $process != $$ && $process != "$BASHPID" ]] && grep -qsz "^ORPHAN_MARK=$ORPHAN_MARK$" "$file" &&
+      [[ -r /proc/$process/stat && $(sed 's/.*) \(.\).*/\1/' "/proc/$process/stat" 2>/dev/null) != Z ]] && echo "$process"
+  done
+}
+begin() {
+  rm -f ready_*
+  "$mulligan" launch --nproc-per-node 2 "$@" --log-dir logs -- ./breed.sh >orphans.out 2>orphans.err &
+  launcher=$!
+  for _ in {1..100}; do [[ -e ready_0 && -e ready_1 ]] && break; sleep 0.05; done
+  sleep 0.2
+}
+# none_left WHAT: within five seconds.
+none_left() {
+  local seen
+  for _ in {1..50}; do
+    seen=$(marked | grep -vx "$$")
+    [[ -z $seen ]] && break
+    sleep 0.1
+  done
+  check_equal "$1: no process is left" "" "$(for process in $seen; do tr '\0' ' ' <"/proc/$process/cmdline"; done)"
+}
+
+export ENDS=
+begin
+check_true "a launched tree has many processes ($(marked | wc -l))" "$(marked | wc -l) >= 14"
+kill -KILL $launcher
+wait $launcher 2>/dev/null
+none_left "SIGKILL of the launcher"
+begin
+supervisor=$(pgrep -P $launcher)
+kill -KILL "$supervisor"
+wait $launcher
+check_equal "SIGKILL of its second process: exit code" 1 $?
+check_contains "SIGKILL of its second process: said" "was killed; all ranks were ended" "$(cat orphans.err)"
+none_left "SIGKILL of its second process"
+begin
+kill -TERM $launcher
+kill -TERM $launcher
+wait $launcher
+none_left "two signals"
+ENDS=0
+begin
+wait $launcher
+check_equal "ranks that leave processes behind: exit code" 0 $?
+none_left "ranks that leave processes behind"
+ENDS=1
+begin --max-restarts 1
+wait $launcher
+check_equal "ranks that fail and leave processes behind: exit code" 1 $?
+none_left "ranks that fail and leave processes behind"
+for ((number = 1; number <= $(amount 5 100); ++number)); do
+  ENDS=
+  "$mulligan" launch --nproc-per-node 2 --log-dir logs -- ./breed.sh >orphans.out 2>orphans.err &
+  launcher=$!
+  sleep "0.$(printf %03d $((RANDOM % 200)))"
+  kill -KILL $launcher
+  wait $launcher 2>/dev/null
+done
+none_left "SIGKILL at random moments of the start"
+finish
