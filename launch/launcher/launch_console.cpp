@@ -1,13 +1,24 @@
 #include "launch/launcher/launch_console.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace mulligan {
+namespace {
+
+bool are_one_terminal() {
+  struct stat output {}, errors {};
+  return ::isatty(STDOUT_FILENO) && ::fstat(STDOUT_FILENO, &output) == 0 &&
+         ::fstat(STDERR_FILENO, &errors) == 0 && S_ISCHR(errors.st_mode) && output.st_rdev == errors.st_rdev;
+}
+
+}  // namespace
 
 LaunchConsole::LaunchConsole()
     : output_terminal_(terminal_of(stdout)),
       errors_terminal_(terminal_of(stderr)),
+      one_terminal_(are_one_terminal()),
       output_(STDOUT_FILENO),
       errors_(STDERR_FILENO) {}
 

@@ -23,13 +23,16 @@ class LaunchConsole {
   // "launch: ..." on standard error: what the launcher itself does.
   void note(std::string_view text);
 
-  OutputQueue& queue(RankStream stream) { return stream == RankStream::output ? output_ : errors_; }
+  OutputQueue& queue(RankStream stream) {
+    return stream == RankStream::output || one_terminal_ ? output_ : errors_;
+  }
   bool full() const { return output_.full() || errors_.full(); }
   bool empty() const { return output_.empty() && errors_.empty(); }
   void write_some();
 
  private:
   Terminal output_terminal_, errors_terminal_;
+  bool one_terminal_;  // both streams end there, and one queue keeps their order
   OutputQueue output_, errors_;
   bool inside_line_ = false;  // of rank 0 on the terminal
 };

@@ -1,5 +1,6 @@
 #include "launch/launcher/launch_plan.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <unistd.h>

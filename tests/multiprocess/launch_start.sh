@@ -68,7 +68,7 @@ check_equal "--redirects 3 shows nothing" "" "$(cat spoken.out; grep -v '^launch
 cat >draw.sh <<'SH'
 #!/usr/bin/env bash
 if ((RANK == 0)); then
-  [[ -t 1 && -t 2 ]] && echo "a terminal of $(stty size <&1)"
+  [[ -t 1 && -t 2 ]] && echo "a terminal of $(stty size <&2)"
   printf '\r\033[2Khalf done'
   sleep 0.5
   printf '\r\033[2Kall done\n'
