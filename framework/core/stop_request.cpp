@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <mutex>
 #include <thread>
 
 #include "framework/core/error.h"
+#include "framework/core/seconds_since.h"
 #include "framework/core/temporary_path.h"
 
 namespace mulligan {
@@ -20,6 +22,7 @@ std::mutex mutex;
 bool noting = false;
 FurtherSignals further_signals = FurtherSignals::kill;
 std::atomic<int> noted{0}, count{0};
+std::chrono::steady_clock::time_point noted_at;
 
 bool ignored(int signal) {
   struct sigaction action {};
@@ -80,7 +83,8 @@ void wait_for_signals(sigset_t ending) {
     if (!noting) end_process(signal);
     if (noted == 0) {
       noted = signal;
-    } else if (signal == SIGHUP) {
+      noted_at = std::chrono::steady_clock::now();
+    } else if (signal == SIGHUP || (signal == SIGTERM && noted == SIGTERM && seconds_since(noted_at) < 2)) {
       continue;
     } else if (further_signals == FurtherSignals::kill) {
       die_of(signal);

@@ -23,7 +23,7 @@ class GuardLine {
   int descriptor_;
 };
 
-// Runs `supervise` in a process with one thread, in which every signal is blocked, and returns its outcome;
+// Runs `supervise` in a process of its own, in which every signal is blocked, and returns its outcome;
 // an Error it throws is one, too. When this returns, no process is left that `supervise` started. Takes over
 // signals (StopSignals); signals to the supervisor itself have no effect.
 LaunchOutcome run_guarded(const std::function<LaunchOutcome(const GuardLine&)>& supervise);

@@ -8,7 +8,8 @@ namespace mulligan {
 namespace {
 
 bool are_one_terminal() {
-  struct stat output {}, errors {};
+  struct stat output {
+  }, errors{};
   return ::isatty(STDOUT_FILENO) && ::fstat(STDOUT_FILENO, &output) == 0 &&
          ::fstat(STDERR_FILENO, &errors) == 0 && S_ISCHR(errors.st_mode) && output.st_rdev == errors.st_rdev;
 }

@@ -25,6 +25,7 @@ void LocalRanks::start(int attempt, int port) {
   ends_.clear();
   terminate_at_.reset();
   kill_at_.reset();
+  started_ = Clock::now();
   for (const RankPlan& rank : plan_.ranks) {
     const int shown = (rank.rank == 0 ? 3 : plan_.tee) & ~plan_.redirects;
     RankOutput output(rank.rank, shown, folder / fmt::format("rank_{:04}.log", rank.rank), console_);
@@ -106,6 +107,7 @@ void LocalRanks::note_end(Rank& rank, int status) {
   RankEnd end{rank.number,
               status,
               rank.stopped,
+              std::chrono::duration<double>(Clock::now() - started_).count(),
               plan_.host,
               rank.output.log().path().string(),
               rank.output.last_error()};
@@ -134,6 +136,10 @@ int LocalRanks::act_when_due() {
 
 bool LocalRanks::running() const {
   return std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.process != 0; });
+}
+
+bool LocalRanks::failed() const {
+  return std::ranges::any_of(ends_, [](const RankEnd& end) { return !end.ok() && !end.stopped; });
 }
 
 }  // namespace mulligan

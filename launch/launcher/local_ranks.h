@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "launch/launcher/launch_plan.h"
-#include "launch/launcher/rank_output.h"
 #include "launch/launcher/outcome.h"
+#include "launch/launcher/rank_output.h"
 
 namespace mulligan {
 
@@ -40,6 +40,8 @@ class LocalRanks {
   int act_when_due();
 
   bool running() const;
+  // Whether one of them failed by itself.
+  bool failed() const;
   const std::vector<RankEnd>& ends() const { return ends_; }
 
  private:
@@ -57,6 +59,7 @@ class LocalRanks {
   LaunchConsole& console_;
   std::vector<Rank> ranks_;
   std::vector<RankEnd> ends_;
+  Clock::time_point started_;
   std::optional<Clock::time_point> terminate_at_, kill_at_;
 };
 

@@ -59,8 +59,9 @@ int RankEnd::code() const {
   return WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(ExitCode::run_failed);
 }
 
-LaunchOutcome judge(const std::vector<RankEnd>& ends, int signal) {
-  if (signal != 0) return judge_stopped(ends, signal);
+LaunchOutcome judge(const AttemptEnd& end) {
+  if (end.signal != 0) return judge_stopped(end.ranks, end.signal);
+  const std::vector<RankEnd>& ends = end.ranks;
   const auto cause = std::ranges::min_element(ends, {}, distance_from_cause);
   if (cause == ends.end() || cause->ok()) return {};
   const int code = cause->code();

@@ -20,6 +20,12 @@ struct RankEnd {
   int code() const;
 };
 
+// All ranks have ended, in this order.
+struct AttemptEnd {
+  int signal = 0;  // that asked a launcher for an end, 0 for none
+  std::vector<RankEnd> ranks;
+};
+
 // How `mulligan launch` ends. `sentence`: "" where all is well.
 struct LaunchOutcome {
   int code = 0;
@@ -27,9 +33,8 @@ struct LaunchOutcome {
   bool worth_restarting = false;  // another attempt may go better
 };
 
-// The outcome over an attempt whose ranks have all ended. Its root cause is the first rank that failed by
-// itself; ranks that ended because another had (exit code 5) or because they were stopped come after it.
-// `signal`: the one that asked the launcher for an end, 0 for none.
-LaunchOutcome judge(const std::vector<RankEnd>& ends, int signal);
+// What follows from an attempt. Its root cause is the first rank that failed by itself; ranks that ended
+// because another had (exit code 5) or because they were stopped come after it.
+LaunchOutcome judge(const AttemptEnd& end);
 
 }  // namespace mulligan

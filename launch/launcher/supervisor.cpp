@@ -12,6 +12,7 @@
 #include "framework/core/stop_request.h"
 #include "launch/launcher/descendants.h"
 #include "launch/launcher/local_ranks.h"
+#include "launch/launcher/node_group.h"
 
 namespace mulligan {
 namespace {
@@ -25,12 +26,14 @@ class Supervisor {
   Supervisor& operator=(const Supervisor&) = delete;
 
   LaunchOutcome run() {
+    if (plan_.nodes > 1) meet_launchers();
     for (int attempt = 0;; ++attempt) {
-      ranks_.start(attempt, free_port());
+      if (group_) group_->begin_attempt(attempt);
+      ranks_.start(attempt, group_ ? plan_.port + 1 : free_port());
       if (attempt == 0) tell_start();
       while (ranks_.running()) turn(ranks_.act_when_due());
       kill_descendants();
-      const LaunchOutcome outcome = judge(ranks_.ends(), signal_);
+      const LaunchOutcome outcome = judge(end_on_all_nodes());
       const bool again = outcome.worth_restarting && attempt < plan_.restarts;
       if (!again) return finish(outcome);
       console_.note(fmt::format("{} Restart {} of {}.", outcome.sentence, attempt + 1, plan_.restarts));
@@ -47,6 +50,40 @@ class Supervisor {
     return descriptor;
   }
 
+  void meet_launchers() {
+    group_ = &NodeGroup::make(plan_);
+    while (!group_->have_met()) {
+      turn(-1);
+      if (signal_ == 0) continue;
+      throw Error(
+          ExitCode::interrupted,
+          fmt::format("stopped by {} before the launchers of all nodes were there.", signal_name(signal_)));
+    }
+  }
+
+  AttemptEnd end_on_all_nodes() {
+    const AttemptEnd own{signal_, ranks_.ends()};
+    if (!group_) return own;
+    group_->end_attempt(own);
+    while (true) {
+      if (auto all = group_->take_end()) return *all;
+      turn(-1);
+      if (given_up_) throw Error(ExitCode::interrupted, "stopped by a second signal; all ranks were killed.");
+    }
+  }
+
+  void take_news() {
+    group_->clear_descriptor();
+    for (const std::string& line : group_->take_lines()) console_.note(line);
+    if (const auto news = group_->take_news()) {
+      if (*news == 0)
+        ranks_.stop();
+      else
+        pass_on(*news);
+    }
+    if (group_->is_broken()) ranks_.stop();
+  }
+
   void tell_start() {
     console_.note(fmt::format("ranks {} to {} of {}, logs in {}", plan_.ranks.front().rank,
                               plan_.ranks.back().rank, plan_.world_size,
@@ -60,23 +97,25 @@ class Supervisor {
       const OutputQueue& queue = console_.queue(stream);
       if (!queue.empty()) waited.push_back({queue.descriptor(), POLLOUT, 0});
     }
+    if (group_) waited.push_back({group_->descriptor(), POLLIN, 0});
     ranks_.watch(waited);
     ::poll(waited.data(), waited.size(), milliseconds);
     take_signals();
+    if (group_) take_news();
     ranks_.read();
     signalfd_siginfo ignored{};
     while (::read(children_, &ignored, sizeof ignored) > 0) continue;
+    const bool failed_before = ranks_.failed();
     ranks_.reap();
+    if (group_ && ranks_.failed() && !failed_before) group_->tell(0);
     console_.write_some();
   }
 
   void take_signals() {
     while (const int signal = guard_.next_signal()) {
       if (signal_ == 0) {
-        signal_ = signal;
-        console_.note(
-            fmt::format("{} is passed on to all ranks; a second one kills them.", signal_name(signal)));
-        ranks_.forward(signal);
+        pass_on(signal);
+        if (group_ && ranks_.running()) group_->tell(signal);
       } else {
         given_up_ = true;
         ranks_.kill_all();
@@ -84,9 +123,17 @@ class Supervisor {
     }
   }
 
+  void pass_on(int signal) {
+    if (signal_ != 0) return;
+    signal_ = signal;
+    console_.note(fmt::format("{} is passed on to all ranks; a second one kills them.", signal_name(signal)));
+    ranks_.forward(signal);
+  }
+
   // The terminal or pipe may still be taking what the ranks wrote.
   LaunchOutcome finish(LaunchOutcome outcome) {
     while (!console_.empty() && !given_up_) turn(-1);
+    if (group_) group_->finish();
     for (const RankStream stream : {RankStream::output, RankStream::errors}) {
       const std::string& failure = console_.queue(stream).failure();
       if (failure.empty() || outcome.code != 0) continue;
@@ -102,6 +149,7 @@ class Supervisor {
   const GuardLine& guard_;
   LaunchConsole console_;
   LocalRanks ranks_;
+  NodeGroup* group_ = nullptr;  // where there are several nodes
   int children_;
   int signal_ = 0;  // the first that asked for an end
   bool given_up_ = false;

@@ -53,7 +53,7 @@ check_contains "SIGKILL of its second process: said" "was killed; all ranks were
 none_left "SIGKILL of its second process"
 begin
 kill -TERM $launcher
-kill -TERM $launcher
+kill -INT $launcher
 wait $launcher
 none_left "two signals"
 ENDS=0

@@ -83,6 +83,30 @@ TEST(StopRequest, ASecondOneKillsAndHangUpsComeInTwos) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   });
   EXPECT_TRUE(WIFEXITED(twice)) << twice;
+  // A batch system's SIGTERM, and the same from the launcher.
+  const int from_two = status_of([] {
+    const StopSignals signals;
+    kill(getpid(), SIGTERM);
+    wait_for_signal();
+    kill(getpid(), SIGTERM);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (stop_signals_noted() != 1) _exit(1);
+  });
+  EXPECT_EQ(from_two, 0);
+}
+
+TEST(StopRequest, FurtherOnesAreCountedWhereTheyShallBe) {
+  const int status = status_of([] {
+    const StopSignals signals(FurtherSignals::noted);
+    if (stop_signals_noted() != 0) _exit(1);
+    for (const int signal : {SIGINT, SIGHUP, SIGINT, SIGTERM}) {
+      kill(getpid(), signal);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    _exit(stop_signal() == SIGINT && stop_signals_noted() == 3 ? 7 : 2);
+  });
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
 TEST(StopRequest, NoThreadIsEverInterrupted) {

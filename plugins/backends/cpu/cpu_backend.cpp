@@ -6,6 +6,7 @@
 
 #include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/cpu/cpu_machine.h"
+#include "plugins/backends/cpu/thread_count.h"
 #include "plugins/backends/cpu/worker_pool.h"
 
 namespace mulligan::cpu {
@@ -31,7 +32,7 @@ void CpuCall::bind(void* const* addresses, void* workspace) {
 }
 
 CpuBackend::CpuBackend(const CpuConfig& config)
-    : threads_(config.threads > 0 ? config.threads : default_thread_count()),
+    : threads_(config.threads > 0 ? config.threads : thread_count(thread_facts())),
       description_(processor_name() + ", " + std::to_string(threads_) +
                    (threads_ == 1 ? " thread" : " threads")) {
   CpuBackend::add_kernels(backends::core_kernels(), false);

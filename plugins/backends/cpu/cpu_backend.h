@@ -48,7 +48,9 @@ class CpuBackend final : public sdk::Backend {
       "Runs everything on the processor: oneDNN matrix products, own vectorised kernels.";
   static inline const sdk::Schema<CpuConfig> schema{
       sdk::key("threads", &CpuConfig::threads,
-               "Threads of the kernels; 0: one per physical core that the process may use.")
+               "Threads of the kernels; 0: one per physical core that the process may use, which the ranks "
+               "of a machine "
+               "share.")
           .range(0, 4096)};
 
   explicit CpuBackend(const CpuConfig& config);

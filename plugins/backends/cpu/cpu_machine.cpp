@@ -1,18 +1,14 @@
 #include "plugins/backends/cpu/cpu_machine.h"
 
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <set>
 #include <sstream>
 #include <stdexcept>
-#include <thread>
 
 #include "plugins/backends/cpu/worker_pool.h"
 
@@ -28,38 +24,6 @@ std::string first_line(const std::string& path) {
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-// Processors this process may run on.
-int allowed_processors() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
-  return static_cast<int>(std::thread::hardware_concurrency());
-}
-
-// Physical cores among the processors this process may run on; 0 when the topology is not readable.
-int physical_cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
-  std::set<std::string> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    const std::string siblings =
-        first_line("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
-    if (siblings.empty()) return 0;
-    cores.insert(siblings);
-  }
-  return static_cast<int>(cores.size());
-}
-
-// Processors the control group may use, rounded up; a large number when there is no limit.
-int quota() {
-  std::istringstream words(first_line("/sys/fs/cgroup/cpu.max"));
-  double microseconds = 0, period = 0;
-  if (!(words >> microseconds >> period) || period <= 0) return 1 << 20;  // "max 100000": no limit
-  return std::max(1, static_cast<int>(std::ceil(microseconds / period)));
 }
 
 // What can be allocated without swapping or being killed, as the system estimates it; a large
@@ -89,15 +53,6 @@ std::string processor_name() {
 #else
   return "processor";
 #endif
-}
-
-int default_thread_count() {
-  if (const char* wanted = std::getenv("OMP_NUM_THREADS")) {
-    if (const int threads = std::atoi(wanted); threads > 0) return threads;
-  }
-  int count = allowed_processors();
-  if (const int cores = physical_cores(); cores > 0) count = std::min(count, cores);
-  return std::max(1, std::min(count, quota()));
 }
 
 std::uint64_t memory_bytes() {

@@ -11,12 +11,6 @@ namespace mulligan::cpu {
 // it reports none.
 std::string processor_name();
 
-// Threads to use when the user does not say: OMP_NUM_THREADS where it is set; otherwise one per physical core
-// of the process's affinity mask, at most the control group's CPU quota (matrix products gain nothing from a
-// core's second hardware thread, and threads beyond the quota are stopped in the middle of parallel loops).
-// At least 1.
-int default_thread_count();
-
 // Physical memory, or the control group's limit where that is lower; 0 when unknown.
 std::uint64_t memory_bytes();
 

@@ -18,7 +18,7 @@ namespace mulligan::cuda {
 
 struct CudaConfig {
   std::string device = "gpu";
-  int index = 0;
+  int index = -1;
   bool graphs = true;
   std::string cache;
   std::string attention = "library";
@@ -38,7 +38,10 @@ class CudaBackend final : public sdk::Backend {
                "gpu: the machine's GPU; emulated: the kernels run on the processor under memory and race "
                "checks; compile: every kernel is compiled, none runs.")
           .choices("gpu|emulated|compile"),
-      sdk::key("index", &CudaConfig::index, "Which of the visible GPUs, from 0 on.").range(0, 1023),
+      sdk::key("index", &CudaConfig::index,
+               "Which of the visible GPUs, from 0 on; -1: the only one, or that of the rank's number on its "
+               "machine.")
+          .range(-1, 1023),
       sdk::key("graphs", &CudaConfig::graphs,
                "Repeated lists of kernel calls are captured and launched as CUDA graphs."),
       sdk::key("cache", &CudaConfig::cache,

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "plugins/backends/common/local_ranks.h"
 #include "plugins/backends/cuda/gpu/cublaslt.h"
 #include "plugins/backends/cuda/gpu/cudnn/cudnn.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
@@ -47,6 +48,13 @@ struct GpuGraph final : CapturedGraph {
 GpuDevice::GpuDevice(int index, const std::string& cache_directory) : cache_directory_(cache_directory) {
   int count = 0;
   MLG_CU(driver_, DeviceGetCount, &count);
+  const bool by_rank = index < 0;
+  index = backends::device_of_rank(index, count);
+  if (by_rank && index >= count) {
+    throw std::runtime_error("rank " + std::to_string(index) + " of this machine has no GPU: CUDA sees " +
+                             std::to_string(count) +
+                             "; start as many ranks, or look at CUDA_VISIBLE_DEVICES");
+  }
   if (index >= count) {
     throw std::runtime_error("backend.index is " + std::to_string(index) + ", but CUDA sees " +
                              std::to_string(count) + " GPUs; look at CUDA_VISIBLE_DEVICES");

@@ -1,0 +1,221 @@
+#include "launch/launcher/node_group.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/parse_json.h"
+
+namespace mulligan {
+namespace {
+
+constexpr const char* kOver = "over";  // an attempt that has ended on all nodes
+
+int make_wakeup() {
+  const int descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (descriptor < 0) throw run_error("the system refuses an eventfd: {}.", std::strerror(errno));
+  return descriptor;
+}
+
+void wake(int descriptor) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(descriptor, &one, sizeof one);
+}
+
+LaunchEnvironment environment_of(const LaunchPlan& plan) {
+  LaunchEnvironment environment;
+  environment.launcher = "launch";
+  environment.rank = plan.node;
+  environment.world_size = plan.nodes;
+  environment.run_id = "launchers of " + plan.run_id;
+  environment.host = plan.address;
+  environment.ports = {static_cast<std::uint16_t>(plan.port)};
+  environment.interface_name = process_environment()("MULLIGAN_INTERFACE").value_or("");
+  return environment;
+}
+
+// "8 ranks and 3 restarts": what the launchers must have in common.
+std::string common_settings(const LaunchPlan& plan) {
+  return fmt::format("--nproc-per-node {} --max-restarts {}", plan.ranks.size(), plan.restarts);
+}
+
+}  // namespace
+
+NodeGroup& NodeGroup::make(const LaunchPlan& plan) {
+  NodeGroup& group = *new NodeGroup(plan);
+  group.work([&group] { group.meet_others(); });
+  return group;
+}
+
+NodeGroup::NodeGroup(const LaunchPlan& plan) : plan_(plan), wakeup_(make_wakeup()) {}
+
+template <typename Call>
+void NodeGroup::work(Call call) {
+  if (worker_.joinable()) worker_.join();  // it has told its result, so it is at its end
+  worker_ = std::thread([this, call] {
+    try {
+      call();
+    } catch (const Error& error) {
+      const std::lock_guard lock(mutex_);
+      error_ =
+          Error(error.code(), fmt::format("among the launchers (a rank here is a node): {}", error.what()));
+    }
+    wake(wakeup_);
+  });
+}
+
+void NodeGroup::clear_descriptor() const {
+  std::uint64_t ignored = 0;
+  [[maybe_unused]] const ssize_t count = ::read(wakeup_, &ignored, sizeof ignored);
+}
+
+void NodeGroup::note_line(const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  lines_.push_back(line);
+  wake(wakeup_);
+}
+
+void NodeGroup::meet_others() {
+  ControlOptions options = control_options(process_environment());
+  options.error_file.clear();
+  options.watchdog = 0;
+  // A launcher waits for as long as its ranks work.
+  options.wedged = options.first_step = options.slow = std::numeric_limits<double>::infinity();
+  options.log = [this](const std::string& line) { note_line(line); };
+  channel_ = meet(environment_of(plan_), std::move(options));
+  channel_->on_verdict([this](const Verdict&) {
+    const std::lock_guard lock(mutex_);
+    broken_ = true;
+    wake(wakeup_);
+  });
+  const std::vector<std::string> settings = channel_->all_gather(common_settings(plan_));
+  for (std::size_t node = 1; node < settings.size(); ++node) {
+    if (settings[node] == settings[0]) continue;
+    throw config_error("node 0 was launched with {}, node {} with {}; give all nodes the same.", settings[0],
+                       node, settings[node]);
+  }
+  const std::lock_guard lock(mutex_);
+  met_ = true;
+}
+
+bool NodeGroup::have_met() {
+  const std::lock_guard lock(mutex_);
+  if (error_) throw *error_;
+  return met_;
+}
+
+void NodeGroup::begin_attempt(int attempt) {
+  if (listener_.joinable()) listener_.join();  // "over" has come, or comes in a moment
+  {
+    const std::lock_guard lock(mutex_);
+    news_.reset();
+    end_.reset();
+  }
+  news_key_ = fmt::format("news of attempt {}", attempt);
+  listener_ = std::thread([this, key = news_key_] { listen(key); });
+}
+
+void NodeGroup::listen(const std::string& key) {
+  try {
+    const std::string value = channel_->get(key, -1);
+    if (value == kOver) return;
+    const std::lock_guard lock(mutex_);
+    news_ = std::atoi(value.c_str());
+  } catch (const Error&) {
+    return;  // a launcher is lost, which on_verdict() has said
+  }
+  wake(wakeup_);
+}
+
+void NodeGroup::tell(int news) {
+  try {
+    channel_->put(news_key_, std::to_string(news));
+  } catch (const Error&) {
+    return;  // as above
+  }
+}
+
+std::optional<int> NodeGroup::take_news() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(news_, std::nullopt);
+}
+
+void NodeGroup::end_attempt(const AttemptEnd& end) {
+  work([this, own = to_text(end)] { gather(own); });
+}
+
+void NodeGroup::gather(const std::string& own) {
+  AttemptEnd all;
+  for (const std::string& text : channel_->all_gather(own)) {
+    AttemptEnd one = parse_attempt_end(text);
+    if (all.signal == 0) all.signal = one.signal;
+    for (RankEnd& rank : one.ranks) all.ranks.push_back(std::move(rank));
+  }
+  channel_->put(news_key_, kOver);
+  std::ranges::stable_sort(all.ranks, {}, &RankEnd::seconds);
+  const std::lock_guard lock(mutex_);
+  end_ = std::move(all);
+}
+
+std::optional<AttemptEnd> NodeGroup::take_end() {
+  const std::lock_guard lock(mutex_);
+  if (error_) throw *error_;
+  return std::exchange(end_, std::nullopt);
+}
+
+bool NodeGroup::is_broken() {
+  const std::lock_guard lock(mutex_);
+  return broken_;
+}
+
+std::vector<std::string> NodeGroup::take_lines() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(lines_, {});
+}
+
+void NodeGroup::finish() {
+  if (worker_.joinable()) worker_.join();
+  try {
+    channel_->finish();
+  } catch (const Error&) {
+    return;  // a launcher that was lost after the end changes nothing
+  }
+}
+
+std::string to_text(const AttemptEnd& end) {
+  nlohmann::json ranks = nlohmann::json::array();
+  for (const RankEnd& rank : end.ranks) {
+    ranks.push_back({{"rank", rank.rank},
+                     {"status", rank.status},
+                     {"stopped", rank.stopped},
+                     {"seconds", rank.seconds},
+                     {"host", rank.host},
+                     {"log", rank.log},
+                     {"words", rank.words}});
+  }
+  const nlohmann::json all = {{"signal", end.signal}, {"ranks", std::move(ranks)}};
+  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+AttemptEnd parse_attempt_end(const std::string& text) {
+  AttemptEnd end;
+  try {
+    const nlohmann::json all = parse_json(text);
+    end.signal = all.at("signal");
+    for (const nlohmann::json& rank : all.at("ranks")) {
+      end.ranks.push_back({rank.at("rank"), rank.at("status"), rank.at("stopped"), rank.at("seconds"),
+                           rank.at("host"), rank.at("log"), rank.at("words")});
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw data_error("the launcher of another node sent what is no end of an attempt: {}.", error.what());
+  }
+  return end;
+}
+
+}  // namespace mulligan
