@@ -11,6 +11,7 @@
 #include <ctime>
 
 #include "framework/core/error.h"
+#include "framework/dist/control_options.h"
 #include "framework/report/machine.h"
 #include "launch/launcher/core_shares.h"
 
@@ -83,12 +84,8 @@ std::string random_hex(std::size_t bytes) {
   return text;
 }
 
-bool has_secret() {
-  return std::getenv("MULLIGAN_SECRET") != nullptr || std::getenv("MULLIGAN_SECRET_FILE") != nullptr;
-}
-
 void set_secret(LaunchPlan& plan) {
-  if (has_secret()) return;
+  if (!find_secret(process_environment()).empty()) return;
   if (plan.nodes > 1) {
     throw config_error(
         "ranks on {} nodes need a shared secret: put the same random text into MULLIGAN_SECRET, or into a "

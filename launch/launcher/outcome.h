@@ -13,6 +13,7 @@ struct RankEnd {
   int rank = 0;
   int status = 0;                // of waitpid
   bool stopped = false;          // the launcher had asked it to end, or killed it
+  double seconds = 0;            // since the start of the attempt
   std::string host, log, words;  // words: the error it ended with, if it said one
 
   bool ok() const;

@@ -31,6 +31,8 @@ class Supervisor {
       if (group_) group_->begin_attempt(attempt);
       ranks_.start(attempt, group_ ? plan_.port + 1 : free_port());
       if (attempt == 0) tell_start();
+      // One that came between two attempts.
+      if (signal_ != 0) tell_all(signal_);
       while (ranks_.running()) turn(ranks_.act_when_due());
       kill_descendants();
       const LaunchOutcome outcome = judge(end_on_all_nodes());
@@ -38,6 +40,11 @@ class Supervisor {
       if (!again) return finish(outcome);
       console_.note(fmt::format("{} Restart {} of {}.", outcome.sentence, attempt + 1, plan_.restarts));
     }
+  }
+
+  // The terminal or pipe may still be taking what the ranks wrote.
+  void flush() {
+    while (!console_.empty() && !given_up_) turn(-1);
   }
 
  private:
@@ -123,6 +130,11 @@ class Supervisor {
     }
   }
 
+  void tell_all(int signal) {
+    ranks_.forward(signal);
+    if (group_) group_->tell(signal);
+  }
+
   void pass_on(int signal) {
     if (signal_ != 0) return;
     signal_ = signal;
@@ -130,9 +142,8 @@ class Supervisor {
     ranks_.forward(signal);
   }
 
-  // The terminal or pipe may still be taking what the ranks wrote.
   LaunchOutcome finish(LaunchOutcome outcome) {
-    while (!console_.empty() && !given_up_) turn(-1);
+    flush();
     if (group_) group_->finish();
     for (const RankStream stream : {RankStream::output, RankStream::errors}) {
       const std::string& failure = console_.queue(stream).failure();
@@ -158,7 +169,14 @@ class Supervisor {
 }  // namespace
 
 LaunchOutcome supervise(const LaunchPlan& plan, const GuardLine& guard) {
-  return Supervisor(plan, guard).run();
+  Supervisor supervisor(plan, guard);
+  try {
+    return supervisor.run();
+  } catch (const Error&) {
+    kill_descendants();
+    supervisor.flush();
+    throw;
+  }
 }
 
 }  // namespace mulligan

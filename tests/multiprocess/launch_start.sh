@@ -3,6 +3,7 @@
 # terminal shows and what the logs keep.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
+unset MULLIGAN_SECRET MULLIGAN_SECRET_FILE
 
 cat >environment.sh <<'SH'
 #!/usr/bin/env bash

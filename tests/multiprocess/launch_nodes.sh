@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# mulligan launch on several nodes, each of them here a launcher of its own on the loopback, with shell scripts as ranks:
+# they meet, stop and restart together and end alike.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
+
+cat >act.sh <<'SH'
+#!/usr/bin/env bash
+action=RANK_$RANK
+echo "$MULLIGAN_RESTART_COUNT $MASTER_ADDR:$MASTER_PORT $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK" >>said_$RANK
+eval "${!action:-true}"
+SH
+chmod +x act.sh
+export MULLIGAN_SECRET=of-this-test
+long="sleep 60 & trap 'kill %1; exit 4' TERM; wait"
+# A port of this process's own, and 17 after it.
+first_port=$((20000 + $$ % 1000 * 20))
+
+# node NUMBER OPTION...: starts the launcher of that node in the background.
+node() {
+  local number=$1
+  shift
+  "$mulligan" launch --nnodes 2 --nproc-per-node 2 --node-rank "$number" --rdzv-endpoint 127.0.0.1:$first_port \
+    --rdzv-id lesson --log-dir logs "$@" -- ./act.sh >node_$number.out 2>node_$number.err &
+  processes[number]=$!
+}
+# both WHAT CODE OPTION...: two nodes, which both end with that exit code and the same sentence.
+both() {
+  local what=$1 code=$2 number
+  shift 2
+  rm -f said_*
+  first_port=$((first_port + 20))
+  node 0 "$@"
+  node 1 "$@"
+  for number in 0 1; do
+    wait "${processes[number]}"
+    check_equal "$what: exit code of node $number" "$code" $?
+  done
+  sentence=$(grep -h '^mulligan: ' node_0.err)
+  check_equal "$what: both say the same" "$sentence" "$(grep -h '^mulligan: ' node_1.err)"
+}
+
+both "all is well" 0
+for rank in 0 1 2 3; do
+  check_equal "rank $rank: variables" "0 127.0.0.1:$((first_port + 1)) $rank/4 $((rank % 2))/2 $((rank / 2))" "$(cat said_$rank)"
+done
+RANK_0=$long RANK_1=$long RANK_3="sleep 0.3; exit 7" RANK_2=$long both "a rank of node 1 fails" 7
+check_contains "a rank of node 1 fails: named" "rank 3 on $(uname -n) failed with exit code 7" "$sentence"
+RANK_3='((MULLIGAN_RESTART_COUNT == 2)) || exit 1' RANK_0='((MULLIGAN_RESTART_COUNT == 2)) || sleep 60' both "two restarts" 0 --max-restarts 2
+check_equal "two restarts: on both nodes" "0 1 2 0 1 2 0 1 2 0 1 2 " "$(cut -d' ' -f1 said_? | tr '\n' ' ')"
+
+# A signal to one launcher stops all ranks.
+first_port=$((first_port + 20))
+export RANK_0=$long RANK_1=$long RANK_2=$long RANK_3=$long
+begin() {
+  rm -f said_*
+  first_port=$((first_port + 20))
+  node 0 "$@"
+  node 1 "$@"
+  for _ in {1..200}; do [[ -e said_0 && -e said_1 && -e said_2 && -e said_3 ]] && break; sleep 0.05; done
+  sleep 0.3
+}
+begin
+kill -TERM "${processes[1]}"
+for number in 1 0; do
+  wait "${processes[number]}"
+  check_equal "SIGTERM to node 1: exit code of node $number" 4 $?
+  check_contains "SIGTERM to node 1: node $number says so" "stopped by SIGTERM" "$(grep '^mulligan: ' node_$number.err)"
+done
+# A launcher that is killed ends the run on the other node, in both directions.
+for killed in 1 0; do
+  begin
+  kill -KILL "${processes[killed]}"
+  wait "${processes[killed]}" 2>/dev/null
+  wait "${processes[1 - killed]}"
+  check_equal "node $killed is killed: exit code of the other" 5 $?
+  check_contains "node $killed is killed: the other names it" "rank $killed" "$(grep '^mulligan: ' node_$((1 - killed)).err)"
+done
+unset RANK_0 RANK_1 RANK_2 RANK_3
+
+# What cannot be one run is refused on both.
+first_port=$((first_port + 20))
+node 0 --max-restarts 1
+node 1 --max-restarts 2
+for number in 0 1; do
+  wait "${processes[number]}"
+  check_equal "other options: exit code of node $number" 2 $?
+  check_contains "other options: node $number says so" "give all nodes the same" "$(grep '^mulligan: ' node_$number.err)"
+done
+first_port=$((first_port + 20))
+node 0
+kill -INT "${processes[0]}"
+sleep 0.3
+kill -INT "${processes[0]}" 2>kill.err
+wait "${processes[0]}"
+check_equal "a signal while a node is missing: exit code" 4 $?
+finish

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# mulligan launch with real training: the numbers of one process, restarts from the last checkpoint after a rank was killed or
+# stood still, which end with the weights of an undisturbed run, and a stop that --resume continues.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
+# shellcheck source=tests/multiprocess/ranks.bash
+source "$root/tests/multiprocess/ranks.bash"
+make_subject
+options=(--set run.determinism=world --set train.steps=200 --set checkpoint.every_steps=10)
+
+# launch RUN LAUNCH_OPTION...: two ranks train into that run directory.
+launch() {
+  local run=$1
+  shift
+  "$mulligan" launch --nproc-per-node 2 --rdzv-id "launch_train_$$_$run" --log-dir "logs_$run" "$@" -- \
+    train run.toml "${options[@]}" --set run.directory="$run" "${resume[@]}" >"$run.out" 2>"$run.err"
+}
+resume=()
+# process_of RUN RANK: its process.
+process_of() {
+  grep -lsz "^MULLIGAN_RUN_ID=launch_train_$$_$1$" /proc/[0-9]*/environ | while read -r file; do
+    grep -qsz "^RANK=$2$" "$file" && tr -dc 0-9 <<<"$file" && break
+  done
+}
+# when_steps RUN COUNT: waits until the run has booked so many steps.
+when_steps() {
+  for _ in {1..1200}; do
+    [[ $(grep -cs '"event":"step"' "$1/metrics.jsonl") -lt $2 ]] || return 0
+    sleep 0.05
+  done
+  flunk "$1 makes steps" "$(tail -n 3 "$1.err")"
+}
+
+launch straight
+check_equal "two ranks train: exit code" 0 $?
+check_contains "rank 0 speaks as if it were alone" "val_bpb" "$(cat straight.out)"
+check_equal "and the others do not" "" "$(grep '^\[rank' straight.out)"
+check "one process trains" train_ranks 1 alone "${options[@]}"
+check_equal "in world mode the weights are those of one process" "$(weights alone)" "$(weights straight)"
+
+for ((number = 1; number <= $(amount 2 100); ++number)); do
+  rank=$((number % 2))
+  launch "killed_$number" --max-restarts 2 &
+  launcher=$!
+  when_steps "killed_$number" $((5 + RANDOM % 150))
+  kill -KILL "$(process_of "killed_$number" $rank)" 2>kill.err
+  wait $launcher
+  check_equal "rank $rank killed ($number): the run ends well" 0 $?
+  check_contains "rank $rank killed ($number): and says what happened" "rank $rank on $(uname -n) was ended by SIGKILL" "$(cat "killed_$number.err")"
+  check_equal "rank $rank killed ($number): the weights are those of the undisturbed run" "$(weights straight)" "$(weights "killed_$number")"
+  check "rank $rank killed ($number): the second attempt has its logs" test -s "logs_killed_$number/attempt_1/rank_0001.log"
+done
+
+launch frozen --max-restarts 1 &
+launcher=$!
+when_steps frozen 20
+kill -STOP "$(process_of frozen 1)"
+wait $launcher
+check_equal "a rank stands still: the run ends well" 0 $?
+check_equal "a rank stands still: the weights are those of the undisturbed run" "$(weights straight)" "$(weights frozen)"
+
+"$mulligan" launch --nproc-per-node 2 --log-dir logs_stopped -- train run.toml "${options[@]}" --set run.directory=stopped >stopped.out 2>stopped.err &
+launcher=$!
+when_steps stopped 20
+kill -TERM $launcher
+wait $launcher
+check_equal "SIGTERM to the launcher: exit code" 4 $?
+check "SIGTERM to the launcher: a checkpoint is there" "$mulligan" checkpoint verify stopped
+resume=(--resume)
+launch stopped
+check_equal "--resume goes on: exit code" 0 $?
+check_equal "--resume goes on: the weights are those of the undisturbed run" "$(weights straight)" "$(weights stopped)"
+resume=()
+
+"$mulligan" launch --nproc-per-node 2 --max-restarts 2 --log-dir logs_wrong -- train run.toml --set model.layers=x >wrong.out 2>wrong.err
+check_equal "a wrong configuration: exit code, without a restart" 2 $?
+check_equal "a wrong configuration: one attempt" attempt_0 "$(ls logs_wrong)"
+finish
