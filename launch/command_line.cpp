@@ -83,7 +83,10 @@ void add_commands(CLI::App& app) {
 }  // namespace
 
 std::vector<std::string> exit_code_texts() {
-  return {"0 ok", "1 run failed", "2 bad configuration, command line or plugin", "3 bad data",
+  return {"0 ok",
+          "1 run failed",
+          "2 bad configuration, command line or plugin",
+          "3 bad data",
           "4 stopped by a signal (train wrote a checkpoint, eval and ttt of a run the state of their score: "
           "--resume "
           "goes on; other commands left nothing half-done)",

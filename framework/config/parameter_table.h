@@ -25,7 +25,7 @@ struct ParameterRow {
   Precision master_dtype = Precision::fp32;  // dtype in which the weights are kept and updated
   Communication communication = Communication::replicated;
   Precision communication_dtype = Precision::fp32;  // dtype in which gradients travel between ranks
-  Origin origin;  // of the row
+  Origin origin;                                    // of the row
 };
 
 // For each name the index of the first row that matches it. Throws config_error when a row takes no parameter
