@@ -57,7 +57,7 @@ begin() {
   first_port=$((first_port + 20))
   node 0
   node 1
-  for _ in {1..200}; do [[ -e said_0 && -e said_1 && -e said_2 && -e said_3 ]] && break; sleep 0.05; done
+  for _ in {1..1200}; do [[ -e said_0 && -e said_1 && -e said_2 && -e said_3 ]] && break; sleep 0.05; done
   sleep 0.3
 }
 begin
@@ -89,7 +89,7 @@ for number in 0 1; do
 done
 first_port=$((first_port + 20))
 node 0
-sleep 1
+for _ in {1..1200}; do grep -qs "meets 1 others" node_0.err && break; sleep 0.05; done
 kill -INT "${processes[0]}"
 wait "${processes[0]}"
 check_equal "a signal while a node is missing: exit code" 4 $?

@@ -24,13 +24,13 @@ begin() {
   rm -f ready_*
   "$mulligan" launch --nproc-per-node 2 "$@" --log-dir logs -- ./breed.sh >orphans.out 2>orphans.err &
   launcher=$!
-  for _ in {1..100}; do [[ -e ready_0 && -e ready_1 ]] && break; sleep 0.05; done
+  for _ in {1..1200}; do [[ -e ready_0 && -e ready_1 ]] && break; sleep 0.05; done
   sleep 0.2
 }
-# none_left WHAT: within five seconds.
+# none_left WHAT: within a minute.
 none_left() {
   local seen
-  for _ in {1..50}; do
+  for _ in {1..600}; do
     seen=$(marked)
     [[ -z $seen ]] && break
     sleep 0.1

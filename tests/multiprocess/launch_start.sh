@@ -68,14 +68,19 @@ check_equal "--redirects 3 shows nothing" "" "$(cat spoken.out; grep -v '^launch
 # On a terminal rank 0 has a terminal of the same width and draws its live line; the log keeps what was seen at last.
 cat >draw.sh <<'SH'
 #!/usr/bin/env bash
+await() { until [[ -e $1 ]]; do sleep 0.05; done; }
 if ((RANK == 0)); then
   [[ -t 1 && -t 2 ]] && echo "a terminal of $(stty size <&2)"
   printf '\r\033[2Khalf done'
-  sleep 0.5
+  touch half
+  await warned
+  sleep 0.3
   printf '\r\033[2Kall done\n'
 else
-  sleep 0.2
+  await half
+  sleep 0.3
   echo "a warning" >&2
+  touch warned
 fi
 SH
 chmod +x draw.sh

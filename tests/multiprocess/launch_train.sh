@@ -24,7 +24,7 @@ process_of() {
 }
 # when_steps RUN COUNT: waits until the run has booked so many steps.
 when_steps() {
-  for _ in {1..1200}; do
+  for _ in {1..6000}; do
     [[ $(grep -cs '"event":"step"' "$1/metrics.jsonl") -lt $2 ]] || return 0
     sleep 0.05
   done
