@@ -57,6 +57,13 @@ void check_train(const TrainConfig& t, const Settings& s) {
         "{} is {}, which {} = {} does not divide; each micro-batch needs a whole number of tokens.",
         s.where("train.tokens_per_step"), t.tokens_per_step, s.where("train.micro_batches"), t.micro_batches);
   }
+  // A row's host memory is taken before anything can say that no device holds its activations.
+  constexpr std::int64_t largest = 1 << 24;
+  if (t.tokens_per_step / t.micro_batches > largest) {
+    throw config_error("{} is {}, in {} = {} rows of more than {} tokens each; set more micro-batches.",
+                       s.where("train.tokens_per_step"), t.tokens_per_step, s.where("train.micro_batches"),
+                       t.micro_batches, largest);
+  }
   if (t.budget_seconds == 0.0 && t.steps == 0) {
     throw config_error("{} and {} are both 0, so training would never end; set one of them.",
                        s.where("train.budget_seconds"), s.where("train.steps"));

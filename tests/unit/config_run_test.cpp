@@ -201,6 +201,10 @@ TEST(ConfigRun, RulesBetweenTrainingKeys) {
             "'train.tokens_per_step' (conf/small.toml:12) is 256, which 'train.micro_batches' (--set) = 3 "
             "does not divide; "
             "each micro-batch needs a whole number of tokens.");
+  EXPECT_EQ(
+      refusal({"train.tokens_per_step=4294967296", "train.micro_batches=2"}),
+      "'train.tokens_per_step' (--set) is 4294967296, in 'train.micro_batches' (--set) = 2 rows of more than "
+      "16777216 tokens each; set more micro-batches.");
   EXPECT_EQ(refusal({"train.steps=0"}),
             "'train.budget_seconds' (default) and 'train.steps' (--set) are both 0, so training would never "
             "end; set one of "
