@@ -85,7 +85,11 @@ bool ReplacedRun::worth_keeping() const {
 void ReplacedRun::require_only_a_run() const {
   for (const fs::path& path : RunFiles{directory_}.all()) {
     std::error_code ignored;
-    if (path != RunFiles{directory_}.trials() && fs::is_directory(fs::symlink_status(path, ignored))) {
+    const bool is_folder = fs::is_directory(fs::symlink_status(path, ignored));
+    const bool of_ranks =
+        path == RunFiles{directory_}.ranks() &&
+        std::ranges::all_of(list(path), [](const fs::path& log) { return log.extension() == ".log"; });
+    if (is_folder && path != RunFiles{directory_}.trials() && !of_ranks) {
       throw config_error(
           "'{}' is a folder in the place of a run's file; move it away, or choose another directory with "
           "--set run.directory=....",

@@ -20,6 +20,9 @@ check_contains "the others have a log of their own" "rank 3 of 4" "$(cat four/ra
 check_equal "and nothing else" "0001.log 0002.log 0003.log" "$(ls four/ranks | xargs)"
 check_equal "the first rank alone speaks" 1 "$(grep -c "run directory  " train_4.out)"
 
+check "one process replaces a run of four" train_ranks 1 four "${world[@]}" --overwrite
+check_equal "whose logs of ranks are gone" "no" "$([[ -e four/ranks ]] && echo yes || echo no)"
+
 # Not in world mode: the last bits of sums differ.
 check "two processes train with the sums of gloo" train_ranks 2 plain
 check "one as well" train_ranks 1 plain_alone
