@@ -29,7 +29,7 @@ std::string described(int version) {
 }
 
 TEST(SharedLibrary, AMissingFunctionIsNamedWithTheLibrarysOwnRemedy) {
-  const SharedLibrary library("The C library", {"libc.so.6"}, "install glibc");
+  const plugins::SharedLibrary library("The C library", {"libc.so.6"}, "install glibc");
   try {
     library.symbol("no_such_function");
     FAIL() << "found";

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "plugins/backends/cuda/compile/shared_library.h"
+#include "plugins/common/shared_library.h"
 
 namespace mulligan::nccl_ranks {
 
@@ -18,7 +18,7 @@ struct CudaDriver {
   // Throws std::runtime_error that names the call when `result` is an error.
   void check(int result, const char* call) const;
 
-  cuda::SharedLibrary library;
+  plugins::SharedLibrary library;
   int (*CtxPushCurrent)(CudaContext);
   int (*CtxPopCurrent)(CudaContext*);
   int (*StreamCreate)(CudaStream*, unsigned flags);

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "plugins/backends/cuda/compile/shared_library.h"
+#include "plugins/common/shared_library.h"
 #include "plugins/communicators/nccl/driver.h"
 
 namespace mulligan::nccl_ranks {
@@ -37,7 +37,7 @@ struct Nccl {
   // Throws std::runtime_error that names the call where `result` is an error; kInProgress is none.
   void check(int result, const char* call) const;
 
-  cuda::SharedLibrary library;
+  plugins::SharedLibrary library;
   int (*GetVersion)(int*);
   int (*GetUniqueId)(UniqueId*);
   int (*CommInitRankConfig)(Comm*, int size, UniqueId, int rank, CommConfig*);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/backends/cuda/compile/shared_library.h"
+#include "plugins/common/shared_library.h"
 
 namespace mulligan::cuda {
 
@@ -27,7 +27,7 @@ class Nvrtc {
                       const char* expression) const;
 
  private:
-  SharedLibrary library_;
+  plugins::SharedLibrary library_;
   decltype(&nvrtcVersion) version_;
   decltype(&nvrtcCreateProgram) create_program_;
   decltype(&nvrtcDestroyProgram) destroy_program_;

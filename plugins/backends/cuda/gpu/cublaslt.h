@@ -7,8 +7,8 @@
 #include <string>
 
 #include "plugins/backends/cuda/compile/compile_cache.h"
-#include "plugins/backends/cuda/compile/shared_library.h"
 #include "plugins/backends/cuda/device.h"
+#include "plugins/common/shared_library.h"
 
 namespace mulligan::cuda {
 
@@ -19,7 +19,7 @@ struct CublasLtFunctions {
   CublasLtFunctions();
   void check(cublasStatus_t status, const char* call) const;
 
-  SharedLibrary library;
+  plugins::SharedLibrary library;
   decltype(&cublasLtCreate) Create;
   decltype(&cublasLtDestroy) Destroy;
   decltype(&cublasLtGetVersion) GetVersion;

@@ -4,7 +4,7 @@
 
 #include <cuda.h>
 
-#include "plugins/backends/cuda/compile/shared_library.h"
+#include "plugins/common/shared_library.h"
 
 namespace mulligan::cuda {
 
@@ -64,7 +64,7 @@ class Driver {
   void check(CUresult result, const char* call) const;
 
  private:
-  SharedLibrary library_;
+  plugins::SharedLibrary library_;
 };
 
 // MLG_CU(driver, MemAlloc, &address, bytes): cuMemAlloc, checked.

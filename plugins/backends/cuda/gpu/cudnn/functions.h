@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "plugins/backends/cuda/compile/shared_library.h"
+#include "plugins/common/shared_library.h"
 
 namespace mulligan::cuda::cudnn {
 
@@ -17,7 +17,7 @@ struct Functions {
   void check(cudnnStatus_t status, const std::string& what) const;
   std::string version() const;  // "9.19.0"
 
-  SharedLibrary library;
+  plugins::SharedLibrary library;
   decltype(&cudnnGetVersion) GetVersion;
   decltype(&cudnnGetErrorString) GetErrorString;
   decltype(&cudnnGetLastErrorString) GetLastErrorString;

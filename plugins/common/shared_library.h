@@ -1,16 +1,17 @@
-// A library that is looked for when it is needed, so that the plugin itself loads on machines without it.
+// A library of a vendor that is looked for when it is needed, so that the plugin itself loads on machines without it.
+// Compiled into each plugin that needs one.
 #pragma once
 
-#include <initializer_list>
 #include <string>
+#include <vector>
 
-namespace mulligan::cuda {
+namespace mulligan::plugins {
 
 class SharedLibrary {
  public:
-  // Opens the first of `names` that the system finds. Throws std::runtime_error: "WHAT was not
-  // found (NAMES); REMEDY".
-  SharedLibrary(const char* what, std::initializer_list<const char*> names, const char* remedy);
+  // Opens the first of `names` (paths, or names that the system looks for) that is found. Throws
+  // std::runtime_error: "WHAT was not found (NAMES); REMEDY".
+  SharedLibrary(std::string what, const std::vector<std::string>& names, std::string remedy);
 
   // Throws std::runtime_error when the library has no such function: "WHAT has no function NAME; REMEDY".
   void* symbol(const char* name) const;
@@ -25,4 +26,4 @@ class SharedLibrary {
   void* handle_ = nullptr;  // never closed
 };
 
-}  // namespace mulligan::cuda
+}  // namespace mulligan::plugins
