@@ -32,9 +32,18 @@ struct ControlChannel::State {
   std::mutex callback_mutex;
   std::function<void(const Verdict&)> callback;
 
-  Heartbeat pulse() const {
-    return {progress.submitted,
-            progress.completed,
+  std::mutex transfers_mutex;
+  std::function<TransferCount()> count_transfers;
+  TransferCount transfers;  // the last answer
+
+  Heartbeat pulse() {
+    const std::lock_guard lock(transfers_mutex);
+    try {
+      if (count_transfers) transfers = count_transfers();
+    } catch (const Error&) {  // they failed, which join() says
+    }
+    return {transfers.submitted,
+            transfers.completed,
             progress.steps,
             calls,
             in_call,
@@ -190,6 +199,11 @@ void ControlChannel::finish() {
 std::optional<Verdict> ControlChannel::verdict() const {
   const std::lock_guard lock(state_->mutex);
   return state_->verdict;
+}
+
+void ControlChannel::count_transfers(std::function<TransferCount()> count) {
+  const std::lock_guard lock(state_->transfers_mutex);
+  state_->count_transfers = std::move(count);
 }
 
 void ControlChannel::on_verdict(std::function<void(const Verdict&)> callback) {

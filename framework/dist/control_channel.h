@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "framework/dist/communicator.h"
 #include "framework/dist/control_end.h"
 #include "framework/dist/host_group.h"
 
@@ -16,10 +17,9 @@ namespace mulligan {
 
 // How far this rank is, for the others. Set by any thread; told with each heartbeat.
 struct RankProgress {
-  std::atomic<std::uint64_t> submitted{0}, completed{0};  // batches of transfers
-  std::atomic<std::uint64_t> steps{0};                    // that are done
-  std::atomic<std::uint64_t> waited_nanoseconds{0};       // for transfers, in all
-  std::atomic<int> long_works{0};                         // LongWork
+  std::atomic<std::uint64_t> steps{0};               // that are done
+  std::atomic<std::uint64_t> waited_nanoseconds{0};  // for transfers, in all
+  std::atomic<int> long_works{0};                    // LongWork
 };
 
 class ControlChannel final : public HostGroup {
@@ -42,6 +42,9 @@ class ControlChannel final : public HostGroup {
   std::string get(const std::string& key, double seconds) override;
 
   RankProgress& progress();
+  // Asked with each heartbeat, on a thread of the channel, how far this rank's transfers are; may throw Error, then the last answer
+  // stands. An empty one takes it away; when that returns no call is under way.
+  void count_transfers(std::function<TransferCount()> count);
 
   // The end of a run without faults: returns when every rank has come here. Nothing may be called after it.
   void finish();

@@ -138,12 +138,11 @@ const Launcher& choose(const EnvironmentLookup& lookup, const std::string& name)
     const auto is_there = [&](const char* sign) { return variables.has(sign); };
     if (name.empty() ? std::ranges::all_of(launcher.signs, is_there) : name == launcher.name) {
       // Each process would take itself for a whole run, all in one run directory.
-      if (name.empty() && launcher.signs.empty() && variables.has("RANK") && variables.has("WORLD_SIZE")) {
-        variables.number("WORLD_SIZE", 1, most_ranks);
+      if (name.empty() && launcher.signs.empty() && variables.has("RANK") &&
+          variables.number("WORLD_SIZE", 1, most_ranks).value_or(1) > 1) {
         throw config_error(
             "the environment variables RANK and WORLD_SIZE are set, but not MASTER_ADDR; set it to the "
-            "machine of "
-            "rank 0, or say --launcher none for a run of one process.");
+            "machine of rank 0, or unset them for a process alone.");
       }
       return launcher;
     }

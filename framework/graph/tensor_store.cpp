@@ -97,4 +97,15 @@ void TensorStore::copy(std::string_view to, std::string_view from) {
   backend_.copy(memory(target), memory(source), static_cast<std::size_t>(target.type.bytes()));
 }
 
+void TensorStore::copy_share(std::string_view to, std::string_view from, int index) {
+  const Entry& target = entry(to);
+  const Entry& source = entry(from);
+  const std::int64_t bytes = target.type.bytes(), begin = index * bytes;
+  if (target.type.dtype != source.type.dtype || begin + bytes > source.reserved_bytes) {
+    throw std::logic_error(fmt::format("'{}' is no share {} of '{}'", to, index, from));
+  }
+  backend_.copy(memory(target), static_cast<const std::byte*>(memory(source)) + begin,
+                static_cast<std::size_t>(bytes));
+}
+
 }  // namespace mulligan

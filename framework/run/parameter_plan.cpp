@@ -27,10 +27,6 @@ void refuse_idle_optimizers(const RunConfig& config, const std::vector<PlannedPa
   }
 }
 
-bool is_cut(const PlannedParameter& parameter, int world_size) {
-  return world_size > 1 && parameter.communication == Communication::sharded;
-}
-
 }  // namespace
 
 DType to_dtype(Precision precision) {
@@ -44,18 +40,22 @@ std::vector<PlannedParameter> with_compute_dtype(std::vector<PlannedParameter> p
   return parameters;
 }
 
+bool PlannedParameter::is_cut(int world_size) const {
+  return world_size > 1 && communication == Communication::sharded;
+}
+
 TensorType PlannedParameter::updated_type(int world_size) const {
   TensorType type = layout.spec.type;
-  if (is_cut(*this, world_size)) type.dims[0] = (type.dims[0] + world_size - 1) / world_size;
+  if (is_cut(world_size)) type.dims[0] = (type.dims[0] + world_size - 1) / world_size;
   return type;
 }
 
 std::string PlannedParameter::updated_master(int world_size) const {
-  return is_cut(*this, world_size) ? fmt::format("slice/{}", name()) : master_name(name());
+  return is_cut(world_size) ? fmt::format("slice/{}", name()) : master_name(name());
 }
 
 std::string PlannedParameter::updated_gradient(int world_size) const {
-  return is_cut(*this, world_size) ? fmt::format("slice_gradient/{}", name()) : gradient_name(name());
+  return is_cut(world_size) ? fmt::format("slice_gradient/{}", name()) : gradient_name(name());
 }
 
 std::vector<PlannedParameter> plan_parameters(const RunConfig& config) {

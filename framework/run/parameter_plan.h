@@ -20,8 +20,9 @@ struct PlannedParameter {
   DType communication_dtype = MLG_F32;  // in which gradients travel between ranks
 
   const std::string& name() const { return layout.spec.name; }
-  // What one of `world_size` ranks updates: the whole parameter, or with `sharded` its slice along
-  // the first dimension.
+  // Whether each of `world_size` ranks updates a slice of it, along the first dimension.
+  bool is_cut(int world_size) const;
+  // What one rank updates: the whole parameter or its slice.
   TensorType updated_type(int world_size) const;
   // The tensors that the optimiser updates and reads: the master and gradient themselves unless they are cut.
   std::string updated_master(int world_size) const;

@@ -20,18 +20,16 @@ class TransferFailure : public Error {
   explicit TransferFailure(const Error& error) : Error(error) {}
 };
 
-// A batch that tells the others' watch how far this rank is.
+// A batch whose failures are known as such, and that books the time that this rank waits for it.
 class WatchedBatch final : public TransferBatch {
  public:
   WatchedBatch(std::unique_ptr<TransferBatch> batch, RankProgress& progress)
       : batch_(std::move(batch)), progress_(progress) {}
   void submit() override {
-    ++progress_.submitted;
     guarded([this] { batch_->submit(); });
   }
   void join() override {
     guarded([this] { batch_->join(); });
-    ++progress_.completed;
   }
 
  private:
@@ -52,7 +50,7 @@ class WatchedBatch final : public TransferBatch {
 
 }  // namespace
 
-// A communicator that a verdict aborts.
+// A communicator that a verdict aborts, and whose transfers the others watch.
 class RunRanks::Watched final : public Communicator {
  public:
   Watched(RunRanks& ranks, std::unique_ptr<Communicator> communicator)
@@ -64,6 +62,7 @@ class RunRanks::Watched final : public Communicator {
     std::erase(ranks_.watched_, this);
     ranks_.watch();
   }
+  TransferCount transfers() const override { return communicator_->transfers(); }
   HostGroup& group() override { return communicator_->group(); }
   std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override {
     return std::make_unique<WatchedBatch>(communicator_->prepare(store, std::move(transfers)),
@@ -101,7 +100,17 @@ HostGroup& RunRanks::group() {
 // Called with no verdict's callback under way, which the channel sees to.
 void RunRanks::watch() {
   channel_->on_verdict({});
+  channel_->count_transfers({});
   if (watched_.empty()) return;
+  channel_->count_transfers([watched = watched_] {
+    TransferCount all;
+    for (const Communicator* communicator : watched) {
+      const TransferCount one = communicator->transfers();
+      all.submitted += one.submitted;
+      all.completed += one.completed;
+    }
+    return all;
+  });
   channel_->on_verdict([watched = watched_](const Verdict&) {
     for (Communicator* communicator : watched) communicator->abort();
   });
@@ -141,12 +150,9 @@ void RunRanks::require_same_data(const std::string& shards_sha256) {
   if (!alone()) call_roll(group(), {{"sha256 of the training shards", shards_sha256}});
 }
 
-RunRanks::Patience::Patience(RunRanks& ranks) : channel_(ranks.channel_.get()) {
-  if (channel_) ++channel_->progress().long_works;
-}
-
-RunRanks::Patience::~Patience() {
-  if (channel_) --channel_->progress().long_works;
+std::shared_ptr<const void> RunRanks::patience() {
+  if (!channel_) return {};
+  return std::make_shared<const LongWork>(channel_->progress());
 }
 
 void RunRanks::note_step() {

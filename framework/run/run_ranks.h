@@ -41,16 +41,8 @@ class RunRanks {
   void require_same_data(const std::string& shards_sha256);
   // For the others' watch over this rank.
   void note_step();
-  // While it lives, the others wait for this rank as patiently as before the first step.
-  class Patience {
-   public:
-    explicit Patience(RunRanks& ranks);
-    ~Patience();
-    Patience(const Patience&) = delete;
-
-   private:
-    ControlChannel* channel_;
-  };
+  // While the result lives, the others wait for this rank as patiently as before the first step.
+  [[nodiscard]] std::shared_ptr<const void> patience();
   // All ranks have agreed to stop, and what they have is saved: the interruption that follows is no one's alone.
   void note_agreed_stop() { agreed_stop_ = true; }
 

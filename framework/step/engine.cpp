@@ -126,6 +126,7 @@ std::int64_t TrainingEngine::coming_micro_batches() const {
         "divide those; raise train.micro_batches, or correct the schedule's keys.",
         factor, micro_batches, world_size_);
   }
+  exchange_->require_micro_batches(micro_batches / world_size_);
   return micro_batches;
 }
 

@@ -18,6 +18,7 @@
 #include "framework/dist/communicator.h"
 #include "framework/graph/program.h"
 #include "framework/run/parameter_plan.h"
+#include "framework/step/gradient_tree.h"
 
 namespace mulligan {
 
@@ -36,10 +37,12 @@ class GradientExchange {
 
   // Whether sums are taken in a tree: then every micro-step begins with gradients and loss sum of zero, and is followed
   // by add_leaf().
-  bool in_a_tree() const { return tree_; }
-  // Adds what micro-step number `micro` of this rank's `count` left in the gradients to the tree; after the last one the
-  // gradients are this rank's sum.
-  void add_leaf(std::int64_t micro, std::int64_t count);
+  bool in_a_tree() const { return tree_ != nullptr; }
+  void add_leaf(std::int64_t micro, std::int64_t count) { tree_->add_leaf(micro, count); }
+  // Throws config_error where steps of this many micro-batches on each rank cannot be summed.
+  void require_micro_batches(std::int64_t count) const {
+    if (tree_) tree_->require_leaves(count);
+  }
 
   // From this rank's gradients and loss sum to those of all ranks. After it, gradients of sharded parameters are in
   // PlannedParameter::updated_gradient.
@@ -64,21 +67,16 @@ class GradientExchange {
   };
   void declare_slices();
   void declare_carried();
-  void declare_tree(std::int64_t leaves);
-  void cut(const std::string& whole, const std::string& slice);
-  void make_tree_transfers(Communicator& communicator);
   std::unique_ptr<Program> program(Graph graph, const char* name);
 
   Backend& backend_;
   const std::vector<PlannedParameter>& parameters_;
   TensorStore& store_;
   int world_size_, rank_ = 0;
-  bool tree_ = false;
+  std::unique_ptr<GradientTree> tree_;
   std::vector<Slice> slices_;
-  std::vector<std::unique_ptr<Program>>
-      levels_;  // adds what a level of this rank's tree keeps to the gradients
-  std::unique_ptr<Program> pack_, unpack_, add_pieces_, measure_;
-  std::unique_ptr<TransferBatch> reduce_, share_, squares_;
+  std::unique_ptr<Program> pack_, unpack_, measure_;
+  std::unique_ptr<TransferBatch> reduce_, squares_;
 };
 
 }  // namespace mulligan

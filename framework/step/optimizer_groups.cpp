@@ -26,10 +26,6 @@ OptimizerGroups::OptimizerGroups(const RunConfig& config, const RunPlugins& plug
 
 namespace {
 
-bool is_cut(const PlannedParameter& parameter, int world_size) {
-  return parameter.updated_master(world_size) != master_name(parameter.name());
-}
-
 std::map<std::string, TensorType> external_types(const Graph& graph) {
   std::map<std::string, TensorType> types;
   for (std::uint32_t id = 1; id <= graph.value_count(); ++id) {
@@ -95,7 +91,7 @@ Graph OptimizerGroups::record_update(const std::vector<PlannedParameter>& parame
   std::size_t begin = 0;
   for (OptimizerGroup& group : groups_) {
     for (const std::size_t index : group.parameters) {
-      if (!is_cut(parameters[index], world_size)) continue;
+      if (!parameters[index].is_cut(world_size)) continue;
       record(group, {&index, 1});
       update_parts_.push_back({begin, graph.calls().size(), index});
       begin = graph.calls().size();
@@ -104,7 +100,7 @@ Graph OptimizerGroups::record_update(const std::vector<PlannedParameter>& parame
   for (OptimizerGroup& group : groups_) {
     std::vector<std::size_t> whole;
     for (const std::size_t index : group.parameters) {
-      if (!is_cut(parameters[index], world_size)) whole.push_back(index);
+      if (!parameters[index].is_cut(world_size)) whole.push_back(index);
     }
     record(group, whole);
   }

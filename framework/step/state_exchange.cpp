@@ -48,10 +48,7 @@ void StateExchange::share() {
   share_->submit();
   share_->join();
   for (const auto& [slice, whole] : whole_names_) {
-    const auto bytes = static_cast<std::size_t>(store_.type(slice).bytes());
-    const auto* from =
-        static_cast<const std::byte*>(store_.address(whole)) + static_cast<std::size_t>(rank_) * bytes;
-    store_.backend().copy(store_.address(slice), from, bytes);
+    store_.copy_share(slice, whole, rank_);
   }
 }
 

@@ -64,7 +64,7 @@ bool clips_before_reduction(const TrainConfig& train) {
 Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_norm, const ClipScope& scope) {
   Graph graph;
   const auto is_slice = [&](const PlannedParameter& parameter) {
-    return scope.slices && parameter.updated_gradient(scope.world_size) != gradient_name(parameter.name());
+    return scope.slices && parameter.is_cut(scope.world_size);
   };
   const Value total = graph.external(step_tensor::square_sum, one_f64);
   const Value scale = graph.external(step_tensor::clip_scale, one_f32);

@@ -37,10 +37,6 @@ class Trainer {
   RunResult run();
 
  private:
-  void begin_files(const ResumePoint& resume);
-  void begin_first_ranks_files(const ResumePoint& resume);
-  void open_data();
-  void compile();
   void warm_up();
   void warm_up(TrainingDevice& device, const LoaderPosition& start);
   // What all ranks do next: rank 0 decides, and any rank may ask for a stop.
@@ -56,22 +52,31 @@ class Trainer {
   void validate(const std::string& phase);
   void save();
   const char* saved_weights_kind() const;  // "averaged", "evaluation" or "last"
-  RunResult finish();
 
   mlg_progress progress(double budget_fraction) const;
   void follow_schedules(double budget_fraction);
   void choose_phase(double budget_fraction);
   void begin_phase(std::size_t phase, double budget_fraction);
   void follow_phase();
-  void tell_phase(double budget_fraction, const std::optional<Handover>& handover);
+
+  // trainer_setup.cpp
+  void require_place(const TrainOptions& options, const ResumePoint& resume) const;
+  void begin_files(const ResumePoint& resume);
+  void begin_first_ranks_files(const ResumePoint& resume);
+  void open_data();
+  void compile();
   void read_rows(std::int64_t sequence_length);
-  bool report_due() const;
-  void collect_losses();
-  void report_steps(double budget_fraction);
   void check_schedules();
+
+  // trainer_report.cpp
   void record_memory(const DeviceMemory& memory);
+  void tell_phase(double budget_fraction, const std::optional<Handover>& handover);
+  void collect_losses();
   void check_initial_loss(double loss_nats);
+  bool report_due() const;
+  void report_steps(double budget_fraction);
   void show_progress(Progress& live);
+  RunResult finish();
 
   // trainer_checkpoint.cpp
   CheckpointManifest manifest() const;

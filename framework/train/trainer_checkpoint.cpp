@@ -48,7 +48,7 @@ CheckpointManifest Trainer::manifest() const {
 
 // The step path copies the state to the host; the rest happens in the background.
 void Trainer::begin_checkpoint() {
-  const RunRanks::Patience patience(ranks_);
+  const auto patience = ranks_.patience();
   collect_losses();  // also refuses to save a run whose loss is not finite
   note_checkpoint(checkpoints_.finish());
   engine_->refresh_evaluation_weights();
@@ -125,7 +125,7 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
 }
 
 void Trainer::save_before_stopping() {
-  const RunRanks::Patience patience(ranks_);
+  const auto patience = ranks_.patience();
   device_->communicator->barrier(engine_->store());
   budget_.pause();
   ledger_.enter("save");

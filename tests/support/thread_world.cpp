@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 #include <exception>
-#include <thread>
+#include <mutex>
 
 #include "framework/core/error.h"
 
@@ -22,37 +22,11 @@ std::uint16_t to_bf16(float value) {
 
 }  // namespace
 
-class ThreadWorld::Member final : public Communicator, public HostGroup {
+class ThreadWorld::Member final : public Communicator {
  public:
   Member(ThreadWorld& world, int rank) : world_(world), rank_(rank) {}
 
-  HostGroup& group() override { return *this; }
-  int rank() const override { return rank_; }
-  int world_size() const override { return world_.size_; }
-  int local_rank() const override { return rank_; }
-  int local_size() const override { return world_.size_; }
-
-  std::vector<std::string> all_gather(std::string_view bytes) override {
-    own().bytes = bytes;
-    world_.meet();
-    std::vector<std::string> all;
-    for (const Shown& shown : world_.shown_) all.push_back(shown.bytes);
-    world_.meet();
-    return all;
-  }
-  std::string broadcast(std::string_view bytes) override { return all_gather(bytes)[0]; }
-  void barrier() override { world_.meet(); }
-  void put(const std::string& key, std::string_view value) override {
-    const std::lock_guard lock(world_.mutex_);
-    world_.values_[key] = value;
-  }
-  std::string get(const std::string& key, double) override {
-    while (true) {
-      const std::lock_guard lock(world_.mutex_);
-      const auto found = world_.values_.find(key);
-      if (found != world_.values_.end()) return found->second;
-    }
-  }
+  HostGroup& group() override { return world_.groups_.group(rank_); }
 
   std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override {
     return std::make_unique<Batch>(*this, store, std::move(transfers));
@@ -74,23 +48,20 @@ class ThreadWorld::Member final : public Communicator, public HostGroup {
     std::vector<Transfer> transfers_;
   };
 
-  Shown& own() { return world_.shown_[static_cast<std::size_t>(rank_)]; }
-
   void move(TensorStore& store, const Transfer& transfer) {
     const DType dtype = store.type(transfer.from).dtype;
     const auto share = static_cast<std::size_t>(transfer.count * dtype_size(dtype));
     const auto size = static_cast<std::size_t>(world_.size_), rank = static_cast<std::size_t>(rank_);
-    own().address = store.address(transfer.from);
-    world_.meet();
+    world_.shown_[rank] = store.address(transfer.from);
+    group().barrier();
     std::vector<std::vector<std::byte>> seen;  // what concerns this rank of each rank's `from`
     for (std::size_t peer = 0; peer < size; ++peer) {
       const bool dealt =
           transfer.kind == Collective::reduce_scatter || transfer.kind == Collective::all_to_all;
-      const auto* from =
-          static_cast<const std::byte*>(world_.shown_[peer].address) + (dealt ? rank * share : 0);
+      const auto* from = static_cast<const std::byte*>(world_.shown_[peer]) + (dealt ? rank * share : 0);
       seen.emplace_back(from, from + share);
     }
-    world_.meet();
+    group().barrier();
     std::vector<std::byte> result;
     switch (transfer.kind) {
       case Collective::broadcast:
@@ -139,7 +110,7 @@ class ThreadWorld::Member final : public Communicator, public HostGroup {
   int rank_;
 };
 
-ThreadWorld::ThreadWorld(int size) : size_(size), shown_(static_cast<std::size_t>(size)), barrier_(size) {
+ThreadWorld::ThreadWorld(int size) : size_(size), groups_(size), shown_(static_cast<std::size_t>(size)) {
   for (int rank = 0; rank < size; ++rank) members_.push_back(std::make_unique<Member>(*this, rank));
 }
 
@@ -149,30 +120,18 @@ Communicator& ThreadWorld::rank(int rank) {
   return *members_[static_cast<std::size_t>(rank)];
 }
 
-void ThreadWorld::meet() {
-  barrier_.arrive_and_wait();
-  const std::lock_guard lock(mutex_);
-  if (failed_) throw Error(ExitCode::peer_failed, "another rank failed.");
-}
-
 void ThreadWorld::run(const std::function<void(int rank, Communicator&)>& body) {
+  std::mutex mutex;
   std::exception_ptr first;
-  std::vector<std::thread> threads;
-  for (int number = 0; number < size_; ++number) {
-    threads.emplace_back([&, number] {
-      try {
-        body(number, rank(number));
-      } catch (...) {
-        {
-          const std::lock_guard lock(mutex_);
-          if (!failed_) first = std::current_exception();
-          failed_ = true;
-        }
-        barrier_.arrive_and_drop();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_ranks(groups_, size_, [&](HostGroup& group) {
+    try {
+      body(group.rank(), rank(group.rank()));
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!first) first = std::current_exception();
+      throw;
+    }
+  });
   if (first) std::rethrow_exception(first);
 }
 

@@ -2,15 +2,12 @@
 // reference for real communicators, and a world for tests that need no processes. Backends must have host memory.
 #pragma once
 
-#include <barrier>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <string>
 #include <vector>
 
 #include "framework/dist/communicator.h"
+#include "tests/support/thread_group.h"
 
 namespace mulligan {
 
@@ -28,19 +25,10 @@ class ThreadWorld {
  private:
   class Member;
   friend class Member;
-  // What a rank shows the others between two barriers.
-  struct Shown {
-    std::string bytes;
-    const void* address = nullptr;
-  };
-  void meet();
 
   int size_;
-  std::vector<Shown> shown_;
-  std::mutex mutex_;
-  std::map<std::string, std::string> values_;
-  std::barrier<> barrier_;
-  bool failed_ = false;
+  ThreadGroups groups_;
+  std::vector<const void*> shown_;  // by rank, between two barriers: what its transfer sends
   std::vector<std::unique_ptr<Member>> members_;
 };
 

@@ -167,8 +167,7 @@ TEST(Faults, TransfersThatNobodyFinishes) {
   group.options.wedged = 0.5;
   const auto outcomes = group.in_threads([&](ControlChannel& channel) {
     channel.progress().steps = 1;
-    channel.progress().submitted = 8;
-    channel.progress().completed = 7;
+    channel.count_transfers([] { return TransferCount{8, 7}; });
     while (!channel.verdict()) sleep_milliseconds(10);
     channel.barrier();
   });

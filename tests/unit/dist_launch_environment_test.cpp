@@ -217,6 +217,8 @@ TEST(LaunchEnvironment, ValuesThatMakeNoSense) {
               find(with(environment, {{"MASTER_ADDR", ""}}));
             }).find("but not MASTER_ADDR"),
             std::string::npos);
+  // A world of one meets nobody.
+  EXPECT_EQ(find({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).world_size, 1);
   EXPECT_EQ(find(with(environment, {{"MASTER_PORT", "65530"}})).ports.size(), 6U);
 }
 

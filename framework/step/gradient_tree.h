@@ -1,0 +1,49 @@
+// GradientTree: the gradients of a step summed as over the leaves of one binary tree (run.determinism = "world"): over the step's
+// micro-batches, whoever computed them, so that the sum's bits do not depend on the number of ranks. fp32, and powers of two.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/dist/communicator.h"
+#include "framework/graph/program.h"
+#include "framework/run/parameter_plan.h"
+
+namespace mulligan {
+
+class GradientTree {
+ public:
+  // Declares its tensors in `store`, which has the gradients, and makes its programs. `parameters` and `store` must outlive it.
+  // Throws config_error where these settings and ranks make no tree.
+  GradientTree(const RunConfig& config, Backend& backend, const std::vector<PlannedParameter>& parameters,
+               TensorStore& store, int world_size);
+
+  std::vector<Program*> programs() const;
+  void prepare(Communicator& communicator);
+
+  // Throws config_error where it has no place for this many micro-batches of one rank.
+  void require_leaves(std::int64_t count) const;
+  // Adds what micro-step number `micro` of this rank's `count` left in gradients and loss sum; after the last one they are
+  // this rank's sum. Each micro-step begins with zeros.
+  void add_leaf(std::int64_t micro, std::int64_t count);
+  // From this rank's sums to those of all ranks.
+  void reduce();
+
+ private:
+  void declare_levels(std::int64_t leaves);
+  void declare_pieces();
+  std::unique_ptr<Program> program(Graph graph, const char* name);
+
+  Backend& backend_;
+  const std::vector<PlannedParameter>& parameters_;
+  TensorStore& store_;
+  int world_size_;
+  std::vector<std::unique_ptr<Program>>
+      levels_;  // adds what a level of this rank's tree keeps to the gradients
+  std::unique_ptr<Program> add_pieces_;
+  std::unique_ptr<TransferBatch> deal_, share_;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,190 @@
+// How a training run comes about: its plugins, data, programs and files.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "framework/check/start_check.h"
+#include "framework/config/config_report.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/data/shard.h"
+#include "framework/train/trainer.h"
+
+namespace mulligan {
+namespace {
+
+constexpr std::int64_t loss_ring_steps = 100;  // single losses kept for means over the last steps
+
+std::optional<std::int64_t> step_to_continue(const ResumePoint& resume) {
+  if (!resume.in_place) return {};
+  return resume.checkpoint->manifest.step;
+}
+
+void require_trainable(const RunConfig& config, const Backend& backend) {
+  if (!backend.info().computes) {
+    throw config_error("[backend]: {} computes nothing, so nothing would be trained; use --dry-run.",
+                       backend.plugin().description());
+  }
+  if (config.data.train.empty()) {
+    throw data_error(
+        "data.train is not set; name the training shards, for example data/fineweb_train_*.bin.");
+  }
+}
+
+}  // namespace
+
+Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, const TrainOptions& options,
+                 ResumePoint resume, MakeCommunicator make_communicator)
+    : loaded_(loaded),
+      config_(loaded.config),
+      host_(host),
+      ranks_(ranks),
+      make_communicator_(std::move(make_communicator)),
+      budget_(config_.train),
+      files_((ledger_.enter("setup"), RunFiles{config_.run.directory})),
+      log_(options, {}),
+      parameters_(plan_parameters(config_)),
+      phases_(loaded, host, parameters_),
+      device_(&phases_.device()),
+      checkpoints_(config_.checkpoint.directory, config_.checkpoint.keep),
+      account_(static_cast<std::size_t>(std::max<std::int64_t>(loss_ring_steps, config_.train.log_every))),
+      collect_every_step_(phases_.backend().info().threads > 0),
+      cycles_(config_.optimizers.size(), 0) {
+  log_.keep_lines();
+  if (!make_communicator_) {
+    make_communicator_ = [](Backend&) { return make_self_communicator(); };
+  }
+  if (!ranks_.alone()) log_.line(describe(ranks_.environment()));
+  for (const auto& device : phases_.devices()) require_trainable(config_, *device->plugins.backend);
+  if (ranks_.first()) require_place(options, resume);
+  log_.line(print_resolved(loaded_));
+  for (const std::string& note : resume.notes) log_.line(note);
+  result_.directory = files_.directory;
+  result_.parameters = parameter_count(model_parameters(config_.model));
+  log_.print("{} parameters, on {}", result_.parameters, phases_.backend().info().description);
+  for (const auto& device : phases_.devices()) {
+    check_loss_at_start(*device->plugins.backend, *device->plugins.loss, config_.model,
+                        to_dtype(config_.phases.front().compute_dtype));
+  }
+  open_data();
+  compile();
+  check_schedules();
+  if (resume.checkpoint) resume_from(*resume.checkpoint);
+  begin_files(resume);
+}
+
+Trainer::~Trainer() {
+  if (!replaced_) return;
+  try {
+    checkpoints_.finish();
+  } catch (const Error&) {  // the error that ends this run was reported
+  }
+  try {
+    const std::string back = replaced_->recover();
+    if (!back.empty()) log_.line(back);
+  } catch (const Error& error) {
+    log_.print("warning: the run that was to be replaced is still set aside: {}", error.what());
+  }
+}
+
+// The run directory is the first rank's.
+void Trainer::require_place(const TrainOptions& options, const ResumePoint& resume) const {
+  if (options.overwrite) {
+    ReplacedRun(files_.directory, config_.checkpoint.directory).require_only_a_run();
+  } else if (!resume.in_place) {
+    require_fresh_directory(config_, !options.resume.empty());
+  }
+}
+
+void Trainer::begin_files(const ResumePoint& resume) {
+  if (ranks_.first()) begin_first_ranks_files(resume);
+  ranks_.group().barrier();  // an earlier run has been set aside
+  if (ranks_.first()) return;
+  std::error_code refused;  // which opening the log then says
+  std::filesystem::create_directories(files_.ranks(), refused);
+  log_.open_file(files_.ranks() / fmt::format("{:04}.log", ranks_.group().rank()), resume.in_place);
+  metrics_.emplace();
+}
+
+// All that can be refused has been checked, so an earlier run may go, or this one's files go on.
+void Trainer::begin_first_ranks_files(const ResumePoint& resume) {
+  if (!resume.in_place) {
+    const ReplacedRun earlier(files_.directory, config_.checkpoint.directory);
+    if (earlier.worth_keeping()) {
+      earlier.set_aside();
+      replaced_ = earlier;
+    } else {
+      remove_unfinished_run(files_.directory);
+    }
+  }
+  try {
+    write_file_atomically(files_.config(), print_resolved(loaded_));
+    log_.open_file(files_.log(), resume.in_place);
+    metrics_.emplace(files_.metrics(), step_to_continue(resume));
+  } catch (const Error&) {  // a constructor that throws has no destructor
+    if (replaced_) replaced_->recover();
+    throw;
+  }
+  record_memory(device_->programs->memory());
+  if (resume.checkpoint) metrics_->resume(step_, resume.checkpoint->path.string());
+  if (!resume.in_place) return;
+  for (const auto& path : set_aside_later_checkpoints(config_.checkpoint.directory, step_)) {
+    log_.print("warning: a checkpoint of a later step was set aside: {}", path.string());
+  }
+}
+
+void Trainer::open_data() {
+  if (!config_.data.validation.empty()) {
+    validation_ = std::make_unique<ValidationSet>(load_validation(config_.data, config_.model.vocabulary));
+    log_.print("validation: {} tokens", validation_->tokens.size());
+  }
+  data_ = open_training_data(config_, validation_.get());
+  for (const std::string& note : data_.notes) log_.line(note);
+  ranks_.require_same_data(data_.data.train.sha256);
+  read_rows(phases_.phase().sequence_length);
+  log_.print("training: {} shards, {} tokens per pass", data_.shards.size(),
+             rows_->loader().spans_per_epoch() * rows_->loader().options().row_tokens);
+}
+
+// Segments of this length from now on; the stream goes on where it stands.
+void Trainer::read_rows(std::int64_t sequence_length) {
+  if (rows_ && rows_->loader().options().max_segment_tokens == sequence_length) return;
+  LoaderOptions options = loader_options(config_, data_, ranks_.group().rank(), ranks_.group().world_size());
+  options.max_segment_tokens = sequence_length;
+  auto rows = std::make_unique<Prefetcher>(std::make_unique<Loader>(options),
+                                           static_cast<std::size_t>(config_.data.prefetch));
+  if (rows_) rows->restore(rows_->position());
+  rows_ = std::move(rows);
+}
+
+void Trainer::compile() {
+  ledger_.enter("compile");
+  phases_.compile(make_communicator_, validation_ ? std::optional<int>(validation_->bos_id) : std::nullopt);
+  DeviceMemory memory;
+  for (const auto& device : phases_.devices()) {
+    const DeviceMemory needed = device->programs->memory();
+    require_memory(needed, *device->plugins.backend);
+    memory.tensors_bytes += needed.tensors_bytes;
+    memory.arena_bytes += needed.arena_bytes;
+    memory.workspace_bytes += needed.workspace_bytes;
+  }
+  phases_.initialise();
+  engine_ = &phases_.engine();
+  log_.print("device memory: {:.1f} MB of tensors, {:.1f} MB of working memory",
+             static_cast<double>(memory.tensors_bytes) / 1e6,
+             static_cast<double>(memory.arena_bytes + memory.workspace_bytes) / 1e6);
+}
+
+// Asks the schedules for rates from the first to the last step: a number that ends the run is found
+// before it begins.
+void Trainer::check_schedules() {
+  constexpr int points = 64;
+  for (int point = 0; point <= points; ++point) {
+    const double share = static_cast<double>(point) / points;
+    const auto steps = static_cast<double>(config_.train.steps > 0 ? config_.train.steps : points);
+    device_->groups.set_rates({std::llround(share * steps), config_.train.steps, share, share});
+    static_cast<void>(engine_->coming_micro_batches());
+  }
+}
+
+}  // namespace mulligan
