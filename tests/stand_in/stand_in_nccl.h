@@ -1,10 +1,14 @@
-// How the stand-in of NCCL behaves.
+// How the stand-in of NCCL behaves: in this process by stand_in_nccl(), in others by the variable
+// MULLIGAN_STAND_IN_NCCL, such as "rank=1 after=20 hangs=1".
 #pragma once
 
 struct StandInNccl {
-  int slow_milliseconds = 0;  // for which a group and the meeting stay in progress
-  bool fails = false;         // reports an error of the network
-  int hang_rank = -1;         // this rank's groups wait until the communicator is aborted
   int version = 22809;
+  int rank = -1;              // of which what follows holds; -1: of all
+  int after = 0;              // groups that go well before it
+  int slow_milliseconds = 0;  // for which the meeting, or the enqueueing of a group, stays in progress
+  int fails = 0;              // 1: ncclCommGetAsyncError reports an error of the network
+  int hangs =
+      0;  // 1: groups take no part; 2: they take part, and do not end. Until the communicator is aborted
 };
 extern "C" void stand_in_nccl(const StandInNccl& wanted);

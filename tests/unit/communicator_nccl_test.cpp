@@ -83,7 +83,7 @@ TEST(NcclCommunicator, AnErrorOfTheNetworkIsReported) {
     group.barrier();
     {
       StandInNccl wanted;
-      wanted.fails = true;
+      wanted.fails = 1;
       const StandInFaults faults(wanted);
       const std::string text = sentence_of([&] { rank.communicator->transfers(); });
       EXPECT_NE(text.find("network error"), std::string::npos) << text;
@@ -96,7 +96,8 @@ TEST(NcclCommunicator, AnErrorOfTheNetworkIsReported) {
 
 TEST(NcclCommunicator, AbortEndsATransferThatHangsAndTheDeviceGoesOn) {
   StandInNccl wanted;
-  wanted.hang_rank = 1;
+  wanted.rank = 1;
+  wanted.hangs = 1;
   const StandInFaults faults(wanted);
   expect_no_problem(run_ranks(2, [](HostGroup& group) {
     Rank rank(group);
