@@ -54,6 +54,14 @@ packed_sequences = 2
 TOML
 }
 
+# Options for the emulated cuda device, on which the subject is made small enough; and for ranks on it over nccl: its stream and
+# its library are the stand-ins of tests/stand_in.
+emulated=(--set backend.plugin=cuda --set backend.device=emulated --set model.layers=2 --set model.width=16
+  --set model.mlp_hidden=32 --set train.steps=3 --set train.tokens_per_step=128 --set train.sequence_length=32
+  --set data.validation=)
+over_nccl=("${emulated[@]}" --set backend.emulated_driver="$build/tests/stand_in/libcuda.so.1"
+  --set communicator.plugin=nccl --set communicator.library="$build/tests/stand_in/libnccl.so.2")
+
 free_port() {
   python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }

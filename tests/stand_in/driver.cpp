@@ -1,7 +1,10 @@
 // A stand-in for libcuda.so.1 with memory of the host: streams are threads that do their work in order, events
-// are marks in them. Just what the nccl communicator and a backend beside it ask for.
+// are marks in them. Just what the nccl communicator and a backend beside it ask for. MULLIGAN_STAND_IN_DRIVER=N: the
+// first stream of the process, the backend's, hangs after N pieces of work, as a kernel that never ends.
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -33,9 +36,16 @@ struct Mark {
 };
 using Event = std::shared_ptr<Mark>;
 
+// After how many pieces of work the stream that is made now hangs.
+unsigned long work_before_hanging() {
+  static std::atomic<bool> is_first = true;
+  const char* text = std::getenv("MULLIGAN_STAND_IN_DRIVER");
+  return text && is_first.exchange(false) ? std::strtoul(text, nullptr, 10) : ~0ul;
+}
+
 class Stream {
  public:
-  Stream() : thread_([this] { run(); }) {}
+  Stream() : work_before_hanging_(work_before_hanging()), thread_([this] { run(); }) {}
   ~Stream() {
     add([this] { ends_ = true; });
     thread_.join();
@@ -50,6 +60,7 @@ class Stream {
   void run() {
     while (!ends_) {
       std::unique_lock lock(mutex_);
+      if (work_before_hanging_-- == 0) signal_.wait(lock, [] { return false; });
       signal_.wait(lock, [&] { return !work_.empty(); });
       const std::function<void()> next = std::move(work_.front());
       work_.pop_front();
@@ -61,6 +72,7 @@ class Stream {
   std::condition_variable signal_;
   std::deque<std::function<void()>> work_;
   bool ends_ = false;  // of the thread
+  unsigned long work_before_hanging_;
   std::thread thread_;
 };
 

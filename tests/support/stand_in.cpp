@@ -13,15 +13,15 @@ namespace {
 const std::string kFolder = MULLIGAN_STAND_IN_DIRECTORY;
 
 // Whoever asks for a library of that name later gets this one.
-void* opened(const std::string& name) {
-  void* library = dlopen((kFolder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+void* opened(const std::string& path) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) throw std::runtime_error(dlerror());
   return library;
 }
 
 void* nccl() {
-  static void* const driver = opened("libcuda.so.1");
-  static void* const library = opened("libnccl.so.2");
+  static void* const driver = opened(stand_in_driver());
+  static void* const library = opened(stand_in_nccl_library());
   return driver ? library : nullptr;
 }
 
@@ -30,6 +30,14 @@ void set(const StandInNccl& wanted) {
 }
 
 }  // namespace
+
+std::string stand_in_driver() {
+  return kFolder + "/libcuda.so.1";
+}
+
+std::string stand_in_nccl_library() {
+  return kFolder + "/libnccl.so.2";
+}
 
 std::unique_ptr<Backend> make_stand_in_backend() {
   nccl();

@@ -2,11 +2,16 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "framework/plugin/backend.h"
 #include "tests/stand_in/stand_in_nccl.h"
 
 namespace mulligan {
+
+// Their files. What opens one of them by path is found by those that ask for libcuda.so.1 or libnccl.so.2 later.
+std::string stand_in_driver();
+std::string stand_in_nccl_library();
 
 // A backend on the stand-in driver. From then on libcuda.so.1 and libnccl.so.2 of this process are the
 // stand-ins.

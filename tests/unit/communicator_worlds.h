@@ -17,7 +17,9 @@ namespace mulligan {
 
 struct CommunicatorWorld {
   std::string plugin;
-  std::string backend;  // "cpu", "emulated", "stand_in": memory of the stand-in driver
+  // "cpu"; "emulated": the cuda backend's emulated device, which works at once; "emulated_stream": the same on a stream
+  // of the stand-in driver; "stand_in": that driver's memory and a stream, no kernels.
+  std::string backend;
   int most_ranks;
 };
 inline void PrintTo(const CommunicatorWorld& world, std::ostream* out) {
@@ -29,21 +31,26 @@ inline std::vector<CommunicatorWorld> communicator_worlds() {
 #ifdef MULLIGAN_HAS_GLOO
   worlds.insert(worlds.end(), {{"gloo", "cpu", 4}, {"gloo", "emulated", 2}});
 #endif
-  worlds.push_back({"nccl", "stand_in", 4});
+  worlds.insert(worlds.end(), {{"nccl", "stand_in", 4}, {"nccl", "emulated_stream", 2}});
   return worlds;
 }
 
 inline std::unique_ptr<Backend> make_backend(const CommunicatorWorld& world) {
   if (world.backend == "cpu") return make_cpu_backend(1);
   if (world.backend == "stand_in") return make_stand_in_backend();
-  return make_plugin<Backend>(PluginKind::backend, "cuda", "device = \"emulated\"");
+  std::string keys = "device = \"emulated\"\n";
+  if (world.backend == "emulated_stream") keys += "emulated_driver = \"" + stand_in_driver() + "\"\n";
+  return make_plugin<Backend>(PluginKind::backend, "cuda", keys);
 }
 
 inline std::unique_ptr<Communicator> make_communicator(const CommunicatorWorld& world, HostGroup& group,
                                                        Backend& backend, const std::string& keys = "",
                                                        const CommunicatorOptions& options = {}) {
+  std::string all_keys = keys;
+  if (world.plugin == "nccl") all_keys += "\nlibrary = \"" + stand_in_nccl_library() + "\"";
   return make_plugin_communicator(
-      make_plugin<CommunicatorPlugin>(PluginKind::communicator, world.plugin, keys), group, backend, options);
+      make_plugin<CommunicatorPlugin>(PluginKind::communicator, world.plugin, all_keys), group, backend,
+      options);
 }
 
 }  // namespace mulligan

@@ -21,7 +21,7 @@ std::unique_ptr<Device> make_device(const CudaConfig& config) {
     const EmulatedOrder order = config.emulated_order == "forward"   ? EmulatedOrder::forward
                                 : config.emulated_order == "reverse" ? EmulatedOrder::reverse
                                                                      : EmulatedOrder::interleaved;
-    return std::make_unique<EmulatedDevice>(order);
+    return std::make_unique<EmulatedDevice>(order, config.emulated_driver);
   }
 #ifdef MULLIGAN_HAS_CUDA
   const std::string cache = config.cache.empty() ? default_cache_directory() : config.cache;

@@ -25,6 +25,7 @@ struct CudaConfig {
   bool deterministic = false;
   std::string architecture = "sm_90a";
   std::string emulated_order = "forward";
+  std::string emulated_driver;
 };
 
 class CudaBackend final : public sdk::Backend {
@@ -59,7 +60,11 @@ class CudaBackend final : public sdk::Backend {
                "What device = \"compile\" compiles for; a GPU is compiled for as it is."),
       sdk::key("emulated_order", &CudaConfig::emulated_order,
                "Order in which the emulated device runs blocks and threads; results must not depend on it.")
-          .choices("forward|reverse|interleaved")};
+          .choices("forward|reverse|interleaved"),
+      sdk::key(
+          "emulated_driver", &CudaConfig::emulated_driver,
+          "For tests of communicators: a library with the driver's streams, on which the emulated device "
+          "works beside the program; empty: it works at once.")};
 
   explicit CudaBackend(const CudaConfig& config);
 

@@ -9,8 +9,12 @@ constexpr int kOldest = 21800;  // non-blocking communicators that can be finali
 
 }  // namespace
 
-Nccl::Nccl()
-    : library("NCCL", {"libnccl.so.2"}, "install NCCL 2.18 or newer, where the dynamic linker finds it") {
+Nccl::Nccl(const std::string& path)
+    : library(
+          "NCCL", {path.empty() ? "libnccl.so.2" : path},
+          path.empty()
+              ? "install NCCL 2.18 or newer, where the dynamic linker finds it, or set communicator.library"
+              : "correct communicator.library") {
   library.bind(GetVersion, "ncclGetVersion");
   library.bind(GetUniqueId, "ncclGetUniqueId");
   library.bind(CommInitRankConfig, "ncclCommInitRankConfig");

@@ -32,7 +32,9 @@ struct CommConfig {
 };
 
 struct Nccl {
-  Nccl();  // throws std::runtime_error in one sentence where NCCL is missing or older than 2.18
+  // Opens `path`, or where that is empty what the dynamic linker finds. Throws std::runtime_error in one sentence
+  // where NCCL is missing or older than 2.18.
+  explicit Nccl(const std::string& path);
 
   // Throws std::runtime_error that names the call where `result` is an error; kInProgress is none.
   void check(int result, const char* call) const;

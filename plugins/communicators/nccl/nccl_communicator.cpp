@@ -68,7 +68,7 @@ void NcclCommunicator::open(const sdk::Group& group, const mlg_queue& queue, dou
         "it out");
   }
   driver_ = std::make_unique<CudaDriver>();
-  nccl_ = std::make_unique<Nccl>();
+  nccl_ = std::make_unique<Nccl>(config_.library);
   rank_ = group.rank();
   size_ = group.size();
   context_ = queue.context;

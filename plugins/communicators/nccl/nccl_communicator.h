@@ -18,6 +18,7 @@ namespace mulligan::nccl_ranks {
 
 struct NcclConfig {
   double timeout = 600;
+  std::string library;
 };
 
 class NcclCommunicator final : public sdk::Communicator {
@@ -29,7 +30,9 @@ class NcclCommunicator final : public sdk::Communicator {
                "Seconds within which NCCL must have taken a batch of transfers (the first one connects the "
                "ranks). Transfers "
                "that do not end are noticed by the run itself.")
-          .range(0.01, 1e6)};
+          .range(0.01, 1e6),
+      sdk::key("library", &NcclConfig::library,
+               "The file of NCCL to use (libnccl.so.2); empty: what the dynamic linker finds.")};
 
   explicit NcclCommunicator(const NcclConfig& config) : config_(config) {}
   ~NcclCommunicator() override;

@@ -21,16 +21,19 @@ void* DeviceMemory::allocate(std::size_t bytes) {
   if (!address) throw std::bad_alloc();
   std::memset(address, 0xCD,
               size);  // what a kernel that reads too early computes with, should it be let through
+  const std::lock_guard lock(mutex_);
   allocations_.emplace(static_cast<char*>(address), Allocation{bytes, std::move(known)});
   return address;
 }
 
 void DeviceMemory::free(void* address) noexcept {
+  const std::lock_guard lock(mutex_);
   if (allocations_.erase(static_cast<char*>(address)) > 0) std::free(address);
 }
 
 unsigned char* DeviceMemory::marks(const void* address, std::size_t bytes) const {
   const char* begin = static_cast<const char*>(address);
+  const std::lock_guard lock(mutex_);
   const auto after = allocations_.upper_bound(begin);
   if (after != allocations_.begin()) {
     const auto& [start, allocation] = *std::prev(after);

@@ -1,10 +1,11 @@
 // Memory of the emulated device: each allocation has a second array that records which of its bytes
-// were ever written.
+// were ever written. Any thread, as long as nobody frees what another uses.
 #pragma once
 
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <mutex>
 
 namespace mulligan::cuda {
 
@@ -27,6 +28,7 @@ class DeviceMemory {
     std::size_t bytes;
     std::unique_ptr<unsigned char[]> known;
   };
+  mutable std::mutex mutex_;  // of the map
   std::map<const char*, Allocation> allocations_;
 };
 

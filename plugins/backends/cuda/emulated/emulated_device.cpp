@@ -21,7 +21,7 @@ struct EmulatedFunction final : Function {
 };
 
 struct EmulatedGraph final : CapturedGraph {
-  std::vector<std::function<void()>> work;
+  std::shared_ptr<const std::vector<std::function<void()>>> work;  // also of launches that outlive the graph
 };
 
 std::string sentence(const std::string& function, const char* what) {
@@ -29,6 +29,10 @@ std::string sentence(const std::string& function, const char* what) {
 }
 
 }  // namespace
+
+EmulatedDevice::EmulatedDevice(EmulatedOrder order, const std::string& driver) : runner_(order) {
+  if (!driver.empty()) stream_ = std::make_unique<EmulatedStream>(driver);
+}
 
 DeviceFacts EmulatedDevice::facts() const {
   const auto bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
@@ -47,27 +51,45 @@ void* EmulatedDevice::allocate(std::size_t bytes) {
 
 void EmulatedDevice::free(void* address) noexcept {
   freed_in_capture_ = freed_in_capture_ || capturing_;
+  try {
+    if (stream_) stream_->synchronize();
+  } catch (const std::exception&) {  // whoever waits for the work is told
+  }
   memory_.free(address);
+}
+
+void EmulatedDevice::perform(std::function<void()> work) {
+  if (stream_) {
+    stream_->add(std::move(work));
+  } else {
+    work();
+  }
 }
 
 void EmulatedDevice::enqueue(std::function<void()> work) {
   if (capturing_) {
     captured_.push_back(std::move(work));
   } else {
-    work();
+    perform(std::move(work));
   }
 }
 
 void EmulatedDevice::to_device(void* device, const void* host, std::size_t bytes) {
   refuse_in_capture("an upload came");
-  std::memset(memory_.marks(device, bytes), 1, bytes);
-  std::memcpy(device, host, bytes);
+  const char* begin = static_cast<const char*>(host);
+  perform([this, device, kept = std::vector<char>(begin, begin + bytes)] {
+    std::memset(memory_.marks(device, kept.size()), 1, kept.size());
+    std::memcpy(device, kept.data(), kept.size());
+  });
 }
 
 void EmulatedDevice::from_device(void* host, const void* device, std::size_t bytes) {
   refuse_in_capture("a download came");
-  memory_.require_known(device, bytes, "a download reads");
-  std::memcpy(host, device, bytes);
+  perform([=, this] {
+    memory_.require_known(device, bytes, "a download reads");
+    std::memcpy(host, device, bytes);
+  });
+  synchronize();
 }
 
 void EmulatedDevice::copy(void* to, const void* from, std::size_t bytes) {
@@ -169,7 +191,7 @@ std::unique_ptr<CapturedGraph> EmulatedDevice::end_capture() {
   capturing_ = false;
   if (freed_in_capture_) throw std::runtime_error("memory was freed while a graph was captured");
   auto graph = std::make_unique<EmulatedGraph>();
-  graph->work = std::exchange(captured_, {});
+  graph->work = std::make_shared<const std::vector<std::function<void()>>>(std::exchange(captured_, {}));
   return graph;
 }
 
@@ -180,7 +202,19 @@ void EmulatedDevice::abandon_capture() noexcept {
 
 void EmulatedDevice::launch(CapturedGraph& graph) {
   refuse_in_capture("a graph was launched");
-  for (const auto& work : static_cast<EmulatedGraph&>(graph).work) work();
+  perform([work = static_cast<EmulatedGraph&>(graph).work] {
+    for (const auto& one : *work) one();
+  });
+}
+
+void EmulatedDevice::synchronize() {
+  refuse_in_capture("waiting for the device");
+  if (stream_) stream_->synchronize();
+}
+
+std::optional<mlg_queue> EmulatedDevice::queue() {
+  if (!stream_) return std::nullopt;
+  return stream_->queue();
 }
 
 }  // namespace mulligan::cuda

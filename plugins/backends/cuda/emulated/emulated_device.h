@@ -3,16 +3,20 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <string>
 
 #include "plugins/backends/cuda/device.h"
 #include "plugins/backends/cuda/emulated/block_runner.h"
 #include "plugins/backends/cuda/emulated/device_memory.h"
+#include "plugins/backends/cuda/emulated/emulated_stream.h"
 
 namespace mulligan::cuda {
 
 class EmulatedDevice : public Device {
  public:
-  explicit EmulatedDevice(EmulatedOrder order) : runner_(order) {}
+  // `driver`: library of an EmulatedStream, on which the work is done beside the caller; empty: at once, by the caller.
+  explicit EmulatedDevice(EmulatedOrder order, const std::string& driver = "");
 
   DeviceFacts facts() const override;
   void* allocate(std::size_t bytes) override;
@@ -33,20 +37,25 @@ class EmulatedDevice : public Device {
   std::unique_ptr<CapturedGraph> end_capture() override;
   void abandon_capture() noexcept override;
   void launch(CapturedGraph& graph) override;
-  void synchronize() override { refuse_in_capture("waiting for the device"); }
+  void synchronize() override;
+  // The stream, where there is one.
+  std::optional<mlg_queue> queue() override;
 
-  // Runs `work` now, or keeps it while a graph is being captured.
+  // Does `work`, or keeps it while a graph is being captured.
   void enqueue(std::function<void()> work);
   DeviceMemory& memory() { return memory_; }
 
  private:
   // As on a GPU, where such a call breaks the capture.
   void refuse_in_capture(const char* what) const;
+  // At once, or on the stream.
+  void perform(std::function<void()> work);
 
   DeviceMemory memory_;
   BlockRunner runner_;
   bool capturing_ = false, freed_in_capture_ = false;
   std::vector<std::function<void()>> captured_;
+  std::unique_ptr<EmulatedStream> stream_;  // last: its work uses the others
 };
 
 }  // namespace mulligan::cuda

@@ -1,0 +1,74 @@
+#include "plugins/backends/cuda/emulated/emulated_stream.h"
+
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+namespace mulligan::cuda {
+namespace {
+
+constexpr unsigned kNonBlockingStream = 1;  // CU_STREAM_NON_BLOCKING
+constexpr std::size_t kRunAhead = 4096;     // pieces of work between two waits: what waits takes memory
+
+}  // namespace
+
+struct EmulatedStream::Item {
+  EmulatedStream& stream;
+  std::function<void()> work;
+};
+
+EmulatedStream::EmulatedStream(const std::string& path)
+    : library_("the emulated device's driver", {path},
+               "correct backend.emulated_driver, or leave it out to do the work at once") {
+  library_.bind(create_, "cuStreamCreate");
+  library_.bind(destroy_, "cuStreamDestroy_v2");
+  library_.bind(synchronize_, "cuStreamSynchronize");
+  library_.bind(launch_, "cuLaunchHostFunc");
+  library_.bind(error_text_, "cuGetErrorString");
+  check(create_(&stream_, kNonBlockingStream), "cuStreamCreate");
+}
+
+EmulatedStream::~EmulatedStream() {
+  synchronize_(stream_);
+  destroy_(stream_);
+}
+
+void EmulatedStream::check(int result, const char* call) const {
+  if (result == 0) return;
+  const char* text = nullptr;
+  error_text_(result, &text);
+  throw std::runtime_error(std::string(call) + " failed: " + (text ? text : "unknown error"));
+}
+
+void EmulatedStream::require_sound() {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) throw std::runtime_error(failure_);
+}
+
+// On the stream, which knows no exceptions.
+void EmulatedStream::run(void* data) {
+  const std::unique_ptr<Item> item(static_cast<Item*>(data));
+  EmulatedStream& own = item->stream;
+  try {
+    own.require_sound();
+    item->work();
+  } catch (const std::exception& error) {
+    const std::lock_guard lock(own.mutex_);
+    if (own.failure_.empty()) own.failure_ = error.what();
+  }
+}
+
+void EmulatedStream::add(std::function<void()> work) {
+  require_sound();
+  auto item = std::make_unique<Item>(*this, std::move(work));
+  check(launch_(stream_, run, item.get()), "cuLaunchHostFunc");
+  item.release();
+  if (++added_ % kRunAhead == 0) synchronize();
+}
+
+void EmulatedStream::synchronize() {
+  check(synchronize_(stream_), "cuStreamSynchronize");
+  require_sound();
+}
+
+}  // namespace mulligan::cuda

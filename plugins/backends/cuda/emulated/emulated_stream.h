@@ -1,0 +1,50 @@
+// The emulated device's work on a stream: in order, beside the caller, with libraries that are ordered by the
+// driver's streams and events, as NCCL is. The driver's functions come from a library that works on the processor,
+// as that of the tests does.
+#pragma once
+
+#include <mulligan/backend.h>
+
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "plugins/common/shared_library.h"
+
+namespace mulligan::cuda {
+
+class EmulatedStream {
+ public:
+  // Throws std::runtime_error in one sentence where the library `path` is missing, or makes no stream.
+  explicit EmulatedStream(const std::string& path);
+  // Waits for the work.
+  ~EmulatedStream();
+  EmulatedStream(const EmulatedStream&) = delete;
+
+  // Enqueues `work`. Throws std::runtime_error where earlier work has failed: nothing is done after that, as on a GPU.
+  void add(std::function<void()> work);
+  // Waits for the work so far; throws as add().
+  void synchronize();
+
+  mlg_queue queue() const { return {sizeof(mlg_queue), MLG_QUEUE_CUDA, stream_, nullptr}; }
+
+ private:
+  struct Item;
+  static void run(void* item);
+  void check(int result, const char* call) const;
+  void require_sound();
+
+  plugins::SharedLibrary library_;
+  int (*create_)(void** stream, unsigned flags);
+  int (*destroy_)(void* stream);
+  int (*synchronize_)(void* stream);
+  int (*launch_)(void* stream, void (*function)(void*), void* data);
+  int (*error_text_)(int result, const char** text);
+  void* stream_ = nullptr;
+  std::size_t added_ = 0;
+  std::mutex mutex_;
+  std::string failure_;  // of the first work that threw
+};
+
+}  // namespace mulligan::cuda
