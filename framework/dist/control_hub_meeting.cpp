@@ -42,8 +42,9 @@ ControlHub::ControlHub(SocketLoop& loop, const LaunchEnvironment& environment, C
   if (seats_.size() == 1) return;
   const std::size_t port = loop_.listen(listening_address(environment_), environment_.ports,
                                         [this](std::shared_ptr<Link> link) { host_.greet(std::move(link)); });
-  callbacks_.log(fmt::format("rank 0 meets {} others at {} port {}", seats_.size() - 1,
-                             printable(environment_.host), environment_.ports[port]));
+  callbacks_.log(fmt::format("rank 0 meets {} other rank{} at {} port {}", seats_.size() - 1,
+                             seats_.size() == 2 ? "" : "s", printable(environment_.host),
+                             environment_.ports[port]));
   if (port > 0) loop_.post([this, port] { look_for_other_hubs(port); });
 }
 

@@ -230,6 +230,7 @@ void Trainer::save() {
   const bool last_step_saved = checkpoint_step_ == step_ && !last_checkpoint_.empty();
   if (ranks_.group().agree(config_.checkpoint.at_end && step_ > 0 && !last_step_saved) != 0)
     begin_checkpoint();
+  require_equal_masters();
   engine_->refresh_evaluation_weights();
   if (!ranks_.first()) return;
   // Results of a run that was continued are about the weights that now go.

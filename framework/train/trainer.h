@@ -81,6 +81,7 @@ class Trainer {
   // trainer_checkpoint.cpp
   CheckpointManifest manifest() const;
   void begin_checkpoint();
+  void require_equal_masters();
   bool checkpoint_due();
   void note_progress_saved();
   void note_checkpoint(const std::optional<std::filesystem::path>& written);
@@ -116,6 +117,7 @@ class Trainer {
   std::filesystem::path last_checkpoint_;  // complete; empty before the first
   std::int64_t checkpoint_step_ = 0;       // updates done when the last one was begun
   double checkpoint_at_ = 0;               // training clock then, seconds
+  std::int64_t compared_step_ = 0;         // updates done when the ranks' masters were compared last
 
   LossAccount account_;
   bool collect_every_step_ = false;  // the device has finished a step when the call returns

@@ -1,12 +1,14 @@
 // Trainer: checkpoints, resuming and stopping.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
 #include "framework/step/non_finite.h"
+#include "framework/train/replica_check.h"
 #include "framework/train/resume.h"
 #include "framework/train/trainer.h"
 
@@ -50,6 +52,7 @@ CheckpointManifest Trainer::manifest() const {
 void Trainer::begin_checkpoint() {
   const auto patience = ranks_.patience();
   collect_losses();  // also refuses to save a run whose loss is not finite
+  require_equal_masters();
   note_checkpoint(checkpoints_.finish());
   engine_->refresh_evaluation_weights();
   engine_->gather_state();
@@ -58,6 +61,14 @@ void Trainer::begin_checkpoint() {
   }
   checkpoint_step_ = step_;
   checkpoint_at_ = budget_.elapsed_seconds();
+}
+
+// Nothing is saved of ranks that have drifted apart.
+void Trainer::require_equal_masters() {
+  if (std::exchange(compared_step_, step_) == step_) return;
+  std::vector<std::string> masters;
+  for (const PlannedParameter& parameter : parameters_) masters.push_back(master_name(parameter.name()));
+  require_equal_replicas(engine_->store(), masters, ranks_.group(), step_);
 }
 
 bool Trainer::checkpoint_due() {

@@ -89,7 +89,7 @@ for number in 0 1; do
 done
 first_port=$((first_port + 20))
 node 0
-for _ in {1..1200}; do grep -qs "meets 1 others" node_0.err && break; sleep 0.05; done
+for _ in {1..1200}; do grep -qs "meets 1 other" node_0.err && break; sleep 0.05; done
 kill -INT "${processes[0]}"
 wait "${processes[0]}"
 check_equal "a signal while a node is missing: exit code" 4 $?

@@ -88,6 +88,47 @@ train_ranks() {
   return $failed
 }
 
+# begin_ranks SIZE DIRECTORY ARGUMENT...: ranks of a training in the background, their processes in processes[], output in rank.R;
+# returns when they have made steps.
+begin_ranks() {
+  local size=$1 directory=$2 port number rank
+  shift 2
+  port=$(free_port)
+  processes=()
+  for ((number = 0; number < size; number++)); do
+    be_rank "$number" "$size" "$port"
+    "${rank[@]}" train run.toml --set run.directory="$directory" "$@" >"rank.$number" 2>&1 &
+    processes+=($!)
+  done
+  for _ in $(seq 1 600); do
+    [[ $(grep -c '"event":"step"' "$directory/metrics.jsonl" 2>/dev/null) -lt 3 ]] || return 0
+    sleep 0.1
+  done
+  flunk "$directory makes steps" "$(tail -n 3 rank.*)"
+}
+
+# end_ranks SECONDS: waits for all of them, at most so long; exit codes in codes[].
+end_ranks() {
+  local until=$((SECONDS + $1)) process code
+  codes=()
+  for process in "${processes[@]}"; do
+    while kill -0 "$process" 2>/dev/null && ((SECONDS < until)); do sleep 0.1; done
+    if kill -0 "$process" 2>/dev/null; then kill -KILL "$process"; fi
+    wait "$process" 2>/dev/null
+    code=$?
+    codes+=("$code")
+  done
+}
+
+# resumes_to WHAT DIRECTORY WEIGHTS ARGUMENT...: two ranks continue it, to these weights.
+resumes_to() {
+  local what=$1 directory=$2 expected=$3
+  shift 3
+  check "$what: it resumes" train_ranks 2 "$directory" "$@" --resume
+  check_equal "$what: to the same weights" "$expected" "$(weights "$directory")"
+  check_equal "$what: no temporary files are left" "" "$(find "$directory" -name '.*' -not -name '.lock' -printf '%f ')"
+}
+
 # Of a run directory: its losses step by step, the digest of its weights, its score.
 losses() { python3 -c '
 import json, sys

@@ -4,73 +4,35 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 source "$root/tests/multiprocess/ranks.bash"
 make_subject
-two=(--set run.determinism=world --set train.steps=400 --set train.log_every=1 --set checkpoint.every_steps=20)
+long=(--set run.determinism=world --set train.steps=400 --set train.log_every=1 --set checkpoint.every_steps=20)
 
-# begin_ranks DIRECTORY ARGUMENT...: two ranks in the background, processes[0] and [1]; returns when they have made steps.
-begin_ranks() {
-  local directory=$1 port number rank
-  shift
-  port=$(free_port)
-  processes=()
-  for number in 0 1; do
-    be_rank "$number" 2 "$port"
-    "${rank[@]}" train run.toml --set run.directory="$directory" "${two[@]}" "$@" >"rank.$number" 2>&1 &
-    processes+=($!)
-  done
-  for _ in $(seq 1 600); do
-    [[ $(grep -c '"event":"step"' "$directory/metrics.jsonl" 2>/dev/null) -lt 3 ]] || return 0
-    sleep 0.1
-  done
-  flunk "$directory makes steps" "$(tail -n 3 rank.0 rank.1)"
-}
-
-# end_ranks SECONDS: waits for both, at most so long; exit codes in codes.
-end_ranks() {
-  local until=$((SECONDS + $1)) process code
-  codes=()
-  for process in "${processes[@]}"; do
-    while kill -0 "$process" 2>/dev/null && ((SECONDS < until)); do sleep 0.1; done
-    if kill -0 "$process" 2>/dev/null; then kill -KILL "$process"; fi
-    wait "$process" 2>/dev/null
-    code=$?
-    codes+=("$code")
-  done
-}
-
-# resumes_to WHAT DIRECTORY: two ranks continue it, to the weights of the undisturbed run.
-resumes_to() {
-  check "$1: it resumes" train_ranks 2 "$2" "${two[@]}" --resume
-  check_equal "$1: to the same weights" "$straight" "$(weights "$2")"
-  check_equal "$1: no temporary files are left" "" "$(find "$2" -name '.*' -not -name '.lock' -printf '%f ')"
-}
-
-check "two ranks train undisturbed" train_ranks 2 undisturbed "${two[@]}"
+check "two ranks train undisturbed" train_ranks 2 undisturbed "${long[@]}"
 straight=$(weights undisturbed)
 
-begin_ranks killed
+begin_ranks 2 killed "${long[@]}"
 kill -KILL "${processes[1]}"
 end_ranks 30
 check_equal "rank 1 killed: rank 0 ends with 5" "5 137" "${codes[*]}"
 check_contains "and names it" "rank 1" "$(tail -n 1 rank.0)"
-resumes_to "rank 1 killed" killed
+resumes_to "rank 1 killed" killed "$straight" "${long[@]}"
 
-begin_ranks first_killed
+begin_ranks 2 first_killed "${long[@]}"
 kill -KILL "${processes[0]}"
 end_ranks 30
 check_equal "rank 0 killed: rank 1 ends with 5" "137 5" "${codes[*]}"
 check_contains "and names it" "rank 0" "$(tail -n 1 rank.1)"
-resumes_to "rank 0 killed" first_killed
+resumes_to "rank 0 killed" first_killed "$straight" "${long[@]}"
 
 for who in 0 1 both; do
-  begin_ranks "stopped_$who"
+  begin_ranks 2 "stopped_$who" "${long[@]}"
   if [[ $who == both ]]; then kill -TERM "${processes[@]}"; else kill -TERM "${processes[$who]}"; fi
   end_ranks 30
   check_equal "SIGTERM to $who: both end with 4" "4 4" "${codes[*]}"
   check_contains "SIGTERM to $who: with a checkpoint" "the checkpoint is" "$(tail -n 1 rank.0)"
-  resumes_to "SIGTERM to $who" "stopped_$who"
+  resumes_to "SIGTERM to $who" "stopped_$who" "$straight" "${long[@]}"
 done
 
-begin_ranks frozen
+begin_ranks 2 frozen "${long[@]}"
 kill -STOP "${processes[1]}"
 end_ranks 40
 check_equal "rank 1 frozen: rank 0 ends with 5" 5 "${codes[0]}"
