@@ -1,10 +1,11 @@
 #include "framework/run/run_ranks.h"
 
 #include <chrono>
+#include <set>
+#include <utility>
 
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/dist/control_channel.h"
 #include "framework/dist/roll_call.h"
 #include "framework/report/machine.h"
@@ -127,18 +128,26 @@ std::unique_ptr<Communicator> RunRanks::communicator(LoadedConfig& loaded, Plugi
 
 void RunRanks::require_same_run(const LoadedConfig& loaded, PluginHost& host) {
   if (alone()) return;
-  const std::map<std::string, std::string> settings = flat_settings(loaded);
-  std::string keys;
-  for (const auto& [key, value] : settings) keys += key + "\n";
   call_roll(group(), {{"commit of the program", build_commit()},
-                      {"list of settings (its sha256)", sha256_hex(keys)},
                       {"processor's instructions", instruction_set(), Fact::Rule::any}});
   // Setting by setting, so that the difference is named; places may be each machine's own.
-  std::vector<Fact> facts;
-  for (const auto& [key, value] : settings) {
-    const bool place = key.starts_with("data.") || key.ends_with("directory") || key.ends_with(".path");
-    facts.push_back({key, value, place ? Fact::Rule::any : Fact::Rule::equal});
+  const std::map<std::string, std::string> settings = flat_settings(loaded);
+  std::string own_keys;
+  for (const auto& [key, value] : settings) own_keys += key + "\n";
+  std::set<std::string> keys;
+  for (const std::string& list : group().all_gather(own_keys)) {
+    for (std::size_t begin = 0, end; (end = list.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      keys.insert(list.substr(begin, end - begin));
+    }
   }
+  std::vector<Fact> facts;
+  for (const std::string& key : keys) {
+    const bool place = key.starts_with("data.") || key.ends_with("directory") || key.ends_with(".path");
+    const auto own = settings.find(key);
+    facts.push_back({key, own == settings.end() ? "(not set)" : own->second,
+                     place ? Fact::Rule::any : Fact::Rule::equal});
+  }
+  call_roll(group(), std::exchange(facts, {}));
   for (const PluginHandle& plugin : plugins_in_use(loaded, host)) {
     facts.push_back(
         {fmt::format("sha256 of {} '{}'", kind_word(plugin->kind()), plugin->name()), plugin->sha256()});
