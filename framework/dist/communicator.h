@@ -38,7 +38,8 @@ class TransferBatch {
   virtual void join() = 0;
 };
 
-// Batches since the start.
+// Batches since the start: those that this rank's device has come to, and of these those that are done. A rank that has come to
+// more than are done waits for another, or for the network.
 struct TransferCount {
   std::uint64_t submitted = 0, completed = 0;
 };

@@ -90,7 +90,14 @@ std::optional<FaultWatch::Finding> FaultWatch::wedged(double now) const {
         fmt::format("it has not moved for {:.0f} s while others wait for it, after {} transfers and {} calls",
                     stood(*culprit, now), culprit->last.completed, culprit->last.calls)};
   }
-  // All of them wait: for each other, or for transfers that nobody finishes.
+  // All of them wait: for each other, or for transfers that nobody finishes. Then calls tell nothing: whose host waits for its
+  // device comes to fewer of them than whose does not.
+  const bool in_transfers =
+      std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.last.submitted > rank.last.completed; });
+  const auto moved_less = [&](const Rank& a, const Rank& b) {
+    const std::tuple own(a.last.submitted, a.last.completed), other(b.last.submitted, b.last.completed);
+    return own == other ? !in_transfers && a.last.calls < b.last.calls : own < other;
+  };
   double still = now, longest = 0;
   for (const Rank& rank : ranks_) {
     if (!waits(rank)) return std::nullopt;
@@ -98,9 +105,9 @@ std::optional<FaultWatch::Finding> FaultWatch::wedged(double now) const {
     longest = std::max(longest, limit(rank));
   }
   if (still < longest) return std::nullopt;
-  const auto last = std::ranges::min_element(ranks_, behind);
-  const bool alone =
-      std::ranges::all_of(ranks_, [&](const Rank& rank) { return &rank == &*last || behind(*last, rank); });
+  const auto last = std::ranges::min_element(ranks_, moved_less);
+  const bool alone = std::ranges::all_of(
+      ranks_, [&](const Rank& rank) { return &rank == &*last || moved_less(*last, rank); });
   return Finding{
       alone ? static_cast<int>(last - ranks_.begin()) : -1,
       fmt::format("nothing has moved for {:.0f} s, and every rank waits, after {} transfers and {} calls",

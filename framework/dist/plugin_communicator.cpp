@@ -124,7 +124,8 @@ class PluginCommunicator final : public Communicator {
     return std::make_unique<PluginBatch>(connection_, store, transfers, rank(), world_size(), stages_);
   }
   TransferCount transfers() const override {
-    return {connection_.submitted, connection_.plugin->completed()};
+    const std::uint64_t completed = connection_.plugin->completed();
+    return {std::min<std::uint64_t>(connection_.submitted, connection_.plugin->begun()), completed};
   }
   void abort() override { connection_.plugin->abort(); }
 

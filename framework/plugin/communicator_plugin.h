@@ -33,7 +33,7 @@ class PreparedCollectives {
 };
 
 // Every function throws run_error with the plugin's own sentence when it fails. One thread at a time, but for
-// completed() and abort().
+// completed(), begun() and abort().
 class CommunicatorPlugin : public PluginInstance<mlg_communicator_table> {
  public:
   using PluginInstance::PluginInstance;
@@ -60,6 +60,12 @@ class CommunicatorPlugin : public PluginInstance<mlg_communicator_table> {
     std::uint64_t completed = 0;
     check(table().poll(instance(), &completed));
     return completed;
+  }
+  // Any thread: how many tickets the backend's work has come to; UINT64_MAX where the plugin does not say.
+  std::uint64_t begun() const {
+    std::uint64_t begun = UINT64_MAX;
+    if (table().begun) check(table().begun(instance(), &begun));
+    return begun;
   }
   // Any thread: pending and later calls fail soon.
   void abort() { table().abort(instance()); }

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <future>
 #include <stdexcept>
 #include <string>
 
@@ -44,6 +45,24 @@ std::unique_ptr<Backend> make_stand_in_backend() {
   const PluginHandle plugin =
       PluginHost({}).load(PluginKind::backend, "stand_in_device", kFolder + "/mulligan_stand_in_device.so");
   return std::make_unique<Backend>(plugin, test_plugin_config(plugin));
+}
+
+struct StandInGate::State {
+  std::promise<void> opened;
+  // What the stream holds of it while it waits.
+  static void wait(void* data) {
+    const std::unique_ptr<std::shared_ptr<State>> state(static_cast<std::shared_ptr<State>*>(data));
+    (*state)->opened.get_future().wait();
+  }
+};
+
+StandInGate::StandInGate(Backend& backend) : state_(std::make_shared<State>()) {
+  using Launch = int (*)(void* stream, void (*function)(void*), void* data);
+  static const auto launch = reinterpret_cast<Launch>(dlsym(opened(stand_in_driver()), "cuLaunchHostFunc"));
+  launch(backend.queue().stream, State::wait, new std::shared_ptr<State>(state_));
+}
+StandInGate::~StandInGate() {
+  state_->opened.set_value();
 }
 
 StandInFaults::StandInFaults(const StandInNccl& wanted) {

@@ -17,6 +17,18 @@ std::string stand_in_nccl_library();
 // stand-ins.
 std::unique_ptr<Backend> make_stand_in_backend();
 
+// Keeps the work of a backend on the stand-in driver from going on, from where it stands now until this is gone.
+class StandInGate {
+ public:
+  explicit StandInGate(Backend& backend);
+  ~StandInGate();
+  StandInGate(const StandInGate&) = delete;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
 // Sets how the stand-in of NCCL behaves, for as long as it lives.
 class StandInFaults {
  public:

@@ -1,6 +1,8 @@
 // The nccl communicator on a library that is slow, fails and hangs.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <optional>
 #include <thread>
 
 #include "tests/support/sentence.h"
@@ -110,6 +112,54 @@ TEST(NcclCommunicator, AbortEndsATransferThatHangsAndTheDeviceGoesOn) {
     other.join();
     EXPECT_NE(sentence_of([&] { rank.batch->submit(); }).find("aborted"), std::string::npos);
     EXPECT_NE(sentence_of([&] { rank.communicator->transfers(); }).find("aborted"), std::string::npos);
+    group.barrier();
+  }));
+}
+
+// Until `text` comes, but not for ever.
+template <typename Count>
+std::string awaited(const std::string& text, Count&& count) {
+  std::string seen;
+  for (int turn = 0; turn < 2000 && seen != text; ++turn) {
+    const TransferCount now = count();
+    seen = std::to_string(now.submitted) + " begun, " + std::to_string(now.completed) + " done";
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return seen;
+}
+
+TEST(NcclCommunicator, WhatIsDoneIsCountedBeforeItIsJoined) {
+  expect_no_problem(run_ranks(2, [](HostGroup& group) {
+    Rank rank(group);
+    const auto count = [&] { return rank.communicator->transfers(); };
+    EXPECT_EQ(awaited("0 begun, 0 done", count), "0 begun, 0 done");
+    rank.batch->submit();
+    EXPECT_EQ(awaited("1 begun, 1 done", count), "1 begun, 1 done");
+    rank.batch->join();
+    rank.batch->submit();
+    EXPECT_EQ(awaited("2 begun, 2 done", count), "2 begun, 2 done");
+    rank.batch->join();
+    group.barrier();
+  }));
+}
+
+// The rank whose device stands still has not come to the transfer that the other one waits in.
+TEST(NcclCommunicator, ADeviceThatStandsStillBeforeATransferHasNotBegunIt) {
+  expect_no_problem(run_ranks(2, [](HostGroup& group) {
+    Rank rank(group);
+    const auto count = [&] { return rank.communicator->transfers(); };
+    {
+      std::optional<StandInGate> gate;
+      if (group.rank() == 1) gate.emplace(*rank.backend);
+      rank.batch->submit();
+      rank.batch->join();
+      const std::string expected = group.rank() == 0 ? "1 begun, 0 done" : "0 begun, 0 done";
+      EXPECT_EQ(awaited(expected, count), expected);
+      group.barrier();
+      EXPECT_EQ(awaited(expected, count), expected);
+      group.barrier();
+    }
+    EXPECT_EQ(awaited("1 begun, 1 done", count), "1 begun, 1 done");
     group.barrier();
   }));
 }

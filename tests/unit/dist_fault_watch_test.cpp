@@ -130,6 +130,27 @@ TEST(FaultWatch, TransfersThatNobodyFinishesHaveNoCulprit) {
   EXPECT_EQ(watch.wedged(), 0) << "it alone has not finished what the others have";
 }
 
+TEST(FaultWatch, WhoseHostWaitsForItsDeviceIsNotBehindForThat) {
+  Watch watch;
+  watch.all(6, 5, 3);
+  watch.rank(1).calls = watch.rank(2).calls = 8;
+  watch.rank(1).in_call = watch.rank(2).in_call = 1;
+  watch.rank(0).calls = 7;
+  watch.pass(59);
+  EXPECT_EQ(watch.wedged(), -1);
+}
+
+TEST(FaultWatch, AmongThoseThatWaitForEachOtherTheOneWithAnEarlierCallIsNamed) {
+  Watch watch;
+  watch.all(6, 6, 3);
+  for (int rank = 0; rank < 3; ++rank) {
+    watch.rank(rank).in_call = 1;
+    watch.rank(rank).calls = rank == 1 ? 7 : 8;
+  }
+  watch.pass(59);
+  EXPECT_EQ(watch.wedged(), 1);
+}
+
 TEST(FaultWatch, OfTwoThatStandStillTheOneBehindIsNamed) {
   Watch watch;
   watch.all(5, 5, 3);

@@ -276,7 +276,8 @@ LAYOUT(mlg_communicator_table, join, 112);
 LAYOUT(mlg_communicator_table, poll, 120);
 LAYOUT(mlg_communicator_table, abort, 128);
 LAYOUT(mlg_communicator_table, release, 136);
-SIZE(mlg_communicator_table, 144);
+LAYOUT(mlg_communicator_table, begun, 144);
+SIZE(mlg_communicator_table, 152);
 
 static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 4);
 static_assert(MLG_DETERMINISM_NONE == 0 && MLG_DETERMINISM_RUN == 1);

@@ -53,7 +53,6 @@ NcclCommunicator::~NcclCommunicator() {
     for (Batch* batch : std::exchange(under_way_, {})) {
       if (batch->is_released) remove(batch);
     }
-    if (ready_) driver_->EventDestroy(ready_);
     if (stream_) driver_->StreamDestroy(stream_);
   } catch (const std::exception&) {
     stop();
@@ -79,7 +78,6 @@ void NcclCommunicator::open(const sdk::Group& group, const mlg_queue& queue, dou
   }
   const CurrentContext current(*driver_, context_);
   driver_->check(driver_->StreamCreate(&stream_, kNonBlockingStream), "StreamCreate");
-  driver_->check(driver_->EventCreate(&ready_, kUntimedEvent), "EventCreate");
   UniqueId id{};
   if (rank_ == 0) {
     nccl_->check(nccl_->GetUniqueId(&id), "GetUniqueId");
@@ -108,10 +106,17 @@ void* NcclCommunicator::prepare(std::span<const sdk::Collective> list) {
     if (one.count > 0) batch->list.push_back(one);
   }
   const CurrentContext current(*driver_, context_);
-  driver_->check(driver_->EventCreate(&batch->done, kUntimedEvent), "EventCreate");
   const Lock lock(mutex_);
   under_way_.reserve(++batches_);
-  return batch.release();
+  Batch* made = batch.release();
+  try {
+    driver_->check(driver_->EventCreate(&made->ready, kUntimedEvent), "EventCreate");
+    driver_->check(driver_->EventCreate(&made->done, kUntimedEvent), "EventCreate");
+  } catch (...) {
+    remove(made);
+    throw;
+  }
+  return made;
 }
 
 void NcclCommunicator::enqueue(const sdk::Collective& one) const {
@@ -148,8 +153,8 @@ std::uint64_t NcclCommunicator::submit(void* prepared) {
   require_sound();
   finish_submit(lock);
   std::erase(under_way_, batch);  // it was joined; what comes after it tells that it is done
-  driver_->check(driver_->EventRecord(ready_, backend_stream_), "EventRecord");
-  driver_->check(driver_->StreamWaitEvent(stream_, ready_, 0), "StreamWaitEvent");
+  driver_->check(driver_->EventRecord(batch->ready, backend_stream_), "EventRecord");
+  driver_->check(driver_->StreamWaitEvent(stream_, batch->ready, 0), "StreamWaitEvent");
   if (!batch->list.empty()) {
     require(nccl_->GroupStart(), "GroupStart");
     std::string problem;
@@ -172,6 +177,12 @@ std::uint64_t NcclCommunicator::submit(void* prepared) {
 void NcclCommunicator::finish_submit(Lock& lock) {
   if (!taken_by_nccl_) return;
   settle(lock, config_.timeout, "take a batch of transfers");
+  note_taken();
+}
+
+// NCCL has enqueued the last batch. (While settle() waited, another thread may have noted it.)
+void NcclCommunicator::note_taken() {
+  if (!taken_by_nccl_) return;
   driver_->check(driver_->EventRecord(std::exchange(taken_by_nccl_, nullptr)->done, stream_), "EventRecord");
 }
 
@@ -195,16 +206,33 @@ std::uint64_t NcclCommunicator::poll() {
   require(nccl_->CommGetAsyncError(comm_, &state), "CommGetAsyncError");
   if (state != kSuccess && state != kInProgress)
     fail(std::string("NCCL reports: ") + nccl_->GetErrorString(state));
+  if (state == kSuccess) note_taken();
   retire();
   return completed_;
+}
+
+std::uint64_t NcclCommunicator::begun() {
+  const CurrentContext current(*driver_, context_);
+  const Lock lock(mutex_);
+  require_sound();
+  begun_ = std::max(begun_, completed_);
+  for (const Batch* batch : under_way_) {
+    if (!is_reached(batch->ready)) break;
+    begun_ = std::max(begun_, batch->ticket);
+  }
+  return begun_;
+}
+
+bool NcclCommunicator::is_reached(CudaEvent event) const {
+  const int result = driver_->EventQuery(event);
+  if (result != kNotReady) driver_->check(result, "EventQuery");
+  return result != kNotReady;
 }
 
 // Takes the batches that are done out of those under way.
 void NcclCommunicator::retire() {
   while (!under_way_.empty() && under_way_.front() != taken_by_nccl_) {
-    const int result = driver_->EventQuery(under_way_.front()->done);
-    if (result == kNotReady) return;
-    driver_->check(result, "EventQuery");
+    if (!is_reached(under_way_.front()->done)) return;
     Batch* done = under_way_.front();
     completed_ = done->ticket;
     under_way_.erase(under_way_.begin());
@@ -264,6 +292,7 @@ void NcclCommunicator::abort() noexcept {
 
 // In the backend's context.
 void NcclCommunicator::remove(Batch* batch) noexcept {
+  if (batch->ready) driver_->EventDestroy(batch->ready);
   if (batch->done) driver_->EventDestroy(batch->done);
   delete batch;
   --batches_;

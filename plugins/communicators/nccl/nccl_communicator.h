@@ -42,12 +42,14 @@ class NcclCommunicator final : public sdk::Communicator {
   std::uint64_t submit(void* prepared) override;
   void join(std::uint64_t ticket) override;
   std::uint64_t poll() override;
+  std::uint64_t begun() override;
   void abort() noexcept override;
   void release(void* prepared) noexcept override;
 
  private:
   struct Batch {
     std::vector<sdk::Collective> list;  // none of no elements
+    CudaEvent ready = nullptr;          // the backend's work before it is done
     CudaEvent done = nullptr;
     std::uint64_t ticket = 0;
     bool is_released = false;  // while it was under way: deleted when it is done
@@ -59,6 +61,8 @@ class NcclCommunicator final : public sdk::Communicator {
   void settle(Lock& lock, double seconds, const char* doing);
   void enqueue(const sdk::Collective& one) const;
   void finish_submit(Lock& lock);
+  void note_taken();
+  bool is_reached(CudaEvent event) const;
   void retire();
   void remove(Batch* batch) noexcept;
   void stop() noexcept;
@@ -69,7 +73,6 @@ class NcclCommunicator final : public sdk::Communicator {
   int rank_ = 0, size_ = 1;
   CudaContext context_ = nullptr;
   CudaStream backend_stream_ = nullptr, stream_ = nullptr;
-  CudaEvent ready_ = nullptr;  // of the backend's work
 
   mutable std::mutex
       mutex_;  // of NCCL's communicator and what follows; no call under it waits for other ranks
@@ -77,7 +80,7 @@ class NcclCommunicator final : public sdk::Communicator {
   std::vector<Batch*> under_way_;   // submitted, in order, as far as they are not known to be done
   std::size_t batches_ = 0;         // that are prepared: room for so many is in under_way_
   Batch* taken_by_nccl_ = nullptr;  // the last submitted, while NCCL may still be enqueueing it
-  std::uint64_t submitted_ = 0, completed_ = 0;
+  std::uint64_t submitted_ = 0, begun_ = 0, completed_ = 0;
   std::string failure_;
 };
 

@@ -65,6 +65,9 @@ typedef struct mlg_communicator_table {
   /* Any thread: pending and later calls fail soon, also where peers are gone or do not answer. */
   void (*abort)(void* instance);
   void (*release)(void* instance, void* prepared);
+  /* May be null, or give UINT64_MAX (as many as were submitted). Any thread: how many tickets the backend's work has come to. By it
+   * a rank whose own device stands still before a transfer is told from those that wait for it in that transfer. */
+  mlg_error (*begun)(void* instance, uint64_t* begun);
 } mlg_communicator_table;
 
 #ifdef __cplusplus

@@ -57,6 +57,8 @@ class Communicator {
   virtual void join(std::uint64_t ticket) = 0;
   // Any thread: how many tickets are finished.
   virtual std::uint64_t poll() = 0;
+  // Any thread: how many tickets the backend's work has come to; by default those that were submitted.
+  virtual std::uint64_t begun() { return UINT64_MAX; }
   virtual void abort() noexcept = 0;  // any thread
   virtual void release(void* prepared) noexcept = 0;
 };
@@ -84,6 +86,9 @@ mlg_communicator_table make_communicator_table(const char* name) {
   };
   table.poll = [](void* self, std::uint64_t* completed) -> mlg_error {
     return guarded([&] { *completed = at(self).poll(); });
+  };
+  table.begun = [](void* self, std::uint64_t* begun) -> mlg_error {
+    return guarded([&] { *begun = at(self).begun(); });
   };
   table.abort = [](void* self) { at(self).abort(); };
   table.release = [](void* self, void* prepared) { at(self).release(prepared); };
