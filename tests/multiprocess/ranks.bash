@@ -62,6 +62,10 @@ emulated=(--set backend.plugin=cuda --set backend.device=emulated --set model.la
 over_nccl=("${emulated[@]}" --set backend.emulated_driver="$build/tests/stand_in/libcuda.so.1"
   --set communicator.plugin=nccl --set communicator.library="$build/tests/stand_in/libnccl.so.2")
 
+# The same, quicker, for faults.
+tiny_over_nccl=("${over_nccl[@]}" --set run.determinism=world --set train.warmup.steps=0 --set train.log_every=1
+  --set train.tokens_per_step=64 --set train.sequence_length=16)
+
 free_port() {
   python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
@@ -118,6 +122,43 @@ end_ranks() {
     code=$?
     codes+=("$code")
   done
+}
+
+# faulty NAME LIBRARY_FAULTS DRIVER_FAULTS OPTION...: two ranks in the background in a folder of that name, with these faults in the
+# midst of training: groups of transfers, six to a step, or pieces of work go well before. Exit codes are in NAME/codes.
+faulty() {
+  local name=$1 library=$2 driver=$3
+  shift 3
+  mkdir "$name"
+  (
+    cd "$name" && ln -s ../data ../run.toml . &&
+      export MULLIGAN_STAND_IN_NCCL=$library MULLIGAN_STAND_IN_DRIVER=$driver
+    port=$(free_port)
+    processes=()
+    for number in 0 1; do
+      be_rank $number 2 "$port"
+      "${rank[@]}" train run.toml --set run.directory=run "${tiny_over_nccl[@]}" "$@" --set train.steps=300 >rank.$number 2>&1 &
+      processes+=($!)
+    done
+    [[ $name != killed ]] || { when_steps run 3 && kill -KILL "${processes[1]}"; }
+    end_ranks 90
+    echo "${codes[*]}" >codes
+  ) 2>/dev/null &
+}
+when_steps() { # when_steps DIRECTORY COUNT
+  for _ in {1..1200}; do
+    [[ $(grep -cs '"event":"step"' "$1/metrics.jsonl") -lt $2 ]] || return 0
+    sleep 0.05
+  done
+}
+# ended NAME WHAT CODES TEXT: so it went on both ranks, after some steps.
+ended() {
+  local number
+  check_equal "$2: exit codes" "$3" "$(cat "$1/codes")"
+  for number in 0 1; do
+    [[ $number == 1 && $3 == *137 ]] || check_contains "$2: rank $number says it" "$4" "$(tail -n 1 "$1/rank.$number")"
+  done
+  check_true "$2: in the midst of training" "0$(grep -cs '"event":"step"' "$1/run/metrics.jsonl") > 0"
 }
 
 # resumes_to WHAT DIRECTORY WEIGHTS ARGUMENT...: two ranks continue it, to these weights.

@@ -1,6 +1,6 @@
 // A stand-in for libcuda.so.1 with memory of the host: streams are threads that do their work in order, events
-// are marks in them. Just what the nccl communicator and a backend beside it ask for. MULLIGAN_STAND_IN_DRIVER=N: the
-// first stream of the process, the backend's, hangs after N pieces of work, as a kernel that never ends.
+// are marks in them. Just what the nccl communicator and a backend beside it ask for. MULLIGAN_STAND_IN_DRIVER="R N":
+// the first stream of the process with RANK=R, the backend's, hangs after N pieces of work, as in a kernel that never ends.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -39,8 +39,11 @@ using Event = std::shared_ptr<Mark>;
 // After how many pieces of work the stream that is made now hangs.
 unsigned long work_before_hanging() {
   static std::atomic<bool> is_first = true;
-  const char* text = std::getenv("MULLIGAN_STAND_IN_DRIVER");
-  return text && is_first.exchange(false) ? std::strtoul(text, nullptr, 10) : ~0ul;
+  const char *text = std::getenv("MULLIGAN_STAND_IN_DRIVER"), *own = std::getenv("RANK");
+  if (!text || !*text || !own || !is_first.exchange(false)) return ~0ul;
+  char* rest = nullptr;
+  const bool is_meant = std::strtoul(text, &rest, 10) == std::strtoul(own, nullptr, 10);
+  return is_meant ? std::strtoul(rest, nullptr, 10) : ~0ul;
 }
 
 class Stream {

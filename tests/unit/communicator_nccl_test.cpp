@@ -62,7 +62,7 @@ TEST(NcclCommunicator, ALibraryThatNeverTakesABatchIsGivenUpAtTheTimeout) {
       group.barrier();
     }
     const std::string text = sentence_of([&] { rank.batch->join(); });
-    EXPECT_TRUE(text.find("NCCL did not take a batch of transfers within 0.2") != std::string::npos ||
+    EXPECT_TRUE(text.find("NCCL did not take a batch of transfers within 0.2 s") != std::string::npos ||
                 text.find("could not take a batch") != std::string::npos)
         << text;
     group.barrier();
@@ -76,7 +76,7 @@ TEST(NcclCommunicator, RanksThatDoNotComeAreMissedInTime) {
   options.open_seconds = 0.2;
   const std::string text =
       sentence_of([&] { make_communicator(kWorld, groups.group(0), *backend, "", options); });
-  EXPECT_NE(text.find("NCCL did not meet the other ranks within 0.2"), std::string::npos) << text;
+  EXPECT_NE(text.find("NCCL did not meet the other ranks within 0.2 s"), std::string::npos) << text;
 }
 
 TEST(NcclCommunicator, AnErrorOfTheNetworkIsReported) {

@@ -4,6 +4,7 @@
 
 #include <net/if.h>
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 #include <thread>
@@ -271,7 +272,9 @@ void NcclCommunicator::settle(Lock& lock, double seconds, const char* doing) {
       fail(std::string("NCCL could not ") + doing + ": " + nccl_->GetErrorString(state));
     }
     if (std::chrono::steady_clock::now() > deadline) {
-      fail(std::string("NCCL did not ") + doing + " within " + std::to_string(seconds) + " s");
+      char limit[32];
+      std::snprintf(limit, sizeof limit, "%g", seconds);
+      fail(std::string("NCCL did not ") + doing + " within " + limit + " s");
     }
     lock.unlock();
     std::this_thread::sleep_for(pause);

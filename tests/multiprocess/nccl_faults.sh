@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# A library of NCCL that fails on one of two ranks, or never takes what it is given, and a rank that is killed end training on both,
+# with a verdict that names the rank; one that is slow changes nothing. Library, faults and driver are the stand-ins.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
+# shellcheck source=tests/multiprocess/ranks.bash
+source "$root/tests/multiprocess/ranks.bash"
+make_subject
+
+faulty fails "rank=1 after=20 fails=1" ""
+faulty slow "rank=1 after=20 slow_milliseconds=100000" "" --set communicator.timeout=3
+faulty killed "" ""
+patient() { MULLIGAN_STAND_IN_NCCL="slow_milliseconds=20" train_ranks 2 patient "${tiny_over_nccl[@]}"; }
+check "a library that takes a while changes nothing" patient
+check "as quick ones train" train_ranks 2 quick "${tiny_over_nccl[@]}"
+check_equal "a library that takes a while changes nothing: the weights" "$(weights quick)" "$(weights patient)"
+wait
+ended fails "the library reports an error on rank 1" "5 1" "remote process exited or there was a network error"
+check_contains "the library reports an error on rank 1: rank 0 names it" "rank 1 (" "$(tail -n 1 fails/rank.0)"
+ended slow "the library never takes what rank 1 sends" "5 1" "NCCL did not take a batch of transfers within 3 s"
+check_contains "the library never takes what rank 1 sends: rank 0 names it" "rank 1 (" "$(tail -n 1 slow/rank.0)"
+ended killed "rank 1 is killed" "5 137" "rank 1 ("
+finish
