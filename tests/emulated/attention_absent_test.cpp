@@ -19,6 +19,10 @@ class Without final : public EmulatedDevice {
     ++asked;
     return missing_;
   }
+  std::optional<std::size_t> attention_workspace_bytes(const AttentionShape&, std::string& reason) override {
+    reason = no_plan_;
+    return std::nullopt;
+  }
   std::unique_ptr<Attention> attention(const AttentionShape&, std::string& reason) override {
     ++planned;
     reason = no_plan_;
@@ -75,6 +79,15 @@ TEST_F(AttentionAbsent, WhoWantsTheOwnKernelIsNotToldOfALibrary) {
   EXPECT_FALSE(deterministic.wanted(backward));
   EXPECT_EQ(device.asked, 0);
   EXPECT_TRUE(said.empty());
+}
+
+TEST_F(AttentionAbsent, ADirectionThatTheLibraryDoesNotHaveIsSaidOnce) {
+  Without device("", "cuDNN reads no packed statistics on GPUs of compute capability 8.x");
+  AttentionLibrary library(device, {});
+  EXPECT_FALSE(library.workspace_bytes(shape(3)));
+  EXPECT_FALSE(library.workspace_bytes(shape(3)));
+  EXPECT_EQ(device.planned, 0);
+  EXPECT_EQ(said.size(), 1u);
 }
 
 TEST_F(AttentionAbsent, NoPlanIsSaidOncePerShape) {

@@ -126,22 +126,32 @@ TEST_F(AttentionLibrary, GradientsAreAddedWhereAsked) {
   expect_close(attention(library_, cu, {4, 2, 16}, true), attention(cpu_, cu, {4, 2, 16}, true));
 }
 
-// Windows of test-time training: rows of one length, which need neither starts nor lengths.
-TEST_F(AttentionLibrary, EqualSegmentsAreAPlainBatch) {
-  const Array cu = boundaries({32, 32, 32}, 0);
-  expect_close(attention(library_, cu, {4, 2, 16}), attention(cpu_, cu, {4, 2, 16}));
-  const std::vector<std::string> made = plans();
-  EXPECT_EQ(std::count(made.begin(), made.end(), "3 rows of 32"), 1);
+// Windows of test-time training: rows of one length, of which different numbers share a plan.
+TEST_F(AttentionLibrary, EqualSegmentsArePackedWhereTheyAreFew) {
+  for (const Lengths& lengths : {Lengths(3, 32), Lengths(16, 5), Lengths(17, 4), Lengths(1, 70)}) {
+    const Array cu = boundaries(lengths, 0);
+    expect_close(attention(library_, cu, {4, 2, 16}), attention(cpu_, cu, {4, 2, 16}));
+    EXPECT_EQ(plans(), (std::vector<std::string>{lengths.size() > 16 ? "up to 64 rows of up to 256"
+                                                                     : "up to 16 rows of up to 256"}));
+  }
 }
 
-// One plan per bucket, whatever segments it stands for: up to 16, 32, ... rows of up to 128, 256, ... tokens.
+// Many of one length need neither starts nor lengths.
+TEST_F(AttentionLibrary, ManyEqualSegmentsAreAPlainBatch) {
+  const Array cu = boundaries(Lengths(70, 3), 0);
+  expect_close(attention(library_, cu, {4, 2, 16}), attention(cpu_, cu, {4, 2, 16}));
+  EXPECT_EQ(plans(), (std::vector<std::string>{"70 rows of 3"}));
+}
+
+// One plan per bucket, whatever segments it stands for: up to 16, 20, 24, ... rows of up to 128, 256, ... tokens. None is
+// made before segments come.
 TEST_F(AttentionLibrary, PlansAreMadeOncePerBucket) {
   const Shape shape{1, 1, 16};
   const auto run = [&](const Lengths& lengths) { attention(library_, boundaries(lengths, 1100), shape); };
   Lengths seventeen(17, 60);
   seventeen[0] += 1024 - 17 * 60;
   run({1000, 24});
-  EXPECT_EQ(plans(), (std::vector<std::string>{"up to 16 rows of up to 1024"}));  // as the largest bucket
+  EXPECT_EQ(plans(), (std::vector<std::string>{"up to 16 rows of up to 1024"}));
   run({24, 1000});
   EXPECT_EQ(plans(), std::vector<std::string>{});
   run({129, 255, 255, 255, 130});
@@ -151,7 +161,7 @@ TEST_F(AttentionLibrary, PlansAreMadeOncePerBucket) {
   log_.clear();
   run(seventeen);  // more than one for 64 tokens: the own kernel, and the log says so
   ASSERT_FALSE(log_.empty());
-  EXPECT_NE(log_.front().find("in up to 32 rows of up to 128"), std::string::npos) << log_.front();
+  EXPECT_NE(log_.front().find("in up to 20 rows of up to 128"), std::string::npos) << log_.front();
   EXPECT_NE(log_.front().find("the own kernel computes it"), std::string::npos) << log_.front();
 }
 

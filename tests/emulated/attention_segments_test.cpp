@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "plugins/backends/cuda/attention/segment_tables.h"
 #include "tests/kernels/backend_fixture.h"
@@ -47,13 +48,12 @@ TEST(AttentionSegments, SummaryIsWhatCountingGives) {
     EXPECT_EQ(summary->count, count);
     EXPECT_EQ(summary->longest, longest);
     EXPECT_EQ(summary->equal, longest * static_cast<std::int64_t>(cu.size() - 1) == tokens);
-    const AttentionBucket bucket = bucket_of(*summary, tokens);
+    const AttentionBucket bucket = bucket_of(*summary);
     EXPECT_GE(bucket.rows, count);
     EXPECT_GE(bucket.longest, longest);
-    if (bucket.packed) {
-      EXPECT_LT(bucket.rows, std::max<std::int64_t>(17, 2 * count));
+    if (!summary->equal) {
+      EXPECT_LE(bucket.rows * 4, std::max<std::int64_t>(4 * 16, 5 * count));
       EXPECT_LT(bucket.longest, std::max<std::int64_t>(129, 2 * longest));
-      EXPECT_LE(bucket.longest, tokens);
     }
   }
 }
@@ -66,12 +66,45 @@ TEST(AttentionSegments, BoundariesThatDoNotFitAreNoSegments) {
   EXPECT_EQ(summarise(Boundaries{0, 2, 4, 4}, 4), (SegmentSummary{2, 2, false}));
 }
 
-TEST(AttentionSegments, LargestBucketHoldsEveryOther) {
+// A row of 98,304 packed tokens in 137 documents of up to 2,048, as the record trains on: a row of the plan has 16 tiles
+// of 128 queries, whatever document is in it. (Powers of two: 256 rows, 4,096 tiles.)
+TEST(AttentionSegments, DocumentsGetFewRowsTooMany) {
+  const AttentionBucket bucket = bucket_of({137, 2048, false});
+  EXPECT_EQ(bucket, (AttentionBucket{160, 2048, true}));
+  EXPECT_EQ(bucket.rows * bucket.longest / 128, 2560);
+  std::set<std::int64_t> rows;
+  for (std::int64_t count = 100; count <= 192; ++count) rows.insert(bucket_of({count, 2048, false}).rows);
+  EXPECT_EQ(rows, (std::set<std::int64_t>{112, 128, 160, 192}));  // 100 to 192 documents
+}
+
+// Batches of up to 64 documents and contexts of up to 2,048 tokens, whichever of them a text gives: four lengths of 16
+// and of 64 rows, each with a forward and a backward plan.
+TEST(AttentionSegments, WindowsOfTestTimeTrainingShareEightBuckets) {
+  std::set<AttentionBucket> buckets;
+  int windows = 0;
+  for (const std::int64_t documents : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}) {
+    for (std::int64_t context = 16; context <= 2048; context += 16, ++windows) {
+      const AttentionBucket bucket = bucket_of({documents, context, true});
+      EXPECT_GE(bucket.rows, documents);
+      EXPECT_GE(bucket.longest, context);
+      EXPECT_LE(bucket.rows, most_rows(documents, documents * context));
+      buckets.insert(bucket);
+    }
+  }
+  EXPECT_EQ(windows, 1536);
+  EXPECT_EQ(buckets.size(), 8u);
+}
+
+TEST(AttentionSegments, ManyEqualSegmentsAreAPlainBatch) {
+  EXPECT_EQ(bucket_of({65, 300, true}), (AttentionBucket{65, 300, false}));
+  EXPECT_EQ(bucket_of({64, 300, true}), (AttentionBucket{64, 512, true}));
+}
+
+TEST(AttentionSegments, MostRowsHoldEveryBucket) {
   for (const std::int64_t tokens : {1, 100, 2048, 98304}) {
-    const AttentionBucket largest = largest_bucket(tokens, tokens);
-    EXPECT_EQ(largest.longest, tokens);
-    const std::int64_t most = std::max<std::int64_t>(1, tokens / 64);
-    EXPECT_LE(bucket_of({most, tokens, false}, tokens).rows, largest.rows);
+    for (std::int64_t documents = 1; documents <= tokens / 64; ++documents) {
+      EXPECT_LE(bucket_of({documents, tokens, false}).rows, most_rows(tokens, tokens));
+    }
   }
 }
 

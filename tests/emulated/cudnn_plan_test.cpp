@@ -104,6 +104,19 @@ TEST_F(CudnnPlan, PackedDocuments) {
   }
 }
 
+// What is reserved before a plan is made.
+TEST_F(CudnnPlan, WorkspaceIsKnownBeforeThePlan) {
+  for (const bool backward : {false, true}) {
+    for (const AttentionShape& shape :
+         {packed(backward, 64, 2048), packed(backward, 160, 2048), packed(backward, 1536, 131072),
+          plain(backward, 96, 1024), plain(backward, 2048, 100)}) {
+      const std::optional<AttentionPlan> made = plan(shape);
+      ASSERT_TRUE(made) << reason_;
+      EXPECT_LE(made->workspace_bytes(shape.tokens), attention_workspace_bytes(shape));
+    }
+  }
+}
+
 TEST_F(CudnnPlan, PlainBatchesOfAnyLength) {
   for (const bool backward : {false, true}) EXPECT_TRUE(plan(plain(backward, 3, 100))) << reason_;
 }

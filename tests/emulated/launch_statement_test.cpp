@@ -74,6 +74,34 @@ TEST(LaunchStatement, RunsWhatItStates) {
   EXPECT_EQ(backend("emulated").run(call_of()).written.at("y").values.at(kCount - 1), 8.0);
 }
 
+// What a function does not name does not tell it from another call's.
+TEST(LaunchStatement, AFunctionIsGivenTheConstantsThatItNames) {
+  Kernel::body = [](sdk::CudaCall& call) {
+    call.numbers({Kernel::factor});
+    call.flags({Kernel::accumulate});
+    launch_scale(call);
+    call.launch(MLG_INSTANCE(forgetful_scale), {1, 1, 1}, {64, 1, 1}, call.tensor(Kernel::x),
+                call.tensor(Kernel::y), kCount);
+  };
+  const mlg_tensor tensor{nullptr, MLG_F32, 1, {kCount}};
+  const mlg_tensor tensors[] = {tensor, tensor};
+  const double attributes[] = {3, 0, 0};
+  const mlg_launch launch{tensors, 2, attributes, nullptr, nullptr, nullptr};
+  sdk::CudaCall call("stated", Kernel::signature, &launch);
+  Kernel::body(call);
+  auto* plan = static_cast<mlg_cuda_plan*>(call.take_plan());
+  std::vector<std::vector<double>> given;
+  for (std::uint32_t i = 0; i < plan->launch_count; ++i) {
+    for (std::uint32_t j = 0; j < plan->launches[i].constant_count; ++j) {
+      given.resize(i + 1);
+      given[i].push_back(plan->launches[i].constants[j].value);
+    }
+  }
+  sdk::CudaCall::release_plan(plan);
+  // factor, accumulate, of_another
+  EXPECT_EQ(given, (std::vector<std::vector<double>>{{3, 0, 1}, {3, 1, 1}}));
+}
+
 TEST(LaunchStatement, MissingConstantIsRefused) {
   EXPECT_EQ(
       refusal([](sdk::CudaCall& call) {

@@ -2,6 +2,7 @@
 // Needs NVRTC, but no GPU and no driver: the cuda backend's device "compile".
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <regex>
@@ -82,6 +83,9 @@ TEST_P(CudaCompile, NoKernelSpills) {
   try {
     missing = compile_run(
         load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", record));
+    // One sum over rows, which 27 launches with different constants once made as many functions.
+    EXPECT_EQ(std::ranges::count(compiled, "add_column_sums", &Compiled::function), 1);
+    std::printf("%zu functions for the record's training and evaluation\n", compiled.size());
     missing.merge(compile_run(TinyRun::config_without_data(tiny)));
     // Rows that the registers of a block do not hold at once.
     for (const std::string dtype : {"bf16", "fp32"}) {

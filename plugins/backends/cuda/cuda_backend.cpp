@@ -38,7 +38,7 @@ std::unique_ptr<Device> make_device(const CudaConfig& config) {
 CudaBackend::CudaBackend(const CudaConfig& config)
     : device_(make_device(config)),
       facts_(device_->facts()),
-      attention_(*device_, {config.attention == "library", config.deterministic}),
+      attention_(*device_, {config.attention == "library", config.attention_fallback, config.deterministic}),
       graphs_(*device_, config.graphs) {
   kernels_.add({&matmul_kernel(), 1}, false);
   kernels_.add(backends::core_kernels(), false);

@@ -22,6 +22,7 @@ struct CudaConfig {
   bool graphs = true;
   std::string cache;
   std::string attention = "library";
+  bool attention_fallback = false;
   bool deterministic = false;
   std::string architecture = "sm_90a";
   std::string emulated_order = "forward";
@@ -53,6 +54,10 @@ class CudaBackend final : public sdk::Backend {
           "library: bf16 attention by cuDNN where it is installed and has a plan (the emulated device has "
           "one of its own); own: attention by the own kernel.")
           .choices("own|library"),
+      sdk::key("attention_fallback", &CudaConfig::attention_fallback,
+               "A call of attention that cuDNN has a plan for but does not execute is left to the own "
+               "kernel, which "
+               "is slow, and the log says so; false: such a call ends the run."),
       sdk::key("deterministic", &CudaConfig::deterministic,
                "The same run twice gives the same bits: a library's backward pass of attention, whose sums "
                "may have no fixed order, is left to the own kernel."),

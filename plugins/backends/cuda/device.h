@@ -34,7 +34,7 @@ struct DeviceFacts {
   std::string architecture = {};  // "sm_90a"; empty: runs no compiled code
 };
 
-// A __global__ function made ready for launches.
+// A __global__ function made ready for launches, by all that ask for the same code.
 class Function {
  public:
   virtual ~Function() = default;
@@ -93,12 +93,18 @@ class Device {
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void fill(void* device, int byte, std::size_t bytes) = 0;
 
-  virtual std::unique_ptr<Function> load(const FunctionRequest& request) = 0;
+  // Lives as long as the device; requests that compile to the same code get the same one.
+  virtual Function& load(const FunctionRequest& request) = 0;
   virtual void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) = 0;
   virtual std::unique_ptr<Gemm> gemm(const GemmShape& shape) = 0;
   // Why the device has no library that computes attention: "cuDNN was not found (...)"; empty where
   // it has one.
   virtual std::string attention_missing() { return {}; }
+  // The most workspace that the plan of a packed shape, or of one that is not, needs whose direction, tokens, heads
+  // and width are those of `shape`: known without a plan. Nothing where the library has no packed attention of
+  // this direction; then `reason` is as below.
+  virtual std::optional<std::size_t> attention_workspace_bytes(const AttentionShape& shape,
+                                                               std::string& reason) = 0;
   // Null where that library has no attention of this shape; then `reason` says why: "cuDNN 9.19.0 has no plan
   // for it: ...".
   virtual std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason) = 0;

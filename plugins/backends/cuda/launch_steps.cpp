@@ -13,7 +13,7 @@ LaunchSteps::LaunchSteps(Device& device, const char* kernel, const char* source,
     std::copy_n(step.launch->grid, 3, step.grid.blocks);
     std::copy_n(step.launch->block, 3, step.grid.threads);
     step.grid.shared_bytes = step.launch->shared_bytes;
-    step.function = device.load({kernel, source, step.launch, compiled});
+    step.function = &device.load({kernel, source, step.launch, compiled});
   }
 }
 

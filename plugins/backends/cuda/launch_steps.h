@@ -25,7 +25,7 @@ class LaunchSteps {
 
  private:
   struct Step {
-    std::unique_ptr<Function> function;
+    Function* function = nullptr;
     Grid grid{};
     std::vector<DeviceArgument> arguments;
     const mlg_cuda_launch* launch = nullptr;

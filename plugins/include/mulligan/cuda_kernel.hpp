@@ -48,6 +48,8 @@ struct Plan : mlg_cuda_plan {
     std::string function;
     std::vector<mlg_cuda_argument> arguments;
     mlg_emulated_function emulated{};
+    emulation::ConstantSet named;  // of the source's constants, by the function
+    std::vector<mlg_cuda_constant> constants;
   };
   std::vector<mlg_cuda_launch> c_launches;
   std::deque<Launch> launches;
@@ -126,6 +128,7 @@ class CudaCall : public CallChecks {
     launch.arguments = Instance::pass(arguments...);
     check_dtypes(launch, Instance::tensor_dtypes());
     launch.emulated = Instance::emulated();
+    launch.named = Instance::declared().constants;
     mlg_cuda_launch& c = plan_->c_launches.emplace_back();
     for (int axis = 0; axis < 3; ++axis) {
       c.grid[axis] = static_cast<std::uint32_t>(grid[axis]);
@@ -142,8 +145,9 @@ class CudaCall : public CallChecks {
       c.function = plan.launches[i].function.c_str();
       c.arguments = plan.launches[i].arguments.data();
       c.argument_count = static_cast<std::uint32_t>(plan.launches[i].arguments.size());
-      c.constants = plan.constants.data();
-      c.constant_count = static_cast<std::uint32_t>(plan.constants.size());
+      plan.launches[i].constants = constants_of(plan.launches[i].named);
+      c.constants = plan.launches[i].constants.data();
+      c.constant_count = static_cast<std::uint32_t>(plan.launches[i].constants.size());
       c.emulated = &plan.launches[i].emulated;
     }
     static_cast<mlg_cuda_plan&>(plan) = {plan.c_launches.data(),
@@ -177,8 +181,18 @@ class CudaCall : public CallChecks {
     }
   }
 
-  // Refuses a constant that is missing, unknown, given twice or of another type. The source's other constants,
-  // which only other functions read, are 1 for the compiler.
+  // Every constant of the source as a function that names `named` of them is compiled: the others are 1, so that
+  // calls which differ in those alone share the function.
+  std::vector<mlg_cuda_constant> constants_of(emulation::ConstantSet named) const {
+    std::vector<mlg_cuda_constant> constants = plan_->constants;
+    for (std::size_t i = 0; i < constants.size(); ++i) {
+      if ((named >> i & 1) == 0) constants[i].value = 1;
+    }
+    return constants;
+  }
+
+  // Refuses a constant that is missing, unknown, given twice or of another type. Those of the source that none of
+  // the call's functions names are 1.
   void complete_constants() {
     if (!plan_->table) return;
     const std::string kernel = std::string("kernel ") + kernel_name();

@@ -27,24 +27,20 @@ std::unique_ptr<AttentionCall> AttentionCall::make(AttentionLibrary& library, co
   shape.scale = arguments.attributes()[Forward::softmax_scale];
   shape.dtype = static_cast<mlg_dtype>(q.dtype);
   if (!library.wanted(shape)) return nullptr;
-  auto call = std::unique_ptr<AttentionCall>(
-      new AttentionCall(library, shape, arguments, tensors[Forward::cu_seqlens].shape[0] - 1));
-  return call->workspace_bytes_ > 0 ? std::move(call) : nullptr;
+  const std::optional<std::size_t> bytes = library.workspace_bytes(shape);
+  if (!bytes) return nullptr;
+  const std::int64_t rows = most_rows(tensors[Forward::cu_seqlens].shape[0] - 1, shape.tokens);
+  return std::unique_ptr<AttentionCall>(new AttentionCall(library, shape, arguments, rows, *bytes));
 }
 
-// Workspace is asked for once, before it is known which segments will come: as much as the
-// largest bucket needs.
+// Workspace is asked for once, before it is known which segments will come.
 AttentionCall::AttentionCall(AttentionLibrary& library, const AttentionShape& shape,
-                             const backends::CallArguments& arguments, std::int64_t segments)
-    : library_(library),
-      shape_(shape),
-      arguments_(arguments),
-      largest_(largest_bucket(segments, shape.tokens)) {
-  const AttentionShape largest = shape_of(largest_);
-  const Attention* plan = library_.plan(largest);
-  if (!plan) return;
-  own_bytes_ = plan_attention_rows(arguments_.launch(), largest, largest_.rows).bytes;
-  workspace_bytes_ = own_bytes_ + plan->workspace_bytes();
+                             const backends::CallArguments& arguments, std::int64_t most_rows,
+                             std::size_t library_bytes)
+    : library_(library), shape_(shape), arguments_(arguments), most_rows_(most_rows) {
+  const AttentionShape packed = shape_of({most_rows, shape.tokens, true});
+  own_bytes_ = plan_attention_rows(arguments_.launch(), packed, most_rows).bytes;
+  workspace_bytes_ = own_bytes_ + library_bytes;
 }
 
 AttentionCall::~AttentionCall() {
@@ -74,16 +70,21 @@ void AttentionCall::bind(const Tensors& tensors, void* workspace) {
 std::uint64_t AttentionCall::choose() {
   const std::optional<SegmentSummary> summary = library_.tables().summary(watched_);
   if (!summary) return 0;  // the own kernel looks at the values, and answers nonsense with NaN
-  const AttentionBucket bucket = bucket_of(*summary, shape_.tokens);
+  const AttentionBucket bucket = bucket_of(*summary);
   auto known = ready_.find(bucket);
   if (known == ready_.end()) known = ready_.emplace(bucket, make_ready(bucket)).first;
   return known->second.number;
 }
 
+void AttentionCall::load() {
+  const AttentionBucket bucket{most_rows_, shape_.tokens, true};
+  ready_.emplace(bucket, make_ready(bucket));
+}
+
 AttentionCall::Ready AttentionCall::make_ready(const AttentionBucket& bucket) {
   Ready ready;
   const AttentionShape shape = shape_of(bucket);
-  if (bucket.packed && bucket.rows > largest_.rows) {
+  if (bucket.packed && bucket.rows > most_rows_) {
     library_.announce(shape, "segments are shorter than 64 tokens on average");
     return ready;
   }
@@ -91,11 +92,11 @@ AttentionCall::Ready AttentionCall::make_ready(const AttentionBucket& bucket) {
   if (!ready.plan) return ready;
   if (own_bytes_ + ready.plan->workspace_bytes() > workspace_bytes_) {
     library_.announce(shape, "its workspace of " + std::to_string(ready.plan->workspace_bytes()) +
-                                 " bytes is larger than that of the largest batch");
+                                 " bytes is larger than was reserved");
     return ready;
   }
   ready.number = ready_.size() + 1;
-  ready.rows = plan_attention_rows(arguments_.launch(), shape, largest_.rows);
+  ready.rows = plan_attention_rows(arguments_.launch(), shape, most_rows_);
   const char* source = attention_rows_source();
   ready.before = LaunchSteps(library_.device(), "attention_rows", source, *ready.rows.before);
   ready.after = LaunchSteps(library_.device(), "attention_rows", source, *ready.rows.after);

@@ -27,14 +27,16 @@ class AttentionCall {
   using Tensors = std::function<DeviceArgument(std::uint32_t)>;
   void bind(const Tensors& tensors, void* workspace);
 
-  // Loads the functions of the largest bucket: for a device that only compiles.
-  void load() { ready_.emplace(largest_, make_ready(largest_)); }
+  // Loads the functions of a bucket, for a device that only compiles.
+  void load();
 
   // Which plan the segments ask for as they are now, made ready; 0: the own kernel. Not while a graph is
   // captured, unless it was asked for before.
   std::uint64_t choose();
-  // Runs a plan that choose() returned.
+  // Runs a plan that choose() returned. Throws AttentionFailure.
   void run(std::uint64_t choice);
+
+  AttentionLibrary& library() const { return library_; }
 
  private:
   struct Ready {
@@ -45,7 +47,7 @@ class AttentionCall {
     AttentionArguments arguments;
   };
   AttentionCall(AttentionLibrary& library, const AttentionShape& shape,
-                const backends::CallArguments& arguments, std::int64_t segments);
+                const backends::CallArguments& arguments, std::int64_t most_rows, std::size_t library_bytes);
   AttentionShape shape_of(const AttentionBucket& bucket) const;
   Ready make_ready(const AttentionBucket& bucket);
   void place(Ready& ready) const;
@@ -53,7 +55,7 @@ class AttentionCall {
   AttentionLibrary& library_;
   AttentionShape shape_;  // but for the bucket
   const backends::CallArguments& arguments_;
-  AttentionBucket largest_;
+  std::int64_t most_rows_;
   std::size_t own_bytes_ = 0, workspace_bytes_ = 0;
   std::map<AttentionBucket, Ready> ready_;
   Tensors tensors_;

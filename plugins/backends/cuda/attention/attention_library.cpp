@@ -35,6 +35,13 @@ bool AttentionLibrary::available() {
   return *available_;
 }
 
+std::optional<std::size_t> AttentionLibrary::workspace_bytes(const AttentionShape& shape) {
+  std::string reason;
+  const std::optional<std::size_t> bytes = device_.attention_workspace_bytes(shape, reason);
+  if (!bytes) announce(shape, reason);
+  return bytes;
+}
+
 Attention* AttentionLibrary::plan(const AttentionShape& shape) {
   const auto known = plans_.find(shape);
   if (known != plans_.end()) return known->second.get();
@@ -46,6 +53,17 @@ Attention* AttentionLibrary::plan(const AttentionShape& shape) {
     announce(shape, reason);
   }
   return plans_.emplace(shape, std::move(plan)).first->second.get();
+}
+
+void AttentionLibrary::failed(const AttentionFailure& failure) {
+  if (!choice_.fallback) {
+    throw std::runtime_error(std::string(failure.what()) +
+                             "; set backend.attention = \"own\" to compute attention by the own kernel, or "
+                             "backend.attention_fallback = true to do so for what fails");
+  }
+  const std::string sentence =
+      std::string(failure.what()) + "; the own kernel computes it from now on (backend.attention_fallback)";
+  if (announced_.insert(sentence).second) sdk::log(sdk::LogLevel::warning, sentence);
 }
 
 void AttentionLibrary::announce(const AttentionShape& shape, const std::string& reason) {

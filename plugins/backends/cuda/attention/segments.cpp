@@ -6,10 +6,20 @@
 namespace mulligan::cuda {
 namespace {
 
-constexpr std::int64_t kFewestRows = 16, kShortest = 128, kFewestTokens = 64;
+constexpr std::int64_t kFewestRows = 16, kMostWindows = 64, kShortest = 128, kShortestWindow = 256,
+                       kFewestTokens = 64;
 
 std::int64_t power_of_two(std::int64_t value) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
+}
+
+std::int64_t quarter_step(std::int64_t value) {
+  const std::int64_t step = std::max(kFewestRows, power_of_two(value)) / 8;  // values are above half of it
+  return std::max((value + step - 1) / step * step, kFewestRows);
+}
+
+std::int64_t window_rows(std::int64_t count) {
+  return count <= kFewestRows ? kFewestRows : kMostWindows;
 }
 
 }  // namespace
@@ -29,15 +39,16 @@ std::optional<SegmentSummary> summarise(std::span<const std::int32_t> boundaries
   return summary;
 }
 
-AttentionBucket bucket_of(const SegmentSummary& summary, std::int64_t tokens) {
-  if (summary.equal) return {summary.count, summary.longest, false};
-  return {power_of_two(std::max(summary.count, kFewestRows)),
-          std::min(power_of_two(std::max(summary.longest, kShortest)), tokens), true};
+AttentionBucket bucket_of(const SegmentSummary& summary) {
+  if (!summary.equal)
+    return {quarter_step(summary.count), power_of_two(std::max(summary.longest, kShortest)), true};
+  if (summary.count > kMostWindows) return {summary.count, summary.longest, false};
+  return {window_rows(summary.count), power_of_two(std::max(summary.longest, kShortestWindow)), true};
 }
 
-AttentionBucket largest_bucket(std::int64_t segments, std::int64_t tokens) {
-  const std::int64_t rows = std::min(segments, tokens / kFewestTokens);
-  return {power_of_two(std::max(rows, kFewestRows)), tokens, true};
+std::int64_t most_rows(std::int64_t segments, std::int64_t tokens) {
+  const std::int64_t documents = quarter_step(std::min(segments, tokens / kFewestTokens));
+  return segments <= kMostWindows ? std::max(documents, window_rows(segments)) : documents;
 }
 
 }  // namespace mulligan::cuda

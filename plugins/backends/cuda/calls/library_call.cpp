@@ -31,7 +31,13 @@ void LibraryCall::run() {
   if (choice == 0) return own_->run();
   own_->memory().mark_outputs_unwritten();
   own_->memory().mark_workspace_unwritten();
-  attention_->run(choice);
+  try {
+    attention_->run(choice);
+  } catch (const AttentionFailure& failure) {
+    attention_->library().failed(failure);
+    attention_.reset();
+    return own_->run();
+  }
   own_->memory().require_written();
 }
 

@@ -19,8 +19,9 @@ class LibraryCall final : public DeviceCall {
   void run() override;
 
  private:
-  std::unique_ptr<SourceCall> own_;           // loaded when it is needed
-  std::unique_ptr<AttentionCall> attention_;  // null once addresses were not aligned, as a library wants them
+  std::unique_ptr<SourceCall> own_;  // loaded when it is needed
+  std::unique_ptr<AttentionCall>
+      attention_;  // null once addresses were not aligned, as a library wants them, or it failed
 };
 
 }  // namespace mulligan::cuda

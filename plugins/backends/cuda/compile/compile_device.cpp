@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "plugins/backends/cuda/compile/function_parameters.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
 
 namespace mulligan::cuda {
@@ -34,23 +35,36 @@ void CompileDevice::from_device(void* host, const void*, std::size_t bytes) {
   std::memset(host, 0, bytes);
 }
 
-std::unique_ptr<Function> CompileDevice::load(const FunctionRequest& request) {
+Function& CompileDevice::load(const FunctionRequest& request) {
   if (request.compiled) {
     sdk::log(sdk::LogLevel::info, std::string("kernel ") + request.kernel + " is taken from " +
                                       request.compiled->file() + ", entry point " + request.launch->function);
-    return std::make_unique<Function>();
+    return functions_[{request.launch->function, {}, request.compiled->code()}];
   }
-  const FunctionResources r = compiler_.compile(request.kernel, request.source, *request.launch).resources;
-  sdk::log(sdk::LogLevel::info, std::string("compiled ") + request.kernel + ": " + request.launch->function +
-                                    " for " + architecture_ + ", registers " + std::to_string(r.registers) +
+  const FunctionSource source = function_source(request.source, *request.launch);
+  const auto [known, is_new] = functions_.try_emplace(source);
+  if (is_new) known->second.symbol = compile(request.kernel, source);
+  require_parameters(request.kernel, known->second.symbol, *request.launch);
+  return known->second;
+}
+
+std::string CompileDevice::compile(const char* kernel, const FunctionSource& source) {
+  const CompiledFunction function = compiler_.compile(kernel, source);
+  const FunctionResources& r = function.resources;
+  sdk::log(sdk::LogLevel::info, std::string("compiled ") + kernel + ": " + source.function + " for " +
+                                    architecture_ + ", registers " + std::to_string(r.registers) +
                                     ", shared bytes " + std::to_string(r.shared_bytes) + ", spilled bytes " +
                                     std::to_string(r.spill_stores + r.spill_loads) + ", stack bytes " +
                                     std::to_string(r.stack_bytes));
-  return std::make_unique<Function>();
+  return function.symbol;
 }
 
 std::unique_ptr<Gemm> CompileDevice::gemm(const GemmShape&) {
   return std::make_unique<NoGemm>();
+}
+
+std::optional<std::size_t> CompileDevice::attention_workspace_bytes(const AttentionShape&, std::string&) {
+  return 0;
 }
 
 std::unique_ptr<Attention> CompileDevice::attention(const AttentionShape&, std::string&) {

@@ -1,7 +1,5 @@
 #include "plugins/backends/cuda/compile/kernel_compiler.h"
 
-#include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <regex>
 #include <stdexcept>
@@ -9,22 +7,10 @@
 #include <utility>
 
 #include "plugins/backends/cuda/compile/device_headers.h"
-#include "plugins/backends/cuda/compile/function_parameters.h"
 #include "plugins/backends/cuda/compile/nvrtc.h"
 
 namespace mulligan::cuda {
 namespace {
-
-// -DMLG_VALUE_name=value of each constant; floats as hexadecimal literals, exact.
-std::string define(const mlg_cuda_constant& constant) {
-  char value[64];
-  if (constant.is_float) {
-    std::snprintf(value, sizeof value, "%af", static_cast<double>(static_cast<float>(constant.value)));
-  } else {
-    std::snprintf(value, sizeof value, "%lld", static_cast<long long>(constant.value));
-  }
-  return std::string("-DMLG_VALUE_") + constant.name + "=" + value;
-}
 
 // What ptxas says of `symbol`: "Compiling entry function 'symbol' ...", "0 bytes stack frame, 0 bytes spill
 // stores, 0 bytes spill loads", "Used 30 registers, 128 bytes smem". The log may speak of other functions of
@@ -67,32 +53,29 @@ CompiledFunction unpack(const std::string& bytes) {
 
 }  // namespace
 
-KernelCompiler::KernelCompiler(std::string architecture, const std::string& cache_directory)
-    : architecture_(std::move(architecture)), nvrtc_(std::make_unique<Nvrtc>()), cache_(cache_directory) {}
+KernelCompiler::KernelCompiler(std::string architecture, const std::string& cache_directory,
+                               int driver_version)
+    : architecture_(std::move(architecture)),
+      nvrtc_(std::make_unique<Nvrtc>(driver_version)),
+      cache_(cache_directory) {}
 
 KernelCompiler::~KernelCompiler() = default;
 
-CompiledFunction KernelCompiler::compile(const char* kernel, const char* source,
-                                         const mlg_cuda_launch& launch) {
+CompiledFunction KernelCompiler::compile(const char* kernel, const FunctionSource& source) {
   std::vector<std::string> options = {"--gpu-architecture=" + architecture_, "--std=c++17",
                                       "--ptxas-options=-v"};
-  std::vector<std::string> constants;
-  for (std::uint32_t i = 0; i < launch.constant_count; ++i) constants.push_back(define(launch.constants[i]));
-  std::sort(constants.begin(), constants.end());
-  options.insert(options.end(), constants.begin(), constants.end());
+  options.insert(options.end(), source.definitions.begin(), source.definitions.end());
 
-  std::string key = "nvrtc " + nvrtc_->version() + "\n" + launch.function + "\n";
+  std::string key = "nvrtc " + nvrtc_->version() + "\n" + source.function + "\n";
   for (const std::string& option : options) key += option + "\n";
   for (const DeviceHeader& header : device_headers())
     key += std::string(header.name) + "\n" + header.text + "\n";
-  key += source;
-  CompiledFunction function = unpack(cache_.get(key, [&] {
+  key += source.text;
+  return unpack(cache_.get(key, [&] {
     ++compilations_;
     const std::string name = std::string(kernel) + ".cu";
-    return pack(nvrtc_->compile(name.c_str(), source, options, launch.function));
+    return pack(nvrtc_->compile(name.c_str(), source.text.c_str(), options, source.function.c_str()));
   }));
-  require_parameters(kernel, function.symbol, launch);
-  return function;
 }
 
 }  // namespace mulligan::cuda

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plugins/backends/cuda/compile/compile_cache.h"
+#include "plugins/backends/cuda/compile/function_source.h"
 
 namespace mulligan::cuda {
 
@@ -26,14 +27,13 @@ struct CompiledFunction {
 
 class KernelCompiler {
  public:
-  // `architecture`: "sm_90a". `cache_directory`: empty: nothing is kept. Throws std::runtime_error when NVRTC
-  // is missing.
-  KernelCompiler(std::string architecture, const std::string& cache_directory);
+  // `architecture`: "sm_90a". `cache_directory`: empty: nothing is kept. `driver_version`: as of Nvrtc. Throws
+  // std::runtime_error when NVRTC is missing.
+  KernelCompiler(std::string architecture, const std::string& cache_directory, int driver_version);
   ~KernelCompiler();
 
-  // The function of `launch` out of `source`, with its constants. Throws std::runtime_error with the
-  // compiler's messages, or when the function is not what the launch means (function_parameters.h).
-  CompiledFunction compile(const char* kernel, const char* source, const mlg_cuda_launch& launch);
+  // Throws std::runtime_error with the compiler's messages, which call the source by the kernel's name.
+  CompiledFunction compile(const char* kernel, const FunctionSource& source);
 
   int compilations() const { return compilations_; }  // those that the cache did not answer
 

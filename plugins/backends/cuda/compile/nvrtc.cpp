@@ -3,13 +3,14 @@
 #include <memory>
 #include <stdexcept>
 
+#include "plugins/backends/cuda/compile/cuda_library.h"
 #include "plugins/backends/cuda/compile/device_headers.h"
 
 namespace mulligan::cuda {
 
-Nvrtc::Nvrtc()
-    : library_("NVRTC, CUDA's run-time compiler,", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
-               "install CUDA 12.4 or newer") {
+Nvrtc::Nvrtc(int driver_version)
+    : library_("NVRTC, CUDA's run-time compiler,", cuda_library_names("libnvrtc", driver_version),
+               cuda_library_remedy(driver_version)) {
   library_.bind(version_, "nvrtcVersion");
   library_.bind(create_program_, "nvrtcCreateProgram");
   library_.bind(destroy_program_, "nvrtcDestroyProgram");
@@ -21,6 +22,9 @@ Nvrtc::Nvrtc()
   library_.bind(get_log_size_, "nvrtcGetProgramLogSize");
   library_.bind(get_log_, "nvrtcGetProgramLog");
   library_.bind(get_error_string_, "nvrtcGetErrorString");
+  int major = 0, minor = 0;
+  version_(&major, &minor);
+  require_cuda_major("NVRTC " + version(), major, driver_version);
 }
 
 std::string Nvrtc::version() const {

@@ -16,8 +16,9 @@ struct NvrtcResult {
 
 class Nvrtc {
  public:
-  // Throws std::runtime_error when the library is missing.
-  Nvrtc();
+  // One whose code the driver loads: of its CUDA version's major or an older one. `driver_version`: as
+  // cuDriverGetVersion says, 12040; 0: no driver, any will do. Throws std::runtime_error when there is none.
+  explicit Nvrtc(int driver_version);
 
   // "13.0"
   std::string version() const;

@@ -107,13 +107,14 @@ void EmulatedDevice::fill(void* device, int byte, std::size_t bytes) {
   });
 }
 
-std::unique_ptr<Function> EmulatedDevice::load(const FunctionRequest& request) {
+Function& EmulatedDevice::load(const FunctionRequest& request) {
   refuse_in_capture("a function was loaded");
   const mlg_cuda_launch& launch = *request.launch;
   if (!launch.emulated) {
     throw std::runtime_error(std::string("kernel ") + request.kernel +
                              " exists as GPU code only, which the emulated device cannot run");
   }
+  LoadedFunction key{launch.emulated->body, {}};
   auto function = std::make_unique<EmulatedFunction>();
   function->name = launch.function;
   function->code = *launch.emulated;
@@ -122,9 +123,11 @@ std::unique_ptr<Function> EmulatedDevice::load(const FunctionRequest& request) {
       const mlg_emulated_constant& place = launch.emulated->constants[j];
       if (std::string_view(place.name) != launch.constants[i].name) continue;
       function->constants.emplace_back(place, launch.constants[i].value);
+      key.second.emplace_back(place.integer ? static_cast<const void*>(place.integer) : place.number,
+                              launch.constants[i].value);
     }
   }
-  return function;
+  return *functions_.emplace(std::move(key), std::move(function)).first->second;
 }
 
 void EmulatedDevice::launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) {
@@ -157,6 +160,11 @@ void EmulatedDevice::launch(Function& function, const Grid& grid, std::span<cons
 std::unique_ptr<Gemm> EmulatedDevice::gemm(const GemmShape& shape) {
   refuse_in_capture("a matrix product was prepared");
   return std::make_unique<EmulatedGemm>(*this, shape);
+}
+
+std::optional<std::size_t> EmulatedDevice::attention_workspace_bytes(const AttentionShape& shape,
+                                                                     std::string&) {
+  return EmulatedAttention(*this, shape).workspace_bytes();
 }
 
 std::unique_ptr<Attention> EmulatedDevice::attention(const AttentionShape& shape, std::string&) {

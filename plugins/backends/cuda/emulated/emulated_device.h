@@ -3,8 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "plugins/backends/cuda/device.h"
 #include "plugins/backends/cuda/emulated/block_runner.h"
@@ -26,9 +28,11 @@ class EmulatedDevice : public Device {
   void from_device(void* host, const void* device, std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
   void fill(void* device, int byte, std::size_t bytes) override;
-  std::unique_ptr<Function> load(const FunctionRequest& request) override;
+  Function& load(const FunctionRequest& request) override;
   void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) override;
   std::unique_ptr<Gemm> gemm(const GemmShape& shape) override;
+  std::optional<std::size_t> attention_workspace_bytes(const AttentionShape& shape,
+                                                       std::string& reason) override;
   std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason) override;
   void mark_unwritten(const DeviceArgument& argument) override;
   void mark_written(const DeviceArgument& argument) override;
@@ -46,6 +50,9 @@ class EmulatedDevice : public Device {
   DeviceMemory& memory() { return memory_; }
 
  private:
+  // The code, and where its constants lie with what they are.
+  using LoadedFunction =
+      std::pair<void (*)(const mlg_emulated_argument*), std::vector<std::pair<const void*, double>>>;
   // As on a GPU, where such a call breaks the capture.
   void refuse_in_capture(const char* what) const;
   // At once, or on the stream.
@@ -55,6 +62,7 @@ class EmulatedDevice : public Device {
   BlockRunner runner_;
   bool capturing_ = false, freed_in_capture_ = false;
   std::vector<std::function<void()>> captured_;
+  std::map<LoadedFunction, std::unique_ptr<Function>> functions_;
   std::unique_ptr<EmulatedStream> stream_;  // last: its work uses the others
 };
 

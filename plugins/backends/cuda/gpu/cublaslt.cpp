@@ -2,14 +2,15 @@
 
 #include <stdexcept>
 
+#include "plugins/backends/cuda/compile/cuda_library.h"
 #include "plugins/backends/cuda/gpu/cublaslt_gemm.h"
 #include "plugins/backends/cuda/gpu/gpu_device.h"
 
 namespace mulligan::cuda {
 
-CublasLtFunctions::CublasLtFunctions()
-    : library("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"},
-              "install CUDA 12.4 or newer") {
+CublasLtFunctions::CublasLtFunctions(int driver_version)
+    : library("cuBLASLt", cuda_library_names("libcublasLt", driver_version),
+              cuda_library_remedy(driver_version)) {
   library.bind(Create, "cublasLtCreate");
   library.bind(Destroy, "cublasLtDestroy");
   library.bind(GetVersion, "cublasLtGetVersion");
@@ -25,6 +26,9 @@ CublasLtFunctions::CublasLtFunctions()
   library.bind(MatmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy");
   library.bind(MatmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute");
   library.bind(MatmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic");
+  const std::size_t version = GetVersion();
+  require_cuda_major("cuBLASLt " + std::to_string(version), static_cast<int>(version / 10000),
+                     driver_version);
 }
 
 void CublasLtFunctions::check(cublasStatus_t status, const char* call) const {
@@ -34,7 +38,7 @@ void CublasLtFunctions::check(cublasStatus_t status, const char* call) const {
 }
 
 CublasLt::CublasLt(GpuDevice& device, const std::string& gpu_name, const std::string& cache_directory)
-    : device_(device), gpu_name_(gpu_name), cache_(cache_directory) {
+    : device_(device), gpu_name_(gpu_name), cache_(cache_directory), functions_(device.driver().version()) {
   functions_.check(functions_.Create(&handle_), "Create");
 }
 
@@ -44,7 +48,8 @@ CublasLt::~CublasLt() {
 
 std::unique_ptr<Gemm> CublasLt::gemm(const GemmShape& s) {
   auto gemm = std::make_unique<CublasLtGemm>(*this, s);
-  std::string key = "gemm " + gpu_name_ + " cublasLt " + std::to_string(functions_.GetVersion());
+  std::string key =
+      "gemm on random numbers " + gpu_name_ + " cublasLt " + std::to_string(functions_.GetVersion());
   for (const std::int64_t number : {s.batch, s.m, s.n, s.k, s.stride_a, s.stride_b, s.stride_c}) {
     key += " " + std::to_string(number);
   }

@@ -16,7 +16,8 @@ class GpuDevice;
 
 // The library's functions, by the names that cublasLt.h gives them without "cublasLt".
 struct CublasLtFunctions {
-  CublasLtFunctions();
+  // The library that goes with the driver (cuda_library.h). Throws std::runtime_error when there is none.
+  explicit CublasLtFunctions(int driver_version);
   void check(cublasStatus_t status, const char* call) const;
 
   plugins::SharedLibrary library;

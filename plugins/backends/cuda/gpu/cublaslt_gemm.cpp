@@ -1,9 +1,13 @@
 #include "plugins/backends/cuda/gpu/cublaslt_gemm.h"
 
+#include <mulligan/kernel.hpp>
+
+#include <algorithm>
 #include <cstring>
 #include <limits>
+#include <random>
+#include <span>
 #include <stdexcept>
-#include <vector>
 
 #include "plugins/backends/cuda/gpu/cublaslt.h"
 #include "plugins/backends/cuda/gpu/gpu_device.h"
@@ -23,17 +27,72 @@ std::int64_t element_bytes(mlg_dtype dtype) {
 class Buffer {
  public:
   Buffer(GpuDevice& device, std::int64_t bytes)
-      : device_(device), address_(device.allocate(static_cast<std::size_t>(bytes))) {
-    device_.fill(address_, 0, static_cast<std::size_t>(bytes));
-  }
+      : device_(device),
+        bytes_(static_cast<std::size_t>(bytes)),
+        address_(static_cast<char*>(device.allocate(bytes_))) {}
   ~Buffer() { device_.free(address_); }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   void* address() const { return address_; }
 
+  // Uniform in [-1, 1): how much power, and so what clock, a product takes depends on its operands, of which zeros
+  // need the least. A pattern of 65,521 numbers, a prime, repeats.
+  void fill_at_random(mlg_dtype dtype) const {
+    std::minstd_rand random(1);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    std::vector<char> pattern;
+    for (int i = 0; i < 65521; ++i) {
+      const float value = uniform(random);
+      const sdk::bfloat16 narrow(value);
+      const char* bytes =
+          dtype == MLG_BF16 ? reinterpret_cast<const char*>(&narrow) : reinterpret_cast<const char*>(&value);
+      pattern.insert(pattern.end(), bytes, bytes + element_bytes(dtype));
+    }
+    std::size_t filled = std::min(bytes_, pattern.size());
+    device_.to_device(address_, pattern.data(), filled);
+    while (filled < bytes_) {
+      const std::size_t more = std::min(filled, bytes_ - filled);
+      device_.copy(address_ + filled, address_, more);
+      filled += more;
+    }
+  }
+
  private:
   GpuDevice& device_;
-  void* address_;
+  std::size_t bytes_;
+  char* address_;
+};
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(GpuDevice& device) : device_(device) {
+    MLG_CU(device.driver(), EventCreate, &begin_, CU_EVENT_DEFAULT);
+    MLG_CU(device.driver(), EventCreate, &end_, CU_EVENT_DEFAULT);
+  }
+  ~Stopwatch() {
+    for (const CUevent event : {begin_, end_}) {
+      if (event) device_.driver().EventDestroy(event);
+    }
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+  // Of what `enqueue` enqueues.
+  template <typename Enqueue>
+  float milliseconds(Enqueue&& enqueue) const {
+    const Driver& driver = device_.driver();
+    MLG_CU(driver, EventRecord, begin_, device_.stream());
+    enqueue();
+    MLG_CU(driver, EventRecord, end_, device_.stream());
+    MLG_CU(driver, EventSynchronize, end_);
+    float milliseconds = 0;
+    MLG_CU(driver, EventElapsedTime, &milliseconds, begin_, end_);
+    return milliseconds;
+  }
+
+ private:
+  GpuDevice& device_;
+  CUevent begin_ = nullptr, end_ = nullptr;
 };
 
 }  // namespace
@@ -108,7 +167,12 @@ void CublasLtGemm::use(const std::string& algorithm) {
   std::memcpy(&algorithm_, algorithm.data(), sizeof algorithm_);
 }
 
-std::string CublasLtGemm::measure() {
+std::string CublasLtGemm::text() const {
+  return "the product [" + std::to_string(shape_.m) + ", " + std::to_string(shape_.k) + "] x [" +
+         std::to_string(shape_.k) + ", " + std::to_string(shape_.n) + "]";
+}
+
+std::vector<cublasLtMatmulAlgo_t> CublasLtGemm::proposals() {
   const CublasLtFunctions& f = library_.functions();
   cublasLtMatmulPreference_t preference = nullptr;
   f.check(f.MatmulPreferenceCreate(&preference), "MatmulPreferenceCreate");
@@ -121,47 +185,55 @@ std::string CublasLtGemm::measure() {
     f.MatmulPreferenceSetAttribute(preference, attribute, &kAlignment, sizeof kAlignment);
   }
   constexpr int kProposals = 16;
-  std::vector<cublasLtMatmulHeuristicResult_t> proposals(kProposals);
+  std::vector<cublasLtMatmulHeuristicResult_t> results(kProposals);
   int count = 0;
   const cublasStatus_t status = f.MatmulAlgoGetHeuristic(library_.handle(), product_, b_, a_, c_, c_,
-                                                         preference, kProposals, proposals.data(), &count);
+                                                         preference, kProposals, results.data(), &count);
   f.MatmulPreferenceDestroy(preference);
-  if (status != CUBLAS_STATUS_SUCCESS || count == 0) {
-    throw std::runtime_error("cuBLASLt has no algorithm for the product [" + std::to_string(shape_.m) + ", " +
-                             std::to_string(shape_.k) + "] x [" + std::to_string(shape_.k) + ", " +
-                             std::to_string(shape_.n) + "]");
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  if (status != CUBLAS_STATUS_SUCCESS) return algorithms;
+  for (const auto& result : std::span(results).first(static_cast<std::size_t>(count))) {
+    if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
   }
+  return algorithms;
+}
+
+std::string CublasLtGemm::measure() {
+  const std::vector<cublasLtMatmulAlgo_t> algorithms = proposals();
+  if (algorithms.empty()) throw std::runtime_error("cuBLASLt has no algorithm for " + text());
   GpuDevice& device = library_.device();
-  const Driver& driver = device.driver();
   const std::int64_t in = element_bytes(shape_.input), out = element_bytes(shape_.output);
   const Buffer a(device, shape_.batch * shape_.stride_a * in), b(device, shape_.batch * shape_.stride_b * in),
       c(device, shape_.batch * shape_.stride_c * out), workspace(device, CublasLt::kWorkspaceBytes);
-  CUevent begin = nullptr, end = nullptr;
-  MLG_CU(driver, EventCreate, &begin, CU_EVENT_DEFAULT);
-  MLG_CU(driver, EventCreate, &end, CU_EVENT_DEFAULT);
+  for (const Buffer* operand : {&a, &b}) operand->fill_at_random(shape_.input);
+  c.fill_at_random(shape_.output);
+  const Stopwatch stopwatch(device);
   float fastest = std::numeric_limits<float>::infinity();
-  cublasLtMatmulAlgo_t best = proposals.front().algo;
+  const cublasLtMatmulAlgo_t* best = nullptr;
+  std::string failure;
   constexpr int kRuns = 5;
-  for (int i = 0; i < count; ++i) {
-    if (proposals[static_cast<std::size_t>(i)].state != CUBLAS_STATUS_SUCCESS) continue;
-    const cublasLtMatmulAlgo_t& algorithm = proposals[static_cast<std::size_t>(i)].algo;
-    enqueue(a.address(), b.address(), c.address(), workspace.address(), algorithm);  // loads its code
-    MLG_CU(driver, EventRecord, begin, device.stream());
-    for (int run = 0; run < kRuns; ++run) {
-      enqueue(a.address(), b.address(), c.address(), workspace.address(), algorithm);
-    }
-    MLG_CU(driver, EventRecord, end, device.stream());
-    MLG_CU(driver, EventSynchronize, end);
-    float milliseconds = 0;
-    MLG_CU(driver, EventElapsedTime, &milliseconds, begin, end);
-    if (milliseconds < fastest) {
-      fastest = milliseconds;
-      best = algorithm;
+  for (const cublasLtMatmulAlgo_t& algorithm : algorithms) {
+    try {
+      const auto run = [&] {
+        enqueue(a.address(), b.address(), c.address(), workspace.address(), algorithm);
+      };
+      run();  // loads its code
+      const float milliseconds = stopwatch.milliseconds([&] {
+        for (int i = 0; i < kRuns; ++i) run();
+      });
+      if (milliseconds < fastest) {
+        fastest = milliseconds;
+        best = &algorithm;
+      }
+    } catch (const std::runtime_error& error) {
+      failure = error.what();
     }
   }
-  driver.EventDestroy(begin);
-  driver.EventDestroy(end);
-  return {reinterpret_cast<const char*>(&best), sizeof best};
+  if (!best) {
+    throw std::runtime_error("each of the " + std::to_string(algorithms.size()) +
+                             " algorithms that cuBLASLt proposes for " + text() + " fails: " + failure);
+  }
+  return {reinterpret_cast<const char*>(best), sizeof *best};
 }
 
 }  // namespace mulligan::cuda

@@ -7,6 +7,7 @@
 #include <cublasLt.h>
 
 #include <string>
+#include <vector>
 
 #include "plugins/backends/cuda/device.h"
 
@@ -24,8 +25,8 @@ class CublasLtGemm final : public Gemm {
   CublasLtGemm(CublasLt& library, const GemmShape& shape);
   ~CublasLtGemm() override;
 
-  // Times the algorithms that cuBLASLt proposes, on memory of the product's size, and returns the
-  // fastest one's bytes.
+  // Times the algorithms that cuBLASLt proposes, on random numbers of the product's size, and returns the bytes of
+  // the fastest; one that fails is left out. Throws std::runtime_error when all fail.
   std::string measure();
   // Takes an algorithm that measure() returned, now or in an earlier process.
   void use(const std::string& algorithm);
@@ -35,6 +36,8 @@ class CublasLtGemm final : public Gemm {
            void* workspace) override;
 
  private:
+  std::vector<cublasLtMatmulAlgo_t> proposals();
+  std::string text() const;  // "the product [2, 3] x [3, 4]"
   void describe(cublasLtMatrixLayout_t& layout, mlg_dtype dtype, std::int64_t rows, std::int64_t columns,
                 std::int64_t stride);
   void enqueue(const void* a, const void* b, void* c, void* workspace, const cublasLtMatmulAlgo_t& algorithm);

@@ -1,18 +1,47 @@
 #include "plugins/backends/cuda/gpu/driver.h"
 
+#include <algorithm>
 #include <stdexcept>
 
+#include "plugins/backends/cuda/compile/cuda_library.h"
+
 namespace mulligan::cuda {
+namespace {
+
+constexpr int kOldest = 12040;
+
+}  // namespace
+
+#define MLG_TEXT(real) #real
+#define MLG_NEWEST(real) MLG_TEXT(real)  // the name that the header's macro gives it
 
 Driver::Driver()
     : library_("NVIDIA's driver", {"libcuda.so.1"},
                "install it, or set backend.device = \"emulated\" to run the kernels on the processor") {
-#define MLG_TEXT(real) #real
-#define MLG_BIND(name, real) library_.bind(name, MLG_TEXT(real));
+  decltype(&::cuDriverGetVersion) get_version = nullptr;
+  library_.bind(get_version, "cuDriverGetVersion");
+  if (get_version(&version_) != CUDA_SUCCESS || version_ < kOldest) {
+    throw std::runtime_error(
+        "NVIDIA's driver is of CUDA " + cuda_version_text(version_) +
+        "; install one of CUDA 12.4 or newer, or set backend.device = \"emulated\" to run "
+        "the kernels on the processor");
+  }
+  library_.bind(get_address_, MLG_NEWEST(cuGetProcAddress));
+#define MLG_BIND(name, real) name = reinterpret_cast<decltype(name)>(function("cu" #name, MLG_NEWEST(real)));
   MLG_DRIVER_FUNCTIONS(MLG_BIND)
 #undef MLG_BIND
-#undef MLG_TEXT
   check(Init(0), "cuInit");
+}
+
+#undef MLG_NEWEST
+#undef MLG_TEXT
+
+void* Driver::function(const char* name, const char* newest) const {
+  void* address = nullptr;
+  const CUresult result = get_address_(name, &address, std::min(version_, CUDA_VERSION),
+                                       CU_GET_PROC_ADDRESS_LEGACY_STREAM, nullptr);
+  if (result == CUDA_SUCCESS && address) return address;
+  return library_.symbol(newest);
 }
 
 void Driver::check(CUresult result, const char* call) const {

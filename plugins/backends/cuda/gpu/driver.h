@@ -1,5 +1,9 @@
 // NVIDIA's driver API, loaded when it is needed. Members are called like the functions of
 // cuda.h, without "cu".
+//
+// A function has several forms, of which cuda.h names the newest ("cuEventElapsedTime_v2") and an older driver has
+// an older one. The driver is therefore asked for the form of its own CUDA version, where that is older than the
+// headers. None of the functions below has changed its parameters since CUDA 12.4.
 #pragma once
 
 #include <cuda.h>
@@ -8,11 +12,9 @@
 
 namespace mulligan::cuda {
 
-// X(name here, name in cuda.h): the header renames some by macros ("cuMemAlloc_v2"), which using
-// them here follows.
+// X(name here, name in cuda.h)
 #define MLG_DRIVER_FUNCTIONS(X)                             \
   X(Init, cuInit)                                           \
-  X(DriverGetVersion, cuDriverGetVersion)                   \
   X(GetErrorString, cuGetErrorString)                       \
   X(DeviceGet, cuDeviceGet)                                 \
   X(DeviceGetCount, cuDeviceGetCount)                       \
@@ -52,9 +54,11 @@ namespace mulligan::cuda {
 
 class Driver {
  public:
-  // Opens the library and initialises it. Throws std::runtime_error in one sentence without a driver
-  // or a GPU.
+  // Opens the library and initialises it. Throws std::runtime_error in one sentence without a driver of
+  // CUDA 12.4 or newer, or a GPU.
   Driver();
+
+  int version() const { return version_; }  // 12040: CUDA 12.4
 
 #define MLG_MEMBER(name, real) decltype(&::real) name = nullptr;
   MLG_DRIVER_FUNCTIONS(MLG_MEMBER)
@@ -64,7 +68,11 @@ class Driver {
   void check(CUresult result, const char* call) const;
 
  private:
+  void* function(const char* name, const char* newest) const;
+
   plugins::SharedLibrary library_;
+  decltype(&::cuGetProcAddress) get_address_ = nullptr;
+  int version_ = 0;
 };
 
 // MLG_CU(driver, MemAlloc, &address, bytes): cuMemAlloc, checked.

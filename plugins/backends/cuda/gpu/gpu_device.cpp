@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <stdexcept>
 
 #include "plugins/backends/common/local_ranks.h"
+#include "plugins/backends/cuda/compile/cuda_library.h"
+#include "plugins/backends/cuda/compile/function_parameters.h"
 #include "plugins/backends/cuda/gpu/cublaslt.h"
 #include "plugins/backends/cuda/gpu/cudnn/cudnn.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
@@ -13,25 +14,11 @@
 namespace mulligan::cuda {
 namespace {
 
-constexpr std::size_t kMostStaged = std::size_t{16} << 20;  // larger uploads go straight from pageable memory
-
 CUdeviceptr device_pointer(const void* address) {
   return reinterpret_cast<CUdeviceptr>(address);
 }
 
 // Released on whatever thread, whose context may be another.
-struct GpuFunction final : Function {
-  GpuFunction(const Driver& driver, CUcontext context) : driver(driver), context(context) {}
-  ~GpuFunction() override {
-    driver.CtxSetCurrent(context);
-    if (module) driver.ModuleUnload(module);
-  }
-  const Driver& driver;
-  CUcontext context;
-  CUmodule module = nullptr;
-  CUfunction function = nullptr;
-};
-
 struct GpuGraph final : CapturedGraph {
   GpuGraph(const Driver& driver, CUcontext context) : driver(driver), context(context) {}
   ~GpuGraph() override {
@@ -44,6 +31,19 @@ struct GpuGraph final : CapturedGraph {
 };
 
 }  // namespace
+
+// A module of its own. Modules stay until the device goes: what was loaded once is asked for again.
+struct GpuFunction final : Function {
+  explicit GpuFunction(const Driver& driver) : driver(driver) {}
+  ~GpuFunction() override {
+    if (module) driver.ModuleUnload(module);
+  }
+  const Driver& driver;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  std::string symbol;
+  std::uint32_t shared_bytes = 48 * 1024;  // dynamic shared memory that launches may ask for
+};
 
 GpuDevice::GpuDevice(int index, const std::string& cache_directory) : cache_directory_(cache_directory) {
   int count = 0;
@@ -72,8 +72,8 @@ GpuDevice::GpuDevice(int index, const std::string& cache_directory) : cache_dire
   MLG_CU(driver_, DevicePrimaryCtxRetain, &context_, device_);
   use();
   MLG_CU(driver_, StreamCreate, &stream_, CU_STREAM_NON_BLOCKING);
-  MLG_CU(driver_, EventCreate, &staging_free_, CU_EVENT_DISABLE_TIMING);
-  compiler_ = std::make_unique<KernelCompiler>(architecture_, cache_directory_);
+  staging_.emplace(driver_);
+  compiler_ = std::make_unique<KernelCompiler>(architecture_, cache_directory_, driver_.version());
 }
 
 GpuDevice::~GpuDevice() {
@@ -82,8 +82,8 @@ GpuDevice::~GpuDevice() {
   if (stream_) driver_.StreamSynchronize(stream_);
   blas_.reset();
   cudnn_.reset();
-  if (staging_) driver_.MemFreeHost(staging_);
-  if (staging_free_) driver_.EventDestroy(staging_free_);
+  functions_.clear();
+  staging_.reset();
   if (stream_) driver_.StreamDestroy(stream_);
   driver_.DevicePrimaryCtxRelease(device_);
 }
@@ -91,11 +91,8 @@ GpuDevice::~GpuDevice() {
 DeviceFacts GpuDevice::facts() const {
   std::size_t bytes = 0;
   MLG_CU(driver_, DeviceTotalMem, &bytes, device_);
-  int version = 0;
-  MLG_CU(driver_, DriverGetVersion, &version);
-  return {name_ + " (" + architecture_ + ", CUDA driver " + std::to_string(version / 1000) + "." +
-              std::to_string(version % 1000 / 10) + ")",
-          bytes, 0, true, architecture_};
+  return {name_ + " (" + architecture_ + ", CUDA driver " + cuda_version_text(driver_.version()) + ")", bytes,
+          0, true, architecture_};
 }
 
 void* GpuDevice::allocate(std::size_t bytes) {
@@ -111,29 +108,11 @@ void GpuDevice::free(void* address) noexcept {
   driver_.MemFree(device_pointer(address));
 }
 
-void* GpuDevice::staging(std::size_t bytes) {
-  MLG_CU(driver_, EventSynchronize, staging_free_);
-  if (bytes > staging_bytes_) {
-    if (staging_) MLG_CU(driver_, MemFreeHost, staging_);
-    staging_ = nullptr;
-    staging_bytes_ = 0;
-    MLG_CU(driver_, MemAllocHost, &staging_, bytes);
-    staging_bytes_ = bytes;
-  }
-  return staging_;
-}
-
 void GpuDevice::to_device(void* device, const void* host, std::size_t bytes) {
   use();
-  if (bytes > kMostStaged) {
-    MLG_CU(driver_, MemcpyHtoDAsync, device_pointer(device), host, bytes, stream_);
-    MLG_CU(driver_, StreamSynchronize, stream_);
-    return;
-  }
-  void* copy = staging(bytes);
-  std::memcpy(copy, host, bytes);
-  MLG_CU(driver_, MemcpyHtoDAsync, device_pointer(device), copy, bytes, stream_);
-  MLG_CU(driver_, EventRecord, staging_free_, stream_);
+  if (bytes <= StagingRing::kMostBytes) return staging_->upload(device_pointer(device), host, bytes, stream_);
+  MLG_CU(driver_, MemcpyHtoDAsync, device_pointer(device), host, bytes, stream_);
+  MLG_CU(driver_, StreamSynchronize, stream_);
 }
 
 void GpuDevice::from_device(void* host, const void* device, std::size_t bytes) {
@@ -152,23 +131,36 @@ void GpuDevice::fill(void* device, int byte, std::size_t bytes) {
   MLG_CU(driver_, MemsetD8Async, device_pointer(device), static_cast<unsigned char>(byte), bytes, stream_);
 }
 
-std::unique_ptr<Function> GpuDevice::load(const FunctionRequest& request) {
-  use();
-  auto function = std::make_unique<GpuFunction>(driver_, context_);
+std::unique_ptr<GpuFunction> GpuDevice::make_function(const FunctionRequest& request,
+                                                      const FunctionSource& source) {
+  auto function = std::make_unique<GpuFunction>(driver_);
   if (request.compiled) {
     // PTX or machine code; std::string ends with the zero that the driver wants behind PTX.
-    const CUresult result = driver_.ModuleLoadData(&function->module, request.compiled->code().data());
+    const CUresult result = driver_.ModuleLoadData(&function->module, source.text.data());
     driver_.check(result, ("cuModuleLoadData of " + request.compiled->file()).c_str());
     MLG_CU(driver_, ModuleGetFunction, &function->function, function->module, request.launch->function);
   } else {
-    const CompiledFunction code = compiler_->compile(request.kernel, request.source, *request.launch);
+    const CompiledFunction code = compiler_->compile(request.kernel, source);
+    function->symbol = code.symbol;
     MLG_CU(driver_, ModuleLoadData, &function->module, code.cubin.data());
     MLG_CU(driver_, ModuleGetFunction, &function->function, function->module, code.symbol.c_str());
   }
-  const auto shared = static_cast<int>(request.launch->shared_bytes);
-  if (shared > 48 * 1024) {
-    MLG_CU(driver_, FuncSetAttribute, function->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-           shared);
+  return function;
+}
+
+Function& GpuDevice::load(const FunctionRequest& request) {
+  use();
+  const FunctionSource source = request.compiled
+                                    ? FunctionSource{request.launch->function, {}, request.compiled->code()}
+                                    : function_source(request.source, *request.launch);
+  auto known = functions_.find(source);
+  if (known == functions_.end()) known = functions_.emplace(source, make_function(request, source)).first;
+  GpuFunction& function = *known->second;
+  if (!request.compiled) require_parameters(request.kernel, function.symbol, *request.launch);
+  if (request.launch->shared_bytes > function.shared_bytes) {
+    MLG_CU(driver_, FuncSetAttribute, function.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+           static_cast<int>(request.launch->shared_bytes));
+    function.shared_bytes = request.launch->shared_bytes;
   }
   return function;
 }
@@ -222,6 +214,13 @@ std::string GpuDevice::attention_missing() {
     return error.what();
   }
   return {};
+}
+
+std::optional<std::size_t> GpuDevice::attention_workspace_bytes(const AttentionShape& shape,
+                                                                std::string& reason) {
+  reason = attention_missing();
+  if (!reason.empty()) return std::nullopt;
+  return cudnn_->workspace_bytes(shape, reason);
 }
 
 std::unique_ptr<Attention> GpuDevice::attention(const AttentionShape& shape, std::string& reason) {

@@ -1,16 +1,20 @@
 // A real GPU behind NVIDIA's driver, NVRTC, cuBLASLt and cuDNN.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 
 #include "plugins/backends/cuda/compile/kernel_compiler.h"
 #include "plugins/backends/cuda/device.h"
 #include "plugins/backends/cuda/gpu/driver.h"
+#include "plugins/backends/cuda/gpu/staging_ring.h"
 
 namespace mulligan::cuda {
 
 class CublasLt;
 class Cudnn;
+struct GpuFunction;
 
 class GpuDevice final : public Device {
  public:
@@ -26,10 +30,12 @@ class GpuDevice final : public Device {
   void from_device(void* host, const void* device, std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
   void fill(void* device, int byte, std::size_t bytes) override;
-  std::unique_ptr<Function> load(const FunctionRequest& request) override;
+  Function& load(const FunctionRequest& request) override;
   void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) override;
   std::unique_ptr<Gemm> gemm(const GemmShape& shape) override;
   std::string attention_missing() override;
+  std::optional<std::size_t> attention_workspace_bytes(const AttentionShape& shape,
+                                                       std::string& reason) override;
   std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason) override;
   void begin_capture() override;
   std::unique_ptr<CapturedGraph> end_capture() override;
@@ -46,8 +52,7 @@ class GpuDevice final : public Device {
   void use() const { MLG_CU(driver_, CtxSetCurrent, context_); }
 
  private:
-  // Room in page-locked memory for one upload; waits until the one that used it before has been copied.
-  void* staging(std::size_t bytes);
+  std::unique_ptr<GpuFunction> make_function(const FunctionRequest& request, const FunctionSource& source);
 
   Driver driver_;
   CUdevice device_ = 0;
@@ -59,9 +64,8 @@ class GpuDevice final : public Device {
   std::unique_ptr<KernelCompiler> compiler_;
   std::unique_ptr<CublasLt> blas_;  // made with the first product
   std::unique_ptr<Cudnn> cudnn_;    // made when it is first asked for
-  void* staging_ = nullptr;
-  std::size_t staging_bytes_ = 0;
-  CUevent staging_free_ = nullptr;
+  std::map<FunctionSource, std::unique_ptr<GpuFunction>> functions_;
+  std::optional<StagingRing> staging_;
 };
 
 }  // namespace mulligan::cuda

@@ -32,6 +32,10 @@ class AttentionPlan {
   float scale_;
 };
 
+// What the plan for a shape needs at most, for that many tokens, known without making one: it depends on the
+// direction, the tokens, the heads and the width.
+std::size_t attention_workspace_bytes(const AttentionShape& shape);
+
 // Nothing where cuDNN has no plan for the shape; then `reason` is a part of a sentence: "cuDNN 9.19.0 has no
 // plan for it: ...".
 std::optional<AttentionPlan> make_attention_plan(const Functions& functions, const Target& target,

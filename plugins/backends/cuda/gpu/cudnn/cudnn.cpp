@@ -1,6 +1,5 @@
 #include "plugins/backends/cuda/gpu/cudnn/cudnn.h"
 
-#include <bit>
 #include <map>
 #include <optional>
 #include <utility>
@@ -14,16 +13,18 @@ namespace {
 class CudnnAttention final : public Attention {
  public:
   CudnnAttention(GpuDevice& device, const cudnn::Functions& functions, cudnnHandle_t handle,
-                 std::shared_ptr<const cudnn::AttentionPlan> plan, std::int64_t tokens)
-      : device_(device), functions_(functions), handle_(handle), plan_(std::move(plan)), tokens_(tokens) {}
+                 std::shared_ptr<const cudnn::AttentionPlan> plan, const AttentionShape& shape)
+      : device_(device), functions_(functions), handle_(handle), plan_(std::move(plan)), shape_(shape) {}
 
-  std::size_t workspace_bytes() const override { return plan_->workspace_bytes(tokens_); }
+  std::size_t workspace_bytes() const override { return plan_->workspace_bytes(shape_.tokens); }
 
   void run(const AttentionArguments& arguments, void* workspace) override {
     device_.use();
-    const cudnn::Descriptor pack = plan_->pack(functions_, arguments, tokens_, workspace);
+    const cudnn::Descriptor pack = plan_->pack(functions_, arguments, shape_.tokens, workspace);
     const cudnnStatus_t status = functions_.BackendExecute(handle_, plan_->descriptor().raw(), pack.raw());
-    functions_.check(status, "BackendExecute of attention (backend.attention = \"own\" does without cuDNN)");
+    if (status == CUDNN_STATUS_SUCCESS) return;
+    throw AttentionFailure("cuDNN " + functions_.version() + " does not execute " + describe(shape_) + ": " +
+                           functions_.said(status));
   }
 
  private:
@@ -31,15 +32,12 @@ class CudnnAttention final : public Attention {
   const cudnn::Functions& functions_;
   cudnnHandle_t handle_;
   std::shared_ptr<const cudnn::AttentionPlan> plan_;
-  std::int64_t tokens_;
+  AttentionShape shape_;
 };
 
-// A plan takes half a second, so packed rows share it whatever their total of tokens, and the longest row is
-// rounded up here too, where the total limited it.
+// A plan takes most of a second, so packed rows share it whatever their total of tokens.
 AttentionShape shared_shape(AttentionShape shape) {
-  if (!shape.packed) return shape;
-  shape.tokens = 0;
-  shape.longest = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(shape.longest)));
+  if (shape.packed) shape.tokens = 0;
   return shape;
 }
 
@@ -71,12 +69,17 @@ Cudnn::Cudnn(GpuDevice& device, int major) : library_(std::make_unique<Library>(
 
 Cudnn::~Cudnn() = default;
 
-std::unique_ptr<Attention> Cudnn::attention(const AttentionShape& shape, std::string& reason) {
-  if (shape.backward && shape.packed && (library_->major == 8 || library_->major == 12)) {
+std::optional<std::size_t> Cudnn::workspace_bytes(const AttentionShape& shape, std::string& reason) const {
+  if (shape.backward && (library_->major == 8 || library_->major == 12)) {
     reason = "cuDNN reads no packed statistics on GPUs of compute capability " +
              std::to_string(library_->major) + ".x";
-    return nullptr;
+    return std::nullopt;
   }
+  return cudnn::attention_workspace_bytes(shape);
+}
+
+std::unique_ptr<Attention> Cudnn::attention(const AttentionShape& shape, std::string& reason) {
+  if (shape.packed && !workspace_bytes(shape, reason)) return nullptr;
   const AttentionShape planned = shared_shape(shape);
   std::shared_ptr<const cudnn::AttentionPlan>& plan = library_->plans[planned];
   if (!plan) {
@@ -86,7 +89,7 @@ std::unique_ptr<Attention> Cudnn::attention(const AttentionShape& shape, std::st
     plan = std::make_shared<const cudnn::AttentionPlan>(std::move(*made));
   }
   return std::make_unique<CudnnAttention>(library_->device, library_->functions, library_->handle, plan,
-                                          shape.tokens);
+                                          shape);
 }
 
 }  // namespace mulligan::cuda

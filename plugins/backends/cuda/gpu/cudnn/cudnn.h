@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "plugins/backends/cuda/attention.h"
@@ -19,7 +20,8 @@ class Cudnn {
   Cudnn(const Cudnn&) = delete;
   Cudnn& operator=(const Cudnn&) = delete;
 
-  // As Device::attention.
+  // As Device::attention_workspace_bytes and Device::attention.
+  std::optional<std::size_t> workspace_bytes(const AttentionShape& shape, std::string& reason) const;
   std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason);
 
  private:

@@ -13,6 +13,10 @@ Cudnn::Cudnn(GpuDevice&, int) {
 
 Cudnn::~Cudnn() = default;
 
+std::optional<std::size_t> Cudnn::workspace_bytes(const AttentionShape&, std::string&) const {
+  return std::nullopt;
+}
+
 std::unique_ptr<Attention> Cudnn::attention(const AttentionShape&, std::string&) {
   return nullptr;
 }

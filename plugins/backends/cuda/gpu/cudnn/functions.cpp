@@ -28,13 +28,15 @@ Functions::Functions() : library("cuDNN", {"libcudnn.so.9"}, "install cuDNN 9.16
 }
 
 void Functions::check(cudnnStatus_t status, const std::string& what) const {
-  if (status == CUDNN_STATUS_SUCCESS) return;
-  char said[512] = {};
-  GetLastErrorString(said, sizeof said);
-  std::string text = said;
+  if (status != CUDNN_STATUS_SUCCESS) throw std::runtime_error("cudnn" + what + " failed: " + said(status));
+}
+
+std::string Functions::said(cudnnStatus_t status) const {
+  char last[512] = {};
+  GetLastErrorString(last, sizeof last);
+  std::string text = last;
   text = text.substr(0, text.find('\n'));
-  throw std::runtime_error("cudnn" + what + " failed: " + GetErrorString(status) +
-                           (text.empty() ? "" : " (" + text + ")"));
+  return GetErrorString(status) + (text.empty() ? "" : " (" + text + ")");
 }
 
 std::string Functions::version() const {

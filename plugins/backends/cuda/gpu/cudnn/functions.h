@@ -15,7 +15,8 @@ struct Functions {
   Functions();
   // Throws std::runtime_error when `status` is an error: "cudnnWHAT failed: STATUS (what cuDNN says)".
   void check(cudnnStatus_t status, const std::string& what) const;
-  std::string version() const;  // "9.19.0"
+  std::string said(cudnnStatus_t status) const;  // "STATUS (what cuDNN says)"
+  std::string version() const;                   // "9.19.0"
 
   plugins::SharedLibrary library;
   decltype(&cudnnGetVersion) GetVersion;

@@ -1,0 +1,76 @@
+// What happens when cuDNN does not execute a plan that it made: the run ends with a sentence, or, where a key
+// asks for it, the own kernel computes the call.
+#include "tests/gpu_device/stand_in_device.h"
+#include "tests/kernels/backend_fixture.h"
+
+namespace mulligan::kernel_test {
+
+// The harness asks for them where a test is run against several backends; none is here.
+BackendUnderTest backend_under_test(int) {
+  return {};
+}
+BackendUnderTest backend_beside() {
+  return {};
+}
+
+}  // namespace mulligan::kernel_test
+
+namespace mulligan::cuda {
+namespace {
+
+using namespace kernel_test;
+
+class AttentionExecution : public StandInDevice {
+ protected:
+  static BackendUnderTest gpu(const char* fallback) {
+    return {plugin_file("cuda"),
+            "",
+            {{"device", "\"gpu\""}, {"cache", "\"/dev/null/none\""}, {"attention_fallback", fallback}},
+            false};
+  }
+  static KernelCall call() {
+    const Array q{MLG_BF16, {100, 1, 16}, std::vector<double>(1600, 1)};
+    return {"attention_fwd",
+            {{"q", q},
+             {"k", q},
+             {"v", q},
+             {"cu_seqlens", {MLG_I32, {3}, {0, 40, 100}}},
+             {"o", {MLG_BF16, {100, 1, 16}, {}}},
+             {"lse", {MLG_F32, {1, 100}, {}}}},
+            {{"softmax_scale", 0.25}},
+            {}};
+  }
+};
+
+constexpr const char* kFailure =
+    "cuDNN 9.19.0 does not execute bf16 attention, forward, of 100 tokens in up to 16 rows of up to 128, 1 "
+    "heads over 1 "
+    "of width 16: CUDNN_STATUS_EXECUTION_FAILED (the stand-in was told to)";
+
+TEST_F(AttentionExecution, AFailureEndsTheRunWithASentence) {
+  BackendFixture backend(gpu("false"));
+  backend.run(call());
+  EXPECT_EQ(stand_in().executions, 1);
+  EXPECT_EQ(stand_in().launches, 2);  // rows before, statistics after
+  stand_in().execution_fails = true;
+  EXPECT_EQ(refusal_of([&] { backend.run(call()); }),
+            std::string(kFailure) +
+                "; set backend.attention = \"own\" to compute attention by the own kernel, or "
+                "backend.attention_fallback = true to do so for what fails");
+  EXPECT_EQ(stand_in().launches, 3);  // rows before, and no kernel in its place
+}
+
+TEST_F(AttentionExecution, TheOwnKernelTakesOverWhereAKeyAsksForIt) {
+  std::vector<std::string> log;
+  stand_in().execution_fails = true;
+  BackendFixture backend(gpu("true"), &log);
+  backend.run(call());
+  EXPECT_EQ(stand_in().executions, 1);
+  EXPECT_EQ(stand_in().launches, 2);  // rows before, the own kernel
+  ASSERT_FALSE(log.empty());
+  EXPECT_EQ(log.back(),
+            std::string(kFailure) + "; the own kernel computes it from now on (backend.attention_fallback)");
+}
+
+}  // namespace
+}  // namespace mulligan::cuda

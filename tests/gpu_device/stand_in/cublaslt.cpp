@@ -1,0 +1,100 @@
+// A stand-in for libcublasLt.so.12, whose algorithms take the time, or fail, as they are told to.
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tests/gpu_device/stand_in/stand_in.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+struct Layout {
+  std::uint64_t rows, columns;
+};
+bool zero(const void* data, cublasLtMatrixLayout_t opaque) {
+  const auto* layout = reinterpret_cast<const Layout*>(opaque);
+  const auto* bytes = static_cast<const char*>(data);
+  const auto count = static_cast<std::size_t>(layout->rows * layout->columns);
+  return std::all_of(bytes, bytes + count,
+                     [](char byte) { return byte == 0; });  // a byte of each element or more
+}
+int some;
+
+}  // namespace
+
+EXPORTED std::size_t cublasLtGetVersion() {
+  return 120402;
+}
+EXPORTED const char* cublasLtGetStatusString(cublasStatus_t) {
+  return "CUBLAS_STATUS_EXECUTION_FAILED";
+}
+EXPORTED cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = reinterpret_cast<cublasLtHandle_t>(&some);
+  return CUBLAS_STATUS_SUCCESS;
+}
+EXPORTED cublasStatus_t cublasLtDestroy(cublasLtHandle_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+EXPORTED cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* product, cublasComputeType_t,
+                                                 cudaDataType_t) {
+  *product = reinterpret_cast<cublasLtMatmulDesc_t>(&some);
+  return CUBLAS_STATUS_SUCCESS;
+}
+EXPORTED cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+EXPORTED cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t,
+                                                       const void*, std::size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+EXPORTED cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType_t,
+                                                   std::uint64_t rows, std::uint64_t columns, std::int64_t) {
+  *made = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{rows, columns});
+  return CUBLAS_STATUS_SUCCESS;
+}
+EXPORTED cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t opaque) {
+  delete reinterpret_cast<Layout*>(opaque);
+  return CUBLAS_STATUS_SUCCESS;
+}
+EXPORTED cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t,
+                                                         cublasLtMatrixLayoutAttribute_t, const void*,
+                                                         std::size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+EXPORTED cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  *preference = reinterpret_cast<cublasLtMatmulPreference_t>(&some);
+  return CUBLAS_STATUS_SUCCESS;
+}
+EXPORTED cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+EXPORTED cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
+                                                             cublasLtMatmulPreferenceAttributes_t,
+                                                             const void*, std::size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+EXPORTED cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
+                                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                                       cublasLtMatmulPreference_t, int wanted,
+                                                       cublasLtMatmulHeuristicResult_t* results, int* count) {
+  *count = std::min(wanted, static_cast<int>(stand_in().milliseconds.size()));
+  for (int i = 0; i < *count; ++i) {
+    results[i] = {};
+    results[i].algo.data[0] = static_cast<std::uint64_t>(i);
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+EXPORTED cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void*, const void* a,
+                                       cublasLtMatrixLayout_t a_layout, const void* b,
+                                       cublasLtMatrixLayout_t b_layout, const void*, const void*,
+                                       cublasLtMatrixLayout_t, void*, cublasLtMatrixLayout_t,
+                                       const cublasLtMatmulAlgo_t* algorithm, void*, std::size_t,
+                                       cudaStream_t) {
+  stand_in().last_algorithm = static_cast<int>(algorithm->data[0]);
+  stand_in().zero_operands += static_cast<int>(zero(a, a_layout) || zero(b, b_layout));
+  const bool fails = stand_in().milliseconds[static_cast<std::size_t>(algorithm->data[0])] < 0;
+  return fails ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+}

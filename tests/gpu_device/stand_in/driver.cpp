@@ -1,0 +1,208 @@
+// A stand-in for libcuda.so.1 with one GPU and what GpuDevice asks of it. As a real driver it exports no form of a
+// function that came after its version, and hands out forms by cuGetProcAddress.
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <string_view>
+
+#include "tests/gpu_device/stand_in/stand_in.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+constexpr int kInvalidValue = 1, kNotSupported = 801, kNotFound = 500;
+
+StandIn state;
+std::deque<std::function<void()>> held;
+
+void work_off() {
+  for (; !held.empty(); held.pop_front()) held.front()();
+}
+int enqueue(std::function<void()> work) {
+  held.push_back(std::move(work));
+  if (!state.hold) work_off();
+  return 0;
+}
+
+struct Event {
+  int recorded = 0, reached = 0;
+};
+int handle;
+
+}  // namespace
+
+EXPORTED StandIn& stand_in() {
+  return state;
+}
+
+EXPORTED int cuDriverGetVersion(int* version) {
+  *version = state.driver_version;
+  return 0;
+}
+EXPORTED int cuInit(unsigned) {
+  return 0;
+}
+EXPORTED int cuGetErrorString(int, const char** text) {
+  *text = "an error of the stand-in";
+  return 0;
+}
+EXPORTED int cuDeviceGet(int* device, int index) {
+  *device = index;
+  return 0;
+}
+EXPORTED int cuDeviceGetCount(int* count) {
+  *count = 1;
+  return 0;
+}
+EXPORTED int cuDeviceGetName(char* name, int, int) {
+  std::strcpy(name, "Stand-in H100");
+  return 0;
+}
+EXPORTED int cuDeviceGetAttribute(int* value, int attribute, int) {
+  *value = attribute == 75 ? 9 : 0;  // compute capability 9.0
+  return 0;
+}
+EXPORTED int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
+  *bytes = std::size_t{80} << 30;
+  return 0;
+}
+EXPORTED int cuDevicePrimaryCtxRetain(void** context, int) {
+  *context = &handle;
+  return 0;
+}
+EXPORTED int cuDevicePrimaryCtxRelease_v2(int) {
+  return 0;
+}
+EXPORTED int cuCtxSetCurrent(void*) {
+  return 0;
+}
+EXPORTED int cuStreamCreate(void** stream, unsigned) {
+  *stream = &handle;
+  return 0;
+}
+EXPORTED int cuStreamDestroy_v2(void*) {
+  return 0;
+}
+EXPORTED int cuStreamSynchronize(void*) {
+  work_off();
+  return 0;
+}
+EXPORTED int cuStreamBeginCapture_v2(void*, int) {
+  return kNotSupported;
+}
+EXPORTED int cuStreamEndCapture(void*, void**) {
+  return kNotSupported;
+}
+EXPORTED int cuGraphInstantiateWithFlags(void**, void*, unsigned long long) {
+  return kNotSupported;
+}
+EXPORTED int cuGraphLaunch(void*, void*) {
+  return kNotSupported;
+}
+EXPORTED int cuGraphDestroy(void*) {
+  return 0;
+}
+EXPORTED int cuGraphExecDestroy(void*) {
+  return 0;
+}
+EXPORTED int cuEventCreate(void** event, unsigned) {
+  *event = new Event;
+  return 0;
+}
+EXPORTED int cuEventDestroy_v2(void* event) {
+  delete static_cast<Event*>(event);
+  return 0;
+}
+EXPORTED int cuEventRecord(void* event, void*) {
+  auto* mark = static_cast<Event*>(event);
+  return enqueue([mark, number = ++mark->recorded] { mark->reached = number; });
+}
+EXPORTED int cuEventSynchronize(void* event) {
+  const auto* mark = static_cast<Event*>(event);
+  if (mark->reached == mark->recorded) return 0;
+  ++state.waits;
+  while (mark->reached < mark->recorded) {  // just as far as it must
+    held.front()();
+    held.pop_front();
+  }
+  return 0;
+}
+EXPORTED int cuEventElapsedTime(float* milliseconds, void*, void*) {
+  *milliseconds = state.milliseconds[static_cast<std::size_t>(state.last_algorithm)];
+  return 0;
+}
+EXPORTED int cuMemAlloc_v2(std::uintptr_t* address, std::size_t bytes) {
+  *address = reinterpret_cast<std::uintptr_t>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  return 0;
+}
+EXPORTED int cuMemFree_v2(std::uintptr_t address) {
+  std::free(reinterpret_cast<void*>(address));
+  return 0;
+}
+EXPORTED int cuMemAllocHost_v2(void** address, std::size_t bytes) {
+  ++state.host_allocations;
+  *address = std::malloc(bytes);
+  return 0;
+}
+EXPORTED int cuMemFreeHost(void* address) {
+  std::free(address);
+  return 0;
+}
+EXPORTED int cuMemcpyHtoDAsync_v2(std::uintptr_t to, const void* from, std::size_t bytes, void*) {
+  return enqueue([=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
+}
+EXPORTED int cuMemcpyDtoHAsync_v2(void* to, std::uintptr_t from, std::size_t bytes, void*) {
+  return enqueue([=] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
+}
+EXPORTED int cuMemcpyDtoDAsync_v2(std::uintptr_t to, std::uintptr_t from, std::size_t bytes, void*) {
+  return enqueue(
+      [=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); });
+}
+EXPORTED int cuMemsetD8Async(std::uintptr_t address, unsigned char value, std::size_t bytes, void*) {
+  return enqueue([=] { std::memset(reinterpret_cast<void*>(address), value, bytes); });
+}
+EXPORTED int cuModuleLoadData(void** module, const void* code) {
+  ++state.modules_loaded;
+  state.loaded.emplace_back(static_cast<const char*>(code));
+  *module = &handle;
+  return 0;
+}
+EXPORTED int cuModuleUnload(void*) {
+  ++state.modules_unloaded;
+  return 0;
+}
+EXPORTED int cuModuleGetFunction(void** function, void*, const char*) {
+  *function = &handle;
+  return 0;
+}
+EXPORTED int cuFuncSetAttribute(void*, int, int) {
+  return 0;
+}
+EXPORTED int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                            void*, void**, void**) {
+  ++state.launches;
+  return 0;
+}
+
+// The newest form that CUDA `version` had. cuEventElapsedTime got its second in 12.8.
+EXPORTED int cuGetProcAddress_v2(const char* name, void** address, int version, std::uint64_t, int*) {
+  if (version > state.driver_version) return kInvalidValue;
+  if (version >= 12080 && std::string_view(name) == "cuEventElapsedTime") {
+    *address = reinterpret_cast<void*>(cuEventElapsedTime);
+    return 0;
+  }
+  Dl_info own;
+  dladdr(&state, &own);
+  void* library = dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  for (const char* form : {"_v2", ""}) {
+    *address = dlsym(library, (std::string(name) + form).c_str());
+    if (*address) break;
+  }
+  dlclose(library);
+  return *address ? 0 : kNotFound;
+}

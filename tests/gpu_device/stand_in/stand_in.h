@@ -1,0 +1,30 @@
+// Stand-ins for NVIDIA's libraries, of CUDA 12.4: what they are told to do, and what they count.
+#pragma once
+
+#include <string>
+#include <vector>
+
+struct StandIn {
+  // The driver. Memory of the device is memory of the host; work is done when it is enqueued, or, while the stream
+  // is held, when somebody waits for it.
+  int driver_version = 12040;
+  bool hold = false;
+  int modules_loaded = 0, modules_unloaded = 0, launches = 0, host_allocations = 0;
+  int waits = 0;                    // for an event that had not come
+  std::vector<std::string> loaded;  // what modules were loaded of
+
+  // NVRTC.
+  int compilations = 0;
+
+  // cuBLASLt proposes algorithms 0, 1, ...; those of a negative duration fail.
+  std::vector<float> milliseconds = {3, 1, 2};
+  int last_algorithm = -1;
+  int zero_operands = 0;  // products of which an operand was all zeros
+
+  // cuDNN.
+  bool execution_fails = false;
+  int plans = 0, executions = 0;
+};
+
+// The one of the process.
+extern "C" StandIn& stand_in();
