@@ -61,7 +61,10 @@ class Communicator {
   // Any thread: pending and later transfers fail soon with run_error, whatever the peers do.
   virtual void abort() {}
 
-  // Returns when every rank has come here and the backend has finished its work.
+  // Returns when the backend has finished its work. Throws run_error where transfers have failed: their batches may have been
+  // joined before that, and what the backend has made of them is nothing.
+  void finish(TensorStore& store);
+  // finish(), and every rank has come here.
   void barrier(TensorStore& store);
 };
 

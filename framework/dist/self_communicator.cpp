@@ -41,8 +41,13 @@ class SelfCommunicator final : public Communicator {
 
 }  // namespace
 
-void Communicator::barrier(TensorStore& store) {
+void Communicator::finish(TensorStore& store) {
   store.backend().synchronize();
+  transfers();
+}
+
+void Communicator::barrier(TensorStore& store) {
+  finish(store);
   group().barrier();
 }
 

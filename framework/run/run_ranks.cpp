@@ -63,7 +63,13 @@ class RunRanks::Watched final : public Communicator {
     std::erase(ranks_.watched_, this);
     ranks_.watch();
   }
-  TransferCount transfers() const override { return communicator_->transfers(); }
+  TransferCount transfers() const override {
+    try {
+      return communicator_->transfers();
+    } catch (const Error& error) {
+      throw TransferFailure(error);
+    }
+  }
   HostGroup& group() override { return communicator_->group(); }
   std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override {
     return std::make_unique<WatchedBatch>(communicator_->prepare(store, std::move(transfers)),

@@ -183,8 +183,9 @@ void TrainingEngine::record_metrics(std::int64_t index) {
   plan_->find(phase_, StepRole::record)->run();
 }
 
-std::vector<StepMetrics> TrainingEngine::read_metrics(std::int64_t first, std::int64_t last) const {
+std::vector<StepMetrics> TrainingEngine::read_metrics(std::int64_t first, std::int64_t last) {
   if (last - first > ring_) throw std::logic_error("metrics were overwritten before they were read");
+  communicator_.finish(store_);
   const auto losses = store_.download_as<double>(step_tensor::loss_ring);
   const auto norms = store_.download_as<double>(step_tensor::norm_ring);
   std::vector<StepMetrics> metrics;

@@ -64,8 +64,9 @@ class TrainingEngine {
   }
   // Keeps the metrics of the last step under `index`; overwrites those of step index - ring.
   void record_metrics(std::int64_t index);
-  // The metrics kept under first..last-1 (at most `ring`). Waits for the device.
-  std::vector<StepMetrics> read_metrics(std::int64_t first, std::int64_t last) const;
+  // The metrics kept under first..last-1 (at most `ring`). Waits for the device; throws run_error where a transfer of these steps
+  // has failed.
+  std::vector<StepMetrics> read_metrics(std::int64_t first, std::int64_t last);
 
   // The gradient norms of the last step before clipping, by optimiser (the order of OptimizerGroups). Waits
   // for the device.

@@ -17,6 +17,7 @@ StateExchange::StateExchange(TensorStore& store, const std::map<std::string, Ten
 }
 
 void StateExchange::prepare(Communicator& communicator, const std::vector<std::string>& state) {
+  communicator_ = &communicator;
   rank_ = communicator.rank();
   std::vector<Transfer> gather, share;
   for (const auto& [slice, whole] : whole_names_) {
@@ -42,6 +43,7 @@ std::vector<StateTensor> StateExchange::whole(const std::vector<std::string>& st
 void StateExchange::gather() {
   gather_->submit();
   gather_->join();
+  communicator_->finish(store_);
 }
 
 void StateExchange::share() {

@@ -24,13 +24,14 @@ class StateExchange {
 
   // Under which name each is kept, and the tensor that has it whole.
   std::vector<StateTensor> whole(const std::vector<std::string>& state) const;
-  // Gathers the slices; from then on the tensors of whole() are so on every rank.
+  // Gathers the slices; from then on the tensors of whole() are so on every rank. Waits for it.
   void gather();
   // What rank 0 has in the tensors of whole(): to all ranks, slices to those that own them.
   void share();
 
  private:
   TensorStore& store_;
+  Communicator* communicator_ = nullptr;
   std::map<std::string, std::string> whole_names_;  // of cut states
   int rank_ = 0;
   std::unique_ptr<TransferBatch> gather_, share_;

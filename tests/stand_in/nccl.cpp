@@ -42,6 +42,7 @@ StandInNccl of_environment() {
                  : name == "slow_milliseconds" ? &faults.slow_milliseconds
                  : name == "fails"             ? &faults.fails
                  : name == "hangs"             ? &faults.hangs
+                 : name == "breaks"            ? &faults.breaks
                                                : nullptr;
     if (!value || split == std::string::npos) std::abort();  // a test that would test nothing
     *value = std::atoi(word.c_str() + split + 1);
@@ -96,6 +97,7 @@ void run(void* data) {
   const std::unique_ptr<Work> work(static_cast<Work*>(data));
   Communicator& own = *work->communicator;
   if (work->faults.hangs == 1) return own.links.wait_for_stop();
+  if (work->faults.breaks) own.links.lose();
   std::vector<std::string> all;
   if (!own.links.exchange(shown(work->operations, own.rank, own.size), all) ||
       !take(all, work->operations, own.rank)) {

@@ -125,6 +125,10 @@ void Links::wait_for_stop() const {
   pause(kDeadline);
 }
 
+void Links::lose() const {
+  for (const Descriptor& link : sockets_) shutdown(link.number(), SHUT_RDWR);
+}
+
 void Links::stop() const {
   const std::uint64_t one = 1;
   if (::write(stop_.number(), &one, sizeof one) < 0) std::abort();

@@ -35,6 +35,8 @@ class Links {
   // Nothing comes: false at stop(), true after `milliseconds`.
   bool pause(int milliseconds) const;
   void wait_for_stop() const;
+  // The connections end, as they do when a cable is pulled or a peer dies.
+  void lose() const;
 
   void stop() const;  // any thread
   bool is_stopped() const { return !pause(0); }

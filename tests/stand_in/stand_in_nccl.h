@@ -9,6 +9,7 @@ struct StandInNccl {
   int slow_milliseconds = 0;  // for which the meeting, or the enqueueing of a group, stays in progress
   int fails = 0;              // 1: ncclCommGetAsyncError reports an error of the network
   int hangs =
-      0;  // 1: groups take no part; 2: they take part, and do not end. Until the communicator is aborted
+      0;  // 1: groups take no part; 2: they take part, and do not end. Until the end of the communicator
+  int breaks = 0;  // 1: the connections are lost in the midst of a group
 };
 extern "C" void stand_in_nccl(const StandInNccl& wanted);
