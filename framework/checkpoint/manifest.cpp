@@ -25,6 +25,7 @@ class Writer {
   void count(const char* key, std::uint64_t& value) { json[key] = value; }
   void text(const char* key, std::string& value) { json[key] = value; }
   void text_of_later_programs(const char* key, std::string& value) { text(key, value); }
+  void count_of_later_programs(const char* key, std::int64_t& value) { count(key, value); }
   template <typename T, typename Describe>
   void object(const char* key, T& value, Describe&& describe) {
     Writer inner;
@@ -80,6 +81,9 @@ class Reader {
   // A key that checkpoints of the same format version from before it was added lack.
   void text_of_later_programs(const char* key, std::string& value) {
     if (json_.contains(key)) text(key, value);
+  }
+  void count_of_later_programs(const char* key, std::int64_t& value) {
+    if (json_.contains(key)) count(key, value);
   }
   template <typename T, typename Describe>
   void object(const char* key, T& value, Describe&& describe) {
@@ -180,6 +184,7 @@ void describe_progress(Visitor& v, CheckpointProgress& progress) {
     row.text("phase", phase.first);
     row.number("seconds", phase.second);
   });
+  v.count_of_later_programs("restarts", progress.restarts);
 }
 
 template <typename Visitor>

@@ -59,6 +59,7 @@ struct CheckpointProgress {
   std::string phase;                                         // its name; "" in checkpoints of older programs
   std::vector<std::pair<std::string, std::int64_t>> cycles;  // of warm-restart schedules, by optimiser
   std::vector<std::pair<std::string, double>> ledger_seconds;  // by phase, in order
+  std::int64_t restarts = 0;  // after failures, by what started the ranks; 0 in checkpoints of older programs
   bool operator==(const CheckpointProgress&) const = default;
 };
 

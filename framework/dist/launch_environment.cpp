@@ -206,6 +206,8 @@ LaunchEnvironment find_launch(const EnvironmentLookup& lookup, const std::string
   const Found found = launcher.read(variables);
   LaunchEnvironment result;
   result.launcher = launcher.name;
+  // It sets the variables that others do, so that any program can be started by it.
+  if (result.launcher == "env" && variables.text("MULLIGAN_LAUNCH")) result.launcher = "mulligan launch";
   result.rank = found.rank;
   result.world_size = found.world_size;
   result.local_rank = found.local_rank;

@@ -118,6 +118,16 @@ void MetricsFile::phase_start(const PhaseRecord& record) {
   write(json.dump());
 }
 
+void MetricsFile::attempt(const AttemptRecord& record) {
+  write(Json{{"event", "attempt"},
+             {"step", record.step},
+             {"ranks", record.ranks},
+             {"nodes", record.nodes},
+             {"launcher", record.launcher},
+             {"restarts", record.restarts}}
+            .dump());
+}
+
 void MetricsFile::resume(std::int64_t step, const std::string& checkpoint) {
   write(Json{{"event", "resume"}, {"step", step}, {"checkpoint", checkpoint}}.dump());
 }

@@ -1,7 +1,7 @@
 // MetricsFile: metrics.jsonl, one JSON object per line.
 //
 // {"event":"step", ...} every train.log_every steps; "memory" once per process; "restart", "phase_start",
-// "validation", "resume" and "initial_loss" when they happen. Numbers carry their unit in their name; a
+// "validation", "attempt", "resume" and "initial_loss" when they happen. Numbers carry their unit in their name; a
 // number that is not finite is null. docs/report.md lists all fields; metrics_reader.h reads them.
 #pragma once
 
@@ -70,6 +70,14 @@ struct PhaseRecord {
   double loss_before_nats = 0, loss_after_nats = 0;
 };
 
+// A process of several, or of a run that was restarted, begins after `step` updates.
+struct AttemptRecord {
+  std::int64_t step = 0;
+  int ranks = 1, nodes = 1;
+  std::string launcher;       // what started the ranks
+  std::int64_t restarts = 0;  // after failures, before this attempt
+};
+
 class MetricsFile {
  public:
   // Keeps nothing: of a rank whose metrics are another's.
@@ -84,6 +92,7 @@ class MetricsFile {
   void memory(const MemoryRecord& record);
   void restart(std::int64_t step, const std::string& optimizer, std::int64_t cycle, double lr);
   void phase_start(const PhaseRecord& record);
+  void attempt(const AttemptRecord& record);
   void resume(std::int64_t step, const std::string& checkpoint);
   void initial_loss(double loss_nats, double ln_vocabulary);
 

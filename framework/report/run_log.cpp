@@ -1,7 +1,10 @@
 #include "framework/report/run_log.h"
 
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
+#include "framework/core/error.h"
 #include "framework/core/own_file.h"
 #include "framework/core/printable.h"
 
@@ -25,9 +28,24 @@ RunLog::RunLog(const ConsoleOptions& options, const std::filesystem::path& file,
 void RunLog::open_file(const std::filesystem::path& file, bool append) {
   const std::lock_guard lock(writing_);
   file_.reset(open_own_file(file, append ? FileStart::append : FileStart::anew));
-  write_to(file_.get(), std::exchange(kept_, {}));
-  std::fflush(file_.get());
+  path_ = file;
+  write_error_ = 0;
+  write_to_file(std::exchange(kept_, {}));
   keeps_ = false;
+}
+
+void RunLog::write_to_file(std::string_view text) {
+  errno = 0;
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() && std::fflush(file_.get()) == 0;
+  if (!written && write_error_ == 0) write_error_ = errno != 0 ? errno : EIO;
+}
+
+void RunLog::require_written() {
+  const std::lock_guard lock(writing_);
+  if (write_error_ == 0) return;
+  throw run_error("the log '{}' cannot be written: {}; make room for it, or choose another run.directory.",
+                  path_.string(), std::strerror(write_error_));
 }
 
 void RunLog::line(std::string_view text) {
@@ -59,9 +77,7 @@ void RunLog::write(std::string_view unsafe_text, bool on_console) {
   }
   if (keeps_) (kept_ += text) += '\n';
   if (!file_) return;
-  write_to(file_.get(), text);
-  write_to(file_.get(), "\n");
-  std::fflush(file_.get());
+  write_to_file(std::string(text) + "\n");
 }
 
 void RunLog::show_live(std::string_view text) {

@@ -24,6 +24,8 @@ class RunLog : public ProgressSink {
   void keep_lines() { keeps_ = true; }
   // Opens the file and writes the lines that were kept. Throws run_error when it cannot be made.
   void open_file(const std::filesystem::path& file, bool append);
+  // Throws run_error where a line did not get into the file. line() itself never throws: it also tells of failures.
+  void require_written();
 
   // A line, written at once to both. A quiet console shows only those that start with "warning: "; on a
   // terminal that word is in colour.
@@ -46,11 +48,14 @@ class RunLog : public ProgressSink {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   void write(std::string_view unsafe_text, bool on_console);
+  void write_to_file(std::string_view text);
   void erase_live();
 
   ConsoleOptions options_;
+  std::filesystem::path path_;
   std::unique_ptr<std::FILE, Close> file_;
-  bool keeps_ = false;  // lines, for a file to come
+  int write_error_ = 0;  // errno of the first write to the file that failed
+  bool keeps_ = false;   // lines, for a file to come
   std::string kept_;
   Terminal terminal_;
   std::mutex writing_;

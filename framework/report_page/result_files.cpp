@@ -100,6 +100,10 @@ TrainingResult read_training_result(const fs::path& path) {
     result.host = text(json, "host");
     result.started = text(json, "started");
     result.command = text(json, "command");
+    result.ranks = number(json, "ranks");
+    result.nodes = number(json, "nodes");
+    result.launcher = text(json, "launcher");
+    result.restarts = number(json, "restarts");
     result.duration_seconds = number(json, "duration_seconds");
     return result;
   });

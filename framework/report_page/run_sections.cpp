@@ -32,6 +32,19 @@ std::string bpb_text(double value) {
   return fixed(value, 5);
 }
 
+// "" of a run of one process, as all of older programs were.
+std::string ranks_text(const TrainingResult& result) {
+  const auto counted = [](double number, const char* what) {
+    return fmt::format("{} {}{}", count_text(number), what, number == 1 ? "" : "s");
+  };
+  const double restarts = result.restarts.value_or(0);
+  if (result.ranks.value_or(1) <= 1 && restarts == 0) return {};
+  std::string text = fmt::format("{} on {}, started by {}", counted(result.ranks.value_or(1), "rank"),
+                                 counted(result.nodes.value_or(1), "node"), result.launcher);
+  if (restarts > 0) text += fmt::format(", {} after a failure", counted(restarts, "restart"));
+  return text;
+}
+
 }  // namespace
 
 std::string summary_section(const RunRecord& run) {
@@ -67,6 +80,9 @@ std::string summary_section(const RunRecord& run) {
       html += fmt::format("<p class=\"warning\">{}</p>\n", escape(limit));
     }
   }
+  if (run.result && run.result->restarts.value_or(0) > 0) {
+    html += "<p class=\"warning\">The ranks were restarted after a failure, so this run is no record.</p>\n";
+  }
   if (run.metrics.torn) {
     html +=
         note("The last line of metrics.jsonl is unfinished, since its writer was killed; it is left out.");
@@ -81,6 +97,7 @@ std::string summary_section(const RunRecord& run) {
     if (result->duration_seconds) row("duration of train", seconds_text(*result->duration_seconds));
     row("host", result->host);
     row("command", result->command);
+    row("ranks", ranks_text(*result));
     row("device", result->device);
     row("processor", result->cpu);
     row("plugins", fmt::format("{}", fmt::join(result->plugins, ", ")));

@@ -126,6 +126,7 @@ RunLedger RunLedger::read(const std::filesystem::path& directory) {
       [](const Json& json) {
         RunLedger ledger;
         for (const Json& entry : json.at("stages")) ledger.book(read_entry(entry));
+        ledger.note_restarts(json.value("restarts", std::int64_t{0}));  // older programs wrote none
         return ledger;
       },
       "train the run again");
@@ -163,6 +164,7 @@ void RunLedger::write(const std::filesystem::path& directory, const LedgerConfig
   }
   for (const LedgerEntry& entry : entries_) stages.push_back(entry_json(entry));
   const Json json = {{"rules", limits.rules == LedgerRules::strict ? "strict" : "open"},
+                     {"restarts", restarts_},
                      {"budgets", budgets},
                      {"broken", broken_limits(limits, *this)},
                      {"stages", stages}};
@@ -216,6 +218,10 @@ void require_limits(const LedgerConfig& limits, const RunLedger& ledger) {
     reasons.emplace_back(
         "the code beside the artifact was not counted (name the source tree with mulligan quantize "
         "--source)");
+  }
+  if (ledger.restarts() > 0) {
+    reasons.push_back(fmt::format("the training was restarted {} time{} after a failure", ledger.restarts(),
+                                  ledger.restarts() == 1 ? "" : "s"));
   }
   if (reasons.empty()) return;
   throw run_error("{}; under ledger.rules = \"strict\" the result is refused as a record.",

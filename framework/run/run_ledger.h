@@ -42,6 +42,9 @@ class RunLedger {
   // Books a command. What later stages had booked goes: it was about another result.
   void book(LedgerEntry entry);
   const std::vector<LedgerEntry>& entries() const { return entries_; }
+  // How often what started the ranks of the training has started them again after a failure.
+  void note_restarts(std::int64_t restarts) { restarts_ = restarts; }
+  std::int64_t restarts() const { return restarts_; }
   bool has(LedgerStage stage) const;
   double seconds(const std::string& phase) const;      // 0 where nothing was booked
   std::uint64_t bytes(const std::string& part) const;  // 0 where nothing was booked
@@ -51,6 +54,7 @@ class RunLedger {
 
  private:
   std::vector<LedgerEntry> entries_;  // in the order of the stages
+  std::int64_t restarts_ = 0;
 };
 
 // A limit that is set, against what was booked. Calibration reads training data, so its seconds count as
@@ -66,7 +70,7 @@ std::vector<BudgetUse> budget_uses(const LedgerConfig& limits, const RunLedger& 
 // The budgets that are not kept, one sentence without full stop each.
 std::vector<std::string> broken_limits(const LedgerConfig& limits, const RunLedger& ledger);
 // With strict rules: throws run_error that names every broken budget and refuses the result as a record; also
-// for an artifact whose code was not counted, where bytes are limited.
+// for an artifact whose code was not counted, where bytes are limited, and for a run that was restarted after a failure.
 void require_limits(const LedgerConfig& limits, const RunLedger& ledger);
 // Books `entry` to the ledger in `directory` (empty: to a ledger of its own, kept nowhere), warns of broken
 // budgets in `log` and throws as require_limits does; under strict rules also where what earlier commands

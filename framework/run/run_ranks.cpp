@@ -136,6 +136,10 @@ void RunRanks::require_same_run(const LoadedConfig& loaded, PluginHost& host) {
   if (alone()) return;
   call_roll(group(), {{"commit of the program", build_commit()},
                       {"processor's instructions", instruction_set(), Fact::Rule::any}});
+  nodes_ = 0;
+  for (const std::string& local_rank : group().all_gather(std::to_string(group().local_rank()))) {
+    if (local_rank == "0") ++nodes_;
+  }
   // Setting by setting, so that the difference is named; places may be each machine's own.
   const std::map<std::string, std::string> settings = flat_settings(loaded);
   std::string own_keys;

@@ -32,6 +32,8 @@ class RunRanks {
   bool first() { return group().rank() == 0; }
   bool alone() { return group().world_size() == 1; }
   const LaunchEnvironment& environment() const { return environment_; }
+  // Machines, as what started the ranks counts them; known once require_same_run() has been called.
+  int nodes() const { return nodes_; }
 
   // The communicator of a run on `backend`: made by all ranks in the same order. This object must outlive it.
   std::unique_ptr<Communicator> communicator(LoadedConfig& loaded, PluginHost& host, Backend& backend);
@@ -60,6 +62,7 @@ class RunRanks {
   std::unique_ptr<ControlChannel> channel_;
   std::vector<Communicator*> watched_;
   int communicators_ = 0;
+  int nodes_ = 1;
   bool agreed_stop_ = false;
 };
 

@@ -40,6 +40,16 @@ void share_resume_point(ResumePoint& resume, HostGroup& group) {
   resume.checkpoint = Checkpoint{path, manifest_from_json(manifest, path), {}};
 }
 
+// Before anything is touched: what is already known to be no record is not trained as one.
+void require_no_restarts(const LedgerConfig& ledger, std::int64_t restarts) {
+  if (ledger.rules != LedgerRules::strict || restarts == 0) return;
+  throw config_error(
+      "the run was restarted {} time{} after a failure, and ledger.rules = \"strict\" takes no such run as a "
+      "record; start it anew in one attempt (mulligan launch --max-restarts 0), or continue it with --resume "
+      "and ledger.rules = \"open\".",
+      restarts, restarts == 1 ? "" : "s");
+}
+
 }  // namespace
 
 RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options, RunRanks& ranks) {
@@ -47,6 +57,7 @@ RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& opti
   if (options.overwrite && !options.resume.empty()) {
     throw config_error("a run is either continued (--resume) or started anew (--overwrite); leave one out.");
   }
+  require_no_restarts(loaded.config.ledger, ranks.environment().restart_count);
   ranks.require_same_run(loaded, host);
   std::vector<DirectoryLock> locks;
   ResumePoint resume;
@@ -55,6 +66,9 @@ RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& opti
     resume = open_run_directory(loaded, host, options.resume, locks);
   }
   share_resume_point(resume, ranks.group());
+  if (resume.checkpoint) {
+    require_no_restarts(loaded.config.ledger, resume.checkpoint->manifest.progress.restarts);
+  }
   const auto communicator = [&](Backend& backend) { return ranks.communicator(loaded, host, backend); };
   return Trainer(loaded, host, ranks, options, std::move(resume), communicator).run();
 }

@@ -18,6 +18,13 @@
 
 namespace mulligan {
 
+// How the processes of a run came about.
+struct RunStart {
+  int ranks = 1, nodes = 1;
+  std::string launcher = "none";  // LaunchEnvironment::launcher
+  std::int64_t restarts = 0;  // of the ranks after a failure, also before a resume; such a run is no record
+};
+
 // What a finished training run found; result.json holds all of it and more.
 struct RunResult {
   // of config.toml, log.txt, metrics.jsonl, weights.safetensors, result.json
@@ -35,6 +42,7 @@ struct RunResult {
   std::vector<double> step_loss_nats;                   // of the steps that this process made, in order
   std::int64_t first_step = 0;                          // the first of them, counted from 0
   std::filesystem::path resumed_from;                   // a checkpoint, or empty
+  RunStart start;
 };
 
 // What result.json holds besides RunResult.

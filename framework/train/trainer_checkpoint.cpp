@@ -44,6 +44,7 @@ CheckpointManifest Trainer::manifest() const {
   Ledger so_far = ledger_;
   so_far.close();
   p.ledger_seconds = so_far.phases();
+  p.restarts = result_.start.restarts;
   m.loss = account_.state();
   return m;
 }
@@ -129,6 +130,7 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   account_.restore(m.loss);
   result_.first_step = m.step;
   result_.resumed_from = checkpoint.path;
+  result_.start.restarts = std::max(result_.start.restarts, p.restarts);
   result_.initial_loss_nats = p.initial_loss_nats;
   result_.final_loss_nats = account_.step_loss_nats(m.step - 1).value_or(0);
   log_.print("resumed from '{}': step {}, {:.1f} s of training", checkpoint.path.string(), m.step,

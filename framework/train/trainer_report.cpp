@@ -137,6 +137,7 @@ void Trainer::report_steps(double budget_fraction) {
       device_->groups.groups()[0].rate.lr / device_->groups.groups()[0].base_lr, record.tokens_per_second,
       record.elapsed_seconds, 100 * budget_fraction,
       remaining > 0 ? fmt::format("  {} left", clock_text(remaining)) : "");
+  log_.require_written();
   reported_ = step_;
   reported_tokens_ = tokens_;
   reported_at_ = record.elapsed_seconds;
@@ -182,6 +183,7 @@ RunResult Trainer::finish() {
   facts.plugins = plugins_in_use(loaded_, host_);
   facts.device = phases_.backend().info().description;
   RunLedger run_ledger;
+  run_ledger.note_restarts(result_.start.restarts);
   LedgerEntry booked{LedgerStage::train, ledger_.phases(), {}, {}};
   if (result_.validation) booked.scores.emplace_back("before quantisation", *result_.validation);
   run_ledger.book(std::move(booked));

@@ -55,6 +55,8 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
     make_communicator_ = [](Backend&) { return make_self_communicator(); };
   }
   if (!ranks_.alone()) log_.line(describe(ranks_.environment()));
+  result_.start = {ranks_.group().world_size(), ranks_.nodes(), ranks_.environment().launcher,
+                   ranks_.environment().restart_count};
   for (const auto& device : phases_.devices()) require_trainable(config_, *device->plugins.backend);
   if (ranks_.first()) require_place(options, resume);
   log_.line(print_resolved(loaded_));
@@ -126,6 +128,14 @@ void Trainer::begin_first_ranks_files(const ResumePoint& resume) {
     throw;
   }
   record_memory(device_->programs->memory());
+  const RunStart& start = result_.start;
+  if (start.ranks > 1 || start.restarts > 0) {
+    metrics_->attempt({step_, start.ranks, start.nodes, start.launcher, start.restarts});
+  }
+  if (start.restarts > 0) {
+    log_.print("warning: the run was restarted {} time{} after a failure, so it is no record", start.restarts,
+               start.restarts == 1 ? "" : "s");
+  }
   if (resume.checkpoint) metrics_->resume(step_, resume.checkpoint->path.string());
   if (!resume.in_place) return;
   for (const auto& path : set_aside_later_checkpoints(config_.checkpoint.directory, step_)) {

@@ -42,6 +42,7 @@ Variables rank_variables(const LaunchPlan& plan, const RankPlan& rank, int resta
                          {"GROUP_RANK", std::to_string(plan.node)},
                          {"MASTER_ADDR", plan.address},
                          {"MASTER_PORT", std::to_string(port)},
+                         {"MULLIGAN_LAUNCH", "1"},
                          {"MULLIGAN_RESTART_COUNT", std::to_string(restart_count)},
                          {"MULLIGAN_RUN_ID", plan.run_id}};
   if (!plan.secret.empty()) variables.emplace_back("MULLIGAN_SECRET", plan.secret);

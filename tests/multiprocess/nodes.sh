@@ -1,32 +1,16 @@
 #!/usr/bin/env bash
 # Ranks on three machines, which are network namespaces here: they meet, need one secret, notice a cut link, and stop together.
 set -uo pipefail
+[[ $0 == /* ]] || exec "$PWD/$0"
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 probe=${MULLIGAN_BUILD:-$PWD/build/release}/bin/mulligan_rank_probe
 
-if [[ ${1:-} != inside ]]; then
-  if ! unshare -rnm true 2>/dev/null || ! command -v ip >/dev/null; then
-    echo "skipped - ranks on several machines (network namespaces are not to be had here)"
-    [[ -x $probe ]] && echo "ok - the probe is built"
-    exit
-  fi
-  exec unshare -rnm "$0" inside
-fi
-
+# shellcheck source=tests/multiprocess/namespaces.bash
+source tests/multiprocess/namespaces.bash
+enter_namespaces "ranks on several machines"
 folder=$(mktemp -d) || exit 1
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$folder"' EXIT
-if ! { mount -t tmpfs tmpfs /run && ip link add switch type bridge && ip link set switch up; } 2>"$folder/refused"; then
-  echo "skipped - ranks on several machines ($(head -n 1 "$folder/refused"))"
-  echo "ok - the probe is built"
-  exit
-fi
-for node in 0 1 2; do
-  ip netns add "node$node" && ip link add "wire$node" type veth peer name eth0 netns "node$node" || exit 1
-  ip link set "wire$node" master switch up
-  ip -n "node$node" address add "10.77.0.$((node + 1))/24" dev eth0
-  ip -n "node$node" link set eth0 up
-  ip -n "node$node" link set lo up
-done
+add_nodes 3
 
 check() { # check WHAT CONDITION...
   if "${@:2}"; then echo "ok - $1"; else

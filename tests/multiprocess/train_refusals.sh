@@ -6,7 +6,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 # shellcheck source=tests/multiprocess/ranks.bash
 source "$root/tests/multiprocess/ranks.bash"
 make_subject
-export MULLIGAN_MEET_SECONDS=6
 
 # occupy FIRST LAST: a process that has these ports and says nothing; $occupant.
 occupy() {
@@ -68,6 +67,7 @@ check_equal "some ports are others': the ranks meet behind them" "0 0" "${codes[
 check_contains "some ports are others': at the first free one" "port $((port + 3))" "$(cat rank.0)"
 rm -r made
 
+export MULLIGAN_MEET_SECONDS=6
 occupy_row 17
 processes=()
 start 0 2
@@ -88,6 +88,7 @@ done
 check_equal "a rank does not come: nothing was made" "" "$(ls made 2>/dev/null)"
 processes=()
 
+unset MULLIGAN_MEET_SECONDS
 port=$(free_port)
 MULLIGAN_SECRET=word start 0 2
 MULLIGAN_SECRET=other start 1 2

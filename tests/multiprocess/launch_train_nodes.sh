@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# mulligan launch on two machines, which are network namespaces here, with real training: the weights of one process; restarts of the
+# ranks of both after one was killed; what result, metrics, report and a strict ledger say of a run that was restarted.
+set -uo pipefail
+[[ $0 == /* ]] || exec "$PWD/$0"
+# shellcheck source=tests/multiprocess/namespaces.bash
+source "$(dirname "$0")/namespaces.bash"
+enter_namespaces "launchers on several machines"
+add_nodes 2
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
+# shellcheck source=tests/multiprocess/ranks.bash
+source "$root/tests/multiprocess/ranks.bash"
+make_subject
+record_sections >>run.toml
+export MULLIGAN_SECRET=of-this-test
+options=(--set run.determinism=world --set train.steps=200 --set checkpoint.every_steps=10)
+extra=()
+
+# begin RUN LAUNCH_OPTION...: a launcher on each node, with two ranks; launchers[].
+begin() {
+  local run=$1 node
+  shift
+  launchers=()
+  for node in 0 1; do
+    ip netns exec node$node "$mulligan" launch --nnodes 2 --node-rank $node --rdzv-endpoint 10.77.0.1 --nproc-per-node 2 --rdzv-id "$run" \
+      --log-dir "logs_$run" "$@" -- train run.toml "${options[@]}" --set run.directory="$run" "${extra[@]}" >"$run.$node.out" 2>"$run.$node.err" &
+    launchers+=($!)
+  done
+}
+end() {
+  local launcher
+  codes=()
+  for launcher in "${launchers[@]}"; do
+    wait "$launcher"
+    codes+=($?)
+  done
+}
+# kill_rank RUN RANK STEPS: kills it once the run has made so many steps.
+kill_rank() {
+  local process=
+  for _ in {1..6000}; do
+    [[ $(grep -cs '"event":"step"' "$1/metrics.jsonl") -lt $3 ]] || break
+    sleep 0.05
+  done
+  process=$(grep -lsz "^MULLIGAN_RUN_ID=$1$" /proc/[0-9]*/environ | while read -r file; do
+    grep -qsz "^RANK=$2$" "$file" && tr -dc 0-9 <<<"$file" && break
+  done)
+  kill -KILL "$process"
+}
+attempts() { python3 -c '
+import json, sys
+for line in open(sys.argv[1] + "/metrics.jsonl"):
+    event = json.loads(line)
+    if event["event"] == "attempt": print(event["ranks"], event["nodes"], event["launcher"], event["restarts"], end="; ")' "$1"; }
+
+check "one process trains" train_ranks 1 alone "${options[@]}"
+begin straight
+end
+check_equal "two nodes of two ranks train" "0 0" "${codes[*]}"
+check_equal "to the weights of one process" "$(weights alone)" "$(weights straight)"
+check_equal "and its losses" "$(losses alone)" "$(losses straight)"
+check_equal "the result counts them" "4 2 mulligan launch 0" \
+  "$(for key in ranks nodes launcher restarts; do json straight/result.json $key; done | xargs)"
+check_equal "and so does metrics.jsonl" "4 2 mulligan launch 0; " "$(attempts straight)"
+check_contains "and so does the report" "4 ranks on 2 nodes, started by mulligan launch<" "$(cat straight/report.html)"
+check_equal "one process has no such line" "" "$(grep -o 'started by' alone/report.html)$(attempts alone)"
+check_equal "but the same keys" "1 1 env 0" "$(for key in ranks nodes launcher restarts; do json alone/result.json $key; done | xargs)"
+
+for rank in 3 0; do
+  run=killed_$rank
+  begin $run --max-restarts 2
+  kill_rank $run $rank 50
+  end
+  check_equal "rank $rank is killed: both launchers end well" "0 0" "${codes[*]}"
+  check_contains "rank $rank is killed: its launcher says so" "rank $rank on $(uname -n) was ended by SIGKILL" "$(cat $run.$((rank / 2)).err)"
+  check_equal "rank $rank is killed: the weights are the same" "$(weights alone)" "$(weights $run)"
+  check_equal "rank $rank is killed: and the losses" "$(losses alone)" "$(losses $run)"
+  check_equal "rank $rank is killed: metrics.jsonl has both attempts" "4 2 mulligan launch 0; 4 2 mulligan launch 1; " "$(attempts $run)"
+done
+check_contains "the result counts the restart" '"restarts": 1' "$(cat killed_3/result.json)"
+check_contains "the report marks it" "4 ranks on 2 nodes, started by mulligan launch, 1 restart after a failure" "$(cat killed_3/report.html)"
+check_contains "and says what it means" "so this run is no record" "$(cat killed_3/report.html)"
+check_contains "the log does, too" "warning: the run was restarted 1 time after a failure, so it is no record" "$(cat killed_3/log.txt)"
+check_equal "nothing of that where there was none" "" "$(grep -l "no record" straight/report.html straight/log.txt)"
+
+# Strict rules.
+check_refused "strict rules refuse to quantise it as a record" 1 "the training was restarted 1 time after a failure" \
+  quantize killed_3 --source "$root" --set ledger.rules=strict
+check "open rules do not" "$mulligan" quantize killed_3 --source "$root" --set ledger.rules=open
+check "strict rules take one that was not restarted" "$mulligan" quantize straight --source "$root" --set ledger.rules=strict
+extra=(--set ledger.rules=strict)
+begin strict --max-restarts 2
+kill_rank strict 2 50
+end
+check_equal "under strict rules a restarted attempt is refused" "2 2" "${codes[*]}"
+for node in 0 1; do
+  check_contains "on node $node in a sentence" 'the run was restarted 1 time after a failure, and ledger.rules = "strict" takes no such run' \
+    "$(grep '^mulligan: ' strict.$node.err)"
+done
+check_equal "and once" attempt_1 "$(find logs_strict -maxdepth 1 -name 'attempt_*' -printf '%f\n' | sort | tail -n 1)"
+check_equal "and has no result" "no" "$([[ -e strict/result.json ]] && echo yes || echo no)"
+extra=(--resume)
+begin strict
+end
+check_equal "open rules take it on" "0 0" "${codes[*]}"
+check_equal "to the same weights" "$(weights alone)" "$(weights strict)"
+
+# torchrun says it by a variable of its own; a restart stays one behind --resume.
+TORCHELASTIC_RUN_ID=t TORCHELASTIC_RESTART_COUNT=1 RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 \
+  "$mulligan" train run.toml --set run.directory=torch --set ledger.rules=strict >torch.out 2>&1
+check_equal "a restart by torchrun is refused as well" 2 $?
+check_contains "in the same sentence" "the run was restarted 1 time after a failure" "$(tail -n 1 torch.out)"
+TORCHELASTIC_RUN_ID=t TORCHELASTIC_RESTART_COUNT=1 RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 \
+  "$mulligan" train run.toml --set run.directory=torch --set train.steps=6 >torch.out 2>&1
+check_equal "and marked under open rules" "torchrun 1" "$(for key in launcher restarts; do json torch/result.json $key; done | xargs)"
+rm torch/result.json
+check_refused "one that was restarted cannot go on under strict rules" 2 "the run was restarted 1 time after a failure" \
+  train run.toml --set run.directory=torch --resume --set ledger.rules=strict
+check "it can under open ones" "$mulligan" train run.toml --set run.directory=torch --resume
+check_equal "and stays marked" 1 "$(json torch/result.json restarts)"
+finish
