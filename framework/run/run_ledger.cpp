@@ -126,7 +126,9 @@ RunLedger RunLedger::read(const std::filesystem::path& directory) {
       [](const Json& json) {
         RunLedger ledger;
         for (const Json& entry : json.at("stages")) ledger.book(read_entry(entry));
-        ledger.note_restarts(json.value("restarts", std::int64_t{0}));  // older programs wrote none
+        const Json restarts = json.value("restarts", Json(0U));  // older programs wrote none
+        if (!restarts.is_number_unsigned()) throw std::invalid_argument("an odd number of restarts");
+        ledger.note_restarts(restarts.get<std::int64_t>());
         return ledger;
       },
       "train the run again");

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "framework/core/error.h"
+#include "framework/dist/control_options.h"
 #include "framework/dist/slurm_nodes.h"
 #include "tests/support/sentence.h"
 
@@ -90,6 +92,23 @@ TEST(LaunchEnvironment, OwnLauncherTellsRunAndRestart) {
            {{"MULLIGAN_RUN_ID", "abc"}, {"MULLIGAN_RESTART_COUNT", "3"}, {"MULLIGAN_INTERFACE", "eth1"}}));
   EXPECT_EQ(describe(found), "rank 1 of 2, local rank 1 of 2 (env, run abc, restart 3)");
   EXPECT_EQ(found.interface_name, "eth1");
+  EXPECT_EQ(find(with(environment, {{"MULLIGAN_LAUNCH", "1"}})).launcher, "mulligan launch");
+  EXPECT_EQ(find(with(torchrun, {{"MULLIGAN_LAUNCH", "1"}})).launcher, "torchrun");
+}
+
+TEST(LaunchEnvironment, LimitsOfPatienceAreSecondsOfTheEnvironment) {
+  const auto options = [](const std::string& name, const std::string& value) {
+    return control_options([&](const std::string& asked) -> std::optional<std::string> {
+      return asked == name ? std::optional(value) : std::nullopt;
+    });
+  };
+  EXPECT_EQ(options("MULLIGAN_STUCK_SECONDS", "7.5").wedged, 7.5);
+  EXPECT_EQ(options("MULLIGAN_SILENT_SECONDS", "20").silent, 20);
+  EXPECT_EQ(options("MULLIGAN_FIRST_STEP_SECONDS", "3000").first_step, 3000);
+  EXPECT_EQ(options("MULLIGAN_MEET_SECONDS", "").meet, ControlOptions().meet);
+  for (const char* value : {"soon", "2", "-5", "nan", "1e9", "7s"}) {
+    EXPECT_THROW(options("MULLIGAN_MEET_SECONDS", value), Error) << value;
+  }
 }
 
 TEST(LaunchEnvironment, DeepspeedAndKubernetes) {
