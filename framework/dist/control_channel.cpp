@@ -217,6 +217,8 @@ Error ControlChannel::report_failure(const Error& own, FailureCause cause) {
   if (own.code() == ExitCode::interrupted) cause = FailureCause::stopped;
   const FailureReport report{static_cast<std::uint8_t>(cause), own.what()};
   std::unique_lock lock(state.mutex);
+  // A verdict aborts the transfers: that one then fails says nothing new, not even of the rank that it names.
+  if (state.verdict && cause == FailureCause::communication) return state.verdict->error_of(rank());
   if (!state.verdict && !state.all_done) {
     state.loop.post([&state, report] { state.end->report(report); });
     // Rank 0 answers at once; with communication it looks for a silent rank first. It may be gone itself.

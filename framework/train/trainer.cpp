@@ -32,9 +32,12 @@ RunResult Trainer::run() {
     train_until_budget_is_spent();
   } catch (const Error& error) {
     stop_at_failure(error);
+    throw;  // as what it is: whether a transfer failed decides who is blamed
   } catch (const std::bad_alloc&) {
-    stop_at_failure(run_error(
-        "the machine has not enough memory for this run; make train.tokens_per_step or the model smaller."));
+    const Error error = run_error(
+        "the machine has not enough memory for this run; make train.tokens_per_step or the model smaller.");
+    stop_at_failure(error);
+    throw error;
   }
   save();
   validate("evaluate");

@@ -88,7 +88,7 @@ class Trainer {
   void resume_from(const Checkpoint& checkpoint);
   void save_before_stopping();
   [[noreturn]] void stop_early(int signal);
-  [[noreturn]] void stop_at_failure(const Error& error);
+  void stop_at_failure(const Error& error);
   [[noreturn]] void stop_at_non_finite(std::int64_t number, double loss_nats, double gradient_norm);
   void require_memory(const DeviceMemory& memory, const Backend& backend) const;
 

@@ -160,12 +160,12 @@ void Trainer::stop_early(int signal) {
 }
 
 // Training cannot go on. What the last whole step left is saved where it is sound: no update was under way
-// and every loss is finite.
+// and every loss is finite: then it throws the error with where that is. Returns where nothing is saved.
 void Trainer::stop_at_failure(const Error& error) {
   // Of several ranks the others may not be there to save anything with.
-  if (error.code() == ExitCode::interrupted || !ranks_.alone()) throw error;
+  if (error.code() == ExitCode::interrupted || !ranks_.alone()) return;
   const bool half_updated = step_start_ && engine_->updates_begun() != updates_;
-  if (step_ == 0 || half_updated) throw error;
+  if (step_ == 0 || half_updated) return;
   try {
     note_checkpoint(checkpoints_.finish());
   } catch (const Error&) {  // a write that failed may be what this is about; it is tried once more
@@ -173,7 +173,7 @@ void Trainer::stop_at_failure(const Error& error) {
   try {
     save_before_stopping();
   } catch (const Error&) {
-    throw error;
+    return;
   }
   std::string sentence = error.what();
   if (sentence.ends_with('.')) sentence.pop_back();

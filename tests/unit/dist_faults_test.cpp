@@ -162,6 +162,20 @@ TEST(Faults, ARankThatStandsStillWhileOthersWait) {
   EXPECT_EQ(outcomes[1].code, failed);
 }
 
+TEST(Faults, ATransferThatTheVerdictAbortedSaysNothingNew) {
+  RankGroup group(2);
+  group.options.wedged = 0.5;
+  const auto outcomes = group.in_threads([&](ControlChannel& channel) {
+    channel.progress().steps = 1;
+    channel.barrier();
+    if (channel.rank() == 0) wait_for_ever(channel);
+    while (!channel.verdict()) sleep_milliseconds(10);
+    throw channel.report_failure(run_error("the communicator was aborted"), FailureCause::communication);
+  });
+  expect_verdict(outcomes, 1, "is stuck: it has not moved for ");
+  EXPECT_TRUE(contains(outcomes[1].sentence, "rank 1 (")) << outcomes[1].sentence;
+}
+
 TEST(Faults, TransfersThatNobodyFinishes) {
   RankGroup group(2);
   group.options.wedged = 0.5;
