@@ -40,6 +40,11 @@ std::array<std::uint32_t, 4> PhiloxStream::block(std::uint64_t index) const {
                     {low(seed_), high(seed_)});
 }
 
+std::array<std::int32_t, 4> PhiloxStream::key() const {
+  return {static_cast<std::int32_t>(low(seed_)), static_cast<std::int32_t>(high(seed_)),
+          static_cast<std::int32_t>(low(purpose_hash_)), static_cast<std::int32_t>(high(purpose_hash_))};
+}
+
 std::uint32_t PhiloxStream::bits(std::uint64_t index) const {
   return block(index)[0];
 }

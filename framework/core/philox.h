@@ -20,6 +20,8 @@ std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
 class PhiloxStream {
  public:
   PhiloxStream(std::uint64_t seed, std::string_view purpose);
+  // What names the stream, for kernels that draw from it: seed and purpose, 64 bits each, the low word first.
+  std::array<std::int32_t, 4> key() const;
   // Number `index` of the stream.
   std::uint32_t bits(std::uint64_t index) const;
   // Uniform in [0, 1), 53 bits.

@@ -6,11 +6,12 @@
 #include <cmath>
 #include <set>
 
-#include "framework/core/philox.h"
 #include "framework/graph/graph_recorder.h"
 
 namespace mulligan {
 namespace {
+
+constexpr double kProbeBound = 0.05;  // of fill_at_random()
 
 // In a graph that scores, an optimiser names these alone: not tokens, targets, segments or scores.
 std::vector<Value> handed_to_optimizer(std::span<const mlg_parameter> rows, Value scalars) {
@@ -74,10 +75,11 @@ AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t 
   model.store.create_externals(norms);
   refresh_ = std::make_unique<Program>(model.store.backend(), std::move(copies), "refresh adapters");
   norms_ = std::make_unique<Program>(model.store.backend(), std::move(norms), "adapter norms");
+  make_draws();
 }
 
 std::vector<Program*> AdapterSet::programs() {
-  std::vector<Program*> programs = {norms_.get(), refresh_.get()};
+  std::vector<Program*> programs = {norms_.get(), refresh_.get(), &draws_->program()};
   for (const auto& [shape, window] : windows_) programs.push_back(&window->program());
   return programs;
 }
@@ -111,14 +113,27 @@ Graph AdapterSet::build_norms() const {
   return graph;
 }
 
+void AdapterSet::make_draws() {
+  std::vector<DeviceDraws::Range> ranges;
+  for (const auto& tensor : tensors()) {
+    ranges.push_back({tensor.get(), kProbeBound});
+    if (tensor->uniform) ranges.push_back({tensor.get(), tensor->bound});
+  }
+  draws_ = std::make_unique<DeviceDraws>(model_.store, prefix_ + "/draws", ranges);
+}
+
 void AdapterSet::start(const AdapterTensor& tensor, std::int64_t draw) {
   if (!tensor.uniform) {
     model_.store.zero(tensor.master);
     return;
   }
-  std::vector<float> values(static_cast<std::size_t>(tensor.type.elements()));
-  setup_.draws.fill(draw, tensor, values);
-  model_.store.upload(tensor.master, values);
+  if (const std::optional<PhiloxStream> stream = setup_.draws.stream(draw, tensor)) {
+    draws_->fill({&tensor, tensor.bound}, *stream);
+  } else {
+    std::vector<float> values(static_cast<std::size_t>(tensor.type.elements()));
+    setup_.draws.fill(draw, tensor, values);
+    model_.store.upload(tensor.master, values);
+  }
   model_.store.copy(tensor.start, tensor.master);
 }
 
@@ -156,15 +171,8 @@ void AdapterSet::clear() {
 }
 
 void AdapterSet::fill_at_random() {
-  constexpr double bound = 0.05;
-  for (const auto& tensor : tensors()) {
-    const PhiloxStream stream(0, "ttt/probe/" + tensor->name);
-    std::vector<float> values(static_cast<std::size_t>(tensor->type.elements()));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = static_cast<float>(bound * (2.0 * stream.uniform(i) - 1.0));
-    }
-    model_.store.upload(tensor->master, values);
-  }
+  for (const auto& tensor : tensors())
+    draws_->fill({tensor.get(), kProbeBound}, PhiloxStream(0, "ttt/probe/" + tensor->name));
   refresh_->run();
 }
 

@@ -11,6 +11,7 @@
 
 #include "framework/plugin/optimizer.h"
 #include "framework/ttt/adapter_draws.h"
+#include "framework/ttt/device_draws.h"
 #include "framework/ttt/window_program.h"
 
 namespace mulligan {
@@ -68,6 +69,7 @@ class AdapterSet {
 
  private:
   const WindowProgram& first() const { return *windows_.begin()->second; }
+  void make_draws();
   void start(const AdapterTensor& tensor, std::int64_t draw);
   void begin_batch();
   Graph build_norms() const;
@@ -79,6 +81,7 @@ class AdapterSet {
   std::string prefix_;
   std::map<WindowShape, std::unique_ptr<WindowProgram>> windows_;
   std::unique_ptr<Program> norms_, refresh_;
+  std::unique_ptr<DeviceDraws> draws_;
   std::vector<std::string> groups_;  // names of adapters
   std::vector<std::string> states_;  // of the optimiser
   std::vector<float> scalars_;

@@ -125,9 +125,9 @@ std::vector<BaseStep> BaseTraining::run(std::span<const std::uint16_t> tokens) {
   for (std::int64_t chunk = 0; chunk + 1 < chunks; ++chunk) {
     const double lr = plugin_.base_rate(chunk, chunks);
     for (std::int64_t epoch = 0; epoch < numbers_.epochs; ++epoch) {
-      for (std::int64_t row = 0; row < chunk_rows; row += numbers_.batch_rows) {
+      for (std::int64_t row = 0; row < chunk_rows; row += step_rows()) {
         const std::int64_t start = chunk * numbers_.chunk_tokens + row * row_tokens_;
-        steps.push_back(step(tokens, start, std::min(numbers_.batch_rows, chunk_rows - row), lr));
+        steps.push_back(step(tokens, start, std::min(step_rows(), chunk_rows - row), lr));
       }
     }
   }
@@ -170,7 +170,7 @@ void BaseTraining::upload_rows(std::span<const std::uint16_t> tokens, std::int64
   }
   fill_eval_row(tokens, span, step_tokens(), bos_id_, 0, row_);
   std::vector<std::int32_t> boundaries;
-  for (std::int64_t row = 0; row <= numbers_.batch_rows; ++row) {
+  for (std::int64_t row = 0; row <= step_rows(); ++row) {
     boundaries.push_back(static_cast<std::int32_t>(row * row_tokens_));
   }
   inputs_.upload(model_.store, row_.tokens, row_.targets, boundaries);

@@ -1,6 +1,7 @@
 // BaseTraining: trains the whole model on documents that were scored, between two batches.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -45,7 +46,11 @@ class BaseTraining {
   Graph build_step() const;
   Graph build_clip() const;
   Graph build_update();
-  std::int64_t step_tokens() const { return numbers_.batch_rows * row_tokens_; }
+  // Of the programs: no step takes rows of two chunks.
+  std::int64_t step_rows() const {
+    return std::min(numbers_.batch_rows, numbers_.chunk_tokens / row_tokens_);
+  }
+  std::int64_t step_tokens() const { return step_rows() * row_tokens_; }
   std::int64_t positions() const { return numbers_.respect_documents ? step_tokens() : row_tokens_; }
 
   const BaseModel& model_;

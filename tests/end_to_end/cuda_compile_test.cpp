@@ -52,6 +52,12 @@ std::set<std::string> compile_run(LoadedConfig loaded) {
   options.layer_order = scored_order(config.model);
   const Program evaluate(*plugins.backend, Evaluator::build(config.model, layouts_of(parameters), options),
                          "evaluate");
+  Graph draws;  // of test-time training
+  draws.call(
+      "uniform_draws",
+      {draws.external("key", TensorType(MLG_I32, {4})), draws.external("values", TensorType(MLG_F32, {64}))},
+      {{"bound", 0.5}});
+  const Program draw(*plugins.backend, std::move(draws), "draws");
   std::set<std::string> kernels;
   for (std::uint32_t i = 0; const mlg_kernel* kernel = plugins.backend->kernel_at(i); ++i) {
     if (kernel->source) kernels.insert(kernel->name);

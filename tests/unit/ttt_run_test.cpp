@@ -57,6 +57,66 @@ TEST(TttRun, DrawsDoNotDependOnTheBatchSize) {
   EXPECT_NE(few, other);
 }
 
+// Counts what the host draws itself.
+class CountingDraws : public PhiloxDraws {
+ public:
+  using PhiloxDraws::PhiloxDraws;
+  void fill(std::int64_t draw, const AdapterTensor& tensor, std::span<float> values) const override {
+    drawn += values.size();
+    PhiloxDraws::fill(draw, tensor, values);
+  }
+  mutable std::size_t drawn = 0;
+};
+
+// The backend draws, from keys of 16 bytes, what the host would.
+TEST(TttRun, TheBackendDrawsTheAdaptersFirstValues) {
+  const auto draws = std::make_shared<CountingDraws>(7);
+  TttRunner::Options options = tiny_options();
+  options.draws = draws;
+  TttRunner runner(options);
+  const TttConfig config = tiny_config();
+  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+  const TttSetup setup = runner.setup(config);
+  TttRun ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+  AdapterSet& set = ttt.adapters(3);
+  set.create(2);
+  EXPECT_EQ(draws->drawn, 0u);
+  EXPECT_EQ(runner.store().type("ttt/batch3/draws/key").bytes(), 16);
+  int uniform = 0;
+  for (const auto& tensor : set.tensors()) {
+    std::vector<float> expected(static_cast<std::size_t>(tensor->type.elements()));
+    if (tensor->uniform) draws->fill(2, *tensor, expected);
+    EXPECT_EQ(runner.store().download_as<float>(tensor->master), expected) << tensor->name;
+    if (!tensor->uniform) continue;
+    ++uniform;
+    EXPECT_EQ(runner.store().download_as<float>(tensor->start), expected) << tensor->name;
+  }
+  EXPECT_GT(uniform, 0);
+  ttt.run();
+}
+
+// Chunks of two rows in steps of up to 32 make programs of two rows, and train as steps of two do.
+TEST(TttRun, BaseProgramsAreNoLargerThanAChunk) {
+  std::vector<std::vector<float>> trained;
+  for (const int batch_rows : {2, 32}) {
+    TttRunner::Options options = tiny_options();
+    options.base = "chunk_tokens = 16\nlr = 0.01\nbatch_rows = " + std::to_string(batch_rows);
+    TttRunner runner(options);
+    runner.set_random_parameters(3);
+    refresh_copies(runner.model().store, runner.model().layouts);
+    const TttConfig config = tiny_config();
+    const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+    const TttSetup setup = runner.setup(config);
+    TttRun ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+    for (const char* tensor :
+         {"ttt/base/tokens", "ttt/base/targets", "ttt/base/weights", "ttt/base/token_loss"})
+      EXPECT_EQ(runner.store().type(tensor).elements(), 16) << tensor;
+    EXPECT_GT(ttt.run().phases.at(0).steps.size(), 0u);
+    trained.push_back(runner.parameter(runner.model().layouts.front().spec.name));
+  }
+  EXPECT_EQ(trained[0], trained[1]);
+}
+
 TEST(TttRun, ReportsEveryBatchPhaseAndLength) {
   const Outcome outcome = run(tiny_options(), tiny_config());
   const TttReport& report = outcome.report;
