@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "framework/core/error.h"
-
 namespace mulligan {
 namespace {
 
@@ -30,23 +28,6 @@ double attention_flops(const Graph& graph, const Call& call, std::int64_t segmen
 }
 
 }  // namespace
-
-const std::vector<Card>& known_cards() {
-  static const std::vector<Card> cards = {
-      {"h100", "NVIDIA H100 SXM", 989e12, 67e12, 3.35e12},
-      {"h200", "NVIDIA H200", 989e12, 67e12, 4.8e12},
-      {"a100", "NVIDIA A100 80GB SXM", 312e12, 19.5e12, 2.0e12},
-  };
-  return cards;
-}
-
-const Card& find_card(const std::string& name) {
-  const auto found = std::ranges::find(known_cards(), name, &Card::name);
-  if (found != known_cards().end()) return *found;
-  std::string names;
-  for (const Card& card : known_cards()) names += (names.empty() ? "" : ", ") + card.name;
-  throw config_error("the card '{}' is not known; choose one of: {}.", name, names);
-}
 
 Cost& Cost::operator+=(const Cost& other) {
   matmul_flops += other.matmul_flops;

@@ -2,24 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
+#include "framework/cost/card.h"
 #include "framework/graph/graph.h"
 
 namespace mulligan {
-
-// Peak rates of a card: dense (no sparsity), from its maker's data sheet.
-struct Card {
-  std::string name;         // "h100"
-  std::string description;  // "NVIDIA H100 SXM"
-  double bf16_flops_per_second = 0;
-  double fp32_flops_per_second = 0;
-  double bytes_per_second = 0;
-};
-const std::vector<Card>& known_cards();
-// Throws config_error listing the known cards.
-const Card& find_card(const std::string& name);
 
 struct Cost {
   double matmul_flops = 0;

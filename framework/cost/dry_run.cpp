@@ -71,13 +71,16 @@ void plan_steps(DryRun& plan, const RunConfig& config, const StepPlan& steps) {
 
 }  // namespace
 
+void require_divisor(const RunConfig& config, int ranks) {
+  if (ranks >= 1 && config.train.micro_batches % ranks == 0) return;
+  throw config_error("train.micro_batches is {}, which {} ranks do not divide; choose a divisor.",
+                     config.train.micro_batches, ranks);
+}
+
 DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& options) {
   resolve_run_plugins(loaded, host);
   const RunConfig& config = loaded.config;
-  if (options.ranks < 1 || config.train.micro_batches % options.ranks != 0) {
-    throw config_error("train.micro_batches is {}, which {} ranks do not divide; choose a divisor.",
-                       config.train.micro_batches, options.ranks);
-  }
+  require_divisor(config, options.ranks);
   const std::vector<PlannedParameter> parameters = plan_parameters(config);
   const RunPlugins plugins = make_run_plugins(loaded, host, "null");
   OptimizerGroups groups(config, plugins, parameters);

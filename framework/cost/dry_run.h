@@ -53,6 +53,9 @@ struct DryRun {
   Card card;
 };
 
+// Throws config_error where `ranks` ranks do not divide the micro-batches of a step.
+void require_divisor(const RunConfig& config, int ranks);
+
 // Builds every program of training and evaluation on the `null` backend, as training does. Resolves the
 // plugins' keys in `loaded`. Throws Error.
 DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& options = {});

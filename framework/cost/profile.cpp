@@ -11,6 +11,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/seconds_since.h"
+#include "framework/cost/call_text.h"
 #include "framework/cost/cost.h"
 #include "framework/dist/communicator.h"
 #include "framework/report/machine.h"
@@ -20,19 +21,6 @@
 
 namespace mulligan {
 namespace {
-
-std::string shape_text(const Graph& graph, const Call& call) {
-  std::string text;
-  for (const Value argument : call.arguments) {
-    if (!argument) continue;
-    const TensorType& type = graph.type(argument);
-    text += text.empty() ? "[" : " [";
-    for (int axis = 0; axis < type.rank; ++axis)
-      text += fmt::format("{}{}", axis ? ", " : "", type.dims[axis]);
-    text += "]";
-  }
-  return text;
-}
 
 double total_flops(const Profile& profile) {
   double flops = 0;
@@ -44,23 +32,6 @@ LoaderOptions options_of(const RunConfig& config, std::size_t phase) {
   LoaderOptions options = loader_options(config, unchecked_training_data(config), 0, 1);
   options.max_segment_tokens = config.phases[phase].sequence_length;
   return options;
-}
-
-// Index into RunConfig::phases.
-std::size_t chosen_phase(const RunConfig& config, const ProfileOptions& options) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < config.phases.size(); ++i) {
-    const Phase& phase = config.phases[i];
-    if (phase.name == options.phase) return i;
-    names.push_back(phase.name);
-    if (!options.phase.empty()) continue;
-    if (!options.looped || phase.layer_order == LayerOrderKind::looped) return i;
-  }
-  if (options.phase.empty()) {
-    throw config_error(
-        "training never uses the looped layer order; set model.loop.extra_passes, or leave out --looped.");
-  }
-  throw config_error("this run has no phase '{}'; there are: {}.", options.phase, fmt::join(names, ", "));
 }
 
 class StepProfiler {
@@ -121,6 +92,22 @@ class StepProfiler {
 };
 
 }  // namespace
+
+std::size_t chosen_phase(const RunConfig& config, const ProfileOptions& options) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < config.phases.size(); ++i) {
+    const Phase& phase = config.phases[i];
+    if (phase.name == options.phase) return i;
+    names.push_back(phase.name);
+    if (!options.phase.empty()) continue;
+    if (!options.looped || phase.layer_order == LayerOrderKind::looped) return i;
+  }
+  if (options.phase.empty()) {
+    throw config_error(
+        "training never uses the looped layer order; set model.loop.extra_passes, or leave out --looped.");
+  }
+  throw config_error("this run has no phase '{}'; there are: {}.", options.phase, fmt::join(names, ", "));
+}
 
 Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOptions& options) {
   const RunConfig& config = loaded.config;

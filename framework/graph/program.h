@@ -23,6 +23,8 @@ class Program {
   const MemoryPlan& plan() const { return plan_; }
   const Graph& graph() const { return graph_; }
   const std::string& name() const { return name_; }
+  // Of the prepared calls, in the order of graph().calls(): what the backend is given to run.
+  const std::vector<void*>& handles() const { return handles_; }
 
   // Fixes all addresses: externals from `store` (all must exist), scratch in `arena`, kernels' workspace.
   // Programs that never run at the same time may share arena and workspace.

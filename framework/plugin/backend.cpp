@@ -30,6 +30,13 @@ mlg_queue Backend::queue() const {
   return queue;
 }
 
+mlg_work Backend::work(void* handle) const {
+  if (!table().work) throw run_error("{} does not say what its calls launch.", description());
+  mlg_work work{sizeof(mlg_work), 0, 0};
+  call("work", table().work, handle, &work);
+  return work;
+}
+
 DeviceBuffer Backend::allocate(std::size_t bytes) {
   if (bytes == 0) return {};
   void* address = nullptr;
@@ -96,6 +103,7 @@ PreparedCall Backend::prepare(const mlg_call& call) {
 }
 
 void Backend::run(std::span<void* const> handles) {
+  if (watch_) watch_->runs(handles);
   const PluginCallNote note(description(), "run");
   const mlg_error error = table().run(instance(), handles.data(), static_cast<std::uint32_t>(handles.size()));
   if (!error) return;

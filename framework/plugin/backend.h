@@ -84,6 +84,17 @@ class PreparedCall {
   std::size_t workspace_bytes_ = 0;
 };
 
+// Sees what a backend is asked to do, before it does it: so that a step can be made on a backend that computes nothing, and be
+// counted.
+class BackendWatch {
+ public:
+  virtual ~BackendWatch() = default;
+  virtual void runs(std::span<void* const> handles) = 0;
+  virtual void zeroes(std::size_t bytes) = 0;
+  virtual void copies(std::size_t bytes) = 0;
+  virtual void uploads(std::size_t bytes) = 0;
+};
+
 // One thread at a time. Work is enqueued in the order of the calls; download() and synchronize() wait for it.
 // Every function throws run_error with the backend's own sentence when it fails.
 class Backend : public PluginInstance<mlg_backend_table> {
@@ -107,13 +118,20 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // Zeroed memory, aligned to 256 bytes. Zero bytes give a buffer with a null address. Not on the step path.
   DeviceBuffer allocate(std::size_t bytes);
   void upload(void* device, const void* host, std::size_t bytes) {
+    if (watch_) watch_->uploads(bytes);
     call("upload", table().upload, device, host, bytes);
   }
   void download(void* host, const void* device, std::size_t bytes) {
     call("download", table().download, host, device, bytes);
   }
-  void copy(void* to, const void* from, std::size_t bytes) { call("copy", table().copy, to, from, bytes); }
-  void zero(void* device, std::size_t bytes) { call("zero", table().zero, device, bytes); }
+  void copy(void* to, const void* from, std::size_t bytes) {
+    if (watch_) watch_->copies(bytes);
+    call("copy", table().copy, to, from, bytes);
+  }
+  void zero(void* device, std::size_t bytes) {
+    if (watch_) watch_->zeroes(bytes);
+    call("zero", table().zero, device, bytes);
+  }
 
   // Makes the kernels of another plugin callable (those for other backends are ignored). A name that exists
   // already is replaced only with `replace`, otherwise refused with a config_error.
@@ -132,6 +150,11 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // Throws KernelFailure where the backend says which kernel failed.
   void run(std::span<void* const> handles);
   void synchronize() { call("synchronize", table().synchronize); }
+  // What the next run of a prepared and bound call would enqueue, by its handle. Throws run_error where the backend does not
+  // know it.
+  mlg_work work(void* handle) const;
+  // Null: nobody looks. It must outlive the backend, or be taken away before.
+  void watch(BackendWatch* watch) { watch_ = watch; }
   // Where collectives stand in the order of this backend's work; kind MLG_QUEUE_NONE: it says none.
   mlg_queue queue() const;
   // Whether the backend promises that a repeated run gives the same bits, with the kernels it has now.
@@ -150,6 +173,7 @@ class Backend : public PluginInstance<mlg_backend_table> {
   mlg_error replace_known_kernel(const Replacement& replacement, const mlg_kernel& known);
   std::deque<Replacement> replacements_;  // a backend of ABI 1.2 may keep pointers into them
   std::size_t allocated_bytes_ = 0, peak_allocated_bytes_ = 0;
+  BackendWatch* watch_ = nullptr;
 };
 
 }  // namespace mulligan

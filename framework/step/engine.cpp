@@ -66,6 +66,10 @@ void TrainingEngine::initialise(std::uint64_t seed) {
   for (const OptimizerGroup& group : groups_.groups()) {
     for (const std::string& state : group.states) store_.zero(state);
   }
+  make_ready();
+}
+
+void TrainingEngine::make_ready() {
   const std::int64_t tokens = tokens_per_micro_batch(config_.train);
   loss_weights_.resize(static_cast<std::size_t>(tokens));
   weigh_losses(micro_batches_);
@@ -135,12 +139,16 @@ void TrainingEngine::refresh_evaluation_weights() {
 }
 
 void TrainingEngine::step(std::int64_t number, Prefetcher& rows) {
+  rows.set_group_spans(coming_micro_batches());
+  step(number, [&rows]() -> const Batch& { return rows.next(); });
+}
+
+void TrainingEngine::step(std::int64_t number, const std::function<const Batch&()>& next_row) {
   const std::int64_t micro_batches = coming_micro_batches() / world_size_;
   if (micro_batches != micro_batches_) weigh_losses(micro_batches);
   zero_sums();
-  rows.set_group_spans(micro_batches * world_size_);
   for (std::int64_t micro = 0; micro < micro_batches_; ++micro) {
-    const Batch& row = rows.next();
+    const Batch& row = next_row();
     inputs_.upload(store_, row.tokens, row.targets, row.cu_seqlens);
     if (exchange_->in_a_tree() && micro > 0) zero_sums();
     plan_->find(phase_, StepRole::micro_step)->run();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,8 @@ class TrainingEngine {
 
   // Initial weights from `seed`, averages equal to them, empty optimiser states; enters the first phase that runs here.
   void initialise(std::uint64_t seed);
+  // The same but for the values: steps then work on what the memory holds, as where nothing is computed.
+  void make_ready();
   // From now on steps are those of this phase, which runs here. Brings input tables and compute copies up to date.
   void enter(std::size_t phase);
   // Brings the compute copies of the phase up to date after the masters were set from outside.
@@ -54,6 +57,8 @@ class TrainingEngine {
   // One optimiser step of the phase, number `number` (from 1), on this rank's next micro-batches; the groups' rates must
   // be set. Only enqueues work: it neither allocates nor reads anything back.
   void step(std::int64_t number, Prefetcher& rows);
+  // The same on rows that `next_row` gives, one per micro-batch of this rank.
+  void step(std::int64_t number, const std::function<const Batch&()>& next_row);
   // The mean token loss of one row in nats, which changes nothing that lasts. Waits for the device.
   double probe_loss(const Batch& row);
   // How often a step has begun to change the state: one that fails before leaves it as it was.

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "framework/cost/prediction.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 
@@ -16,7 +17,25 @@ struct ProfileArguments {
   RunOptions run;
   ProfileOptions profile;
   bool json = false;
+  bool predict = false;
+  PredictOptions prediction;
+  std::string card = known_cards().front().name;
 };
+
+void run(ProfileArguments& arguments) {
+  require_one_process("profile");
+  PluginHost host = arguments.run.plugin_host();
+  LoadedConfig loaded = load_config(arguments.run.config, arguments.run.overrides);
+  if (arguments.predict) {
+    arguments.prediction.card = find_card(arguments.card);
+    arguments.prediction.profile = arguments.profile;
+    const Prediction prediction = predict_step(loaded, host, arguments.prediction);
+    fmt::print("{}", arguments.json ? prediction_json(prediction) : format_prediction(prediction));
+    return;
+  }
+  const Profile profile = profile_step(loaded, host, arguments.profile);
+  fmt::print("{}", arguments.json ? profile_json(profile) : format_profile(profile));
+}
 
 }  // namespace
 
@@ -34,13 +53,26 @@ void add_profile_command(CLI::App& app) {
           command->add_option("--phase", arguments->profile.phase, "A phase by its name; without: the first")
               ->type_name("NAME"));
   command->add_flag("--json", arguments->json, "Print JSON");
-  command->callback([arguments] {
-    require_one_process("profile");
-    PluginHost host = arguments->run.plugin_host();
-    LoadedConfig loaded = load_config(arguments->run.config, arguments->run.overrides);
-    const Profile profile = profile_step(loaded, host, arguments->profile);
-    fmt::print("{}", arguments->json ? profile_json(profile) : format_profile(profile));
-  });
+  CLI::Option* predict = command->add_flag(
+      "--predict", arguments->predict,
+      "Predict the step on a GPU by arithmetic, beside the least that perfect fusion would take; needs "
+      "neither GPU nor data");
+  command->add_option("--card", arguments->card, "The GPU of the prediction: " + card_names())
+      ->needs(predict)
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      ->add_option("--ranks", arguments->prediction.ranks,
+                   "Ranks that share the predicted step; the prediction is of one's work")
+      ->needs(predict)
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command
+      ->add_option("--document-tokens", arguments->prediction.document_tokens,
+                   "Mean length over tokens of the documents in the predicted rows; without: whole segments")
+      ->needs(predict)
+      ->check(CLI::Range(1, 1'000'000'000));
+  command->callback([arguments] { run(*arguments); });
 }
 
 }  // namespace mulligan

@@ -90,9 +90,7 @@ void add_train_command(CLI::App& app) {
   CLI::Option* dry_run =
       command->add_flag("--dry-run", arguments->dry_run,
                         "Print parameters, memory, FLOPs and bytes per step; needs neither data nor device");
-  std::string cards;
-  for (const Card& card : known_cards()) cards += (cards.empty() ? "" : ", ") + card.name;
-  command->add_option("--card", arguments->card, "Device of the dry run's roofline estimate: " + cards)
+  command->add_option("--card", arguments->card, "Device of the dry run's roofline estimate: " + card_names())
       ->needs(dry_run)
       ->type_name("NAME")
       ->capture_default_str();

@@ -163,6 +163,10 @@ LAYOUT(mlg_device_info, memory_bytes, 8);
 LAYOUT(mlg_device_info, threads, 16);
 LAYOUT(mlg_device_info, computes, 20);
 SIZE(mlg_device_info, 24);
+LAYOUT(mlg_work, struct_size, 0);
+LAYOUT(mlg_work, launches, 4);
+LAYOUT(mlg_work, library_calls, 8);
+SIZE(mlg_work, 12);
 LAYOUT(mlg_backend_table, header, 0);
 LAYOUT(mlg_backend_table, create, 72);
 LAYOUT(mlg_backend_table, destroy, 80);
@@ -183,7 +187,8 @@ LAYOUT(mlg_backend_table, synchronize, 192);
 LAYOUT(mlg_backend_table, determinism, 200);     // 1.1
 LAYOUT(mlg_backend_table, replace_kernel, 208);  // 1.3
 LAYOUT(mlg_backend_table, queue, 216);           // 1.4
-SIZE(mlg_backend_table, 224);
+LAYOUT(mlg_backend_table, work, 224);
+SIZE(mlg_backend_table, 232);
 LAYOUT(mlg_queue, struct_size, 0);
 LAYOUT(mlg_queue, kind, 4);
 LAYOUT(mlg_queue, stream, 8);

@@ -12,6 +12,7 @@
 #include "plugins/backends/cuda/calls/device_call.h"
 #include "plugins/backends/cuda/emulated/emulated_device.h"
 #include "plugins/backends/cuda/kernels/matmul.h"
+#include "plugins/backends/cuda/plan_device.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -21,8 +22,9 @@ std::unique_ptr<Device> make_device(const CudaConfig& config) {
     const EmulatedOrder order = config.emulated_order == "forward"   ? EmulatedOrder::forward
                                 : config.emulated_order == "reverse" ? EmulatedOrder::reverse
                                                                      : EmulatedOrder::interleaved;
-    return std::make_unique<EmulatedDevice>(order, config.emulated_driver);
+    return std::make_unique<EmulatedDevice>(order, config.emulated_driver, config.log_launches);
   }
+  if (config.device == "plan") return std::make_unique<PlanDevice>();
 #ifdef MULLIGAN_HAS_CUDA
   const std::string cache = config.cache.empty() ? default_cache_directory() : config.cache;
   if (config.device == "compile") return std::make_unique<CompileDevice>(config.architecture, cache);
@@ -111,6 +113,11 @@ void CudaBackend::bind(void* prepared, void* const* addresses, void* workspace) 
 
 void CudaBackend::run(std::span<void* const> prepared) {
   graphs_.run(prepared);
+}
+
+std::optional<mlg_work> CudaBackend::work(void* prepared) {
+  const CallWork work = static_cast<DeviceCall*>(prepared)->work();
+  return mlg_work{sizeof(mlg_work), work.launches, work.library_calls};
 }
 
 // Code and graphs that still run must not be unloaded.

@@ -27,6 +27,7 @@ struct CudaConfig {
   std::string architecture = "sm_90a";
   std::string emulated_order = "forward";
   std::string emulated_driver;
+  bool log_launches = false;
 };
 
 class CudaBackend final : public sdk::Backend {
@@ -38,8 +39,9 @@ class CudaBackend final : public sdk::Backend {
   static inline const sdk::Schema<CudaConfig> schema{
       sdk::key("device", &CudaConfig::device,
                "gpu: the machine's GPU; emulated: the kernels run on the processor under memory and race "
-               "checks; compile: every kernel is compiled, none runs.")
-          .choices("gpu|emulated|compile"),
+               "checks; compile: every kernel is compiled, none runs; plan: every call is planned, none is "
+               "compiled or runs.")
+          .choices("gpu|emulated|compile|plan"),
       sdk::key("index", &CudaConfig::index,
                "Which of the visible GPUs, from 0 on; -1: the only one, or that of the rank's number on its "
                "machine.")
@@ -69,7 +71,9 @@ class CudaBackend final : public sdk::Backend {
       sdk::key(
           "emulated_driver", &CudaConfig::emulated_driver,
           "For tests of communicators: a library with the driver's streams, on which the emulated device "
-          "works beside the program; empty: it works at once.")};
+          "works beside the program; empty: it works at once."),
+      sdk::key("log_launches", &CudaConfig::log_launches,
+               "The emulated device writes each launch and each call of a library to the log.")};
 
   explicit CudaBackend(const CudaConfig& config);
 
@@ -89,6 +93,7 @@ class CudaBackend final : public sdk::Backend {
   void release(void* prepared) noexcept override;
   void synchronize() override;
   std::optional<mlg_queue> queue() override { return device_->queue(); }
+  std::optional<mlg_work> work(void* prepared) override;
   // Kernels add in fixed orders, without atomics on floats; cuBLASLt's algorithm is chosen once per shape and
   // kept. A library's attention promises it only where `deterministic` is set; of compiled code that a user
   // put in the kernels' place nothing is known.

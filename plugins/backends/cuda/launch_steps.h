@@ -22,6 +22,7 @@ class LaunchSteps {
   // `tensor` gives the memory of an argument by its index in the kernel's signature.
   void place(const std::function<DeviceArgument(std::uint32_t)>& tensor, void* workspace);
   void run();
+  std::uint32_t size() const { return static_cast<std::uint32_t>(steps_.size()); }
 
  private:
   struct Step {

@@ -39,6 +39,14 @@ typedef struct mlg_queue {
   void* context;
 } mlg_queue;
 
+/* What one run of a kernel call gives the device to do; for cost estimates. */
+typedef struct mlg_work {
+  uint32_t struct_size;
+  uint32_t launches; /* of kernels that are compiled from source or taken from a file */
+  uint32_t
+      library_calls; /* products and attentions of a vendor's library, which launches kernels of its own */
+} mlg_work;
+
 /* What a backend promises of a run that is repeated on the same machine with the same settings. */
 typedef enum mlg_determinism {
   MLG_DETERMINISM_NONE = 0, /* nothing */
@@ -82,6 +90,8 @@ typedef struct mlg_backend_table {
   /* Since ABI 1.4, may be null (MLG_QUEUE_NONE): where collectives stand in the order of this backend's work. With NONE its memory
    * is no address for others, and the host moves what a communicator sends by download() and upload(). */
   mlg_error (*queue)(void* instance, mlg_queue* out);
+  /* Since ABI 1.4, may be null (not known): what the next run of a prepared and bound call would enqueue. */
+  mlg_error (*work)(void* instance, void* prepared, mlg_work* out);
 } mlg_backend_table;
 
 #ifdef __cplusplus

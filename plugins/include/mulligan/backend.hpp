@@ -47,6 +47,11 @@ class Backend {
   // Where collectives stand in the order of the backend's work; none: the host moves what a communicator sends
   // by download() and upload().
   virtual std::optional<mlg_queue> queue() { return std::nullopt; }
+  // What the next run of a prepared and bound call would enqueue; none: not known.
+  virtual std::optional<mlg_work> work(void* prepared) {
+    (void)prepared;
+    return std::nullopt;
+  }
 };
 
 template <typename Class>
@@ -109,6 +114,13 @@ mlg_backend_table make_backend_table(const char* name) {
   table.queue = [](void* self, mlg_queue* out) -> mlg_error {
     return guarded([&] {
       *out = at(self).queue().value_or(mlg_queue{sizeof(mlg_queue), MLG_QUEUE_NONE, nullptr, nullptr});
+    });
+  };
+  table.work = [](void* self, void* prepared, mlg_work* out) -> mlg_error {
+    return guarded([&] {
+      const std::optional<mlg_work> work = at(self).work(prepared);
+      if (!work) throw Error("this backend does not know what its calls launch");
+      *out = *work;
     });
   };
   return table;

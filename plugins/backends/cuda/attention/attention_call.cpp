@@ -128,6 +128,13 @@ void AttentionCall::place(Ready& ready) const {
   }
 }
 
+std::uint32_t AttentionCall::launches(std::uint64_t choice) const {
+  for (const auto& [bucket, ready] : ready_) {
+    if (ready.number == choice) return ready.before.size() + ready.after.size();
+  }
+  return 0;
+}
+
 void AttentionCall::run(std::uint64_t choice) {
   for (auto& [bucket, ready] : ready_) {
     if (ready.number != choice) continue;

@@ -33,6 +33,8 @@ class AttentionCall {
   // Which plan the segments ask for as they are now, made ready; 0: the own kernel. Not while a graph is
   // captured, unless it was asked for before.
   std::uint64_t choose();
+  // How many launches there are around a plan that choose() returned.
+  std::uint32_t launches(std::uint64_t choice) const;
   // Runs a plan that choose() returned. Throws AttentionFailure.
   void run(std::uint64_t choice);
 

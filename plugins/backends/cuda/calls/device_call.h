@@ -17,6 +17,11 @@ namespace triton {
 class CompiledKernel;
 }
 
+// What a run of a call enqueues: launches of compiled functions, and calls of a library.
+struct CallWork {
+  std::uint32_t launches = 0, library_calls = 0;
+};
+
 class DeviceCall {
  public:
   virtual ~DeviceCall() = default;
@@ -28,6 +33,8 @@ class DeviceCall {
   // enqueue the same work, so that a captured one stands for both. Makes the way ready.
   // Throws when the call was not bound.
   virtual std::uint64_t choice() = 0;
+  // What the next run enqueues, the way it would take now. Throws when the call was not bound.
+  virtual CallWork work() = 0;
   virtual void run() = 0;
 };
 

@@ -14,6 +14,7 @@ class LaunchCall : public DeviceCall {
   std::size_t workspace_bytes() const final { return workspace_bytes_; }
   void bind(void* const* addresses, void* workspace) final;
   std::uint64_t choice() final;
+  CallWork work() final;
   void run() final;
 
   const CallMemory& memory() const { return memory_; }

@@ -26,6 +26,11 @@ std::uint64_t LibraryCall::choice() {
   return choice == 0 ? own_->choice() : choice;
 }
 
+CallWork LibraryCall::work() {
+  const std::uint64_t choice = this->choice();
+  return choice == 0 ? own_->work() : CallWork{attention_->launches(choice), 1};
+}
+
 void LibraryCall::run() {
   const std::uint64_t choice = this->choice();
   if (choice == 0) return own_->run();

@@ -16,6 +16,7 @@ class LibraryCall final : public DeviceCall {
   std::size_t workspace_bytes() const override { return own_->workspace_bytes(); }
   void bind(void* const* addresses, void* workspace) override;
   std::uint64_t choice() override;
+  CallWork work() override;
   void run() override;
 
  private:

@@ -15,6 +15,7 @@ class MatmulCall final : public DeviceCall {
   std::size_t workspace_bytes() const override { return gemm_->workspace_bytes(); }
   void bind(void* const* addresses, void* workspace) override;
   std::uint64_t choice() override;
+  CallWork work() override;
   void run() override;
 
  private:

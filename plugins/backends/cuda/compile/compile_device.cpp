@@ -2,37 +2,13 @@
 
 #include <mulligan/plugin.hpp>
 
-#include <cstring>
-
 #include "plugins/backends/cuda/compile/function_parameters.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
 
 namespace mulligan::cuda {
-namespace {
-
-struct NoGemm final : Gemm {
-  void run(const DeviceArgument&, const DeviceArgument&, const DeviceArgument&, void*) override {}
-};
-
-struct NoAttention final : Attention {
-  std::size_t workspace_bytes() const override { return 0; }
-  void run(const AttentionArguments&, void*) override {}
-};
-
-}  // namespace
 
 DeviceFacts CompileDevice::facts() const {
   return {"CUDA compiler for " + architecture_ + " (computes nothing)", 0, 0, false, architecture_};
-}
-
-void* CompileDevice::allocate(std::size_t bytes) {
-  const std::uintptr_t address = next_;
-  next_ += (bytes + 255) / 256 * 256 + 256;
-  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): never dereferenced
-}
-
-void CompileDevice::from_device(void* host, const void*, std::size_t bytes) {
-  std::memset(host, 0, bytes);
 }
 
 Function& CompileDevice::load(const FunctionRequest& request) {
@@ -57,18 +33,6 @@ std::string CompileDevice::compile(const char* kernel, const FunctionSource& sou
                                     std::to_string(r.spill_stores + r.spill_loads) + ", stack bytes " +
                                     std::to_string(r.stack_bytes));
   return function.symbol;
-}
-
-std::unique_ptr<Gemm> CompileDevice::gemm(const GemmShape&) {
-  return std::make_unique<NoGemm>();
-}
-
-std::optional<std::size_t> CompileDevice::attention_workspace_bytes(const AttentionShape&, std::string&) {
-  return 0;
-}
-
-std::unique_ptr<Attention> CompileDevice::attention(const AttentionShape&, std::string&) {
-  return std::make_unique<NoAttention>();
 }
 
 }  // namespace mulligan::cuda

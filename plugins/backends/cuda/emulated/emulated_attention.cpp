@@ -68,6 +68,7 @@ std::size_t EmulatedAttention::workspace_bytes() const {
 
 void EmulatedAttention::run(const AttentionArguments& arguments, void* workspace) {
   device_.enqueue([this, a = arguments, workspace] {
+    device_.note("library call: attention");
     const DeviceMemory& memory = device_.memory();
     for (const DeviceArgument* in : {&a.q, &a.k, &a.v})
       memory.require_known(in->address, in->bytes, "attention reads of q, k or v");

@@ -1,6 +1,7 @@
 #include "plugins/backends/cuda/emulated/emulated_device.h"
 
 #include <unistd.h>
+#include <mulligan/plugin.hpp>
 
 #include <cstring>
 #include <stdexcept>
@@ -30,7 +31,8 @@ std::string sentence(const std::string& function, const char* what) {
 
 }  // namespace
 
-EmulatedDevice::EmulatedDevice(EmulatedOrder order, const std::string& driver) : runner_(order) {
+EmulatedDevice::EmulatedDevice(EmulatedOrder order, const std::string& driver, bool log_launches)
+    : runner_(order), log_launches_(log_launches) {
   if (!driver.empty()) stream_ = std::make_unique<EmulatedStream>(driver);
 }
 
@@ -64,6 +66,10 @@ void EmulatedDevice::perform(std::function<void()> work) {
   } else {
     work();
   }
+}
+
+void EmulatedDevice::note(const std::string& what) const {
+  if (log_launches_) sdk::log(sdk::LogLevel::info, "emulated " + what);
 }
 
 void EmulatedDevice::enqueue(std::function<void()> work) {
@@ -133,6 +139,7 @@ Function& EmulatedDevice::load(const FunctionRequest& request) {
 void EmulatedDevice::launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) {
   const auto& emulated = static_cast<const EmulatedFunction&>(function);
   enqueue([this, &emulated, grid, kept = std::vector(arguments.begin(), arguments.end())] {
+    note("launch of " + emulated.name);
     for (const auto& [place, value] : emulated.constants) {
       if (place.integer) *place.integer = static_cast<int>(value);
       if (place.number) *place.number = static_cast<float>(value);

@@ -18,7 +18,8 @@ namespace mulligan::cuda {
 class EmulatedDevice : public Device {
  public:
   // `driver`: library of an EmulatedStream, on which the work is done beside the caller; empty: at once, by the caller.
-  explicit EmulatedDevice(EmulatedOrder order, const std::string& driver = "");
+  // `log_launches`: each launch and call of a library is written to the log when it runs.
+  explicit EmulatedDevice(EmulatedOrder order, const std::string& driver = "", bool log_launches = false);
 
   DeviceFacts facts() const override;
   void* allocate(std::size_t bytes) override;
@@ -48,6 +49,8 @@ class EmulatedDevice : public Device {
   // Does `work`, or keeps it while a graph is being captured.
   void enqueue(std::function<void()> work);
   DeviceMemory& memory() { return memory_; }
+  // `what` runs now: "launch of axpby<...>".
+  void note(const std::string& what) const;
 
  private:
   // The code, and where its constants lie with what they are.
@@ -60,6 +63,7 @@ class EmulatedDevice : public Device {
 
   DeviceMemory memory_;
   BlockRunner runner_;
+  bool log_launches_;
   bool capturing_ = false, freed_in_capture_ = false;
   std::vector<std::function<void()>> captured_;
   std::map<LoadedFunction, std::unique_ptr<Function>> functions_;

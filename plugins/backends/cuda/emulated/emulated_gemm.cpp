@@ -52,6 +52,7 @@ void multiply(const GemmShape& s, const void* a, const void* b, void* c) {
 
 void EmulatedGemm::run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& c, void*) {
   device_.enqueue([this, a, b, c] {
+    device_.note("library call: a matrix product");
     const DeviceMemory& memory = device_.memory();
     memory.require_known(a.address, a.bytes, "a matrix product reads of its argument a");
     memory.require_known(b.address, b.bytes, "a matrix product reads of its argument b");

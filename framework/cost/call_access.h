@@ -1,0 +1,37 @@
+// What a kernel call reads and writes, by the kernel's signature.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/graph/graph.h"
+#include "framework/plugin/backend.h"
+
+namespace mulligan {
+
+struct Access {
+  bool read = false, written = false;
+};
+
+class CallAccess {
+ public:
+  // Of the kernels that `backend` knows by now.
+  explicit CallAccess(const Backend& backend);
+  // The same from signatures (<mulligan/kernel.h>) by kernel.
+  explicit CallAccess(const std::map<std::string, std::string>& signatures);
+
+  // Of each argument of `call`, absent ones included. An `inout` argument is read unless the call says that it overwrites it: by
+  // an attribute accumulate_NAME = 0, or, where it has no such attribute, by beta = 0. Throws std::logic_error for an unknown kernel.
+  std::vector<Access> of(const Call& call) const;
+
+ private:
+  struct Parameter {
+    std::string direction, name;
+  };
+  void add(const std::string& kernel, std::string_view signature);
+  std::map<std::string, std::vector<Parameter>, std::less<>> kernels_;
+};
+
+}  // namespace mulligan

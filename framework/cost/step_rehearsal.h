@@ -1,0 +1,74 @@
+// StepRehearsal: a training step made by the run's own code where nothing is computed and no other rank exists, so that all it asks
+// of device and network can be counted: kernel calls with their launches, memsets, uploads and transfers, in their order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/cost/call_access.h"
+#include "framework/data/segments.h"
+#include "framework/step/engine.h"
+
+namespace mulligan {
+
+// What a transfer moves. `bytes`: of the whole tensor (all_reduce, broadcast), of one rank's share (the others).
+struct RehearsedTransfer {
+  Collective kind = Collective::all_reduce;
+  std::string tensor;  // that it is read from
+  std::int64_t bytes = 0;
+};
+
+// One thing that a step asks for.
+struct StepEvent {
+  enum class Kind {
+    call,    // of `program`, number `call` of its graph
+    zero,    // a memset of `bytes`
+    copy,    // of `bytes` within the device
+    upload,  // of `bytes` from the host
+    submit,  // transfers `batch` begin, after everything before this
+    join,    // what follows waits for them
+  };
+  Kind kind = Kind::call;
+  const Program* program = nullptr;
+  std::size_t call = 0;
+  std::int64_t bytes = 0;
+  std::size_t batch = 0;
+};
+
+struct RehearsedStep {
+  std::vector<StepEvent> events;
+  std::vector<std::vector<RehearsedTransfer>>
+      batches;  // transfers that are submitted together, by StepEvent::batch
+};
+
+class StepRehearsal {
+ public:
+  // Plans all phases of `loaded` for the first of `ranks` ranks on the cuda backend's planning device (with [backend]'s keys, where
+  // that is configured; kernels of [[backend.kernels]] included). Rows hold documents of `document_tokens` tokens, 0: of the
+  // phase's sequence length. Changes and resolves [backend] in `loaded`, which must outlive this object. Throws Error.
+  StepRehearsal(LoadedConfig& loaded, PluginHost& host, int ranks, std::int64_t document_tokens);
+  ~StepRehearsal();
+  StepRehearsal(const StepRehearsal&) = delete;
+  StepRehearsal& operator=(const StepRehearsal&) = delete;
+
+  const RunConfig& config() const;
+  // Of the kernels that its steps call.
+  const CallAccess& access() const;
+  // One step of a phase, an index into RunConfig::phases.
+  RehearsedStep step(std::size_t phase);
+  // What the cuda backend launches for a call event of the last step.
+  mlg_work work(const StepEvent& call) const;
+  // Whether the program is a micro-step; what it does, for people (role_name(), or its own name).
+  bool is_micro_step(const Program* program) const;
+  std::string role_of(const Program* program) const;
+  // Length of the segments of a phase's rows (predict_call).
+  std::int64_t segment_tokens(std::size_t phase) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace mulligan

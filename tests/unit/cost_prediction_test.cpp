@@ -1,0 +1,264 @@
+// Predicted bytes, FLOPs and seconds, and the bound of perfect fusion, of small graphs, by hand.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "framework/cost/call_prediction.h"
+#include "framework/cost/fusion_bound.h"
+
+namespace mulligan {
+namespace {
+
+const CallAccess& access() {
+  static const CallAccess known(std::map<std::string, std::string>{
+      {"matmul", "in a, in b, inout c; transpose_a transpose_b alpha beta"},
+      {"leaky_relu_squared_fwd", "in u, out y; slope"},
+      {"leaky_relu_squared_bwd", "in u, in dy, inout du; slope accumulate_du"},
+      {"axpby", "in a, in? b, inout y; alpha beta accumulate_y"},
+      {"attention_bwd",
+       "in q, in k, in v, in cu_seqlens, in o, in lse, in do, inout dq, inout dk, inout dv; "
+       "softmax_scale accumulate_dq accumulate_dk accumulate_dv"}});
+  return known;
+}
+
+// Round rates: 1 TB/s sustained, 2 fused; products 100 and 50 TFLOP/s, 200 fused; a launch takes 1 us.
+Card card() {
+  Card card = known_cards().front();
+  card.sustained_bytes_per_second = 1e12;
+  card.wide_product_flops_per_second = 100e12;
+  card.layer_product_flops_per_second = 50e12;
+  card.fp32_product_flops_per_second = 10e12;
+  card.attention_backward_flops_per_second = 25e12;
+  card.own_attention_flops_per_second = 5e12;
+  card.launch_seconds = 1e-6;
+  card.fused_bf16_flops_per_second = 200e12;
+  card.fused_fp32_flops_per_second = 20e12;
+  card.fused_bytes_per_second = 2e12;
+  return card;
+}
+
+TensorType bf16(std::initializer_list<std::int64_t> dims) {
+  return TensorType(MLG_BF16, dims);
+}
+
+Value product(Graph& graph, Value a, Value b, std::initializer_list<std::int64_t> dims, double beta = 0) {
+  const Value c = graph.scratch(bf16(dims));
+  graph.call("matmul", {a, b, c}, {{"transpose_a", 0}, {"transpose_b", 0}, {"alpha", 1}, {"beta", beta}});
+  return c;
+}
+
+CallPrediction predict_last(const Graph& graph, const mlg_work& work, std::int64_t segment = 1) {
+  return predict_call(graph, graph.calls().back(), access(), work, segment, card());
+}
+
+constexpr mlg_work one_launch{sizeof(mlg_work), 1, 0}, one_library_call{sizeof(mlg_work), 0, 1};
+
+TEST(CallAccess, ReadsWhatIsNotOverwritten) {
+  Graph graph;
+  const Value x = graph.external("x", bf16({4})), y = graph.external("y", bf16({4}));
+  const auto reads_y = [&](double accumulate, double beta) {
+    graph.call("axpby", {x, Value{}, y}, {{"alpha", 1}, {"beta", beta}, {"accumulate_y", accumulate}});
+    const std::vector<Access> all = access().of(graph.calls().back());
+    EXPECT_TRUE(all[0].read && !all[0].written);
+    EXPECT_TRUE(!all[1].read && !all[1].written) << "absent";
+    EXPECT_TRUE(all[2].written);
+    return all[2].read;
+  };
+  EXPECT_TRUE(reads_y(1, 0)) << "accumulate_y is about y, beta about b";
+  EXPECT_FALSE(reads_y(0, 1));
+  product(graph, x, x, {2, 2});
+  EXPECT_FALSE(access().of(graph.calls().back())[2].read);
+  product(graph, x, x, {2, 2}, 0.5);
+  EXPECT_TRUE(access().of(graph.calls().back())[2].read);
+  EXPECT_THROW(access().of(Call{"unheard_of", {}, {}}), std::logic_error);
+}
+
+TEST(PredictCall, AProductIsBoundByItsFlopsOrItsBytes) {
+  Graph graph;
+  const Value x = graph.external("x", bf16({4096, 512})), w = graph.external("w", bf16({512, 1024}));
+  product(graph, x, w, {4096, 1024});
+  CallPrediction seen = predict_last(graph, one_library_call);
+  EXPECT_EQ(seen.flops, 2.0 * 4096 * 512 * 1024);
+  EXPECT_EQ(seen.bytes_read, 2.0 * (4096 * 512 + 512 * 1024));
+  EXPECT_EQ(seen.bytes_written, 2.0 * 4096 * 1024);
+  EXPECT_EQ(seen.launches, 1);
+  EXPECT_DOUBLE_EQ(seen.seconds, 1e-6 + seen.flops / 50e12);
+
+  const Value head = graph.external("head", bf16({512, 4096}));
+  product(graph, x, head, {4096, 4096}, 1);
+  seen = predict_last(graph, one_library_call);
+  EXPECT_EQ(seen.bytes_read, 2.0 * (4096 * 512 + 512 * 4096 + 4096 * 4096)) << "with beta, c is read";
+  EXPECT_DOUBLE_EQ(seen.seconds, 1e-6 + seen.flops / 100e12);
+
+  const Value gate = graph.external("gate", bf16({512, 8}));
+  product(graph, x, gate, {4096, 8});
+  seen = predict_last(graph, one_library_call);
+  EXPECT_DOUBLE_EQ(seen.seconds, 1e-6 + seen.flops / (50e12 * 8 / 128)) << "a tile of 128 columns for 8";
+
+  const Value wide = graph.external("wide", TensorType(MLG_F32, {4096, 512})),
+              square = graph.external("square", TensorType(MLG_F32, {512, 512})),
+              c = graph.external("c", TensorType(MLG_F32, {4096, 512}));
+  graph.call("matmul", {wide, square, c},
+             {{"transpose_a", 0}, {"transpose_b", 0}, {"alpha", 1}, {"beta", 0}});
+  seen = predict_last(graph, one_library_call);
+  EXPECT_DOUBLE_EQ(seen.seconds, 1e-6 + seen.flops / 10e12);
+}
+
+TEST(PredictCall, ProductClassesGoByExtents) {
+  Graph graph;
+  const auto of = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    const Value a = graph.scratch(bf16({m, k})), b = graph.scratch(bf16({k, n}));
+    product(graph, a, b, {m, n});
+    return product_class(graph, graph.calls().back());
+  };
+  EXPECT_EQ(of(98304, 512, 2048), ProductClass::layer);
+  EXPECT_EQ(of(512, 2048, 98304), ProductClass::layer);
+  EXPECT_EQ(of(98304, 8192, 512), ProductClass::wide);
+  EXPECT_EQ(of(8192, 512, 98304), ProductClass::wide);
+  EXPECT_EQ(of(98304, 8, 512), ProductClass::narrow);
+}
+
+TEST(PredictCall, ElementWiseWorkIsItsBytesAndLaunches) {
+  Graph graph;
+  const Value u = graph.external("u", bf16({1000})), dy = graph.external("dy", bf16({1000}));
+  graph.call("leaky_relu_squared_bwd", {u, dy, u}, {{"slope", 0.5}, {"accumulate_du", 0}});
+  const CallPrediction seen = predict_last(graph, {sizeof(mlg_work), 3, 0});
+  EXPECT_EQ(seen.flops, 0);
+  EXPECT_EQ(seen.bytes_read, 4000);
+  EXPECT_EQ(seen.bytes_written, 2000);
+  EXPECT_DOUBLE_EQ(seen.seconds, 3e-6 + 6000 / 1e12);
+}
+
+TEST(PredictCall, AttentionBackwardOfALibraryHasWorkAroundIt) {
+  constexpr std::int64_t tokens = 1000, heads = 4, kv_heads = 2, width = 64;
+  Graph graph;
+  const Value q = graph.external("q", bf16({tokens, heads, width})),
+              k = graph.external("k", bf16({tokens, kv_heads, width})),
+              cu = graph.external("cu", TensorType(MLG_I32, {5})),
+              lse = graph.external("lse", TensorType(MLG_F32, {heads, tokens}));
+  graph.call("attention_bwd", {q, k, k, cu, q, lse, q, q, k, k},
+             {{"softmax_scale", 1}, {"accumulate_dq", 0}, {"accumulate_dk", 0}, {"accumulate_dv", 0}});
+  const double pairs = tokens * (100 + 1) / 2.0, flops = 10.0 * width * heads * pairs;
+  const double of_q = 2.0 * tokens * heads * width, of_k = of_q / 2;
+  const CallPrediction own = predict_last(graph, one_launch, 100);
+  EXPECT_EQ(own.flops, flops);
+  EXPECT_DOUBLE_EQ(own.seconds, 1e-6 + flops / 5e12);
+  // q, k, v, o, do, lse and the boundaries are read, dq, dk and dv are written.
+  EXPECT_EQ(own.bytes_read, 3 * of_q + 2 * of_k + 4.0 * heads * tokens + 20);
+  EXPECT_EQ(own.bytes_written, of_q + 2 * of_k);
+
+  const CallPrediction library = predict_last(graph, {sizeof(mlg_work), 2, 1}, 100);
+  EXPECT_EQ(library.launches, 2 + 3);
+  const double cleared = 2 * of_q, read_before = 2 * of_q, summed = 3 * 2 * of_q, written = of_q + 2 * of_k;
+  EXPECT_DOUBLE_EQ(library.seconds, 5e-6 + flops / 25e12 + (cleared + read_before + summed + written) / 1e12);
+}
+
+TEST(FusionBound, OnlyWhatCrossesFromProductToProductReachesMemory) {
+  Graph graph;
+  const Value x = graph.external("x", bf16({4096, 512})), up = graph.external("up", bf16({512, 2048})),
+              down = graph.external("down", bf16({2048, 512})), z = graph.external("z", bf16({4096, 512}));
+  const Value u = product(graph, x, up, {4096, 2048});
+  const Value y = graph.scratch(bf16({4096, 2048}));
+  graph.call("leaky_relu_squared_fwd", {u, y}, {{"slope", 0.5}});
+  graph.call("matmul", {y, down, z}, {{"transpose_a", 0}, {"transpose_b", 0}, {"alpha", 1}, {"beta", 0}});
+  const FusionBound bound = fusion_bound(graph, access(), 1, card());
+  EXPECT_EQ(bound.groups, 2);
+  EXPECT_EQ(bound.flops, 2 * 2.0 * 4096 * 512 * 2048);
+  const double first = 2.0 * (4096 * 512 + 512 * 2048 + 4096 * 2048);  // x, up; y, but not u
+  const double second = 2.0 * (4096 * 2048 + 2048 * 512 + 4096 * 512);
+  EXPECT_EQ(bound.bytes, first + second);
+  EXPECT_DOUBLE_EQ(bound.seconds, bound.flops / 200e12) << "either group has more FLOPs than bytes";
+}
+
+TEST(FusionBound, SiblingsReadTheirTensorOnce) {
+  Graph graph;
+  const Value x = graph.external("x", bf16({4096, 128})), w = graph.external("w", bf16({3, 128, 128})),
+              out = graph.external("out", bf16({3, 4096, 128}));
+  for (int i = 0; i < 3; ++i) {
+    graph.call("matmul", {x, graph.slice(w, i), graph.slice(out, i)},
+               {{"transpose_a", 0}, {"transpose_b", 0}, {"alpha", 1}, {"beta", 0}});
+  }
+  const FusionBound bound = fusion_bound(graph, access(), 1, card());
+  EXPECT_EQ(bound.groups, 1);
+  EXPECT_EQ(bound.bytes, 2.0 * (4096 * 128 + 3 * 128 * 128 + 3 * 4096 * 128));
+  EXPECT_DOUBLE_EQ(bound.seconds, std::max(bound.bytes / 2e12, bound.flops / 200e12));
+}
+
+TEST(FusionBound, WhatWaitsForNoProductIsAGroupOfItsOwn) {
+  Graph graph;
+  const Value x = graph.external("x", bf16({1000})), y = graph.external("y", bf16({1000})),
+              kept = graph.scratch(bf16({1000}));
+  graph.call("axpby", {x, Value{}, kept}, {{"alpha", 1}, {"beta", 0}, {"accumulate_y", 0}});
+  graph.call("axpby", {kept, x, y}, {{"alpha", 1}, {"beta", 1}, {"accumulate_y", 1}});
+  const FusionBound bound = fusion_bound(graph, access(), 1, card());
+  EXPECT_EQ(bound.groups, 1);
+  EXPECT_EQ(bound.bytes, 3 * 2000.0) << "x once, y read and written, what lies between never";
+  EXPECT_DOUBLE_EQ(bound.seconds, 6000 / 2e12);
+}
+
+TEST(FusionBound, IsNeverAboveThePrediction) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    Graph graph;
+    std::vector<Value> values = {graph.external("a", bf16({128, 128})),
+                                 graph.external("b", bf16({128, 128}))};
+    const auto any = [&] { return values[random() % values.size()]; };
+    for (int i = 0; i < 30; ++i) {
+      switch (random() % 4) {
+        case 0:
+          values.push_back(product(graph, any(), any(), {128, 128}));
+          break;
+        case 1:  // adds to what is there
+          graph.call("axpby", {any(), any(), values.back()},
+                     {{"alpha", 1}, {"beta", 1}, {"accumulate_y", 1}});
+          break;
+        case 2: {
+          const Value y = graph.scratch(bf16({64, 128}));
+          graph.call("leaky_relu_squared_fwd",
+                     {graph.view(any(), 64 * 128 * (random() % 2), bf16({64, 128})), y}, {{"slope", 0.5}});
+          const Value whole = graph.scratch(bf16({128, 128}));
+          graph.call("axpby", {y, Value{}, graph.view(whole, 0, bf16({64, 128}))},
+                     {{"alpha", 1}, {"beta", 0}, {"accumulate_y", 0}});
+          values.push_back(whole);
+          break;
+        }
+        default:
+          values.push_back(graph.scratch(bf16({128, 128})));
+          graph.call("leaky_relu_squared_bwd", {any(), any(), values.back()},
+                     {{"slope", 0.5}, {"accumulate_du", 0}});
+      }
+    }
+    for (const Card& one : known_cards()) {
+      double seconds = 0, bytes = 0;
+      for (const Call& call : graph.calls()) {
+        const CallPrediction seen = predict_call(graph, call, access(), {sizeof(mlg_work), 0, 0}, 1, one);
+        seconds += seen.seconds;
+        bytes += seen.bytes_read + seen.bytes_written;
+      }
+      const FusionBound bound = fusion_bound(graph, access(), 1, one);
+      EXPECT_LE(bound.seconds, seconds);
+      EXPECT_LE(bound.bytes, bytes);
+      EXPECT_GT(bound.seconds, 0);
+    }
+  }
+}
+
+TEST(Cards, NoRateIsAboveThatOfPerfectFusion) {
+  for (const Card& one : known_cards()) {
+    SCOPED_TRACE(one.name);
+    for (const double rate :
+         {one.wide_product_flops_per_second, one.layer_product_flops_per_second,
+          one.attention_forward_flops_per_second, one.attention_backward_flops_per_second}) {
+      EXPECT_GT(rate, 0);
+      EXPECT_LE(rate, one.fused_bf16_flops_per_second);
+    }
+    EXPECT_LE(one.fp32_product_flops_per_second, one.fused_fp32_flops_per_second);
+    EXPECT_LE(one.own_attention_flops_per_second, one.fused_fp32_flops_per_second);
+    EXPECT_LE(one.sustained_bytes_per_second, one.fused_bytes_per_second);
+    EXPECT_LE(one.fused_bf16_flops_per_second, one.bf16_flops_per_second);
+    EXPECT_LE(one.fused_bytes_per_second, one.bytes_per_second);
+  }
+}
+
+}  // namespace
+}  // namespace mulligan
