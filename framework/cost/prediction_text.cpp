@@ -32,9 +32,13 @@ double bytes_of(const PredictedRow& row) {
 }
 
 void add_figures(Text& text, const std::string& name, const PredictedRow& row, double all_seconds) {
-  text.line("{:<44} {:>6} {:>8} {:>9.3f} {:>6.1f}% {:>8} {:>7}  {}", name, row.calls, row.launches,
+  text.line("{:<44} {:>6} {:>8} {:>9.3f} {:>6.1f}% {:>8} {:>7}{}{}", name, row.calls, row.launches,
             1e3 * row.seconds, 100 * row.seconds / all_seconds, rate_text(row.flops, row.seconds, 1e12),
-            rate_text(bytes_of(row), row.seconds, 1e12), row.shapes);
+            rate_text(bytes_of(row), row.seconds, 1e12), row.shapes.empty() ? "" : "  ", row.shapes);
+}
+
+std::string label(const PredictedRow& row) {
+  return row.program + ": " + row.kernel + (row.category == "head products" ? " (head)" : "");
 }
 
 void add_phase(Text& text, const Prediction& prediction, const PredictedPhase& phase) {
@@ -46,7 +50,7 @@ void add_phase(Text& text, const Prediction& prediction, const PredictedPhase& p
   text.line("");
   text.line(fmt::runtime(head), "program: kernel", "calls", "launches", "ms", "share", "TFLOP/s", "TB/s");
   for (const PredictedRow& row : phase.rows) {
-    add_figures(text, row.program + ": " + row.kernel, row, phase.seconds);
+    add_figures(text, label(row), row, phase.seconds);
   }
   text.line("");
   text.line(

@@ -44,19 +44,22 @@ void add_profile_command(CLI::App& app) {
   auto arguments = std::make_shared<ProfileArguments>();
   command->add_option("config", arguments->run.config, "Configuration (TOML)")->required()->type_name("FILE");
   arguments->run.declare(*command);
-  command->add_option("--steps", arguments->profile.steps, "Steps that are timed; the median counts")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
+  CLI::Option* steps =
+      command->add_option("--steps", arguments->profile.steps, "Steps that are timed; the median counts")
+          ->check(CLI::Range(1, 1'000'000))
+          ->capture_default_str();
   command->add_flag("--shapes", arguments->profile.by_shape, "A row per kernel and shapes of its arguments");
   command->add_flag("--looped", arguments->profile.looped, "The first phase with the looped layer order")
       ->excludes(
           command->add_option("--phase", arguments->profile.phase, "A phase by its name; without: the first")
               ->type_name("NAME"));
   command->add_flag("--json", arguments->json, "Print JSON");
-  CLI::Option* predict = command->add_flag(
-      "--predict", arguments->predict,
-      "Predict the step on a GPU by arithmetic, beside the least that perfect fusion would take; needs "
-      "neither GPU nor data");
+  CLI::Option* predict = command
+                             ->add_flag("--predict", arguments->predict,
+                                        "Predict the step on a GPU by arithmetic, beside the least that "
+                                        "perfect fusion would take; needs "
+                                        "neither GPU nor data")
+                             ->excludes(steps);
   command->add_option("--card", arguments->card, "The GPU of the prediction: " + card_names())
       ->needs(predict)
       ->type_name("NAME")
