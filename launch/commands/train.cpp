@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
 #include "framework/cost/dry_run.h"
+#include "framework/cost/scaling.h"
 #include "framework/run/run_ranks.h"
 #include "framework/ttt/ttt_memory.h"
 #include "launch/commands/commands.h"
@@ -24,13 +25,41 @@ struct TrainArguments {
   bool dry_run = false;
   std::string card = known_cards().front().name;
   int ranks = 1;
+  int nodes = 0, gpus_per_node = 8;  // 0: scaling over nodes is not asked for
+  double link_gbps = 0;
   std::string launcher;
 };
 
+LoadedConfig load_with_micro_batches(const RunOptions& options, std::int64_t micro_batches) {
+  std::vector<std::string> overrides = options.overrides;
+  overrides.push_back(fmt::format("train.micro_batches={}", micro_batches));
+  return load_config(options.config, overrides);
+}
+
+// How the step scales over nodes, behind the plan of one rank of them.
+void print_scaling(const TrainArguments& arguments, PluginHost& host, std::int64_t micro_batches) {
+  const auto load = [&](std::int64_t wanted) { return load_with_micro_batches(arguments.run, wanted); };
+  const ScalingOptions options{find_card(arguments.card), arguments.nodes, arguments.gpus_per_node,
+                               arguments.link_gbps * 1e9 / 8};
+  fmt::print("\n{}", format_scaling(predict_scaling(load, micro_batches, host, options)));
+}
+
 void print_plan(const TrainArguments& arguments) {
+  if (arguments.nodes > 1 && arguments.link_gbps == 0) {
+    throw config_error(
+        "--nodes {} says nothing of the link between nodes; add --link-gbps GIGABITS_PER_SECOND.",
+        arguments.nodes);
+  }
   PluginHost host = arguments.run.plugin_host();
   LoadedConfig loaded = load_config(arguments.run.config, arguments.run.overrides);
-  fmt::print("{}", format_dry_run(dry_run(loaded, host, {find_card(arguments.card), arguments.ranks})));
+  const std::int64_t configured = loaded.config.train.micro_batches;
+  int ranks = arguments.ranks;
+  if (arguments.nodes > 0) {
+    ranks = arguments.nodes * arguments.gpus_per_node;
+    loaded = load_with_micro_batches(arguments.run, micro_batches_for(configured, ranks));
+  }
+  fmt::print("{}", format_dry_run(dry_run(loaded, host, {find_card(arguments.card), ranks})));
+  if (arguments.nodes > 0) print_scaling(arguments, host, configured);
   if (loaded.config.ttt) fmt::print("\n{}", format_ttt_memory(plan_ttt_memory(loaded, host)));
 }
 
@@ -39,9 +68,7 @@ LoadedConfig load_for(RunRanks& ranks, const RunOptions& options) {
   LoadedConfig loaded = load_config(options.config, options.overrides);
   const bool said = loaded.core.at("train.micro_batches").origin.kind != Origin::Kind::defaulted;
   if (ranks.alone() || said) return loaded;
-  std::vector<std::string> overrides = options.overrides;
-  overrides.push_back(fmt::format("train.micro_batches={}", ranks.group().world_size()));
-  return load_config(options.config, overrides);
+  return load_with_micro_batches(options, ranks.group().world_size());
 }
 
 void run(const TrainArguments& arguments) {
@@ -94,10 +121,30 @@ void add_train_command(CLI::App& app) {
       ->needs(dry_run)
       ->type_name("NAME")
       ->capture_default_str();
-  command->add_option("--ranks", arguments->ranks, "Ranks of the dry run; memory and cost are those of one")
-      ->needs(dry_run)
-      ->check(CLI::Range(1, 1'000'000))
+  CLI::Option* ranks =
+      command
+          ->add_option("--ranks", arguments->ranks, "Ranks of the dry run; memory and cost are those of one")
+          ->needs(dry_run)
+          ->check(CLI::Range(1, 1'000'000))
+          ->capture_default_str();
+  CLI::Option* nodes = command
+                           ->add_option("--nodes", arguments->nodes,
+                                        "Nodes of the dry run, which then predicts steps on 1 to that many, "
+                                        "and what a further one gains")
+                           ->needs(dry_run)
+                           ->excludes(ranks)
+                           ->check(CLI::Range(1, 1024));
+  command
+      ->add_option("--gpus-per-node", arguments->gpus_per_node,
+                   "GPUs of each node of the dry run, a rank on each")
+      ->needs(nodes)
+      ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  command
+      ->add_option("--link-gbps", arguments->link_gbps,
+                   "Gigabits per second between one node and the others, in one direction")
+      ->needs(nodes)
+      ->check(CLI::Range(0.001, 1e6));
   command
       ->add_option("--launcher", arguments->launcher,
                    "What started the ranks of this run, in place of what the environment says: torchrun, "

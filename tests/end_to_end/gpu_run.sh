@@ -15,6 +15,19 @@ check_equal "without a GPU compute-sanitizer's row is skipped" "skipped" "$(outc
 check_contains "and says why" "needs a GPU" "$(grep memcheck out/table.md)"
 check_contains "the table says that it is emulated" "emulated, not a GPU" "$(head -n 1 out/table.md)"
 check_contains "kernels are listed" "| micro step | matmul |" "$(cat out/table.md)"
+check "measured beside predicted: the same calls of every kernel, sums of both" python3 - <<'PYTHON'
+lines = open("out/table.md").read().split("Measured beside predicted for h100")[1].splitlines()
+rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| ")][1:]
+end = next(i for i, row in enumerate(rows) if row[0] == "perfect fusion")
+kernels = rows[:end - 1]
+assert rows[end - 1][0] == "whole step" and float(rows[end - 1][-1]) > 0, rows[end - 1]
+both = [row for row in kernels if row[0] != "between programs"]
+assert len(both) > 30 and all(float(row[4]) > 0 and float(row[5]) > 0 for row in both), both
+assert {"matmul", "attention_bwd", "muon_momentum"} < {row[1] for row in both}
+assert [row[1] for row in kernels if row[0] == "between programs"], "memsets and uploads are predicted only"
+predicted = sum(float(row[5]) for row in kernels)
+assert abs(predicted - float(rows[end - 1][5])) < 0.001 * len(kernels), predicted
+PYTHON
 check "result.json has the same outcomes, and the figures" python3 - <<'PYTHON'
 import json
 result = json.load(open("out/result.json"))

@@ -6,7 +6,8 @@ import re
 import shutil
 
 import place
-from context import used_gpu_memory
+import predicted
+from context import machine, used_gpu_memory
 from corpus import record_data, record_settings, record_shape
 from harness import NotOk, Rows, Sampled, Skipped
 
@@ -88,6 +89,12 @@ def step_row(context, detail, looped):
         moved = sum(row["bytes"] for row in ours["rows"]) / ours["step_seconds"]
         figures["GB_per_s"], figures["of_copy"] = moved / 1e9, f"{moved / ceilings_['copy_bytes_per_second']:.1%}"
     detail.append(kernel_table(ours, ceilings_))
+    card = "h100" if context.emulated else predicted.card_of(machine(context))
+    if card:
+        foreseen = predicted.predict(context, context.config(RECORD), card, looped)
+        figures["predicted_ms"] = 1e3 * foreseen["predicted_step_seconds"]
+        figures["perfect_fusion_ms"] = 1e3 * foreseen["fusion_bound_seconds"]
+        detail.append(predicted.table(ours, foreseen, card))
     context.partial = figures
     try:
         found = peers(context, looped)
