@@ -417,9 +417,8 @@ std::vector<KeySection> core_sections() {
       {"[schedule]", "Plugin table: the learning-rate schedule of all optimisers without one of their own.",
        plugin_keys_with_default("warmdown")},
       {"[communicator]",
-       "Plugin table, optional: what moves tensors between the ranks of a run. Without it one rank needs "
-       "none, several take "
-       "`nccl` on GPUs and `gloo` elsewhere.",
+       "Plugin table, optional: what moves tensors between the ranks of a run. Without it one rank has "
+       "none, several take `nccl` on GPUs and `gloo` elsewhere; with it one rank takes it, too.",
        plugin_keys_with_default("")},
       {"[optimizer.NAME]", "Plugin table, one per optimiser; [[parameters]] refers to it by NAME.",
        plugin_keys_with_default("", optimizer_host_keys())},

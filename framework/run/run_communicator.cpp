@@ -27,8 +27,8 @@ const char* default_communicator(const Backend& backend) {
 
 std::unique_ptr<Communicator> make_run_communicator(LoadedConfig& loaded, PluginHost& host, HostGroup& group,
                                                     Backend& backend, const CommunicatorOptions& options) {
-  if (group.world_size() == 1) return make_self_communicator();
   std::optional<PluginTable>& chosen = loaded.config.communicator;
+  if (group.world_size() == 1 && !is_written(chosen)) return make_self_communicator();
   PluginTable table = is_written(chosen)
                           ? *chosen
                           : read_plugin_table(nullptr, section, loaded.file, default_communicator(backend));

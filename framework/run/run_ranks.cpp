@@ -125,11 +125,12 @@ void RunRanks::watch() {
 
 std::unique_ptr<Communicator> RunRanks::communicator(LoadedConfig& loaded, PluginHost& host,
                                                      Backend& backend) {
-  if (!channel_) return make_self_communicator();
   CommunicatorOptions options;
   options.name = fmt::format("communicator {}", ++communicators_);
   options.interface_name = environment_.interface_name;
-  return std::make_unique<Watched>(*this, make_run_communicator(loaded, host, group(), backend, options));
+  auto made = make_run_communicator(loaded, host, group(), backend, options);
+  if (!channel_) return made;
+  return std::make_unique<Watched>(*this, std::move(made));
 }
 
 void RunRanks::require_same_run(const LoadedConfig& loaded, PluginHost& host) {

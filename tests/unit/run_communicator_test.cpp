@@ -70,6 +70,15 @@ TEST(RunCommunicator, OneRankNeedsNone) {
   EXPECT_FALSE(loaded.config.communicator.has_value());
 }
 
+TEST(RunCommunicator, OneRankTakesWhatIsNamed) {
+  LoadedConfig loaded = configuration("[communicator]\nplugin = \"nccl\"\n");
+  PluginHost host(plugin_places({}));
+  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  const auto group = make_single_group();
+  const std::string text = sentence_of([&] { make_run_communicator(loaded, host, *group, *backend); });
+  EXPECT_NE(text.find("'nccl' moves memory of a GPU"), std::string::npos) << text;
+}
+
 TEST(RunCommunicator, SelfRefusesSeveralRanks) {
   ThreadGroups groups(2);
   LoadedConfig loaded = configuration("[communicator]\nplugin = \"self\"\n");
