@@ -6,9 +6,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 gpu_run() { python3 "$root/tests/gpu/run" --device emulated --quick --out out "$@" >table 2>err; }
 outcome() { sed -n "s/^| $1 | \([a-z ]*\) |.*/\1/p" out/table.md; } # outcome ROW
 
-if gpu_run --build "$build" --only machine,golden,train-fp32,artifact,repeat,graphs,memcheck,step-plain,memory; then
+if gpu_run --build "$build" --only machine,golden,train-fp32,artifact,repeat,graphs,nccl,nccl-ranks,memcheck,step-plain,memory; then
   pass "the rehearsal ends with exit code 0"; else flunk "the rehearsal ends with exit code 0" "$(cat table err)"; fi
-for row in machine golden train-fp32 artifact repeat graphs step-plain memory; do
+for row in machine golden train-fp32 artifact repeat graphs nccl nccl-ranks step-plain memory; do
   check_equal "row $row" "ok" "$(outcome $row)"
 done
 check_equal "without a GPU compute-sanitizer's row is skipped" "skipped" "$(outcome memcheck)"
@@ -34,8 +34,9 @@ result = json.load(open("out/result.json"))
 rows = {row["name"]: row for row in result["rows"]}
 table = [line.split(" | ") for line in open("out/table.md") if line.startswith("| ")]
 seen = {cells[0][2:]: cells[1] for cells in table if cells[0][2:] in rows}
-assert len(seen) == 9 and all(rows[name]["outcome"] == outcome for name, outcome in seen.items()), seen
+assert len(seen) == 11 and all(rows[name]["outcome"] == outcome for name, outcome in seen.items()), seen
 assert rows["repeat"]["figures"]["different"] == 0 and rows["repeat"]["figures"]["tensors"] > 20
+assert rows["nccl-ranks"]["figures"]["different"] == 0 and rows["nccl-ranks"]["figures"]["tensors"] > 20
 assert rows["golden"]["figures"]["passed"] > 5 and rows["step-plain"]["figures"]["tokens_per_s"] > 0
 assert result["emulated"] and "--quick" in result["command"]
 PYTHON
@@ -71,6 +72,35 @@ for summary, good in {"ERROR SUMMARY: 0 errors": True, "ERROR SUMMARY: 10 errors
                       "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)": True,
                       "RACECHECK SUMMARY: 3 hazards displayed (0 errors, 3 warnings)": False}.items():
     assert no_fault(summary) == good, summary
+PYTHON
+
+mkdir -p site-packages/nvidia/nccl/lib && touch site-packages/nvidia/nccl/lib/libnccl.so.2
+printf '#!/bin/sh\necho "%s"\n' "$work/site-packages" >python_with_torch
+chmod +x python_with_torch
+check "NCCL is found where PyTorch's packages have it" python3 - "$root/tests/gpu" "$work" <<'PYTHON'
+import sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+import place
+place.opens = lambda name: "nccl" not in name  # the system has all but this
+for name in ("CUDA_HOME", "CUDA_PATH"):
+    place.os.environ.pop(name, None)
+place.glob.glob = lambda pattern, real=place.glob.glob: [] if pattern.startswith("/usr") else real(pattern)
+assert place.library_folders(sys.argv[2] + "/python_with_torch") == [sys.argv[2] + "/site-packages/nvidia/nccl/lib"]
+PYTHON
+
+check "two ranks on one GPU need NCCL 2.30.3" python3 - "$root/tests/gpu" <<'PYTHON'
+import sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+from harness import Skipped
+from ranks import require_shared_gpus
+require_shared_gpus(23003)
+try:
+    require_shared_gpus(22809)
+    raise AssertionError("2.28.9 was let through")
+except Skipped as reason:
+    assert "library 2.28.9 refuses" in str(reason), reason
 PYTHON
 
 refused() { # refused WHAT TEXT ARGUMENT...

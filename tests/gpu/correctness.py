@@ -159,9 +159,9 @@ def ttt(context, detail):
     return figures
 
 
-def repeated(context, name, **more):
+def repeated(context, name, steps, **more):
     def train():
-        settings = small_settings(context, "cuda", "bf16", 2 if context.quick else 6, **{
+        settings = small_settings(context, "cuda", "bf16", steps, **{
             "run.determinism": "run", "data.validation": "''", **more})
         context.train(name, context.config(QUICKSTART), settings)
         return weights(context.run_folder(name)), step_losses(context.run_folder(name))
@@ -169,7 +169,11 @@ def repeated(context, name, **more):
 
 
 def compare_bits(context, other, **more):
-    ours, theirs = repeated(context, "captured"), repeated(context, other, **more)
+    steps = 2 if context.quick else 6
+    return require_equal_bits(context, repeated(context, "captured", steps), repeated(context, other, steps, **more))
+
+
+def require_equal_bits(context, ours, theirs):
     differ = [name for name in ours[0] if ours[0][name] != theirs[0].get(name)]
     context.partial = figures = {"steps": len(ours[1]), "tensors": len(ours[0]), "different": len(differ)}
     if differ or not ours[0]:

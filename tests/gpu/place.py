@@ -10,7 +10,8 @@ import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEST_PROGRAMS = ("mulligan_emulated_tests", "mulligan_golden_tests", "mulligan_end_to_end_tests")
-CUDA_LIBRARIES = {"libnvrtc": ("so.13", "so.12", "so"), "libcublasLt": ("so.13", "so.12", "so"), "libcudnn": ("so.9",)}
+CUDA_LIBRARIES = {"libnvrtc": ("so.13", "so.12", "so"), "libcublasLt": ("so.13", "so.12", "so"), "libcudnn": ("so.9",),
+                  "libnccl": ("so.2",)}
 
 
 class Unusable(Exception):
@@ -69,7 +70,7 @@ def opens(name):
 
 
 def library_folders(python):
-    """Folders to be put on LD_LIBRARY_PATH so that the backend finds NVRTC, cuBLASLt and cuDNN: none where the system
+    """Folders to be put on LD_LIBRARY_PATH so that the plugins find NVRTC, cuBLASLt, cuDNN and NCCL: none where the system
     finds them, else CUDA's own or those that come with PyTorch."""
     missing = [name for name, ends in CUDA_LIBRARIES.items() if not any(opens(f"{name}.{end}") for end in ends)]
     if not missing:
