@@ -32,6 +32,8 @@ struct TttConfig {
   int64_t prefix_documents =
       0;  // documents (in order of scoring) after which the base model is no longer trained; 0: never
   int64_t phases = 1;  // base-model passes within the prefix, at equal distances
+  int64_t lanes =
+      0;  // chains of batches that inherit adapters, each worked through by one rank; 0: one for each rank
   OnCollapse on_collapse = OnCollapse::warn;
   double collapse_margin = 0.005;  // bits per byte
   std::string audit;               // file of the audit log; empty: none

@@ -77,20 +77,24 @@ std::string_view piece_of(std::string_view bytes, std::size_t piece) {
 
 }  // namespace
 
-std::vector<double> HostGroup::gather_values(std::span<const double> values) {
-  const std::string_view own(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+std::vector<std::string> HostGroup::gather_texts(std::string_view text) {
   std::vector<std::string> gathered(static_cast<std::size_t>(world_size()));
   bool more = true;
   for (std::size_t piece = 0; more; ++piece) {
     more = false;
-    const std::vector<std::string> pieces = all_gather(piece_of(own, piece));
+    const std::vector<std::string> pieces = all_gather(piece_of(text, piece));
     for (std::size_t rank = 0; rank < pieces.size(); ++rank) {
       gathered[rank] += pieces[rank];
       more = more || pieces[rank].size() == piece_bytes;
     }
   }
+  return gathered;
+}
+
+std::vector<double> HostGroup::gather_values(std::span<const double> values) {
   std::vector<double> all;
-  for (const std::string& bytes : gathered) {
+  for (const std::string& bytes :
+       gather_texts({reinterpret_cast<const char*>(values.data()), values.size_bytes()})) {
     const std::size_t before = all.size();
     all.resize(before + bytes.size() / sizeof(double));
     std::memcpy(all.data() + before, bytes.data(), (all.size() - before) * sizeof(double));

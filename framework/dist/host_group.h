@@ -37,7 +37,8 @@ class HostGroup {
   double agree(double value);
   // Whether any rank says so.
   bool any(bool value);
-  // Every rank's values one behind the other, by rank; rank 0's text. Of any length, in several messages.
+  // Every rank's text, by rank; its values one behind the other, by rank; rank 0's text. Of any length, in several messages.
+  std::vector<std::string> gather_texts(std::string_view text);
   std::vector<double> gather_values(std::span<const double> values);
   std::string broadcast_text(const std::string& text);
 };

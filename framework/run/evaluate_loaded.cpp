@@ -1,11 +1,11 @@
 #include "framework/run/evaluate_loaded.h"
 
 #include "framework/core/error.h"
-#include "framework/dist/host_group.h"
 #include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
+#include "framework/run/run_ranks.h"
 #include "framework/run/score_identity.h"
 #include "framework/run/weights.h"
 
@@ -13,7 +13,18 @@ namespace mulligan {
 
 EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                            const WeightLoader& load, const ConsoleOptions& options, const ScoreFiles& files) {
+  RunRanks alone;
+  return evaluate_loaded(loaded, host, origin, load, options, files, alone);
+}
+
+EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
+                           const WeightLoader& load, const ConsoleOptions& options, const ScoreFiles& files,
+                           RunRanks& ranks) {
+  if (!ranks.alone() && files.resume) {
+    throw config_error("an evaluation by several ranks keeps no state; leave out --resume.");
+  }
   resolve_run_plugins(loaded, host, PluginUse::score);
+  ranks.require_same_run(loaded, host);
   const RunConfig& config = loaded.config;
   if (config.data.validation.empty()) {
     throw data_error(
@@ -44,13 +55,17 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   SharedArena arena(backend);
   arena.bind({&evaluator.program()}, model.store());
   model.load(load);
-  const std::unique_ptr<HostGroup> group = make_single_group();
   const auto identity = [&] {
     return score_identity(loaded, ScoreCommand::eval, host, model.store(), model.layouts(),
                           validation.tokens);
   };
+  if (!ranks.alone()) ranks.require_same(identity());
   const EvalResult result =
-      evaluate_resumably(evaluator, validation, *group, files, config.eval.save_seconds, identity, log);
+      evaluate_resumably(evaluator, validation, ranks.group(), ranks.alone() ? files : ScoreFiles{},
+                         config.eval.save_seconds, identity, log, [&] {
+                           ranks.note_step();
+                           ranks.require_running();
+                         });
   log.result(score_text(result));
   return result;
 }

@@ -13,12 +13,19 @@
 
 namespace mulligan {
 
+class RunRanks;
+
 // Scores weights on the validation shards of `loaded`; `origin` says where they come from. With a folder
 // in `files` an interrupted evaluation can be continued. Throws Error; data_error when they belong to
 // another tokenizer (require_data_of).
 EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                            const WeightLoader& load, const ConsoleOptions& options = {},
                            const ScoreFiles& files = {});
+// By several ranks, which call it alike, each with a share of the tokens: the same score, on all of them. They keep no state:
+// `files` is for a run of one.
+EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
+                           const WeightLoader& load, const ConsoleOptions& options, const ScoreFiles& files,
+                           RunRanks& ranks);
 
 // Scores `weights` (as written by train) on the validation shards of `loaded`. Throws Error.
 EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,

@@ -56,7 +56,8 @@ Error stopped_error(const ScoreState& state) {
 
 EvalResult evaluate_resumably(Evaluator& evaluator, ValidationSet& validation, HostGroup& group,
                               const ScoreFiles& files, double save_seconds,
-                              const std::function<ScoreIdentity()>& identity, RunLog& log) {
+                              const std::function<ScoreIdentity()>& identity, RunLog& log,
+                              const std::function<void()>& passed) {
   const double start = steady_seconds();
   std::optional<ScoreState> state;
   EvalPosition position;
@@ -77,6 +78,7 @@ EvalResult evaluate_resumably(Evaluator& evaluator, ValidationSet& validation, H
   EvaluateHooks hooks;
   hooks.from = &from;
   hooks.passed = [&](const EvalPosition& now, std::size_t) {
+    passed();
     position = now;
     progress.set(static_cast<double>(now.sums.tokens));
     if (!state) return;

@@ -167,12 +167,24 @@ void RunRanks::require_same_run(const LoadedConfig& loaded, PluginHost& host) {
 }
 
 void RunRanks::require_same_data(const std::string& shards_sha256) {
-  if (!alone()) call_roll(group(), {{"sha256 of the training shards", shards_sha256}});
+  require_same({{"sha256 of the training shards", shards_sha256}});
+}
+
+void RunRanks::require_same(const std::vector<std::pair<std::string, std::string>>& facts) {
+  if (alone()) return;
+  std::vector<Fact> called;
+  for (const auto& [name, value] : facts) called.push_back({name, value});
+  call_roll(group(), std::move(called));
 }
 
 std::shared_ptr<const void> RunRanks::patience() {
   if (!channel_) return {};
   return std::make_shared<const LongWork>(channel_->progress());
+}
+
+void RunRanks::require_running() {
+  if (!channel_) return;
+  if (const auto verdict = channel_->verdict()) throw verdict->error_of(channel_->rank());
 }
 
 void RunRanks::note_step() {

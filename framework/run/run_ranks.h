@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/config/run_config.h"
@@ -41,8 +42,12 @@ class RunRanks {
   // of plugins; and where they do not read the same training shards, of this digest.
   void require_same_run(const LoadedConfig& loaded, PluginHost& host);
   void require_same_data(const std::string& shards_sha256);
+  // The same of other facts, by name.
+  void require_same(const std::vector<std::pair<std::string, std::string>>& facts);
   // For the others' watch over this rank.
   void note_step();
+  // In the midst of long work: throws the verdict where the run has ended elsewhere.
+  void require_running();
   // While the result lives, the others wait for this rank as patiently as before the first step.
   [[nodiscard]] std::shared_ptr<const void> patience();
   // All ranks have agreed to stop, and what they have is saved: the interruption that follows is no one's alone.

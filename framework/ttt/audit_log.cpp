@@ -4,6 +4,7 @@
 #include <cctype>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "framework/core/error.h"
 #include "framework/report/json_lines.h"
@@ -45,12 +46,13 @@ void require_audit_file(const std::filesystem::path& path) {
 
 namespace {
 
-// Lines that an earlier process wrote of the batches before `first`.
-std::int64_t keep_lines(const std::filesystem::path& path, std::int64_t first) {
+// Lines that an earlier process wrote of the batches `done`.
+std::int64_t keep_lines(const std::filesystem::path& path, const std::vector<std::int64_t>& done) {
   std::int64_t kept = 0;
-  if (first == 0) return kept;
+  if (done.empty()) return kept;
+  const std::set<std::int64_t> known(done.begin(), done.end());
   keep_json_lines(path, [&](const nlohmann::ordered_json& line) {
-    const bool keep = line.value("queue", first) < first;
+    const bool keep = known.contains(line.value("queue", std::int64_t{-1}));
     kept += keep ? 1 : 0;
     return keep;
   });
@@ -59,9 +61,10 @@ std::int64_t keep_lines(const std::filesystem::path& path, std::int64_t first) {
 
 }  // namespace
 
-AuditLog::AuditLog(const std::filesystem::path& path, TttListener* next, std::int64_t first)
-    : sequence_(keep_lines(path, first)),
-      file_(path, first == 0 ? JsonLinesWriter::Start::anew : JsonLinesWriter::Start::append),
+AuditLog::AuditLog(const std::filesystem::path& path, TttListener* next,
+                   const std::vector<std::int64_t>& done)
+    : sequence_(keep_lines(path, done)),
+      file_(path, done.empty() ? JsonLinesWriter::Start::anew : JsonLinesWriter::Start::append),
       next_(next) {}
 
 void AuditLog::on_event(const TttEvent& event) {

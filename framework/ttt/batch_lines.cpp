@@ -16,12 +16,15 @@ double tokens_of(const DocumentPlan& plan, std::int64_t queue) {
 
 }  // namespace
 
-void BatchLines::begin(const DocumentPlan& plan, std::int64_t first) {
-  plan_ = &plan;
+void BatchLines::begin(const TttRun& run, std::size_t done) {
+  plan_ = &run.plan();
   ProgressPhase phase{.what = "test-time training", .unit = "tokens"};
-  for (std::int64_t queue = 0; queue < static_cast<std::int64_t>(plan.queue.size()); ++queue) {
-    phase.total += tokens_of(plan, queue);
-    if (queue < first) done_ += tokens_of(plan, queue);
+  for (std::size_t i = 0; i < run.own_batches().size(); ++i) {
+    const std::int64_t queue = run.own_batches()[i];
+    const double tokens = tokens_of(*plan_, queue);
+    tokens_[queue] = tokens;
+    phase.total += tokens;
+    if (i < done) done_ += tokens;
   }
   phase.done = done_;
   phase.plain_lines = false;  // the batches' own
@@ -32,11 +35,7 @@ void BatchLines::begin(const DocumentPlan& plan, std::int64_t first) {
 void BatchLines::on_batch(const TttBatchReport& batch) {
   const std::size_t batches = plan_->queue.size();
   const std::size_t every = std::max<std::size_t>(batches / 20, 1);
-  words_ = batch_text(batch, batches);
-  done_ += tokens_of(*plan_, batch.queue);
-  in_batch_ = 0;
-  if ((static_cast<std::size_t>(batch.queue) + 1) % every == 0) log_.line(words_);
-  if (progress_) progress_->set(done_);
+  if ((static_cast<std::size_t>(batch.queue) + 1) % every == 0) log_.line(batch_text(batch, batches));
 }
 
 void BatchLines::on_phase(const TttPhaseReport& phase) {
@@ -44,13 +43,19 @@ void BatchLines::on_phase(const TttPhaseReport& phase) {
 }
 
 void BatchLines::on_event(const TttEvent& event) {
-  if (event.kind == TttEvent::Kind::book && progress_) {
+  const auto own = tokens_.find(event.queue);
+  if (event.kind == TttEventKind::book && progress_ && own != tokens_.end()) {
+    if (event.queue != under_way_) {
+      done_ += under_way_ < 0 ? 0 : tokens_.at(under_way_);
+      under_way_ = event.queue;
+      in_batch_ = 0;
+    }
     // A document's last chunk may be shorter: never more than the batch has.
     const PlannedBatch& batch = plan_->queue[static_cast<std::size_t>(event.queue)];
     in_batch_ += static_cast<double>(static_cast<std::int64_t>(event.documents.size()) * batch.chunk_tokens);
-    progress_->set(done_ + std::min(in_batch_, tokens_of(*plan_, event.queue)));
+    progress_->set(done_ + std::min(in_batch_, own->second));
   }
-  if (event.kind != TttEvent::Kind::collapse) return;
+  if (event.kind != TttEventKind::collapse) return;
   log_.print(
       "warning: after batch {} test-time training scores more than {} bits per byte worse than the plain "
       "model on the same documents; more weight decay or a lower rate in [ttt.optimizer] keeps adapters "

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 
 #include "framework/report/run_log.h"
@@ -13,8 +14,8 @@ namespace mulligan {
 class BatchLines : public TttListener {
  public:
   BatchLines(RunLog& log, const TttConfig& config) : log_(log), config_(config) {}
-  // Begins; the batches before `first` were scored by an earlier process.
-  void begin(const DocumentPlan& plan, std::int64_t first);
+  // Begins; the first `done` of the batches that this rank scores were scored by an earlier process.
+  void begin(const TttRun& run, std::size_t done);
   // Ends, and clears what a terminal shows.
   void end() { progress_.reset(); }
 
@@ -26,9 +27,10 @@ class BatchLines : public TttListener {
   RunLog& log_;
   const TttConfig& config_;
   const DocumentPlan* plan_ = nullptr;
-  std::optional<Progress> progress_;  // in tokens
-  double done_ = 0, in_batch_ = 0;    // tokens of finished batches, and of the one under way
-  std::string words_;                 // of the last batch
+  std::optional<Progress> progress_;       // in tokens
+  std::map<std::int64_t, double> tokens_;  // of this rank's batches, by position in the queue
+  std::int64_t under_way_ = -1;            // the batch
+  double done_ = 0, in_batch_ = 0;         // tokens of finished batches, and of the one under way
 };
 
 }  // namespace mulligan

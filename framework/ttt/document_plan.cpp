@@ -77,18 +77,12 @@ std::int64_t window_documents(const DocumentPlan& plan, const PlannedBatch& batc
   return std::min(rounded, static_cast<std::int64_t>(documents.size()));
 }
 
-PhasePlan::PhasePlan(const TttConfig& config, std::int64_t documents) {
+std::vector<std::int64_t> phase_boundaries(const TttConfig& config, std::int64_t documents) {
+  std::vector<std::int64_t> boundaries;
   const std::int64_t prefix = std::min(config.prefix_documents, documents);
-  if (prefix == 0) return;
-  for (std::int64_t i = 0; i < config.phases; ++i) boundaries_.push_back(prefix * (i + 1) / config.phases);
-}
-
-std::optional<std::int64_t> PhasePlan::due(std::int64_t scored) {
-  if (next_ == static_cast<std::int64_t>(boundaries_.size())) return std::nullopt;
-  const std::int64_t boundary = boundaries_[static_cast<std::size_t>(next_)];
-  if (scored < boundary) return std::nullopt;
-  ++next_;
-  return boundary;
+  if (prefix == 0) return boundaries;
+  for (std::int64_t i = 0; i < config.phases; ++i) boundaries.push_back(prefix * (i + 1) / config.phases);
+  return boundaries;
 }
 
 std::vector<std::uint16_t> phase_tokens(std::span<const std::uint16_t> tokens, const DocumentPlan& plan,

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -40,19 +39,9 @@ std::int64_t window_context(const PlannedBatch& batch, std::int64_t chunk, std::
 // ... or the whole batch.
 std::int64_t window_documents(const DocumentPlan& plan, const PlannedBatch& batch, std::int64_t chunk);
 
-// When the base model is trained: after the batch with which the number of scored documents reaches
-// floor(prefix * (i + 1) / phases), for i = 0 ... phases - 1; at most one phase per batch.
-class PhasePlan {
- public:
-  PhasePlan(const TttConfig& config, std::int64_t documents);
-  // The boundary that `scored` documents have reached, once each.
-  std::optional<std::int64_t> due(std::int64_t scored);
-  std::int64_t phase() const { return next_; }  // phases that were due so far
-
- private:
-  std::vector<std::int64_t> boundaries_;
-  std::int64_t next_ = 0;
-};
+// Counts of scored documents after which the base model is trained: floor(prefix * (i + 1) / phases) for i = 0 ... phases - 1,
+// where prefix_documents are no more than the `documents` of the queue. At most one training follows one batch.
+std::vector<std::int64_t> phase_boundaries(const TttConfig& config, std::int64_t documents);
 
 // A document that was scored.
 struct ScoredDocument {

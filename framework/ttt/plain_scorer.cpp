@@ -25,11 +25,11 @@ PlainScorer::PlainScorer(const BaseModel& model, const RunConfig& config, int bo
 }
 
 void PlainScorer::score(std::span<const std::uint16_t> tokens, std::vector<float>& losses, std::size_t from,
-                        const Evaluator::PassListener& passed) {
+                        const Evaluator::PassListener& passed, int world_size, int rank) {
   const auto listen = [&](const EvalSpan& span, std::span<const float> row) {
     std::ranges::copy(row, losses.begin() + span.start + 1);
   };
-  evaluator_.score(tokens, nullptr, 1, 0, listen, passed, {from, {}});
+  evaluator_.score(tokens, nullptr, world_size, rank, listen, passed, {from, {}});
 }
 
 }  // namespace mulligan

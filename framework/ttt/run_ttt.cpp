@@ -11,6 +11,7 @@
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
+#include "framework/run/run_ranks.h"
 #include "framework/run/score_identity.h"
 #include "framework/ttt/audit_log.h"
 #include "framework/ttt/base_model.h"
@@ -26,6 +27,8 @@
 
 namespace mulligan {
 namespace {
+
+namespace fs = std::filesystem;
 
 EvalResult eval_result(const ScoreSums& sums, double seconds) {
   return {sums.loss_nats, sums.tokens, sums.bytes, sums.mean_loss_nats(), sums.bpb(), seconds, {}};
@@ -44,26 +47,46 @@ LedgerEntry ledger_entry(const TttResult& result, bool quantised) {
   return entry;
 }
 
-// Scores without test-time training what no earlier attempt has scored.
-void score_reference(PlainScorer& scorer, std::span<const std::uint16_t> tokens, TttSaver& saver,
-                     RunLog& log) {
+// Scores without test-time training what no earlier attempt has scored; of several ranks each has a share.
+void score_reference(PlainScorer& scorer, std::span<const std::uint16_t> tokens, TttSaver& saver, RunLog& log,
+                     RunRanks& ranks) {
   TttProgress& done = saver.progress();
   if (done.reference_done) return;
   done.reference.resize(tokens.size());
   const auto total = static_cast<double>(tokens.size() - 1);
   Progress progress(&log, {.what = "scoring without adapters", .unit = "tokens", .total = total});
   try {
-    scorer.score(tokens, done.reference, done.reference_row,
-                 [&](const EvalPosition& position, std::size_t rows) {
-                   done.reference_row = position.row;
-                   done.reference_done = position.row == rows;
-                   progress.set(total * static_cast<double>(position.row) / static_cast<double>(rows));
-                   saver.passed();
-                 });
+    scorer.score(
+        tokens, done.reference, done.reference_row,
+        [&](const EvalPosition& position, std::size_t rows) {
+          done.reference_row = position.row;
+          done.reference_done = position.row == rows;
+          progress.set(total * static_cast<double>(position.row) / static_cast<double>(rows));
+          ranks.note_step();
+          ranks.require_running();
+          saver.passed();
+        },
+        ranks.group().world_size(), ranks.group().rank());
   } catch (const Error& error) {
     if (error.code() == ExitCode::interrupted) saver.passed();  // saves, and says where
     throw;
   }
+}
+
+// [ttt] lanes, for so many ranks.
+std::int64_t lanes_for(const LoadedConfig& loaded, int world_size) {
+  const std::int64_t lanes = loaded.config.ttt->config.lanes;
+  if (lanes == 0) return world_size;
+  if (lanes >= world_size) return lanes;
+  throw config_error(
+      "{} is {}, but there are {} ranks, some of which would have nothing to do; set it to at least that, or "
+      "start "
+      "fewer.",
+      loaded.config.ttt->settings.where("lanes"), lanes, world_size);
+}
+
+std::string ranks_text(int world_size) {
+  return world_size == 1 ? "one rank" : fmt::format("{} ranks", world_size);
 }
 
 void require_whole_set(const RunConfig& config) {
@@ -78,22 +101,34 @@ void require_whole_set(const RunConfig& config) {
 
 TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                   const WeightLoader& load, const TttOptions& options) {
+  RunRanks alone;
+  return run_ttt(loaded, host, origin, load, options, alone);
+}
+
+TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
+                  const WeightLoader& load, const TttOptions& options, RunRanks& ranks) {
   if (!loaded.config.ttt) {
     throw config_error("{}: there is no [ttt] section, which says how test-time training is done; add one.",
                        loaded.file);
   }
+  if (!ranks.alone() && options.resume) {
+    throw config_error("test-time training by several ranks keeps no state; leave out --resume.");
+  }
+  const std::int64_t lanes = lanes_for(loaded, ranks.group().world_size());
+  const fs::path directory = ranks.first() ? options.directory : fs::path();
   Ledger clock;
   clock.enter("ttt_setup");
   TttSaver saver(clock);
   require_whole_set(loaded.config);
   const std::string audit_name = loaded.config.ttt->config.audit;
   std::optional<DirectoryLock> lock;
-  if (!options.directory.empty()) {
-    lock.emplace(options.directory, "ttt");
-    remove_temporary_leftovers(options.directory);
+  if (!directory.empty()) {
+    lock.emplace(directory, "ttt");
+    remove_temporary_leftovers(directory);
   }
-  if (!audit_name.empty()) require_audit_file(options.directory / audit_name);
+  if (!audit_name.empty() && ranks.first()) require_audit_file(directory / audit_name);
   resolve_run_plugins(loaded, host, PluginUse::adapt);
+  ranks.require_same_run(loaded, host);
   const RunConfig& config = loaded.config;
   RunPlugins plugins = make_backend_plugin(loaded, host);
   Backend& backend = *plugins.backend;
@@ -118,44 +153,62 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
 
   TttResult result;
   result.weights = origin.name;
-  if (!options.directory.empty()) {
+  std::unique_ptr<Communicator> communicator;
+  std::optional<LossExchange> losses;
+  if (!ranks.alone() || !directory.empty()) {
     const ScoreIdentity identity =
         score_identity(loaded, ScoreCommand::ttt, host, weights.store(), weights.layouts(), tokens);
-    saver.open({options.directory / "ttt.state", identity, config.eval.save_seconds, options.resume});
+    if (ranks.alone()) {
+      saver.open({directory / "ttt.state", identity, config.eval.save_seconds, options.resume});
+    } else {
+      ranks.require_same(identity);
+      communicator = ranks.communicator(loaded, host, backend);
+      losses.emplace(weights.store(), *communicator, static_cast<std::int64_t>(tokens.size()));
+    }
   }
   {
     PlainScorer scorer(model, config, validation.bos_id);
     clock.enter("ttt_plain");
-    score_reference(scorer, tokens, saver, log);
+    score_reference(scorer, tokens, saver, log, ranks);
+    if (losses) losses->merge(saver.progress().reference);
     clock.enter("ttt_setup");
   }
   const std::vector<float>& reference = saver.progress().reference;
   // Its tensors are uploaded once; the copy here goes with the end of the set-up.
   const std::optional<TttStanding> standing = std::move(saver.progress().standing);
   saver.progress().standing.reset();
-  const std::int64_t first = standing ? standing->next_queue : 0;
-  if (standing) log.print("continues with batch {}", first + 1);
+  const std::vector<std::int64_t> done = standing ? standing->done : std::vector<std::int64_t>();
+  if (standing) log.print("continues after {} batches", done.size());
 
   const PhiloxDraws draws(static_cast<std::uint64_t>(config.run.seed));
-  const TttSetup setup = rule.setup(config, draws);
+  TttSetup setup = rule.setup(config, draws);
+  setup.lanes = lanes;
+  setup.communicator = communicator.get();
+  if (losses) setup.losses = &*losses;
   const TttData data{tokens, validation.bos_id, validation.byte_table ? &*validation.byte_table : nullptr,
                      reference};
   BatchLines lines(log, config.ttt->config);
   TttListener* listener = &lines;
   std::optional<TttMetrics> metrics;
-  if (!options.directory.empty()) {
-    std::filesystem::create_directories(options.directory);
-    listener = &metrics.emplace(options.directory / "metrics.jsonl", config.ttt->config, listener, standing);
+  if (!directory.empty()) {
+    fs::create_directories(directory);
+    listener = &metrics.emplace(directory / "metrics.jsonl", config.ttt->config, listener, standing);
   }
   std::optional<AuditLog> audit;
-  if (!config.ttt->config.audit.empty())
-    listener = &audit.emplace(options.directory / config.ttt->config.audit, listener, first);
+  if (!config.ttt->config.audit.empty() && ranks.first())
+    listener = &audit.emplace(directory / config.ttt->config.audit, listener, done);
   std::optional<Progress> planning;
   planning.emplace(&log, ProgressPhase{.what = "planning test-time training", .ticks = true});
   TttRun run(model, setup, data, listener);
   planning.reset();
-  run.at_boundaries([&] { saver.between_batches(run); }, [&] { saver.between_chunks(); });
-  lines.begin(run.plan(), first);
+  run.at_boundaries([&] { saver.between_batches(run); },
+                    [&] {
+                      ranks.note_step();
+                      ranks.require_running();
+                      saver.between_chunks();
+                    });
+  if (lanes > 1) log.print("{} lanes of batches on {}", lanes, ranks_text(ranks.group().world_size()));
+  lines.begin(run, done.size());
 
   clock.enter("ttt");
   try {
@@ -164,11 +217,12 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
     // No score, and none of an earlier run that could be taken for this one's; nothing to
     // be continued either.
     saver.finish();
-    if (!options.directory.empty())
-      write_file_atomically(RunFiles{options.directory}.ttt_result(), void_ttt_json(reason.what()));
+    if (!directory.empty())
+      write_file_atomically(RunFiles{directory}.ttt_result(), void_ttt_json(reason.what()));
     throw;
   }
   lines.end();
+  if (!ranks.first()) return result;
   result.peak_device_memory_bytes = static_cast<std::int64_t>(backend.peak_allocated_bytes());
   result.setup_seconds = saver.seconds("ttt_setup");
   result.with = eval_result(result.report.sums, saver.seconds("ttt"));
@@ -184,12 +238,12 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
       fmt::format("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds));
   if (metrics) {
     metrics->finish(result);
-    write_file_atomically(RunFiles{options.directory}.ttt_result(), ttt_json(result));
+    write_file_atomically(RunFiles{directory}.ttt_result(), ttt_json(result));
   }
   saver.finish();
   if (options.on_result) options.on_result(result);
   const RunLedger ledger =
-      close_entry(ledger_entry(result, options.quantised), options.directory, config.ledger, log);
+      close_entry(ledger_entry(result, options.quantised), directory, config.ledger, log);
   log.result("\n" + ledger_table(config.ledger, ledger));
   return result;
 }

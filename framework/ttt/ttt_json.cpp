@@ -1,5 +1,7 @@
 #include "framework/ttt/ttt_json.h"
 
+#include <limits>
+
 #include "framework/run/eval_json.h"
 
 namespace mulligan {
@@ -14,11 +16,38 @@ Json sums_json(const ScoreSums& sums) {
           {"bpb", sums.bpb()}};
 }
 
+Json norms_json(const std::vector<AdapterNorm>& norms) {
+  Json json = Json::object();
+  for (const AdapterNorm& norm : norms) json[norm.name] = {{"norm", norm.norm}, {"drift", norm.drift}};
+  return json;
+}
+
 }  // namespace
 
+double json_number(const Json& json) {
+  return json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
+}
+
+std::vector<AdapterNorm> read_norms(const Json& json) {
+  std::vector<AdapterNorm> norms;
+  for (const auto& [name, norm] : json.items())
+    norms.push_back({name, json_number(norm.at("norm")), json_number(norm.at("drift"))});
+  return norms;
+}
+
+Json pending_json(const TttPendingBatch& batch) {
+  return {{"queue", batch.queue},
+          {"adapted", batch.adapted},
+          {"seconds", batch.seconds},
+          {"adapters", norms_json(batch.norms)}};
+}
+
+TttPendingBatch read_pending(const Json& json) {
+  return {json.at("queue"), json.at("adapted"), json_number(json.at("seconds")),
+          read_norms(json.at("adapters"))};
+}
+
 Json batch_json(const TttBatchReport& batch) {
-  Json norms = Json::object();
-  for (const AdapterNorm& norm : batch.norms) norms[norm.name] = {{"norm", norm.norm}, {"drift", norm.drift}};
   return {{"queue", batch.queue},
           {"batch", batch.batch_index},
           {"documents", batch.documents},
@@ -26,7 +55,7 @@ Json batch_json(const TttBatchReport& batch) {
           {"score", sums_json(batch.sums)},
           {"running", sums_json(batch.running)},
           {"running_without", sums_json(batch.reference)},
-          {"adapters", norms},
+          {"adapters", norms_json(batch.norms)},
           {"adapted", batch.adapted},
           {"seconds", batch.seconds}};
 }
@@ -59,6 +88,8 @@ Json totals_json(const TttResult& result) {
           {"setup_seconds", result.setup_seconds},
           {"peak_device_memory_bytes", result.peak_device_memory_bytes},
           {"documents", report.documents},
+          {"lanes", report.lanes},
+          {"ranks", report.ranks},
           {"collapsed_at_batch", report.collapsed_at < 0 ? Json() : Json(report.collapsed_at)},
           {"fell_back", report.fell_back},
           {"causality_check",

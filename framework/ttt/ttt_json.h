@@ -3,12 +3,19 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "framework/ttt/run_ttt.h"
 
 namespace mulligan {
 
 using Json = nlohmann::ordered_json;
+
+// The library writes doubles so that reading gives the same bits; what is not finite as null, which is read as NaN.
+double json_number(const Json& json);
+std::vector<AdapterNorm> read_norms(const Json& json);
+Json pending_json(const TttPendingBatch& batch);
+TttPendingBatch read_pending(const Json& json);
 
 Json batch_json(const TttBatchReport& batch);
 Json phase_json(const TttPhaseReport& phase);

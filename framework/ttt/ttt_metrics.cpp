@@ -17,7 +17,8 @@ const std::filesystem::path& prepared(const std::filesystem::path& path,
       return event.value("phase", std::int64_t{0}) <=
              static_cast<std::int64_t>(continued->report.phases.size());
     const bool of_a_batch = name == "ttt_batch" || name == "ttt_collapse";
-    return of_a_batch && event.value("queue", std::int64_t{-1}) < continued->next_queue;
+    return of_a_batch && event.value("queue", std::int64_t{-1}) <
+                             static_cast<std::int64_t>(continued->report.batches.size());
   });
   return path;
 }
@@ -35,7 +36,7 @@ TttMetrics::TttMetrics(const std::filesystem::path& path, const TttConfig& confi
     : file_(prepared(path, continued), JsonLinesWriter::Start::append), config_(config), next_(next) {}
 
 void TttMetrics::on_event(const TttEvent& event) {
-  if (event.kind == TttEvent::Kind::collapse) {
+  if (event.kind == TttEventKind::collapse) {
     file_.write(event_line("ttt_collapse", {{"queue", event.queue},
                                             {"running_bpb", running_.bpb()},
                                             {"without_bpb", without_.bpb()},

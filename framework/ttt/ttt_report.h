@@ -22,6 +22,14 @@ struct TttBatchReport {
   double seconds = 0;
 };
 
+// A batch that was scored, before what it adds up to is known: that waits for all batches before it.
+struct TttPendingBatch {
+  std::int64_t queue = 0;
+  bool adapted = true;
+  double seconds = 0;
+  std::vector<AdapterNorm> norms;
+};
+
 struct TttPhaseReport {
   std::int64_t phase = 0;      // from 1
   std::int64_t documents = 0;  // trained on
@@ -51,7 +59,8 @@ struct TttReport {
   std::vector<TttLengthBin> bins;  // by powers of two, ascending, empty ones left out
   std::int64_t collapsed_at = -1;  // queue position of the batch after which the collapse was seen; -1: none
   bool fell_back = false;
-  TttChecks checks;
+  std::int64_t lanes = 1, ranks = 1;
+  TttChecks checks;  // of all ranks; the seed of rank 0, rank r has the number r above it
 };
 
 }  // namespace mulligan

@@ -6,7 +6,8 @@
 //   reveal  give the chunk's tokens their weight in the objective
 //   update  the adapters take a gradient step
 // and between batches, at fixed counts of scored documents, the base model is trained on documents that were
-// scored. Semantics: docs/record_run.md#test-time-training.
+// scored. Semantics: docs/record_run.md#test-time-training. The batches are dealt to lanes (lane_plan.h), which several ranks
+// share: they meet before each training of the base model, which every one of them does, and at the end.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,15 @@
 #include <span>
 #include <vector>
 
+#include "framework/dist/communicator.h"
 #include "framework/ttt/adapter_set.h"
 #include "framework/ttt/base_training.h"
 #include "framework/ttt/document_plan.h"
+#include "framework/ttt/lane_plan.h"
+#include "framework/ttt/loss_exchange.h"
 #include "framework/ttt/score_book.h"
 #include "framework/ttt/suffix_check.h"
+#include "framework/ttt/ttt_message.h"
 #include "framework/ttt/ttt_report.h"
 #include "framework/ttt/ttt_standing.h"
 #include "framework/ttt/turn_order.h"
@@ -29,13 +34,11 @@ namespace mulligan {
 
 // Something that happened, in order.
 struct TttEvent {
-  enum class Kind { create, reset, score, book, reveal, update, phase, collapse, fallback };
-  Kind kind = Kind::score;
+  TttEventKind kind = TttEventKind::score;
   std::int64_t queue = -1, batch_index = -1, chunk = -1;
   std::span<const int> documents;  // numbers in the stream: those it concerns
-  AdapterSet* adapters = nullptr;  // of create, reset, update
+  AdapterSet* adapters = nullptr;  // of create, reset, update, where this rank made them
 };
-const char* event_name(TttEvent::Kind kind);
 
 class TttListener {
  public:
@@ -54,6 +57,10 @@ struct TttSetup {
   const Optimizer* base_optimizer = nullptr;  // with the momentum that `base` asks for
   std::int64_t row_tokens = 0;  // of the base model's training rows: the evaluation's sequence length
   const AdapterDraws& draws;
+  std::int64_t lanes = 1;  // at least as many as ranks
+  // Of all ranks, which have the same weights, data and setup; null: there is one.
+  Communicator* communicator = nullptr;
+  LossExchange* losses = nullptr;  // for as many positions as there are tokens; where there is a communicator
 };
 
 struct TttData {
@@ -77,7 +84,7 @@ class TttRun {
   // an interruption; checks some windows on the way (suffix_check.h; throws VoidRun where a score has read a
   // later token). Once. Base-model phases change the masters.
   TttReport run(const TttStanding* from = nullptr);
-  // Called between two batches, where standing() may be asked for, and before each chunk; what they throw
+  // Called between two batches, where standing() may be asked for of a run of one rank, and before each chunk; what they throw
   // ends the run.
   void at_boundaries(std::function<void()> batch, std::function<void()> chunk) {
     at_boundary_ = std::move(batch);
@@ -87,6 +94,9 @@ class TttRun {
 
   const ScoreBook& book() const { return book_; }
   const DocumentPlan& plan() const { return plan_; }
+  const LanePlan& lanes() const { return lanes_; }
+  // The batches that this rank scores, by position in the queue, in its order.
+  const std::vector<std::int64_t>& own_batches() const { return own_; }
   // All that it runs; bound.
   const std::vector<Program*>& programs() const { return programs_; }
   // The adapters of batches of `documents` documents.
@@ -119,24 +129,48 @@ class TttRun {
   void update(Turn& turn);
 
  private:
-  void restore(const TttStanding& from, PhasePlan& phases);
-  std::vector<std::string> standing_tensors() const;
+  // ttt_run.cpp
+  bool is_own(std::int64_t queue) const;
+  std::vector<std::int64_t> own_order() const;
+  std::int64_t documents_until(std::size_t stretch) const;
+  void score_stretch(std::size_t stretch);
+  void begin_lane(std::size_t stretch, std::int64_t queue);
   AdapterSet& begin_batch(std::int64_t queue);
   void score_batch(std::int64_t queue, AdapterSet& set);
+  std::int64_t rank() const { return setup_.communicator ? setup_.communicator->rank() : 0; }
+  std::int64_t world_size() const { return setup_.communicator ? setup_.communicator->world_size() : 1; }
+
+  // ttt_turn.cpp
   Turn make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set);
   void fill_inputs(const Turn& turn);
-  TttBatchReport report_batch(std::int64_t queue, AdapterSet& set, double seconds);
+  void tell(TttEventKind kind, const Turn& turn, bool only_more);
+
+  // ttt_meeting.cpp
+  void meet(const LanePlan::Stretch& stretch);
+  void note_scored(const LanePlan::Stretch& stretch);
+  void exchange(const LanePlan::Stretch& stretch);
+  void merge_losses(const LanePlan::Stretch& stretch);
+  void hear(const TttMessage& message);
+  void report_batches();
+  TttBatchReport report_batch(const TttPendingBatch& pending);
   void watch_for_collapse(const TttBatchReport& batch);
   void train_base(std::int64_t boundary, std::int64_t queue);
   std::vector<TttLengthBin> length_bins() const;
-  void tell(TttEvent::Kind kind, const Turn& turn, bool only_more);
   void tell(const TttEvent& event);
+  void tell_of_all(TttEventKind kind, std::int64_t queue, std::int64_t batch_index);
+  bool keeps_unheard() const { return rank() > 0 && !setup_.config.audit.empty(); }
+
+  // ttt_run_standing.cpp
+  void restore(const TttStanding& from);
+  std::vector<std::string> standing_tensors() const;
 
   const BaseModel& model_;
   const TttSetup& setup_;
   TttData data_;
   TttListener* listener_;
   DocumentPlan plan_;
+  LanePlan lanes_;
+  std::vector<std::int64_t> own_;  // batches of this rank's lanes, in its order
   ScoreBook book_;
   std::map<std::int64_t, std::unique_ptr<AdapterSet>> sets_;  // by documents per batch
   std::unique_ptr<BaseTraining> base_;
@@ -144,11 +178,15 @@ class TttRun {
   SharedArena arena_;
   std::unique_ptr<TurnOrder> order_;
   SuffixCheck suffixes_;
-  std::vector<ScoredDocument> scored_;
-  ScoreSums reference_;
-  TttReport report_;
-  std::int64_t draw_ = 0;  // number of the next draw event
-  std::int64_t next_queue_ = 0;
+  TttChecks others_;         // of the other ranks, at the last meeting
+  std::string void_reason_;  // why the scores of this rank must not be used
+  DrawNumbers draws_;
+  std::vector<ScoredDocument> scored_;  // up to the last meeting
+  ScoreSums reference_;                 // of the reported batches
+  TttReport report_;  // its batches: the first of the queue, as far as all of these are scored
+  std::map<std::int64_t, TttPendingBatch> pending_;  // scored and not reported, by position in the queue
+  std::vector<TttMessage::Event> unheard_;           // since the last meeting; only of other ranks than 0
+  std::size_t done_ = 0;                             // of own_
   std::function<void()> at_boundary_, at_chunk_;
   std::vector<std::int32_t> tokens_, positions_, targets_;
   std::vector<float> losses_, weights_;

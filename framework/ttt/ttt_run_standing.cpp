@@ -1,5 +1,6 @@
 // TttRun between two batches: what it would need to go on in another process.
 #include <algorithm>
+#include <span>
 
 #include "framework/core/error.h"
 #include "framework/ttt/ttt_run.h"
@@ -18,9 +19,9 @@ std::vector<std::string> TttRun::standing_tensors() const {
 
 TttStanding TttRun::standing() const {
   TttStanding standing;
-  standing.next_queue = next_queue_;
-  standing.draw = draw_;
+  standing.done.assign(own_.begin(), own_.begin() + static_cast<std::ptrdiff_t>(done_));
   standing.report = report_;
+  for (const auto& [queue, batch] : pending_) standing.pending.push_back(batch);
   standing.sums = book_.sums();
   standing.reference = reference_;
   standing.losses = book_.losses();
@@ -32,27 +33,31 @@ TttStanding TttRun::standing() const {
   return standing;
 }
 
-void TttRun::restore(const TttStanding& from, PhasePlan& phases) {
-  if (from.next_queue > static_cast<std::int64_t>(plan_.queue.size()) ||
+void TttRun::restore(const TttStanding& from) {
+  if (from.done.size() > own_.size() ||
+      !std::ranges::equal(from.done, std::span(own_).first(from.done.size())) ||
       from.losses.size() != data_.tokens.size()) {
     throw data_error("the saved state of test-time training is of other documents; start without --resume.");
   }
+  const std::int64_t lanes = report_.lanes;
   report_ = from.report;
-  draw_ = from.draw;
-  next_queue_ = from.next_queue;
+  report_.lanes = lanes;
+  done_ = from.done.size();
   reference_ = from.reference;
+  for (const TttPendingBatch& batch : from.pending) pending_[batch.queue] = batch;
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
-  for (std::int64_t queue = 0; queue < from.next_queue; ++queue) {
-    const DocumentBatch& batch = plan_.queue[static_cast<std::size_t>(queue)].batch;
-    for (std::size_t slot = 0; slot < batch.documents.size(); ++slot) {
-      const int number = batch.documents[slot];
+  for (const std::int64_t queue : from.done) {
+    for (const int number : plan_.queue[static_cast<std::size_t>(queue)].batch.documents) {
       const std::int64_t first = plan_.document(number).start + 1;
       ranges.emplace_back(first, first + plan_.targets(number));
-      scored_.push_back({batch.index, static_cast<int>(slot), number});
     }
-    phases.due(static_cast<std::int64_t>(scored_.size()));
   }
   book_.restore(from.losses, from.sums, ranges);
+  // The stretches before the one under way are done as a whole.
+  for (const LanePlan::Stretch& stretch : lanes_.stretches) {
+    if (done_ == own_.size() || own_[done_] < stretch.end) break;
+    note_scored(stretch);
+  }
   for (const std::string& name : standing_tensors()) {
     const auto saved = from.tensors.find(name);
     if (saved == from.tensors.end() ||

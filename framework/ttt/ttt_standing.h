@@ -12,12 +12,12 @@
 namespace mulligan {
 
 struct TttStanding {
-  std::int64_t next_queue = 0;  // the next batch, by its position in the order of scoring
-  std::int64_t draw = 0;        // number of the next draw event
-  TttReport report;             // batches and phases so far, collapse; no bins
-  ScoreSums sums, reference;    // in the order of booking: fp64 sums depend on it
-  std::vector<float> losses;    // by stream position; of tokens without a score: 0
-  // Device tensors by name: adapters that later batches inherit and, once it was trained, the base model.
+  std::vector<std::int64_t> done;        // scored batches, by position in the queue, in the order of scoring
+  TttReport report;                      // reported batches and phases so far, collapse; no bins
+  std::vector<TttPendingBatch> pending;  // batches that are done and not reported
+  ScoreSums sums, reference;             // of the reported batches
+  std::vector<float> losses;             // by stream position; of tokens without a score: 0
+  // Device tensors by name: adapters that the next batch inherits and, once it was trained, the base model.
   std::map<std::string, std::vector<std::byte>> tensors;
 };
 

@@ -1,6 +1,5 @@
 #include "framework/ttt/ttt_state.h"
 
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
@@ -19,13 +18,9 @@ Json exact_json(const ScoreSums& sums) {
   return {{"loss_sum_nats", sums.loss_nats}, {"tokens", sums.tokens}, {"bytes", sums.bytes}};
 }
 
-// The library writes doubles so that reading gives the same bits; what is not finite as null.
-double number(const Json& json) {
-  return json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
-}
 ScoreSums read_sums(const Json& json) {
   if (json.is_null()) return {};
-  return {number(json.at("loss_sum_nats")), json.at("tokens"), json.at("bytes")};
+  return {json_number(json.at("loss_sum_nats")), json.at("tokens"), json.at("bytes")};
 }
 
 TttBatchReport read_batch(const Json& json) {
@@ -37,10 +32,9 @@ TttBatchReport read_batch(const Json& json) {
   batch.sums = read_sums(json.at("score"));
   batch.running = read_sums(json.at("running"));
   batch.reference = read_sums(json.at("running_without"));
-  for (const auto& [name, norm] : json.at("adapters").items())
-    batch.norms.push_back({name, number(norm.at("norm")), number(norm.at("drift"))});
+  batch.norms = read_norms(json.at("adapters"));
   batch.adapted = json.at("adapted");
-  batch.seconds = number(json.at("seconds"));
+  batch.seconds = json_number(json.at("seconds"));
   return batch;
 }
 
@@ -49,37 +43,38 @@ TttPhaseReport read_phase(const Json& json) {
   phase.phase = json.at("phase");
   phase.documents = json.at("documents");
   phase.tokens = json.at("tokens");
-  phase.seconds = number(json.at("seconds"));
+  phase.seconds = json_number(json.at("seconds"));
   for (const Json& step : json.at("steps")) {
-    phase.steps.push_back(
-        {number(step.at("lr")), number(step.at("loss_nats")), number(step.at("gradient_norm"))});
+    phase.steps.push_back({json_number(step.at("lr")), json_number(step.at("loss_nats")),
+                           json_number(step.at("gradient_norm"))});
   }
   return phase;
 }
 
 Json standing_json(const TttStanding& standing) {
-  Json batches = Json::array(), phases = Json::array();
+  Json batches = Json::array(), phases = Json::array(), pending = Json::array();
   for (const TttBatchReport& batch : standing.report.batches) batches.push_back(batch_json(batch));
+  for (const TttPendingBatch& batch : standing.pending) pending.push_back(pending_json(batch));
   for (const TttPhaseReport& phase : standing.report.phases) phases.push_back(phase_json(phase));
-  return {{"next_queue", standing.next_queue},
-          {"draw", standing.draw},
+  return {{"done", standing.done},
           {"sums", exact_json(standing.sums)},
           {"reference", exact_json(standing.reference)},
           {"collapsed_at", standing.report.collapsed_at},
           {"fell_back", standing.report.fell_back},
           {"batches", batches},
+          {"pending", pending},
           {"phases", phases}};
 }
 
 TttStanding read_standing(const Json& json, const SafetensorsFile& file) {
   TttStanding standing;
-  standing.next_queue = json.at("next_queue");
-  standing.draw = json.at("draw");
+  standing.done = json.at("done").get<std::vector<std::int64_t>>();
   standing.sums = read_sums(json.at("sums"));
   standing.reference = read_sums(json.at("reference"));
   standing.report.collapsed_at = json.at("collapsed_at");
   standing.report.fell_back = json.at("fell_back");
   for (const Json& batch : json.at("batches")) standing.report.batches.push_back(read_batch(batch));
+  for (const Json& batch : json.at("pending")) standing.pending.push_back(read_pending(batch));
   for (const Json& phase : json.at("phases")) standing.report.phases.push_back(read_phase(phase));
   standing.losses = file.at(losses_name).copy<float>();
   for (const StoredTensor& tensor : file.tensors()) {

@@ -5,9 +5,9 @@
 
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
-#include "framework/core/stop_request.h"
 #include "framework/run/evaluate_loaded.h"
 #include "framework/run/replaced_run.h"
+#include "framework/run/run_ranks.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "launch/commands/run_results.h"
@@ -22,19 +22,21 @@ struct EvalArguments {
   ConsoleOptions console;
   std::string path;  // artifact, run directory or weights file
   bool resume = false;
+  std::string launcher;
 };
 
-void run(const EvalArguments& arguments) {
-  require_one_process("eval");
+// The run directory is the first rank's; the others compute their share.
+void run(const EvalArguments& arguments, RunRanks& ranks) {
+  const std::filesystem::path run =
+      ranks.first() ? run_directory_of(arguments.path) : std::filesystem::path();
   // Nobody may replace the run whose weights are being scored; others may score them too.
   std::optional<DirectoryLock> lock;
-  if (const auto run = run_directory_of(arguments.path); !run.empty()) {
+  if (!run.empty()) {
     lock.emplace(run, "eval", DirectoryLock::Kind::shared);
     remove_temporary_leftovers(run);
   }
   WeightSource source = open_weights(arguments.path, arguments.run);
   PluginHost host = arguments.run.plugin_host();
-  const std::filesystem::path run = run_directory_of(arguments.path);
   std::vector<TrialRecord::Change> changes;
   if (!run.empty())
     changes = changes_from_run(run, arguments.path, source.loaded, source.origin, ScoreCommand::eval);
@@ -43,14 +45,13 @@ void run(const EvalArguments& arguments) {
     const std::string weights = weights_of(arguments.path).filename().string();
     files.directory = trial_folder(run, trial_name("eval", weights, changes));
   }
-  if (arguments.resume && run.empty()) {
+  if (arguments.resume && ranks.alone() && run.empty()) {
     throw config_error(
         "'{}' is not in a run directory, so no state of an evaluation is kept; leave out --resume.",
         arguments.path);
   }
-  const StopSignals signals;
-  const EvalResult score =
-      evaluate_loaded(source.loaded, host, source.origin, source.load, arguments.console, files);
+  const EvalResult score = evaluate_loaded(source.loaded, host, source.origin, source.load,
+                                           console_of(ranks, arguments.console), files, ranks);
   if (run.empty()) return;
   note_evaluation(run, arguments.path, source, score, changes);
   refresh_report(run, arguments.console);
@@ -71,7 +72,10 @@ void add_eval_command(CLI::App& app) {
       "Continue an evaluation that was stopped or killed; from the beginning where nothing was saved");
   arguments->run.declare(*command);
   declare_quiet(*command, arguments->console);
-  command->callback([arguments] { run(*arguments); });
+  declare_launcher(*command, arguments->launcher);
+  command->callback([arguments] {
+    share_among_ranks(arguments->launcher, [&](RunRanks& ranks) { run(*arguments, ranks); });
+  });
 }
 
 }  // namespace mulligan

@@ -6,8 +6,10 @@
 #include <CLI/CLI.hpp>
 
 #include "framework/core/error.h"
+#include "framework/core/stop_request.h"
 #include "framework/dist/launch_environment.h"
 #include "framework/run/run_plugins.h"
+#include "framework/run/run_ranks.h"
 #include "launch/commands/commands.h"
 
 namespace mulligan {
@@ -26,6 +28,26 @@ void RunOptions::declare(CLI::App& command) {
 
 void declare_quiet(CLI::App& command, ConsoleOptions& options) {
   command.add_flag("--quiet", options.quiet, "Print the result, warnings and errors only; no progress");
+}
+
+void declare_launcher(CLI::App& command, std::string& launcher) {
+  command
+      .add_option("--launcher", launcher,
+                  "What started the ranks of this run, in place of what the environment says: torchrun, env, "
+                  "openmpi, "
+                  "hydra, slurm or none")
+      ->type_name("NAME");
+}
+
+void share_among_ranks(const std::string& launcher, const std::function<void(RunRanks&)>& work) {
+  const StopSignals signals;
+  RunRanks ranks(launcher, [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+  ranks.run([&] { work(ranks); });
+}
+
+ConsoleOptions console_of(RunRanks& ranks, ConsoleOptions console) {
+  if (!ranks.first()) console.console = nullptr;
+  return console;
 }
 
 void require_one_process(const char* command) {

@@ -1,6 +1,7 @@
 // The options that every command with a configuration shares.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ class App;
 
 namespace mulligan {
 
+class RunRanks;
+
 // Declares --quiet for a command that takes long or writes many lines.
 void declare_quiet(CLI::App& command, ConsoleOptions& options);
 
@@ -26,6 +29,14 @@ struct RunOptions {
   void declare(CLI::App& command);
   PluginHost plugin_host() const { return PluginHost(plugin_places(plugin_paths)); }
 };
+
+// Declares --launcher for a command that several ranks can share (find_launch).
+void declare_launcher(CLI::App& command, std::string& launcher);
+
+// Does `work` as one of the ranks that the environment or `launcher` says, with stop signals obeyed (RunRanks::run).
+void share_among_ranks(const std::string& launcher, const std::function<void(RunRanks&)>& work);
+// Nothing is shown by other ranks than the first.
+ConsoleOptions console_of(RunRanks& ranks, ConsoleOptions console);
 
 // Throws config_error where a launcher has started this process as one of several ranks, for a command that is the work of one.
 void require_one_process(const char* command);

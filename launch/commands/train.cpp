@@ -145,12 +145,7 @@ void add_train_command(CLI::App& app) {
                    "Gigabits per second between one node and the others, in one direction")
       ->needs(nodes)
       ->check(CLI::Range(0.001, 1e6));
-  command
-      ->add_option("--launcher", arguments->launcher,
-                   "What started the ranks of this run, in place of what the environment says: torchrun, "
-                   "env, openmpi, "
-                   "hydra, slurm or none")
-      ->type_name("NAME");
+  declare_launcher(*command, arguments->launcher);
   declare_quiet(*command, arguments->train);
   command->callback([arguments] { run(*arguments); });
 }

@@ -6,9 +6,9 @@
 #include "framework/artifact/artifact_run.h"
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
-#include "framework/core/stop_request.h"
 #include "framework/report/run_directory.h"
 #include "framework/run/replaced_run.h"
+#include "framework/run/run_ranks.h"
 #include "framework/ttt/run_ttt.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
@@ -25,6 +25,7 @@ struct TttArguments {
   std::string path;    // artifact, run directory or weights file
   std::string output;  // folder
   bool resume = false;
+  std::string launcher;
 };
 
 namespace fs = std::filesystem;
@@ -42,15 +43,15 @@ bool belongs_to_run(const TttArguments& arguments, const fs::path& run) {
       arguments.output);
 }
 
-void run(const TttArguments& arguments) {
-  require_one_process("ttt");
+// The run directory and --output are the first rank's; the others compute their share.
+void run(const TttArguments& arguments, RunRanks& ranks) {
   WeightSource source = open_weights(arguments.path, arguments.run);
   TttOptions options;
-  static_cast<ConsoleOptions&>(options) = arguments.console;
+  static_cast<ConsoleOptions&>(options) = console_of(ranks, arguments.console);
   options.quantised = !std::filesystem::is_directory(arguments.path) && is_artifact(arguments.path);
-  options.directory = arguments.output;
-  const fs::path run = run_directory_of(arguments.path);
-  const bool in_run = belongs_to_run(arguments, run);
+  const fs::path run = ranks.first() ? run_directory_of(arguments.path) : fs::path();
+  if (ranks.first()) options.directory = arguments.output;
+  const bool in_run = ranks.first() && belongs_to_run(arguments, run);
   std::vector<TrialRecord::Change> changes;
   if (in_run) {
     options.directory = run;
@@ -67,7 +68,7 @@ void run(const TttArguments& arguments) {
       note_ttt_trial(run, arguments.path, source, result.with, changes);
     };
   }
-  if (arguments.resume && options.directory.empty()) {
+  if (arguments.resume && ranks.alone() && options.directory.empty()) {
     throw config_error(
         "'{}' is not in a run directory, so no state of test-time training is kept; name a folder for it "
         "with "
@@ -76,8 +77,7 @@ void run(const TttArguments& arguments) {
   }
   options.resume = arguments.resume;
   PluginHost host = arguments.run.plugin_host();
-  const StopSignals signals;
-  run_ttt(source.loaded, host, source.origin, source.load, options);
+  run_ttt(source.loaded, host, source.origin, source.load, options, ranks);
   if (in_run) refresh_report(run, arguments.console);
 }
 
@@ -101,7 +101,10 @@ void add_ttt_command(CLI::App& app) {
       "Continue test-time training that was stopped or killed; from the beginning where nothing was saved");
   arguments->run.declare(*command);
   declare_quiet(*command, arguments->console);
-  command->callback([arguments] { run(*arguments); });
+  declare_launcher(*command, arguments->launcher);
+  command->callback([arguments] {
+    share_among_ranks(arguments->launcher, [&](RunRanks& ranks) { run(*arguments, ranks); });
+  });
 }
 
 }  // namespace mulligan

@@ -62,7 +62,7 @@ wait $!
 check_equal "bad data on rank 1: it ends with 3, rank 0 with 5" "3 5" "$? $code"
 check_contains "rank 0 says whose" "rank 1" "$(tail -n 1 rank.0)"
 
-for command in "eval undisturbed" "quantize undisturbed" "ttt undisturbed"; do
+for command in "quantize undisturbed" "generate undisturbed"; do
   be_rank 0 2 20000
   check_equal "$command by two ranks is refused" 2 "$("${rank[@]}" $command >refused 2>&1; echo $?)"
   check_contains "$command: in a sentence" "is the work of one process" "$(cat refused)"

@@ -117,10 +117,10 @@ TEST(TttLegality, LaterTokensMoveNoEarlierScore) {
 class Fallbacks : public TttListener {
  public:
   void on_event(const TttEvent& event) override {
-    if (event.kind == TttEvent::Kind::collapse) collapsed_after = event.queue;
-    if (event.kind == TttEvent::Kind::fallback) fell_back = true;
-    if (event.kind == TttEvent::Kind::update) ++(fell_back ? updates_after : updates_before);
-    if (event.kind == TttEvent::Kind::reveal && fell_back) ++updates_after;
+    if (event.kind == TttEventKind::collapse) collapsed_after = event.queue;
+    if (event.kind == TttEventKind::fallback) fell_back = true;
+    if (event.kind == TttEventKind::update) ++(fell_back ? updates_after : updates_before);
+    if (event.kind == TttEventKind::reveal && fell_back) ++updates_after;
   }
   std::int64_t collapsed_after = -1;
   int updates_before = 0, updates_after = 0;

@@ -1,0 +1,181 @@
+// Where all lanes and ranks meet: what was scored becomes known to all of them, is reported, and trains the base model.
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <numbers>
+#include <stdexcept>
+
+#include "framework/core/error.h"
+#include "framework/core/seconds_since.h"
+#include "framework/ttt/ttt_run.h"
+
+namespace mulligan {
+
+void TttRun::meet(const LanePlan::Stretch& stretch) {
+  if (world_size() > 1) exchange(stretch);
+  report_.checks = {suffixes_.seed() - static_cast<std::uint64_t>(rank()), suffixes_.turns() + others_.turns,
+                    suffixes_.scores() + others_.scores};
+  report_batches();
+  note_scored(stretch);
+  // One lane watches batch by batch; several decide here, so that it does not matter who was how far.
+  for (std::int64_t queue = stretch.first; setup_.lanes > 1 && queue < stretch.end; ++queue)
+    watch_for_collapse(report_.batches.at(static_cast<std::size_t>(queue)));
+  if (stretch.boundary && base_ && !report_.fell_back) train_base(*stretch.boundary, stretch.end - 1);
+}
+
+void TttRun::note_scored(const LanePlan::Stretch& stretch) {
+  for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
+    const DocumentBatch& batch = plan_.queue[static_cast<std::size_t>(queue)].batch;
+    for (std::size_t slot = 0; slot < batch.documents.size(); ++slot) {
+      scored_.push_back({batch.index, static_cast<int>(slot), batch.documents[slot]});
+    }
+  }
+}
+
+void TttRun::exchange(const LanePlan::Stretch& stretch) {
+  TttMessage own;
+  for (const auto& [queue, batch] : pending_) own.batches.push_back(batch);
+  own.turns = suffixes_.turns();
+  own.scores = suffixes_.scores();
+  own.void_reason = void_reason_;
+  own.events = std::move(unheard_);
+  unheard_.clear();
+  const std::vector<std::string> texts = setup_.communicator->group().gather_texts(to_text(own));
+  others_ = {};
+  for (std::int64_t other = 0; other < world_size(); ++other) {
+    const TttMessage message = read_ttt_message(texts[static_cast<std::size_t>(other)]);
+    if (!message.void_reason.empty()) throw VoidRun(message.void_reason);
+    if (other != rank()) hear(message);
+  }
+  merge_losses(stretch);
+}
+
+void TttRun::hear(const TttMessage& message) {
+  for (const TttPendingBatch& batch : message.batches) pending_[batch.queue] = batch;
+  others_.turns += message.turns;
+  others_.scores += message.scores;
+  if (rank() != 0 || !listener_) return;
+  for (const TttMessage::Event& event : message.events)
+    listener_->on_event({event.kind, event.queue, event.batch_index, event.chunk, event.documents, nullptr});
+}
+
+void TttRun::merge_losses(const LanePlan::Stretch& stretch) {
+  const auto for_targets = [&](bool own, auto&& act) {
+    for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
+      if (is_own(queue) != own) continue;
+      for (const int number : plan_.queue[static_cast<std::size_t>(queue)].batch.documents) {
+        const std::int64_t first = plan_.document(number).start + 1;
+        for (std::int64_t target = first; target < first + plan_.targets(number); ++target) act(target);
+      }
+    }
+  };
+  std::vector<float> losses(data_.tokens.size(), 0.0F);
+  for_targets(true,
+              [&](std::int64_t target) { losses[static_cast<std::size_t>(target)] = book_.loss(target); });
+  setup_.losses->merge(losses);
+  for_targets(false,
+              [&](std::int64_t target) { book_.enter(target, losses[static_cast<std::size_t>(target)]); });
+}
+
+// What is scored, as far as every batch before it is.
+void TttRun::report_batches() {
+  while (true) {
+    const auto next = pending_.find(static_cast<std::int64_t>(report_.batches.size()));
+    if (next == pending_.end()) return;
+    report_.batches.push_back(report_batch(next->second));
+    pending_.erase(next);
+    if (listener_) listener_->on_batch(report_.batches.back());
+  }
+}
+
+TttBatchReport TttRun::report_batch(const TttPendingBatch& pending) {
+  const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(pending.queue)];
+  TttBatchReport report;
+  report.queue = pending.queue;
+  report.batch_index = batch.batch.index;
+  report.documents = static_cast<std::int64_t>(batch.batch.documents.size());
+  report.longest_tokens = plan_.targets(batch.batch.documents.back());
+  for (const int number : batch.batch.documents) {
+    const std::int64_t first = plan_.document(number).start + 1;
+    report.sums += book_.range(first, first + plan_.targets(number));
+    if (!data_.reference.empty()) {
+      reference_ += book_.range_of(data_.reference, first, first + plan_.targets(number));
+    }
+  }
+  report.running = report.sums;
+  if (!report_.batches.empty()) {
+    report.running = report_.batches.back().running;
+    report.running += report.sums;
+  }
+  report.reference = reference_;
+  report.norms = pending.norms;
+  report.adapted = pending.adapted;
+  report.seconds = pending.seconds;
+  return report;
+}
+
+void TttRun::watch_for_collapse(const TttBatchReport& batch) {
+  if (setup_.config.on_collapse == OnCollapse::off || data_.reference.empty() || report_.collapsed_at >= 0)
+    return;
+  const auto units =
+      static_cast<double>(batch.running.bytes > 0 ? batch.running.bytes : batch.running.tokens);
+  const double excess = (batch.running.loss_nats - batch.reference.loss_nats) / std::numbers::ln2 / units;
+  if (excess <= setup_.config.collapse_margin) return;
+  report_.collapsed_at = batch.queue;
+  tell_of_all(TttEventKind::collapse, batch.queue, batch.batch_index);
+  if (setup_.config.on_collapse != OnCollapse::fallback) return;
+  report_.fell_back = true;
+  tell_of_all(TttEventKind::fallback, batch.queue, batch.batch_index);
+}
+
+void TttRun::train_base(std::int64_t boundary, std::int64_t queue) {
+  if (!order_->idle()) throw std::logic_error("the base model may only be trained between two batches");
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<std::uint16_t> tokens = phase_tokens(data_.tokens, plan_, scored_, boundary);
+  TttPhaseReport phase;
+  phase.phase = static_cast<std::int64_t>(report_.phases.size()) + 1;
+  phase.documents = std::min<std::int64_t>(boundary, static_cast<std::int64_t>(scored_.size()));
+  phase.tokens = static_cast<std::int64_t>(tokens.size());
+  phase.steps = base_->run(tokens);
+  phase.seconds = seconds_since(start);
+  report_.phases.push_back(phase);
+  tell_of_all(TttEventKind::phase, queue, -1);
+  if (listener_) listener_->on_phase(report_.phases.back());
+}
+
+std::vector<TttLengthBin> TttRun::length_bins() const {
+  std::map<int, TttLengthBin> bins;
+  for (const ScoredDocument& one : scored_) {
+    const std::int64_t targets = plan_.targets(one.number);
+    const int power = std::bit_width(static_cast<std::uint64_t>(targets)) - 1;
+    TttLengthBin& bin = bins[power];
+    bin.shortest = std::int64_t{1} << power;
+    bin.longest = 2 * bin.shortest - 1;
+    ++bin.documents;
+    const std::int64_t first = plan_.document(one.number).start + 1;
+    bin.sums += book_.range(first, first + targets);
+    if (!data_.reference.empty()) bin.reference += book_.range_of(data_.reference, first, first + targets);
+  }
+  std::vector<TttLengthBin> list;
+  for (const auto& [power, bin] : bins) list.push_back(bin);
+  return list;
+}
+
+// What another rank than the first has seen is told at the next meeting, where somebody keeps it.
+void TttRun::tell(const TttEvent& event) {
+  if (keeps_unheard()) {
+    unheard_.push_back({event.kind,
+                        event.queue,
+                        event.batch_index,
+                        event.chunk,
+                        {event.documents.begin(), event.documents.end()}});
+  }
+  if (listener_) listener_->on_event(event);
+}
+
+// What all ranks do alike at a meeting; the first tells it.
+void TttRun::tell_of_all(TttEventKind kind, std::int64_t queue, std::int64_t batch_index) {
+  if (rank() == 0) tell({kind, queue, batch_index, -1, {}, nullptr});
+}
+
+}  // namespace mulligan

@@ -1,0 +1,149 @@
+// One chunk of one batch: its inputs, and the four steps of a turn.
+#include <algorithm>
+
+#include "framework/ttt/ttt_run.h"
+
+namespace mulligan {
+
+TttRun::Turn TttRun::make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set) {
+  const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];
+  const WindowShape shape{window_documents(plan_, batch, chunk),
+                          window_context(batch, chunk, setup_.config.context_tokens), batch.chunk_tokens};
+  const std::span<const int> documents =
+      std::span(batch.batch.documents).last(static_cast<std::size_t>(shape.documents));
+  Turn turn{batch, queue, chunk, set, set.window(shape), documents, {}, false};
+  for (const int number : documents) {
+    const std::int64_t targets = plan_.targets(number);
+    const std::int64_t chunks = chunk_count(targets, batch.chunk_tokens);
+    Turn::Row row;
+    row.active = chunk < chunks;
+    row.more = chunk + 1 < chunks;
+    if (row.active) row.window = chunk_window(targets, batch.chunk_tokens, shape.context, chunk);
+    turn.trains = turn.trains || (row.more && !report_.fell_back);
+    turn.rows.push_back(row);
+  }
+  fill_inputs(turn);
+  return turn;
+}
+
+// Finished documents have no window, or one of zeros; places beyond a short chunk score position 0 of their
+// row, for nobody.
+void TttRun::fill_inputs(const Turn& turn) {
+  const WindowShape& shape = turn.program.shape();
+  tokens_.assign(static_cast<std::size_t>(shape.tokens()), 0);
+  positions_.assign(static_cast<std::size_t>(shape.positions()), 0);
+  targets_.assign(positions_.size(), 0);
+  losses_.resize(positions_.size());
+  for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
+    const ChunkWindow& window = turn.rows[slot].window;
+    const std::int64_t start =
+        plan_.document(turn.documents[slot]).start + window.window_start;  // in the stream
+    const std::size_t row = slot * static_cast<std::size_t>(shape.context);
+    for (std::int64_t i = 0; i < window.window_length; ++i) {
+      tokens_[row + static_cast<std::size_t>(i)] = data_.tokens[static_cast<std::size_t>(start + i)];
+    }
+    const std::size_t place = slot * static_cast<std::size_t>(shape.scored);
+    std::fill_n(positions_.begin() + static_cast<std::ptrdiff_t>(place), shape.scored,
+                static_cast<std::int32_t>(row));
+    for (std::int64_t i = 0; i < window.chunk_length; ++i) {
+      const std::int64_t position = window.chunk_offset + i;
+      positions_[place + static_cast<std::size_t>(i)] =
+          static_cast<std::int32_t>(row) + static_cast<std::int32_t>(position);
+      targets_[place + static_cast<std::size_t>(i)] =
+          data_.tokens[static_cast<std::size_t>(start + position + 1)];
+    }
+  }
+}
+
+void TttRun::take_turn(Turn& turn) {
+  score(turn);
+  book(turn);
+  if (!turn.trains) return;
+  reveal(turn);
+  update(turn);
+}
+
+std::vector<SuffixCheck::Window> TttRun::windows_of(const Turn& turn) const {
+  const WindowShape& shape = turn.program.shape();
+  std::vector<SuffixCheck::Window> windows;
+  for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
+    const ChunkWindow& window = turn.rows[slot].window;
+    windows.push_back({slot * static_cast<std::size_t>(shape.context),
+                       slot * static_cast<std::size_t>(shape.scored), window.window_length,
+                       window.chunk_offset, window.chunk_length});
+  }
+  return windows;
+}
+
+void TttRun::score(Turn& turn) {
+  order_->score();
+  const auto score_windows = [&](std::span<const std::int32_t> tokens, std::span<float> losses) {
+    turn.program.set_inputs(tokens, positions_, targets_);
+    turn.program.forward();
+    turn.program.download_losses(losses);
+  };
+  const auto sample = suffixes_.next(tokens_, windows_of(turn));
+  std::vector<float> changed(sample ? losses_.size() : 0);
+  if (sample && sample->first) score_windows(sample->tokens, changed);
+  score_windows(tokens_, losses_);
+  if (sample && !sample->first) {
+    score_windows(sample->tokens, changed);
+    suffixes_.compare(*sample, losses_, changed);
+    score_windows(tokens_, changed);  // the update follows from the activations of the real windows
+  }
+  if (sample) suffixes_.compare(*sample, losses_, changed);
+  tell(TttEventKind::score, turn, false);
+}
+
+void TttRun::book(Turn& turn) {
+  order_->book();
+  const auto scored = static_cast<std::size_t>(turn.program.shape().scored);
+  for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
+    const Turn::Row& row = turn.rows[slot];
+    if (!row.active) continue;
+    const std::int64_t first =
+        plan_.document(turn.documents[slot]).start + row.window.window_start + row.window.chunk_offset + 1;
+    for (std::int64_t i = 0; i < row.window.chunk_length; ++i) {
+      book_.enter(first + i, losses_[slot * scored + static_cast<std::size_t>(i)]);
+    }
+  }
+  tell(TttEventKind::book, turn, false);
+}
+
+// The objective: over documents with a later chunk, the sum of the chunk's mean losses.
+void TttRun::reveal(Turn& turn) {
+  order_->reveal();
+  weights_.assign(losses_.size(), 0.0F);
+  const std::int64_t scored = turn.program.shape().scored;
+  for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
+    const Turn::Row& row = turn.rows[slot];
+    if (!row.more) continue;
+    const auto first = static_cast<std::ptrdiff_t>(static_cast<std::int64_t>(slot) * scored);
+    std::fill_n(weights_.begin() + first, row.window.chunk_length,
+                static_cast<float>(1.0 / static_cast<double>(row.window.chunk_length)));
+  }
+  turn.program.set_weights(weights_);
+  tell(TttEventKind::reveal, turn, true);
+}
+
+void TttRun::update(Turn& turn) {
+  for (std::int64_t step = 0; step < setup_.config.gradient_steps; ++step) {
+    order_->update();
+    if (step > 0) turn.program.forward();  // the first step's activations are those of the scoring
+    turn.set.update(turn.program, setup_.lr);
+    tell(TttEventKind::update, turn, true);
+  }
+}
+
+void TttRun::tell(TttEventKind kind, const Turn& turn, bool only_more) {
+  if (!listener_ && !keeps_unheard()) return;
+  std::vector<int> documents;
+  for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
+    if (only_more ? turn.rows[slot].more : turn.rows[slot].active) {
+      documents.push_back(turn.documents[slot]);
+    }
+  }
+  tell({kind, turn.queue, turn.batch.batch.index, turn.chunk, documents, &turn.set});
+}
+
+}  // namespace mulligan
