@@ -160,6 +160,16 @@ Schema<TrainConfig> train_section() {
   return s;
 }
 
+Schema<ParallelConfig> parallel_section() {
+  Schema<ParallelConfig> s;
+  s.choice<ParallelStrategy>("strategy", &ParallelConfig::strategy,
+                             {{"parameters", ParallelStrategy::parameters}, {"ddp", ParallelStrategy::ddp}},
+                             "how ranks share the update: as the rows of [[parameters]] say, or each updates "
+                             "everything from gradients "
+                             "summed in fp32, for comparison");
+  return s;
+}
+
 Schema<EmaConfig> ema_section() {
   Schema<EmaConfig> s;
   s.key("decay", &EmaConfig::decay, "decay per step of the averaged weights; 0 = no averaging").range(0, 1);
@@ -257,6 +267,7 @@ const Schema<RunConfig>& core_schema() {
     s.section("data", &RunConfig::data, data_section());
     s.section("model", &RunConfig::model, model_section());
     s.section("train", &RunConfig::train, train_section());
+    s.section("parallel", &RunConfig::parallel, parallel_section());
     s.section("ema", &RunConfig::ema, ema_section());
     s.section("checkpoint", &RunConfig::checkpoint, checkpoint_section());
     s.section("metrics", &RunConfig::metrics, metrics_section());
@@ -442,6 +453,7 @@ std::vector<KeySection> core_sections() {
       {"[train.warmup]",
        "Steps before the clock starts; weights, optimiser state and data position are restored.",
        keys_of_table("train.warmup")},
+      {"[parallel]", "What the ranks of a run share.", keys_of_table("parallel")},
       {"[ema]", "Exponential moving average of all weights in fp32.", keys_of_table("ema")},
       {"[checkpoint]",
        "Complete states of training, from which `mulligan train --resume` continues bit for bit.",

@@ -54,6 +54,7 @@ struct RunConfig {
   DataConfig data;
   ModelConfig model;  // derived values filled in
   TrainConfig train;
+  ParallelConfig parallel;
   EmaConfig ema;
   CheckpointConfig checkpoint;
   MetricsConfig metrics;

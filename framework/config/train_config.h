@@ -25,6 +25,15 @@ struct EmaConfig {
   double decay = 0.0;  // per step; 0 = off
 };
 
+// How ranks share the update. parameters: as each row of [[parameters]] says; ddp: every rank updates everything, from gradients
+// summed in fp32 (distributed data parallel), whatever the rows say.
+enum class ParallelStrategy { parameters, ddp };
+
+// [parallel]
+struct ParallelConfig {
+  ParallelStrategy strategy = ParallelStrategy::parameters;
+};
+
 // [checkpoint] Complete states of training to continue from. Whichever period ends first asks for one, unless
 // one is still being written; a run that is told to stop writes one in any case.
 struct CheckpointConfig {

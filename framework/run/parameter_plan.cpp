@@ -74,6 +74,10 @@ std::vector<PlannedParameter> plan_parameters(const RunConfig& config) {
     const ParameterRow& row = config.parameters[rows[planned.size()]];
     planned.push_back({std::move(layout), optimizer_index(config, row.optimizer), row.lr_multiplier,
                        row.weight_decay_multiplier, row.communication, to_dtype(row.communication_dtype)});
+    if (config.parallel.strategy == ParallelStrategy::ddp) {
+      planned.back().communication = Communication::replicated;
+      planned.back().communication_dtype = MLG_F32;
+    }
   }
   refuse_idle_optimizers(config, planned);
   return planned;

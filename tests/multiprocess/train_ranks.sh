@@ -27,6 +27,8 @@ check_equal "whose logs of ranks are gone" "no" "$([[ -e four/ranks ]] && echo y
 check "two processes train with the sums of gloo" train_ranks 2 plain
 check "one as well" train_ranks 1 plain_alone
 check_true "their losses agree" "$(largest_difference plain plain_alone) <= 1e-5"
+check "and two that share no update" train_ranks 2 ddp --set parallel.strategy=ddp
+check_true "have these losses, too" "$(largest_difference ddp plain_alone) <= 1e-5"
 
 # 1 -> 4 -> 2 ranks, each stopped by a checkpoint at its last step.
 check "four steps by one" train_ranks 1 moved "${world[@]}" --set train.steps=4

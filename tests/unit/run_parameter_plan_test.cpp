@@ -88,6 +88,27 @@ optimizer = "a"
   EXPECT_EQ(layouts_of(parameters).size(), parameters.size());
 }
 
+TEST(ParameterPlan, UnderDdpEveryRankUpdatesEverything) {
+  const std::string rows = std::string(two_optimizers) + R"(
+[[parameters]]
+match = "*_bank"
+optimizer = "a"
+communication = "sharded"
+communication_dtype = "bf16"
+[[parameters]]
+match = "*"
+optimizer = "b"
+)";
+  int cut = 0;
+  for (const PlannedParameter& parameter : plan(rows)) cut += parameter.is_cut(2) ? 1 : 0;
+  EXPECT_GT(cut, 0);
+  for (const PlannedParameter& parameter : plan(rows + "[parallel]\nstrategy = \"ddp\"\n")) {
+    EXPECT_FALSE(parameter.is_cut(2)) << parameter.name();
+    EXPECT_EQ(parameter.communication_dtype, MLG_F32) << parameter.name();
+    EXPECT_EQ(parameter.updated_type(2), parameter.layout.spec.type) << parameter.name();
+  }
+}
+
 TEST(ParameterPlan, AParameterThatNoRowTakesIsNamed) {
   const std::string message = refusal(std::string(two_optimizers) + R"(
 [[parameters]]
