@@ -43,9 +43,8 @@ TttMessage read_ttt_message(const std::string& text) {
     for (const Json& event : json.at("events")) {
       const int kind = event.at(0);
       if (kind < 0 || kind >= static_cast<int>(std::size(event_names))) throw run_error("event {}", kind);
-      message.events.push_back(
-          {static_cast<TttEventKind>(kind), event.at(1), event.at(2), event.at(3),
-           event.at(4).get<std::vector<int>>()});
+      message.events.push_back({static_cast<TttEventKind>(kind), event.at(1), event.at(2), event.at(3),
+                                event.at(4).get<std::vector<int>>()});
     }
     return message;
   } catch (const std::exception& error) {
