@@ -164,6 +164,28 @@ TEST(NcclCommunicator, ADeviceThatStandsStillBeforeATransferHasNotBegunIt) {
   }));
 }
 
+// Rank 1's device keeps the transfer from ending, and rank 0's has other work meanwhile.
+TEST(NcclCommunicator, TheBackendWorksBesideATransferUntilItIsJoined) {
+  expect_no_problem(run_ranks(2, [](HostGroup& group) {
+    Rank rank(group);
+    rank.store.create("y", TensorType(MLG_F32, {10}));
+    {
+      std::optional<StandInGate> gate;
+      if (group.rank() == 1) gate.emplace(*rank.backend);
+      rank.batch->submit();
+      if (group.rank() == 0) {
+        rank.store.upload("y", std::vector<float>(10, 3));
+        EXPECT_EQ(rank.store.download_as<float>("y"), std::vector<float>(10, 3));
+        EXPECT_EQ(rank.communicator->transfers().completed, 0u);
+      }
+      group.barrier();
+    }
+    rank.batch->join();
+    EXPECT_EQ(rank.store.download_as<float>("x"), std::vector<float>(1000, 2));
+    group.barrier();
+  }));
+}
+
 TEST(NcclCommunicator, AnOldLibraryIsRefused) {
   const std::unique_ptr<Backend> backend = make_backend(kWorld);
   StandInNccl wanted;
