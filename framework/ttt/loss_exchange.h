@@ -15,11 +15,13 @@ class LossExchange {
   // outlive it.
   LossExchange(TensorStore& store, Communicator& communicator, std::int64_t positions);
 
-  // Each position is 0 on all ranks but one at most; then all have it, to the bit. Called by all.
+  // Each position is 0 on all ranks but one at most; then all have it, to the bit. Called by all. Throws run_error where the
+  // transfer failed.
   void merge(std::vector<float>& losses);
 
  private:
   TensorStore& store_;
+  Communicator& communicator_;
   std::unique_ptr<TransferBatch> sum_;
 };
 
