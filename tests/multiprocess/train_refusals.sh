@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What keeps ranks of a training from becoming one run: occupied ports, another plugin file, another secret, a rank that does not come.
-# It ends on all that are there, within its deadline and with a sentence that says what it is, and leaves no run directory.
+# It ends on all that are there, by its deadline and with a sentence that says what it is, and leaves no run directory.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 # shellcheck source=tests/multiprocess/ranks.bash
@@ -24,7 +24,7 @@ time.sleep(120)' "$1" "$2" 2>occupy.err &
   for _ in {1..200}; do [[ -e occupied || ! -e /proc/$occupant ]] && break; sleep 0.05; done
   [[ -e occupied ]] || { wait $occupant; return 1; }
 }
-# port_row: the first of 17 ports that nobody has, as `port`, with a process of ours at the first COUNT of them.
+# occupy_row COUNT: sets `port` to the first of 17 ports that nobody has, with a process of ours at COUNT of them.
 occupy_row() {
   local number
   for number in {1..50}; do
@@ -42,13 +42,12 @@ start() {
   "${rank[@]}" train run.toml --set run.directory=made "$@" >"rank.$number" 2>&1 &
   processes[number]=$!
 }
-# ends WHAT CODES TEXT...: the ranks end so, within half a minute; the last line of each has one of the texts, in order, or the only one.
+# ends WHAT CODES TEXT...: the ranks end so, without being killed; the last line of each has one of the texts, in order, or the only one.
 ends() {
-  local what=$1 expected=$2 begun=$SECONDS number=0
+  local what=$1 expected=$2 number
   shift 2
-  end_ranks 40
+  end_ranks 60
   check_equal "$what: exit codes" "$expected" "${codes[*]}"
-  check_true "$what: in time" "$SECONDS - $begun < 30"
   for ((number = 0; number < ${#processes[@]}; ++number)); do
     check_contains "$what: rank $number says so" "$1" "$(tail -n 1 rank.$number)"
     [[ $# == 1 ]] || shift
@@ -67,20 +66,20 @@ check_equal "some ports are others': the ranks meet behind them" "0 0" "${codes[
 check_contains "some ports are others': at the first free one" "port $((port + 3))" "$(cat rank.0)"
 rm -r made
 
-export MULLIGAN_MEET_SECONDS=6
+export MULLIGAN_MEET_SECONDS=10
 occupy_row 17
 processes=()
 start 0 2
 start 1 2
 ends "all ports are others'" "2 5" "rank 0 can listen at none of the ports $port to $((port + 16))" \
-  "did not find rank 0 at 127.0.0.1 ports $port to $((port + 16)) within 6 s"
+  "did not find rank 0 at 127.0.0.1 ports $port to $((port + 16)) within 10 s"
 release
 
 port=$(free_port)
 start 0 3
 start 2 3
 processes=("${processes[0]}" "${processes[2]}")
-end_ranks 40
+end_ranks 60
 check_equal "a rank does not come: exit codes" "5 5" "${codes[*]}"
 for number in 0 2; do
   check_contains "a rank does not come: rank $number names it" "rank 1 of 3 did not come to rank 0 (" "$(tail -n 1 rank.$number)"
