@@ -72,7 +72,15 @@ __device__ inline void copy_out(T* p, long long i, const T* values) {
   Pack<T, N> pack;
 #pragma unroll
   for (int n = 0; n < N; ++n) pack.v[n] = values[n];
-  *reinterpret_cast<Pack<T, N>*>(p + i) = pack;
+  if constexpr (sizeof pack == 16 && sizeof(T) == 2) {
+    // Left to itself the compiler cuts some of these stores into four of 4 bytes.
+    const uint32_t* words = reinterpret_cast<const uint32_t*>(&pack);
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p + i)),
+                 "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+                 : "memory");
+  } else {
+    *reinterpret_cast<Pack<T, N>*>(p + i) = pack;
+  }
 }
 #else
 template <typename P>
