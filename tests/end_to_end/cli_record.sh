@@ -5,7 +5,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_corpus corpus
-"$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.02 >/dev/null
+"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4 >/dev/null
 small_config "$work/data" >small.toml
 record_sections | sed "s|^document_fraction = .*|document_fraction = 1.0|" >>small.toml  # strict rules take no less
 cat >>small.toml <<'TOML'

@@ -8,7 +8,7 @@ marking=$build/tests/marking_plugins
 export MULLIGAN_MARK=$work/mark
 
 tiny_corpus corpus
-check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.02
+check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4
 {
   small_config "$work/data" | sed -e 's/^steps = .*/steps = 4/'
   printf '[checkpoint]\nevery_steps = 2\n'
