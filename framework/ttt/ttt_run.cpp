@@ -82,8 +82,6 @@ TttRun::TttRun(const BaseModel& model, const TttSetup& setup, const TttData& dat
   upload_window_rope(model, context_tokens);
   const bool resets_draw = !sets_.empty() && sets_.begin()->second->reset_draws();
   draws_ = number_draws(plan_, lanes_, setup.config.batch_documents, resets_draw);
-  report_.lanes = setup.lanes;
-  report_.ranks = world_size();
 }
 
 // Lanes side by side, so that those of all ranks are in order.
@@ -101,25 +99,17 @@ TttReport TttRun::run(const TttStanding* from) {
   order_ = make_order();
   for (const auto& [documents, set] : sets_) probe_causality(*set, model_, setup_.adapters);
   if (from) restore(*from);
-  for (std::size_t stretch = 0; stretch < lanes_.stretches.size(); ++stretch) {
-    if (static_cast<std::int64_t>(scored_.size()) >= documents_until(stretch)) continue;  // before `from`
-    score_stretch(stretch);
-    meet(lanes_.stretches[stretch]);
+  for (; stretch_ < lanes_.stretches.size(); ++stretch_) {
+    score_stretch(stretch_);
+    meet(lanes_.stretches[stretch_]);
   }
+  report_.lanes = setup_.lanes;
+  report_.ranks = world_size();
   report_.sums = report_.batches.empty() ? ScoreSums{} : report_.batches.back().running;
   report_.reference = reference_;
   report_.documents = plan_.chosen_documents;
   report_.bins = length_bins();
   return report_;
-}
-
-// Of the queue, to the end of a stretch.
-std::int64_t TttRun::documents_until(std::size_t stretch) const {
-  std::int64_t documents = 0;
-  for (std::int64_t queue = 0; queue < lanes_.stretches[stretch].end; ++queue)
-    documents +=
-        static_cast<std::int64_t>(plan_.queue[static_cast<std::size_t>(queue)].batch.documents.size());
-  return documents;
 }
 
 // This rank's batches of it. Scores that must not be used end it: then nothing more is scored, and the next meeting says so.

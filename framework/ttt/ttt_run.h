@@ -132,7 +132,6 @@ class TttRun {
   // ttt_run.cpp
   bool is_own(std::int64_t queue) const;
   std::vector<std::int64_t> own_order() const;
-  std::int64_t documents_until(std::size_t stretch) const;
   void score_stretch(std::size_t stretch);
   void begin_lane(std::size_t stretch, std::int64_t queue);
   AdapterSet& begin_batch(std::int64_t queue);
@@ -187,6 +186,7 @@ class TttRun {
   std::map<std::int64_t, TttPendingBatch> pending_;  // scored and not reported, by position in the queue
   std::vector<TttMessage::Event> unheard_;           // since the last meeting; only of other ranks than 0
   std::size_t done_ = 0;                             // of own_
+  std::size_t stretch_ = 0;                          // under way
   std::function<void()> at_boundary_, at_chunk_;
   std::vector<std::int32_t> tokens_, positions_, targets_;
   std::vector<float> losses_, weights_;

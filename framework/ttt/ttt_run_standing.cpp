@@ -34,14 +34,12 @@ TttStanding TttRun::standing() const {
 }
 
 void TttRun::restore(const TttStanding& from) {
-  if (from.done.size() > own_.size() ||
+  if (from.done.size() >= own_.size() ||
       !std::ranges::equal(from.done, std::span(own_).first(from.done.size())) ||
       from.losses.size() != data_.tokens.size()) {
     throw data_error("the saved state of test-time training is of other documents; start without --resume.");
   }
-  const std::int64_t lanes = report_.lanes;
   report_ = from.report;
-  report_.lanes = lanes;
   done_ = from.done.size();
   reference_ = from.reference;
   for (const TttPendingBatch& batch : from.pending) pending_[batch.queue] = batch;
@@ -54,10 +52,7 @@ void TttRun::restore(const TttStanding& from) {
   }
   book_.restore(from.losses, from.sums, ranges);
   // The stretches before the one under way are done as a whole.
-  for (const LanePlan::Stretch& stretch : lanes_.stretches) {
-    if (done_ == own_.size() || own_[done_] < stretch.end) break;
-    note_scored(stretch);
-  }
+  for (; own_[done_] >= lanes_.stretches[stretch_].end; ++stretch_) note_scored(lanes_.stretches[stretch_]);
   for (const std::string& name : standing_tensors()) {
     const auto saved = from.tensors.find(name);
     if (saved == from.tensors.end() ||
