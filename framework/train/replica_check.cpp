@@ -3,47 +3,26 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cstring>
 #include <span>
 
 #include "framework/core/error.h"
+#include "framework/core/sha256.h"
 
 namespace mulligan {
 namespace {
 
-// Tells contents apart that differ by accident, at the speed of memory: four chains, which a processor works on at once.
-std::uint64_t digest_of(std::span<const std::byte> bytes) {
-  constexpr std::uint64_t odd = 0x9e3779b97f4a7c15;
-  std::array<std::uint64_t, 4> chains = {bytes.size(), 1, 2, 3};
-  std::array<std::uint64_t, 4> words{};
-  const auto mix = [&] {
-    for (std::size_t i = 0; i < chains.size(); ++i) {
-      chains[i] = std::rotl((chains[i] ^ words[i]) * odd, 29);
-    }
-  };
-  std::size_t done = 0;
-  for (; done + sizeof words <= bytes.size(); done += sizeof words) {
-    std::memcpy(words.data(), bytes.data() + done, sizeof words);
-    mix();
-  }
-  words = {};
-  if (done < bytes.size()) std::memcpy(words.data(), bytes.data() + done, bytes.size() - done);
-  mix();
-  std::uint64_t digest = 0;
-  for (const std::uint64_t chain : chains) digest = std::rotl((digest ^ chain) * odd, 31);
-  return digest ^ (digest >> 32);
-}
+constexpr std::size_t digest_size = 64;  // hexadecimal digits of a sha256
 
+// One digest per tensor, one behind the other.
 std::string digests_of(const TensorStore& store, const std::vector<std::string>& names) {
   std::string digests;
   std::vector<std::byte> bytes;
   for (const std::string& name : names) {
     bytes.resize(static_cast<std::size_t>(store.type(name).bytes()));
     store.download(name, bytes);
-    const std::uint64_t digest = digest_of(bytes);
-    digests.append(reinterpret_cast<const char*>(&digest), sizeof digest);
+    Sha256 digest;
+    digest.update(std::span<const std::byte>(bytes));
+    digests += digest.hex();
   }
   return digests;
 }
@@ -53,8 +32,8 @@ std::vector<std::string> differing(const std::vector<std::string>& names, const 
                                    const std::string& b) {
   std::vector<std::string> found;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    constexpr std::size_t size = sizeof(std::uint64_t);
-    if (a.compare(i * size, size, b, i * size, size) != 0) found.push_back(names[i]);
+    const std::size_t at = i * digest_size;
+    if (a.compare(at, digest_size, b, at, digest_size) != 0) found.push_back(names[i]);
   }
   return found;
 }
@@ -64,7 +43,7 @@ std::vector<std::string> differing(const std::vector<std::string>& names, const 
 void require_equal_replicas(const TensorStore& store, const std::vector<std::string>& names, HostGroup& group,
                             std::int64_t step) {
   if (group.world_size() == 1) return;
-  const std::vector<std::string> all = group.all_gather(digests_of(store, names));
+  const std::vector<std::string> all = group.gather_texts(digests_of(store, names));
   // The first of those that are equally common.
   const std::string& common = *std::ranges::max_element(
       all, {}, [&](const std::string& digests) { return std::ranges::count(all, digests); });
