@@ -19,8 +19,9 @@ std::string tar_archive(const std::filesystem::path& root, const std::vector<std
 std::uint64_t compressed_source_bytes(const std::filesystem::path& root,
                                       const std::filesystem::path& known = {});
 
-// sha256 of lines "SHA256  PATH" of every C++ and CUDA file below framework, plugins, optimizers, ttt and launch of
-// `root`, by path: equal for the tree that a program was built from (launch/write_source_digest.cmake).
+// sha256 of lines "SHA256  PATH" of every C++ and CUDA file below framework, plugins, optimizers, ttt and
+// launch of `root`, by path: equal for the tree that a program was built from
+// (launch/write_source_digest.cmake).
 std::string source_digest(const std::filesystem::path& root);
 
 // The program and the plugin libraries, stripped of symbols (by the system's strip where a file has any), as

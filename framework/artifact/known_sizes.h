@@ -14,9 +14,10 @@ namespace mulligan {
 // empty without either.
 std::filesystem::path known_sizes_folder();
 
-// Bytes of `contents` as compress() makes them. A size is kept in `folder` under the sha256 of the contents and
-// the compressor's version, and taken from there the next time; a damaged entry is computed anew, and an entry
-// that cannot be written is left out. With an empty `folder` it is always computed. Throws as compress() does.
+// Bytes of `contents` as compress() makes them. A size is kept in `folder` under the sha256 of the contents
+// and the compressor's version, and taken from there the next time; a damaged entry is computed anew, and an
+// entry that cannot be written is left out. With an empty `folder` it is always computed. Throws as
+// compress() does.
 std::uint64_t compressed_size(Compression compression, std::string_view contents,
                               const std::filesystem::path& folder);
 

@@ -12,8 +12,8 @@
 
 namespace mulligan {
 
-// Makes backends that know the kernels of the plugin under check: `threads` are the cpu backend's. On another one only
-// what a plugin computes is checked; how its kernels run there is the backend's affair.
+// Makes backends that know the kernels of the plugin under check: `threads` are the cpu backend's. On another
+// one only what a plugin computes is checked; how its kernels run there is the backend's affair.
 struct BackendMaker {
   std::function<std::unique_ptr<Backend>(int threads)> make;
   bool is_cpu = true;

@@ -25,8 +25,8 @@ struct EmaConfig {
   double decay = 0.0;  // per step; 0 = off
 };
 
-// How ranks share the update. parameters: as each row of [[parameters]] says; ddp: every rank updates everything, from gradients
-// summed in fp32 (distributed data parallel), whatever the rows say.
+// How ranks share the update. parameters: as each row of [[parameters]] says; ddp: every rank updates
+// everything, from gradients summed in fp32 (distributed data parallel), whatever the rows say.
 enum class ParallelStrategy { parameters, ddp };
 
 // [parallel]
@@ -55,9 +55,10 @@ struct TrainConfig {
   double reserve_seconds = 0.0;  // kept back from the budget; fraction f = elapsed / (budget - reserve)
   int64_t steps = 0;             // upper limit of optimiser steps; 0 = none, then the budget ends the run
   int64_t tokens_per_step = 0;   // target tokens per optimiser step over all ranks and micro-batches
-  int64_t micro_batches = 1;     // micro-batches per step over all ranks: each is one packed row of
-      // tokens_per_step / micro_batches tokens, and each of W ranks runs micro_batches / W of them one after
-      // the other (so W must divide it, and results do not depend on W)
+  // Micro-batches per step over all ranks: each is one packed row of tokens_per_step / micro_batches tokens, and
+  // each of W ranks runs micro_batches / W of them one after the other (so W must divide it, and results do
+  // not depend on W).
+  int64_t micro_batches = 1;
   int64_t sequence_length = 2048;  // longest attention segment in tokens; longer documents are cut
   Precision compute_dtype = Precision::fp32;
   double clip_norm = 0.0;  // global gradient norm; 0 = off

@@ -53,8 +53,8 @@ struct TttSection {
 // The section of a configuration; absent where `table` is null. Throws config_error for keys that
 // contradict each other.
 std::optional<TttSection> read_ttt(const ConfigNode* table, const std::string& source);
-// A plugin's keys that the table [ttt.base.optimizer] may hold: all of `keys` but the momentum, which [ttt.base] says. Throws
-// config_error where the table holds one.
+// A plugin's keys that the table [ttt.base.optimizer] may hold: all of `keys` but the momentum, which
+// [ttt.base] says. Throws config_error where the table holds one.
 std::vector<KeySpec> base_optimizer_keys(const PluginTable& table, std::vector<KeySpec> keys);
 // The host's keys of [ttt], and of [ttt.optimizer] besides plugin and path.
 std::vector<KeySpec> ttt_host_keys();

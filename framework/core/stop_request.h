@@ -17,7 +17,8 @@ namespace mulligan {
 //
 // Asking for an end: SIGINT, SIGTERM, and unless the process was started ignoring them (nohup) SIGHUP,
 // SIGXCPU, SIGALRM, SIGUSR1 and SIGUSR2. Without a StopSignals the first of them removes the TemporaryPaths,
-// prints a sentence, unless a StopSignals that has ended noted one before, and ends the process with ExitCode::interrupted.
+// prints a sentence, unless a StopSignals that has ended noted one before, and ends the process with
+// ExitCode::interrupted.
 void take_over_signals();
 
 // What becomes of signals after the first.
@@ -25,8 +26,9 @@ enum class FurtherSignals { kill, noted };
 
 // While it lives, the first signal that asks for an end is only noted: the command looks at stop_signal()
 // where it can stop, saves what it has and throws. A second one kills the process at once, unless it is to be
-// noted, too; not a SIGHUP, which comes in pairs when a terminal closes, nor a SIGTERM within two seconds of another:
-// a batch system sends it to every process, and a launcher passes its own on. Takes over signals. One at a time.
+// noted, too; not a SIGHUP, which comes in pairs when a terminal closes, nor a SIGTERM within two seconds of
+// another: a batch system sends it to every process, and a launcher passes its own on. Takes over signals.
+// One at a time.
 class StopSignals {
  public:
   explicit StopSignals(FurtherSignals further = FurtherSignals::kill);

@@ -22,8 +22,9 @@ class CallAccess {
   // The same from signatures (<mulligan/kernel.h>) by kernel.
   explicit CallAccess(const std::map<std::string, std::string>& signatures);
 
-  // Of each argument of `call`, absent ones included. An `inout` argument is read unless the call says that it overwrites it: by
-  // an attribute accumulate_NAME = 0, or, where it has no such attribute, by beta = 0. Throws std::logic_error for an unknown kernel.
+  // Of each argument of `call`, absent ones included. An `inout` argument is read unless the call says that
+  // it overwrites it: by an attribute accumulate_NAME = 0, or, where it has no such attribute, by beta = 0.
+  // Throws std::logic_error for an unknown kernel.
   std::vector<Access> of(const Call& call) const;
 
  private:

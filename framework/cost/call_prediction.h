@@ -1,4 +1,5 @@
-// How long one kernel call is expected to take on a card: arithmetic on its shapes and on rates of card.h, nothing measured.
+// How long one kernel call is expected to take on a card: arithmetic on its shapes and on rates of card.h,
+// nothing measured.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +11,13 @@
 
 namespace mulligan {
 
-// Matrix products by the extents of [m, k] x [k, n], whatever their order: how large the smallest is, then the one in the middle.
+// Matrix products by the extents of [m, k] x [k, n], whatever their order: how large the smallest is, then
+// the one in the middle.
 enum class ProductClass {
-  wide,   // smallest >= 128, middle >= 4096: the head of a language model
-  layer,  // smallest >= 128
-  narrow,  // smallest < 128, such as gates: tiles of 128 are computed whole, so the rate is that share of a layer's
+  wide,    // smallest >= 128, middle >= 4096: the head of a language model
+  layer,   // smallest >= 128
+  narrow,  // smallest < 128, such as gates: tiles of 128 are computed whole, so the rate is that share of a
+           // layer's
 };
 ProductClass product_class(const Graph& graph, const Call& call);
 
@@ -25,17 +28,19 @@ struct CallPrediction {
   double seconds = 0;
 };
 
-// `work`: what the cuda backend launches for it. A call of a library counts as one kernel, cuDNN's backward pass of attention as
-// three (the products of o and do, the gradients, the sums of them).
+// `work`: what the cuda backend launches for it. A call of a library counts as one kernel, cuDNN's backward
+// pass of attention as three (the products of o and do, the gradients, the sums of them).
 //
-// seconds = launches * launch_seconds + max(flops / rate, bytes / sustained_bytes_per_second). Where a library computes a backward
-// pass of attention, what it does before and after comes on top: it clears its f32 sum of dq, reads o and do, and turns f32 sums of dq,
-// and of dk and dv of each query head, into the gradients. `segment_tokens`: as in graph_cost; the token-weighted mean of the
-// lengths gives the pairs of unequal segments.
+// seconds = launches * launch_seconds + max(flops / rate, bytes / sustained_bytes_per_second). Where a
+// library computes a backward pass of attention, what it does before and after comes on top: it clears its
+// f32 sum of dq, reads o and do, and turns f32 sums of dq, and of dk and dv of each query head, into the
+// gradients. `segment_tokens`: as in graph_cost; the token-weighted mean of the lengths gives the pairs of
+// unequal segments.
 CallPrediction predict_call(const Graph& graph, const Call& call, const CallAccess& access,
                             const mlg_work& work, std::int64_t segment_tokens, const Card& card);
 
-// What a table sums over: "layer products", "attention, backward", ... `in_micro_step` is false for clip, update and averages.
+// What a table sums over: "layer products", "attention, backward", ... `in_micro_step` is false for clip,
+// update and averages.
 std::string cost_category(const Graph& graph, const Call& call, bool in_micro_step);
 
 }  // namespace mulligan

@@ -1,15 +1,17 @@
-// A lower bound of the time of a graph on a card: what would be left if everything between its matrix products were fused away.
+// A lower bound of the time of a graph on a card: what would be left if everything between its matrix
+// products were fused away.
 //
-// The bound divides the calls into groups. A matrix product and an attention pass, forward or backward, each begin a group; products
-// that read the same tensor and do not wait for each other (q, k and v of a layer; the two gradients of one product) share one, as one
-// kernel could read it once for all. Every other call belongs to the group that it waits for last, as if it were the end of that
-// group's kernel, and costs no arithmetic. A tensor crosses memory where groups meet: it is written once by the group that makes it,
-// if another one reads it or it outlasts the graph, and read once by each group that needs it. What is made and used within one group
-// never reaches memory. A group takes max(FLOPs / fused rate, crossing bytes / fused bytes per second), the graph the sum of its
-// groups; launches, memsets and uploads cost nothing.
+// The bound divides the calls into groups. A matrix product and an attention pass, forward or backward, each
+// begin a group; products that read the same tensor and do not wait for each other (q, k and v of a layer;
+// the two gradients of one product) share one, as one kernel could read it once for all. Every other call
+// belongs to the group that it waits for last, as if it were the end of that group's kernel, and costs no
+// arithmetic. A tensor crosses memory where groups meet: it is written once by the group that makes it, if
+// another one reads it or it outlasts the graph, and read once by each group that needs it. What is made and
+// used within one group never reaches memory. A group takes max(FLOPs / fused rate, crossing bytes / fused
+// bytes per second), the graph the sum of its groups; launches, memsets and uploads cost nothing.
 //
-// It never exceeds the sum of predict_call(): each byte and FLOP counted here is one of a call there, at no higher rate. It is not
-// the best imaginable either: a product is never fused into the next one.
+// It never exceeds the sum of predict_call(): each byte and FLOP counted here is one of a call there, at no
+// higher rate. It is not the best imaginable either: a product is never fused into the next one.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// What transfers between ranks cost, as rings: inside of a node over its own links, between nodes over one link per node.
+// What transfers between ranks cost, as rings: inside of a node over its own links, between nodes over one
+// link per node.
 #pragma once
 
 #include <vector>
@@ -7,7 +8,8 @@
 
 namespace mulligan {
 
-// `nodes` nodes with `ranks_per_node` ranks each, one card per rank. Rates in one direction; the link of a node carries both at once.
+// `nodes` nodes with `ranks_per_node` ranks each, one card per rank. Rates in one direction; the link of a
+// node carries both at once.
 struct Interconnect {
   int nodes = 1, ranks_per_node = 1;
   double node_bytes_per_second = 0;  // between two cards of a node
@@ -18,18 +20,19 @@ struct Interconnect {
   int ranks() const { return nodes * ranks_per_node; }
 };
 
-// Bytes that a rank sends to the next one of the ring (all_to_all: to all others) for a transfer among N ranks: all_reduce
-// 2 (N - 1) / N of the tensor, reduce_scatter and all_gather N - 1 shares, all_to_all N - 1 shares, broadcast the tensor.
+// Bytes that a rank sends to the next one of the ring (all_to_all: to all others) for a transfer among N
+// ranks: all_reduce 2 (N - 1) / N of the tensor, reduce_scatter and all_gather N - 1 shares, all_to_all N - 1
+// shares, broadcast the tensor.
 double sent_bytes(const RehearsedTransfer& transfer, int ranks);
 
-// Seconds of transfers that are submitted together. A ring is as slow as its slowest part, and enters and leaves each node once, so a
-// node's link carries what one rank sends; of an all_to_all it carries what all its ranks send elsewhere. Bytes add up; the steps of a
-// ring (2 (N - 1) for all_reduce, 1 for all_to_all, N - 1 otherwise) are paid once for each kind of transfer in the batch. One rank alone
-// takes no time.
+// Seconds of transfers that are submitted together. A ring is as slow as its slowest part, and enters and
+// leaves each node once, so a node's link carries what one rank sends; of an all_to_all it carries what all
+// its ranks send elsewhere. Bytes add up; the steps of a ring (2 (N - 1) for all_reduce, 1 for all_to_all, N
+// - 1 otherwise) are paid once for each kind of transfer in the batch. One rank alone takes no time.
 double batch_seconds(const std::vector<RehearsedTransfer>& batch, const Interconnect& net);
 
-// A step on two queues, of the card and of the network, each of which does one thing at a time. A batch starts when it was submitted
-// and the one before it is done; a join makes the card wait for its batch.
+// A step on two queues, of the card and of the network, each of which does one thing at a time. A batch
+// starts when it was submitted and the one before it is done; a join makes the card wait for its batch.
 struct StepTimeline {
   double compute_seconds = 0, communication_seconds = 0;
   double step_seconds = 0;

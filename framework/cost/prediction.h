@@ -1,4 +1,5 @@
-// Where the time of a training step would go on a card, by arithmetic: mulligan profile --predict. Nothing is measured.
+// Where the time of a training step would go on a card, by arithmetic: mulligan profile --predict. Nothing is
+// measured.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +53,9 @@ struct Prediction {
   std::vector<PredictedPhase> phases;
 };
 
-// Makes a step of each phase where nothing is computed (StepRehearsal) and adds up predict_call(). A memset, copy or upload costs a
-// launch, or upload_seconds, besides its bytes. Changes [backend] in `loaded`. Throws Error.
+// Makes a step of each phase where nothing is computed (StepRehearsal) and adds up predict_call(). A memset,
+// copy or upload costs a launch, or upload_seconds, besides its bytes. Changes [backend] in `loaded`. Throws
+// Error.
 Prediction predict_step(LoadedConfig& loaded, PluginHost& host, const PredictOptions& options);
 
 // As tables for people; ends with a newline.

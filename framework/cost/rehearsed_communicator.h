@@ -1,5 +1,5 @@
-// A communicator of the first of several ranks that are not there: it keeps what it is given to transfer, and tells when. Messages
-// between hosts are a std::logic_error.
+// A communicator of the first of several ranks that are not there: it keeps what it is given to transfer, and
+// tells when. Messages between hosts are a std::logic_error.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// How a step would scale over nodes: what its transfers move, what of them is exposed, and where a further node stops paying. By
-// arithmetic; nothing is measured.
+// How a step would scale over nodes: what its transfers move, what of them is exposed, and where a further
+// node stops paying. By arithmetic; nothing is measured.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct ScalingRow {
   std::string impossible;          // why there is no such step; then the rest is not set
   StepTimeline time;
   double tokens_per_second = 0;
-  // Tokens per second that the last node adds (of several since the row before, each), as a share of what one node makes alone.
+  // Tokens per second that the last node adds (of several since the row before, each), as a share of what one
+  // node makes alone.
   double gain = 1;
 };
 
@@ -44,7 +45,8 @@ struct PhaseScaling {
   std::string name;
   std::vector<ScalingRow> rows;            // 1 to options.nodes
   std::vector<CollectiveRow> collectives;  // on options.nodes nodes
-  // The first number of nodes whose last node gains less than half of what it should; 0: none up to options.nodes.
+  // The first number of nodes whose last node gains less than half of what it should; 0: none up to
+  // options.nodes.
   int stops_paying = 0;
 };
 

@@ -23,8 +23,8 @@ void plan_on_cuda(LoadedConfig& loaded) {
   for (Phase& phase : config.phases) phase.backend.reset();
 }
 
-// A row of `tokens` tokens in documents of `document` tokens, the first of which is shorter, so that no library takes them for a
-// plain batch; or in segments of `document` tokens where `even`.
+// A row of `tokens` tokens in documents of `document` tokens, the first of which is shorter, so that no
+// library takes them for a plain batch; or in segments of `document` tokens where `even`.
 Batch row_of(std::int64_t tokens, std::int64_t document, bool even) {
   Batch row;
   row.tokens.resize(static_cast<std::size_t>(tokens));

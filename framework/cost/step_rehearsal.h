@@ -1,5 +1,6 @@
-// StepRehearsal: a training step made by the run's own code where nothing is computed and no other rank exists, so that all it asks
-// of device and network can be counted: kernel calls with their launches, memsets, uploads and transfers, in their order.
+// StepRehearsal: a training step made by the run's own code where nothing is computed and no other rank
+// exists, so that all it asks of device and network can be counted: kernel calls with their launches,
+// memsets, uploads and transfers, in their order.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace mulligan {
 
-// What a transfer moves. `bytes`: of the whole tensor (all_reduce, broadcast), of one rank's share (the others).
+// What a transfer moves. `bytes`: of the whole tensor (all_reduce, broadcast), of one rank's share (the
+// others).
 struct RehearsedTransfer {
   Collective kind = Collective::all_reduce;
   std::string tensor;  // that it is read from
@@ -45,9 +47,10 @@ struct RehearsedStep {
 
 class StepRehearsal {
  public:
-  // Plans all phases of `loaded` for the first of `ranks` ranks on the cuda backend's planning device (with [backend]'s keys, where
-  // that is configured; kernels of [[backend.kernels]] included). Rows hold documents of `document_tokens` tokens, 0: of the
-  // phase's sequence length. Changes and resolves [backend] in `loaded`, which must outlive this object. Throws Error.
+  // Plans all phases of `loaded` for the first of `ranks` ranks on the cuda backend's planning device (with
+  // [backend]'s keys, where that is configured; kernels of [[backend.kernels]] included). Rows hold documents
+  // of `document_tokens` tokens, 0: of the phase's sequence length. Changes and resolves [backend] in
+  // `loaded`, which must outlive this object. Throws Error.
   StepRehearsal(LoadedConfig& loaded, PluginHost& host, int ranks, std::int64_t document_tokens);
   ~StepRehearsal();
   StepRehearsal(const StepRehearsal&) = delete;

@@ -1,10 +1,10 @@
 // The training loader: one global cursor over the shards, one packed row per call.
 //
-// The stream is cut into groups of spans of row_tokens + 1 tokens. Each of the N ranks reads its own Nth of a group, spans that
-// lie side by side, so what a group holds does not depend on how many ranks there are. The cursor of a shard
-// starts at its first BOS; the shard is left, and its tail dropped, when the next group does not fit. After the last shard
-// the first follows. A training step reads one group. (docs/record_run.md#reading-order, fixture `loader`: groups of one span
-// for each rank.)
+// The stream is cut into groups of spans of row_tokens + 1 tokens. Each of the N ranks reads its own Nth of a
+// group, spans that lie side by side, so what a group holds does not depend on how many ranks there are. The
+// cursor of a shard starts at its first BOS; the shard is left, and its tail dropped, when the next group
+// does not fit. After the last shard the first follows. A training step reads one group.
+// (docs/record_run.md#reading-order, fixture `loader`: groups of one span for each rank.)
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,9 @@ struct LoaderOptions {
   std::int64_t group_spans = 0;     // a multiple of world_size; 0: one for each rank
 };
 
-// Where the stream stands, in units that do not depend on the ranks: before a group. Saved in checkpoints; restoring it under
-// another world size continues at the same token: nothing is read twice and nothing is skipped.
+// Where the stream stands, in units that do not depend on the ranks: before a group. Saved in checkpoints;
+// restoring it under another world size continues at the same token: nothing is read twice and nothing is
+// skipped.
 struct LoaderPosition {
   std::int64_t consumed_spans =
       0;  // spans of row_tokens + 1 tokens read by all ranks since the start of training
@@ -40,8 +41,8 @@ struct LoaderPosition {
 
 class Loader {
  public:
-  // Opens and checks every shard. Throws data_error when a shard is bad or none holds a group, and config_error for
-  // sizes or ranks out of range.
+  // Opens and checks every shard. Throws data_error when a shard is bad or none holds a group, and
+  // config_error for sizes or ranks out of range.
   explicit Loader(LoaderOptions options);
 
   // Fills `batch` with this rank's next row and advances. No allocation once `batch` has been used or
@@ -52,13 +53,14 @@ class Loader {
   const LoaderOptions& options() const { return options_; }
   // Before the present group as long as rows of it are left.
   LoaderPosition position() const { return position_; }
-  // Groups of `spans` from the position on; rows left of the present group are read again. Throws config_error unless it is a
-  // positive multiple of the world size, and data_error where no shard holds such a group.
+  // Groups of `spans` from the position on; rows left of the present group are read again. Throws
+  // config_error unless it is a positive multiple of the world size, and data_error where no shard holds such
+  // a group.
   void set_group_spans(std::int64_t spans);
   // Continues from a saved position. Throws data_error when it does not fit the shards.
   void restore(const LoaderPosition& position);
-  // The position after `spans` consumed spans, as if that many had been read from the start in groups like these. Throws
-  // config_error unless spans is a non-negative multiple of a group's.
+  // The position after `spans` consumed spans, as if that many had been read from the start in groups like
+  // these. Throws config_error unless spans is a non-negative multiple of a group's.
   LoaderPosition position_after(std::int64_t spans) const;
   // Spans in one pass over all shards, in groups like these.
   std::int64_t spans_per_epoch() const { return spans_per_epoch_; }

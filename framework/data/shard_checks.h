@@ -28,9 +28,10 @@ struct CheckedShards {
 // Reads the files in parallel (about 1.5 GB/s per core where the processor hashes in hardware) and checks,
 // in this order:
 // - header and length of each (Shard);
-// - where a manifest of prepared data lies beside a shard: that it lists the shard, on the side of the split that
-//   is asked for (validation shards are never trained on; training shards may be scored), with its token count and
-//   sha256, and that the tokenizer is the one that made it;
+// - where a manifest of prepared data lies beside a shard: that it lists the shard, on the side of the split
+// that
+//   is asked for (validation shards are never trained on; training shards may be scored), with its token
+//   count and sha256, and that the tokenizer is the one that made it;
 // - that no token is beyond the tokenizer's pieces or, without a tokenizer, the vocabulary.
 // Shards without a manifest (published sets) are taken as they are; their digests are compared from then on.
 // Throws data_error naming the shard, what was expected and found, and the key to set; config_error when

@@ -25,8 +25,8 @@ struct Transfer {
   int root = 0;  // broadcast: the rank that has it
 };
 
-// Transfers made ready, which are done together: by every rank in the same order. The Communicator must outlive
-// it.
+// Transfers made ready, which are done together: by every rank in the same order. The Communicator must
+// outlive it.
 class TransferBatch {
  public:
   virtual ~TransferBatch() = default;
@@ -38,8 +38,8 @@ class TransferBatch {
   virtual void join() = 0;
 };
 
-// Batches since the start: those that this rank's device has come to, and of these those that are done. A rank that has come to
-// more than are done waits for another, or for the network.
+// Batches since the start: those that this rank's device has come to, and of these those that are done. A
+// rank that has come to more than are done waits for another, or for the network.
 struct TransferCount {
   std::uint64_t submitted = 0, completed = 0;
 };
@@ -61,8 +61,8 @@ class Communicator {
   // Any thread: pending and later transfers fail soon with run_error, whatever the peers do.
   virtual void abort() {}
 
-  // Returns when the backend has finished its work. Throws run_error where transfers have failed: their batches may have been
-  // joined before that, and what the backend has made of them is nothing.
+  // Returns when the backend has finished its work. Throws run_error where transfers have failed: their
+  // batches may have been joined before that, and what the backend has made of them is nothing.
   void finish(TensorStore& store);
   // finish(), and every rank has come here.
   void barrier(TensorStore& store);
@@ -71,7 +71,8 @@ class Communicator {
 // The communicator of a run of one rank: copies, where `from` is not `to`.
 std::unique_ptr<Communicator> make_self_communicator();
 
-// Rank 0 of `world_size` ranks that are not there, for plans: every transfer and message is a std::logic_error.
+// Rank 0 of `world_size` ranks that are not there, for plans: every transfer and message is a
+// std::logic_error.
 std::unique_ptr<Communicator> make_planned_communicator(int world_size);
 
 }  // namespace mulligan

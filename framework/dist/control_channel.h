@@ -1,6 +1,6 @@
-// ControlChannel: the HostGroup of a run of several processes, over TCP connections of all ranks to rank 0. It also finds out
-// when the run has failed: a rank that is gone, says nothing, stands still or reports a failure ends the run on all of them, with
-// one verdict that names it.
+// ControlChannel: the HostGroup of a run of several processes, over TCP connections of all ranks to rank 0.
+// It also finds out when the run has failed: a rank that is gone, says nothing, stands still or reports a
+// failure ends the run on all of them, with one verdict that names it.
 #pragma once
 
 #include <atomic>
@@ -42,8 +42,8 @@ class ControlChannel final : public HostGroup {
   std::string get(const std::string& key, double seconds) override;
 
   RankProgress& progress();
-  // Asked with each heartbeat, on a thread of the channel, how far this rank's transfers are; may throw Error, then the last answer
-  // stands. An empty one takes it away; when that returns no call is under way.
+  // Asked with each heartbeat, on a thread of the channel, how far this rank's transfers are; may throw
+  // Error, then the last answer stands. An empty one takes it away; when that returns no call is under way.
   void count_transfers(std::function<TransferCount()> count);
 
   // The end of a run without faults: returns when every rank has come here. Nothing may be called after it.
@@ -51,14 +51,14 @@ class ControlChannel final : public HostGroup {
 
   // What ended the run, if anything has. Any thread, does not wait.
   std::optional<Verdict> verdict() const;
-  // Called once at the verdict, on a thread of the channel, or here where there is one already: for aborting transfers. An
-  // empty one takes it away; when that returns no call is under way.
+  // Called once at the verdict, on a thread of the channel, or here where there is one already: for aborting
+  // transfers. An empty one takes it away; when that returns no call is under way.
   void on_verdict(std::function<void(const Verdict&)> callback);
 
-  // This rank has failed (or, by Error::code(), was interrupted): tells rank 0 and waits a bounded time for the verdict.
-  // Returns what this rank is to end with: its own error when it is the culprit or its configuration or data are wrong, otherwise
-  // the verdict's. `cause`: communication
-  // for errors of transfers, which are mostly another rank's fault; the real one is looked for first. Any thread.
+  // This rank has failed (or, by Error::code(), was interrupted): tells rank 0 and waits a bounded time for
+  // the verdict. Returns what this rank is to end with: its own error when it is the culprit or its
+  // configuration or data are wrong, otherwise the verdict's. `cause`: communication for errors of transfers,
+  // which are mostly another rank's fault; the real one is looked for first. Any thread.
   Error report_failure(const Error& own, FailureCause cause = FailureCause::own);
   Error report_failure(const std::string& sentence) {
     return report_failure(Error(ExitCode::run_failed, sentence));
@@ -75,8 +75,8 @@ class ControlChannel final : public HostGroup {
   std::unique_ptr<State> state_;
 };
 
-// While it lives, this rank may keep the others waiting for as long as before its first step: for work of minutes that only
-// some ranks do.
+// While it lives, this rank may keep the others waiting for as long as before its first step: for work of
+// minutes that only some ranks do.
 class LongWork {
  public:
   explicit LongWork(RankProgress& progress) : progress_(progress) { ++progress_.long_works; }
@@ -87,9 +87,9 @@ class LongWork {
   RankProgress& progress_;
 };
 
-// Brings the ranks of a run together; returns when all are there. Throws config_error where they cannot be of one run (number of
-// ranks, secret, build, two of one rank), Error of ExitCode::peer_failed when some do not come in time, and of
-// ExitCode::interrupted on a signal (stop_request.h).
+// Brings the ranks of a run together; returns when all are there. Throws config_error where they cannot be of
+// one run (number of ranks, secret, build, two of one rank), Error of ExitCode::peer_failed when some do not
+// come in time, and of ExitCode::interrupted on a signal (stop_request.h).
 std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, ControlOptions options);
 
 }  // namespace mulligan

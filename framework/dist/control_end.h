@@ -1,5 +1,5 @@
-// One end of the control channel: rank 0's, to which all others are connected, or another rank's. Everything is called on the
-// thread of the SocketLoop.
+// One end of the control channel: rank 0's, to which all others are connected, or another rank's. Everything
+// is called on the thread of the SocketLoop.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// What travels between ranks: messages cut into frames. A frame is the length of its payload (4 bytes), the kind of
-// message (1), 1 where the message goes on in the next frame and 0 in its last (1), and the payload.
+// What travels between ranks: messages cut into frames. A frame is the length of its payload (4 bytes), the
+// kind of message (1), 1 where the message goes on in the next frame and 0 in its last (1), and the payload.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,9 @@ class FrameReader {
  public:
   // Takes up more bytes.
   void add(std::string_view bytes) { bytes_.append(bytes); }
-  // The next whole message, or nothing yet. Throws run_error where a frame is larger than allowed (seen from its length,
-  // before its bytes are there) or does not continue the message that was begun; the reader is of no use then.
+  // The next whole message, or nothing yet. Throws run_error where a frame is larger than allowed (seen from
+  // its length, before its bytes are there) or does not continue the message that was begun; the reader is of
+  // no use then.
   std::optional<ControlMessage> next();
   // Until this is called each frame is a message of at most largest_handshake bytes.
   void allow_large_messages() { large_ = true; }

@@ -1,4 +1,5 @@
-// What rank 0 does for the ranks that are there: calls, values, ends. control_hub_meeting.cpp has how they come.
+// What rank 0 does for the ranks that are there: calls, values, ends. control_hub_meeting.cpp has how they
+// come.
 #include "framework/dist/control_hub.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Rank 0's end of the control channel: brings the ranks together, passes their messages on, and decides when the run has failed.
+// Rank 0's end of the control channel: brings the ranks together, passes their messages on, and decides when
+// the run has failed.
 #pragma once
 
 #include <map>

@@ -27,12 +27,13 @@ struct ControlOptions {
   std::function<void(const std::string&)> log;  // lines for the log, on another thread; may be empty
 };
 
-// MULLIGAN_SECRET, or the first line of the file MULLIGAN_SECRET_FILE; empty where neither is set. Throws config_error where the
-// file cannot be read or is empty.
+// MULLIGAN_SECRET, or the first line of the file MULLIGAN_SECRET_FILE; empty where neither is set. Throws
+// config_error where the file cannot be read or is empty.
 std::string find_secret(const EnvironmentLookup& lookup);
 
-// The defaults with secret and error_file as the environment says, and with its MULLIGAN_MEET_SECONDS, MULLIGAN_SILENT_SECONDS,
-// MULLIGAN_STUCK_SECONDS and MULLIGAN_FIRST_STEP_SECONDS, which rank 0's count for. Throws config_error where one is no such number.
+// The defaults with secret and error_file as the environment says, and with its MULLIGAN_MEET_SECONDS,
+// MULLIGAN_SILENT_SECONDS, MULLIGAN_STUCK_SECONDS and MULLIGAN_FIRST_STEP_SECONDS, which rank 0's count for.
+// Throws config_error where one is no such number.
 ControlOptions control_options(const EnvironmentLookup& lookup);
 
 }  // namespace mulligan

@@ -90,8 +90,8 @@ std::optional<FaultWatch::Finding> FaultWatch::wedged(double now) const {
         fmt::format("it has not moved for {:.0f} s while others wait for it, after {} transfers and {} calls",
                     stood(*culprit, now), culprit->last.completed, culprit->last.calls)};
   }
-  // All of them wait: for each other, or for transfers that nobody finishes. Then calls tell nothing: whose host waits for its
-  // device comes to fewer of them than whose does not.
+  // All of them wait: for each other, or for transfers that nobody finishes. Then calls tell nothing: whose
+  // host waits for its device comes to fewer of them than whose does not.
   const bool in_transfers =
       std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.last.submitted > rank.last.completed; });
   const auto moved_less = [&](const Rank& a, const Rank& b) {

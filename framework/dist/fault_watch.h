@@ -1,5 +1,5 @@
-// FaultWatch: which rank is lost, stands still while others wait for it, or is slow; from what ranks tell about themselves.
-// No sockets and no clock here: times are monotonic seconds that the caller gives.
+// FaultWatch: which rank is lost, stands still while others wait for it, or is slow; from what ranks tell
+// about themselves. No sockets and no clock here: times are monotonic seconds that the caller gives.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,9 @@ class FaultWatch {
     std::string what;  // "said nothing for 10 s"
   };
 
-  // The limits are those of `options`: silent, wedged, first_step, slow. What a heartbeat tells may be one heartbeat old, and the
-  // caller asks once in a heartbeat: limits are that much shorter, so that findings come within them.
+  // The limits are those of `options`: silent, wedged, first_step, slow. What a heartbeat tells may be one
+  // heartbeat old, and the caller asks once in a heartbeat: limits are that much shorter, so that findings
+  // come within them.
   FaultWatch(int ranks, const ControlOptions& options, double now);
 
   // Anything came from a rank.
@@ -31,9 +32,11 @@ class FaultWatch {
 
   // A rank (but rank 0, which asks) that has said nothing for too long.
   std::optional<Finding> lost(double now) const;
-  // A rank that stands still while others wait for it; or no single one, where all of them wait and nothing moves.
+  // A rank that stands still while others wait for it; or no single one, where all of them wait and nothing
+  // moves.
   std::optional<Finding> wedged(double now) const;
-  // A rank that others wait for, once for each time; or which the others spent much of the last minute waiting for.
+  // A rank that others wait for, once for each time; or which the others spent much of the last minute
+  // waiting for.
   std::optional<Finding> slow(double now);
 
  private:

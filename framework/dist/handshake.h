@@ -1,5 +1,6 @@
-// The handshake of a rank with rank 0, over bytes: no sockets here. Rank 0 greets with a nonce; the rank answers with its
-// own nonce, which run and rank it is, and a proof that it has the secret; rank 0 proves the same, or refuses in a sentence.
+// The handshake of a rank with rank 0, over bytes: no sockets here. Rank 0 greets with a nonce; the rank
+// answers with its own nonce, which run and rank it is, and a proof that it has the secret; rank 0 proves the
+// same, or refuses in a sentence.
 #pragma once
 
 #include <optional>
@@ -33,7 +34,8 @@ RunIdentity identity_of(const LaunchEnvironment& environment, const std::string&
 // 32 random bytes of the system. Throws run_error where it has none.
 Nonce random_nonce();
 
-// A rank's answer. Nothing where the greeting is none of this program's. Throws config_error where it is of another version.
+// A rank's answer. Nothing where the greeting is none of this program's. Throws config_error where it is of
+// another version.
 std::optional<Hello> answer_greeting(const ControlMessage& greeting, const RunIdentity& run,
                                      const RankName& own, const Nonce& nonce);
 
@@ -47,7 +49,8 @@ struct Judgement {
   Hello hello;             // rank no_rank where it could not be read
   std::string sentence;    // why not
 };
-// `from`: the peer's address, for sentences. `on_loopback`: whether it is on this machine. A malformed answer is a stranger's.
+// `from`: the peer's address, for sentences. `on_loopback`: whether it is on this machine. A malformed answer
+// is a stranger's.
 Judgement judge_hello(const ControlMessage& answer, const Nonce& greeted_with, const RunIdentity& run,
                       const std::string& from, bool on_loopback);
 

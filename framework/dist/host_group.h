@@ -1,5 +1,5 @@
-// HostGroup: the processes ("ranks") of a run as the host sees them, and the small messages between them. Tensors
-// go through the Communicator.
+// HostGroup: the processes ("ranks") of a run as the host sees them, and the small messages between them.
+// Tensors go through the Communicator.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,9 @@
 
 namespace mulligan {
 
-// Collective calls (all_gather, broadcast, barrier) are made by one thread, by every rank in the same order, and wait. They throw
-// Error (ExitCode::peer_failed, with the verdict that names the culprit) when the run has failed elsewhere.
+// Collective calls (all_gather, broadcast, barrier) are made by one thread, by every rank in the same order,
+// and wait. They throw Error (ExitCode::peer_failed, with the verdict that names the culprit) when the run
+// has failed elsewhere.
 class HostGroup {
  public:
   virtual ~HostGroup() = default;
@@ -37,7 +38,8 @@ class HostGroup {
   double agree(double value);
   // Whether any rank says so.
   bool any(bool value);
-  // Every rank's text, by rank; its values one behind the other, by rank; rank 0's text. Of any length, in several messages.
+  // Every rank's text, by rank; its values one behind the other, by rank; rank 0's text. Of any length, in
+  // several messages.
   std::vector<std::string> gather_texts(std::string_view text);
   std::vector<double> gather_values(std::span<const double> values);
   std::string broadcast_text(const std::string& text);

@@ -63,7 +63,8 @@ Found read_torchrun(const LaunchVariables& variables) {
   return found;
 }
 
-// Whoever starts one process per machine (Kubernetes, by hand) gives no local numbers; deepspeed calls them otherwise.
+// Whoever starts one process per machine (Kubernetes, by hand) gives no local numbers; deepspeed calls them
+// otherwise.
 Found read_environment(const LaunchVariables& variables) {
   const bool deepspeed = !variables.has("LOCAL_WORLD_SIZE") && variables.has("LOCAL_SIZE");
   const char* local_size = deepspeed ? "LOCAL_SIZE" : "LOCAL_WORLD_SIZE";

@@ -1,5 +1,6 @@
-// How ranks come together: rank 0 takes up whoever proves to be of the run; the others try its ports until one does. On the loop's
-// thread; the objects outlive the loop's callbacks (SocketLoop::stop before their end).
+// How ranks come together: rank 0 takes up whoever proves to be of the run; the others try its ports until
+// one does. On the loop's thread; the objects outlive the loop's callbacks (SocketLoop::stop before their
+// end).
 #pragma once
 
 #include <functional>
@@ -18,8 +19,8 @@ namespace mulligan {
 class MeetingHost {
  public:
   struct Callbacks {
-    // A rank of the run is there; `welcome` is the answer that it waits for. A sentence where it has no place: it is refused with
-    // that.
+    // A rank of the run is there; `welcome` is the answer that it waits for. A sentence where it has no
+    // place: it is refused with that.
     std::function<std::string(const Hello&, std::shared_ptr<Link>, const std::string& welcome)> take;
     // Who says to be of this run and is refused.
     std::function<void(const Judgement&)> refused;

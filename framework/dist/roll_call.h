@@ -1,4 +1,5 @@
-// The roll call: before anything expensive, ranks tell each other what they are, and refuse to go on together where they differ.
+// The roll call: before anything expensive, ranks tell each other what they are, and refuse to go on together
+// where they differ.
 #pragma once
 
 #include <optional>
@@ -30,11 +31,12 @@ struct RollCallEntry {
   bool operator==(const RollCallEntry&) const = default;
 };
 
-// Collective: what every rank states, by rank. All state the same facts in the same order. Throws on every rank the same
-// config_error, naming the first difference, both ranks and both values.
+// Collective: what every rank states, by rank. All state the same facts in the same order. Throws on every
+// rank the same config_error, naming the first difference, both ranks and both values.
 std::vector<RollCallEntry> call_roll(HostGroup& group, std::vector<Fact> facts);
 
-// The parts of it. parse_roll_call_entry throws run_error where the bytes are no entry. first_difference: the sentence, or nothing.
+// The parts of it. parse_roll_call_entry throws run_error where the bytes are no entry. first_difference: the
+// sentence, or nothing.
 std::string roll_call_bytes(const RollCallEntry& entry);
 RollCallEntry parse_roll_call_entry(std::string_view bytes);
 std::optional<std::string> first_difference(const std::vector<RollCallEntry>& ranks);

@@ -1,5 +1,5 @@
-// SocketLoop: TCP connections and timers of one thread. Whatever is not said otherwise is called on that thread, and calls
-// back there.
+// SocketLoop: TCP connections and timers of one thread. Whatever is not said otherwise is called on that
+// thread, and calls back there.
 #pragma once
 
 #include <cstdint>
@@ -38,13 +38,14 @@ class SocketLoop {
   // The link, or none and why not.
   using OnConnected = std::function<void(std::shared_ptr<Link>, const std::string& reason)>;
 
-  // Starts the thread. `silent_seconds`: unacknowledged data breaks a connection after that (TCP_USER_TIMEOUT).
+  // Starts the thread. `silent_seconds`: unacknowledged data breaks a connection after that
+  // (TCP_USER_TIMEOUT).
   explicit SocketLoop(double silent_seconds);
   ~SocketLoop();  // stop(); every Link must be gone
   SocketLoop(const SocketLoop&) = delete;
 
-  // Waits until what was sent is out, at most a second, and ends the thread: callbacks that have not come will not. From another
-  // thread than the loop's.
+  // Waits until what was sent is out, at most a second, and ends the thread: callbacks that have not come
+  // will not. From another thread than the loop's.
   void stop();
 
   // Any thread.
@@ -52,8 +53,9 @@ class SocketLoop {
   void after(double seconds, std::function<void()> work);
   static double now();  // monotonic seconds
 
-  // Listens at the first free port of `ports`: its index. `address`: an address in numbers, the name of a network interface, or
-  // empty for all. Any thread. Throws config_error where there is no such interface, and when no port is free.
+  // Listens at the first free port of `ports`: its index. `address`: an address in numbers, the name of a
+  // network interface, or empty for all. Any thread. Throws config_error where there is no such interface,
+  // and when no port is free.
   std::size_t listen(const std::string& address, const std::vector<std::uint16_t>& ports, OnLink on_link);
   void connect(const std::string& host, std::uint16_t port, double seconds, OnConnected on_connected);
 

@@ -7,8 +7,8 @@
 
 namespace mulligan {
 
-// The bytes that one rank's part of a transfer reads from `from`, and writes to `to`, from these offsets on. In
-// place (`from` is `to`) a rank's share is at its place in the tensor.
+// The bytes that one rank's part of a transfer reads from `from`, and writes to `to`, from these offsets on.
+// In place (`from` is `to`) a rank's share is at its place in the tensor.
 struct TransferExtent {
   std::size_t from_offset = 0, from_bytes = 0, to_offset = 0, to_bytes = 0;
 };

@@ -1,5 +1,5 @@
-// Messages as bytes. A message lists its fields once, in `template <typename Archive> void fields(Archive& archive)`, for both
-// WireWriter and WireReader. Numbers are little-endian, texts have their length in front.
+// Messages as bytes. A message lists its fields once, in `template <typename Archive> void fields(Archive&
+// archive)`, for both WireWriter and WireReader. Numbers are little-endian, texts have their length in front.
 #pragma once
 
 #include <array>
@@ -40,7 +40,8 @@ class WireWriter {
   std::string bytes_;
 };
 
-// Nothing is allocated for a length before that many bytes are known to be there. Throws run_error where bytes are missing.
+// Nothing is allocated for a length before that many bytes are known to be there. Throws run_error where
+// bytes are missing.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}

@@ -14,8 +14,8 @@ struct LayerOrder {
   std::vector<std::int64_t> decoder;
 };
 
-// Plain: 0..L-1 cut at L/2. Looped: 0..first-1, (first..last) x (1 + extra_passes), last+1..L-1, cut at half its
-// length (rounded down); the same as plain when extra_passes is 0.
+// Plain: 0..L-1 cut at L/2. Looped: 0..first-1, (first..last) x (1 + extra_passes), last+1..L-1, cut at half
+// its length (rounded down); the same as plain when extra_passes is 0.
 LayerOrder layer_order(const ModelConfig& model, LayerOrderKind kind);
 
 // Rows of skip_weights and skip_gates: min(#encoder, #decoder) of the looped order, used or not.

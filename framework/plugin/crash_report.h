@@ -11,8 +11,8 @@ namespace mulligan {
 // uses the stack register for data keeps it from being written. Called once, by main().
 void report_crashes();
 
-// Libraries are loaded for good, and their last code runs when the process ends, where no note tells of it: from
-// note_process_end() on, such a crash is said to be of one of the libraries noted.
+// Libraries are loaded for good, and their last code runs when the process ends, where no note tells of it:
+// from note_process_end() on, such a crash is said to be of one of the libraries noted.
 void note_loaded_library(const std::string& path);
 void note_process_end();
 

@@ -28,8 +28,9 @@ constexpr std::uint64_t relative = R_X86_64_RELATIVE;
 constexpr std::uint64_t relative = R_AARCH64_RELATIVE;
 #endif
 
-// What the dynamic linker takes for granted, and where that does not hold ends the process by an assertion of its own:
-// sizes of entries, the kind of the table behind the PLT, and that so many relocations as said are relative ones.
+// What the dynamic linker takes for granted, and where that does not hold ends the process by an assertion of
+// its own: sizes of entries, the kind of the table behind the PLT, and that so many relocations as said are
+// relative ones.
 void require_what_the_linker_asserts(const ElfFile& file) {
   for (const Elf64_Shdr& dynamic : file.sections()) {
     if (dynamic.sh_type != SHT_DYNAMIC) continue;

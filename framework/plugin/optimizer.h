@@ -36,8 +36,8 @@ class Optimizer : public PluginInstance<mlg_optimizer_table> {
     call("scalars", table().scalars, &coming, values.data());
   }
 
-  // Whether a state survives warm-up in runs that keep such states: as the plugin `declared`. Before ABI 1.3 none could,
-  // and those that are called momentum do.
+  // Whether a state survives warm-up in runs that keep such states: as the plugin `declared`. Before ABI 1.3
+  // none could, and those that are called momentum do.
   bool survives_warmup(std::string_view state, bool declared) const {
     return plugin().abi_minor() >= 3 ? declared : state.find("momentum") != state.npos;
   }

@@ -53,7 +53,8 @@ constexpr Required kCommunicator[] = {
     REQUIRED(mlg_communicator_table, release)};
 #undef REQUIRED
 
-// The required members lie within the table as the first ABI with the kind released it, so their end is the smallest struct_size.
+// The required members lie within the table as the first ABI with the kind released it, so their end is the
+// smallest struct_size.
 std::span<const Required> required_members(PluginKind kind) {
   switch (kind) {
     case PluginKind::backend:

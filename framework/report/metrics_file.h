@@ -1,8 +1,8 @@
 // MetricsFile: metrics.jsonl, one JSON object per line.
 //
 // {"event":"step", ...} every train.log_every steps; "memory" once per process; "restart", "phase_start",
-// "validation", "attempt", "resume" and "initial_loss" when they happen. Numbers carry their unit in their name; a
-// number that is not finite is null. docs/report.md lists all fields; metrics_reader.h reads them.
+// "validation", "attempt", "resume" and "initial_loss" when they happen. Numbers carry their unit in their
+// name; a number that is not finite is null. docs/report.md lists all fields; metrics_reader.h reads them.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +65,8 @@ struct PhaseRecord {
   std::string phase;  // its name
   std::string way;    // how it makes its steps, in words
   double budget_fraction = 0;
-  // Where another backend took over: the state's sha256, and one row's loss before and after. Else "" and NaN.
+  // Where another backend took over: the state's sha256, and one row's loss before and after. Else "" and
+  // NaN.
   std::string state_sha256;
   double loss_before_nats = 0, loss_after_nats = 0;
 };

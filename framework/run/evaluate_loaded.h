@@ -21,8 +21,8 @@ class RunRanks;
 EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                            const WeightLoader& load, const ConsoleOptions& options = {},
                            const ScoreFiles& files = {});
-// By several ranks, which call it alike, each with a share of the tokens: the same score, on all of them. They keep no state:
-// `files` is for a run of one.
+// By several ranks, which call it alike, each with a share of the tokens: the same score, on all of them.
+// They keep no state: `files` is for a run of one.
 EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                            const WeightLoader& load, const ConsoleOptions& options, const ScoreFiles& files,
                            RunRanks& ranks);

@@ -34,8 +34,8 @@ DType to_dtype(Precision precision);
 // The same parameters as kernels of another compute dtype read them.
 std::vector<PlannedParameter> with_compute_dtype(std::vector<PlannedParameter> parameters, DType compute);
 
-// In the model's order, with the compute dtype of the first phase. Throws config_error when a parameter is matched by no row, a row takes none, or an
-// [optimizer.NAME] updates nothing.
+// In the model's order, with the compute dtype of the first phase. Throws config_error when a parameter is
+// matched by no row, a row takes none, or an [optimizer.NAME] updates nothing.
 std::vector<PlannedParameter> plan_parameters(const RunConfig& config);
 
 std::vector<ParameterLayout> layouts_of(const std::vector<PlannedParameter>& parameters);

@@ -70,7 +70,8 @@ std::vector<BudgetUse> budget_uses(const LedgerConfig& limits, const RunLedger& 
 // The budgets that are not kept, one sentence without full stop each.
 std::vector<std::string> broken_limits(const LedgerConfig& limits, const RunLedger& ledger);
 // With strict rules: throws run_error that names every broken budget and refuses the result as a record; also
-// for an artifact whose code was not counted, where bytes are limited, and for a run that was restarted after a failure.
+// for an artifact whose code was not counted, where bytes are limited, and for a run that was restarted after
+// a failure.
 void require_limits(const LedgerConfig& limits, const RunLedger& ledger);
 // Books `entry` to the ledger in `directory` (empty: to a ledger of its own, kept nowhere), warns of broken
 // budgets in `log` and throws as require_limits does; under strict rules also where what earlier commands

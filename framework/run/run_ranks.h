@@ -1,4 +1,5 @@
-// RunRanks: the ranks of a run: how they met, what they say to each other, and how what happens to one ends it for all.
+// RunRanks: the ranks of a run: how they met, what they say to each other, and how what happens to one ends
+// it for all.
 #pragma once
 
 #include <functional>
@@ -22,8 +23,8 @@ class RunRanks {
   RunRanks();
   // Of these, which have met.
   explicit RunRanks(std::unique_ptr<HostGroup> group);
-  // As the environment says, or `launcher` (find_launch). Meets the others, which takes until the last has come; lines
-  // about that go to `log`. Throws Error.
+  // As the environment says, or `launcher` (find_launch). Meets the others, which takes until the last has
+  // come; lines about that go to `log`. Throws Error.
   RunRanks(const std::string& launcher, const std::function<void(const std::string&)>& log);
   ~RunRanks();
   RunRanks(const RunRanks&) = delete;
@@ -38,8 +39,8 @@ class RunRanks {
 
   // The communicator of a run on `backend`: made by all ranks in the same order. This object must outlive it.
   std::unique_ptr<Communicator> communicator(LoadedConfig& loaded, PluginHost& host, Backend& backend);
-  // Before anything expensive: throws on every rank the same config_error where they are not of one build, configuration or set
-  // of plugins; and where they do not read the same training shards, of this digest.
+  // Before anything expensive: throws on every rank the same config_error where they are not of one build,
+  // configuration or set of plugins; and where they do not read the same training shards, of this digest.
   void require_same_run(const LoadedConfig& loaded, PluginHost& host);
   void require_same_data(const std::string& shards_sha256);
   // The same of other facts, by name.
@@ -50,11 +51,13 @@ class RunRanks {
   void require_running();
   // While the result lives, the others wait for this rank as patiently as before the first step.
   [[nodiscard]] std::shared_ptr<const void> patience();
-  // All ranks have agreed to stop, and what they have is saved: the interruption that follows is no one's alone.
+  // All ranks have agreed to stop, and what they have is saved: the interruption that follows is no one's
+  // alone.
   void note_agreed_stop() { agreed_stop_ = true; }
 
-  // Does `work`. When it is done, or was interrupted, all ranks end together; a failure is told to the others, and what is thrown
-  // then is what this rank is to end with: its own error, or the verdict that names the rank that failed.
+  // Does `work`. When it is done, or was interrupted, all ranks end together; a failure is told to the
+  // others, and what is thrown then is what this rank is to end with: its own error, or the verdict that
+  // names the rank that failed.
   void run(const std::function<void()>& work);
 
  private:

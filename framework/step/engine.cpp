@@ -104,8 +104,8 @@ double TrainingEngine::probe_loss(const Batch& row) {
   return store_.download_as<double>(step_tensor::loss_sum)[0] / static_cast<double>(row.tokens.size());
 }
 
-// The sum over ranks of their gradients is that of the mean over all tokens of the step. Where each clips its own first, that is
-// the gradient of the mean over its own tokens, and the clip divides it by their number.
+// The sum over ranks of their gradients is that of the mean over all tokens of the step. Where each clips its
+// own first, that is the gradient of the mean over its own tokens, and the clip divides it by their number.
 void TrainingEngine::weigh_losses(std::int64_t micro_batches) {
   micro_batches_ = micro_batches;
   const std::int64_t ranks = clips_before_reduction(config_.train) ? 1 : world_size_;

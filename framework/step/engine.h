@@ -27,9 +27,9 @@ struct StepMetrics {
 
 class TrainingEngine {
  public:
-  // Builds and prepares every program of the phases on the backend of `section` (StepPlan); allocates nothing but the
-  // tensors. All references must outlive this object. `ring` is how many steps' metrics are kept on the device. Throws
-  // Error.
+  // Builds and prepares every program of the phases on the backend of `section` (StepPlan); allocates nothing
+  // but the tensors. All references must outlive this object. `ring` is how many steps' metrics are kept on
+  // the device. Throws Error.
   TrainingEngine(const RunConfig& config, const std::string& section, const RunPlugins& plugins,
                  const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups,
                  Communicator& communicator, std::int64_t ring);
@@ -39,11 +39,13 @@ class TrainingEngine {
   const StepPlan& plan() const { return *plan_; }
   TensorStore& store() { return store_; }
 
-  // Initial weights from `seed`, averages equal to them, empty optimiser states; enters the first phase that runs here.
+  // Initial weights from `seed`, averages equal to them, empty optimiser states; enters the first phase that
+  // runs here.
   void initialise(std::uint64_t seed);
   // The same but for the values: steps then work on what the memory holds, as where nothing is computed.
   void make_ready();
-  // From now on steps are those of this phase, which runs here. Brings input tables and compute copies up to date.
+  // From now on steps are those of this phase, which runs here. Brings input tables and compute copies up to
+  // date.
   void enter(std::size_t phase);
   // Brings the compute copies of the phase up to date after the masters were set from outside.
   void refresh_copies();
@@ -54,8 +56,8 @@ class TrainingEngine {
   // rounded to whole ones. Throws config_error where less than one is left, or the ranks do not divide them.
   std::int64_t coming_micro_batches() const;
 
-  // One optimiser step of the phase, number `number` (from 1), on this rank's next micro-batches; the groups' rates must
-  // be set. Only enqueues work: it neither allocates nor reads anything back.
+  // One optimiser step of the phase, number `number` (from 1), on this rank's next micro-batches; the groups'
+  // rates must be set. Only enqueues work: it neither allocates nor reads anything back.
   void step(std::int64_t number, Prefetcher& rows);
   // The same on rows that `next_row` gives, one per micro-batch of this rank.
   void step(std::int64_t number, const std::function<const Batch&()>& next_row);
@@ -69,8 +71,8 @@ class TrainingEngine {
   }
   // Keeps the metrics of the last step under `index`; overwrites those of step index - ring.
   void record_metrics(std::int64_t index);
-  // The metrics kept under first..last-1 (at most `ring`). Waits for the device; throws run_error where a transfer of these steps
-  // has failed.
+  // The metrics kept under first..last-1 (at most `ring`). Waits for the device; throws run_error where a
+  // transfer of these steps has failed.
   std::vector<StepMetrics> read_metrics(std::int64_t first, std::int64_t last);
 
   // The gradient norms of the last step before clipping, by optimiser (the order of OptimizerGroups). Waits
@@ -83,11 +85,13 @@ class TrainingEngine {
   // Tensors that make up the state of training on this rank: masters, optimiser states, averages; and the
   // evaluation weights, which follow from these, so that a checkpoint holds what would be scored.
   std::vector<std::string> state_tensors() const;
-  // The same of all ranks together, whole: of a state of which every rank has a slice, `source` gets the gathered one. Called
-  // by all ranks alike; waits. Before gather_state() the sources of such states hold nothing.
+  // The same of all ranks together, whole: of a state of which every rank has a slice, `source` gets the
+  // gathered one. Called by all ranks alike; waits. Before gather_state() the sources of such states hold
+  // nothing.
   std::vector<StateTensor> whole_state() const;
   void gather_state();
-  // Every rank gets what rank 0 holds in the sources of whole_state(), and of slices its own. Called by all ranks alike.
+  // Every rank gets what rank 0 holds in the sources of whole_state(), and of slices its own. Called by all
+  // ranks alike.
   void share_state();
 
  private:

@@ -1,11 +1,15 @@
-// GradientExchange: how the gradients of the ranks become one, and how what each rank updated becomes whole again.
+// GradientExchange: how the gradients of the ranks become one, and how what each rank updated becomes whole
+// again.
 //
 // A parameter is reduced in one of three ways:
 //   replicated  all ranks get the whole sum and update the whole parameter alike;
-//   sharded     rank r gets the sum of its slice of the first dimension, ceil(B / N) of B entries, updates that slice, and the
+//   sharded     rank r gets the sum of its slice of the first dimension, ceil(B / N) of B entries, updates
+//   that slice, and the
 //               slices are gathered (the record's banks). The last slices may be padded, with zeros;
-//   in a tree   (run.determinism = "world") every rank gets the whole sum. It is taken over the step's micro-batches as over
-//               the leaves of one binary tree, whoever computed them, so its bits do not depend on the number of ranks.
+//   in a tree   (run.determinism = "world") every rank gets the whole sum. It is taken over the step's
+//   micro-batches as over
+//               the leaves of one binary tree, whoever computed them, so its bits do not depend on the number
+//               of ranks.
 // The first two may carry gradients in bf16 (communication_dtype).
 #pragma once
 
@@ -24,8 +28,8 @@ namespace mulligan {
 
 class GradientExchange {
  public:
-  // Declares the tensors of the exchange in `store` and makes its programs. `parameters` and `store` must outlive it. Throws
-  // config_error where a tree is asked for that these micro-batches and ranks do not make.
+  // Declares the tensors of the exchange in `store` and makes its programs. `parameters` and `store` must
+  // outlive it. Throws config_error where a tree is asked for that these micro-batches and ranks do not make.
   GradientExchange(const RunConfig& config, Backend& backend, const std::vector<PlannedParameter>& parameters,
                    TensorStore& store, int world_size);
   ~GradientExchange();
@@ -35,8 +39,8 @@ class GradientExchange {
   // Makes the transfers ready; takes the memory of the tensors. `communicator` must outlive it.
   void prepare(Communicator& communicator);
 
-  // Whether sums are taken in a tree: then every micro-step begins with gradients and loss sum of zero, and is followed
-  // by add_leaf().
+  // Whether sums are taken in a tree: then every micro-step begins with gradients and loss sum of zero, and
+  // is followed by add_leaf().
   bool in_a_tree() const { return tree_ != nullptr; }
   void add_leaf(std::int64_t micro, std::int64_t count) { tree_->add_leaf(micro, count); }
   // Throws config_error where steps of this many micro-batches on each rank cannot be summed.
@@ -44,8 +48,8 @@ class GradientExchange {
     if (tree_) tree_->require_leaves(count);
   }
 
-  // From this rank's gradients and loss sum to those of all ranks. After it, gradients of sharded parameters are in
-  // PlannedParameter::updated_gradient.
+  // From this rank's gradients and loss sum to those of all ranks. After it, gradients of sharded parameters
+  // are in PlannedParameter::updated_gradient.
   void reduce();
   // What this rank updates of the whole gradients of a tree, once they are clipped.
   void cut_gradients();

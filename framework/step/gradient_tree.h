@@ -1,5 +1,6 @@
-// GradientTree: the gradients of a step summed as over the leaves of one binary tree (run.determinism = "world"): over the step's
-// micro-batches, whoever computed them, so that the sum's bits do not depend on the number of ranks. fp32, and powers of two.
+// GradientTree: the gradients of a step summed as over the leaves of one binary tree (run.determinism =
+// "world"): over the step's micro-batches, whoever computed them, so that the sum's bits do not depend on the
+// number of ranks. fp32, and powers of two.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ namespace mulligan {
 
 class GradientTree {
  public:
-  // Declares its tensors in `store`, which has the gradients, and makes its programs. `parameters` and `store` must outlive it.
-  // Throws config_error where these settings and ranks make no tree.
+  // Declares its tensors in `store`, which has the gradients, and makes its programs. `parameters` and
+  // `store` must outlive it. Throws config_error where these settings and ranks make no tree.
   GradientTree(const RunConfig& config, Backend& backend, const std::vector<PlannedParameter>& parameters,
                TensorStore& store, int world_size);
 
@@ -25,8 +26,8 @@ class GradientTree {
 
   // Throws config_error where it has no place for this many micro-batches of one rank.
   void require_leaves(std::int64_t count) const;
-  // Adds what micro-step number `micro` of this rank's `count` left in gradients and loss sum; after the last one they are
-  // this rank's sum. Each micro-step begins with zeros.
+  // Adds what micro-step number `micro` of this rank's `count` left in gradients and loss sum; after the last
+  // one they are this rank's sum. Each micro-step begins with zeros.
   void add_leaf(std::int64_t micro, std::int64_t count);
   // From this rank's sums to those of all ranks.
   void reduce();

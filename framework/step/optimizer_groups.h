@@ -42,8 +42,8 @@ class OptimizerGroups {
                   const std::vector<PlannedParameter>& parameters);
 
   // The graph of one update of every parameter, as one of `world_size` ranks runs it. Called once; fills the
-  // groups' states and the parts of the update, those of cut parameters first. Throws the plugin's sentence, naming
-  // [optimizer.NAME].
+  // groups' states and the parts of the update, those of cut parameters first. Throws the plugin's sentence,
+  // naming [optimizer.NAME].
   Graph record_update(const std::vector<PlannedParameter>& parameters, int world_size);
   const std::vector<UpdatePart>& update_parts() const { return update_parts_; }
   // States of a cut parameter, which every rank has a slice of, with the type of the whole.

@@ -1,5 +1,5 @@
-// PhaseDevices: where each phase of a run is trained, and which phase it is now. Phases on one backend share their
-// tensors; another backend takes the state of training over as a snapshot.
+// PhaseDevices: where each phase of a run is trained, and which phase it is now. Phases on one backend share
+// their tensors; another backend takes the state of training over as a snapshot.
 #pragma once
 
 #include <functional>
@@ -34,11 +34,12 @@ using MakeCommunicator = std::function<std::unique_ptr<Communicator>(Backend&)>;
 
 class PhaseDevices {
  public:
-  // Makes plugins and optimiser groups of every backend that a phase runs on. All references must outlive this object.
-  // Throws Error.
+  // Makes plugins and optimiser groups of every backend that a phase runs on. All references must outlive
+  // this object. Throws Error.
   PhaseDevices(const LoadedConfig& loaded, PluginHost& host, const std::vector<PlannedParameter>& parameters);
 
-  // Makes a communicator for each device and prepares its programs (TrainingPrograms); takes no memory but the tensors'.
+  // Makes a communicator for each device and prepares its programs (TrainingPrograms); takes no memory but
+  // the tensors'.
   void compile(const MakeCommunicator& make_communicator, std::optional<int> validation_bos_id);
   // Takes the memory and gives every engine its initial weights.
   void initialise();
@@ -53,8 +54,8 @@ class PhaseDevices {
 
   // Goes to a phase without handing anything over: its state is set from outside, or it shares the backend.
   void start_at(std::size_t phase);
-  // Goes to a later phase. Where that is on another backend, the state is handed over and `probe` is scored on both.
-  // Throws run_error when the state does not arrive as it left.
+  // Goes to a later phase. Where that is on another backend, the state is handed over and `probe` is scored
+  // on both. Throws run_error when the state does not arrive as it left.
   std::optional<Handover> enter(std::size_t phase, const Batch& probe);
   // Whether that phase is on another backend than the present one.
   bool changes_backend(std::size_t phase) const { return device_of(phase) != device_of(phase_); }

@@ -1,5 +1,5 @@
-// StateExchange: the state of training that ranks have slices of, whole: as checkpoints keep it, so that it does not depend on
-// how many ranks there were.
+// StateExchange: the state of training that ranks have slices of, whole: as checkpoints keep it, so that it
+// does not depend on how many ranks there were.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ class StateExchange {
   // (OptimizerGroups::cut_states). `store` must outlive it.
   StateExchange(TensorStore& store, const std::map<std::string, TensorType>& cut, int world_size);
 
-  // Makes the transfers ready for these tensors of the store, which are all that make up the state of a rank. Takes memory.
+  // Makes the transfers ready for these tensors of the store, which are all that make up the state of a rank.
+  // Takes memory.
   void prepare(Communicator& communicator, const std::vector<std::string>& state);
 
   // Under which name each is kept, and the tensor that has it whole.

@@ -34,9 +34,9 @@ struct PlannedStep {
 
 class StepPlan {
  public:
-  // Prepares the programs of all phases of `config` that run on `section` ("backend", "phase.2.backend"; empty: all,
-  // as a plan on one backend needs them); phases that agree on what a program depends on share it.
-  // `ring` is how many steps' metrics are kept. All references must outlive this object. Throws Error.
+  // Prepares the programs of all phases of `config` that run on `section` ("backend", "phase.2.backend";
+  // empty: all, as a plan on one backend needs them); phases that agree on what a program depends on share
+  // it. `ring` is how many steps' metrics are kept. All references must outlive this object. Throws Error.
   StepPlan(const RunConfig& config, const std::string& section, const RunPlugins& plugins,
            const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups, int world_size,
            std::int64_t ring, TensorStore& store);

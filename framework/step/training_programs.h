@@ -23,8 +23,9 @@ DeviceMemory memory_of(const TensorStore& store, const std::vector<Program*>& pr
 
 class TrainingPrograms {
  public:
-  // Prepares every program; bind() takes the memory. `section` is the backend's (StepPlan). `validation_bos_id` is the BOS token of the validation
-  // tokens; absent: nothing is evaluated. All references must outlive this object. Throws Error.
+  // Prepares every program; bind() takes the memory. `section` is the backend's (StepPlan).
+  // `validation_bos_id` is the BOS token of the validation tokens; absent: nothing is evaluated. All
+  // references must outlive this object. Throws Error.
   TrainingPrograms(const RunConfig& config, const std::string& section, const RunPlugins& plugins,
                    const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups,
                    Communicator& communicator, std::optional<int> validation_bos_id);

@@ -27,7 +27,8 @@ ResumePoint open_run_directory(const LoadedConfig& loaded, PluginHost& host, con
   return resume;
 }
 
-// The first rank's point of resuming, on all ranks: the others have its manifest, and get the tensors from there.
+// The first rank's point of resuming, on all ranks: the others have its manifest, and get the tensors from
+// there.
 void share_resume_point(ResumePoint& resume, HostGroup& group) {
   if (group.world_size() == 1) return;
   const bool has = group.agree(resume.checkpoint.has_value()) != 0;

@@ -20,8 +20,8 @@ struct TrainOptions : ConsoleOptions {
   std::string resume;
 };
 
-// Resolves the plugins' keys in `loaded`, then trains and validates as it says, as one of `ranks`. The first of them writes
-// the run directory. Throws Error.
+// Resolves the plugins' keys in `loaded`, then trains and validates as it says, as one of `ranks`. The first
+// of them writes the run directory. Throws Error.
 RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options, RunRanks& ranks);
 // The same in this process alone.
 RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options = {});

@@ -44,9 +44,9 @@ RunResult Trainer::run() {
   return finish();
 }
 
-// Steps of each phase before the clock starts: first touches of memory and caches are then no part of the budget.
-// Everything that they changed returns to its initial value; so a run with and without warm-up is the same
-// run.
+// Steps of each phase before the clock starts: first touches of memory and caches are then no part of the
+// budget. Everything that they changed returns to its initial value; so a run with and without warm-up is the
+// same run.
 void Trainer::warm_up() {
   if (config_.train.warmup.steps == 0) return;
   ledger_.enter("warmup");

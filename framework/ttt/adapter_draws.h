@@ -10,13 +10,13 @@
 
 namespace mulligan {
 
-// The first values of the uniform adapter `tensor` at draw event number `draw` of the run (from 0): each creation of
-// a set of adapters, and each new batch whose adapters are not kept, is one event.
+// The first values of the uniform adapter `tensor` at draw event number `draw` of the run (from 0): each
+// creation of a set of adapters, and each new batch whose adapters are not kept, is one event.
 class AdapterDraws {
  public:
   virtual ~AdapterDraws() = default;
-  // The stream from which they are drawn, uniform in +-tensor.bound, by whoever needs them; nothing: they are asked of
-  // fill(), as fixtures want it.
+  // The stream from which they are drawn, uniform in +-tensor.bound, by whoever needs them; nothing: they are
+  // asked of fill(), as fixtures want it.
   virtual std::optional<PhiloxStream> stream(std::int64_t, const AdapterTensor&) const { return {}; }
   virtual void fill(std::int64_t draw, const AdapterTensor& tensor, std::span<float> values) const = 0;
 };

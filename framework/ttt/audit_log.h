@@ -18,8 +18,8 @@ void require_audit_file(const std::filesystem::path& path);
 // create, reset (adapters), score, book, reveal, update, phase (base model), collapse, fallback.
 class AuditLog : public TttListener {
  public:
-  // Starts the file anew, or keeps its lines of the batches `done`, by their places in the queue, where there are any; and passes
-  // everything on to `next` (may be null). Throws run_error when the file cannot be made.
+  // Starts the file anew, or keeps its lines of the batches `done`, by their places in the queue, where there
+  // are any; and passes everything on to `next` (may be null). Throws run_error when the file cannot be made.
   AuditLog(const std::filesystem::path& path, TttListener* next, const std::vector<std::int64_t>& done = {});
 
   void on_event(const TttEvent& event) override;

@@ -16,7 +16,8 @@ namespace mulligan {
 
 class DeviceDraws {
  public:
-  // Values of these tensors, each uniform in +-bound. `name`: of the program, and of the key's tensor in the store.
+  // Values of these tensors, each uniform in +-bound. `name`: of the program, and of the key's tensor in the
+  // store.
   struct Range {
     const AdapterTensor* tensor;
     double bound;

@@ -39,8 +39,9 @@ std::int64_t window_context(const PlannedBatch& batch, std::int64_t chunk, std::
 // ... or the whole batch.
 std::int64_t window_documents(const DocumentPlan& plan, const PlannedBatch& batch, std::int64_t chunk);
 
-// Counts of scored documents after which the base model is trained: floor(prefix * (i + 1) / phases) for i = 0 ... phases - 1,
-// where prefix_documents are no more than the `documents` of the queue. At most one training follows one batch.
+// Counts of scored documents after which the base model is trained: floor(prefix * (i + 1) / phases) for i =
+// 0 ... phases - 1, where prefix_documents are no more than the `documents` of the queue. At most one
+// training follows one batch.
 std::vector<std::int64_t> phase_boundaries(const TttConfig& config, std::int64_t documents);
 
 // A document that was scored.

@@ -5,7 +5,8 @@
 namespace mulligan {
 namespace {
 
-// Some 2,000 launches that wait for each other take about 14 ms: as many tokens at the record's 0.35 GFLOP per token and 400 TFLOP/s.
+// Some 2,000 launches that wait for each other take about 14 ms: as many tokens at the record's 0.35 GFLOP
+// per token and 400 TFLOP/s.
 constexpr std::int64_t launch_tokens = 16384;
 
 // Lanes that take batches one after the other.
@@ -14,8 +15,8 @@ class Simulation {
   Simulation(const DocumentPlan& plan, std::int64_t context_tokens, std::int64_t lanes)
       : plan_(plan), context_tokens_(context_tokens), free_at_(static_cast<std::size_t>(lanes), 0) {}
 
-  // From position `first` of the queue on, until the lanes have finished so many documents that all of them are `boundary`;
-  // then none takes another batch. The end of what they took.
+  // From position `first` of the queue on, until the lanes have finished so many documents that all of them
+  // are `boundary`; then none takes another batch. The end of what they took.
   std::int64_t run(std::int64_t first, std::optional<std::int64_t> boundary,
                    std::vector<std::int64_t>& lane_of) {
     std::ranges::fill(free_at_, *std::ranges::max_element(free_at_));

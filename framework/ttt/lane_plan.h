@@ -1,8 +1,9 @@
 // LanePlan: which lane scores which batch of documents, and when all lanes meet.
 //
-// A lane is a chain of batches whose adapters are inherited from one to the next: what one rank of the record's script does.
-// The batches form one queue; a lane that is free takes the next. Who is free when follows from predicted costs, not from
-// clocks, so the plan is the same on every machine, and any number of processes can work through its lanes.
+// A lane is a chain of batches whose adapters are inherited from one to the next: what one rank of the
+// record's script does. The batches form one queue; a lane that is free takes the next. Who is free when
+// follows from predicted costs, not from clocks, so the plan is the same on every machine, and any number of
+// processes can work through its lanes.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +14,16 @@
 
 namespace mulligan {
 
-// Time of a batch on one device, in tokens of its windows: each chunk costs its windows' tokens, and a fixed amount for the
-// launches that wait for each other.
+// Time of a batch on one device, in tokens of its windows: each chunk costs its windows' tokens, and a fixed
+// amount for the launches that wait for each other.
 std::int64_t predicted_cost(const DocumentPlan& plan, const PlannedBatch& batch, std::int64_t context_tokens);
 
 struct LanePlan {
   // The batches [first, end) of the queue, between two meetings of all lanes.
   struct Stretch {
     std::int64_t first = 0, end = 0;
-    // It ends because so many documents were scored: then the base model is trained on as many. Lanes that are at work then finish
-    // their batch, so that more may have been scored.
+    // It ends because so many documents were scored: then the base model is trained on as many. Lanes that
+    // are at work then finish their batch, so that more may have been scored.
     std::optional<std::int64_t> boundary;
   };
   std::vector<Stretch> stretches;   // none is empty
@@ -32,12 +33,13 @@ struct LanePlan {
   std::vector<std::int64_t> order() const;
 };
 
-// `boundaries`: counts of scored documents after which the base model is trained, ascending (phase_boundaries); empty: never.
+// `boundaries`: counts of scored documents after which the base model is trained, ascending
+// (phase_boundaries); empty: never.
 LanePlan plan_lanes(const DocumentPlan& plan, std::int64_t context_tokens,
                     const std::vector<std::int64_t>& boundaries, std::int64_t lanes);
 
-// Numbers of the events at which adapters are drawn (AdapterDraws), counted along the queue, so that they depend on neither lanes
-// nor ranks but for where the base model is trained.
+// Numbers of the events at which adapters are drawn (AdapterDraws), counted along the queue, so that they
+// depend on neither lanes nor ranks but for where the base model is trained.
 struct DrawNumbers {
   std::vector<std::int64_t> stretches;  // of the adapters that every lane begins it with
   std::vector<std::int64_t>

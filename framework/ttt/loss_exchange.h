@@ -11,12 +11,12 @@ namespace mulligan {
 
 class LossExchange {
  public:
-  // For streams of `positions` tokens. Takes memory of the store, f32 [positions]. All ranks make it alike; the arguments must
-  // outlive it.
+  // For streams of `positions` tokens. Takes memory of the store, f32 [positions]. All ranks make it alike;
+  // the arguments must outlive it.
   LossExchange(TensorStore& store, Communicator& communicator, std::int64_t positions);
 
-  // Each position is 0 on all ranks but one at most; then all have it, to the bit. Called by all. Throws run_error where the
-  // transfer failed.
+  // Each position is 0 on all ranks but one at most; then all have it, to the bit. Called by all. Throws
+  // run_error where the transfer failed.
   void merge(std::vector<float>& losses);
 
  private:

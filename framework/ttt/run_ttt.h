@@ -51,8 +51,8 @@ struct TttResult {
 // continued run is the same to the bit, but for seconds, which are those of all attempts.
 TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                   const WeightLoader& load, const TttOptions& options = {});
-// By several ranks, which call it alike: with as many lanes ([ttt] lanes) the score is the same to the last digit for any number of
-// them. Only the first writes files and fills the result's totals; no state is kept.
+// By several ranks, which call it alike: with as many lanes ([ttt] lanes) the score is the same to the last
+// digit for any number of them. Only the first writes files and fills the result's totals; no state is kept.
 TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                   const WeightLoader& load, const TttOptions& options, RunRanks& ranks);
 

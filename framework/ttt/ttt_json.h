@@ -11,7 +11,8 @@ namespace mulligan {
 
 using Json = nlohmann::ordered_json;
 
-// The library writes doubles so that reading gives the same bits; what is not finite as null, which is read as NaN.
+// The library writes doubles so that reading gives the same bits; what is not finite as null, which is read
+// as NaN.
 double json_number(const Json& json);
 std::vector<AdapterNorm> read_norms(const Json& json);
 Json pending_json(const TttPendingBatch& batch);

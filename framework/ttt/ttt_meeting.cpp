@@ -1,4 +1,5 @@
-// Where all lanes and ranks meet: what was scored becomes known to all of them, is reported, and trains the base model.
+// Where all lanes and ranks meet: what was scored becomes known to all of them, is reported, and trains the
+// base model.
 #include <algorithm>
 #include <bit>
 #include <chrono>

@@ -112,7 +112,8 @@ TttReport TttRun::run(const TttStanding* from) {
   return report_;
 }
 
-// This rank's batches of it. Scores that must not be used end it: then nothing more is scored, and the next meeting says so.
+// This rank's batches of it. Scores that must not be used end it: then nothing more is scored, and the next
+// meeting says so.
 void TttRun::score_stretch(std::size_t stretch) {
   const std::int64_t begin = lanes_.stretches[stretch].first, end = lanes_.stretches[stretch].end;
   const auto lane_of = [&](std::int64_t queue) { return lanes_.lanes[static_cast<std::size_t>(queue)]; };

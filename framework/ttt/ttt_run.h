@@ -6,8 +6,9 @@
 //   reveal  give the chunk's tokens their weight in the objective
 //   update  the adapters take a gradient step
 // and between batches, at fixed counts of scored documents, the base model is trained on documents that were
-// scored. Semantics: docs/record_run.md#test-time-training. The batches are dealt to lanes (lane_plan.h), which several ranks
-// share: they meet before each training of the base model, which every one of them does, and at the end.
+// scored. Semantics: docs/record_run.md#test-time-training. The batches are dealt to lanes (lane_plan.h),
+// which several ranks share: they meet before each training of the base model, which every one of them does,
+// and at the end.
 #pragma once
 
 #include <cstdint>
@@ -84,8 +85,8 @@ class TttRun {
   // an interruption; checks some windows on the way (suffix_check.h; throws VoidRun where a score has read a
   // later token). Once. Base-model phases change the masters.
   TttReport run(const TttStanding* from = nullptr);
-  // Called between two batches, where standing() may be asked for of a run of one rank, and before each chunk; what they throw
-  // ends the run.
+  // Called between two batches, where standing() may be asked for of a run of one rank, and before each
+  // chunk; what they throw ends the run.
   void at_boundaries(std::function<void()> batch, std::function<void()> chunk) {
     at_boundary_ = std::move(batch);
     at_chunk_ = std::move(chunk);

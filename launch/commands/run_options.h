@@ -33,12 +33,14 @@ struct RunOptions {
 // Declares --launcher for a command that several ranks can share (find_launch).
 void declare_launcher(CLI::App& command, std::string& launcher);
 
-// Does `work` as one of the ranks that the environment or `launcher` says, with stop signals obeyed (RunRanks::run).
+// Does `work` as one of the ranks that the environment or `launcher` says, with stop signals obeyed
+// (RunRanks::run).
 void share_among_ranks(const std::string& launcher, const std::function<void(RunRanks&)>& work);
 // Nothing is shown by other ranks than the first.
 ConsoleOptions console_of(RunRanks& ranks, ConsoleOptions console);
 
-// Throws config_error where a launcher has started this process as one of several ranks, for a command that is the work of one.
+// Throws config_error where a launcher has started this process as one of several ranks, for a command that
+// is the work of one.
 void require_one_process(const char* command);
 
 // Reads a configuration (load_run_config) and says on stderr which of its paths were not followed.

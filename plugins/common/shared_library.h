@@ -1,5 +1,5 @@
-// A library of a vendor that is looked for when it is needed, so that the plugin itself loads on machines without it.
-// Compiled into each plugin that needs one.
+// A library of a vendor that is looked for when it is needed, so that the plugin itself loads on machines
+// without it. Compiled into each plugin that needs one.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A loss plugin with kernels of its own for both backends, built outside of mulligan's source tree: the formula is in
-// z_loss.h, the kernels of the cuda backend are in z_loss.cu.
+// A loss plugin with kernels of its own for both backends, built outside of mulligan's source tree: the
+// formula is in z_loss.h, the kernels of the cuda backend are in z_loss.cu.
 #include "z_loss.h"
 
 #include <mulligan/lane_sum.hpp>
@@ -26,7 +26,8 @@ void check_rows(sdk::CallChecks& call, std::initializer_list<unsigned> per_row) 
   }
 }
 
-// body.operator()<T>(row) for each row of the logits; rows are independent, so pieces of them may run at once.
+// body.operator()<T>(row) for each row of the logits; rows are independent, so pieces of them may run at
+// once.
 template <typename Body>
 void for_rows(const sdk::Launch& call, Body&& body) {
   const std::int64_t grain = std::max<std::int64_t>(1, 16384 / call.dim(Forward::logits, 1));

@@ -17,8 +17,8 @@ int environment_number(int otherwise, Names... names) {
   return otherwise;
 }
 
-// torchrun and `mulligan launch`, deepspeed, OpenMPI, hydra, Slurm ("2(x3)": two on each of three machines; so
-// the number of the first machine is taken for all).
+// torchrun and `mulligan launch`, deepspeed, OpenMPI, hydra, Slurm ("2(x3)": two on each of three machines;
+// so the number of the first machine is taken for all).
 inline int local_ranks() {
   const int ranks =
       environment_number(1, "LOCAL_WORLD_SIZE", "LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",

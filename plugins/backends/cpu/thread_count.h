@@ -12,10 +12,11 @@ struct ThreadFacts {
   bool torchrun = false;
 };
 
-// OMP_NUM_THREADS where it is set; but not torchrun's, which says 1 where several ranks share a machine and the
-// user has said nothing. Otherwise one per physical core, at most the control group's quota, all divided by the
-// ranks of the machine unless each was bound to its share already. (Matrix products gain nothing from a core's
-// second hardware thread, and threads beyond the quota are stopped in the middle of parallel loops.) At least 1.
+// OMP_NUM_THREADS where it is set; but not torchrun's, which says 1 where several ranks share a machine and
+// the user has said nothing. Otherwise one per physical core, at most the control group's quota, all divided
+// by the ranks of the machine unless each was bound to its share already. (Matrix products gain nothing from
+// a core's second hardware thread, and threads beyond the quota are stopped in the middle of parallel loops.)
+// At least 1.
 int thread_count(const ThreadFacts& facts);
 
 // The facts of this process.

@@ -100,9 +100,9 @@ class Device {
   // Why the device has no library that computes attention: "cuDNN was not found (...)"; empty where
   // it has one.
   virtual std::string attention_missing() { return {}; }
-  // The most workspace that the plan of a packed shape, or of one that is not, needs whose direction, tokens, heads
-  // and width are those of `shape`: known without a plan. Nothing where the library has no packed attention of
-  // this direction; then `reason` is as below.
+  // The most workspace that the plan of a packed shape, or of one that is not, needs whose direction, tokens,
+  // heads and width are those of `shape`: known without a plan. Nothing where the library has no packed
+  // attention of this direction; then `reason` is as below.
   virtual std::optional<std::size_t> attention_workspace_bytes(const AttentionShape& shape,
                                                                std::string& reason) = 0;
   // Null where that library has no attention of this shape; then `reason` says why: "cuDNN 9.19.0 has no plan

@@ -1,5 +1,6 @@
-// A device that runs nothing and needs no CUDA: calls are planned on it as on a GPU, so that what they would launch can be counted.
-// It stands for one with a library of attention. Like the null backend it holds no memory; addresses are never dereferenced.
+// A device that runs nothing and needs no CUDA: calls are planned on it as on a GPU, so that what they would
+// launch can be counted. It stands for one with a library of attention. Like the null backend it holds no
+// memory; addresses are never dereferenced.
 #pragma once
 
 #include "plugins/backends/cuda/device.h"

@@ -1,10 +1,10 @@
 // What one rank sends, receives and adds for a batch of collectives. Of gloo nothing is needed here but that
 // messages between two ranks keep their order.
 //
-// Reductions go by direct exchange: each rank adds one share of the elements, which all others send to it, and
-// (all_reduce) sends the sums to all: two messages deep whatever the number of ranks, each byte moved as often
-// as in a ring, and added in rank order. What is small travels together with all that goes to the same rank, so
-// a batch of a hundred small gradients costs as much as one.
+// Reductions go by direct exchange: each rank adds one share of the elements, which all others send to it,
+// and (all_reduce) sends the sums to all: two messages deep whatever the number of ranks, each byte moved as
+// often as in a ring, and added in rank order. What is small travels together with all that goes to the same
+// rank, so a batch of a hundred small gradients costs as much as one.
 #pragma once
 
 #include <mulligan/communicator.hpp>

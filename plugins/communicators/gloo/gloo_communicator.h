@@ -1,5 +1,5 @@
-// The communicator of CPU ranks: gloo's transport carries the messages, a thread of the communicator's own does
-// one submitted batch after the other.
+// The communicator of CPU ranks: gloo's transport carries the messages, a thread of the communicator's own
+// does one submitted batch after the other.
 #pragma once
 
 #include <condition_variable>

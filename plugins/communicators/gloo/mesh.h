@@ -32,9 +32,9 @@ class Mesh {
   // Starts one message; the memory is used until the wait. gloo allocates a few small objects for each.
   void send(int peer, void* memory, std::size_t bytes);
   void receive(int peer, void* memory, std::size_t bytes);
-  // Waits until `count` messages, of all since the last reset(), have arrived from `peer`, or been sent to it.
-  // Throws std::runtime_error naming the rank where its connection is lost, nothing moves for the timeout, or
-  // abort() was called.
+  // Waits until `count` messages, of all since the last reset(), have arrived from `peer`, or been sent to
+  // it. Throws std::runtime_error naming the rank where its connection is lost, nothing moves for the
+  // timeout, or abort() was called.
   void wait_received(int peer, std::size_t count);
   void wait_sent(int peer, std::size_t count);
   // All messages have been waited for: counting starts anew.
@@ -61,8 +61,8 @@ class Mesh {
 };
 
 // The address to listen at: that of `interface_name` (an interface, an address or a host's name of this
-// machine); where it is empty the loopback's if all ranks are `local`, else that of the first interface that is
-// up. Throws std::runtime_error.
+// machine); where it is empty the loopback's if all ranks are `local`, else that of the first interface that
+// is up. Throws std::runtime_error.
 std::string listen_address(const std::string& interface_name, bool local);
 
 }  // namespace mulligan::gloo_ranks

@@ -1,5 +1,5 @@
-// Sums over ranks, element by element, always in rank order: every rank that adds the same values gets the same
-// bits.
+// Sums over ranks, element by element, always in rank order: every rank that adds the same values gets the
+// same bits.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The few functions of NVIDIA's driver that order NCCL's work and the backend's. Declared here, so that CUDA's
-// headers are not needed to build.
+// The few functions of NVIDIA's driver that order NCCL's work and the backend's. Declared here, so that
+// CUDA's headers are not needed to build.
 #pragma once
 
 #include <string>

@@ -18,8 +18,8 @@ inline constexpr int kSum = 0;
 struct UniqueId {
   char bytes[128];
 };
-// ncclConfig_t as of NCCL 2.18; newer libraries read the members that `size` covers, and take defaults for the
-// rest.
+// ncclConfig_t as of NCCL 2.18; newer libraries read the members that `size` covers, and take defaults for
+// the rest.
 struct CommConfig {
   std::size_t size = sizeof(CommConfig);
   unsigned magic = 0xcafebeef;
@@ -32,8 +32,8 @@ struct CommConfig {
 };
 
 struct Nccl {
-  // Opens `path`, or where that is empty what the dynamic linker finds. Throws std::runtime_error in one sentence
-  // where NCCL is missing or older than 2.18.
+  // Opens `path`, or where that is empty what the dynamic linker finds. Throws std::runtime_error in one
+  // sentence where NCCL is missing or older than 2.18.
   explicit Nccl(const std::string& path);
 
   // Throws std::runtime_error that names the call where `result` is an error; kInProgress is none.

@@ -1,6 +1,6 @@
 // The communicator of GPU ranks: NCCL, whose library is opened when a run needs it. Its communicator never
-// blocks: what takes time is asked after until the deadline. Batches go to a stream of their own, ordered with
-// the backend's by events, so that transfers and kernels overlap.
+// blocks: what takes time is asked after until the deadline. Batches go to a stream of their own, ordered
+// with the backend's by events, so that transfers and kernels overlap.
 #pragma once
 
 #include <chrono>

@@ -1,11 +1,13 @@
-/* What every plugin library exports, whatever its kind. C types only cross this boundary: no exception, STL or RTTI.
+/* What every plugin library exports, whatever its kind. C types only cross this boundary: no exception, STL
+ * or RTTI.
  *
  * A plugin library exports two symbols:
  *   mlg_plugin                     function: const mlg_plugin_header* mlg_plugin(void)
  *   mlg_abi_<major>_<kind>_<name>  a marker; its *name* is read from the file before any of its code runs
- * The returned table starts with mlg_plugin_header and is followed by the members of its kind (optimizer.h, loss.h, ...).
- * Tables are append-only within one ABI major: the host reads only the first struct_size bytes. Libraries are never unloaded.
- * Authors use the C++ wrapper (optimizer.hpp, loss.hpp, ...), which fills all of this in.
+ * The returned table starts with mlg_plugin_header and is followed by the members of its kind (optimizer.h,
+ * loss.h, ...). Tables are append-only within one ABI major: the host reads only the first struct_size bytes.
+ * Libraries are never unloaded. Authors use the C++ wrapper (optimizer.hpp, loss.hpp, ...), which fills all
+ * of this in.
  */
 #ifndef MULLIGAN_ABI_H
 #define MULLIGAN_ABI_H
@@ -20,8 +22,8 @@
 extern "C" {
 #endif
 
-/* NULL: success. Otherwise one sentence for the user (what, where, how to mend); the callee owns it and keeps it valid
- * until its next call on the same thread. */
+/* NULL: success. Otherwise one sentence for the user (what, where, how to mend); the callee owns it and keeps
+ * it valid until its next call on the same thread. */
 typedef const char* mlg_error;
 
 typedef enum mlg_kind {

@@ -84,11 +84,13 @@ typedef struct mlg_backend_table {
   /* Since ABI 1.1, may be null (promises nothing): a value of mlg_determinism for this instance, as it is
    * configured and with the kernels that were replaced so far. */
   int32_t (*determinism)(void* instance);
-  /* Since ABI 1.3, may be null (takes none): the compiled kernel in the file `path` computes all later calls of the known
-   * kernel `name` in the place of its own code, which still checks them. Refuses a file that does not fit the kernel. */
+  /* Since ABI 1.3, may be null (takes none): the compiled kernel in the file `path` computes all later calls
+   * of the known kernel `name` in the place of its own code, which still checks them. Refuses a file that
+   * does not fit the kernel. */
   mlg_error (*replace_kernel)(void* instance, const char* name, const char* path);
-  /* Since ABI 1.4, may be null (MLG_QUEUE_NONE): where collectives stand in the order of this backend's work. With NONE its memory
-   * is no address for others, and the host moves what a communicator sends by download() and upload(). */
+  /* Since ABI 1.4, may be null (MLG_QUEUE_NONE): where collectives stand in the order of this backend's work.
+   * With NONE its memory is no address for others, and the host moves what a communicator sends by download()
+   * and upload(). */
   mlg_error (*queue)(void* instance, mlg_queue* out);
   /* Since ABI 1.4, may be null (not known): what the next run of a prepared and bound call would enqueue. */
   mlg_error (*work)(void* instance, void* prepared, mlg_work* out);

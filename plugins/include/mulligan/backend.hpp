@@ -36,16 +36,16 @@ class Backend {
   virtual void run(std::span<void* const> prepared) = 0;
   virtual void release(void* prepared) noexcept = 0;
   virtual void synchronize() = 0;
-  // Puts a compiled kernel of a file in the place of the code of the known kernel `name`; throws where it does
-  // not fit.
+  // Puts a compiled kernel of a file in the place of the code of the known kernel `name`; throws where it
+  // does not fit.
   virtual void replace_kernel(const char* name, const char* path) {
     (void)name, (void)path;
     throw Error("this backend takes no compiled kernels");
   }
   // A backend promises nothing until it says otherwise.
   virtual mlg_determinism determinism() const noexcept { return MLG_DETERMINISM_NONE; }
-  // Where collectives stand in the order of the backend's work; none: the host moves what a communicator sends
-  // by download() and upload().
+  // Where collectives stand in the order of the backend's work; none: the host moves what a communicator
+  // sends by download() and upload().
   virtual std::optional<mlg_queue> queue() { return std::nullopt; }
   // What the next run of a prepared and bound call would enqueue; none: not known.
   virtual std::optional<mlg_work> work(void* prepared) {

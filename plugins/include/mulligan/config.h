@@ -28,8 +28,9 @@ typedef struct mlg_key {
   const char* help;    /* one sentence with the unit */
 } mlg_key;
 
-/* The resolved values of a plugin's keys, complete and checked; valid only during create(). The getters' `name` must be
- * a declared key of that type; anything else is a programming error and aborts with a message. */
+/* The resolved values of a plugin's keys, complete and checked; valid only during create(). The getters'
+ * `name` must be a declared key of that type; anything else is a programming error and aborts with a message.
+ */
 typedef struct mlg_config {
   const void* self;
   int32_t (*get_bool)(const void* self, const char* name);

@@ -181,8 +181,8 @@ class CudaCall : public CallChecks {
     }
   }
 
-  // Every constant of the source as a function that names `named` of them is compiled: the others are 1, so that
-  // calls which differ in those alone share the function.
+  // Every constant of the source as a function that names `named` of them is compiled: the others are 1, so
+  // that calls which differ in those alone share the function.
   std::vector<mlg_cuda_constant> constants_of(emulation::ConstantSet named) const {
     std::vector<mlg_cuda_constant> constants = plan_->constants;
     for (std::size_t i = 0; i < constants.size(); ++i) {
@@ -191,8 +191,8 @@ class CudaCall : public CallChecks {
     return constants;
   }
 
-  // Refuses a constant that is missing, unknown, given twice or of another type. Those of the source that none of
-  // the call's functions names are 1.
+  // Refuses a constant that is missing, unknown, given twice or of another type. Those of the source that
+  // none of the call's functions names are 1.
   void complete_constants() {
     if (!plan_->table) return;
     const std::string kernel = std::string("kernel ") + kernel_name();

@@ -12,8 +12,8 @@ extern "C" {
 
 #define MLG_LOSS_MAX_SAVED 4
 
-/* Forward: in: logits, targets, softcap. out: token_loss (given, to be written) and saved (values that backward needs,
- * at most MLG_LOSS_MAX_SAVED, made with recorder->scratch; unused entries 0). */
+/* Forward: in: logits, targets, softcap. out: token_loss (given, to be written) and saved (values that
+ * backward needs, at most MLG_LOSS_MAX_SAVED, made with recorder->scratch; unused entries 0). */
 typedef struct mlg_loss_forward {
   mlg_value logits;     /* [T, V] f32 or bf16 */
   mlg_value targets;    /* [T] i32; negative: no loss, no gradient at that position */
@@ -42,14 +42,16 @@ typedef struct mlg_loss_hidden {
 
 typedef struct mlg_loss_table {
   mlg_plugin_header header;
-  /* 1: logits are handed over before the model's softcap and the loss applies it; 0: the host applies it beforehand. */
+  /* 1: logits are handed over before the model's softcap and the loss applies it; 0: the host applies it
+   * beforehand. */
   int32_t fuses_softcap;
   mlg_error (*create)(const mlg_host* host, const mlg_config* config, void** instance);
   void (*destroy)(void* instance);
   mlg_error (*record_forward)(void* instance, const mlg_recorder* recorder, mlg_loss_forward* forward);
   mlg_error (*record_backward)(void* instance, const mlg_recorder* recorder,
                                const mlg_loss_backward* backward);
-  /* Since ABI 1.2, both null or both given: called in place of the two above, which then only serve older hosts. */
+  /* Since ABI 1.2, both null or both given: called in place of the two above, which then only serve older
+   * hosts. */
   mlg_error (*record_forward_hidden)(void* instance, const mlg_recorder* recorder, mlg_loss_forward* forward,
                                      const mlg_loss_hidden* hidden);
   mlg_error (*record_backward_hidden)(void* instance, const mlg_recorder* recorder,

@@ -1,4 +1,5 @@
-/* Optimiser plugins: record the update of a group of parameters once; supply a few numbers before each step. */
+/* Optimiser plugins: record the update of a group of parameters once; supply a few numbers before each step.
+ */
 #ifndef MULLIGAN_OPTIMIZER_H
 #define MULLIGAN_OPTIMIZER_H
 
@@ -10,7 +11,8 @@
 extern "C" {
 #endif
 
-/* One parameter of the group (with communication = "sharded": this rank's slice along the first dimension). */
+/* One parameter of the group (with communication = "sharded": this rank's slice along the first dimension).
+ */
 typedef struct mlg_parameter {
   const char* name;
   mlg_value master;   /* f32 or bf16; updated in place */
@@ -26,8 +28,8 @@ typedef struct mlg_step {
   /* Since ABI 1.2. */
   int64_t total_steps;    /* 0: the run is bounded by its wall-clock budget only */
   double budget_fraction; /* share of the budget that is spent before this update, 0 to 1 (mlg_progress) */
-  /* Factors by which the group's schedule changes momentum and weight decay, 1 where it says nothing. An optimiser
-   * that cannot honour one refuses it. */
+  /* Factors by which the group's schedule changes momentum and weight decay, 1 where it says nothing. An
+   * optimiser that cannot honour one refuses it. */
   double momentum_factor;
   double weight_decay_factor;
 } mlg_step;
@@ -39,19 +41,20 @@ typedef struct mlg_optimizer_table {
   void (*destroy)(void* instance);
   /* How many f32 numbers scalars() supplies; constant over the instance's life. */
   uint32_t (*scalar_count)(void* instance);
-  /* Records one update of all parameters. `scalars` is an f32 [scalar_count] tensor that holds, at each replay, what
-   * scalars() wrote for that step: everything that changes from step to step goes through it. Called once per
-   * plan, or once for each of several disjoint parts of the group; the calls recorded must not depend on anything but
-   * the configuration and the shapes. */
+  /* Records one update of all parameters. `scalars` is an f32 [scalar_count] tensor that holds, at each
+   * replay, what scalars() wrote for that step: everything that changes from step to step goes through it.
+   * Called once per plan, or once for each of several disjoint parts of the group; the calls recorded must
+   * not depend on anything but the configuration and the shapes. */
   mlg_error (*record)(void* instance, const mlg_recorder* recorder, const mlg_parameter* parameters,
                       uint32_t count, mlg_value scalars);
-  /* Fills `values` for the coming step. On the step path: no allocation, no synchronisation. Must be a pure function of
-   * the configuration and `*step` (so that a resumed run continues exactly). */
+  /* Fills `values` for the coming step. On the step path: no allocation, no synchronisation. Must be a pure
+   * function of the configuration and `*step` (so that a resumed run continues exactly). */
   mlg_error (*scalars)(void* instance, const mlg_step* step, float* values);
-  /* Since ABI 1.2, may be null: the masters are what is scored and saved. Otherwise records the calls that write what is
-   * scored, saved and quantised instead: evaluation[i], f32 in the shape of parameters[i].master, from masters and states
-   * (the recorder gives record()'s states under the same names; gradients are 0). Masters and states stay as they are, so
-   * training goes on exactly as if nothing had been evaluated. */
+  /* Since ABI 1.2, may be null: the masters are what is scored and saved. Otherwise records the calls that
+   * write what is scored, saved and quantised instead: evaluation[i], f32 in the shape of
+   * parameters[i].master, from masters and states (the recorder gives record()'s states under the same names;
+   * gradients are 0). Masters and states stay as they are, so training goes on exactly as if nothing had been
+   * evaluated. */
   mlg_error (*record_evaluation)(void* instance, const mlg_recorder* recorder,
                                  const mlg_parameter* parameters, uint32_t count,
                                  const mlg_value* evaluation);

@@ -1,5 +1,6 @@
-/* Recording kernel calls. Losses and optimisers do not compute at run time: they record calls once, on values whose shapes
- * are fixed; the host plans the memory, and replays the list every step (on a GPU, as a captured graph). */
+/* Recording kernel calls. Losses and optimisers do not compute at run time: they record calls once, on values
+ * whose shapes are fixed; the host plans the memory, and replays the list every step (on a GPU, as a captured
+ * graph). */
 #ifndef MULLIGAN_RECORDER_H
 #define MULLIGAN_RECORDER_H
 
@@ -28,9 +29,9 @@ typedef struct mlg_recorder {
   mlg_error (*launch)(void* self, const char* kernel, const mlg_value* arguments, uint32_t argument_count,
                       const mlg_attribute* attributes, uint32_t attribute_count);
   /* Since ABI 1.3: declares that `state`, which an optimiser made with state(), survives warm-up: a run whose
-   * train.warmup.keep_muon_momentum is set leaves it, at the end of the steps before the clock, as they made it; all other
-   * tensors return to their initial values. Of an optimiser of ABI 1.2 or earlier, which cannot declare it, the states whose
-   * names contain "momentum" survive. */
+   * train.warmup.keep_muon_momentum is set leaves it, at the end of the steps before the clock, as they made
+   * it; all other tensors return to their initial values. Of an optimiser of ABI 1.2 or earlier, which cannot
+   * declare it, the states whose names contain "momentum" survive. */
   mlg_error (*survives_warmup)(void* self, mlg_value state);
 } mlg_recorder;
 

@@ -21,7 +21,8 @@ typedef struct mlg_rate {
   double lr;
   /* 0, 1, ... : grows by one at each warm restart, which the host then logs; 0 where there are none */
   int64_t cycle;
-  /* Since ABI 1.2: factors on what the run's configuration says. The host sets all three to 1 before the call. */
+  /* Since ABI 1.2: factors on what the run's configuration says. The host sets all three to 1 before the
+   * call. */
   double momentum_factor;     /* of the optimiser's momentum (adamw: beta1) */
   double weight_decay_factor; /* of the optimiser's weight decay */
   /* of train.tokens_per_step, in whole micro-batches; the same for all groups of a step */
@@ -32,8 +33,9 @@ typedef struct mlg_schedule_table {
   mlg_plugin_header header;
   mlg_error (*create)(const mlg_host* host, const mlg_config* config, void** instance);
   void (*destroy)(void* instance);
-  /* The scheduled rate for a group whose configured rate is base_lr. Pure: same arguments, same result. Every number is
-   * finite and not negative, batch_factor more than 0; anything else ends the run with a sentence. */
+  /* The scheduled rate for a group whose configured rate is base_lr. Pure: same arguments, same result. Every
+   * number is finite and not negative, batch_factor more than 0; anything else ends the run with a sentence.
+   */
   mlg_error (*rate)(void* instance, const mlg_progress* progress, double base_lr, mlg_rate* out);
 } mlg_schedule_table;
 

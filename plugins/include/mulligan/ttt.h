@@ -1,8 +1,9 @@
 /* Test-time-training plugins: what adapts while the validation set is scored.
  *
- * The host owns the order: score -> book -> reveal -> update. A plugin never sees a token. Before anything is scored it
- * records how its adapters act in the forward pass and how gradients reach them; the host decides when a gradient step
- * happens, and puts a weight on a token's loss only after that token was scored and booked. */
+ * The host owns the order: score -> book -> reveal -> update. A plugin never sees a token. Before anything is
+ * scored it records how its adapters act in the forward pass and how gradients reach them; the host decides
+ * when a gradient step happens, and puts a weight on a token's loss only after that token was scored and
+ * booked. */
 #ifndef MULLIGAN_TTT_H
 #define MULLIGAN_TTT_H
 
@@ -46,9 +47,10 @@ typedef struct mlg_tap_forward {
 
 typedef struct mlg_tap_backward {
   mlg_tap_forward forward; /* as forward left it */
-  /* [B*R, outputs], compute dtype: with respect to the output as the adapters left it. The host goes on with what is here
-   * afterwards as the gradient of the layer's own result: adapters that only add leave it alone; one that changes the
-   * output otherwise (a factor) writes it in place, after its last use of the old one. */
+  /* [B*R, outputs], compute dtype: with respect to the output as the adapters left it. The host goes on with
+   * what is here afterwards as the gradient of the layer's own result: adapters that only add leave it alone;
+   * one that changes the output otherwise (a factor) writes it in place, after its last use of the old one.
+   */
   mlg_value output_gradient;
   mlg_value gradients[MLG_TAP_ADAPTERS]; /* of the adapters, f32: to be written */
   /* [B*R, inputs], compute dtype; 0: nobody needs it. Adapters that read no block_input leave it alone:
@@ -70,12 +72,14 @@ typedef struct mlg_ttt_table {
   mlg_plugin_header header;
   mlg_error (*create)(const mlg_host* host, const mlg_config* config, void** instance);
   void (*destroy)(void* instance);
-  /* Adapters; all three null when the plugin has none. Fills `out`, sets `count` to 0 for a tap without adapters. */
+  /* Adapters; all three null when the plugin has none. Fills `out`, sets `count` to 0 for a tap without
+   * adapters. */
   mlg_error (*declare)(void* instance, const mlg_tap* tap, mlg_adapter out[MLG_TAP_ADAPTERS],
                        uint32_t* count);
   mlg_error (*record_forward)(void* instance, const mlg_recorder*, const mlg_tap*, mlg_tap_forward*);
   mlg_error (*record_backward)(void* instance, const mlg_recorder*, const mlg_tap*, const mlg_tap_backward*);
-  /* Base-model updates; both null when the plugin has none. base_rate: learning rate of chunk `index` of `count`. */
+  /* Base-model updates; both null when the plugin has none. base_rate: learning rate of chunk `index` of
+   * `count`. */
   mlg_error (*base_update)(void* instance, mlg_base_update* out);
   mlg_error (*base_rate)(void* instance, int64_t index, int64_t count, double* lr);
 } mlg_ttt_table;

@@ -28,16 +28,16 @@ class AttentionLibrary {
   // another width than a multiple of 16 up to 128, a backward pass that must be deterministic, attention =
   // "own", or a device without such a library, which the log then says, once.
   bool wanted(const AttentionShape& shape);
-  // The most workspace that plans with this shape's direction, tokens, heads and width need; nothing where the
-  // library has none of them, which the log then says, once. Makes no plan.
+  // The most workspace that plans with this shape's direction, tokens, heads and width need; nothing where
+  // the library has none of them, which the log then says, once. Makes no plan.
   std::optional<std::size_t> workspace_bytes(const AttentionShape& shape);
   // The plan for a shape, made once; null where the library has none, which the log then says, once.
   Attention* plan(const AttentionShape& shape);
   // Says once that the own kernel stands in, and why.
   void announce(const AttentionShape& shape, const std::string& reason);
 
-  // The library has failed to execute a call. Throws a sentence that says how to do without, or where a fallback is
-  // wanted logs that the own kernel computes the call from now on.
+  // The library has failed to execute a call. Throws a sentence that says how to do without, or where a
+  // fallback is wanted logs that the own kernel computes the call from now on.
   void failed(const AttentionFailure& failure);
 
   // No call adds up in an order that may differ from run to run.

@@ -19,12 +19,14 @@ struct SegmentSummary {
 // Nothing where the boundaries do not rise (or stay) from 0 to `tokens`.
 std::optional<SegmentSummary> summarise(std::span<const std::int32_t> boundaries, std::int64_t tokens);
 
-// The batch that a library's attention is planned for, which holds the segments. A plan costs most of a second, a
-// row or a length beyond the segments' own costs blocks that end at once. So
-//   equal segments, up to 64: 16 or 64 rows of a power of two from 256 on: eight plans each way serve every window of
+// The batch that a library's attention is planned for, which holds the segments. A plan costs most of a
+// second, a row or a length beyond the segments' own costs blocks that end at once. So
+//   equal segments, up to 64: 16 or 64 rows of a power of two from 256 on: eight plans each way serve every
+//   window of
 //                             test-time training of up to 2,048 tokens
 //   equal segments, more:     exactly those, not packed
-//   others, documents:        rows in quarter steps of a power of two from 16 on (..., 128, 160, 192, ...), their longest
+//   others, documents:        rows in quarter steps of a power of two from 16 on (..., 128, 160, 192, ...),
+//   their longest
 //                             length a power of two from 128 on
 struct AttentionBucket {
   std::int64_t rows = 0, longest = 0;
@@ -34,9 +36,9 @@ struct AttentionBucket {
 };
 AttentionBucket bucket_of(const SegmentSummary& summary);
 
-// The most rows of a bucket of at most `segments` segments over `tokens` tokens, short of documents under 64 tokens on
-// average: what has more than these is left to the own kernel, whose work does not grow with the number of
-// segments.
+// The most rows of a bucket of at most `segments` segments over `tokens` tokens, short of documents under 64
+// tokens on average: what has more than these is left to the own kernel, whose work does not grow with the
+// number of segments.
 std::int64_t most_rows(std::int64_t segments, std::int64_t tokens);
 
 }  // namespace mulligan::cuda

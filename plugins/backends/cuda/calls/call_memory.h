@@ -1,5 +1,5 @@
-// The memory that a call names: its arguments and workspace as the device sees them, and what the device's checks are told
-// about them around a run.
+// The memory that a call names: its arguments and workspace as the device sees them, and what the device's
+// checks are told about them around a run.
 #pragma once
 
 #include <mulligan/backend.h>
@@ -28,8 +28,9 @@ class CallMemory {
   bool aligned() const;
   DeviceArgument tensor(std::uint32_t index) const;
 
-  // Before a run: `out` arguments that share no memory with an argument that is read hold nothing yet, nor does the
-  // workspace. After it: those arguments must have been written, and the host may look at the workspace again.
+  // Before a run: `out` arguments that share no memory with an argument that is read hold nothing yet, nor
+  // does the workspace. After it: those arguments must have been written, and the host may look at the
+  // workspace again.
   void mark_outputs_unwritten() const;
   void mark_workspace_unwritten() const;
   void require_written() const;

@@ -1,6 +1,6 @@
-// A kernel call of the cuda backend, made ready on a device. Implementations: a matrix product (matmul_call.h), the
-// kernel's own code (source_call.h), a compiled file in its place (compiled_call.h),
-// a library's attention (library_call.h).
+// A kernel call of the cuda backend, made ready on a device. Implementations: a matrix product
+// (matmul_call.h), the kernel's own code (source_call.h), a compiled file in its place (compiled_call.h), a
+// library's attention (library_call.h).
 #pragma once
 
 #include <mulligan/backend.h>
@@ -27,19 +27,20 @@ class DeviceCall {
   virtual ~DeviceCall() = default;
 
   virtual std::size_t workspace_bytes() const = 0;
-  // Fixes the addresses. Plans again for those that are not aligned to 16 bytes, whose workspace must not be larger.
+  // Fixes the addresses. Plans again for those that are not aligned to 16 bytes, whose workspace must not be
+  // larger.
   virtual void bind(void* const* addresses, void* workspace) = 0;
-  // Which of its ways the next run takes: it depends on the segments of an attention call. Two runs of the same choice
-  // enqueue the same work, so that a captured one stands for both. Makes the way ready.
-  // Throws when the call was not bound.
+  // Which of its ways the next run takes: it depends on the segments of an attention call. Two runs of the
+  // same choice enqueue the same work, so that a captured one stands for both. Makes the way ready. Throws
+  // when the call was not bound.
   virtual std::uint64_t choice() = 0;
   // What the next run enqueues, the way it would take now. Throws when the call was not bound.
   virtual CallWork work() = 0;
   virtual void run() = 0;
 };
 
-// Throws std::runtime_error when the call does not fit the kernel or does not compile. The device and the library must
-// outlive the call, and so must `compiled`, which takes the place of the kernel's own code.
+// Throws std::runtime_error when the call does not fit the kernel or does not compile. The device and the
+// library must outlive the call, and so must `compiled`, which takes the place of the kernel's own code.
 std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& library,
                                              const mlg_kernel& kernel, const mlg_call& call,
                                              const triton::CompiledKernel* compiled);

@@ -19,7 +19,8 @@ class LaunchCall : public DeviceCall {
 
   const CallMemory& memory() const { return memory_; }
   const backends::CallArguments& arguments() const { return memory_.arguments(); }
-  // Loads the functions of the plan, unless they are. Until then a call that is bound to aligned addresses loads nothing.
+  // Loads the functions of the plan, unless they are. Until then a call that is bound to aligned addresses
+  // loads nothing.
   void load();
   // Asks for a workspace of at least so many bytes.
   void reserve(std::size_t workspace_bytes);
@@ -28,8 +29,8 @@ class LaunchCall : public DeviceCall {
   // Derived classes then call plan_anew(). `compiled` takes the place of the kernel's source.
   LaunchCall(Device& device, const mlg_kernel& kernel, const mlg_call& call,
              const triton::CompiledKernel* compiled = nullptr);
-  // What to launch for the call, whose addresses may be known; the workspace it needs in `workspace_bytes`. Checks the
-  // call. The plan lives until the next one is made.
+  // What to launch for the call, whose addresses may be known; the workspace it needs in `workspace_bytes`.
+  // Checks the call. The plan lives until the next one is made.
   virtual const mlg_cuda_plan& plan(const mlg_kernel& kernel, const mlg_launch& call,
                                     std::size_t& workspace_bytes) = 0;
   void plan_anew();

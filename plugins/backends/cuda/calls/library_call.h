@@ -1,4 +1,5 @@
-// An attention call that a library computes where it has a plan for the segments, and the own kernel elsewhere.
+// An attention call that a library computes where it has a plan for the segments, and the own kernel
+// elsewhere.
 #pragma once
 
 #include <memory>

@@ -27,8 +27,8 @@ struct CompiledFunction {
 
 class KernelCompiler {
  public:
-  // `architecture`: "sm_90a". `cache_directory`: empty: nothing is kept. `driver_version`: as of Nvrtc. Throws
-  // std::runtime_error when NVRTC is missing.
+  // `architecture`: "sm_90a". `cache_directory`: empty: nothing is kept. `driver_version`: as of Nvrtc.
+  // Throws std::runtime_error when NVRTC is missing.
   KernelCompiler(std::string architecture, const std::string& cache_directory, int driver_version);
   ~KernelCompiler();
 

@@ -1,6 +1,6 @@
 // The emulated device's work on a stream: in order, beside the caller, with libraries that are ordered by the
-// driver's streams and events, as NCCL is. The driver's functions come from a library that works on the processor,
-// as that of the tests does.
+// driver's streams and events, as NCCL is. The driver's functions come from a library that works on the
+// processor, as that of the tests does.
 #pragma once
 
 #include <mulligan/backend.h>
@@ -22,7 +22,8 @@ class EmulatedStream {
   ~EmulatedStream();
   EmulatedStream(const EmulatedStream&) = delete;
 
-  // Enqueues `work`. Throws std::runtime_error where earlier work has failed: nothing is done after that, as on a GPU.
+  // Enqueues `work`. Throws std::runtime_error where earlier work has failed: nothing is done after that, as
+  // on a GPU.
   void add(std::function<void()> work);
   // Waits for the work so far; throws as add().
   void synchronize();

@@ -25,8 +25,8 @@ class CublasLtGemm final : public Gemm {
   CublasLtGemm(CublasLt& library, const GemmShape& shape);
   ~CublasLtGemm() override;
 
-  // Times the algorithms that cuBLASLt proposes, on random numbers of the product's size, and returns the bytes of
-  // the fastest; one that fails is left out. Throws std::runtime_error when all fail.
+  // Times the algorithms that cuBLASLt proposes, on random numbers of the product's size, and returns the
+  // bytes of the fastest; one that fails is left out. Throws std::runtime_error when all fail.
   std::string measure();
   // Takes an algorithm that measure() returned, now or in an earlier process.
   void use(const std::string& algorithm);

@@ -1,9 +1,9 @@
 // NVIDIA's driver API, loaded when it is needed. Members are called like the functions of
 // cuda.h, without "cu".
 //
-// A function has several forms, of which cuda.h names the newest ("cuEventElapsedTime_v2") and an older driver has
-// an older one. The driver is therefore asked for the form of its own CUDA version, where that is older than the
-// headers. None of the functions below has changed its parameters since CUDA 12.4.
+// A function has several forms, of which cuda.h names the newest ("cuEventElapsedTime_v2") and an older
+// driver has an older one. The driver is therefore asked for the form of its own CUDA version, where that is
+// older than the headers. None of the functions below has changed its parameters since CUDA 12.4.
 #pragma once
 
 #include <cuda.h>

@@ -1,6 +1,6 @@
-// Page-locked memory through which small uploads go: the host copies its data here and goes on, the GPU fetches
-// them when its stream gets there. An upload waits only when its place, or one of the kMostUploads, is still taken
-// by an upload that the GPU has not fetched; so this also bounds how far the host runs ahead.
+// Page-locked memory through which small uploads go: the host copies its data here and goes on, the GPU
+// fetches them when its stream gets there. An upload waits only when its place, or one of the kMostUploads,
+// is still taken by an upload that the GPU has not fetched; so this also bounds how far the host runs ahead.
 #pragma once
 
 #include <cstddef>

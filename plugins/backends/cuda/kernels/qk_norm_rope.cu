@@ -1,6 +1,6 @@
 // qk_norm_rope on x [T, G, h], per head:  u = r x with r = 1 / sqrt(mean(x^2) + eps) (norm = 0: r = 1),
-// rotated, times gain [G]. Rotation of the first 2 half_dims elements at position t mod row_length, cos and sin
-// [P, half_dims]:
+// rotated, times gain [G]. Rotation of the first 2 half_dims elements at position t mod row_length, cos and
+// sin [P, half_dims]:
 //   (a, b) = (u[j], u[j + half_dims]) -> (a cos + b sin, -a sin + b cos)
 // Backward: w = the transposed rotation of dy, p = sum(w x):
 //   dx (+)= gain r (w - x r^2 p / h)  (norm = 0: gain w),   dgain[g] += sum over tokens of r p

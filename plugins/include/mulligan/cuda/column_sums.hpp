@@ -9,8 +9,9 @@
 
 namespace mulligan::sdk {
 
-// A sum over rows that goes to the argument `sum` of a call: a kernel writes a row of partial sums for each of
-// `parts` parts of the rows, add() launches what adds them up. Where the argument is absent: null, and nothing.
+// A sum over rows that goes to the argument `sum` of a call: a kernel writes a row of partial sums for each
+// of `parts` parts of the rows, add() launches what adds them up. Where the argument is absent: null, and
+// nothing.
 class ColumnSums {
  public:
   ColumnSums(CudaCall& call, std::uint32_t sum, std::int64_t parts)
