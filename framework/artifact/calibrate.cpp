@@ -74,7 +74,7 @@ std::int64_t Calibrator::rows_per_pass() const {
 
 Graph Calibrator::build(const ModelConfig& model, const std::vector<ParameterLayout>& layouts) {
   Graph graph;
-  Tape tape(graph, false);
+  Tape tape(graph, false, FusedKernels(store_.backend()));
   const PackedInputs inputs =
       declare_packed_inputs(graph, prefix, model, rows_per_pass() * shape_.row_tokens, shape_.row_tokens);
   MomentTaps taps(points_);

@@ -18,6 +18,9 @@ Schema<RunSection> run_section() {
                         {{"off", Determinism::off}, {"run", Determinism::run}, {"world", Determinism::world}},
                         "run = the same run twice is bit-identical, world = also for any world size; refused "
                         "where it cannot be kept");
+  s.key(
+      "fused_kernels", &RunSection::fused_kernels,
+      "compute neighbouring calls in one fused kernel where the backend has one; results differ by rounding");
   return s;
 }
 

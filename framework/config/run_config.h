@@ -32,6 +32,7 @@ struct RunSection {
   int64_t seed = 1337;
   int64_t threads = 0;  // host and CPU-backend threads; 0 = all cores
   Determinism determinism = Determinism::off;
+  bool fused_kernels = true;
 };
 
 // One [optimizer.NAME] table.
@@ -117,8 +118,8 @@ using PluginKeySource = std::function<std::optional<PluginKeys>(mlg_kind kind, c
 // Resolves the plugins' own keys of all tables (the backend first), in the order of plugin_tables().
 void resolve_plugins(LoadedConfig& loaded, const PluginKeySource& source);
 
-// All plugin tables of a configuration with their kinds: backend, loss, schedule, communicator, then each optimiser
-// followed by its own schedule, the quantiser, and those of test-time training.
+// All plugin tables of a configuration with their kinds: backend, loss, schedule, communicator, then each
+// optimiser followed by its own schedule, the quantiser, and those of test-time training.
 struct PluginTableRef {
   mlg_kind kind;
   const PluginTable* table;

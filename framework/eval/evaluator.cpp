@@ -33,7 +33,7 @@ Evaluator::Evaluator(TensorStore& store, const ModelConfig& model,
                      const std::vector<ParameterLayout>& layouts, const EvaluatorOptions& options)
     : store_(store),
       options_(options),
-      program_(store.backend(), build(model, layouts, options), "evaluate"),
+      program_(store.backend(), build(model, layouts, options, FusedKernels(store.backend())), "evaluate"),
       inputs_(prefix, pass_tokens(options)) {
   store_.create_externals(program_.graph());
   inputs_.upload_rope(store_, model, row_positions(options), options.compute);
@@ -44,9 +44,9 @@ Evaluator::Evaluator(TensorStore& store, const ModelConfig& model,
 }
 
 Graph Evaluator::build(const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
-                       const EvaluatorOptions& options) {
+                       const EvaluatorOptions& options, const FusedKernels& fused) {
   Graph graph;
-  Tape tape(graph, false);
+  Tape tape(graph, false, fused);
   const std::int64_t tokens = pass_tokens(options);
   const PackedInputs inputs = declare_packed_inputs(graph, prefix, model, tokens, row_positions(options));
   ForwardOptions forward;

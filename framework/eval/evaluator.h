@@ -9,6 +9,7 @@
 #include "framework/config/eval_config.h"
 #include "framework/config/model_config.h"
 #include "framework/data/eval_rows.h"
+#include "framework/graph/fused_kernels.h"
 #include "framework/graph/program.h"
 #include "framework/model/packed_inputs.h"
 #include "framework/model/parameter_values.h"
@@ -31,7 +32,8 @@ struct EvalSums {
   std::uint64_t bytes = 0;        // by the byte table
   std::int64_t first_target = 0;  // the scored targets are the stream's positions [first_target, last_target]
   std::int64_t last_target = -1;
-  // One for each sequence or window, in order; kept where the share is not all there is. loss_nats is their sum.
+  // One for each sequence or window, in order; kept where the share is not all there is. loss_nats is their
+  // sum.
   std::vector<double> parts_nats;
 };
 
@@ -50,7 +52,7 @@ class Evaluator {
 
   // The forward pass with its token losses, as the constructor prepares it.
   static Graph build(const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
-                     const EvaluatorOptions& options);
+                     const EvaluatorOptions& options, const FusedKernels& fused);
 
   Program& program() { return program_; }
   const EvaluatorOptions& options() const { return options_; }

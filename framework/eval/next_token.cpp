@@ -35,7 +35,7 @@ NextToken::Length NextToken::make(const ModelConfig& model, const std::vector<Pa
   Length length{nullptr, nullptr, PackedInputWriter(prefix, tokens)};
   if (options_.adapters) length.adapters = options_.adapters();
   Graph graph;
-  Tape tape(graph, false);
+  Tape tape(graph, false, FusedKernels(store_.backend()));
   const PackedInputs inputs = declare_packed_inputs(graph, prefix, model, tokens, tokens);
   ForwardOptions forward;
   forward.layer_order = options_.layer_order;

@@ -25,8 +25,8 @@ struct KernelRows {
   std::string_view arguments;
 };
 
-// Declares the rules of kernels before main() begins: an op does so beside its calls. A backward kernel that adds
-// up gradients of parameters mixes, as a whole.
+// Declares the rules of kernels before main() begins: an op does so beside its calls. A backward kernel that
+// adds up gradients of parameters mixes, as a whole.
 struct KernelRules {
   KernelRules(std::initializer_list<KernelRows> rows);
 };

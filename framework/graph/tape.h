@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "framework/graph/fused_kernels.h"
 #include "framework/graph/graph.h"
 
 namespace mulligan {
@@ -41,12 +42,15 @@ class Backward {
 // so that training and evaluation share every op's code.
 class Tape {
  public:
-  Tape(Graph& graph, bool differentiate) : graph_(graph), differentiate_(differentiate) {}
+  Tape(Graph& graph, bool differentiate, FusedKernels fused = {})
+      : graph_(graph), differentiate_(differentiate), fused_(fused) {}
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
   Graph& graph() { return graph_; }
   bool differentiating() const { return differentiate_; }
+  // What ops may use in the place of several plain calls.
+  const FusedKernels& fused() const { return fused_; }
 
   // Declares a leaf: contributions to the gradient of `leaf` are added to `gradient` (same shape, f32,
   // external), which the caller zeroes. Views of `leaf` write into the same part of `gradient`.
@@ -70,6 +74,7 @@ class Tape {
 
   Graph& graph_;
   bool differentiate_;
+  FusedKernels fused_;
   std::vector<Entry> entries_;
   std::unordered_map<std::uint32_t, Value> leaf_gradients_;  // by id of the watched leaf
   std::unordered_map<std::uint32_t, bool> depends_;          // values computed from a watched leaf

@@ -24,8 +24,8 @@ class TensorStore {
   // checked before. Making it again with the same type is allowed and changes nothing; with another type it
   // is a std::logic_error.
   void create(std::string_view name, const TensorType& type);
-  // Room behind the elements of a tensor, zeroed, which belongs to no element: for transfers that cut it into equal shares. Before
-  // its memory is taken (std::logic_error).
+  // Room behind the elements of a tensor, zeroed, which belongs to no element: for transfers that cut it into
+  // equal shares. Before its memory is taken (std::logic_error).
   void reserve(std::string_view name, std::int64_t bytes);
   // Makes every external of `graph` that does not exist yet.
   void create_externals(const Graph& graph);

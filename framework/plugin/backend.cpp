@@ -58,6 +58,13 @@ void Backend::add_kernels(const Plugin& plugin, bool replace) {
   replace_known_kernels();
 }
 
+bool Backend::has_kernel(std::string_view name) const {
+  for (std::uint32_t i = 0; const mlg_kernel* kernel = kernel_at(i); ++i) {
+    if (name == kernel->name) return true;
+  }
+  return false;
+}
+
 void Backend::replace_kernel(const std::string& name, const std::string& file, const std::string& where) {
   replacements_.push_back({name, file, where});
   replace_known_kernels();

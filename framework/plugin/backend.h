@@ -7,6 +7,7 @@
 #include <deque>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "framework/plugin/plugin_instance.h"
@@ -84,8 +85,8 @@ class PreparedCall {
   std::size_t workspace_bytes_ = 0;
 };
 
-// Sees what a backend is asked to do, before it does it: so that a step can be made on a backend that computes nothing, and be
-// counted.
+// Sees what a backend is asked to do, before it does it: so that a step can be made on a backend that
+// computes nothing, and be counted.
 class BackendWatch {
  public:
   virtual ~BackendWatch() = default;
@@ -143,6 +144,11 @@ class Backend : public PluginInstance<mlg_backend_table> {
   void replace_kernel(const std::string& name, const std::string& file, const std::string& where);
   // The kernels this instance can run: null past the end.
   const mlg_kernel* kernel_at(std::uint32_t index) const { return table().kernel_at(instance(), index); }
+  bool has_kernel(std::string_view name) const;
+  // Whether graphs for this backend may use the fused kernels among its own (run.fused_kernels); at first they
+  // may.
+  bool fused_kernels() const { return fused_kernels_; }
+  void set_fused_kernels(bool use) { fused_kernels_ = use; }
 
   // Checks a call (data pointers null) and makes it ready.
   PreparedCall prepare(const mlg_call& call);
@@ -150,8 +156,8 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // Throws KernelFailure where the backend says which kernel failed.
   void run(std::span<void* const> handles);
   void synchronize() { call("synchronize", table().synchronize); }
-  // What the next run of a prepared and bound call would enqueue, by its handle. Throws run_error where the backend does not
-  // know it.
+  // What the next run of a prepared and bound call would enqueue, by its handle. Throws run_error where the
+  // backend does not know it.
   mlg_work work(void* handle) const;
   // Null: nobody looks. It must outlive the backend, or be taken away before.
   void watch(BackendWatch* watch) { watch_ = watch; }
@@ -174,6 +180,7 @@ class Backend : public PluginInstance<mlg_backend_table> {
   std::deque<Replacement> replacements_;  // a backend of ABI 1.2 may keep pointers into them
   std::size_t allocated_bytes_ = 0, peak_allocated_bytes_ = 0;
   BackendWatch* watch_ = nullptr;
+  bool fused_kernels_ = true;
 };
 
 }  // namespace mulligan

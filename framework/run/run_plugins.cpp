@@ -48,21 +48,21 @@ void pass_run_on(const RunSection& run, PluginTable& backend, PluginHost& host) 
   if (run.determinism != Determinism::off) pass_on(backend, backend_keys, "deterministic", ConfigValue(true));
 }
 
+std::unique_ptr<Backend> make_backend(const LoadedConfig& loaded, const PluginHandle& plugin,
+                                      const PluginConfig& keys) {
+  auto backend = std::make_unique<Backend>(plugin, keys);
+  backend->set_fused_kernels(loaded.config.run.fused_kernels);
+  return backend;
+}
+
 std::unique_ptr<Backend> make_backend(const LoadedConfig& loaded, PluginHost& host, const std::string& name) {
   if (name.empty()) {
-    return std::make_unique<Backend>(load_plugin(host, MLG_BACKEND, loaded.config.backend),
-                                     loaded.plugin("backend"));
+    return make_backend(loaded, load_plugin(host, MLG_BACKEND, loaded.config.backend),
+                        loaded.plugin("backend"));
   }
   const PluginHandle plugin = host.load(PluginKind::backend, name);
   PluginTable table = read_plugin_table(nullptr, "backend", loaded.file, name);
-  return std::make_unique<Backend>(plugin, resolve_plugin_keys(table, plugin->name(), keys_of(*plugin)));
-}
-
-bool has_kernel(const Backend& backend, const std::string& name) {
-  for (std::uint32_t i = 0; const mlg_kernel* kernel = backend.kernel_at(i); ++i) {
-    if (name == kernel->name) return true;
-  }
-  return false;
+  return make_backend(loaded, plugin, resolve_plugin_keys(table, plugin->name(), keys_of(*plugin)));
 }
 
 // A row that names no kernel of the backend or of any plugin in use is a typing error.
@@ -130,7 +130,7 @@ RunPlugins make_backend_plugin(const LoadedConfig& loaded, PluginHost& host) {
   plugins.backend = make_backend(loaded, host, {});
   // A row for a kernel of a plugin that is not in use here, such as the loss, has nothing to replace.
   for (const KernelRow& row : loaded.config.kernels) {
-    if (has_kernel(*plugins.backend, row.match))
+    if (plugins.backend->has_kernel(row.match))
       plugins.backend->replace_kernel(row.match, row.path, row.origin.text());
   }
   require_determinism(loaded.config, *plugins.backend);
@@ -178,7 +178,7 @@ RunPlugins make_phase_plugins(const LoadedConfig& loaded, PluginHost& host, cons
     if (!phase.backend || phase.backend->section != section) continue;
     RunPlugins plugins;
     plugins.backend =
-        std::make_unique<Backend>(load_plugin(host, MLG_BACKEND, *phase.backend), loaded.plugin(section));
+        make_backend(loaded, load_plugin(host, MLG_BACKEND, *phase.backend), loaded.plugin(section));
     add_training_plugins(plugins, loaded, host);
     require_determinism(loaded.config, *plugins.backend);
     return plugins;

@@ -40,9 +40,9 @@ std::string group_square_sum_name(std::size_t optimizer) {
 }
 
 Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParameter>& parameters,
-                       const Loss& loss, std::int64_t tokens, LayerOrderKind order) {
+                       const Loss& loss, std::int64_t tokens, LayerOrderKind order, FusedKernels fused) {
   Graph graph;
-  Tape tape(graph, true);
+  Tape tape(graph, true, fused);
   const PackedInputs inputs = declare_packed_inputs(graph, step_tensor::batch, model, tokens, tokens);
   ForwardOptions forward;
   forward.layer_order = order;

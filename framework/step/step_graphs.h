@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "framework/config/run_config.h"
+#include "framework/graph/fused_kernels.h"
 #include "framework/graph/graph.h"
 #include "framework/plugin/loss.h"
 #include "framework/run/parameter_plan.h"
@@ -36,7 +37,7 @@ std::string average_compute_name(std::string_view parameter);
 // Forward, loss and backward of one packed row of `tokens` tokens: gradients are added to "gradient/...", the
 // token losses to loss_sum. The gradient is that of sum(loss_weight * token_loss).
 Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParameter>& parameters,
-                       const Loss& loss, std::int64_t tokens, LayerOrderKind order);
+                       const Loss& loss, std::int64_t tokens, LayerOrderKind order, FusedKernels fused = {});
 
 // The sum of squares of the gradients of optimiser number `optimizer` (of PlannedParameter::optimizer).
 std::string group_square_sum_name(std::size_t optimizer);

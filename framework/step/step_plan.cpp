@@ -108,9 +108,10 @@ Program* StepPlan::micro_step(LayerOrderKind order, DType compute) {
   std::string name = role_name(StepRole::micro_step);
   if (order == LayerOrderKind::looped) name += ", looped";
   if (compute != to_dtype(scored_dtype(config_))) name += fmt::format(", {}", dtype_name(compute));
-  Program* program = add(build_micro_step(config_.model, with_compute_dtype(parameters_, compute),
-                                          *plugins_.loss, tokens_per_micro_batch(config_.train), order),
-                         std::move(name));
+  Program* program =
+      add(build_micro_step(config_.model, with_compute_dtype(parameters_, compute), *plugins_.loss,
+                           tokens_per_micro_batch(config_.train), order, FusedKernels(*plugins_.backend)),
+          std::move(name));
   micro_steps_.push_back({order, compute, program});
   return program;
 }

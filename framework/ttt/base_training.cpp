@@ -66,7 +66,7 @@ std::vector<Program*> BaseTraining::programs() {
 
 Graph BaseTraining::build_step() const {
   Graph graph;
-  Tape tape(graph, true);
+  Tape tape(graph, true, FusedKernels(model_.store.backend()));
   const PackedInputs inputs = declare_packed_inputs(graph, prefix, model_.config, step_tokens(), positions());
   ForwardOptions options;
   options.layer_order = model_.layer_order;

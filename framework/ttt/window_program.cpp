@@ -41,7 +41,7 @@ WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
                                           std::move(sink));
   }
   Graph graph;
-  Tape tape(graph, adapters != nullptr);
+  Tape tape(graph, adapters != nullptr, FusedKernels(store_.backend()));
   const ForwardInputs inputs = declare_inputs(graph, prefix_, model.config, shape, rotary_positions);
   const Value targets = graph.external(prefix_ + "/targets", TensorType(MLG_I32, {shape.positions()}));
   ForwardOptions options;

@@ -42,7 +42,7 @@ ModelRunner::ModelRunner(Backend& backend, const ModelConfig& model, std::int64_
 
 void ModelRunner::build(const ModelConfig& model, std::int64_t tokens, const Options& options) {
   Graph graph;
-  Tape tape(graph, options.gradients);
+  Tape tape(graph, options.gradients, FusedKernels(backend_));
   const TensorType per_token(MLG_I32, {tokens});
   const TensorType table(MLG_F32, {tokens, model.rope.dims / 2});
   const ForwardInputs inputs{
