@@ -72,6 +72,7 @@ void add_commands(CLI::App& app) {
   add_sweep_command(app);
   add_report_command(app);
   add_compare_command(app);
+  add_stats_command(app);
   add_checkpoint_command(app);
   add_config_command(app);
   add_export_command(app);

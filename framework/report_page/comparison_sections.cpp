@@ -6,6 +6,7 @@
 #include "framework/report_page/comparison_tables.h"
 #include "framework/report_page/line_chart.h"
 #include "framework/report_page/run_curves.h"
+#include "framework/report_page/run_observations.h"
 
 namespace mulligan::report {
 namespace {
@@ -100,6 +101,12 @@ std::string comparison_sections(const Comparison& comparison) {
         note("Runs whose configurations are the same but for run.seed; the standard deviation is that of the "
              "sample (n - 1).") +
             html_of(seeds));
+  }
+  if (const std::string study = study_of_runs(comparison.runs); !study.empty()) {
+    html +=
+        section("compare-statistics", "Intervals and tests",
+                note("Of the last score that all runs have; docs/statistics.md says what each column is.") +
+                    "<pre>" + escape(study) + "</pre>\n");
   }
   html += section("compare-curves", "Curves", curves(comparison));
   html += section("compare-keys", "Keys that differ",

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "framework/core/grouped.h"
+#include "framework/report_page/run_observations.h"
 #include "framework/report_page/units.h"
 
 namespace mulligan::report {
@@ -107,6 +108,7 @@ std::string comparison_text(const Comparison& comparison) {
   text += "\n";
   text += keys.rows.empty() ? "no key differs\n" : plain_text(keys);
   if (!seeds.rows.empty()) text += "\n" + plain_text(seeds);
+  if (const std::string study = study_of_runs(comparison.runs); !study.empty()) text += "\n" + study;
   return text;
 }
 

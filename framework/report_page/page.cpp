@@ -74,6 +74,7 @@ path { fill: none; vector-effect: non-scaling-stroke; }
 .stacked .row { height: 28px; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 13.5px; }
+pre { overflow-x: auto; font-size: 12px; }
 th, td { text-align: left; padding: 3px 14px 3px 0; border-bottom: 1px solid var(--grid); vertical-align: top; }
 th { color: var(--muted); font-weight: 500; white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }

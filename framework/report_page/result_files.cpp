@@ -156,6 +156,8 @@ TttResult read_ttt_result(const fs::path& path) {
     const char* key = result.bits ? "val_bpb" : "val_loss_nats";
     result.with_bpb = number(with, key);
     result.without_bpb = number(without, key);
+    result.tokens = number(with, "val_tokens");
+    result.bytes = number(with, "val_bytes");
     result.weights = text(json, "weights");
     result.seconds = number_or(with, "seconds", 0);
     result.setup_seconds = number_or(json, "setup_seconds", 0);

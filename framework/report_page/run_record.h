@@ -69,6 +69,7 @@ struct TttResult {
   };
   std::string weights;  // what was scored; empty where an older program did not write it
   std::optional<double> with_bpb, without_bpb;
+  std::optional<double> tokens, bytes;  // that were scored
   double seconds = 0, setup_seconds = 0;
   bool fell_back = false;
   std::string void_reason;  // not empty: the run is void, and there is no score

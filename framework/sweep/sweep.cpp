@@ -153,7 +153,10 @@ nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result)
     }
     rows.push_back({{"name", sweep.rows[row].name}, {"set", sweep.rows[row].set}, {"seeds", cells}});
   }
-  return {{"config", sweep.config}, {"baseline", sweep.baseline}, {"rows", rows}};
+  return {{"config", sweep.config},
+          {"baseline", sweep.baseline},
+          {"rows", rows},
+          {"statistics", stats::study_json(sweep_study(sweep, result))}};
 }
 
 }  // namespace
@@ -190,6 +193,25 @@ Sweep read_sweep(const std::string& path) {
                        fmt::join(names, ", "));
   }
   return sweep;
+}
+
+stats::Study sweep_study(const Sweep& sweep, const SweepResult& result) {
+  stats::Observations all{"val_bpb", {"row"}, {}};
+  for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
+    for (std::size_t seed = 0; seed < sweep.seeds.size(); ++seed) {
+      const SweepCell& cell = result.cells[row][seed];
+      const EvalResult& score = cell.with ? *cell.with : cell.without;
+      const std::string number = fmt::format("{:.0f}", sweep.seeds[seed]);
+      all.values.push_back({fmt::format("{} seed {}", sweep.rows[row].name, number),
+                            {sweep.rows[row].name},
+                            number,
+                            cell.score(),
+                            fmt::format("{} validation tokens", score.tokens)});
+    }
+  }
+  stats::StudyOptions options;
+  options.baseline = sweep.baseline;
+  return stats::make_study(all, options);
 }
 
 SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,

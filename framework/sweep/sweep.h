@@ -11,6 +11,7 @@
 #include "framework/eval/evaluate.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
+#include "framework/stats/study.h"
 
 namespace mulligan {
 
@@ -73,5 +74,8 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
 // own, what test-time training gains over the same weights without it. Below each row the norm and the drift
 // of A; collapses are marked.
 std::string sweep_table(const Sweep& sweep, const SweepResult& result);
+
+// Intervals and tests over the final bits per byte: each row, and each against the baseline's. sweep.json holds it.
+stats::Study sweep_study(const Sweep& sweep, const SweepResult& result);
 
 }  // namespace mulligan

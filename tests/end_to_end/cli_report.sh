@@ -64,6 +64,17 @@ has_chart "compare: curves of both runs" compare.html compare-loss-curve 4
 check "report with a comparison" "$mulligan" report runs/small --compare runs/other --output both.html
 has_chart "its curves" both.html compare-loss-curve 4
 
+check "train another configuration" "$mulligan" train small.toml --set train.log_every=4 --set train.clip_norm=0.5 \
+  --set run.directory=runs/third
+seen=$("$mulligan" compare runs/small runs/other runs/third --output three.html)
+check_contains "compare: tests between configurations" "| train.clip_norm=0.5" "$seen"
+check_contains "which the page has, too" "can reach no permutation p below" "$(cat three.html)"
+check_equal "the same as stats" "$("$mulligan" stats runs/small runs/other runs/third)" "$(sed -n '/^val_bpb, [0-9]* validation/,$p' <<<"$seen" | sed '/^three.html$/d' | sed '${/^$/d}')"
+check_contains "stats by a setting" "| 0.5" "$("$mulligan" stats runs/small runs/other runs/third --by train.clip_norm)"
+check_contains "stats of the mean training loss" "steps 0 to" "$("$mulligan" stats runs/small runs/other --metric train_loss_nats)"
+check_refused "stats: a figure that a run does not have" 3 "has no ttt_bpb" stats runs/small runs/other --metric ttt_bpb
+check_refused "stats: an unknown setting" 2 "no setting 'train.nothing'" stats runs/small runs/other --by train.nothing
+
 check_refused "compare: one run" 2 "two run directories" compare runs/small
 check_refused "report: no run" 3 "nothere" report nothere
 sed -i '3s/^/x/' runs/other/metrics.jsonl

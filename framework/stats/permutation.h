@@ -1,0 +1,29 @@
+// Permutation tests of differences of means, and the smallest p that they can reach.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace mulligan::stats {
+
+struct PermutationTest {
+  double difference = 0;  // of the means, first minus second
+  double greater = 1;     // one-sided p: first > second
+  double two_sided = 1;
+  double least_greater = 1;  // the smallest one-sided p that these sample sizes can reach
+  double least_two_sided = 1;
+  bool exact = true;               // all arrangements were counted
+  std::uint64_t arrangements = 0;  // counted, or drawn
+};
+
+// Pairs first[i], second[i] with their signs exchanged: all 2^n of them up to n = 20, otherwise 100,000 draws with
+// p = (1 + found) / (1 + drawn). As many values of both, at least one; throws std::invalid_argument otherwise.
+PermutationTest sign_flip_test(std::span<const double> first, std::span<const double> second,
+                               std::uint64_t seed = 1);
+
+// Values dealt anew to both samples: all C(n + m, n) ways up to 200,000, otherwise 100,000 draws. At least one
+// value of both.
+PermutationTest shuffle_test(std::span<const double> first, std::span<const double> second,
+                             std::uint64_t seed = 1);
+
+}  // namespace mulligan::stats

@@ -1,0 +1,187 @@
+// The challenge's rule on published claims, and the study's tables.
+#include "framework/stats/acceptance.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numbers>
+
+#include "framework/core/error.h"
+#include "framework/stats/study.h"
+#include "tests/support/scratch_folder.h"
+
+namespace mulligan::stats {
+namespace {
+
+const std::vector<double> pr1768 = {1.07146, 1.07014, 1.07082};
+const std::vector<double> pr1886 = {1.07010, 1.06920, 1.06942};
+
+// Bits per byte of a sample with this mean and deviation in nats per token.
+std::vector<double> sample_of(double mean, double deviation, std::size_t n, double bytes_per_token) {
+  std::vector<double> values(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double spread = deviation * std::sqrt(static_cast<double>(n - 1) / static_cast<double>(n));
+    values[i] = (mean + (i % 2 ? spread : -spread)) / (std::numbers::ln2 * bytes_per_token);
+  }
+  return values;
+}
+
+TEST(Acceptance, PullRequest1130IsRefused) {
+  AcceptanceRule rule;
+  rule.bytes_per_token = 1.8809 / 1.1140 / std::numbers::ln2;
+  EXPECT_NEAR(rule.bytes_per_token, 2.436, 0.0005);
+  const std::vector<double> reference = {1.8843 / (std::numbers::ln2 * rule.bytes_per_token)};
+  const Acceptance result =
+      accept_record(sample_of(1.8809, 0.00082, 12, rule.bytes_per_token), reference, rule);
+  EXPECT_FALSE(result.accepted);
+  EXPECT_NEAR(result.test.difference, 0.0034, 5e-6);
+  EXPECT_EQ(result.decision.find("REJECT: the mean is better by 0.0034 nats, less than the 0.0050"), 0u)
+      << result.decision;
+  ASSERT_EQ(result.notes.size(), 1u);  // a published number has no variance
+}
+
+TEST(Acceptance, TheNextRecordWasNoRecordByTheRule) {
+  AcceptanceRule rule;
+  rule.bytes_per_token = 3.7;
+  const Acceptance result = accept_record(pr1886, pr1768, rule);
+  EXPECT_FALSE(result.accepted);
+  EXPECT_NEAR(result.difference_bpb, 0.001233, 5e-7);
+  rule.margin_nats = 0;
+  EXPECT_FALSE(accept_record(pr1886, pr1768, rule).accepted);  // p = 0.032
+  rule.alpha = 0.05;
+  EXPECT_TRUE(accept_record(pr1886, pr1768, rule).accepted);
+  rule.alpha = 0.01;
+  rule.paired = true;
+  EXPECT_TRUE(accept_record(pr1886, pr1768, rule).accepted);  // p = 0.0070
+}
+
+TEST(Acceptance, AClearRecordIsAccepted) {
+  AcceptanceRule rule;
+  rule.bytes_per_token = 3.7;
+  const Acceptance result = accept_record({1.060, 1.0602, 1.0599}, {1.0700, 1.0698, 1.0701}, rule);
+  EXPECT_TRUE(result.accepted) << result.decision;
+  EXPECT_EQ(result.decision.find("ACCEPT: "), 0u);
+  EXPECT_FALSE(accept_record({1.060, 1.0602}, {1.0700, 1.0698, 1.0701}, rule).accepted);  // two runs
+}
+
+TEST(Acceptance, CollapsedRunsAreNamedAndCount) {
+  EXPECT_EQ(collapsed_values({1.0696, 1.1214, 1.1214, 1.0692, 1.0694}), (std::vector<std::size_t>{1, 2}));
+  EXPECT_EQ(collapsed_values({1.0696, 1.1214}), (std::vector<std::size_t>{1}));
+  EXPECT_EQ(collapsed_values({1.0696, 1.0697, 1.0698, 1.0710}),
+            (std::vector<std::size_t>{3}));  // > 5 deviations
+  EXPECT_TRUE(collapsed_values(pr1886).empty());
+  EXPECT_TRUE(collapsed_values({1.0696, 1.0596, 1.0695}).empty());  // lower is no collapse
+  AcceptanceRule rule;
+  rule.bytes_per_token = 3.7;
+  const Acceptance result = accept_record({1.060, 1.1214, 1.0599}, {1.0700, 1.0698, 1.0701}, rule);
+  EXPECT_FALSE(result.accepted);
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_NE(result.notes[0].find("1.12140"), std::string::npos);
+}
+
+StudyOptions based_on(const char* baseline) {
+  StudyOptions options;
+  options.baseline = baseline;
+  return options;
+}
+
+Observations two_records() {
+  Observations all{"val_bpb", {"record"}, {}};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::string seed = std::to_string(i);
+    all.values.push_back({"a" + seed, {"1768"}, seed, pr1768[i], "validation"});
+    all.values.push_back({"b" + seed, {"1886"}, seed, pr1886[i], "validation"});
+  }
+  return all;
+}
+
+TEST(Study, SaysWhatBothTestsSay) {
+  StudyOptions options;
+  options.margin = 0.005;
+  const Study study = make_study(two_records(), options);
+  ASSERT_EQ(study.comparisons.size(), 1u);
+  const ConditionComparison& comparison = study.comparisons.front();
+  EXPECT_EQ(study.options.baseline, "1768");
+  EXPECT_NEAR(comparison.welch->t, 2.64, 0.005);
+  EXPECT_NEAR(comparison.paired->greater, 0.0070, 0.00005);
+  EXPECT_DOUBLE_EQ(comparison.signs->two_sided, 0.25);
+  EXPECT_LT(comparison.equivalence->p(), 0.01);
+  EXPECT_DOUBLE_EQ(comparison.holm, comparison.p);
+  const std::string text = study_text(study);
+  EXPECT_NE(text.find("| 1886"), std::string::npos) << text;
+  EXPECT_NE(text.find("can reach no permutation p below 0.25"), std::string::npos) << text;
+  EXPECT_NEAR(study_json(study)["comparisons"][0]["gain"].get<double>(), 0.001233, 5e-7);
+}
+
+TEST(Study, RefusesWindowsThatDoNotMatch) {
+  Observations all = two_records();
+  all.values.back().window = "steps 101 to 500";
+  try {
+    make_study(all);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    EXPECT_NE(std::string(error.what()).find("'b2' over steps 101 to 500"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Study, SeedsThatAreNotSharedMakeNoPairs) {
+  Observations all = two_records();
+  all.values.back().seed = "9";
+  const Study study = make_study(all);
+  EXPECT_FALSE(study.comparisons.front().paired);
+  EXPECT_TRUE(study.comparisons.front().welch);
+}
+
+TEST(Study, FactorsGetAMixedModel) {
+  Observations all{"val_loss_nats", {"precision", "math"}, {}};
+  for (int seed = 0; seed < 4; ++seed) {
+    for (int p = 0; p < 2; ++p) {
+      for (int m = 0; m < 2; ++m) {
+        const double noise = 0.001 * ((seed * 7 + p * 3 + m * 5) % 4);
+        all.values.push_back({"run",
+                              {p ? "bf16" : "fp32", m ? "0.5" : "0"},
+                              std::to_string(seed),
+                              3 + 0.1 * seed + 0.02 * m + noise,
+                              ""});
+      }
+    }
+  }
+  const Study study = make_study(all, based_on("precision=fp32, math=0"));
+  ASSERT_TRUE(study.model);
+  EXPECT_EQ(study.model_columns[2], "math=0.5");
+  EXPECT_NEAR(study.model->coefficients[2].estimate, 0.02, 0.003);
+  EXPECT_LT(study.model->coefficients[2].two_sided, 0.001);
+  EXPECT_THROW(make_study(all, based_on("fp64")), Error);
+}
+
+TEST(Observations, AreReadFromCsv) {
+  const testing::ScratchFolder folder;
+  const auto path = folder.path() / "runs.csv";
+  std::ofstream(path)
+      << "seed,precision,val_bpb,\"data, mix\"\r\n42,fp32,1.5,\"a \"\"b\"\"\"\n\n43,bf16,1.25,c\n";
+  const Observations all = read_observations(path, "val_bpb");
+  ASSERT_EQ(all.values.size(), 2u);
+  EXPECT_EQ(all.factors, (std::vector<std::string>{"precision", "data, mix"}));
+  EXPECT_EQ(condition_of(all, all.values[0]), "precision=fp32, data, mix=a \"b\"");
+  EXPECT_EQ(all.values[1].value, 1.25);
+  EXPECT_EQ(all.values[1].seed, "43");
+  EXPECT_EQ(all.values[1].run, "line 4");
+}
+
+TEST(Observations, DamagedFilesAreRefused) {
+  const testing::ScratchFolder folder;
+  const auto path = folder.path() / "runs.csv";
+  for (const char* text :
+       {"", "seed,value\n", "seed,val_bpb\n1\n", "seed,val_bpb\n1,abc\n", "seed,val_bpb\n1,nan\n",
+        "seed,val_bpb\n1,\"1.5\n", "val_bpb,val_bpb\n1,2\n", "seed,val_bpb\n1,1.5 \n"}) {
+    std::ofstream(path) << text;
+    EXPECT_THROW(read_observations(path, "val_bpb"), Error) << text;
+  }
+}
+
+}  // namespace
+}  // namespace mulligan::stats
