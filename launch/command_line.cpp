@@ -73,6 +73,7 @@ void add_commands(CLI::App& app) {
   add_report_command(app);
   add_compare_command(app);
   add_stats_command(app);
+  add_doctor_command(app);
   add_checkpoint_command(app);
   add_config_command(app);
   add_export_command(app);

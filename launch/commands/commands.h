@@ -21,6 +21,7 @@ void add_profile_command(CLI::App& app);
 void add_quantize_command(CLI::App& app);
 void add_report_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
+void add_doctor_command(CLI::App& app);
 void add_stats_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
 void add_config_command(CLI::App& app);

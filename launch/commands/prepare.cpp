@@ -10,6 +10,8 @@
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
 #include "framework/data/prepare.h"
+#include "framework/data/shard.h"
+#include "framework/doctor/corpus_checks.h"
 #include "framework/report/progress.h"
 #include "framework/report/run_log.h"
 #include "launch/commands/commands.h"
@@ -75,6 +77,21 @@ void print_changes(const std::vector<DocumentChange>& changes) {
     fmt::print("  and {} more, listed in changes.jsonl\n", changes.size() - kShown);
 }
 
+// What mulligan doctor would say of these shards, where it is not that all is well.
+void print_audit(const std::filesystem::path& folder, const Manifest& manifest) {
+  constexpr std::uint64_t budget = std::uint64_t{1} << 22;
+  const Tokenizer tokenizer = Tokenizer::load(folder / manifest.tokenizer_file);
+  const std::vector<doctor::Finding> findings = doctor::check_shards_as_corpus(
+      find_shards({folder.string()}, DataSplit::train), find_shards({folder.string()}, DataSplit::validation),
+      manifest.vocabulary, &tokenizer, budget);
+  for (const doctor::Finding& finding : findings) {
+    if (finding.verdict == doctor::Verdict::pass) continue;
+    fmt::print("warning: {} ({}); {}\n", printable(finding.message), finding.id, finding.hint);
+  }
+  fmt::print("audit       {} checks of the tokens, the worst {}\n", findings.size(),
+             doctor::verdict_name(doctor::worst(findings)));
+}
+
 void run(const PrepareArguments& arguments) {
   require_one_process("prepare");
   if (!arguments.check.empty()) {
@@ -101,6 +118,7 @@ void run(const PrepareArguments& arguments) {
   const PrepareSummary summary = prepare(options);
   print_manifest(summary.manifest);
   print_changes(summary.changes);
+  print_audit(options.output, summary.manifest);
   fmt::print("seconds     {:.1f} reading, {:.1f} tokenizer, {:.1f} encoding\nwritten to  {}\n",
              summary.read_seconds, summary.tokenizer_seconds, summary.encode_seconds,
              options.output.string());

@@ -1,0 +1,186 @@
+#include "framework/data/token_statistics.h"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <unordered_set>
+
+#include "framework/data/shard.h"
+
+namespace mulligan {
+namespace {
+
+double entropy_of(std::span<const std::uint64_t> counts, double total) {
+  double entropy = 0;
+  for (const std::uint64_t count : counts) {
+    if (count == 0) continue;
+    const double share = static_cast<double>(count) / total;
+    entropy -= share * std::log(share);
+  }
+  return entropy;
+}
+
+// Entropy of a pair, less that of its first token: both over the pairs that were seen.
+double conditional_entropy(std::vector<std::uint32_t>& pairs, std::size_t vocabulary) {
+  if (pairs.empty()) return 0;
+  std::ranges::sort(pairs);
+  std::vector<std::uint64_t> counts, firsts(vocabulary, 0);
+  for (std::size_t i = 0; i < pairs.size();) {
+    std::size_t end = i;
+    while (end < pairs.size() && pairs[end] == pairs[i]) ++end;
+    counts.push_back(end - i);
+    firsts[pairs[i] >> 16] += end - i;
+    i = end;
+  }
+  const auto total = static_cast<double>(pairs.size());
+  return std::max(0.0, entropy_of(counts, total) - entropy_of(firsts, total));
+}
+
+double compressed_share(std::span<const std::vector<std::uint16_t>> pieces) {
+  std::vector<char> packed;
+  std::size_t before = 0, after = 0;
+  for (const std::vector<std::uint16_t>& piece : pieces) {
+    const std::size_t bytes = piece.size() * sizeof(std::uint16_t);
+    packed.resize(ZSTD_compressBound(bytes));
+    constexpr int level = 3;
+    const std::size_t size = ZSTD_compress(packed.data(), packed.size(), piece.data(), bytes, level);
+    if (ZSTD_isError(size) != 0) throw std::runtime_error(ZSTD_getErrorName(size));
+    before += bytes;
+    after += size;
+  }
+  return before == 0 ? 0 : static_cast<double>(after) / static_cast<double>(before);
+}
+
+// The polynomial hash of a window, rolled along a stream.
+class RollingHash {
+ public:
+  explicit RollingHash(std::size_t window) : window_(window) {
+    for (std::size_t i = 0; i < window; ++i) oldest_ *= base;
+  }
+  // visit(first, hash) of each window of the piece.
+  template <typename Visit>
+  void each(std::span<const std::uint16_t> tokens, Visit&& visit) const {
+    std::uint64_t hash = 0;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      hash = hash * base + tokens[i] + 1;
+      if (i >= window_) hash -= oldest_ * (tokens[i - window_] + std::uint64_t{1});
+      if (i + 1 >= window_) visit(i + 1 - window_, hash);
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t base = 0x9e3779b97f4a7c15;  // odd: a bijection modulo 2^64
+  std::size_t window_;
+  std::uint64_t oldest_ = 1;  // base^window
+};
+
+}  // namespace
+
+TokenStatistics token_statistics(std::span<const std::vector<std::uint16_t>> pieces, int vocabulary) {
+  if (vocabulary < 1 || vocabulary > kMaxVocabulary)
+    throw std::invalid_argument("a vocabulary of 1 to 65536");
+  const auto size = static_cast<std::size_t>(vocabulary);
+  TokenStatistics found;
+  std::vector<std::uint64_t> counts(size, 0);
+  std::vector<std::uint32_t> pairs;
+  std::uint64_t inside = 0, repeats = 0;
+  for (const std::vector<std::uint16_t>& piece : pieces) {
+    found.tokens += piece.size();
+    for (std::size_t i = 0; i < piece.size(); ++i) {
+      if (piece[i] >= size) {
+        ++found.outside;
+        continue;
+      }
+      ++inside;
+      ++counts[piece[i]];
+      if (i == 0 || piece[i - 1] >= size) continue;
+      pairs.push_back(std::uint32_t{piece[i - 1]} << 16 | piece[i]);
+      repeats += piece[i] == piece[i - 1];
+    }
+  }
+  if (found.tokens == 0) throw std::invalid_argument("statistics of tokens need tokens");
+  const auto total = static_cast<double>(std::max<std::uint64_t>(inside, 1));
+  found.distinct =
+      static_cast<std::uint64_t>(std::ranges::count_if(counts, [](auto count) { return count > 0; }));
+  found.unigram_nats = entropy_of(counts, total);
+  const auto most = std::ranges::max_element(counts);
+  found.commonest = static_cast<int>(most - counts.begin());
+  found.commonest_share = static_cast<double>(*most) / total;
+  found.repeat_share = pairs.empty() ? 0 : static_cast<double>(repeats) / static_cast<double>(pairs.size());
+  found.bigram_nats = conditional_entropy(pairs, size);
+  found.compressed_share = compressed_share(pieces);
+  for (const std::uint64_t count : counts) found.share.push_back(static_cast<double>(count) / total);
+  return found;
+}
+
+double divergence_nats(std::span<const double> p, std::span<const double> q) {
+  if (p.size() != q.size()) throw std::invalid_argument("a divergence needs two distributions of one length");
+  constexpr double uniform = 0.01;
+  double sum = 0;
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    if (p[i] <= 0) continue;
+    sum += p[i] * std::log(p[i] / ((1 - uniform) * q[i] + uniform / static_cast<double>(q.size())));
+  }
+  return sum;
+}
+
+std::vector<std::vector<std::uint16_t>> sample_tokens(const std::vector<std::filesystem::path>& shards,
+                                                      std::uint64_t budget) {
+  constexpr std::uint64_t piece_tokens = 65'536;
+  std::vector<Shard> opened;
+  std::uint64_t total = 0;
+  for (const std::filesystem::path& path : shards) {
+    opened.emplace_back(path);
+    total += static_cast<std::uint64_t>(opened.back().token_count());
+  }
+  std::vector<std::vector<std::uint16_t>> pieces;
+  if (total <= budget) {
+    for (const Shard& shard : opened) pieces.push_back(shard.read_all());
+    return pieces;
+  }
+  const std::uint64_t count = std::max<std::uint64_t>(1, budget / piece_tokens);
+  for (std::uint64_t piece = 0; piece < count; ++piece) {
+    const double share = count == 1 ? 0 : static_cast<double>(piece) / static_cast<double>(count - 1);
+    auto at = static_cast<std::uint64_t>(share * static_cast<double>(total - std::min(total, piece_tokens)));
+    for (const Shard& shard : opened) {  // the one that holds token `at` of all
+      const auto size = static_cast<std::uint64_t>(shard.token_count());
+      if (at >= size) {
+        at -= size;
+        continue;
+      }
+      pieces.emplace_back(std::min(piece_tokens, size - at));
+      shard.read(static_cast<std::int64_t>(at), pieces.back());
+      break;
+    }
+  }
+  return pieces;
+}
+
+double window_overlap(std::span<const std::vector<std::uint16_t>> pieces,
+                      std::span<const std::vector<std::uint16_t>> others, std::size_t window) {
+  if (window == 0) throw std::invalid_argument("a window of one token or more");
+  const RollingHash rolling(window);
+  std::unordered_set<std::uint64_t> wanted;
+  std::vector<std::uint64_t> windows;
+  for (const std::vector<std::uint16_t>& piece : pieces) {
+    rolling.each(piece, [&](std::size_t first, std::uint64_t hash) {
+      if (first % window != 0) return;
+      windows.push_back(hash);
+      wanted.insert(hash);
+    });
+  }
+  if (windows.empty()) return 0;
+  std::unordered_set<std::uint64_t> found;
+  for (const std::vector<std::uint16_t>& piece : others) {
+    rolling.each(piece, [&](std::size_t, std::uint64_t hash) {
+      if (wanted.contains(hash)) found.insert(hash);
+    });
+  }
+  const auto shared =
+      std::ranges::count_if(windows, [&](std::uint64_t hash) { return found.contains(hash); });
+  return static_cast<double>(shared) / static_cast<double>(windows.size());
+}
+
+}  // namespace mulligan

@@ -1,0 +1,45 @@
+// What a token stream looks like from outside: entropies, commonest and unknown tokens, overlap of two streams.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+namespace mulligan {
+
+// Of one stream; pieces of it (samples) follow one another as if they were one.
+struct TokenStatistics {
+  std::uint64_t tokens = 0;
+  std::uint64_t outside = 0;  // ids at or above the vocabulary; not part of the rest
+  std::uint64_t distinct = 0;
+  double unigram_nats = 0;  // entropy of the ids
+  double bigram_nats =
+      0;  // entropy of an id given the one before, of the sample: an underestimate where it is small
+  int commonest = 0;  // id
+  double commonest_share = 0;
+  double repeat_share = 0;      // share of tokens that equal the one before
+  double compressed_share = 0;  // bytes after compression (Zstandard, level 3) of the ids' bytes
+  std::vector<double> share;    // [vocabulary] of each id
+};
+
+// `pieces` hold consecutive tokens each; a pair is never taken over the edge of a piece. Throws
+// std::invalid_argument for no tokens or a vocabulary outside of 1 to 65,536.
+TokenStatistics token_statistics(std::span<const std::vector<std::uint16_t>> pieces, int vocabulary);
+
+// Kullback-Leibler divergence of the shares `p` from `q` in nats, with q mixed with a hundredth of the uniform
+// distribution, so that an id that q misses does not make it infinite. Equal lengths.
+double divergence_nats(std::span<const double> p, std::span<const double> q);
+
+// Consecutive tokens out of the shards: all of them where they are at most `budget` together, otherwise equal pieces of
+// 65,536 tokens at even distances over the whole, the first at the first shard's beginning and the last at the last
+// shard's end. The order of `shards` counts. Throws data_error for bad shards.
+std::vector<std::vector<std::uint16_t>> sample_tokens(const std::vector<std::filesystem::path>& shards,
+                                                      std::uint64_t budget);
+
+// Share of the windows of `window` tokens of `pieces` (side by side) that also stand, at any place, in `others`; by
+// 64-bit hashes.
+double window_overlap(std::span<const std::vector<std::uint16_t>> pieces,
+                      std::span<const std::vector<std::uint16_t>> others, std::size_t window = 64);
+
+}  // namespace mulligan
