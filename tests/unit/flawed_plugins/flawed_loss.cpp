@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,12 @@ enum Flaw : int {
   order_of_threads,
   allocates,
   throws,
-  crashes
+  crashes,
+  bits  // loss and gradient agree with one another, in another unit
 };
 constexpr const char* kFlaws =
     "not_at_all|no_token_loss|half_gradient|wrong_gradient|negative_target|order_of_threads|allocates|throws|"
-    "crashes";
+    "crashes|bits";
 
 struct Config {
   std::string how = "not_at_all";
@@ -61,7 +63,8 @@ struct Forward {
           call.data<float>(2)[t] = lse;
           continue;
         }
-        call.data<float>(2)[t] = target < 0 ? 0.0f : lse - static_cast<float>(row[target]);
+        const float unit = flaw == bits ? std::numbers::log2e_v<float> : 1.0f;
+        call.data<float>(2)[t] = target < 0 ? 0.0f : unit * (lse - static_cast<float>(row[target]));
       }
     });
     if (flaw == order_of_threads) {
@@ -86,7 +89,8 @@ struct Backward {
         const T* row = call.data<const T>(0) + t * columns;
         T* gradient = call.data<T>(4) + t * columns;
         const std::int32_t target = call.data<const std::int32_t>(1)[t];
-        const float upstream = call.data<const float>(3)[t] * (flaw == wrong_gradient ? 1.1f : 1.0f);
+        const float upstream = call.data<const float>(3)[t] * (flaw == wrong_gradient ? 1.1f : 1.0f) *
+                               (flaw == bits ? std::numbers::log2e_v<float> : 1.0f);
         for (std::int64_t i = 0; i < columns; ++i) {
           if (flaw == half_gradient && 2 * t >= rows) break;
           const float p = std::exp(static_cast<float>(row[i]) - call.data<const float>(2)[t]);

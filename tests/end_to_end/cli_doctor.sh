@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# mulligan doctor on healthy runs, and on data and losses with a planted fault: the right check says so.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+flawed=$build/tests/flawed_plugins
+
+tiny_corpus corpus
+seen=$("$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4)
+check_contains "prepare audits what it has made" "audit       9 checks of the tokens, the worst PASS" "$seen"
+small_config "$work/data" >small.toml
+
+healthy() { # healthy WHAT SETTING...
+  local what=$1 seen
+  shift
+  seen=$("$mulligan" doctor small.toml "$@" 2>&1)
+  check_equal "healthy: $what: exit code" 0 $?
+  check_contains "healthy: $what: nothing to say" "11 passed, 0 warnings, 0 failed, 0 skipped" "$seen"
+}
+healthy "fp32"
+healthy "bf16" --set train.compute_dtype=bf16
+healthy "softcap" --set model.softcap=15 --set loss.plugin=softcap_ce
+healthy "no tied head" --set model.tied_head=false
+healthy "another backend" --set backend.plugin=cuda --set backend.device=emulated
+
+# sick WHAT ID TEXT CODE SETTING...: this check alone fails, with this text in its message.
+sick() {
+  local what=$1 id=$2 text=$3 seen
+  shift 3
+  seen=$("$mulligan" doctor small.toml --json doctor.json "$@" 2>/dev/null)
+  check_equal "$what: exit code" 1 $?
+  check_contains "$what: caught by $id" "FAIL $id" "$seen"
+  check_contains "$what: in words" "$text" "$seen"
+  check_equal "$what: for programs" FAIL "$(json doctor.json verdict)"
+}
+
+# spoil FOLDER WORDS: a copy of the data whose training shards a Python expression over `t`, an array of ids, has changed.
+spoil() {
+  cp -r data "$1"
+  python3 - "$1" "$2" <<'END'
+import array, glob, sys
+for path in glob.glob(sys.argv[1] + "/fineweb_train_*.bin"):
+    raw = open(path, "rb").read()
+    t = array.array("H", raw[1024:])
+    exec(sys.argv[2])
+    open(path, "wb").write(raw[:1024] + t.tobytes())
+END
+}
+settings() { echo --set "data.train=$work/$1/fineweb_train_*.bin" --set "data.validation=$work/data/fineweb_val_*.bin"; }
+
+spoil unknown 't = array.array("H", [1] + [0] * (len(t) - 1))'
+# shellcheck disable=SC2046
+sick "a corpus of unknown tokens" D21 "are token 0 (<unk>)" $(settings unknown)
+sick "its entropy" D22 "they say next to nothing" $(settings unknown)
+sick "its commonest token" D23 "different tokens occur in the training data" $(settings unknown)
+spoil outside 't[5000] = 600'
+sick "ids beyond the vocabulary" D20 "no embedding for" $(settings outside)
+cp -r data overlap
+python3 - overlap <<'END'
+import glob, struct, sys
+folder = sys.argv[1]
+train, val = (sorted(glob.glob(f"{folder}/fineweb_{side}_*.bin"))[0] for side in ("train", "val"))
+header, body = open(train, "rb").read()[:1024], open(train, "rb").read()[1024:]
+extra = open(val, "rb").read()[1024:]
+count = (len(body) + len(extra)) // 2
+open(train, "wb").write(header[:8] + struct.pack("<i", count) + header[12:] + body + extra)
+END
+rm overlap/manifest.json
+sick "validation text in the training data" D25 "stand in the training data, too" $(settings overlap)
+sick "a loss in bits" D01 "the loss is in bits" --set loss.plugin=flawed_loss --set loss.path="$flawed/mulligan_flawed_loss.so" --set loss.how=bits
+
+seen=$("$mulligan" doctor small.toml --stage data)
+check_contains "one stage alone" "9 passed" "$seen"
+"$mulligan" doctor small.toml --set backend.plugin=null >skipped.out 2>&1
+check_equal "a check that cannot be made is no success" 2 $?
+check_contains "and says why" "SKIP D01" "$(cat skipped.out)"
+check_refused "no configuration" 2 "nothere.toml" doctor nothere.toml
+finish
