@@ -12,6 +12,7 @@
 #include "framework/data/shard.h"
 #include "framework/doctor/corpus_checks.h"
 #include "framework/doctor/loss_checks.h"
+#include "framework/run/parameter_plan.h"
 #include "framework/run/run_plugins.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
