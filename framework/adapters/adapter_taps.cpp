@@ -34,11 +34,6 @@ std::string tap_name(const TapSite& site) {
   return fmt::format("{}/{}", tap_kind_name(site.kind), site.slot);
 }
 
-// The features per row of a value that holds `rows` of them.
-std::int64_t features(const Graph& graph, Value value, std::int64_t rows) {
-  return graph.type(value).elements() / rows;
-}
-
 // Whether a call from number `first` on takes `value` or a part of it.
 bool mentioned(const Graph& graph, Value value, std::size_t first) {
   const auto calls = graph.calls().subspan(first);
@@ -115,18 +110,29 @@ Value AdapterTaps::make_gradient(Graph& graph, const AdapterTensor& tensor) cons
   return gradient;
 }
 
+mlg_tap AdapterTaps::tap_of(const Graph& graph, const TapSite& site, const TensorType& output) const {
+  // Every site's input has one row per token: [T, inputs].
+  const TensorType& input = graph.type(site.block_input);
+  const std::int64_t rows = input.dims[0];
+  return {tap_kind_name(site.kind),
+          static_cast<std::int32_t>(site.slot),
+          static_cast<std::int32_t>(site.layer),
+          active_,
+          rows / active_,
+          input.elements() / rows,
+          output.elements() / rows};
+}
+
+bool AdapterTaps::changes(const Graph& graph, const TapSite& site, const TensorType& output) const {
+  return !plugin_.declare(tap_of(graph, site, output)).empty();
+}
+
 Value AdapterTaps::at(Tape& tape, const TapSite& site) {
+  if (!site.output) return site.output;  // computed together with others, as changes() allowed
   Graph& graph = tape.graph();
   const auto state = std::make_shared<TapState>(tap_name(site));
-  // Every site's input has one row per token: [T, inputs].
+  state->tap = tap_of(graph, site, graph.type(site.output));
   const std::int64_t rows = graph.type(site.block_input).dims[0];
-  state->tap = {tap_kind_name(site.kind),
-                static_cast<std::int32_t>(site.slot),
-                static_cast<std::int32_t>(site.layer),
-                active_,
-                rows / active_,
-                features(graph, site.block_input, rows),
-                features(graph, site.output, rows)};
   const std::vector<mlg_adapter> declared = plugin_.declare(state->tap);
   if (declared.empty()) return site.output;
 

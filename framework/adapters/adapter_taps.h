@@ -51,6 +51,7 @@ class AdapterTaps : public Taps {
               DType compute, GradientSink sink);
 
   Value at(Tape& tape, const TapSite& site) override;
+  bool changes(const Graph& graph, const TapSite& site, const TensorType& output) const override;
   // In the order of the forward pass; complete once the forward pass is built.
   const std::vector<std::shared_ptr<const AdapterTensor>>& tensors() const { return tensors_; }
   // Whether the forward pass has kernels that only a plugin knows, which probes must look at.
@@ -58,6 +59,7 @@ class AdapterTaps : public Taps {
 
  private:
   struct TapState;
+  mlg_tap tap_of(const Graph& graph, const TapSite& site, const TensorType& output) const;
   AdapterTensor make_tensor(const TapSite& site, const mlg_adapter& adapter) const;
   TensorType active_type(const AdapterTensor& tensor) const;
   Value active_part(Graph& graph, const AdapterTensor& tensor, Value whole) const;

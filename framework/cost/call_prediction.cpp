@@ -108,7 +108,8 @@ std::string cost_category(const Graph& graph, const Call& call, bool in_micro_st
   if (starts_with_any(kernel, {"residual_mix_norm", "scaled_add_norm", "rms_norm"})) {
     return kernel.ends_with("_bwd") ? "residual and norm, backward" : "residual and norm, forward";
   }
-  if (starts_with_any(kernel, {"qk_norm_rope", "head_gate_xsa"})) return "q-k norm, rotary, XSA, gate";
+  if (starts_with_any(kernel, {"qk_norm_rope", "qkv_split_norm_rope", "concat_rows", "head_gate_xsa"}))
+    return "q-k norm, rotary, XSA, gate";
   if (starts_with_any(kernel, {"softcap", "cross_entropy"})) return "cross entropy";
   return "skips, lanes, embedding, sums";
 }

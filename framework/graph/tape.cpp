@@ -12,6 +12,10 @@ void Tape::watch(Value leaf, Value gradient) {
   leaf_gradients_[leaf.id] = gradient;
 }
 
+void Tape::keep_gradient_in(Value value, DType dtype) {
+  gradient_dtypes_[value.id] = dtype;
+}
+
 bool Tape::needs_gradient(Value value) const {
   if (!value) return false;
   return depends_.contains(value.id) || leaf_gradients_.contains(graph_.root(value).id);
@@ -59,13 +63,20 @@ Backward::Target Backward::into(Value input) {
     return {graph.view(leaf->second, offset, info.type.as(graph.type(leaf->second).dtype)), 1.0};
   }
   const auto [known, first] = tape_.gradients_.try_emplace(input.id);
-  if (first) known->second = graph.scratch(info.type, "gradient of " + info.name);
+  if (first) {
+    const auto dtype = tape_.gradient_dtypes_.find(input.id);
+    const bool own = dtype == tape_.gradient_dtypes_.end();
+    known->second = graph.scratch(own ? info.type : info.type.as(dtype->second), "gradient of " + info.name);
+  }
   return {known->second, first ? 0.0 : 1.0};
 }
 
 Backward::Target Backward::into_storage_of(Value input, Value storage) {
   const bool is_leaf = needed(input) && tape_.leaf_gradients_.contains(tape_.graph_.root(input).id);
-  if (!needed(input) || is_leaf || tape_.gradients_.contains(input.id)) return into(input);
+  if (!needed(input) || is_leaf || tape_.gradients_.contains(input.id) ||
+      tape_.gradient_dtypes_.contains(input.id)) {
+    return into(input);
+  }
   tape_.gradients_[input.id] = storage;
   return {storage, 0.0};
 }

@@ -29,7 +29,7 @@ class Backward {
   Target into(Value input);
   // Like into(), for the first contribution only: the gradient takes over the storage of
   // `storage` (same type), which must not be read by any later call. Falls back to into() when
-  // there is a contribution already.
+  // there is a contribution already, and for gradients of another dtype than their value's.
   Target into_storage_of(Value input, Value storage);
   bool needed(Value input) const;
   Graph& graph() const;
@@ -56,6 +56,10 @@ class Tape {
   // external), which the caller zeroes. Views of `leaf` write into the same part of `gradient`.
   void watch(Value leaf, Value gradient);
 
+  // The gradient of the computed `value` is kept in `dtype`, not in its own: f32 for sums over many products of
+  // a bf16 one. Before backward().
+  void keep_gradient_in(Value value, DType dtype);
+
   // Called by ops after their forward calls. `rule` emits the backward calls; it runs only if one of `inputs`
   // leads to a watched leaf and one of `outputs` has a gradient.
   void record(std::vector<Value> outputs, std::vector<Value> inputs, std::function<void(Backward&)> rule);
@@ -76,9 +80,10 @@ class Tape {
   bool differentiate_;
   FusedKernels fused_;
   std::vector<Entry> entries_;
-  std::unordered_map<std::uint32_t, Value> leaf_gradients_;  // by id of the watched leaf
-  std::unordered_map<std::uint32_t, bool> depends_;          // values computed from a watched leaf
-  std::unordered_map<std::uint32_t, Value> gradients_;       // by id of a computed value
+  std::unordered_map<std::uint32_t, Value> leaf_gradients_;   // by id of the watched leaf
+  std::unordered_map<std::uint32_t, bool> depends_;           // values computed from a watched leaf
+  std::unordered_map<std::uint32_t, Value> gradients_;        // by id of a computed value
+  std::unordered_map<std::uint32_t, DType> gradient_dtypes_;  // where it is not the value's
 };
 
 }  // namespace mulligan

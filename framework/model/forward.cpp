@@ -11,12 +11,12 @@
 #include "framework/graph/ops/lane_merge.h"
 #include "framework/graph/ops/leaky_relu_squared.h"
 #include "framework/graph/ops/linear.h"
-#include "framework/graph/ops/qk_norm_rope.h"
 #include "framework/graph/ops/residual_mix_norm.h"
 #include "framework/graph/ops/rms_norm.h"
 #include "framework/graph/ops/scaled_add_norm.h"
 #include "framework/graph/ops/skip_merge.h"
 #include "framework/model/layer_order.h"
+#include "framework/model/qkv_projection.h"
 
 namespace mulligan {
 namespace {
@@ -33,7 +33,8 @@ class ForwardBuilder {
         p_(parameters),
         in_(inputs),
         options_(options),
-        eps_(norm_epsilon(model)) {}
+        eps_(norm_epsilon(model)),
+        attention_inputs_(tape, model, parameters, inputs, options) {}
 
   Value build() {
     const LayerOrder order = layer_order(m_, options_.layer_order);
@@ -57,9 +58,6 @@ class ForwardBuilder {
   std::int64_t tokens() const { return graph_.type(in_.tokens).dims[0]; }
   TensorType matrix(std::int64_t rows, std::int64_t columns) const {
     return TensorType(graph_.type(x0_).dtype, {rows, columns});
-  }
-  TensorType heads(std::int64_t count) const {
-    return TensorType(graph_.type(x0_).dtype, {tokens(), count, m_.head_width});
   }
   Value tap(const TapSite& site) { return options_.taps ? options_.taps->at(tape_, site) : site.output; }
   Value bank(const char* name, std::int64_t index) { return graph_.slice(p_(name), index); }
@@ -139,29 +137,12 @@ class ForwardBuilder {
   }
 
   Value attention_part(Value n, std::int64_t layer) {
-    const auto project = [&](TapKind kind, const char* name, std::int64_t index, std::int64_t count) {
-      const Value out = ops::linear(tape_, n, bank(name, index), heads(count));
-      return tap({kind, slot_, layer, n, n, out});
-    };
-    const Value q_raw = project(TapKind::q, "qo_bank", layer, m_.heads);
-    const Value k_raw = project(TapKind::k, "kv_bank", layer, m_.kv_heads);
-    const Value v = project(TapKind::v, "kv_bank", m_.layers + layer, m_.kv_heads);
-    const Value gain = m_.q_gain != 0 ? p_(block_parameter(layer, "attn.q_gain")) : Value{};
-    Value o = ops::attention(tape_, rotated(q_raw, gain), rotated(k_raw, Value{}), v, in_.cu_seqlens);
+    const ops::AttentionInputs in = attention_inputs_(n, layer, slot_);
+    Value o = ops::attention(tape_, in.q, in.k, in.v, in_.cu_seqlens);
     const bool xsa = layer_has_xsa(m_, layer);
-    Value gate;
-    if (m_.attention_gate) {
-      gate =
-          ops::linear(tape_, n, p_(block_parameter(layer, "attn.attn_gate_w")), matrix(tokens(), m_.heads));
-    }
-    if (xsa || gate) o = ops::head_gate_xsa(tape_, o, xsa ? v : Value{}, gate);
+    if (xsa || in.gate) o = ops::head_gate_xsa(tape_, o, xsa ? in.v_again : Value{}, in.gate);
     const Value out = ops::linear(tape_, o, bank("qo_bank", m_.layers + layer), matrix(tokens(), m_.width));
     return tap({TapKind::attention_output, slot_, layer, o, n, out});
-  }
-
-  Value rotated(Value x, Value gain) {
-    return ops::qk_norm_rope(tape_, x, in_.rope_cos, in_.rope_sin, gain,
-                             {m_.qk_norm, eps_, m_.rope.dims, options_.row_length});
   }
 
   Value mlp_part(Value n, std::int64_t layer) {
@@ -180,6 +161,7 @@ class ForwardBuilder {
   const ForwardInputs& in_;
   const ForwardOptions& options_;
   double eps_;
+  QkvProjection attention_inputs_;
   Value x0_;
   std::int64_t slot_ = 0;
 };

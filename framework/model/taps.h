@@ -20,7 +20,7 @@ struct TapSite {
   Value layer_input;        // what the linear layer read (calibration collects its second moment)
   // What an adapter reads: the normed input of the attention or MLP part (head: the final norm).
   Value block_input;
-  Value output;  // the linear layer's result
+  Value output;  // the linear layer's result; may be absent where changes() said false
 };
 
 class Taps {
@@ -29,6 +29,9 @@ class Taps {
   // Returns the value that replaces site.output: itself, or a new value such as
   // output + adapter(block_input).
   virtual Value at(Tape& tape, const TapSite& site) = 0;
+  // Whether at() will change the result of that layer, in place or by another value. Asked before there is a result
+  // (site.output is absent, its type is `output`): false lets the forward pass compute what follows along with it.
+  virtual bool changes(const Graph& graph, const TapSite& site, const TensorType& output) const = 0;
 };
 
 }  // namespace mulligan

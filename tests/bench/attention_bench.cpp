@@ -14,7 +14,7 @@ void run(benchmark::State& state, bool backward, mlg_dtype dtype) {
                      h = state.range(4);
   Operand cu{MLG_I32, {t / length + 1}};
   for (std::int64_t at = 0; at <= t; at += length) cu.values.push_back(static_cast<std::int32_t>(at));
-  const Operand q{dtype, {t, heads, h}}, k{dtype, {t, kv, h}}, lse{MLG_F32, {heads, t}};
+  const Operand q{dtype, {t, heads, h}}, k{dtype, {t, kv, h}}, lse{MLG_F32, {t, heads}};
   const mlg_attribute scale{"softmax_scale", 1.0 / std::sqrt(static_cast<double>(h))};
   std::vector<Operand> operands = {q, k, k, cu, q, lse};
   std::vector<mlg_attribute> attributes = {scale};

@@ -60,7 +60,7 @@ std::map<std::string, Array> attention(BackendFixture& backend, const Array& cu,
                       {"v", random(narrow, 3)},
                       {"cu_seqlens", cu},
                       {"o", {MLG_BF16, wide, {}}},
-                      {"lse", {MLG_F32, {s.query, tokens}, {}}}},
+                      {"lse", {MLG_F32, {tokens, s.query}, {}}}},
                      {{"softmax_scale", scale}},
                      {}};
   KernelResult first = backend.run(forward);
@@ -185,7 +185,7 @@ TEST_F(AttentionLibrary, BadSegmentsGiveNaN) {
                            {"v", q},
                            {"cu_seqlens", cu},
                            {"o", {MLG_BF16, {4, 1, 16}, {}}},
-                           {"lse", {MLG_F32, {1, 4}, {}}}},
+                           {"lse", {MLG_F32, {4, 1}, {}}}},
                           {{"softmax_scale", 1}},
                           {}};
     const std::vector<double> o = library_.run(call).written.at("o").values;

@@ -30,7 +30,7 @@ class List {
     const std::vector<std::int64_t> wide{kTokens, kHeads, kWidth}, narrow{kTokens, kKvHeads, kWidth};
     for (const char* name : {"q", "o", "do", "dq"}) make(name, MLG_BF16, wide);
     for (const char* name : {"k", "v", "dk", "dv"}) make(name, MLG_BF16, narrow);
-    make("lse", MLG_F32, {kHeads, kTokens});
+    make("lse", MLG_F32, {kTokens, kHeads});
     make("cu", MLG_I32, {kEntries});
     make("v2", MLG_BF16, {kTokens, kWidth}, "v");
     make("product", MLG_F32, {kWidth, kWidth});

@@ -50,8 +50,10 @@ std::set<std::string> compile_run(LoadedConfig loaded) {
   options.eval = config.eval;
   options.compute = to_dtype(config.train.compute_dtype);
   options.layer_order = scored_order(config.model);
-  const Program evaluate(*plugins.backend, Evaluator::build(config.model, layouts_of(parameters), options),
-                         "evaluate");
+  const Program evaluate(
+      *plugins.backend,
+      Evaluator::build(config.model, layouts_of(parameters), options, FusedKernels(*plugins.backend)),
+      "evaluate");
   Graph draws;  // of test-time training
   draws.call(
       "uniform_draws",
@@ -93,6 +95,9 @@ TEST_P(CudaCompile, NoKernelSpills) {
     EXPECT_EQ(std::ranges::count(compiled, "add_column_sums", &Compiled::function), 1);
     std::printf("%zu functions for the record's training and evaluation\n", compiled.size());
     missing.merge(compile_run(TinyRun::config_without_data(tiny)));
+    std::vector<std::string> plain = record;  // what the fused kernels stand in for
+    plain.push_back("run.fused_kernels=false");
+    compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", plain));
     // Rows that the registers of a block do not hold at once.
     for (const std::string dtype : {"bf16", "fp32"}) {
       std::vector<std::string> wide = device();

@@ -1,5 +1,6 @@
-// The model on the cuda backend (test_device.h) against the cpu backend: every logit and gradient in f32, the
-// logits' direction in bf16, in both layer orders.
+// The model on the cuda backend (test_device.h) against the cpu backend, and with fused kernels against without
+// them on either: every logit and gradient in f32, the logits' direction in bf16, in both layer orders.
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,11 +19,12 @@ constexpr std::int64_t kTokens = 64;
 struct Result {
   std::vector<float> logits;
   std::map<std::string, std::vector<float>> gradients;
+  std::int64_t fused_calls = 0;
 };
 
 // Two documents, weights drawn so that no part of the model is idle.
-Result run(Backend& backend, bool looping, DType compute) {
-  const ModelConfig model = TinyRun::config_without_data({}).config.model;
+Result run(Backend& backend, bool looping, DType compute, const std::vector<std::string>& keys = {}) {
+  const ModelConfig model = TinyRun::config_without_data(keys).config.model;
   ModelRunner::Options options;
   options.layer_order = looping ? LayerOrderKind::looped : LayerOrderKind::plain;
   options.compute = compute;
@@ -40,7 +42,7 @@ Result run(Backend& backend, bool looping, DType compute) {
     targets.push_back(2 + i * 53 % 300);
   }
   runner.run(tokens, targets, {0, 41, static_cast<std::int32_t>(kTokens)});
-  Result result{runner.logits(), {}};
+  Result result{runner.logits(), {}, runner.calls("qkv_split_norm_rope_bwd")};
   for (const ParameterLayout& layout : runner.parameters()) {
     result.gradients[layout.spec.name] = runner.gradient(layout.spec.name);
   }
@@ -90,6 +92,57 @@ TEST(CudaModel, LogitsInBf16PointTheSameWay) {
     EXPECT_LE(difference(ours.logits, expected.logits), 2e-2) << "looping " << looping;
     // The same in f32, so that both being wrong alike would be seen.
     EXPECT_GE(cosine(ours.logits, run(*processor, looping, MLG_F32).logits), 0.999) << "looping " << looping;
+  }
+}
+
+// The largest difference between fused and plain: every kernel of either is near the exact result.
+void expect_fused_is_plain(Backend& backend, const std::vector<std::string>& keys) {
+  for (const bool looping : {false, true}) {
+    SCOPED_TRACE(fmt::format("looping {}, {}", looping, fmt::join(keys, " ")));
+    backend.set_fused_kernels(true);
+    const Result fused = run(backend, looping, MLG_F32, keys);
+    backend.set_fused_kernels(false);
+    const Result plain = run(backend, looping, MLG_F32, keys);
+    EXPECT_GT(fused.fused_calls, 0);
+    EXPECT_EQ(plain.fused_calls, 0);
+    EXPECT_LE(difference(fused.logits, plain.logits), 1e-5);
+    for (const auto& [name, gradient] : plain.gradients) {
+      EXPECT_LE(difference(fused.gradients.at(name), gradient), 1e-5) << name;
+    }
+  }
+}
+
+const std::vector<std::vector<std::string>> kVariants = {
+    {},
+    {"model.attention_gate=false"},
+    {"model.qk_norm=false", "model.q_gain=0"},
+    {"model.xsa_last_layers=0"},
+    {"model.width=24", "model.kv_heads=4", "model.head_width=6", "model.rope.dims=6"}};
+
+TEST(FusedModel, IsThePlainOneOnTheCpuBackend) {
+  const auto processor = make_cpu_backend(2);
+  for (const std::vector<std::string>& keys : kVariants) expect_fused_is_plain(*processor, keys);
+}
+
+TEST(FusedModel, IsThePlainOneOnTheCudaBackend) {
+  const auto device = cuda();
+  for (const std::vector<std::string>& keys : kVariants) expect_fused_is_plain(*device, keys);
+}
+
+TEST(FusedModel, Bf16PointsTheSameWay) {
+  const auto device = cuda(), processor = make_cpu_backend(1);
+  for (Backend* backend : {device.get(), processor.get()}) {
+    for (const bool looping : {false, true}) {
+      const Result fused = run(*backend, looping, MLG_BF16);
+      backend->set_fused_kernels(false);
+      const Result plain = run(*backend, looping, MLG_BF16);
+      backend->set_fused_kernels(true);
+      EXPECT_GE(cosine(fused.logits, plain.logits), 0.999) << "looping " << looping;
+      EXPECT_LE(difference(fused.logits, plain.logits), 2e-2) << "looping " << looping;
+      for (const auto& [name, gradient] : plain.gradients) {
+        EXPECT_GE(cosine(fused.gradients.at(name), gradient), 0.99) << name << ", looping " << looping;
+      }
+    }
   }
 }
 

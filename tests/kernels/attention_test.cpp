@@ -22,7 +22,7 @@ Case attention_case(const std::vector<std::int64_t>& lengths, const Heads& heads
   const Shape q{tokens, heads.query, heads.width}, kv{tokens, heads.kv, heads.width};
   const Shape segments{static_cast<std::int64_t>(cu.size())};
   return {{{"q", q}, {"k", kv}, {"v", kv}, {"cu_seqlens", segments, MLG_I32, values(cu)}},
-          {{"o", q}, {"lse", {heads.query, tokens}, MLG_F32}},
+          {{"o", q}, {"lse", {tokens, heads.query}, MLG_F32}},
           {{"softmax_scale", scale > 0 ? scale : 1.0 / std::sqrt(static_cast<double>(heads.width))}}};
 }
 
@@ -62,7 +62,7 @@ Operator attention() {
             weights.push_back(exp(S(call.attribute("softmax_scale")) * score));
             sum += weights.back();
           }
-          lse(head, t) = log(sum);
+          lse(t, head) = log(sum);
           for (std::int64_t s = begin; s <= t; ++s) {
             const S weight = weights[static_cast<std::size_t>(s - begin)] / sum;
             for (std::int64_t j = 0; j < width; ++j) o(t, head, j) += weight * v(s, head / group, j);
@@ -114,7 +114,7 @@ TEST(Attention, LoneToken) {
 
 // Segment bounds that do not fit the tokens are refused, not followed into other memory.
 TEST(Attention, BadSegmentsAreRefused) {
-  const Array q{MLG_F32, {4, 1, 2}, std::vector<double>(8, 0.5)}, lse{MLG_F32, {1, 4}, {}};
+  const Array q{MLG_F32, {4, 1, 2}, std::vector<double>(8, 0.5)}, lse{MLG_F32, {4, 1}, {}};
   for (const std::vector<double>& bounds :
        std::vector<std::vector<double>>{{0, 3}, {0, 5}, {1, 4}, {0, 3, 2, 4}}) {
     const Array cu{MLG_I32, {static_cast<std::int64_t>(bounds.size())}, bounds};

@@ -78,7 +78,7 @@ struct Operator {
   std::string backward = "";  // "": the operator has no gradient
   std::vector<Case> cases;
   // Arguments of the backward kernel that do not follow the rule d<output> /
-  // d<input>: {"upstream", "dtoken_loss"}.
+  // d<input>: {"upstream", "dtoken_loss"}. The gradient of an output that several stand for is their sum.
   std::map<std::string, std::string> backward_names = {};
   // Gradient arguments that are f32 although their input has the compute dtype (the embedding table's).
   std::set<std::string> f32_gradients = {};

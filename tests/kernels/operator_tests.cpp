@@ -186,7 +186,7 @@ class BackwardTest : public OperatorTest {
       const Arrays outputs = reference_outputs(op_, c, inputs, dtype);
       for (const std::set<std::string>& arguments : argument_choices(c, signature, roles, present)) {
         const Arrays cotangents = make_cotangents(c, roles, arguments, dtype);
-        const Arrays gradients = reference_gradients(op_, c, inputs, cotangents);
+        const Arrays gradients = reference_gradients(op_, c, inputs, of_outputs(cotangents, roles));
         for (const bool accumulate : {false, true}) {
           SCOPED_TRACE("backward arguments:" + joined(arguments) + (accumulate ? ", accumulating" : ""));
           compare(c, signature, roles, arguments, inputs, outputs, cotangents, gradients, accumulate, dtype);
@@ -251,6 +251,7 @@ class BackwardTest : public OperatorTest {
     return result;
   }
 
+  // By argument of the backward kernel.
   static Arrays make_cotangents(const Case& c, const BackwardRoles& roles,
                                 const std::set<std::string>& arguments, mlg_dtype dtype) {
     Random random(13);
@@ -261,9 +262,20 @@ class BackwardTest : public OperatorTest {
       for (std::int64_t i = 0; i < element_count(operand.shape); ++i) {
         array.values.push_back(round_to(array.dtype, normal()(random, i)));
       }
-      if (arguments.count(argument)) cotangents[output] = std::move(array);
+      if (arguments.count(argument)) cotangents[argument] = std::move(array);
     }
     return cotangents;
+  }
+
+  // By output of the forward kernel: the sum of the arguments that stand for it.
+  static Arrays of_outputs(const Arrays& cotangents, const BackwardRoles& roles) {
+    Arrays sums;
+    for (const auto& [argument, array] : cotangents) {
+      const auto [sum, is_first] = sums.try_emplace(roles.cotangents.at(argument), array);
+      for (std::size_t i = 0; !is_first && i < array.values.size(); ++i)
+        sum->second.values[i] += array.values[i];
+    }
+    return sums;
   }
 
   void compare(const Case& c, const Signature& signature, const BackwardRoles& roles,
@@ -276,7 +288,7 @@ class BackwardTest : public OperatorTest {
       if (roles.saved.count(name)) {
         call.arguments[name] = inputs.count(name) ? inputs.at(name) : outputs.at(name);
       } else if (roles.cotangents.count(name)) {
-        call.arguments[name] = cotangents.at(roles.cotangents.at(name));
+        call.arguments[name] = cotangents.at(name);
       } else {
         const Array& gradient = gradients.at(roles.gradients.at(name));
         const std::string flag = "accumulate_" + name;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "framework/graph/ops/softcap.h"
@@ -111,6 +112,10 @@ std::vector<float> ModelRunner::gradient(const std::string& name) const {
 
 std::vector<float> ModelRunner::block(std::int64_t slot, int lane) const {
   return store_.download_as<float>(fmt::format("block/{}/{}", slot, lane));
+}
+
+std::int64_t ModelRunner::calls(std::string_view kernel) const {
+  return std::ranges::count(program_->graph().calls(), kernel, &Call::kernel);
 }
 
 double ModelRunner::mean_loss() const {

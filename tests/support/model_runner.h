@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/graph/program.h"
@@ -39,6 +40,8 @@ class ModelRunner {
   std::vector<float> block(std::int64_t slot, int lane) const;
   const std::vector<ParameterLayout>& parameters() const { return layouts_; }
   double mean_loss() const;
+  // How often the program calls a kernel.
+  std::int64_t calls(std::string_view kernel) const;
 
  private:
   void build(const ModelConfig& model, std::int64_t tokens, const Options& options);

@@ -25,8 +25,12 @@ std::unique_ptr<Backend> make_cpu_backend(int threads) {
 }
 
 std::unique_ptr<Backend> make_test_backend(int threads) {
-  if (!test_device_chosen()) return make_cpu_backend(threads);
-  return make_plugin<Backend>(PluginKind::backend, "cuda", fmt::format("device = \"{}\"", test_device()));
+  std::unique_ptr<Backend> backend =
+      test_device_chosen()
+          ? make_plugin<Backend>(PluginKind::backend, "cuda", fmt::format("device = \"{}\"", test_device()))
+          : make_cpu_backend(threads);
+  backend->set_fused_kernels(test_fused_kernels());
+  return backend;
 }
 
 }  // namespace mulligan

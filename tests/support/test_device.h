@@ -21,4 +21,12 @@ inline std::string test_device() {
   throw std::runtime_error("MULLIGAN_TEST_DEVICE is '" + device + "'; it is emulated or gpu");
 }
 
+// False where MULLIGAN_TEST_FUSED_KERNELS is "off": tests of whole models then go without them.
+inline bool test_fused_kernels() {
+  const char* chosen = std::getenv("MULLIGAN_TEST_FUSED_KERNELS");
+  const std::string fused = chosen ? chosen : "on";
+  if (fused == "on" || fused == "off") return fused == "on";
+  throw std::runtime_error("MULLIGAN_TEST_FUSED_KERNELS is '" + fused + "'; it is on or off");
+}
+
 }  // namespace mulligan

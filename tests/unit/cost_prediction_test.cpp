@@ -135,7 +135,7 @@ TEST(PredictCall, AttentionBackwardOfALibraryHasWorkAroundIt) {
   const Value q = graph.external("q", bf16({tokens, heads, width})),
               k = graph.external("k", bf16({tokens, kv_heads, width})),
               cu = graph.external("cu", TensorType(MLG_I32, {5})),
-              lse = graph.external("lse", TensorType(MLG_F32, {heads, tokens}));
+              lse = graph.external("lse", TensorType(MLG_F32, {tokens, heads}));
   graph.call("attention_bwd", {q, k, k, cu, q, lse, q, q, k, k},
              {{"softmax_scale", 1}, {"accumulate_dq", 0}, {"accumulate_dk", 0}, {"accumulate_dv", 0}});
   const double pairs = tokens * (100 + 1) / 2.0, flops = 10.0 * width * heads * pairs;

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "framework/graph/memory_plan.h"
+#include "framework/graph/ops/concat_rows.h"
 #include "framework/graph/ops/linear.h"
 #include "framework/graph/ops/rms_norm.h"
 #include "framework/graph/tape.h"
@@ -109,6 +110,40 @@ TEST(Tape, AValueUsedTwiceIsWrittenThenAddedTo) {
   // The rule of `right` runs before that of `left`, so the norm adds to what is there.
   ASSERT_EQ(accumulations.size(), 1U);
   EXPECT_EQ(accumulations[0], 1.0);
+}
+
+// Weights packed once and used twice, as in depth recurrence: products write and then add to one f32 gradient, of
+// which each leaf gets its rows.
+TEST(Tape, APackedWeightHasOneGradientInF32) {
+  Graph graph;
+  Tape tape(graph, true);
+  const TensorType x_type(MLG_BF16, {6, 4});
+  const Value a = graph.external("a", TensorType(MLG_BF16, {3, 4})),
+              b = graph.external("b", TensorType(MLG_BF16, {1, 4}));
+  tape.watch(a, graph.external("da", TensorType(MLG_F32, {3, 4})));
+  tape.watch(b, graph.external("db", TensorType(MLG_F32, {1, 4})));
+  const Value packed = ops::concat_rows(tape, std::vector<Value>{a, b}, 4);
+  const Value once = ops::linear(tape, graph.external("x", x_type), packed, x_type);
+  const Value twice = ops::linear(tape, once, packed, x_type);
+  tape.backward(twice, graph.external("seed", x_type));
+  std::vector<double> betas;  // of the products that make the gradient of the packed weight
+  Value gradient;
+  for (const Call& call : graph.calls()) {
+    if (call.kernel != "matmul" || call.attributes[0].value == 0) continue;
+    betas.push_back(call.attributes[3].value);
+    EXPECT_EQ(graph.type(call.arguments[2]), TensorType(MLG_F32, {4, 4}));
+    if (gradient) {
+      EXPECT_EQ(call.arguments[2], gradient);
+    }
+    gradient = call.arguments[2];
+  }
+  EXPECT_EQ(betas, (std::vector<double>{0, 1}));
+  const Call& last = graph.calls().back();
+  EXPECT_EQ(last.kernel, "concat_rows_bwd");
+  EXPECT_EQ(last.arguments[0], gradient);
+  EXPECT_EQ(graph.info(graph.root(last.arguments[1])).name, "da");
+  EXPECT_EQ(graph.info(graph.root(last.arguments[2])).name, "db");
+  EXPECT_EQ(last.attributes[0].value, 3);  // the row of b
 }
 
 TEST(Tape, NothingIsEmittedForLeavesThatNobodyWatches) {

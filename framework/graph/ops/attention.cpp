@@ -15,7 +15,7 @@ Value attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens) {
   const TensorType& type = graph.type(q);
   const Attribute scale{"softmax_scale", 1.0 / std::sqrt(static_cast<double>(type.dims[2]))};
   const Value o = graph.scratch(type, "attention");
-  const Value lse = graph.scratch(TensorType(MLG_F32, {type.dims[1], type.dims[0]}), "attention logsumexp");
+  const Value lse = graph.scratch(TensorType(MLG_F32, {type.dims[0], type.dims[1]}), "attention logsumexp");
   graph.call("attention_fwd", {q, k, v, cu_seqlens, o, lse}, {scale});
   tape.record({o}, {q, k, v}, [=](Backward& b) {
     // The kernel computes all three together; one that nobody needs goes to scratch memory.

@@ -10,13 +10,17 @@ const KernelRules rules{{"qk_norm_rope_fwd", RowRule::row_wise, "ipppo"},
 
 }  // namespace
 
+std::vector<Attribute> qk_norm_rope_attributes(const QkNormRope& options) {
+  return {{"rope_dims", static_cast<double>(options.rope_dims)},
+          {"row_length", static_cast<double>(options.row_length)},
+          {"norm", options.norm ? 1.0 : 0.0},
+          {"eps", options.eps}};
+}
+
 Value qk_norm_rope(Tape& tape, Value x, Value cos, Value sin, Value gain, const QkNormRope& options) {
   Graph& graph = tape.graph();
   const Value y = graph.scratch(graph.type(x), "rotated");
-  const std::vector<Attribute> attributes = {{"rope_dims", static_cast<double>(options.rope_dims)},
-                                             {"row_length", static_cast<double>(options.row_length)},
-                                             {"norm", options.norm ? 1.0 : 0.0},
-                                             {"eps", options.eps}};
+  const std::vector<Attribute> attributes = qk_norm_rope_attributes(options);
   graph.call("qk_norm_rope_fwd", {x, cos, sin, gain, y}, attributes);
   tape.record({y}, {x, gain}, [=](Backward& b) {
     const auto dx = b.into(x);

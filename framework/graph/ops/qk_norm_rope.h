@@ -12,6 +12,9 @@ struct QkNormRope {
   std::int64_t row_length = 0;  // the position of token t is t mod row_length
 };
 
+// As the kernels of rotated heads take them.
+std::vector<Attribute> qk_norm_rope_attributes(const QkNormRope& options);
+
 // x [T, heads, h]; cos, sin [positions, rope_dims/2] f32; gain [heads] f32 or absent, applied last.
 Value qk_norm_rope(Tape& tape, Value x, Value cos, Value sin, Value gain, const QkNormRope& options);
 

@@ -33,7 +33,7 @@ struct AttentionForward : Attention {
     check_inputs(call);
     call.like(o, q);
     call.dtype(lse, {MLG_F32});
-    call.shape(lse, {call.dim(q, 1), call.dim(q, 0)});
+    call.shape(lse, {call.dim(q, 0), call.dim(q, 1)});
   }
 };
 
@@ -49,7 +49,7 @@ struct AttentionBackward : Attention {
     for (const std::uint32_t argument : {o, d_o, dq}) call.like(argument, q);
     for (const std::uint32_t argument : {dk, dv}) call.like(argument, k);
     call.dtype(lse, {MLG_F32});
-    call.shape(lse, {call.dim(q, 1), call.dim(q, 0)});
+    call.shape(lse, {call.dim(q, 0), call.dim(q, 1)});
   }
 };
 

@@ -75,7 +75,7 @@ class BackwardWorker {
       for (std::int64_t i = 0; i < vectors_ * kLanes; ++i) {
         // Columns beyond the block get probability 0.
         const bool real = i < block.count;
-        lse_[g * kTile + i] = real ? in_.lse[head * shape_.tokens + block.begin + i] * 1.44269504f : 1e30f;
+        lse_[g * kTile + i] = real ? in_.lse[(block.begin + i) * shape_.heads + head] * 1.44269504f : 1e30f;
         delta_[g * kTile + i] = real ? row_product(at + i * shape_.q_stride()) : 0.0f;
       }
     }

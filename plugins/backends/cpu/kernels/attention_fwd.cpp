@@ -168,14 +168,15 @@ class ForwardWorker {
 
   void store(const Launch& launch, const QueryBlock& block, std::int64_t head, std::int64_t g) {
     T* o = launch.data<T>(Forward::o) + shape_.q_at(block.begin, head);
-    float* lse = launch.data<float>(Forward::lse) + head * shape_.tokens + block.begin;
+    float* lse = launch.data<float>(Forward::lse) + block.begin * shape_.heads + head;
     transpose_words(output_ + g * value_words_ * kTile, kTile, value_words_, vectors_ * kLanes, rows_,
                     value_words_);
     for (std::int64_t i = 0; i < block.count; ++i, o += shape_.q_stride()) {
       const float sum = sum_[g * kTile + i], inverse = 1.0f / sum;
       const float* row = rows_ + i * value_words_;
       for (std::int64_t j = 0; j < shape_.width; ++j) o[j] = T(row[j] * inverse);
-      lse[i] = static_cast<float>((maximum_[g * kTile + i] + std::log2(sum)) * 0.6931471805599453);
+      lse[i * shape_.heads] =
+          static_cast<float>((maximum_[g * kTile + i] + std::log2(sum)) * 0.6931471805599453);
     }
   }
 

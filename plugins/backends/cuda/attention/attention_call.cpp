@@ -11,7 +11,8 @@ namespace mulligan::cuda {
 using Forward = shapes::AttentionForward;
 using Backward = shapes::AttentionBackward;
 
-std::unique_ptr<AttentionCall> AttentionCall::make(AttentionLibrary& library, const mlg_kernel& kernel,
+std::unique_ptr<AttentionCall> AttentionCall::make(AttentionLibrary& library, SegmentRowTables& row_tables,
+                                                   const mlg_kernel& kernel,
                                                    const backends::CallArguments& arguments) {
   const std::string_view name = kernel.name;
   if (name != Forward::name && name != Backward::name) return nullptr;
@@ -29,17 +30,23 @@ std::unique_ptr<AttentionCall> AttentionCall::make(AttentionLibrary& library, co
   if (!library.wanted(shape)) return nullptr;
   const std::optional<std::size_t> bytes = library.workspace_bytes(shape);
   if (!bytes) return nullptr;
-  const std::int64_t rows = most_rows(tensors[Forward::cu_seqlens].shape[0] - 1, shape.tokens);
-  return std::unique_ptr<AttentionCall>(new AttentionCall(library, shape, arguments, rows, *bytes));
+  RowLayout layout;
+  layout.boundaries = tensors[Forward::cu_seqlens].shape[0];
+  layout.most_rows = most_rows(layout.boundaries - 1, shape.tokens);
+  layout.query = shape.query_heads * shape.width;
+  layout.kv = shape.kv_heads * shape.width;
+  layout.stats = shape.query_heads;
+  return std::unique_ptr<AttentionCall>(
+      new AttentionCall(library, row_tables, shape, layout, arguments, *bytes));
 }
 
-// Workspace is asked for once, before it is known which segments will come.
-AttentionCall::AttentionCall(AttentionLibrary& library, const AttentionShape& shape,
-                             const backends::CallArguments& arguments, std::int64_t most_rows,
-                             std::size_t library_bytes)
-    : library_(library), shape_(shape), arguments_(arguments), most_rows_(most_rows) {
-  const AttentionShape packed = shape_of({most_rows, shape.tokens, true});
-  own_bytes_ = plan_attention_rows(arguments_.launch(), packed, most_rows).bytes;
+// Workspace is asked for once, before it is known which segments will come: a plan that is not packed needs
+// the more.
+AttentionCall::AttentionCall(AttentionLibrary& library, SegmentRowTables& row_tables,
+                             const AttentionShape& shape, const RowLayout& layout,
+                             const backends::CallArguments& arguments, std::size_t library_bytes)
+    : library_(library), row_tables_(row_tables), shape_(shape), layout_(layout), arguments_(arguments) {
+  own_bytes_ = plan_attention_rows(arguments_.launch(), shape_of({1, shape.tokens, false})).bytes;
   workspace_bytes_ = own_bytes_ + library_bytes;
 }
 
@@ -64,6 +71,7 @@ void AttentionCall::bind(const Tensors& tensors, void* workspace) {
   library_.device().from_device(contents.data(), cu_seqlens.address, cu_seqlens.bytes);
   library_.tables().watch(cu_seqlens.address, shape_.tokens, std::move(contents));
   watched_ = cu_seqlens.address;
+  rows_ = row_tables_.rows(cu_seqlens.address, layout_);
   for (auto& [bucket, ready] : ready_) place(ready);
 }
 
@@ -77,14 +85,17 @@ std::uint64_t AttentionCall::choose() {
 }
 
 void AttentionCall::load() {
-  const AttentionBucket bucket{most_rows_, shape_.tokens, true};
-  ready_.emplace(bucket, make_ready(bucket));
+  SegmentRows::load(library_.device(), layout_);
+  // A plan that is not packed has all the launches that there are.
+  const AttentionRows rows = plan_attention_rows(arguments_.launch(), shape_of({1, shape_.tokens, false}));
+  for (const LaunchPlan* plan : {&rows.before, &rows.after})
+    LaunchSteps(library_.device(), SegmentRowsCall::name, attention_rows_source(), **plan);
 }
 
 AttentionCall::Ready AttentionCall::make_ready(const AttentionBucket& bucket) {
   Ready ready;
   const AttentionShape shape = shape_of(bucket);
-  if (bucket.packed && bucket.rows > most_rows_) {
+  if (bucket.packed && bucket.rows > layout_.most_rows) {
     library_.announce(shape, "segments are shorter than 64 tokens on average");
     return ready;
   }
@@ -96,10 +107,10 @@ AttentionCall::Ready AttentionCall::make_ready(const AttentionBucket& bucket) {
     return ready;
   }
   ready.number = ready_.size() + 1;
-  ready.rows = plan_attention_rows(arguments_.launch(), shape, most_rows_);
+  ready.rows = plan_attention_rows(arguments_.launch(), shape);
   const char* source = attention_rows_source();
-  ready.before = LaunchSteps(library_.device(), "attention_rows", source, *ready.rows.before);
-  ready.after = LaunchSteps(library_.device(), "attention_rows", source, *ready.rows.after);
+  ready.before = LaunchSteps(library_.device(), SegmentRowsCall::name, source, *ready.rows.before);
+  ready.after = LaunchSteps(library_.device(), SegmentRowsCall::name, source, *ready.rows.after);
   if (tensors_) place(ready);
   return ready;
 }
@@ -115,11 +126,12 @@ void AttentionCall::place(Ready& ready) const {
   a.k = tensors_(Forward::k);
   a.v = tensors_(Forward::v);
   a.o = tensors_(shape_.backward ? std::uint32_t{Backward::o} : std::uint32_t{Forward::o});
-  a.stats = at(rows.stats);
-  a.query_starts = at(rows.query_starts);
-  a.kv_starts = at(rows.kv_starts);
-  a.stats_starts = at(rows.stats_starts);
-  a.lengths = at(rows.lengths);
+  // The statistics have the same place in both signatures.
+  a.stats = rows.stats.bytes > 0 ? at(rows.stats) : tensors_(Forward::lse);
+  a.query_starts = rows_->part(SegmentRowsCall::query_starts);
+  a.kv_starts = rows_->part(SegmentRowsCall::kv_starts);
+  a.stats_starts = rows_->part(SegmentRowsCall::stats_starts);
+  a.lengths = rows_->part(SegmentRowsCall::lengths);
   if (!shape_.backward) return;
   a.d_o = tensors_(Backward::d_o);
   DeviceArgument* gradients[] = {&a.dq, &a.dk, &a.dv};

@@ -8,6 +8,7 @@
 
 #include "plugins/backends/common/call_arguments.h"
 #include "plugins/backends/cuda/attention/attention_library.h"
+#include "plugins/backends/cuda/attention/segment_rows.h"
 #include "plugins/backends/cuda/kernels/attention_rows.h"
 #include "plugins/backends/cuda/launch_steps.h"
 
@@ -16,8 +17,9 @@ namespace mulligan::cuda {
 class AttentionCall {
  public:
   // Null for another kernel, and where the library computes none of the call's batches. `arguments` must
-  // have passed the kernel's checks, and outlive this object, as must the library.
-  static std::unique_ptr<AttentionCall> make(AttentionLibrary& library, const mlg_kernel& kernel,
+  // have passed the kernel's checks, and outlive this object, as must the library and the tables.
+  static std::unique_ptr<AttentionCall> make(AttentionLibrary& library, SegmentRowTables& row_tables,
+                                             const mlg_kernel& kernel,
                                              const backends::CallArguments& arguments);
   ~AttentionCall();
   AttentionCall(const AttentionCall&) = delete;
@@ -27,7 +29,7 @@ class AttentionCall {
   using Tensors = std::function<DeviceArgument(std::uint32_t)>;
   void bind(const Tensors& tensors, void* workspace);
 
-  // Loads the functions of a bucket, for a device that only compiles.
+  // Loads the functions of all buckets, for a device that only compiles.
   void load();
 
   // Which plan the segments ask for as they are now, made ready; 0: the own kernel. Not while a graph is
@@ -48,21 +50,23 @@ class AttentionCall {
     LaunchSteps before, after;
     AttentionArguments arguments;
   };
-  AttentionCall(AttentionLibrary& library, const AttentionShape& shape,
-                const backends::CallArguments& arguments, std::int64_t most_rows, std::size_t library_bytes);
+  AttentionCall(AttentionLibrary& library, SegmentRowTables& row_tables, const AttentionShape& shape,
+                const RowLayout& layout, const backends::CallArguments& arguments, std::size_t library_bytes);
   AttentionShape shape_of(const AttentionBucket& bucket) const;
   Ready make_ready(const AttentionBucket& bucket);
   void place(Ready& ready) const;
 
   AttentionLibrary& library_;
+  SegmentRowTables& row_tables_;
   AttentionShape shape_;  // but for the bucket
+  RowLayout layout_;
   const backends::CallArguments& arguments_;
-  std::int64_t most_rows_;
   std::size_t own_bytes_ = 0, workspace_bytes_ = 0;
   std::map<AttentionBucket, Ready> ready_;
   Tensors tensors_;
   void* workspace_ = nullptr;
   const void* watched_ = nullptr;
+  std::shared_ptr<const SegmentRows> rows_;  // of the watched boundaries
 };
 
 }  // namespace mulligan::cuda

@@ -31,6 +31,10 @@ constexpr DeviceHeader kHeaders[] = {
 #include "heads.cuh.inc"
     },
     {
+        "mulligan/cuda/rotary.cuh",
+#include "rotary.cuh.inc"
+    },
+    {
         "mulligan/cuda/rows.cuh",
 #include "rows.cuh.inc"
     },

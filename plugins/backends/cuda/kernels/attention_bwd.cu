@@ -1,6 +1,6 @@
 // attention_bwd: with p = exp(scale q k^T - lse) and D = sum over channels of o do:
 //   dv (+)= p^T do,  dp = do v^T,  ds = scale p (dp - D),  dq (+)= ds k,  dk (+)= ds^T q
-// q, o, do, dq [T, H, h], k, v, dk, dv [T, K, h], lse [H, T], cu_seqlens [N + 1]; causal inside each segment.
+// q, o, do, dq [T, H, h], k, v, dk, dv [T, K, h], lse [T, H], cu_seqlens [N + 1]; causal inside each segment.
 //
 // Three launches: D; dq, a block owning queries; dk and dv, a block owning keys and adding up the query heads
 // that share them. p is computed twice, so no sum crosses blocks. Determinism: every sum is made by one
@@ -16,7 +16,7 @@ constexpr int kBackwardWarps = 4;
 
 using Owned = shared_array<float, kBackwardWarps * kOwned * kStride>;
 
-// product [H, T] = D. One warp per row.
+// product [T, H] = D. One warp per row.
 MLG_KERNEL(attention_bwd_rows, MLG_ATTENTION_CONSTANTS)
 template <typename T>
 __global__ void attention_bwd_rows(global<const T> o, global<const T> d_o, global<float> product,
@@ -28,7 +28,7 @@ __global__ void attention_bwd_rows(global<const T> o, global<const T> d_o, globa
   float sum = 0;
   for (int j = lane; j < head_width; j += 32) sum += to_float(o[row + j]) * to_float(d_o[row + j]);
   sum = warp_sum(sum);
-  if (lane == 0) product[(long long)(head)*tokens + token] = sum;
+  if (lane == 0) product[(long long)(token)*query_heads + head] = sum;
 }
 
 MLG_KERNEL(attention_bwd_queries, softmax_scale, accumulate_dq, MLG_ATTENTION_CONSTANTS)
@@ -53,8 +53,8 @@ __global__ void __launch_bounds__(kBackwardWarps * 32)
   for (int i = 0; i < kOwned; ++i) {
     const int token = first + warp * kOwned + i;
     begin[i] = token < tokens ? segment_begin(cu_seqlens, segments, token) : -1;
-    logsum[i] = token < tokens ? lse[(long long)(head)*tokens + token] : 0.0f;
-    along[i] = token < tokens ? product[(long long)(head)*tokens + token] : 0.0f;
+    logsum[i] = token < tokens ? lse[(long long)(token)*query_heads + head] : 0.0f;
+    along[i] = token < tokens ? product[(long long)(token)*query_heads + head] : 0.0f;
     output[i].clear();
   }
   const int start = max(segment_begin(cu_seqlens, segments, first), 0);
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kBackwardWarps * 32)
       __syncthreads();
       const int query = tile + lane;
       const int query_begin = query < tokens ? segment_begin(cu_seqlens, segments, query) : -1;
-      const long long at = (long long)(head)*tokens + query;
+      const long long at = (long long)(query)*query_heads + head;
       const float logsum = query < tokens ? lse[at] : 0.0f, along = query < tokens ? product[at] : 0.0f;
       MLG_UNROLL
       for (int i = 0; i < kOwned; ++i) {

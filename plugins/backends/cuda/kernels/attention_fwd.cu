@@ -1,5 +1,5 @@
 // attention_fwd on q [T, H, h], k and v [T, K, h], cu_seqlens [N + 1]:
-//   o = softmax(scale q k^T) v, causal inside each segment; lse [H, T] = log of the softmax's denominator
+//   o = softmax(scale q k^T) v, causal inside each segment; lse [T, H] = log of the softmax's denominator
 //
 // The online softmax of FlashAttention (Dao et al., 2022): keys in tiles of 32, one key per lane; f32
 // arithmetic, no tensor cores. Where cu_seqlens does not rise
@@ -66,6 +66,6 @@ __global__ void __launch_bounds__(kForwardWarps * 32)
     const float total = begin[i] >= 0 ? sum[i] : bits_to_float(0x7FC00000u);
     output[i].scale(1.0f / total);
     output[i].store(o, token, head, query_heads, false);
-    if (lane == 0) lse[(long long)(head)*tokens + token] = maximum[i] + logf(total);
+    if (lane == 0) lse[(long long)(token)*query_heads + head] = maximum[i] + logf(total);
   }
 }

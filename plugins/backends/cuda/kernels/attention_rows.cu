@@ -1,7 +1,7 @@
 // What a library's attention (attention.h) needs around it:
 //   rows    from cu_seqlens [N + 1]: row i starts at token c(i) = cu[min(i, N)] and has c(i + 1) - c(i) of
 //           them; starts in elements of tensors with `query`, `kv` and `stats` elements per token
-//   stats   [T, H] (packed) or [T / R, H, R] of the library <-> lse [H, T]
+//   stats   [T / R, H, R] of the library (rows of R tokens, not packed) <-> lse [T, H]
 //   add     y += x
 //
 // Determinism: elements are independent.
@@ -20,26 +20,24 @@ __global__ void attention_rows(global<const int> cu_seqlens, int segments, int r
   if (row < rows) lengths[row] = cu_seqlens[min(row + 1, segments)] - begin;
 }
 
-// Where the library keeps the value of a head's token; row_length 0: packed.
-__device__ inline long long stats_index(int head, int token, int heads, int row_length) {
-  if (row_length == 0) return (long long)(token)*heads + head;
+// Where a library that takes rows of `row_length` tokens keeps the value of lse[i], i = token heads + head.
+__device__ inline long long stats_index(long long i, int heads, int row_length) {
+  const int token = int(i / heads), head = int(i % heads);
   return ((long long)(token / row_length) * heads + head) * row_length + token % row_length;
 }
 
 MLG_KERNEL(attention_stats_to_lse)
 __global__ void attention_stats_to_lse(global<const float> stats, global<float> lse, int tokens, int heads,
                                        int row_length) {
-  const int token = blockIdx.x * blockDim.x + threadIdx.x, head = blockIdx.y;
-  if (token < tokens)
-    lse[(long long)(head)*tokens + token] = stats[stats_index(head, token, heads, row_length)];
+  const long long i = blockIdx.x * (long long)(blockDim.x) + threadIdx.x;
+  if (i < (long long)(tokens)*heads) lse[i] = stats[stats_index(i, heads, row_length)];
 }
 
 MLG_KERNEL(attention_lse_to_stats)
 __global__ void attention_lse_to_stats(global<const float> lse, global<float> stats, int tokens, int heads,
                                        int row_length) {
-  const int token = blockIdx.x * blockDim.x + threadIdx.x, head = blockIdx.y;
-  if (token < tokens)
-    stats[stats_index(head, token, heads, row_length)] = lse[(long long)(head)*tokens + token];
+  const long long i = blockIdx.x * (long long)(blockDim.x) + threadIdx.x;
+  if (i < (long long)(tokens)*heads) stats[stats_index(i, heads, row_length)] = lse[i];
 }
 
 // count: a multiple of 8.

@@ -1,11 +1,9 @@
 // Launches of qk_norm_rope.cu.
 #include <mulligan/cuda/column_sums.hpp>
-#include <mulligan/cuda/head_plan.hpp>
-
-#include <numeric>
 
 #include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/qk_norm_rope.h"
+#include "plugins/backends/cuda/kernels/rotary_plan.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -17,18 +15,11 @@ constexpr char kSource[] =
     ;
 
 using sdk::CudaCall;
-using Shape = shapes::QkNormRope;
-
 // Declares the constants and returns the extent that accesses must divide.
 std::int64_t declare(CudaCall& call) {
-  const auto half_dims = static_cast<std::int64_t>(call.attribute(Shape::rope_dims)) / 2;
+  using Shape = shapes::QkNormRope;
   call.constant("heads", call.dim(Shape::x, 1));
-  call.constant("half_dims", half_dims);
-  call.constant("row_length",
-                std::max<std::int64_t>(1, static_cast<std::int64_t>(call.attribute(Shape::row_length))));
-  call.constant("normalised", call.attribute(Shape::norm) != 0);
-  call.numbers({Shape::eps});
-  return std::gcd(call.dim(Shape::x, 2), half_dims);
+  return rotary_constants(call, call.dim(Shape::x, 2));
 }
 
 struct Forward : shapes::QkNormRopeForward {
@@ -50,14 +41,13 @@ struct Backward : shapes::QkNormRopeBackward {
     check(call);
     call.flags({accumulate_dx});
     const std::int64_t tokens = call.dim(x, 0), count = call.dim(x, 1);
-    const std::int64_t piece = std::max<std::int64_t>(8, (tokens + sdk::kPieces - 1) / sdk::kPieces);
-    const std::int64_t pieces = (tokens + piece - 1) / piece;
+    const TokenPieces pieces(tokens);
     sdk::dispatch_rows(call, x, declare(call), {x, cos, sin, dy, dx}, [&]<typename T, int N>() {
-      const sdk::HeadPlan plan(call, pieces * count, call.dim(x, 2), N);
-      const sdk::ColumnSums sums(call, dgain, pieces);
+      const sdk::HeadPlan plan(call, pieces.count * count, call.dim(x, 2), N);
+      const sdk::ColumnSums sums(call, dgain, pieces.count);
       call.launch(MLG_INSTANCE(qk_norm_rope_bwd, T, N), plan.grid(), plan.block(), call.tensor(x),
                   call.tensor(cos), call.tensor(sin), call.tensor(gain), call.tensor(dy), call.tensor(dx),
-                  sums.partial(), tokens, static_cast<int>(piece));
+                  sums.partial(), tokens, static_cast<int>(pieces.length));
       sums.add(call, MLG_INSTANCE(add_column_sums));
     });
   }

@@ -1,0 +1,51 @@
+#include "framework/graph/ops/concat_rows.h"
+
+#include <array>
+#include <stdexcept>
+#include <vector>
+
+#include "framework/graph/row_rules.h"
+
+namespace mulligan::ops {
+namespace {
+
+constexpr std::size_t most = 4;
+
+const KernelRules rules{{"concat_rows_fwd", RowRule::mixing, ""}, {"concat_rows_bwd", RowRule::mixing, ""}};
+
+}  // namespace
+
+Value concat_rows(Tape& tape, std::span<const Value> matrices, std::int64_t rows) {
+  if (matrices.empty() || matrices.size() > most) throw std::logic_error("concat_rows: one to four matrices");
+  Graph& graph = tape.graph();
+  const TensorType& first = graph.type(matrices[0]);
+  std::vector<Value> parts(matrices.begin(), matrices.end());
+  parts.resize(most);
+  std::array<double, most> begin{};
+  for (std::size_t i = 1; i < most; ++i) {
+    const Value before = parts[i - 1];
+    begin[i] = begin[i - 1] + (before ? static_cast<double>(graph.type(before).dims[0]) : 0.0);
+  }
+  const std::vector<Attribute> attributes = {{"row_b", begin[1]}, {"row_c", begin[2]}, {"row_d", begin[3]}};
+  const Value y = graph.scratch(TensorType(first.dtype, {rows, first.dims[1]}), "packed weights");
+  std::vector<Value> arguments = parts;
+  arguments.push_back(y);
+  graph.call("concat_rows_fwd", std::move(arguments), attributes);
+  tape.keep_gradient_in(y, MLG_F32);
+  tape.record({y}, parts, [=](Backward& b) {
+    std::vector<Value> gradients = {b.of(y)};
+    for (const Value part : parts) {
+      const Backward::Target target = part ? b.into(part) : Backward::Target{};
+      if (target.value && target.accumulate == 0) throw std::logic_error("concat_rows: a computed matrix");
+      gradients.push_back(target.value);
+    }
+    b.graph().call("concat_rows_bwd", std::move(gradients), attributes);
+  });
+  return y;
+}
+
+bool has_concat_rows(const FusedKernels& fused) {
+  return fused.have({"concat_rows_fwd", "concat_rows_bwd"});
+}
+
+}  // namespace mulligan::ops

@@ -1,0 +1,88 @@
+#include "framework/model/qkv_projection.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "framework/graph/ops/concat_rows.h"
+#include "framework/graph/ops/linear.h"
+
+namespace mulligan {
+namespace {
+
+// Packed rows are a multiple of so many elements, 16 bytes of bf16, so that all of them begin aligned.
+constexpr std::int64_t row_multiple = 8;
+
+constexpr TapKind single_taps[] = {TapKind::q, TapKind::k, TapKind::v};
+
+}  // namespace
+
+ops::AttentionInputs QkvProjection::operator()(Value n, std::int64_t layer, std::int64_t slot) {
+  return can_pack(n, layer, slot) ? packed_product(n, layer, slot) : single_products(n, layer, slot);
+}
+
+bool QkvProjection::can_pack(Value n, std::int64_t layer, std::int64_t slot) const {
+  const auto changed = [&](TapKind kind) {
+    return options_.taps->changes(tape_.graph(), {kind, slot, layer, n, n, Value{}}, heads(n, kind));
+  };
+  if (options_.taps && std::ranges::any_of(single_taps, changed)) return false;
+  return ops::has_concat_rows(tape_.fused()) && ops::has_qkv_split_norm_rope(tape_.fused());
+}
+
+TensorType QkvProjection::heads(Value n, TapKind kind) const {
+  const TensorType& input = tape_.graph().type(n);
+  return TensorType(input.dtype, {input.dims[0], kind == TapKind::q ? m_.heads : m_.kv_heads, m_.head_width});
+}
+
+ops::AttentionInputs QkvProjection::single_products(Value n, std::int64_t layer, std::int64_t slot) {
+  Graph& graph = tape_.graph();
+  const auto project = [&](TapKind kind, const char* name, std::int64_t index) {
+    const Value out = ops::linear(tape_, n, graph.slice(p_(name), index), heads(n, kind));
+    return tap(kind, n, out, layer, slot);
+  };
+  const Value q = project(TapKind::q, "qo_bank", layer);
+  const Value k = project(TapKind::k, "kv_bank", layer);
+  ops::AttentionInputs out;
+  out.v = out.v_again = project(TapKind::v, "kv_bank", m_.layers + layer);
+  const auto rotated = [&](Value x, Value head_gain) {
+    return ops::qk_norm_rope(tape_, x, in_.rope_cos, in_.rope_sin, head_gain, rotation());
+  };
+  out.q = rotated(q, gain(layer));
+  out.k = rotated(k, Value{});
+  if (m_.attention_gate) {
+    const TensorType& input = graph.type(n);
+    out.gate = ops::linear(tape_, n, gate_weight(layer), TensorType(input.dtype, {input.dims[0], m_.heads}));
+  }
+  return out;
+}
+
+ops::AttentionInputs QkvProjection::packed_product(Value n, std::int64_t layer, std::int64_t slot) {
+  for (const TapKind kind : single_taps) tap(kind, n, Value{}, layer, slot);
+  const Value weight = packed_weight(layer);
+  const TensorType& input = tape_.graph().type(n);
+  const Value packed = ops::linear(
+      tape_, n, weight, TensorType(input.dtype, {input.dims[0], tape_.graph().type(weight).dims[0]}));
+  return ops::qkv_split_norm_rope(tape_, packed, in_.rope_cos, in_.rope_sin, gain(layer),
+                                  {m_.heads, m_.kv_heads, m_.head_width, m_.attention_gate}, rotation());
+}
+
+Value QkvProjection::packed_weight(std::int64_t layer) {
+  const auto [known, is_new] = packed_weights_.try_emplace(layer);
+  if (!is_new) return known->second;
+  Graph& graph = tape_.graph();
+  std::vector<Value> parts = {graph.slice(p_("qo_bank"), layer), graph.slice(p_("kv_bank"), layer),
+                              graph.slice(p_("kv_bank"), m_.layers + layer)};
+  if (m_.attention_gate) parts.push_back(gate_weight(layer));
+  const ops::PackedHeads heads{m_.heads, m_.kv_heads, m_.head_width, m_.attention_gate};
+  const std::int64_t rows = (heads.width() + row_multiple - 1) / row_multiple * row_multiple;
+  return known->second = ops::concat_rows(tape_, parts, rows);
+}
+
+Value QkvProjection::tap(TapKind kind, Value n, Value output, std::int64_t layer, std::int64_t slot) {
+  return options_.taps ? options_.taps->at(tape_, {kind, slot, layer, n, n, output}) : output;
+}
+
+ops::QkNormRope QkvProjection::rotation() const {
+  return {m_.qk_norm, norm_epsilon(m_), m_.rope.dims, options_.row_length};
+}
+
+}  // namespace mulligan

@@ -1,0 +1,50 @@
+// Queries, keys, values and gates of an attention part: a product for each, or one product with their weights
+// packed into one matrix.
+#pragma once
+
+#include <unordered_map>
+
+#include "framework/config/model_config.h"
+#include "framework/graph/ops/qkv_split_norm_rope.h"
+#include "framework/graph/tape.h"
+#include "framework/model/forward.h"
+#include "framework/model/parameter_values.h"
+
+namespace mulligan {
+
+// The arguments must outlive it.
+class QkvProjection {
+ public:
+  QkvProjection(Tape& tape, const ModelConfig& model, const ParameterValues& parameters,
+                const ForwardInputs& inputs, const ForwardOptions& options)
+      : tape_(tape), m_(model), p_(parameters), in_(inputs), options_(options) {}
+
+  // Of the normed input n [T, D]; passes the taps q, k and v of execution slot `slot`.
+  ops::AttentionInputs operator()(Value n, std::int64_t layer, std::int64_t slot);
+
+ private:
+  // The backend has the kernels, and no tap changes a single result.
+  bool can_pack(Value n, std::int64_t layer, std::int64_t slot) const;
+  ops::AttentionInputs single_products(Value n, std::int64_t layer, std::int64_t slot);
+  ops::AttentionInputs packed_product(Value n, std::int64_t layer, std::int64_t slot);
+  // [rows, D], made once for all passes of a layer.
+  Value packed_weight(std::int64_t layer);
+
+  Value tap(TapKind kind, Value n, Value output, std::int64_t layer, std::int64_t slot);
+  // Of the results of the products q, k and v.
+  TensorType heads(Value n, TapKind kind) const;
+  Value gate_weight(std::int64_t layer) const { return p_(block_parameter(layer, "attn.attn_gate_w")); }
+  Value gain(std::int64_t layer) const {
+    return m_.q_gain != 0 ? p_(block_parameter(layer, "attn.q_gain")) : Value{};
+  }
+  ops::QkNormRope rotation() const;
+
+  Tape& tape_;
+  const ModelConfig& m_;
+  const ParameterValues& p_;
+  const ForwardInputs& in_;
+  const ForwardOptions& options_;
+  std::unordered_map<std::int64_t, Value> packed_weights_;  // by layer
+};
+
+}  // namespace mulligan

@@ -1,0 +1,52 @@
+// Launches of concat_rows.cu.
+#include <mulligan/cuda/element_plan.hpp>
+#include <mulligan/cuda/row_plan.hpp>
+
+#include "plugins/backends/common/core_kernels.h"
+#include "plugins/backends/common/shapes/concat_rows.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#include "plugins/backends/cuda/kernels/concat_rows.cu"
+
+constexpr char kSource[] =
+#include "concat_rows.cu.inc"
+    ;
+
+using sdk::CudaCall;
+
+struct Forward : shapes::ConcatRowsForward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    const std::int64_t width = call.dim(y, 1);
+    const auto p = parts(call, a, width);
+    sdk::dispatch_rows(call, y, width, {a, b, c, d, y}, [&]<typename T, int N>() {
+      const sdk::ElementPlan elements{call.size(y), N};
+      call.launch(MLG_INSTANCE(concat_rows_fwd, T, N), elements.grid(), elements.block(), call.tensor(a),
+                  call.tensor(b), call.tensor(c), call.tensor(d), call.tensor(y), p[0].end, p[1].begin,
+                  p[1].end, p[2].begin, p[2].end, p[3].begin, p[3].end, elements.count);
+    });
+  }
+};
+
+struct Backward : shapes::ConcatRowsBackward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    const std::int64_t width = call.dim(dy, 1);
+    const auto p = parts(call, da, width);
+    sdk::dispatch_rows(call, dy, width, {dy, da, db, dc, dd}, [&]<typename T, int N>() {
+      const sdk::ElementPlan elements{call.size(dy), N};
+      call.launch(MLG_INSTANCE(concat_rows_bwd, T, N), elements.grid(), elements.block(), call.tensor(dy),
+                  call.tensor(da), call.tensor(db), call.tensor(dc), call.tensor(dd), p[0].end, p[1].begin,
+                  p[1].end, p[2].begin, p[2].end, p[3].begin, p[3].end, elements.count);
+    });
+  }
+};
+
+const backends::Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+
+}  // namespace
+}  // namespace mulligan::cuda
