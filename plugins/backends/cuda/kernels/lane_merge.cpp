@@ -44,9 +44,9 @@ struct Backward : shapes::LaneMergeBackward {
         call, lane0, width, {lane0, lane1, a, m, attn_scale, mlp_scale, dout0, dout1, dlane0, dlane1, da, dm},
         [&]<typename T, int N>() {
           const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N,
-                                  {.values = 8, .most_groups = sdk::kPieces});
-          const sdk::ColumnSums sums[] = {{call, dattn_scale, rows.groups},
-                                          {call, dmlp_scale, rows.groups},
+                                  {.values = 8, .most_blocks = sdk::kPieces});
+          const sdk::ColumnSums sums[] = {{call, dattn_scale, rows.blocks},
+                                          {call, dmlp_scale, rows.blocks},
                                           {call, drho, rows.groups},
                                           {call, dpost, rows.groups}};
           call.launch(MLG_INSTANCE(lane_merge_bwd, T, N), rows.grid(), rows.block(), call.tensor(lane0),
@@ -55,7 +55,7 @@ struct Backward : shapes::LaneMergeBackward {
                       call.tensor(dout1), call.tensor(dlane0), call.tensor(dlane1), call.tensor(da),
                       call.tensor(dm), sums[0].partial(), sums[1].partial(), sums[2].partial(),
                       sums[3].partial(), rows.rows, static_cast<int>(rows.rows_per_group));
-          for (const sdk::ColumnSums& sum : sums) sum.add(call, MLG_INSTANCE(add_column_sums));
+          sdk::ColumnSums::add(call, MLG_INSTANCE(add_four_column_sums), sums);
         });
   }
 };

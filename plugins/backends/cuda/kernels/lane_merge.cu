@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(row_block)
   });
 }
 
-// dout0, dout1, dlane0, dlane1, da, dm may be null. Partial sums [groups, width] of dattn_scale and
+// dout0, dout1, dlane0, dlane1, da, dm may be null. Partial sums [blocks, width] of dattn_scale and
 // dmlp_scale, [groups, 2] of drho, [groups, 4] of dpost; each null where its gradient is absent.
 MLG_KERNEL(lane_merge_bwd, accumulate_dlane0, accumulate_dlane1, accumulate_da, accumulate_dm,
            MLG_ROW_CONSTANTS)
@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(row_block)
                    global<float> partial_mlp, global<float> partial_rho, global<float> partial_post,
                    long long rows, int rows_per_group) {
   __shared__ shared_array<float, 32> scratch;
+  __shared__ GroupScratch group_scratch;
   RowGroup group(rows, rows_per_group);
-  if (group.row >= rows) return;
   const float rho0 = rho[0], rho1 = rho[1], a0 = post[0], a1 = post[1], m0 = post[2], m1 = post[3];
   const long long index = group.index();
   float sums[6] = {};  // g0 lane0, g1 lane1, g0 A, g1 A, g0 M, g1 M
@@ -75,44 +75,64 @@ __global__ void __launch_bounds__(row_block)
     clear<N>(group, sum_a);
     clear<N>(group, sum_m);
     for (long long row = group.row; row < group.end; ++row) {
+      RowPacks<T, N> x0, x1, of_attention, of_mlp, d0, d1, before[4];
+      load_packs(group, lane0, row, x0);
+      load_packs(group, lane1, row, x1);
+      load_packs(group, a, row, of_attention);
+      load_packs(group, m, row, of_mlp);
+      load_packs_or_zeros(group, dout0, row, d0);
+      load_packs_or_zeros(group, dout1, row, d1);
+      if (dlane0 && accumulate_dlane0) load_packs(group, dlane0, row, before[0]);
+      if (dlane1 && accumulate_dlane1) load_packs(group, dlane1, row, before[1]);
+      if (da && accumulate_da) load_packs(group, da, row, before[2]);
+      if (dm && accumulate_dm) load_packs(group, dm, row, before[3]);
       for_columns<N>(group, [&](int i, int column) {
         const long long at = row * width + column;
-        float x0[N], x1[N], attention[N], mlp[N], g0[N] = {}, g1[N] = {};
-        load<N>(lane0, at, x0);
-        load<N>(lane1, at, x1);
-        load<N>(a, at, attention);
-        load<N>(m, at, mlp);
-        if (dout0) load<N>(dout0, at, g0);
-        if (dout1) load<N>(dout1, at, g1);
+        float g0[N], g1[N], attention[N], mlp[N];
         MLG_UNROLL
         for (int n = 0; n < N; ++n) {
-          const float scaled_a = of_a.v[i][n] * attention[n], scaled_m = of_m.v[i][n] * mlp[n];
-          const float of_attention = a0 * g0[n] + a1 * g1[n], of_mlp = m0 * g0[n] + m1 * g1[n];
-          sums[0] += g0[n] * x0[n];
-          sums[1] += g1[n] * x1[n];
+          g0[n] = d0(i, n);
+          g1[n] = d1(i, n);
+          const float scaled_a = of_a.v[i][n] * of_attention(i, n), scaled_m = of_m.v[i][n] * of_mlp(i, n);
+          const float to_attention = a0 * g0[n] + a1 * g1[n], to_mlp = m0 * g0[n] + m1 * g1[n];
+          sums[0] += g0[n] * x0(i, n);
+          sums[1] += g1[n] * x1(i, n);
           sums[2] += g0[n] * scaled_a;
           sums[3] += g1[n] * scaled_a;
           sums[4] += g0[n] * scaled_m;
           sums[5] += g1[n] * scaled_m;
-          sum_a.v[i][n] += of_attention * attention[n];
-          sum_m.v[i][n] += of_mlp * mlp[n];
-          attention[n] = of_a.v[i][n] * of_attention;
-          mlp[n] = of_m.v[i][n] * of_mlp;
+          sum_a.v[i][n] += to_attention * of_attention(i, n);
+          sum_m.v[i][n] += to_mlp * of_mlp(i, n);
+          attention[n] = of_a.v[i][n] * to_attention;
+          mlp[n] = of_m.v[i][n] * to_mlp;
           g0[n] *= rho0;
           g1[n] *= rho1;
         }
-        if (dlane0) store<N>(dlane0, at, g0, accumulate_dlane0);
-        if (dlane1) store<N>(dlane1, at, g1, accumulate_dlane1);
-        if (da) store<N>(da, at, attention, accumulate_da);
-        if (dm) store<N>(dm, at, mlp, accumulate_dm);
+        if (dlane0) store_onto(dlane0, at, g0, before[0], i, accumulate_dlane0);
+        if (dlane1 && accumulate_dlane1 && same(dlane1, dlane0)) {
+          store<N>(dlane1, at, g1, true);
+        } else if (dlane1) {
+          store_onto(dlane1, at, g1, before[1], i, accumulate_dlane1);
+        }
+        if (da) store_onto(da, at, attention, before[2], i, accumulate_da);
+        if (dm) store_onto(dm, at, mlp, before[3], i, accumulate_dm);
       });
     }
-    if (partial_attn) store_columns<N>(group, partial_attn, index * width, sum_a);
-    if (partial_mlp) store_columns<N>(group, partial_mlp, index * width, sum_m);
+    const auto store_sums = [&](global<float> partial, RowValues<N>& sums) {
+      const long long at = blockIdx.x * (long long)(width);
+      if (!partial) return;
+      if (slices > 1) {
+        store_columns<N>(group, partial, at, sums);
+      } else {
+        store_group_sums<N>(group, partial, at, sums, group_scratch);
+      }
+    };
+    store_sums(partial_attn, sum_a);
+    store_sums(partial_mlp, sum_m);
   });
   MLG_UNROLL
   for (int i = 0; i < 6; ++i) sums[i] = group_sum(sums[i], scratch);
-  if (group.thread != 0) return;
+  if (group.thread != 0 || group.row >= rows) return;
   MLG_UNROLL
   for (int i = 0; i < 6; ++i) {
     if (i < 2 && partial_rho) partial_rho[index * 2 + i] = sums[i];

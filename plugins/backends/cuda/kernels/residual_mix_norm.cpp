@@ -37,8 +37,8 @@ struct Backward : shapes::ResidualMixNormBackward {
     call.flags({accumulate_dx, accumulate_dx0});
     sdk::dispatch_rows(call, x, call.dim(x, 1), {x, x0, mix, dy, dn, dx, dx0}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N,
-                              {.values = 8, .most_groups = sdk::kPieces});
-      const sdk::ColumnSums sums(call, dmix, rows.groups);
+                              {.values = 8, .most_blocks = sdk::kPieces});
+      const sdk::ColumnSums sums(call, dmix, rows.blocks);
       call.launch(MLG_INSTANCE(residual_mix_norm_bwd, T, N), rows.grid(), rows.block(), call.tensor(x),
                   call.tensor(x0), call.tensor(mix), call.tensor(dy), call.tensor(dn), call.tensor(dx),
                   call.tensor(dx0), sums.partial(), rows.rows, static_cast<int>(rows.rows_per_group));

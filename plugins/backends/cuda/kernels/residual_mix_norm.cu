@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(row_block)
   });
 }
 
-// dy, dn, dx, dx0 may be null. partial: [groups, 2, width], or null without dmix.
+// dy, dn, dx, dx0 may be null. partial: [blocks, 2, width], or null without dmix.
 MLG_KERNEL(residual_mix_norm_bwd, scale, eps, accumulate_dx, accumulate_dx0, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
@@ -55,9 +55,9 @@ __global__ void __launch_bounds__(row_block)
                           global<const T> dn, global<T> dx, global<T> dx0, global<float> partial,
                           long long rows, int rows_per_group) {
   __shared__ shared_array<float, 32> scratch;
+  __shared__ GroupScratch group_scratch;
   RowGroup group(rows, rows_per_group);
-  if (group.row >= rows) return;
-  const long long at0 = group.index() * 2 * width, at1 = at0 + width;  // in partial
+  const long long at0 = blockIdx.x * 2LL * width, at1 = at0 + width;  // in partial
   RowValues<N> mix0, mix1, sum0, sum1;
   const auto load_mix = [&] {
     load_columns<N>(group, mix, 0, mix0);
@@ -72,56 +72,64 @@ __global__ void __launch_bounds__(row_block)
       load_columns<N>(group, partial, at1, sum1);
     }
   };
-  const auto store_sums = [&] {
-    if (!partial) return;
-    store_columns<N>(group, partial, at0, sum0);
-    store_columns<N>(group, partial, at1, sum1);
-  };
   if (slices == 1) {
     load_mix();
     load_sums(true);
   }
   for (long long row = group.row; row < group.end; ++row) {
-    RowValues<N> a, b, g;
-    const auto fill = [&] {
+    RowPacks<T, N> a, b, g, upstream, before, before0;
+    const auto fill = [&](bool gradients) {
       if (slices > 1) load_mix();
-      load_row<N>(group, x, row, a);
-      load_row<N>(group, x0, row, b);
-      if (dn) load_row<N>(group, dn, row, g);
+      load_packs(group, x, row, a);
+      load_packs(group, x0, row, b);
+      load_packs_or_zeros(group, dn, row, g);
+      if (!gradients) return;
+      load_packs_or_zeros(group, dy, row, upstream);
+      if (dx && accumulate_dx) load_packs(group, dx, row, before);
+      if (dx0 && accumulate_dx0) load_packs(group, dx0, row, before0);
     };
-    const auto mixed = [&](int i, int n) { return mix0.v[i][n] * a.v[i][n] + mix1.v[i][n] * b.v[i][n]; };
-    if (slices == 1) fill();
+    const auto mixed = [&](int i, int n) { return mix0.v[i][n] * a(i, n) + mix1.v[i][n] * b(i, n); };
+    if (slices == 1) fill(true);
     NormGradient norm;
     if (dn) {
       float squares = 0, product = 0;
       for_slices(group, [&] {
-        if (slices > 1) fill();
+        if (slices > 1) fill(false);
         squares += slice_sum<N>(group, [&](int i, int n) { return mixed(i, n) * mixed(i, n); });
-        product += slice_sum<N>(group, [&](int i, int n) { return mixed(i, n) * g.v[i][n]; });
+        product += slice_sum<N>(group, [&](int i, int n) { return mixed(i, n) * g(i, n); });
       });
       norm = NormGradient(group_sum(squares, scratch), group_sum(product, scratch), scale, eps);
     }
     for_slices(group, [&] {
       if (slices > 1) {
-        fill();
+        fill(true);
         load_sums(row == group.row);
       }
       for_columns<N>(group, [&](int i, int column) {
-        float upstream[N] = {}, da[N], db[N];
-        if (dy) load<N>(dy, row * width + column, upstream);
+        float da[N], db[N];
         MLG_UNROLL
         for (int n = 0; n < N; ++n) {
-          if (dn) upstream[n] += norm.factor * g.v[i][n] - norm.along * mixed(i, n);
-          da[n] = mix0.v[i][n] * upstream[n];
-          db[n] = mix1.v[i][n] * upstream[n];
-          sum0.v[i][n] += upstream[n] * a.v[i][n];
-          sum1.v[i][n] += upstream[n] * b.v[i][n];
+          const float total = upstream(i, n) + (norm.factor * g(i, n) - norm.along * mixed(i, n));
+          da[n] = mix0.v[i][n] * total;
+          db[n] = mix1.v[i][n] * total;
+          sum0.v[i][n] += total * a(i, n);
+          sum1.v[i][n] += total * b(i, n);
         }
-        if (dx) store<N>(dx, row * width + column, da, accumulate_dx);
-        if (dx0) store<N>(dx0, row * width + column, db, accumulate_dx0);
+        if (dx) store_onto(dx, row * width + column, da, before, i, accumulate_dx);
+        // x0 may be x, and dx0 then dx.
+        if (dx0 && accumulate_dx0 && same(dx0, dx)) {
+          store<N>(dx0, row * width + column, db, true);
+        } else if (dx0) {
+          store_onto(dx0, row * width + column, db, before0, i, accumulate_dx0);
+        }
       });
-      if (slices > 1) store_sums();
+      if (slices > 1 && partial) {
+        store_columns<N>(group, partial, at0, sum0);
+        store_columns<N>(group, partial, at1, sum1);
+      }
     });
   }
-  if (slices == 1) store_sums();
+  if (slices > 1 || !partial) return;
+  store_group_sums<N>(group, partial, at0, sum0, group_scratch);
+  store_group_sums<N>(group, partial, at1, sum1, group_scratch);
 }

@@ -37,8 +37,8 @@ struct Backward : shapes::ScaledAddNormBackward {
     call.flags({accumulate_dx, accumulate_da});
     const std::int64_t width = call.dim(y, 1);
     sdk::dispatch_rows(call, y, width, {y, a, s, dy, dn, dx, da}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(y, 0), width, N, {.values = 5, .most_groups = sdk::kPieces});
-      const sdk::ColumnSums sums(call, ds, rows.groups);
+      const sdk::RowPlan rows(call, call.dim(y, 0), width, N, {.values = 5, .most_blocks = sdk::kPieces});
+      const sdk::ColumnSums sums(call, ds, rows.blocks);
       call.launch(MLG_INSTANCE(scaled_add_norm_bwd, T, N), rows.grid(), rows.block(), call.tensor(y),
                   call.tensor(a), call.tensor(s), call.tensor(dy), call.tensor(dn), call.tensor(dx),
                   call.tensor(da), sums.partial(), rows.rows, static_cast<int>(rows.rows_per_group));

@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(row_block)
   });
 }
 
-// dy, dn, dx, da may be null. partial: [groups, width], or null without ds.
+// dy, dn, dx, da may be null. partial: [blocks, width], or null without ds.
 MLG_KERNEL(scaled_add_norm_bwd, scale, eps, accumulate_dx, accumulate_da, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
@@ -54,9 +54,9 @@ __global__ void __launch_bounds__(row_block)
                         global<const T> dn, global<T> dx, global<T> da, global<float> partial, long long rows,
                         int rows_per_group) {
   __shared__ shared_array<float, 32> scratch;
+  __shared__ GroupScratch group_scratch;
   RowGroup group(rows, rows_per_group);
-  if (group.row >= rows) return;
-  const long long at = group.index() * width;  // in partial
+  const long long at = blockIdx.x * (long long)(width);  // in partial
   RowValues<N> scales, sums;
   const auto load_sums = [&](bool first) {
     if (first || !partial) {
@@ -70,42 +70,46 @@ __global__ void __launch_bounds__(row_block)
     load_sums(true);
   }
   for (long long row = group.row; row < group.end; ++row) {
-    RowValues<N> values, g;
-    const auto fill = [&] {
-      load_row<N>(group, y, row, values);
-      load_row<N>(group, dn, row, g);
+    RowPacks<T, N> values, g, upstream, added, before_x, before_a;
+    const auto fill = [&](bool gradients) {
+      load_packs_or_zeros(group, dn ? y : dn, row, values);
+      load_packs_or_zeros(group, dn, row, g);
+      if (!gradients) return;
+      load_packs_or_zeros(group, dy, row, upstream);
+      load_packs(group, a, row, added);
+      if (dx && accumulate_dx) load_packs(group, dx, row, before_x);
+      if (da && accumulate_da) load_packs(group, da, row, before_a);
     };
+    if (slices == 1) fill(true);
     NormGradient norm;
     if (dn) {
       float squares = 0, product = 0;
       for_slices(group, [&] {
-        fill();
-        squares += slice_sum<N>(group, [&](int i, int n) { return values.v[i][n] * values.v[i][n]; });
-        product += slice_sum<N>(group, [&](int i, int n) { return values.v[i][n] * g.v[i][n]; });
+        if (slices > 1) fill(false);
+        squares += slice_sum<N>(group, [&](int i, int n) { return values(i, n) * values(i, n); });
+        product += slice_sum<N>(group, [&](int i, int n) { return values(i, n) * g(i, n); });
       });
       norm = NormGradient(group_sum(squares, scratch), group_sum(product, scratch), scale, eps);
     }
     for_slices(group, [&] {
       if (slices > 1) {
-        if (dn) fill();
+        fill(true);
         load_columns<N>(group, s, 0, scales);
         load_sums(row == group.row);
       }
       for_columns<N>(group, [&](int i, int column) {
-        float upstream[N] = {}, added[N], scaled[N];
-        if (dy) load<N>(dy, row * width + column, upstream);
-        load<N>(a, row * width + column, added);
+        float total[N], scaled[N];
         MLG_UNROLL
         for (int n = 0; n < N; ++n) {
-          if (dn) upstream[n] += norm.factor * g.v[i][n] - norm.along * values.v[i][n];
-          scaled[n] = scales.v[i][n] * upstream[n];
-          sums.v[i][n] += upstream[n] * added[n];
+          total[n] = upstream(i, n) + (norm.factor * g(i, n) - norm.along * values(i, n));
+          scaled[n] = scales.v[i][n] * total[n];
+          sums.v[i][n] += total[n] * added(i, n);
         }
-        if (dx) store<N>(dx, row * width + column, upstream, accumulate_dx);
-        if (da) store<N>(da, row * width + column, scaled, accumulate_da);
+        if (dx) store_onto(dx, row * width + column, total, before_x, i, accumulate_dx);
+        if (da) store_onto(da, row * width + column, scaled, before_a, i, accumulate_da);
       });
       if (slices > 1 && partial) store_columns<N>(group, partial, at, sums);
     });
   }
-  if (slices == 1 && partial) store_columns<N>(group, partial, at, sums);
+  if (slices == 1 && partial) store_group_sums<N>(group, partial, at, sums, group_scratch);
 }

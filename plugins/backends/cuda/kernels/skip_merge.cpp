@@ -38,8 +38,8 @@ struct Backward : shapes::SkipMergeBackward {
     call.flags({accumulate_dx, accumulate_ds});
     const std::int64_t width = call.dim(x, 1);
     sdk::dispatch_rows(call, x, width, {x, s, weight, gate, dy, dx, ds}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 7, .most_groups = sdk::kPieces});
-      const sdk::ColumnSums of_weight(call, dweight, rows.groups), of_gate(call, dgate, rows.groups);
+      const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 7, .most_blocks = sdk::kPieces});
+      const sdk::ColumnSums of_weight(call, dweight, rows.blocks), of_gate(call, dgate, rows.blocks);
       call.launch(MLG_INSTANCE(skip_merge_bwd, T, N), rows.grid(), rows.block(), call.tensor(x),
                   call.tensor(s), call.tensor(weight), call.tensor(gate), call.tensor(dy), call.tensor(dx),
                   call.tensor(ds), of_weight.partial(), of_gate.partial(), rows.rows,

@@ -25,8 +25,8 @@ __device__ inline void load_weights(const RowGroup& group, global<const float> w
     load_floats<N>(gate, column, g);
     MLG_UNROLL
     for (int n = 0; n < N; ++n) {
-      of_x.v[i][n] = 1.0f / (1.0f + __expf(-g[n]));
-      rest.v[i][n] = 1.0f / (1.0f + __expf(g[n]));
+      of_x.v[i][n] = __fdividef(1.0f, 1.0f + __expf(-g[n]));
+      rest.v[i][n] = __fdividef(1.0f, 1.0f + __expf(g[n]));
     }
   });
 }
@@ -55,35 +55,43 @@ __global__ void __launch_bounds__(row_block)
   });
 }
 
-// gate, dx, ds may be null. partial_weight, partial_gate: [groups, width], or null without dweight, dgate.
+// gate, dx, ds may be null; ds may be dx. partial_weight, partial_gate: [blocks, width], or null without
+// dweight, dgate.
 MLG_KERNEL(skip_merge_bwd, accumulate_dx, accumulate_ds, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     skip_merge_bwd(global<const T> x, global<const T> s, global<const float> weight, global<const float> gate,
                    global<const T> dy, global<T> dx, global<T> ds, global<float> partial_weight,
                    global<float> partial_gate, long long rows, int rows_per_group) {
+  __shared__ GroupScratch group_scratch;
   RowGroup group(rows, rows_per_group);
-  if (group.row >= rows) return;
   for_slices(group, [&] {
     RowValues<N> of_x, rest, w, sum_s, sum_x;
     load_weights<N>(group, weight, gate, of_x, rest, w);
     clear<N>(group, sum_s);
     clear<N>(group, sum_x);
     for (long long row = group.row; row < group.end; ++row) {
+      RowPacks<T, N> a, b, g, before_x, before_s;
+      load_packs(group, x, row, a);
+      load_packs(group, s, row, b);
+      load_packs(group, dy, row, g);
+      if (dx && accumulate_dx) load_packs(group, dx, row, before_x);
+      if (ds && accumulate_ds) load_packs(group, ds, row, before_s);
       for_columns<N>(group, [&](int i, int column) {
-        float a[N], b[N], g[N], da[N], db[N];
-        load<N>(x, row * width + column, a);
-        load<N>(s, row * width + column, b);
-        load<N>(dy, row * width + column, g);
+        float da[N], db[N];
         MLG_UNROLL
         for (int n = 0; n < N; ++n) {
-          sum_s.v[i][n] += g[n] * b[n];
-          sum_x.v[i][n] += g[n] * (a[n] - w.v[i][n] * b[n]);
-          da[n] = of_x.v[i][n] * g[n];
-          db[n] = rest.v[i][n] * w.v[i][n] * g[n];
+          sum_s.v[i][n] += g(i, n) * b(i, n);
+          sum_x.v[i][n] += g(i, n) * (a(i, n) - w.v[i][n] * b(i, n));
+          da[n] = of_x.v[i][n] * g(i, n);
+          db[n] = rest.v[i][n] * w.v[i][n] * g(i, n);
         }
-        if (dx) store<N>(dx, row * width + column, da, accumulate_dx);
-        if (ds) store<N>(ds, row * width + column, db, accumulate_ds);
+        if (dx) store_onto(dx, row * width + column, da, before_x, i, accumulate_dx);
+        if (ds && accumulate_ds && same(ds, dx)) {
+          store<N>(ds, row * width + column, db, true);
+        } else if (ds) {
+          store_onto(ds, row * width + column, db, before_s, i, accumulate_ds);
+        }
       });
     }
     for_columns<N>(group, [&](int i, int) {
@@ -93,7 +101,16 @@ __global__ void __launch_bounds__(row_block)
         sum_x.v[i][n] *= of_x.v[i][n] * rest.v[i][n];
       }
     });
-    if (partial_weight) store_columns<N>(group, partial_weight, group.index() * width, sum_s);
-    if (partial_gate) store_columns<N>(group, partial_gate, group.index() * width, sum_x);
+    const auto store_sums = [&](global<float> partial, RowValues<N>& sums) {
+      const long long at = blockIdx.x * (long long)(width);
+      if (!partial) return;
+      if (slices > 1) {
+        store_columns<N>(group, partial, at, sums);
+      } else {
+        store_group_sums<N>(group, partial, at, sums, group_scratch);
+      }
+    };
+    store_sums(partial_weight, sum_s);
+    store_sums(partial_gate, sum_x);
   });
 }

@@ -22,18 +22,41 @@ class ColumnSums {
   // [parts, elements of the argument]
   const CudaArgument& partial() const { return partial_; }
 
-  // `adder`: MLG_INSTANCE(add_column_sums). Warps of a block take a few parts each.
+  // `adder`: MLG_INSTANCE(add_column_sums).
   template <typename Instance>
   void add(CudaCall& call, const Instance& adder) const {
     if (!call.has(sum_)) return;
-    constexpr std::int64_t kMostWarps = 32, kFewParts = 4;
-    const std::int64_t warps = std::clamp<std::int64_t>((parts_ + kFewParts - 1) / kFewParts, 1, kMostWarps);
-    const std::int64_t columns = call.size(sum_);
-    call.launch(adder, {(columns + 31) / 32, 1, 1}, {static_cast<std::uint32_t>(32 * warps), 1, 1}, partial_,
-                call.tensor(sum_), static_cast<int>(parts_), columns);
+    call.launch(adder, {blocks(call), 1, 1}, {threads(parts_), 1, 1}, partial_, call.tensor(sum_),
+                static_cast<int>(parts_), call.size(sum_));
+  }
+
+  // Four sums in one launch. `adder`: MLG_INSTANCE(add_four_column_sums).
+  template <typename Instance>
+  static void add(CudaCall& call, const Instance& adder, const ColumnSums (&s)[4]) {
+    std::int64_t all_blocks = 0, parts = 0;
+    for (const ColumnSums& sum : s) {
+      all_blocks += sum.blocks(call);
+      parts = std::max(parts, sum.parts_);
+    }
+    const auto columns = [&](int i) -> std::int64_t {
+      return call.has(s[i].sum_) ? call.size(s[i].sum_) : 0;
+    };
+    const auto count = [&](int i) { return static_cast<int>(s[i].parts_); };
+    call.launch(adder, {all_blocks, 1, 1}, {threads(parts), 1, 1}, s[0].partial_, call.tensor(s[0].sum_),
+                count(0), columns(0), s[1].partial_, call.tensor(s[1].sum_), count(1), columns(1),
+                s[2].partial_, call.tensor(s[2].sum_), count(2), columns(2), s[3].partial_,
+                call.tensor(s[3].sum_), count(3), columns(3));
   }
 
  private:
+  std::int64_t blocks(const CudaCall& call) const { return call.has(sum_) ? (call.size(sum_) + 31) / 32 : 0; }
+  // Warps of a block take a few parts each.
+  static std::uint32_t threads(std::int64_t parts) {
+    constexpr std::int64_t kMostWarps = 32, kFewParts = 4;
+    return static_cast<std::uint32_t>(
+        32 * std::clamp<std::int64_t>((parts + kFewParts - 1) / kFewParts, 1, kMostWarps));
+  }
+
   std::uint32_t sum_;
   std::int64_t parts_;
   CudaArgument partial_;

@@ -13,6 +13,7 @@ struct RowNeeds {
   std::int64_t values = 2;  // RowValues that a thread keeps at a time, temporary ones counted
   std::int64_t most_groups =
       0;  // 0: a group takes one row; otherwise rows are shared out evenly, >= 8 to a group
+  std::int64_t most_blocks = 0;  // the same, counted in blocks
   std::int64_t few = kMostHeld;  // accesses per thread beyond which a row gets more threads
 };
 
@@ -35,9 +36,8 @@ struct RowPlan {
     const std::int64_t held = std::clamp<std::int64_t>((accesses + group - 1) / group, 1, most);
     threads = block_threads(group);
     const std::int64_t groups_per_block = threads / group;
-    if (needs.most_groups > 0) {
-      rows_per_group = std::max<std::int64_t>(8, (rows + needs.most_groups - 1) / needs.most_groups);
-    }
+    const std::int64_t most_groups = std::max(needs.most_groups, needs.most_blocks * groups_per_block);
+    if (most_groups > 0) rows_per_group = std::max<std::int64_t>(8, (rows + most_groups - 1) / most_groups);
     groups = (rows + rows_per_group - 1) / rows_per_group;
     blocks = (groups + groups_per_block - 1) / groups_per_block;
     call.constant("width", width);

@@ -92,6 +92,94 @@ __device__ inline void clear(const RowGroup& group, RowValues<N>& values) {
   });
 }
 
+// N neighbouring elements of T as they are stored, in as few registers.
+template <typename T, int N>
+struct Words {
+  T element[N];
+  template <typename P>
+  __device__ void load(P p, long long i) {
+    copy_in<N>(p, i, element);
+  }
+  __device__ void clear() {
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) element[n] = {};
+  }
+  __device__ float get(int n) const { return to_float(element[n]); }
+};
+#ifdef __CUDACC__
+// Left to itself the compiler gives each bf16 a register.
+template <int N>
+struct Words<bf16, N> {
+  uint32_t word[(N + 1) / 2];
+  __device__ void load(const bf16* p, long long i) {
+    if constexpr (N == 1) {
+      word[0] = p[i].bits;
+    } else {
+      const Pack<uint32_t, N / 2> pack = *reinterpret_cast<const Pack<uint32_t, N / 2>*>(p + i);
+#pragma unroll
+      for (int n = 0; n < N / 2; ++n) word[n] = pack.v[n];
+    }
+  }
+  __device__ void clear() {
+#pragma unroll
+    for (int n = 0; n < (N + 1) / 2; ++n) word[n] = 0;
+  }
+  __device__ float get(int n) const {
+    return bits_to_float(n % 2 == 0 ? word[n / 2] << 16 : word[n / 2] & 0xFFFF0000u);
+  }
+};
+#endif
+
+// Whether both point to the same place.
+#ifdef __CUDACC__
+template <typename T>
+__device__ inline bool same(T* a, T* b) {
+  return a == b;
+}
+#else
+template <typename T>
+bool same(global<T> a, global<T> b) {  // the address comes first
+  return std::memcmp(&a, &b, sizeof(T*)) == 0;
+}
+#endif
+
+// What a thread holds of a slice, as stored: half the registers of RowValues where T is bf16. A kernel that
+// loads all that it reads of a row before it stores anything waits for memory once a row; loads behind
+// stores, which may alias, wait again.
+template <typename T, int N>
+struct RowPacks {
+  Words<T, N> v[MLG_CAPACITY(held, kMostHeld)];
+  __device__ float operator()(int i, int n) const { return v[i].get(n); }
+};
+
+template <typename T, int N, typename P>
+__device__ inline void load_packs(const RowGroup& group, P p, long long row, RowPacks<T, N>& out) {
+  for_columns<N>(group, [&](int i, int column) { out.v[i].load(p, row * width + column); });
+}
+
+// The same, or zeros where p is null.
+template <typename T, int N, typename P>
+__device__ inline void load_packs_or_zeros(const RowGroup& group, P p, long long row, RowPacks<T, N>& out) {
+  for_columns<N>(group, [&](int i, int column) {
+    if (p) {
+      out.v[i].load(p, row * width + column);
+    } else {
+      out.v[i].clear();
+    }
+  });
+}
+
+// p[at..at+N) = values, rounded; added to `before`, access i of what was loaded from there, where
+// `accumulate`.
+template <typename T, int N, typename P>
+__device__ inline void store_onto(P p, long long at, const float (&values)[N], const RowPacks<T, N>& before,
+                                  int i, bool accumulate) {
+  float result[N];
+  MLG_UNROLL
+  for (int n = 0; n < N; ++n) result[n] = accumulate ? before(i, n) + values[n] : values[n];
+  store<N>(p, at, result);
+}
+
 // The sum of term(i, n) over what the thread holds of the slice.
 template <int N, typename Term>
 __device__ inline float slice_sum(const RowGroup& group, Term term) {
@@ -106,6 +194,39 @@ __device__ inline float slice_sum(const RowGroup& group, Term term) {
 // The sum over the group's threads, in each of them; all of them must call it.
 __device__ inline float group_sum(float of_thread, shared_array<float, 32>& scratch) {
   return block_sum(of_thread, scratch, row_threads / 32);
+}
+
+// Room for add_groups().
+using GroupScratch = shared_array<float, 3 * 32 * 8>;
+
+// The values of the block's groups added up in the first of them, in their order; whether this thread is of
+// that one. All threads of a block must call it, with zeros where they had no rows, and rows of one slice.
+template <int N>
+__device__ inline bool add_groups(const RowGroup& group, RowValues<N>& values, GroupScratch& scratch) {
+  const int groups = int(blockDim.x) / row_threads, own = int(threadIdx.x) / row_threads;
+  if (groups == 1) return true;
+  MLG_UNROLL
+  for (int i = 0; i < held; ++i) {
+    const int column = (i * row_threads + group.thread) * N;
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) {
+      if (own > 0 && column < width) scratch[((own - 1) * 32 + group.thread) * N + n] = values.v[i][n];
+    }
+    __syncthreads();
+    for (int other = 0; other + 1 < groups && own == 0 && column < width; ++other) {
+      MLG_UNROLL
+      for (int n = 0; n < N; ++n) values.v[i][n] += scratch[(other * 32 + group.thread) * N + n];
+    }
+    __syncthreads();
+  }
+  return own == 0;
+}
+
+// The same, stored at p[at + column].
+template <int N, typename P>
+__device__ inline void store_group_sums(const RowGroup& group, P p, long long at, RowValues<N>& values,
+                                        GroupScratch& scratch) {
+  if (add_groups<N>(group, values, scratch)) store_columns<N>(group, p, at, values);
 }
 
 // 1 / sqrt(mean square + eps)
