@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "framework/graph/fuse_residuals.h"
 #include "framework/model/forward.h"
 
 namespace mulligan {
@@ -84,6 +85,7 @@ Graph Calibrator::build(const ModelConfig& model, const std::vector<ParameterLay
   forward.row_length = shape_.row_tokens;
   forward.taps = &taps;
   build_forward(tape, model, ParameterValues(tape, layouts, false), inputs.forward, forward);
+  fuse_residuals(graph, tape.fused());
   return graph;
 }
 

@@ -105,7 +105,7 @@ std::string cost_category(const Graph& graph, const Call& call, bool in_micro_st
   if (kernel == "attention_fwd") return "attention, forward";
   if (kernel == "attention_bwd") return "attention, backward";
   if (starts_with_any(kernel, {"leaky_relu"})) return "MLP activation";
-  if (starts_with_any(kernel, {"residual_mix_norm", "scaled_add_norm", "rms_norm"})) {
+  if (starts_with_any(kernel, {"residual_chain", "residual_mix_norm", "scaled_add_norm", "rms_norm"})) {
     return kernel.ends_with("_bwd") ? "residual and norm, backward" : "residual and norm, forward";
   }
   if (starts_with_any(kernel, {"qk_norm_rope", "qkv_split_norm_rope", "concat_rows", "head_gate_xsa"}))

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "framework/cost/call_access.h"
 #include "framework/cost/card.h"
+#include "framework/graph/call_access.h"
 #include "framework/graph/graph.h"
 
 namespace mulligan {

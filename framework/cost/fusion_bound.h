@@ -16,8 +16,8 @@
 
 #include <cstdint>
 
-#include "framework/cost/call_access.h"
 #include "framework/cost/card.h"
+#include "framework/graph/call_access.h"
 #include "framework/graph/graph.h"
 
 namespace mulligan {

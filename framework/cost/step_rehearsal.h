@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/cost/call_access.h"
 #include "framework/data/segments.h"
+#include "framework/graph/call_access.h"
 #include "framework/step/engine.h"
 
 namespace mulligan {

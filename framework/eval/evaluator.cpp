@@ -6,6 +6,7 @@
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
 #include "framework/data/byte_count.h"
+#include "framework/graph/fuse_residuals.h"
 #include "framework/graph/ops/softcap.h"
 
 namespace mulligan {
@@ -58,6 +59,7 @@ Graph Evaluator::build(const ModelConfig& model, const std::vector<ParameterLayo
   const TensorType per_token(MLG_F32, {tokens});
   graph.call("cross_entropy_fwd", {logits, inputs.targets, graph.external(token_loss_name, per_token),
                                    graph.scratch(per_token, "lse")});
+  fuse_residuals(graph, fused);
   return graph;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "framework/graph/fuse_residuals.h"
 #include "framework/graph/ops/softcap.h"
 
 namespace mulligan {
@@ -47,6 +48,7 @@ NextToken::Length NextToken::make(const ModelConfig& model, const std::vector<Pa
   const Value logits = model.softcap > 0 ? ops::softcap(tape, raw, model.softcap) : raw;
   graph.call("cast", {logits, graph.external(logits_name, TensorType(MLG_F32, {1, model.vocabulary}))});
   store_.create_externals(graph);
+  fuse_residuals(graph, tape.fused());
   length.program = std::make_unique<Program>(store_.backend(), std::move(graph), prefix);
   length.inputs.upload_rope(store_, model, tokens, options_.compute);
   return length;

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "framework/graph/call_access.h"
 #include "framework/plugin/backend.h"
 
 namespace mulligan {
@@ -18,6 +19,8 @@ class FusedKernels {
   explicit FusedKernels(const Backend& backend) : backend_(&backend) {}
   // Whether all of `kernels` may be used.
   bool have(std::initializer_list<std::string_view> kernels) const;
+  // What the backend's kernels read and write. Where there are any to use.
+  CallAccess access() const { return CallAccess(*backend_); }
 
  private:
   const Backend* backend_ = nullptr;

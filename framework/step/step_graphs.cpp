@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "framework/graph/fuse_residuals.h"
 #include "framework/graph/tape.h"
 #include "framework/model/forward.h"
 #include "framework/model/packed_inputs.h"
@@ -54,6 +55,7 @@ Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParame
   const Value token_loss = attach_loss(tape, loss, model.softcap, hidden, logits, inputs.targets);
   graph.call("sum_f64", {token_loss, graph.external(step_tensor::loss_sum, one_f64)});
   tape.backward(token_loss, graph.external(step_tensor::loss_weight, TensorType(MLG_F32, {tokens})));
+  fuse_residuals(graph, fused);
   return graph;
 }
 

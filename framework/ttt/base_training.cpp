@@ -5,6 +5,7 @@
 
 #include "framework/core/error.h"
 #include "framework/data/eval_rows.h"
+#include "framework/graph/fuse_residuals.h"
 #include "framework/graph/graph_recorder.h"
 #include "framework/graph/ops/cross_entropy.h"
 #include "framework/graph/ops/softcap.h"
@@ -78,6 +79,7 @@ Graph BaseTraining::build_step() const {
   const Value losses = graph.external(losses_name, per_token);
   ops::cross_entropy(tape, logits, inputs.targets, losses);
   tape.backward(losses, graph.external(weights_name, per_token));
+  fuse_residuals(graph, tape.fused());
   return graph;
 }
 

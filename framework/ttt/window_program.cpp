@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/graph/fuse_residuals.h"
 #include "framework/graph/ops/cross_entropy.h"
 #include "framework/graph/ops/softcap.h"
 #include "framework/model/forward.h"
@@ -58,6 +59,7 @@ WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
   ops::cross_entropy(tape, logits, targets, losses);
   split_ = graph.calls().size();
   if (adapters) tape.backward(losses, graph.external(prefix_ + "/weights", per_token));
+  split_ = fuse_residuals(graph, tape.fused(), split_);
 
   store_.create_externals(graph);
   program_ = std::make_unique<Program>(store_.backend(), std::move(graph), prefix_);

@@ -32,7 +32,8 @@ double largest_magnitude(const std::vector<double>& values) {
   return largest;
 }
 
-class ModelGolden : public testing::Test {
+// With the fused kernels and without.
+class ModelGolden : public testing::TestWithParam<bool> {
  protected:
   ModelGolden()
       : data_("model"),
@@ -40,7 +41,9 @@ class ModelGolden : public testing::Test {
         config_(data_.manifest().at("config")),
         tokens_(data_.ints("tokens")),
         targets_(data_.ints("targets")),
-        backend_(make_test_backend()) {}
+        backend_(make_test_backend()) {
+    backend_->set_fused_kernels(GetParam());
+  }
 
   std::vector<std::int32_t> segments(bool varlen) const {
     if (varlen) return data_.ints("cu_seqlens");
@@ -76,7 +79,7 @@ class ModelGolden : public testing::Test {
   std::unique_ptr<Backend> backend_;
 };
 
-TEST_F(ModelGolden, ForwardAndGradientsInBothLayerOrdersAndBothMasks) {
+TEST_P(ModelGolden, ForwardAndGradientsInBothLayerOrdersAndBothMasks) {
   for (const bool looping : {false, true}) {
     for (const bool varlen : {true, false}) {
       const std::string prefix = fmt::format("loop{}.{}", looping ? 1 : 0, varlen ? "varlen" : "causal");
@@ -101,7 +104,7 @@ TEST_F(ModelGolden, ForwardAndGradientsInBothLayerOrdersAndBothMasks) {
   }
 }
 
-TEST_F(ModelGolden, EveryExecutedBlock) {
+TEST_P(ModelGolden, EveryExecutedBlock) {
   for (const bool looping : {false, true}) {
     const auto model = run(golden_model(config_), looping, true, true);
     const std::string prefix = fmt::format("loop{}.varlen.act.", looping ? 1 : 0);
@@ -124,7 +127,7 @@ TEST_F(ModelGolden, EveryExecutedBlock) {
 }
 
 // The fixture's variants: one switch changed at a time, the mean loss of each mode.
-TEST_F(ModelGolden, EverySwitchChangesTheLossAsInTheReference) {
+TEST_P(ModelGolden, EverySwitchChangesTheLossAsInTheReference) {
   int compared = 0;
   for (const auto& [name, losses] : data_.manifest().at("variant_losses").items()) {
     SCOPED_TRACE(name);
@@ -172,7 +175,7 @@ TEST_F(ModelGolden, EverySwitchChangesTheLossAsInTheReference) {
 }
 
 // Causality: changing a token leaves every earlier position's logits bit for bit the same.
-TEST_F(ModelGolden, LaterTokensDoNotMoveEarlierLogits) {
+TEST_P(ModelGolden, LaterTokensDoNotMoveEarlierLogits) {
   const auto model = runner(golden_model(config_), true, false, false);
   model->run(tokens_, targets_, segments(false));
   const std::vector<float> before = model->pre_logits();
@@ -186,6 +189,9 @@ TEST_F(ModelGolden, LaterTokensDoNotMoveEarlierLogits) {
                          after.begin()));
   EXPECT_FALSE(std::equal(before.begin(), before.end(), after.begin()));
 }
+
+INSTANTIATE_TEST_SUITE_P(Kernels, ModelGolden, testing::Bool(),
+                         [](const auto& info) { return info.param ? "fused" : "plain"; });
 
 }  // namespace
 }  // namespace mulligan

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "framework/graph/fuse_residuals.h"
 #include "framework/graph/ops/softcap.h"
 #include "framework/model/rope.h"
 
@@ -65,6 +66,8 @@ void ModelRunner::build(const ModelConfig& model, std::int64_t tokens, const Opt
   const Value logits = model.softcap > 0 ? ops::softcap(tape, raw, model.softcap) : raw;
   keep(graph, logits, "out/logits");
   attach_cross_entropy(tape, logits, graph.external("in/targets", per_token));
+
+  fuse_residuals(graph, tape.fused());
 
   Graph copies;
   build_refresh_copies(copies, layouts_);

@@ -19,16 +19,19 @@ ScaledSum scaled_add_norm(Tape& tape, Value x, Value a, Value scale_vector, doub
   graph.call("scaled_add_norm_fwd", {x, a, scale_vector, out.sum, out.norm},
              {{"scale", norm_scale}, {"eps", eps}});
   tape.record({out.sum, out.norm}, {x, a, scale_vector}, [=](Backward& b) {
+    const Value dsum = b.of(out.sum);
     const Value dnorm = out.norm ? b.of(out.norm) : Value{};
-    const auto dx = b.into(x);
+    // Without a norm the gradient of x is that of the sum: nothing is copied.
+    const bool passes_on = !dnorm && dsum && b.graph().info(dsum).storage == Graph::Storage::scratch;
+    auto dx = passes_on ? b.into_storage_of(x, dsum) : b.into(x);
+    if (dx.value == dsum) dx.value = {};
     const auto da = b.into(a);
-    b.graph().call(
-        "scaled_add_norm_bwd",
-        {out.sum, a, scale_vector, b.of(out.sum), dnorm, dx.value, da.value, b.into(scale_vector).value},
-        {{"scale", norm_scale},
-         {"eps", eps},
-         {"accumulate_dx", dx.accumulate},
-         {"accumulate_da", da.accumulate}});
+    b.graph().call("scaled_add_norm_bwd",
+                   {out.sum, a, scale_vector, dsum, dnorm, dx.value, da.value, b.into(scale_vector).value},
+                   {{"scale", norm_scale},
+                    {"eps", eps},
+                    {"accumulate_dx", dx.accumulate},
+                    {"accumulate_da", da.accumulate}});
   });
   return out;
 }

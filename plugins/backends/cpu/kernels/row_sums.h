@@ -26,33 +26,43 @@ inline std::size_t row_sums_bytes(std::int64_t rows, std::int64_t width) {
   return static_cast<std::size_t>(Pieces(rows).count * width) * sizeof(float);
 }
 
-// out[width] += sum over rows. body(partial, begin, end) adds the rows [begin, end), in order, to
-// partial[width], which starts at zero; the partial sums are then added to `out` in order of the pieces.
-// While it has a piece the body may also compute what belongs to its rows alone. `workspace`:
-// row_sums_bytes(rows, width), 64-byte aligned. Without `out` (null) nothing is summed: the body gets a null
-// partial and only does its rows' own work.
+// Cuts the rows into Pieces. body(partial, begin, end) adds the rows [begin, end), in order, to
+// partial[width], which starts at zero and is row number begin / Pieces(rows).length of `workspace`
+// (row_sums_bytes(rows, width), 64-byte aligned). While it has a piece the body may also compute what belongs
+// to its rows alone. Where no sum is `wanted` the body gets a null partial and only does its rows' own work.
 template <typename Body>
-void add_row_sums(const Launch& launch, std::int64_t rows, std::int64_t width, float* workspace, float* out,
-                  Body&& body) {
+void sum_pieces(const Launch& launch, std::int64_t rows, std::int64_t width, float* workspace, bool wanted,
+                Body&& body) {
   const Pieces pieces(rows);
-  if (!out) {
-    launch.parallel_for(rows, pieces.length,
-                        [&](std::int64_t begin, std::int64_t end) { body(nullptr, begin, end); });
-    return;
-  }
   launch.parallel_for(pieces.count, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t piece = first; piece < last; ++piece) {
-      float* partial = workspace + piece * width;
-      std::fill_n(partial, width, 0.0f);
+      float* partial = wanted ? workspace + piece * width : nullptr;
+      if (wanted) std::fill_n(partial, width, 0.0f);
       body(partial, pieces.begin(piece), pieces.end(piece));
     }
   });
-  launch.parallel_for(width, 1024, [&](std::int64_t begin, std::int64_t end) {
+}
+
+// out[count] += the columns [first, first + count) of what sum_pieces left, in order of the pieces. Nothing
+// without `out` (null).
+inline void add_pieces(const Launch& launch, std::int64_t rows, std::int64_t width, const float* workspace,
+                       std::int64_t first, std::int64_t count, float* out) {
+  if (!out) return;
+  const Pieces pieces(rows);
+  launch.parallel_for(count, 1024, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t piece = 0; piece < pieces.count; ++piece) {
-      const float* partial = workspace + piece * width;
+      const float* partial = workspace + piece * width + first;
       for (std::int64_t j = begin; j < end; ++j) out[j] += partial[j];
     }
   });
+}
+
+// out[width] += sum over rows, by sum_pieces and add_pieces. Without `out` (null) nothing is summed.
+template <typename Body>
+void add_row_sums(const Launch& launch, std::int64_t rows, std::int64_t width, float* workspace, float* out,
+                  Body&& body) {
+  sum_pieces(launch, rows, width, workspace, out != nullptr, body);
+  add_pieces(launch, rows, width, workspace, 0, width, out);
 }
 
 }  // namespace mulligan::cpu

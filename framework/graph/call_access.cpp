@@ -1,4 +1,4 @@
-#include "framework/cost/call_access.h"
+#include "framework/graph/call_access.h"
 
 #include <fmt/format.h>
 

@@ -22,6 +22,7 @@ class CallAccess {
   // The same from signatures (<mulligan/kernel.h>) by kernel.
   explicit CallAccess(const std::map<std::string, std::string>& signatures);
 
+  bool knows(std::string_view kernel) const { return kernels_.contains(kernel); }
   // Of each argument of `call`, absent ones included. An `inout` argument is read unless the call says that
   // it overwrites it: by an attribute accumulate_NAME = 0, or, where it has no such attribute, by beta = 0.
   // Throws std::logic_error for an unknown kernel.

@@ -1,0 +1,252 @@
+#include "framework/graph/fuse_residuals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "framework/graph/graph_rewrite.h"
+#include "framework/graph/row_rules.h"
+
+namespace mulligan {
+namespace {
+
+constexpr const char* fused_forward = "residual_chain_fwd";
+constexpr const char* fused_backward = "residual_chain_bwd";
+
+const KernelRules rules{{fused_forward, RowRule::row_wise, "iipippipoooo"},
+                        {fused_backward, RowRule::mixing, ""}};
+
+// Arguments by their places (docs/kernels.md).
+struct Add {
+  Value x, a, s, sum, n;
+  explicit Add(const Call& c)
+      : x(c.arguments[0]), a(c.arguments[1]), s(c.arguments[2]), sum(c.arguments[3]), n(c.arguments[4]) {}
+};
+struct Skip {
+  Value sum, skip, weight, gate, merged;
+  explicit Skip(const Call& c)
+      : sum(c.arguments[0]),
+        skip(c.arguments[1]),
+        weight(c.arguments[2]),
+        gate(c.arguments[3]),
+        merged(c.arguments[4]) {}
+};
+struct AddBackward {
+  Value sum, a, s, dsum, dn, dx, da, ds;
+  explicit AddBackward(const Call& c)
+      : sum(c.arguments[0]),
+        a(c.arguments[1]),
+        s(c.arguments[2]),
+        dsum(c.arguments[3]),
+        dn(c.arguments[4]),
+        dx(c.arguments[5]),
+        da(c.arguments[6]),
+        ds(c.arguments[7]) {}
+};
+struct SkipBackward {
+  Value sum, skip, weight, gate, dmerged, dsum, dskip, dweight, dgate;
+  explicit SkipBackward(const Call& c)
+      : sum(c.arguments[0]),
+        skip(c.arguments[1]),
+        weight(c.arguments[2]),
+        gate(c.arguments[3]),
+        dmerged(c.arguments[4]),
+        dsum(c.arguments[5]),
+        dskip(c.arguments[6]),
+        dweight(c.arguments[7]),
+        dgate(c.arguments[8]) {}
+};
+struct MixBackward {
+  Value merged, x0, mix, dy, dn, dmerged, dx0, dmix;
+  explicit MixBackward(const Call& c)
+      : merged(c.arguments[0]),
+        x0(c.arguments[1]),
+        mix(c.arguments[2]),
+        dy(c.arguments[3]),
+        dn(c.arguments[4]),
+        dmerged(c.arguments[5]),
+        dx0(c.arguments[6]),
+        dmix(c.arguments[7]) {}
+};
+
+using Members = std::vector<std::size_t>;
+
+// The calls that made the input of a residual_mix_norm, in the forward pass.
+struct Chain {
+  std::size_t add_at = 0;
+  std::optional<std::size_t> skip_at;
+  Value sum;
+};
+
+std::optional<Chain> chain_of(const GraphRewrite& graph, Value merged, std::size_t before) {
+  Chain chain;
+  chain.sum = merged;
+  std::optional<std::size_t> maker = graph.only_writer(merged);
+  if (maker && graph.is(*maker, "skip_merge_fwd")) {
+    if (Skip(graph.call(*maker)).merged != merged) return {};
+    chain.skip_at = maker;
+    chain.sum = Skip(graph.call(*maker)).sum;
+    maker = graph.only_writer(chain.sum);
+  }
+  if (!maker || *maker >= chain.skip_at.value_or(before) || !graph.is(*maker, "scaled_add_norm_fwd"))
+    return {};
+  const Add add(graph.call(*maker));
+  if (add.sum != chain.sum || add.n) return {};
+  chain.add_at = *maker;
+  return chain;
+}
+
+Value unless_own(Value skip, Value sum) {
+  return skip == sum ? Value{} : skip;
+}
+
+// The residual_mix_norm_fwd at `mix_at` with what made its input.
+void fuse_forward(GraphRewrite& graph, std::size_t mix_at) {
+  const Call mix = graph.call(mix_at);
+  const Value merged = mix.arguments[0];
+  const std::optional<Chain> chain = chain_of(graph, merged, mix_at);
+  if (!chain) return;
+  Members members = {chain->add_at};
+  if (chain->skip_at) members.push_back(*chain->skip_at);
+  members.push_back(mix_at);
+  const Add add(graph.call(chain->add_at));
+  std::vector<Value> skip(3);
+  Value kept_merged;
+  if (chain->skip_at) {
+    const Skip call(graph.call(*chain->skip_at));
+    skip = {unless_own(call.skip, call.sum), call.weight, call.gate};
+    if (graph.needed_beside(merged, members)) kept_merged = merged;
+  }
+  const Value kept_sum = graph.needed_beside(add.sum, members) ? add.sum : Value{};
+  graph.replace(members, {fused_forward,
+                          {add.x, add.a, add.s, skip[0], skip[1], skip[2], mix.arguments[1], mix.arguments[2],
+                           kept_sum, kept_merged, mix.arguments[3], mix.arguments[4]},
+                          mix.attributes});
+}
+
+// The residual_mix_norm_bwd at `mix_at` with the calls that pass its gradient on.
+void fuse_backward(GraphRewrite& graph, std::size_t mix_at) {
+  const Call mix_call = graph.call(mix_at);
+  const MixBackward mix(mix_call);
+  const std::optional<Chain> chain = chain_of(graph, mix.merged, mix_at);
+  if (!chain || !mix.dmerged || !graph.is_scratch(mix.dmerged)) return;
+  Members members = {mix_at};
+  Value gradient = mix.dmerged;  // that the next call gets
+  Value dmerged = graph.attribute(mix_at, "accumulate_dx") != 0 ? gradient : Value{};
+  Value dsum, dskip, dweight, dgate;
+  std::vector<Value> skip(3);
+  double accumulate_dskip = 0;
+  std::optional<std::size_t> user = graph.next(gradient, mix_at);
+  if (chain->skip_at) {
+    if (!user || !graph.is(*user, "skip_merge_bwd") || graph.next(gradient, *user)) return;
+    const SkipBackward call(graph.call(*user));
+    const Skip forward(graph.call(*chain->skip_at));
+    const bool own = call.skip == call.sum;
+    if (call.dmerged != gradient || call.sum != forward.sum || call.skip != forward.skip ||
+        call.weight != forward.weight || call.gate != forward.gate || !call.dsum ||
+        !graph.is_scratch(call.dsum) || (own && call.dskip != call.dsum))
+      return;
+    skip = {unless_own(call.skip, call.sum), call.weight, call.gate};
+    dskip = own ? Value{} : call.dskip;
+    dweight = call.dweight, dgate = call.dgate;
+    accumulate_dskip = graph.attribute(*user, "accumulate_ds");
+    gradient = call.dsum;
+    if (graph.attribute(*user, "accumulate_dx") != 0) dsum = gradient;
+    members.push_back(*user);
+    user = graph.next(gradient, *user);
+  }
+  if (!user || !graph.is(*user, "scaled_add_norm_bwd")) return;
+  const AddBackward add(graph.call(*user));
+  const Add forward(graph.call(chain->add_at));
+  if (add.sum != chain->sum || add.dsum != gradient || add.dn || add.a != forward.a || add.s != forward.s)
+    return;
+  // Either the call writes the gradient of x, or it is the gradient of the sum itself.
+  const bool read_later = graph.next(gradient, *user).has_value();
+  if (add.dx && read_later) return;
+  const Value dx = add.dx ? add.dx : read_later ? gradient : Value{};
+  members.push_back(*user);
+  const auto number = [&](std::size_t call, const char* name) { return graph.attribute(call, name); };
+  // What is computed again must still be what it was.
+  for (const Value value : {forward.x, forward.a, forward.s, skip[0], mix.x0}) {
+    if (value && graph.written_between(value, chain->add_at, *user)) return;
+  }
+  graph.replace(members, {fused_backward,
+                          {forward.x, forward.a, forward.s, skip[0], skip[1], skip[2], mix.x0,
+                           mix.mix,   dsum,      dmerged,   mix.dy,  mix.dn,  dx,      add.da,
+                           add.ds,    dskip,     dweight,   dgate,   mix.dx0, mix.dmix},
+                          {{"scale", number(mix_at, "scale")},
+                           {"eps", number(mix_at, "eps")},
+                           {"accumulate_dx", add.dx ? number(*user, "accumulate_dx") : 0.0},
+                           {"accumulate_da", number(*user, "accumulate_da")},
+                           {"accumulate_dskip", accumulate_dskip},
+                           {"accumulate_dx0", number(mix_at, "accumulate_dx0")}}});
+}
+
+bool is_power_of_two(double value) {
+  int exponent = 0;
+  return value > 0 && std::frexp(value, &exponent) == 0.5;
+}
+
+// The mean of both lanes gives each lane the same gradient: the rms_norm_bwd at `norm_at` makes it at half
+// its scale (which changes no digit), and lane_merge_bwd reads it for both.
+void share_mean_gradient(GraphRewrite& graph, std::size_t norm_at) {
+  const Call norm = graph.call(norm_at);
+  const Value gradient = norm.arguments[2];
+  if (!graph.is_scratch(gradient) || graph.attribute(norm_at, "accumulate_dx") != 0) return;
+  Members members;
+  std::vector<Value> halves;
+  std::size_t at = norm_at;
+  for (int lane = 0; lane < 2; ++lane) {
+    const std::optional<std::size_t> copy = graph.next(gradient, at);
+    if (!copy || !graph.is(*copy, "axpby")) return;
+    const Call& call = graph.call(*copy);  // a b y
+    if (call.arguments[0] != gradient || call.arguments[1] || !graph.is_scratch(call.arguments[2]) ||
+        graph.attribute(*copy, "accumulate_y") != 0)
+      return;
+    members.push_back(at = *copy);
+    halves.push_back(call.arguments[2]);
+  }
+  const double factor = graph.attribute(members[0], "alpha");
+  const std::optional<std::size_t> merge = graph.next(halves[0], members[0]);
+  if (!is_power_of_two(factor) || graph.attribute(members[1], "alpha") != factor ||
+      graph.next(gradient, at) || !merge || !graph.is(*merge, "lane_merge_bwd") ||
+      graph.next(halves[1], members[1]) != merge)
+    return;
+  Call merged = graph.call(*merge);
+  constexpr std::size_t dout0 = 8, dout1 = 9;
+  if (merged.arguments[dout0] != halves[0] || merged.arguments[dout1] != halves[1]) return;
+  for (const Value half : halves) {
+    if (graph.next(half, *merge)) return;
+  }
+  merged.arguments[dout0] = merged.arguments[dout1] = gradient;
+  members.push_back(*merge);
+  if (!graph.replace(members, std::move(merged))) return;
+  Call scaled = norm;
+  for (Attribute& attribute : scaled.attributes) {
+    if (attribute.name == "scale") attribute.value *= factor;
+  }
+  graph.replace({norm_at}, std::move(scaled));
+}
+
+}  // namespace
+
+std::size_t fuse_residuals(Graph& graph, const CallAccess& access, std::size_t split) {
+  GraphRewrite rewrite(graph, access, split);
+  // Backward first: a forward call then knows whether its sum is still read.
+  for (std::size_t i = 0; i < graph.calls().size(); ++i) {
+    if (rewrite.is(i, "residual_mix_norm_bwd")) fuse_backward(rewrite, i);
+    if (rewrite.is(i, "rms_norm_bwd")) share_mean_gradient(rewrite, i);
+  }
+  for (std::size_t i = 0; i < graph.calls().size(); ++i) {
+    if (rewrite.is(i, "residual_mix_norm_fwd")) fuse_forward(rewrite, i);
+  }
+  return rewrite.apply(graph);
+}
+
+std::size_t fuse_residuals(Graph& graph, const FusedKernels& fused, std::size_t split) {
+  if (!fused.have({fused_forward, fused_backward})) return split;
+  return fuse_residuals(graph, fused.access(), split);
+}
+
+}  // namespace mulligan

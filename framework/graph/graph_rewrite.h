@@ -1,0 +1,63 @@
+// Replacing calls of a finished graph, one at a time, each only where nothing else changes.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "framework/graph/call_access.h"
+#include "framework/graph/graph.h"
+
+namespace mulligan {
+
+// Calls keep their numbers until apply(). Values count by the tensor that they are a part of (Graph::root). A
+// kernel that `access` does not know reads and writes all of its arguments.
+class GraphRewrite {
+ public:
+  // The calls before `split` and those from it on may run apart. `graph` must not change before apply().
+  GraphRewrite(const Graph& graph, const CallAccess& access, std::size_t split);
+
+  const Call& call(std::size_t at) const { return calls_[at]; }
+  // Whether call `at` is still there, and one of `kernel`.
+  bool is(std::size_t at, std::string_view kernel) const { return live_[at] && calls_[at].kernel == kernel; }
+  // 0 where the call has no such attribute.
+  double attribute(std::size_t at, std::string_view name) const;
+  bool is_scratch(Value value) const;
+  // The first call behind `at` that mentions the value.
+  std::optional<std::size_t> next(Value value, std::size_t at) const;
+  // The call that writes the value, where it is one alone.
+  std::optional<std::size_t> only_writer(Value value) const;
+  // Whether a call strictly between the two writes the value.
+  bool written_between(Value value, std::size_t first, std::size_t last) const;
+  // Whether the value outlasts the graph, or a call other than `members` mentions it.
+  bool needed_beside(Value value, const std::vector<std::size_t>& members) const;
+
+  // Puts `fused` in the place of the last of `members`, which rise, and removes the others. Does nothing and
+  // returns false where that would change what another call reads or leaves behind, where the members lie on
+  // both sides of the split, or where `fused` would write a tensor of which another argument is a part,
+  // unless that is the very value and only read: a kernel may allow this.
+  bool replace(const std::vector<std::size_t>& members, Call fused);
+
+  // Makes `graph` the rewritten one; all values keep their ids. Returns where the second part begins.
+  std::size_t apply(Graph& graph) const;
+
+ private:
+  struct Use {
+    std::uint32_t root;
+    Access access;
+  };
+  std::vector<Use> uses_of(const Call& call) const;
+  bool mentions(std::size_t at, Value value) const;
+  bool may_move(std::size_t from, std::size_t to, const std::vector<std::size_t>& members) const;
+  bool clashes(const Call& fused) const;
+
+  const Graph& graph_;
+  const CallAccess& access_;
+  std::size_t split_;
+  std::vector<Call> calls_;
+  std::vector<bool> live_;
+  std::vector<std::vector<Use>> uses_;            // by call
+  std::vector<std::vector<std::size_t>> places_;  // by root: calls that mention or mentioned it, rising
+};
+
+}  // namespace mulligan
