@@ -12,10 +12,14 @@ namespace {
 
 constexpr std::int64_t product_tile = 128, wide_extent = 4096;
 
+bool activates(const Call& call) {
+  return call.kernel == "linear_leaky_relu_squared_fwd" || call.kernel == "linear_leaky_relu_squared_bwd";
+}
+
 // m, n, k of a product, the largest first.
 std::array<std::int64_t, 3> product_extents(const Graph& graph, const Call& call) {
   const TensorType& a = graph.type(call.arguments[0]);
-  const TensorType& c = graph.type(call.arguments[2]);
+  const TensorType& c = graph.type(activates(call) ? call.arguments.back() : call.arguments[2]);
   const std::int64_t rows = c.dims[c.rank - 2], columns = c.dims[c.rank - 1];
   const std::int64_t a_elements = a.dims[a.rank - 1] * a.dims[a.rank - 2];
   std::array<std::int64_t, 3> extents{rows, columns, rows == 0 ? 0 : a_elements / rows};
@@ -57,6 +61,21 @@ double bytes_around_backward(const Graph& graph, const Call& call) {
   return f32_sum + bytes(o) + bytes(d_o) + 3 * f32_sum + bytes(dq) + bytes(dk) + bytes(dv);
 }
 
+// A product whose result a launch then activates, forward (u, y) or backward (u, du twice).
+void add_separate_activation(const Graph& graph, const Call& call, double product_rate, const Card& card,
+                             CallPrediction& prediction, double& compute, double& around) {
+  const auto bytes = [&](std::size_t argument) {
+    return static_cast<double>(graph.type(call.arguments.at(argument)).bytes());
+  };
+  const bool forward = call.kernel.ends_with("_fwd");
+  const double result = static_cast<double>(graph.type(call.arguments.back()).bytes());
+  const double product_bytes = bytes(0) + bytes(1) + result;
+  prediction.bytes_read += result;
+  if (!forward || !call.arguments[2]) prediction.bytes_written += result;
+  compute = std::max(prediction.flops / product_rate, product_bytes / card.sustained_bytes_per_second);
+  around = (forward ? 2 : 3) * result;
+}
+
 bool starts_with_any(std::string_view name, std::initializer_list<std::string_view> prefixes) {
   return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
@@ -89,7 +108,15 @@ CallPrediction predict_call(const Graph& graph, const Call& call, const CallAcce
   if (call.kernel == "matmul") compute = prediction.flops / product_rate(graph, call, card);
   if (is_attention(call)) compute = prediction.flops / attention_rate(call, library, card);
   if (library_backward) around = bytes_around_backward(graph, call);
-  const double moved = prediction.bytes_read + prediction.bytes_written;
+  double moved = prediction.bytes_read + prediction.bytes_written;
+  if (activates(call)) {
+    const double rate = product_rate(graph, call, card);
+    compute = prediction.flops / rate;
+    if (library) {
+      add_separate_activation(graph, call, rate, card, prediction, compute, around);
+      moved = 0;  // in both already
+    }
+  }
   prediction.seconds = static_cast<double>(prediction.launches) * card.launch_seconds +
                        std::max(compute, moved / card.sustained_bytes_per_second) +
                        around / card.sustained_bytes_per_second;
@@ -102,6 +129,7 @@ std::string cost_category(const Graph& graph, const Call& call, bool in_micro_st
   if (kernel == "matmul") {
     return product_class(graph, call) == ProductClass::wide ? "head products" : "layer products";
   }
+  if (activates(call)) return "MLP products with activation";
   if (kernel == "attention_fwd") return "attention, forward";
   if (kernel == "attention_bwd") return "attention, backward";
   if (starts_with_any(kernel, {"leaky_relu"})) return "MLP activation";

@@ -19,6 +19,13 @@ double matmul_flops(const Graph& graph, const Call& call) {
   return 2.0 * static_cast<double>(c.elements()) * inner;
 }
 
+// linear_leaky_relu_squared: [T, k] by a weight, to what its last argument holds.
+double linear_flops(const Graph& graph, const Call& call) {
+  const TensorType& input = graph.type(call.arguments.front());
+  return 2.0 * static_cast<double>(graph.type(call.arguments.back()).elements()) *
+         static_cast<double>(input.dims[1]);
+}
+
 // q [T, H, h] is the first argument of both attention kernels.
 double attention_flops(const Graph& graph, const Call& call, std::int64_t segment_tokens, double per_pair) {
   const TensorType& q = graph.type(call.arguments[0]);
@@ -47,6 +54,7 @@ Cost call_cost(const Graph& graph, const Call& call, std::int64_t segment_tokens
     if (argument) cost.bytes += static_cast<double>(graph.type(argument).bytes());
   }
   if (call.kernel == "matmul") cost.matmul_flops = matmul_flops(graph, call);
+  if (call.kernel.starts_with("linear_leaky_relu_squared_")) cost.matmul_flops = linear_flops(graph, call);
   if (call.kernel == "attention_fwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 4);
   if (call.kernel == "attention_bwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 10);
   const double flops = cost.matmul_flops + cost.attention_flops;

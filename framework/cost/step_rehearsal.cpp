@@ -10,7 +10,8 @@
 namespace mulligan {
 namespace {
 
-// The backend's keys are taken over where they are the cuda backend's; the device plans.
+// The backend's keys are taken over where they are the cuda backend's; the device plans, or compiles where the
+// configuration says so.
 void plan_on_cuda(LoadedConfig& loaded) {
   RunConfig& config = loaded.config;
   if (config.backend.plugin != "cuda") {
@@ -19,7 +20,10 @@ void plan_on_cuda(LoadedConfig& loaded) {
   }
   Origin origin;
   origin.kind = Origin::Kind::derived;
-  config.backend.keys.put("device", ConfigNode::make_leaf(ConfigValue(std::string("plan")), origin));
+  const ConfigNode* device = config.backend.keys.find("device");
+  if (!device || !(device->value == ConfigValue(std::string("compile")))) {
+    config.backend.keys.put("device", ConfigNode::make_leaf(ConfigValue(std::string("plan")), origin));
+  }
   for (Phase& phase : config.phases) phase.backend.reset();
 }
 

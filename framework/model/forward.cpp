@@ -11,6 +11,7 @@
 #include "framework/graph/ops/lane_merge.h"
 #include "framework/graph/ops/leaky_relu_squared.h"
 #include "framework/graph/ops/linear.h"
+#include "framework/graph/ops/linear_leaky_relu_squared.h"
 #include "framework/graph/ops/residual_mix_norm.h"
 #include "framework/graph/ops/rms_norm.h"
 #include "framework/graph/ops/scaled_add_norm.h"
@@ -146,12 +147,25 @@ class ForwardBuilder {
   }
 
   Value mlp_part(Value n, std::int64_t layer) {
-    Value u = ops::linear(tape_, n, bank("mlp_up_bank", layer), matrix(tokens(), m_.mlp_hidden));
+    const TensorType hidden = matrix(tokens(), m_.mlp_hidden);
+    const TapSite up{TapKind::mlp_up, slot_, layer, n, n, Value{}};
+    const bool changed = options_.taps && options_.taps->changes(graph_, up, hidden);
+    if (!changed && ops::can_fuse_activation(tape_)) return fused_mlp_part(n, layer, hidden);
+    Value u = ops::linear(tape_, n, bank("mlp_up_bank", layer), hidden);
     u = tap({TapKind::mlp_up, slot_, layer, n, n, u});
     const Value activation = ops::leaky_relu_squared(tape_, u, mlp_negative_slope);
     const Value out =
         ops::linear(tape_, activation, bank("mlp_down_bank", layer), matrix(tokens(), m_.width));
     return tap({TapKind::mlp_down, slot_, layer, activation, n, out});
+  }
+
+  Value fused_mlp_part(Value n, std::int64_t layer, const TensorType& hidden) {
+    const ops::Activated activated = ops::linear_leaky_relu_squared(
+        tape_, n, bank("mlp_up_bank", layer), hidden, mlp_negative_slope, options_.taps != nullptr);
+    if (options_.taps) tap({TapKind::mlp_up, slot_, layer, n, n, activated.u});
+    const Value out = ops::activated_linear(tape_, activated, mlp_negative_slope,
+                                            bank("mlp_down_bank", layer), matrix(tokens(), m_.width));
+    return tap({TapKind::mlp_down, slot_, layer, activated.y, n, out});
   }
 
   Tape& tape_;

@@ -13,14 +13,15 @@ done
 check_contains "--shapes: a product with its shapes" "[98304, 512] [2048, 512] [98304, 2048]" "$(predict --shapes)"
 check_equal "--looped: that phase alone" "phase looped (17 layers)" "$(predict --looped | grep '^phase')"
 predict --card h100 --ranks 8 --document-tokens 1250 --json >eight.json
-predict --card h100 --document-tokens 1250 --json --set train.micro_batches=1 --set train.tokens_per_step=98304 >one.json
-predict --card a100 --document-tokens 1250 --json --set train.micro_batches=1 --set train.tokens_per_step=98304 >slow.json
+predict --card h100 --document-tokens 1250 --json --set train.micro_batches=1 --set train.tokens_per_step=98304 --set run.fused_kernels=false >one.json
+predict --card h100 --document-tokens 1250 --json --set train.micro_batches=1 --set train.tokens_per_step=98304 >fused.json
+predict --card a100 --document-tokens 1250 --json --set train.micro_batches=1 --set train.tokens_per_step=98304 --set run.fused_kernels=false >slow.json
 check "--json: rows and categories add up; FLOPs, bytes and launches of the record's step by hand" python3 - <<'PYTHON'
 import json
-one, eight, slow = (json.load(open(f"{name}.json")) for name in ("one", "eight", "slow"))
+one, eight, slow, fused = (json.load(open(f"{name}.json")) for name in ("one", "eight", "slow", "fused"))
 assert one["predicted"] is True and one["card"] == "h100" and one["tokens_per_step"] == 98304 and eight["ranks"] == 8
 T, d, V = 98304, 512, 8192
-for result in (one, eight, slow):
+for result in (one, slow):
     for phase, layers in zip(result["phases"], (11, 17)):
         for parts in ("rows", "categories"):
             for total, key in (("predicted_step_seconds", "seconds"), ("flops", "flops"), ("bytes_written", "bytes_written")):
@@ -34,6 +35,9 @@ for result in (one, eight, slow):
         assert of["MLP activation"]["bytes_read"] == 3 * 2 * T * 2048 * layers
         assert of["MLP activation"]["launches"] == 2 * layers
         assert of["attention, forward"]["launches"] == 3 * layers  # starts of rows, the library's, its statistics
+for plain, joined in zip(one["phases"], fused["phases"]):
+    assert abs(plain["flops"] - joined["flops"]) < 1e-9 * plain["flops"]
+    assert joined["predicted_step_seconds"] <= plain["predicted_step_seconds"] and joined["launches"] <= plain["launches"]
 for fast, slower in zip(one["phases"], slow["phases"]):
     assert fast["launches"] == slower["launches"] and fast["predicted_step_seconds"] < slower["predicted_step_seconds"]
 PYTHON
@@ -42,5 +46,5 @@ check_refused "--card needs --predict" 2 "--predict" profile "$record" --card h1
 check_refused "--steps times nothing there" 2 "--steps" profile "$record" --predict --steps 2
 check_refused "ranks that do not divide the step" 2 "3 ranks" profile "$record" --predict --ranks 3
 check_refused "a layer order that is not trained" 2 "extra_passes" profile "$record" --predict --looped --set model.loop.extra_passes=0
-check_equal "nothing was written" "eight.json one.json refused.err refused.out slow.json" "$(echo *)"
+check_equal "nothing was written" "eight.json fused.json one.json refused.err refused.out slow.json" "$(echo *)"
 finish

@@ -46,6 +46,28 @@ else
   skip "assembly of the PTX: no ptxas"
 fi
 
+# The MLP's products with their activation, for the record's shape.
+mlp=linear_leaky_relu_squared
+compile_mlp() { "$python" "$root/plugins/backends/cuda/triton/compile_kernels.py" "$root/plugins/backends/cuda/triton/$mlp.py" "$@"; }
+check "$mlp compiles ahead of time for sm_90a" compile_mlp mlp90 --set width=512 --set features=2048
+check "$mlp compiles ahead of time for sm_80" compile_mlp mlp80 --architecture 80 --set programs=108 --set tile=128,128,32
+check "$mlp compiles ahead of time for sm_100" compile_mlp mlp100 --architecture 100 --set stages=2
+check_equal "its files name no path of this machine" "" "$(grep -l "$root\|$HOME" mlp*/*.json mlp*/*.ptx)"
+check_equal "sm_90a: both kernels have the warpgroup's products and the copy engine's tiles" "2 2" \
+  "$(grep -l wgmma.mma_async mlp90/*.ptx | wc -l) $(grep -l cp.async.bulk.tensor mlp90/*.ptx | wc -l)"
+if command -v ptxas >/dev/null; then
+  for file in mlp90/*.ptx mlp80/*.ptx; do
+    architecture=sm_90a
+    [[ $file == mlp80/* ]] && architecture=sm_80
+    check_contains "$file does not spill" "0 bytes spill stores, 0 bytes spill loads" \
+      "$(ptxas -arch=$architecture -v "$file" -o assembled.cubin 2>&1)"
+  done
+fi
+# One width and number of features: the model of this test has others.
+variant "mlp90/${mlp}_fwd.cubin"
+sed -i "s/softcap_ce_fwd\"/${mlp}_fwd\"/" variant.toml
+refused "$mlp for another width" "does not fit this call of ${mlp}_fwd" --set train.compute_dtype=bf16
+
 for file in fp32/softcap_ce_fwd.ptx fp32/softcap_ce_fwd.cubin; do
   variant "$file"
   refused "$file passes every check of the file, and the emulated device says that it cannot run it" \
@@ -65,6 +87,7 @@ refused "a parameter of another type" "takes its parameter 5, softcap, as .u64, 
 
 if has torch && has numpy; then
   "$python" "$root/tests/triton/softcap_ce_formula.py" || not_ok=$((not_ok + 1))
+  "$python" "$root/tests/triton/${mlp}_formula.py" || not_ok=$((not_ok + 1))
 else
   skip "the formula in Triton's interpreter: $python has no torch or numpy"
 fi

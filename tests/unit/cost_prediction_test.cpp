@@ -14,6 +14,8 @@ const CallAccess& access() {
       {"matmul", "in a, in b, inout c; transpose_a transpose_b alpha beta"},
       {"leaky_relu_squared_fwd", "in u, out y; slope"},
       {"leaky_relu_squared_bwd", "in u, in dy, inout du; slope accumulate_du"},
+      {"linear_leaky_relu_squared_fwd", "in x, in w, out? u, out y; slope"},
+      {"linear_leaky_relu_squared_bwd", "in dy, in w, in u, out du; slope"},
       {"axpby", "in a, in? b, inout y; alpha beta accumulate_y"},
       {"attention_bwd",
        "in q, in k, in v, in cu_seqlens, in o, in lse, in do, inout dq, inout dk, inout dv; "
@@ -127,6 +129,37 @@ TEST(PredictCall, ElementWiseWorkIsItsBytesAndLaunches) {
   EXPECT_EQ(seen.bytes_read, 4000);
   EXPECT_EQ(seen.bytes_written, 2000);
   EXPECT_DOUBLE_EQ(seen.seconds, 3e-6 + 6000 / 1e12);
+}
+
+TEST(PredictCall, AProductWithActivationCostsWhatComputesIt) {
+  constexpr std::int64_t tokens = 98304, width = 512, features = 2048;
+  Graph graph;
+  const Value x = graph.external("x", bf16({tokens, width})),
+              up = graph.external("up", bf16({features, width})),
+              down = graph.external("down", bf16({width, features})),
+              u = graph.external("u", bf16({tokens, features})),
+              y = graph.external("y", bf16({tokens, features}));
+  const double flops = 2.0 * tokens * width * features, large = 2.0 * tokens * features;
+  const double operands = 2.0 * tokens * width + 2.0 * width * features;
+  const mlg_work both{sizeof(mlg_work), 1, 1};
+
+  graph.call("linear_leaky_relu_squared_fwd", {x, up, u, y}, {{"slope", 0.5}});
+  CallPrediction seen = predict_last(graph, one_launch);
+  EXPECT_EQ(seen.flops, flops);
+  EXPECT_EQ(seen.launches, 1);
+  EXPECT_EQ(seen.bytes_read + seen.bytes_written, operands + 2 * large);
+  EXPECT_DOUBLE_EQ(seen.seconds, 1e-6 + flops / 50e12);
+  seen = predict_last(graph, both);  // the launch reads u and writes y
+  EXPECT_EQ(seen.launches, 2);
+  EXPECT_EQ(seen.bytes_read + seen.bytes_written, operands + 3 * large);
+  EXPECT_DOUBLE_EQ(seen.seconds, 2e-6 + flops / 50e12 + 2 * large / 1e12);
+
+  graph.call("linear_leaky_relu_squared_bwd", {x, down, u, y}, {{"slope", 0.5}});
+  seen = predict_last(graph, one_launch);
+  EXPECT_DOUBLE_EQ(seen.seconds, 1e-6 + flops / 50e12);
+  seen = predict_last(graph, both);  // the launch reads u and du and writes du
+  EXPECT_EQ(seen.bytes_read + seen.bytes_written, operands + 4 * large);
+  EXPECT_DOUBLE_EQ(seen.seconds, 2e-6 + flops / 50e12 + 3 * large / 1e12);
 }
 
 TEST(PredictCall, AttentionBackwardOfALibraryHasWorkAroundIt) {

@@ -19,24 +19,36 @@ std::vector<Attribute> matmul_attributes(bool transpose_a, bool transpose_b, dou
 
 }  // namespace
 
-Value linear(Tape& tape, Value x, Value weight, const TensorType& result) {
-  Graph& graph = tape.graph();
-  const std::int64_t out = graph.type(weight).dims[0];
-  const std::int64_t in = graph.type(weight).dims[1];
+Value linear_forward(Graph& graph, Value x, Value weight, const TensorType& result) {
+  const std::int64_t out = graph.type(weight).dims[0], in = graph.type(weight).dims[1];
   const Value y = graph.scratch(result, "linear");
   graph.call("matmul", {as_matrix(graph, x, in), weight, as_matrix(graph, y, out)},
              matmul_attributes(false, true, 0.0));
-  tape.record({y}, {x, weight}, [=](Backward& b) {
-    Graph& g = b.graph();
-    const Value dy = as_matrix(g, b.of(y), out);
-    if (const auto dw = b.into(weight); dw.value) {
-      g.call("matmul", {dy, as_matrix(g, x, in), dw.value}, matmul_attributes(true, false, dw.accumulate));
-    }
-    if (const auto dx = b.into(x); dx.value) {
-      g.call("matmul", {dy, weight, as_matrix(g, dx.value, in)},
+  return y;
+}
+
+void linear_weight_gradient(Backward& backward, Value x, Value weight, Value y) {
+  Graph& graph = backward.graph();
+  const std::int64_t out = graph.type(weight).dims[0], in = graph.type(weight).dims[1];
+  const auto dw = backward.into(weight);
+  if (!dw.value) return;
+  graph.call("matmul", {as_matrix(graph, backward.of(y), out), as_matrix(graph, x, in), dw.value},
+             matmul_attributes(true, false, dw.accumulate));
+}
+
+void linear_backward(Backward& backward, Value x, Value weight, Value y) {
+  linear_weight_gradient(backward, x, weight, y);
+  Graph& graph = backward.graph();
+  const std::int64_t out = graph.type(weight).dims[0], in = graph.type(weight).dims[1];
+  const auto dx = backward.into(x);
+  if (!dx.value) return;
+  graph.call("matmul", {as_matrix(graph, backward.of(y), out), weight, as_matrix(graph, dx.value, in)},
              matmul_attributes(false, false, dx.accumulate));
-    }
-  });
+}
+
+Value linear(Tape& tape, Value x, Value weight, const TensorType& result) {
+  const Value y = linear_forward(tape.graph(), x, weight, result);
+  tape.record({y}, {x, weight}, [=](Backward& b) { linear_backward(b, x, weight, y); });
   return y;
 }
 

@@ -27,7 +27,8 @@ std::unique_ptr<Device> make_device(const CudaConfig& config) {
   if (config.device == "plan") return std::make_unique<PlanDevice>();
 #ifdef MULLIGAN_HAS_CUDA
   const std::string cache = config.cache.empty() ? default_cache_directory() : config.cache;
-  if (config.device == "compile") return std::make_unique<CompileDevice>(config.architecture, cache);
+  if (config.device == "compile")
+    return std::make_unique<CompileDevice>(config.architecture, cache, config.cubins);
   return std::make_unique<GpuDevice>(config.index, cache);
 #else
   throw sdk::Error("this program was built without CUDA, so backend.device = \"" + config.device +

@@ -26,6 +26,7 @@ struct CudaConfig {
   bool attention_fallback = false;
   bool deterministic = false;
   std::string architecture = "sm_90a";
+  std::string cubins;
   std::string emulated_order = "forward";
   std::string emulated_driver;
   bool log_launches = false;
@@ -66,6 +67,9 @@ class CudaBackend final : public sdk::Backend {
                "may have no fixed order, is left to the own kernel."),
       sdk::key("architecture", &CudaConfig::architecture,
                "What device = \"compile\" compiles for; a GPU is compiled for as it is."),
+      sdk::key("cubins", &CudaConfig::cubins,
+               "Folder that device = \"compile\" writes the machine code of each function to, with a table, "
+               "functions.tsv; empty: none is written."),
       sdk::key("emulated_order", &CudaConfig::emulated_order,
                "Order in which the emulated device runs blocks and threads; results must not depend on it.")
           .choices("forward|reverse|interleaved"),

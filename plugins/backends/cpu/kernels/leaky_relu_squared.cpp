@@ -3,6 +3,7 @@
 //
 // Determinism: elements are independent.
 #include "plugins/backends/common/shapes/leaky_relu_squared.h"
+#include "plugins/backends/cpu/kernels/leaky_relu_squared_math.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
 
 namespace mulligan::cpu {
@@ -20,10 +21,8 @@ void Forward::run(const Launch& launch) {
   dispatch_compute(launch.dtype(Forward::u), [&]<typename T>() {
     for_elements(launch, launch.size(Forward::u), [&](std::int64_t begin, std::int64_t end) {
       const T* u = launch.data<const T>(Forward::u) + begin;
-      write_row(launch.data<T>(Forward::y) + begin, end - begin, false, [=](std::int64_t i) {
-        const float value = u[i], bent = value > 0 ? value : slope * value;
-        return bent * bent;
-      });
+      write_row(launch.data<T>(Forward::y) + begin, end - begin, false,
+                [=](std::int64_t i) { return leaky_relu_squared(u[i], slope); });
     });
   });
 }
@@ -36,10 +35,8 @@ void Backward::run(const Launch& launch) {
       const T* u = launch.data<const T>(Backward::u) + begin;
       const T* dy = launch.data<const T>(Backward::dy) + begin;
       write_row(launch.data<T>(Backward::du) + begin, end - begin,
-                launch.attribute(Backward::accumulate_du) != 0, [=](std::int64_t i) {
-                  const float value = u[i];
-                  return float(dy[i]) * (value * (value > 0 ? 2.0f : below));
-                });
+                launch.attribute(Backward::accumulate_du) != 0,
+                [=](std::int64_t i) { return float(dy[i]) * leaky_relu_squared_slope(u[i], below); });
     });
   });
 }

@@ -1,6 +1,6 @@
 // A kernel call of the cuda backend, made ready on a device. Implementations: a matrix product
-// (matmul_call.h), the kernel's own code (source_call.h), a compiled file in its place (compiled_call.h), a
-// library's attention (library_call.h).
+// (matmul_call.h), the kernel's own code (source_call.h), both (product_call.h), a compiled file in its place
+// (compiled_call.h), a library's attention (library_call.h).
 #pragma once
 
 #include <mulligan/backend.h>

@@ -59,7 +59,7 @@ void LaunchCall::run() {
   choice();
   memory_.mark_outputs_unwritten();
   memory_.mark_workspace_unwritten();
-  steps_->run();
+  launch();
   memory_.require_written();
 }
 

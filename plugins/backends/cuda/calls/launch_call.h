@@ -16,6 +16,8 @@ class LaunchCall : public DeviceCall {
   std::uint64_t choice() final;
   CallWork work() final;
   void run() final;
+  // What run() launches, without its notes on memory. After choice().
+  void launch() { steps_->run(); }
 
   const CallMemory& memory() const { return memory_; }
   const backends::CallArguments& arguments() const { return memory_.arguments(); }

@@ -2,6 +2,7 @@
 #include "plugins/backends/cuda/calls/device_call.h"
 #include "plugins/backends/cuda/calls/library_call.h"
 #include "plugins/backends/cuda/calls/matmul_call.h"
+#include "plugins/backends/cuda/calls/product_call.h"
 #include "plugins/backends/cuda/calls/source_call.h"
 #include "plugins/backends/cuda/kernels/matmul.h"
 
@@ -15,6 +16,9 @@ std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& l
   auto own = std::make_unique<SourceCall>(device, kernel, call);
   if (auto attention = AttentionCall::make(library, row_tables, kernel, own->arguments())) {
     return std::make_unique<LibraryCall>(device, std::move(own), std::move(attention));
+  }
+  if (const auto product = product_before(kernel, own->arguments().launch())) {
+    return std::make_unique<ProductCall>(device, std::move(own), *product);
   }
   own->load();
   return own;

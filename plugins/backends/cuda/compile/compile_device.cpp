@@ -1,11 +1,21 @@
 #include "plugins/backends/cuda/compile/compile_device.h"
 
+#include <filesystem>
+#include <fstream>
 #include <mulligan/plugin.hpp>
+#include <stdexcept>
+#include <utility>
 
 #include "plugins/backends/cuda/compile/function_parameters.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
 
 namespace mulligan::cuda {
+
+CompileDevice::CompileDevice(const std::string& architecture, const std::string& cache_directory,
+                             std::string cubins)
+    : architecture_(architecture), compiler_(architecture, cache_directory, 0), cubins_(std::move(cubins)) {
+  if (!cubins_.empty()) std::filesystem::create_directories(cubins_);
+}
 
 DeviceFacts CompileDevice::facts() const {
   return {"CUDA compiler for " + architecture_ + " (computes nothing)", 0, 0, false, architecture_};
@@ -32,7 +42,23 @@ std::string CompileDevice::compile(const char* kernel, const FunctionSource& sou
                                     ", shared bytes " + std::to_string(r.shared_bytes) + ", spilled bytes " +
                                     std::to_string(r.spill_stores + r.spill_loads) + ", stack bytes " +
                                     std::to_string(r.stack_bytes));
+  if (!cubins_.empty()) write(kernel, source.function, function);
   return function.symbol;
+}
+
+// Functions that differ in constants alone have different numbers.
+void CompileDevice::write(const char* kernel, const std::string& function, const CompiledFunction& compiled) {
+  const std::filesystem::path folder(cubins_);
+  const std::string name = std::string(kernel) + "." + std::to_string(++written_) + ".cubin";
+  std::ofstream code(folder / name, std::ios::binary);
+  code << compiled.cubin;
+  std::ofstream table(folder / "functions.tsv", written_ == 1 ? std::ios::trunc : std::ios::app);
+  const FunctionResources& r = compiled.resources;
+  table << kernel << '\t' << function << '\t' << r.registers << '\t' << r.shared_bytes << '\t'
+        << r.spill_stores + r.spill_loads << '\t' << r.stack_bytes << '\t' << name << '\t' << compiled.symbol
+        << '\n';
+  if (!code.flush() || !table.flush())
+    throw std::runtime_error("machine code cannot be written to the folder '" + cubins_ + "'");
 }
 
 }  // namespace mulligan::cuda

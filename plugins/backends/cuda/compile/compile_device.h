@@ -10,8 +10,9 @@ namespace mulligan::cuda {
 
 class CompileDevice final : public PlanDevice {
  public:
-  CompileDevice(const std::string& architecture, const std::string& cache_directory)
-      : architecture_(architecture), compiler_(architecture, cache_directory, 0) {}
+  // `cubins`: folder for the machine code of each function and functions.tsv, a line for each: kernel,
+  // function, registers, shared, spilled and stack bytes, file, symbol; empty: none is written.
+  CompileDevice(const std::string& architecture, const std::string& cache_directory, std::string cubins);
 
   DeviceFacts facts() const override;
   // Logs one line for each function: name, architecture, registers, shared memory, spills.
@@ -23,8 +24,12 @@ class CompileDevice final : public PlanDevice {
   };
   std::string compile(const char* kernel, const FunctionSource& source);
 
+  void write(const char* kernel, const std::string& function, const CompiledFunction& compiled);
+
   std::string architecture_;
   KernelCompiler compiler_;
+  std::string cubins_;
+  int written_ = 0;
   std::map<FunctionSource, CompiledOnly> functions_;
 };
 

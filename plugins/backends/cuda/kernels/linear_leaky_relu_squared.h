@@ -1,0 +1,21 @@
+// The product that a call of linear_leaky_relu_squared begins with: the device's library computes it into the memory that
+// the activation's launch, planned in linear_leaky_relu_squared.cpp, then reads.
+#pragma once
+
+#include <mulligan/kernel.h>
+
+#include <optional>
+
+#include "plugins/backends/cuda/device.h"
+
+namespace mulligan::cuda {
+
+struct ProductBefore {
+  std::uint32_t a, b, c;  // arguments of the call
+  GemmShape shape;
+};
+
+// Nothing where `kernel` is another one, or was replaced. The call must have passed the kernel's checks.
+std::optional<ProductBefore> product_before(const mlg_kernel& kernel, const mlg_launch& call);
+
+}  // namespace mulligan::cuda
