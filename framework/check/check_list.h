@@ -42,5 +42,16 @@ inline std::string first_difference(const char* what, const std::vector<float>& 
   }
   return {};
 }
+// Where two results are further apart than `tolerance` times the largest magnitude of `a`.
+inline std::string first_distance(const char* what, const std::vector<float>& a, const std::vector<float>& b,
+                                  double tolerance) {
+  float largest = 0;
+  for (const float value : a) largest = std::max(largest, std::abs(value));
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!(std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])) <= tolerance * largest))
+      return fmt::format("element {} of {} is {} once and {} another time", i, what, a[i], b[i]);
+  }
+  return {};
+}
 
 }  // namespace mulligan

@@ -79,6 +79,31 @@ std::string same_outputs(const LossOutputs& a, const LossOutputs& b) {
   return problem;
 }
 
+// Both passes in one against the two apart, in memory of its own and in that of the logits.
+std::string in_one_problem(Backend& backend, const Loss& loss, DType dtype) {
+  for (LossShape shape : {odd_shapes[0], odd_shapes[1], wide_shape}) {
+    shape.dtype = dtype;
+    shape.softcap = softcaps(loss).back();
+    if (std::string problem = loss_outputs_problem(backend, loss, shape, LossPasses::in_one);
+        !problem.empty())
+      return problem;
+    LossProbe apart(backend, loss, shape, false), in_one(backend, loss, shape, false, LossPasses::in_one),
+        in_place(backend, loss, shape, true, LossPasses::in_one);
+    const LossInputs inputs = sample_loss_inputs(shape);
+    for (LossProbe* probe : {&apart, &in_one, &in_place}) probe->set(inputs);
+    const LossOutputs expected = apart.run(), found = in_one.run();
+    const double tolerance = dtype == MLG_F32 ? 1e-5 : 1e-2;
+    std::string problem = first_distance("token_loss", expected.token_loss, found.token_loss, tolerance);
+    if (problem.empty()) {
+      problem = first_distance("logits_gradient", expected.logits_gradient, found.logits_gradient, tolerance);
+    }
+    if (!problem.empty()) return problem + ", apart and in one";
+    problem = first_difference("logits_gradient", found.logits_gradient, in_place.run().logits_gradient);
+    if (!problem.empty()) return problem + ", in memory of its own and in that of the logits";
+  }
+  return {};
+}
+
 std::string repetition_problem(Backend& one, Backend& other, const Loss& loss) {
   const LossInputs inputs = sample_loss_inputs(wide_shape);
   LossProbe a(one, loss, wide_shape, false), b(other, loss, wide_shape, false);
@@ -114,6 +139,12 @@ void check_loss(const PluginHandle& plugin, const PluginConfig& config, const Ba
            [&] { return negative_target_problem(*backend, loss); });
   list.add("the gradient may take the memory of the logits",
            [&] { return in_place_problem(*backend, loss); });
+  if (loss.has_forward_backward()) {
+    for (const DType dtype : {MLG_F32, MLG_BF16}) {
+      list.add(fmt::format("forward and backward in one are those of the two apart ({})", dtype_name(dtype)),
+               [&] { return in_one_problem(*backend, loss, dtype); });
+    }
+  }
   list.add("a second run gives the same bits", [&] { return repetition_problem(*backend, *backend, loss); });
   if (!make.is_cpu) return;
   list.add("other numbers of threads give the same bits", [&] {

@@ -34,14 +34,15 @@ LossInputs sample_loss_inputs(const LossShape& shape) {
   return inputs;
 }
 
-LossProbe::LossProbe(Backend& backend, const Loss& loss, const LossShape& shape, bool in_place)
+LossProbe::LossProbe(Backend& backend, const Loss& loss, const LossShape& shape, bool in_place,
+                     LossPasses passes)
     : in_place_(in_place),
       reads_hidden_(loss.reads_hidden()),
-      run_(backend, record(loss, shape), "check of the loss") {
+      run_(backend, record(loss, shape, passes), "check of the loss") {
   for (const std::string& state : states_) run_.keep(state);
 }
 
-Graph LossProbe::record(const Loss& loss, const LossShape& shape) {
+Graph LossProbe::record(const Loss& loss, const LossShape& shape, LossPasses passes) {
   Graph graph;
   const TensorType per_token(MLG_F32, {shape.tokens});
   const TensorType logits(shape.dtype, {shape.tokens, shape.vocabulary});
@@ -54,14 +55,18 @@ Graph LossProbe::record(const Loss& loss, const LossShape& shape) {
   forward.softcap = loss.fuses_softcap() ? shape.softcap : 0;
   mlg_loss_hidden hidden{};
   if (reads_hidden_) hidden.hidden = graph.external("hidden", hidden_type).id;
+  backward.upstream = graph.external("upstream", per_token).id;
+  backward.logits_gradient = in_place_ ? forward.logits : graph.external("logits_gradient", logits).id;
   GraphRecorder recorder(graph, "loss");
+  if (passes == LossPasses::in_one) {
+    loss.record_forward_backward(*recorder.table(), backward);
+    return graph;
+  }
   if (reads_hidden_) {
     loss.record_forward(*recorder.table(), forward, hidden);
   } else {
     loss.record_forward(*recorder.table(), forward);
   }
-  backward.upstream = graph.external("upstream", per_token).id;
-  backward.logits_gradient = in_place_ ? forward.logits : graph.external("logits_gradient", logits).id;
   if (reads_hidden_) {
     hidden.gradient = graph.external("hidden_gradient", hidden_type).id;
     loss.record_backward(*recorder.table(), backward, hidden);
@@ -86,8 +91,9 @@ LossOutputs LossProbe::run(std::uint8_t poison) {
   return outputs;
 }
 
-std::string loss_outputs_problem(Backend& backend, const Loss& loss, const LossShape& shape) {
-  LossProbe probe(backend, loss, shape, false);
+std::string loss_outputs_problem(Backend& backend, const Loss& loss, const LossShape& shape,
+                                 LossPasses passes) {
+  LossProbe probe(backend, loss, shape, false, passes);
   probe.set(sample_loss_inputs(shape));
   const LossOutputs a = probe.run(poison_nan), b = probe.run(poison_number);
   for (const auto& [what, one, other] :

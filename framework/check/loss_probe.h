@@ -28,24 +28,29 @@ struct LossOutputs {
       hidden_gradient;  // the last empty where the loss reads none
 };
 
+// How a loss is asked for its two passes.
+enum class LossPasses { apart, in_one };
+
 class LossProbe {
  public:
   // With `in_place` the gradient takes the memory of the logits, as in training. `backend` knows
-  // the loss's kernels.
-  LossProbe(Backend& backend, const Loss& loss, const LossShape& shape, bool in_place);
+  // the loss's kernels. LossPasses::in_one: of a loss that has_forward_backward().
+  LossProbe(Backend& backend, const Loss& loss, const LossShape& shape, bool in_place,
+            LossPasses passes = LossPasses::apart);
 
   void set(const LossInputs& inputs);
   LossOutputs run(std::uint8_t poison = poison_zero);
   PoisonedRun& memory() { return run_; }
 
  private:
-  Graph record(const Loss& loss, const LossShape& shape);
+  Graph record(const Loss& loss, const LossShape& shape, LossPasses passes);
   bool in_place_, reads_hidden_;
   std::vector<std::string> states_;  // filled by record(), which run_ is made from
   PoisonedRun run_;
 };
 
 // Whether every output is written, and depends on nothing but the inputs: a problem, or empty.
-std::string loss_outputs_problem(Backend& backend, const Loss& loss, const LossShape& shape);
+std::string loss_outputs_problem(Backend& backend, const Loss& loss, const LossShape& shape,
+                                 LossPasses passes = LossPasses::apart);
 
 }  // namespace mulligan

@@ -22,6 +22,12 @@ class Loss : public PluginInstance<mlg_loss_table> {
     call("record_backward", table().record_backward, &recorder, &backward);
   }
 
+  // Whether forward and backward can be had in one: record_forward_backward(), with `both` as for backward.
+  bool has_forward_backward() const { return table().record_forward_backward && !reads_hidden(); }
+  void record_forward_backward(const mlg_recorder& recorder, const mlg_loss_backward& both) const {
+    call("record_forward_backward", table().record_forward_backward, &recorder, &both);
+  }
+
   // Whether the loss reads the model's final hidden state; then the two below take the place of those above.
   bool reads_hidden() const { return table().record_forward_hidden && table().record_backward_hidden; }
   void record_forward(const mlg_recorder& recorder, mlg_loss_forward& forward,

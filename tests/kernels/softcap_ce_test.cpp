@@ -50,6 +50,48 @@ Operator softcap_ce() {
 }
 const RegisterOperator registered(softcap_ce());
 
+// Both passes in one; a vocabulary beyond what is kept between them (cpu: 8192; cuda: 32 elements of each of
+// 512 threads) is streamed twice.
+Operator softcap_ce_both() {
+  Operator op{.forward = "softcap_ce_fwd_bwd", .cases = {}, .free_extents = {"logits"}};
+  struct Size {
+    std::int64_t rows, vocabulary;
+    double cap, spread;
+  };
+  for (const Size s : {Size{5, 37, 30, 20}, Size{1, 1, 30, 1}, Size{3, 1000, 0, 8}, Size{2, 1025, 15, 40},
+                       Size{7, 320, 4, 1}, Size{3, 8192, 30, 9}, Size{2, 8193, 30, 5}, Size{1, 17000, 0, 3},
+                       Size{1, 33000, 30, 3}, Size{2, 3000, 200, 150}}) {
+    op.cases.push_back({.inputs = {{"logits", {s.rows, s.vocabulary}, std::nullopt, normal(0, s.spread)},
+                                   {"targets", {s.rows}, MLG_I32, uniform_integer(-1, s.vocabulary - 1)},
+                                   {"upstream", {s.rows}, MLG_F32, normal()}},
+                        .outputs = {{"token_loss", {s.rows}, MLG_F32}, {"dlogits", {s.rows, s.vocabulary}}},
+                        .attributes = {{"softcap", s.cap}}});
+  }
+  op.computes([](auto& call) {
+    using std::exp, std::log, std::tanh;
+    auto& x = call.in("logits");
+    const double cap = call.attribute("softcap");
+    for (std::int64_t t = 0; t < x.dim(0); ++t) {
+      const std::int64_t target = call.index("targets", t);
+      if (target < 0) continue;
+      const auto z = [&](std::int64_t v) { return cap > 0 ? cap * tanh(x(t, v) / cap) : x(t, v); };
+      double highest = value_of(z(0));
+      for (std::int64_t v = 1; v < x.dim(1); ++v) highest = std::max(highest, value_of(z(v)));
+      auto sum = exp(z(0) - highest);
+      for (std::int64_t v = 1; v < x.dim(1); ++v) sum += exp(z(v) - highest);
+      const auto lse = log(sum) + highest;
+      call.out("token_loss")[t] = lse - z(target);
+      for (std::int64_t v = 0; v < x.dim(1); ++v) {
+        auto gradient = exp(z(v) - lse) - (v == target ? 1.0 : 0.0);
+        if (cap > 0) gradient *= 1.0 - tanh(x(t, v) / cap) * tanh(x(t, v) / cap);
+        call.out("dlogits")[t * x.dim(1) + v] = gradient * call.in("upstream")[t];
+      }
+    }
+  });
+  return op;
+}
+const RegisterOperator registered_both(softcap_ce_both());
+
 KernelResult forward(const std::vector<double>& logits, std::int64_t target, double cap) {
   const auto columns = static_cast<std::int64_t>(logits.size());
   return backend_with_threads(1).run(
@@ -60,6 +102,19 @@ KernelResult forward(const std::vector<double>& logits, std::int64_t target, dou
                      {"lse", {MLG_F32, {1}, {}}}},
        .attributes = {{"softcap", cap}},
        .aliases = {}});
+}
+
+KernelCall both(mlg_dtype dtype, const std::vector<double>& logits, std::int64_t target, double upstream,
+                double cap) {
+  const auto columns = static_cast<std::int64_t>(logits.size());
+  return {.kernel = "softcap_ce_fwd_bwd",
+          .arguments = {{"logits", {dtype, {1, columns}, logits}},
+                        {"targets", {MLG_I32, {1}, {static_cast<double>(target)}}},
+                        {"upstream", {MLG_F32, {1}, {upstream}}},
+                        {"token_loss", {MLG_F32, {1}, {}}},
+                        {"dlogits", {dtype, {1, columns}, {}}}},
+          .attributes = {{"softcap", cap}},
+          .aliases = {}};
 }
 
 KernelCall backward(mlg_dtype dtype, const std::vector<double>& logits, std::int64_t target, double lse,
@@ -134,6 +189,55 @@ TEST(SoftcapCe, GradientInPlace) {
     const KernelResult separate = backend_with_threads(1).run(call);
     call.aliases = {{"dlogits", "logits"}};
     EXPECT_EQ(separate.bytes.at("dlogits"), backend_with_threads(1).run(call).bytes.at("dlogits"));
+  }
+}
+
+// What both passes in one make of the edges: huge and infinite logits, NaN, targets outside, no upstream.
+TEST(SoftcapCe, BothPassesInOneAtTheEdges) {
+  BackendFixture& backend = backend_with_threads(1);
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const std::size_t vocabulary : {2500u, 40000u}) {
+    std::vector<double> logits(vocabulary, -infinity);
+    logits[1500] = logits[1501] = 300.0;
+    const KernelResult two = backend.run(both(MLG_F32, logits, 1500, 2.0, 0.0));
+    EXPECT_NEAR(two.written.at("token_loss").values[0], std::log(2.0), 1e-6);
+    EXPECT_NEAR(two.written.at("dlogits").values[1500], -1.0, 1e-6);
+    EXPECT_NEAR(two.written.at("dlogits").values[1501], 1.0, 1e-6);
+    EXPECT_EQ(two.written.at("dlogits").values[7], 0.0);
+    for (const std::int64_t target : {std::int64_t{-1}, static_cast<std::int64_t>(vocabulary)}) {
+      const KernelResult outside = backend.run(both(MLG_F32, logits, target, 2.0, 30.0));
+      for (const double value :
+           {outside.written.at("token_loss").values[0], outside.written.at("dlogits").values[9]}) {
+        EXPECT_EQ(std::isnan(value), target > 0) << target;
+        EXPECT_EQ(value == 0, target < 0) << target;
+      }
+    }
+    const KernelResult unweighted = backend.run(both(MLG_F32, logits, 1500, 0.0, 0.0));
+    EXPECT_NEAR(unweighted.written.at("token_loss").values[0], std::log(2.0), 1e-6);
+    for (const double g : unweighted.written.at("dlogits").values) ASSERT_EQ(g, 0.0);
+    for (const double cap : {0.0, 30.0}) {
+      std::vector<double> broken(vocabulary, 0.5);
+      broken[1999] = std::numeric_limits<double>::quiet_NaN();
+      const KernelResult nan = backend.run(both(MLG_F32, broken, 3, 1.0, cap));
+      EXPECT_TRUE(std::isnan(nan.written.at("token_loss").values[0]));
+      EXPECT_TRUE(std::isnan(nan.written.at("dlogits").values[3]));
+    }
+  }
+}
+
+TEST(SoftcapCe, BothPassesInOneInPlace) {
+  Random random(3);
+  for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) {
+    for (const int vocabulary : {1037, 8192, 20011}) {
+      std::vector<double> logits;
+      for (int i = 0; i < vocabulary; ++i) logits.push_back(round_to(dtype, normal(0, 10)(random, i)));
+      KernelCall call = both(dtype, logits, 700, 0.25, 30.0);
+      const KernelResult separate = backend_with_threads(1).run(call);
+      call.aliases = {{"dlogits", "logits"}};
+      const KernelResult in_place = backend_with_threads(1).run(call);
+      EXPECT_EQ(separate.bytes.at("dlogits"), in_place.bytes.at("dlogits")) << vocabulary;
+      EXPECT_EQ(separate.bytes.at("token_loss"), in_place.bytes.at("token_loss")) << vocabulary;
+    }
   }
 }
 

@@ -56,6 +56,11 @@ typedef struct mlg_loss_table {
                                      const mlg_loss_hidden* hidden);
   mlg_error (*record_backward_hidden)(void* instance, const mlg_recorder* recorder,
                                       const mlg_loss_backward* backward, const mlg_loss_hidden* hidden);
+  /* Since ABI 1.4, may be null: token_loss and logits_gradient in one, for graphs that know `upstream` before
+   * the forward pass; called in place of record_forward and record_backward, which then serve all others.
+   * forward.saved is 0 and stays so. */
+  mlg_error (*record_forward_backward)(void* instance, const mlg_recorder* recorder,
+                                       const mlg_loss_backward* both);
 } mlg_loss_table;
 
 #ifdef __cplusplus

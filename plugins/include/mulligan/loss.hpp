@@ -1,6 +1,7 @@
 // C++ side of loss.h: derive from Loss, or from HiddenLoss to read the model's final hidden state too, then
 // MULLIGAN_EXPORT_LOSS(Class, name). `static constexpr bool fuses_softcap = true;` in the class asks for
-// logits before the model's softcap.
+// logits before the model's softcap; `static constexpr bool forward_backward = true;` says that a Loss
+// overrides record_forward_backward().
 #pragma once
 
 #include <mulligan/loss.h>
@@ -26,6 +27,11 @@ class Loss {
   virtual void record_forward(Recorder& recorder, LossForward& forward) = 0;
   // Records logits_gradient = upstream[t] * d token_loss[t] / d logits[t, :].
   virtual void record_backward(Recorder& recorder, const LossBackward& backward) = 0;
+  // Only where the class says `forward_backward`: records both.forward.token_loss and both.logits_gradient in
+  // one, in place of the two above, where the upstream gradient is known before the forward pass.
+  virtual void record_forward_backward(Recorder&, const LossBackward&) {
+    throw Error("this loss does not compute forward and backward in one");
+  }
 };
 
 // A loss of the logits and of the final hidden state. Needs a host of ABI 1.2.
@@ -90,6 +96,15 @@ mlg_loss_table make_loss_table(const char* name) {
         static_cast<Base*>(self)->record_backward(wrapped, *backward);
       });
     };
+    if constexpr (requires { requires Class::forward_backward; }) {
+      table.record_forward_backward = [](void* self, const mlg_recorder* recorder,
+                                         const mlg_loss_backward* both) -> mlg_error {
+        return guarded([&] {
+          Recorder wrapped(recorder);
+          static_cast<Base*>(self)->record_forward_backward(wrapped, *both);
+        });
+      };
+    }
   }
   return table;
 }

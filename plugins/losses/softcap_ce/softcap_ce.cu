@@ -14,3 +14,11 @@ __global__ void softcap_ce_bwd(global<const T> logits, global<const int> targets
                                global<const float> upstream, global<T> dlogits) {
   cross_entropy_gradient_row<T, N>(logits, targets, lse, upstream, dlogits);
 }
+
+MLG_KERNEL(softcap_ce_fwd_bwd, MLG_CROSS_ENTROPY_CONSTANTS)
+template <typename T, int N, int K>
+__global__ void __launch_bounds__(512)
+    softcap_ce_fwd_bwd(global<const T> logits, global<const int> targets, global<const float> upstream,
+                       global<float> token_loss, global<T> dlogits) {
+  cross_entropy_both_row<T, N, K>(logits, targets, upstream, token_loss, dlogits);
+}

@@ -41,6 +41,20 @@ struct Backward : SoftcapCeBackward {
   }
 };
 
+struct Both : SoftcapCeBoth {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    sdk::plan_cross_entropy_both(call, call.dim(logits, 1), call.attribute(softcap), {logits, dlogits},
+                                 [&]<typename T, int N, int K>(std::uint32_t threads) {
+                                   call.launch(
+                                       MLG_INSTANCE(softcap_ce_fwd_bwd, T, N, K), {call.dim(logits, 0), 1, 1},
+                                       {threads, 1, 1}, call.tensor(logits), call.tensor(targets),
+                                       call.tensor(upstream), call.tensor(token_loss), call.tensor(dlogits));
+                                 });
+  }
+};
+
 }  // namespace
 
 mlg_kernel softcap_ce_fwd_cuda() {
@@ -48,6 +62,9 @@ mlg_kernel softcap_ce_fwd_cuda() {
 }
 mlg_kernel softcap_ce_bwd_cuda() {
   return sdk::cuda_kernel<Backward>();
+}
+mlg_kernel softcap_ce_fwd_bwd_cuda() {
+  return sdk::cuda_kernel<Both>();
 }
 
 }  // namespace mulligan::losses

@@ -12,6 +12,8 @@ namespace {
 
 // Logits capped at a time: their values stay in the first-level cache between the maximum and the sum.
 constexpr std::int64_t kBlock = 1024;
+// Longest row whose exponentials and slopes are kept (on the stack, 64 KiB) between forward and backward.
+constexpr std::int64_t kKeptRow = 8 * kBlock;
 
 // z without its constant (c tanh(x/c), whose rounding error is smaller than the shifted form's), and dz/dx.
 struct Capped {
@@ -85,6 +87,21 @@ void backward_row(const T* x, T* dx, std::int64_t count, float lse, float upstre
   }
 }
 
+// The same with the target's element, which is among them.
+template <bool capped, typename T>
+void gradient_row(const T* x, T* dx, std::int64_t count, std::int64_t target, float lse, float upstream,
+                  float cap, float inverse_cap) {
+  if (upstream == 0.0f) {
+    std::fill_n(dx, count, T(0.0f));
+    return;
+  }
+  // Before the loop: it may overwrite the logit.
+  const Capped z = apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap);
+  const T at_target(upstream * (sdk::fast_exp(z.value - lse) - 1.0f) * z.slope);
+  backward_row<capped>(x, dx, count, lse, upstream, cap, inverse_cap);
+  dx[target] = at_target;
+}
+
 template <bool capped, typename T>
 void backward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end) {
   const std::int64_t vocabulary = call.dim(SoftcapCeBackward::logits, 1);
@@ -98,18 +115,83 @@ void backward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end
     const float upstream = call.data<const float>(SoftcapCeBackward::upstream)[row];
     if (target < 0 || upstream == 0.0f) {
       std::fill_n(dx, vocabulary, T(0.0f));
-      continue;
-    }
-    if (target >= vocabulary) {
+    } else if (target >= vocabulary) {
       std::fill_n(dx, vocabulary, T(std::numeric_limits<float>::quiet_NaN()));
-      continue;
+    } else {
+      const float lse = call.data<const float>(SoftcapCeBackward::lse)[row] - cap;
+      gradient_row<capped>(x, dx, vocabulary, target, lse, upstream, cap, inverse_cap);
     }
-    const float lse = call.data<const float>(SoftcapCeBackward::lse)[row] - cap;
-    // Before the loop: it may overwrite the logit.
-    const Capped z = apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap);
-    const T at_target(upstream * (sdk::fast_exp(z.value - lse) - 1.0f) * z.slope);
-    backward_row<capped>(x, dx, vocabulary, lse, upstream, cap, inverse_cap);
-    dx[target] = at_target;
+  }
+}
+
+// Forward and backward of a row of at most kKeptRow logits with a target among them: returns the loss.
+// Exponentials are kept relative to the maximum so far of their block, as row_logsumexp() sums them. dx may
+// be x: all of x is read first.
+template <bool capped, typename T>
+double both_of_kept_row(const T* x, T* dx, std::int64_t count, std::int64_t target, float upstream, float cap,
+                        float inverse_cap) {
+  alignas(64) float exponential[kKeptRow], slope[kKeptRow];
+  float reference[kKeptRow / kBlock];
+  float maximum = std::numeric_limits<float>::lowest();
+  double sum = 0.0;
+  for (std::int64_t begin = 0; begin < count; begin += kBlock) {
+    const std::int64_t length = std::min(kBlock, count - begin);
+    const T* block = x + begin;
+    float *e = exponential + begin, *s = slope + begin;
+    float highest = maximum;
+#pragma omp simd reduction(max : highest)
+    for (std::int64_t j = 0; j < length; ++j) {
+      const Capped z = apply_cap<capped>(static_cast<float>(block[j]), cap, inverse_cap);
+      e[j] = z.value;
+      if constexpr (capped) s[j] = z.slope;
+      highest = z.value > highest ? z.value : highest;
+    }
+    const float part = sdk::lane_sum(
+        length, [e, highest](std::int64_t j) { return e[j] = sdk::fast_exp_nonpositive(e[j] - highest); });
+    sum = sum * std::exp(static_cast<double>(maximum) - static_cast<double>(highest)) +
+          static_cast<double>(part);
+    reference[begin / kBlock] = maximum = highest;
+  }
+  const double lse = static_cast<double>(maximum) + std::log(sum);
+  const Capped at_target = apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap);
+  if (upstream == 0.0f) {
+    std::fill_n(dx, count, T(0.0f));
+    return lse - at_target.value;
+  }
+  for (std::int64_t begin = 0; begin < count; begin += kBlock) {
+    const std::int64_t length = std::min(kBlock, count - begin);
+    const float *e = exponential + begin, *s = slope + begin;
+    const auto factor =
+        static_cast<float>(upstream * std::exp(static_cast<double>(reference[begin / kBlock]) - lse));
+    T* __restrict out = dx + begin;
+    for (std::int64_t j = 0; j < length; ++j) out[j] = T(capped ? factor * e[j] * s[j] : factor * e[j]);
+  }
+  dx[target] = T(upstream * static_cast<float>(std::expm1(at_target.value - lse)) * at_target.slope);
+  return lse - at_target.value;
+}
+
+template <bool capped, typename T>
+void both_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end) {
+  const std::int64_t vocabulary = call.dim(SoftcapCeBoth::logits, 1);
+  const auto cap = static_cast<float>(call.attribute(SoftcapCeBoth::softcap));
+  const float inverse_cap = capped ? 1.0f / cap : 0.0f;
+  for (std::int64_t row = begin; row < end; ++row) {
+    const T* x = call.data<const T>(SoftcapCeBoth::logits) + row * vocabulary;
+    T* dx = call.data<T>(SoftcapCeBoth::dlogits) + row * vocabulary;
+    const std::int64_t target = call.data<const std::int32_t>(SoftcapCeBoth::targets)[row];
+    const float upstream = call.data<const float>(SoftcapCeBoth::upstream)[row];
+    double loss = 0.0;
+    if (target < 0 || target >= vocabulary) {
+      if (target >= 0) loss = std::numeric_limits<double>::quiet_NaN();
+      std::fill_n(dx, vocabulary, T(upstream == 0.0f ? 0.0f : static_cast<float>(loss)));
+    } else if (vocabulary <= kKeptRow) {
+      loss = both_of_kept_row<capped>(x, dx, vocabulary, target, upstream, cap, inverse_cap);
+    } else {
+      const double lse = row_logsumexp<capped>(x, vocabulary, cap, inverse_cap);
+      loss = lse - apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap).value;
+      gradient_row<capped>(x, dx, vocabulary, target, static_cast<float>(lse), upstream, cap, inverse_cap);
+    }
+    call.data<float>(SoftcapCeBoth::token_loss)[row] = static_cast<float>(loss);
   }
 }
 
@@ -175,6 +257,20 @@ void SoftcapCeBackward::check(sdk::CallChecks& call) {
 void SoftcapCeBackward::run(const sdk::Launch& call) {
   over_rows(call, [&]<bool capped, typename T>(std::int64_t begin, std::int64_t end) {
     backward_rows<capped, T>(call, begin, end);
+  });
+}
+
+void SoftcapCeBoth::check(sdk::CallChecks& call) {
+  check_common(call);
+  check_per_row(call, targets, MLG_I32);
+  check_per_row(call, upstream, MLG_F32);
+  check_per_row(call, token_loss, MLG_F32);
+  call.like(dlogits, logits);
+}
+
+void SoftcapCeBoth::run(const sdk::Launch& call) {
+  over_rows(call, [&]<bool capped, typename T>(std::int64_t begin, std::int64_t end) {
+    both_rows<capped, T>(call, begin, end);
   });
 }
 

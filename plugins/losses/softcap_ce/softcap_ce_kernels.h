@@ -38,8 +38,21 @@ struct SoftcapCeBackward : SoftcapCeInputs {
   static void run(const sdk::Launch& call);
 };
 
+// Both in one, where upstream is known beforehand: each logit is capped and exponentiated once. dlogits may
+// share the memory of the logits.
+struct SoftcapCeBoth : SoftcapCeInputs {
+  static constexpr const char* name = "softcap_ce_fwd_bwd";
+  static constexpr const char* signature =
+      "in logits, in targets, in upstream, out token_loss, out dlogits; softcap";
+  enum Result : std::uint32_t { upstream = 2, token_loss, dlogits };
+
+  static void check(sdk::CallChecks& call);
+  static void run(const sdk::Launch& call);
+};
+
 // The same for the cuda backend (softcap_ce.cu).
 mlg_kernel softcap_ce_fwd_cuda();
 mlg_kernel softcap_ce_bwd_cuda();
+mlg_kernel softcap_ce_fwd_bwd_cuda();
 
 }  // namespace mulligan::losses

@@ -21,11 +21,12 @@ enum Flaw : int {
   allocates,
   throws,
   crashes,
-  bits  // loss and gradient agree with one another, in another unit
+  bits,  // loss and gradient agree with one another, in another unit
+  differs_in_one
 };
 constexpr const char* kFlaws =
     "not_at_all|no_token_loss|half_gradient|wrong_gradient|negative_target|order_of_threads|allocates|throws|"
-    "crashes|bits";
+    "crashes|bits|differs_in_one";
 
 struct Config {
   std::string how = "not_at_all";
@@ -89,7 +90,8 @@ struct Backward {
         const T* row = call.data<const T>(0) + t * columns;
         T* gradient = call.data<T>(4) + t * columns;
         const std::int32_t target = call.data<const std::int32_t>(1)[t];
-        const float upstream = call.data<const float>(3)[t] * (flaw == wrong_gradient ? 1.1f : 1.0f) *
+        const bool wrong = flaw == wrong_gradient || flaw == differs_in_one;
+        const float upstream = call.data<const float>(3)[t] * (wrong ? 1.1f : 1.0f) *
                                (flaw == bits ? std::numbers::log2e_v<float> : 1.0f);
         for (std::int64_t i = 0; i < columns; ++i) {
           if (flaw == half_gradient && 2 * t >= rows) break;
@@ -106,6 +108,7 @@ class Flawed : public sdk::Loss {
  public:
   static constexpr const char* version = "1.0";
   static constexpr const char* summary = "breaks its contract";
+  static constexpr bool forward_backward = true;
   static inline const sdk::Schema<Config> schema{sdk::key("how", &Config::how, "the flaw").choices(kFlaws)};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 
@@ -121,14 +124,22 @@ class Flawed : public sdk::Loss {
                     {{"flaw", flaw_}});
   }
   void record_backward(sdk::Recorder& recorder, const sdk::LossBackward& backward) override {
+    record_gradient(recorder, backward, flaw_ == differs_in_one ? int{sound} : flaw_);
+  }
+  void record_forward_backward(sdk::Recorder& recorder, const sdk::LossBackward& both) override {
+    sdk::LossBackward apart = both;
+    record_forward(recorder, apart.forward);
+    record_gradient(recorder, apart, flaw_);
+  }
+
+ private:
+  static void record_gradient(sdk::Recorder& recorder, const sdk::LossBackward& backward, int flaw) {
     const sdk::LossForward& forward = backward.forward;
     recorder.launch(
         Backward::name,
         {forward.logits, forward.targets, forward.saved[0], backward.upstream, backward.logits_gradient},
-        {{"flaw", flaw_}});
+        {{"flaw", flaw}});
   }
-
- private:
   int flaw_ = 0;
 };
 

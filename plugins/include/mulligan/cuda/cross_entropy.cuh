@@ -2,8 +2,8 @@
 //   z = c tanh(x / c) + c, or z = x;   lse = log sum exp(z);   loss = lse - z[target]
 //   dx = upstream (exp(z - lse) - onehot(target)) dz/dx
 // One block per row. The forward pass streams the row once, with a running maximum and sum per thread;
-// the backward pass streams it once more. Inside, z goes without its constant + c, whose rounding
-// error is larger.
+// the backward pass streams it once more. Both in one keep the row in registers where it fits. Inside, z goes
+// without its constant + c, whose rounding error is larger.
 //
 // A negative target: loss and gradient 0. A target from vocabulary on: NaN. Determinism: rows are
 // independent, sums have a fixed order. dx may be the memory of x: an element is read before it is written,
@@ -36,6 +36,13 @@ __device__ inline Capped apply_cap(float x) {
     t = tanhf(x * (1.0f / cap));
   }
   return {cap * t, 1.0f - t * t};
+}
+
+// dz/dx of a capped value.
+__device__ inline float cap_slope(float value) {
+  if (!capped) return 1.0f;
+  const float t = value * (1.0f / cap);
+  return 1.0f - t * t;
 }
 
 // The sum of e^(z - maximum) over some elements.
@@ -96,6 +103,12 @@ __device__ inline void cross_entropy_row(global<const T> x, global<const int> ta
   lse[row] = maximum + log_sum + (capped ? cap : 0.0f);
 }
 
+// What a row's gradient is multiplied with.
+__device__ inline float row_weight(int target, global<const float> upstream, long long row) {
+  if (target < 0) return 0.0f;
+  return target >= vocabulary ? bits_to_float(0x7FC00000u) : float(upstream[row]);
+}
+
 // The body of the backward kernels.
 template <typename T, int N>
 __device__ inline void cross_entropy_gradient_row(global<const T> x, global<const int> targets,
@@ -103,9 +116,7 @@ __device__ inline void cross_entropy_gradient_row(global<const T> x, global<cons
                                                   global<T> dx) {
   const long long row = blockIdx.x;
   const int target = targets[row];
-  const float weight = target < 0             ? 0.0f
-                       : target >= vocabulary ? bits_to_float(0x7FC00000u)
-                                              : float(upstream[row]);
+  const float weight = row_weight(target, upstream, row);
   const float logsum = lse[row] - (capped ? cap : 0.0f);
   for (int j = int(threadIdx.x) * N; j < vocabulary; j += block_threads * N) {
     float d[N];
@@ -121,6 +132,89 @@ __device__ inline void cross_entropy_gradient_row(global<const T> x, global<cons
       }
     }
     store<N>(dx, row * vocabulary + j, d);
+  }
+}
+
+// The body of kernels that compute token_loss and dx at once. Each thread keeps K slices of N elements of the
+// row in registers: first z, then exp(z - maximum) dz/dx. K = 0: the row is too long and is
+// streamed twice.
+template <typename T, int N, int K>
+__device__ inline void cross_entropy_both_row(global<const T> x, global<const int> targets,
+                                              global<const float> upstream, global<float> token_loss,
+                                              global<T> dx) {
+  __shared__ shared_array<float, 32> scratch;
+  const long long row = blockIdx.x, start = row * vocabulary;
+  const int target = targets[row];
+  const float weight = row_weight(target, upstream, row);
+  const bool counts = target >= 0 && target < vocabulary;
+  // Before anything of the row is overwritten: the sums below are barriers.
+  const Capped at_target = counts ? apply_cap<T>(to_float(x[start + target])) : Capped{0.0f, 0.0f};
+  float kept[K > 0 ? K : 1][N] = {};
+  float maximum = kLowest, sum = 0;
+  if constexpr (K > 0) {
+    MLG_UNROLL
+    for (int k = 0; k < K; ++k) {
+      const int j = (k * block_threads + int(threadIdx.x)) * N;
+      if (j < vocabulary) {
+        load<N>(x, start + j, kept[k]);
+        MLG_UNROLL
+        for (int n = 0; n < N; ++n) {
+          kept[k][n] = apply_cap<T>(kept[k][n]).value;
+          maximum = fmaxf(maximum, kept[k][n]);
+        }
+      }
+    }
+    maximum = block_max(maximum, scratch, block_threads / 32);
+    MLG_UNROLL
+    for (int k = 0; k < K; ++k) {
+      if ((k * block_threads + int(threadIdx.x)) * N < vocabulary) {
+        MLG_UNROLL
+        for (int n = 0; n < N; ++n) {
+          const float exponential = __expf(kept[k][n] - maximum);
+          sum += exponential;
+          kept[k][n] = exponential * cap_slope(kept[k][n]);
+        }
+      }
+    }
+  } else {
+    RunningSum running = {kLowest, 0.0f};
+    for (int j = int(threadIdx.x) * N; j < vocabulary; j += block_threads * N) {
+      add_logits<T, N>(x, start + j, running);
+    }
+    maximum = block_max(running.maximum, scratch, block_threads / 32);
+    sum = running.sum * __expf(running.maximum - maximum);
+  }
+  sum = block_sum(sum, scratch, block_threads / 32);
+  if (threadIdx.x == 0) {
+    // The difference first: both may be large.
+    const float loss = (maximum - at_target.value) + logf(sum);
+    token_loss[row] = target < 0 ? 0.0f : counts ? loss : bits_to_float(0x7FC00000u);
+  }
+  const float factor = weight / sum;
+  const auto write = [&](int j, float(&d)[N]) {
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) {
+      d[n] = weight == 0.0f ? 0.0f : factor * d[n] - (j + n == target ? weight * at_target.slope : 0.0f);
+    }
+    store<N>(dx, start + j, d);
+  };
+  if constexpr (K > 0) {
+    MLG_UNROLL
+    for (int k = 0; k < K; ++k) {
+      const int j = (k * block_threads + int(threadIdx.x)) * N;
+      if (j < vocabulary) write(j, kept[k]);
+    }
+  } else {
+    for (int j = int(threadIdx.x) * N; j < vocabulary; j += block_threads * N) {
+      float d[N];
+      load<N>(x, start + j, d);
+      MLG_UNROLL
+      for (int n = 0; n < N; ++n) {
+        const Capped z = apply_cap<T>(d[n]);
+        d[n] = __expf(z.value - maximum) * z.slope;
+      }
+      write(j, d);
+    }
   }
 }
 

@@ -25,6 +25,22 @@ void plan_cross_entropy(CudaCall& call, std::int64_t columns, double cap,
   });
 }
 
+// The same for kernels that keep a row in registers: body.template operator()<T, N, K>(threads), with K
+// slices of N elements per thread, 16 elements where the row allows; 0 where it has more than 32.
+template <typename Body>
+void plan_cross_entropy_both(CudaCall& call, std::int64_t columns, double cap,
+                             std::initializer_list<std::uint32_t> arguments, Body&& body) {
+  plan_cross_entropy(call, columns, cap, arguments, [&]<typename T, int N>(std::uint32_t threads) {
+    const std::int64_t slices = (columns + threads * N - 1) / (threads * N);
+    const auto with = [&]<int K>() { body.template operator()<T, N, K>(threads); };
+    if (slices <= 1) return with.template operator()<1>();
+    if (slices <= 2) return with.template operator()<2>();
+    if (slices <= 4) return with.template operator()<4>();
+    if (slices * N <= 32) return with.template operator()<32 / N>();
+    return with.template operator()<0>();
+  });
+}
+
 }  // namespace mulligan::sdk
 
 #pragma GCC visibility pop
