@@ -51,6 +51,13 @@ class Descent {
     if (!scalars_.empty()) update_.set("scalars", scalars_);
     update_.run(poison);
   }
+  // Along a gradient from elsewhere.
+  void step_along(const std::vector<float>& gradient, std::int64_t number) {
+    update_.set("gradient", gradient);
+    optimizer_.scalars({number, rate, total_steps, 0.0, 1, 1}, scalars_);
+    if (!scalars_.empty()) update_.set("scalars", scalars_);
+    update_.run();
+  }
   std::vector<float> masters() const { return update_.floats("master"); }
   std::vector<float> evaluation() const {
     return update_.has("evaluation") ? update_.floats("evaluation") : masters();
@@ -191,6 +198,100 @@ std::string evaluation_problem(Backend& backend, const Optimizer& optimizer, con
   return problem;
 }
 
+// One parameter whose update is recorded with all that mlg_update offers.
+class FusedDescent {
+ public:
+  static constexpr double average_decay = 0.75;
+
+  FusedDescent(Backend& backend, const Optimizer& optimizer, const TensorType& type)
+      : optimizer_(optimizer), update_(backend, record(type), "check of the optimiser's fused update") {
+    for (const std::string& state : states_) update_.keep(state);
+    for (const char* kept : {"master", "average"}) update_.keep(kept);
+    scalars_.resize(optimizer.scalar_count());
+  }
+  void step(std::int64_t number, const std::vector<float>& gradient, float scale) {
+    update_.set("gradient", gradient);
+    update_.set("scale", std::vector<float>{scale});
+    optimizer_.scalars({number, rate, total_steps, 0.0, 1, 1}, scalars_);
+    if (!scalars_.empty()) update_.set("scalars", scalars_);
+    update_.run();
+  }
+  std::vector<float> floats(const char* name) const { return update_.floats(name); }
+
+ private:
+  Graph record(const TensorType& type) {
+    Graph graph;
+    const mlg_parameter parameter{"w", graph.external("master", type).id, graph.external("gradient", type).id,
+                                  1, 1};
+    const mlg_value average = graph.external("average", type).id, copy = graph.external("copy", type).id;
+    const mlg_update update{graph.external("scale", TensorType(MLG_F32, {1})).id, &average, average_decay,
+                            &copy};
+    Value scalars;
+    if (optimizer_.scalar_count() > 0) {
+      scalars = graph.external("scalars", TensorType(MLG_F32, {optimizer_.scalar_count()}));
+    }
+    GraphRecorder recorder(graph, "state");
+    optimizer_.record_update(*recorder.table(), std::span(&parameter, 1), scalars.id, update);
+    states_ = recorder.states();
+    return graph;
+  }
+
+  const Optimizer& optimizer_;
+  std::vector<std::string> states_;  // filled by record(), which update_ is made from
+  PoisonedRun update_;
+  std::vector<float> scalars_;
+};
+
+// record_update() against record() of gradients that were scaled before, and averages and copies made here.
+std::string fused_problem(Backend& backend, const Optimizer& optimizer, const TensorType& type) {
+  constexpr float scale = 0.5f;  // exact
+  Descent plain(backend, optimizer, type);
+  FusedDescent fused(backend, optimizer, type);
+  const auto count = static_cast<std::size_t>(type.elements());
+  std::vector<float> average(count, 0.0f);
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    const std::vector<float> gradient = sample(count, static_cast<unsigned>(30 + step));
+    std::vector<float> scaled = gradient;
+    for (float& value : scaled) value *= scale;
+    plain.step_along(scaled, step);
+    fused.step(step, gradient, scale);
+    const std::vector<float> masters = fused.floats("master");
+    std::string problem = first_distance("the masters", plain.masters(), masters, 1e-5);
+    if (!problem.empty()) return problem + ", by record() and by record_update()";
+    for (std::size_t i = 0; i < count; ++i) {
+      average[i] = static_cast<float>(FusedDescent::average_decay * static_cast<double>(average[i]) +
+                                      (1 - FusedDescent::average_decay) * static_cast<double>(masters[i]));
+    }
+    problem = first_distance("the average", average, fused.floats("average"), 1e-5);
+    if (problem.empty()) problem = first_difference("the copy", masters, fused.floats("copy"));
+    if (!problem.empty()) return problem + ", as they should be and as record_update() made them";
+  }
+  return {};
+}
+
+// Two parameters one by one, and as one flat parameter with zeros between them.
+std::string joined_problem(Backend& backend, const Optimizer& optimizer) {
+  constexpr std::int64_t first = 40, gap = 24, second = 67;
+  Descent a(backend, optimizer, TensorType(MLG_F32, {first})),
+      b(backend, optimizer, TensorType(MLG_F32, {second})),
+      both(backend, optimizer, TensorType(MLG_F32, {first + gap + second}));
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    std::vector<float> gradient = sample(first + gap + second, static_cast<unsigned>(40 + step));
+    std::fill_n(gradient.begin() + first, gap, 0.0f);
+    a.step_along({gradient.begin(), gradient.begin() + first}, step);
+    b.step_along({gradient.begin() + first + gap, gradient.end()}, step);
+    both.step_along(gradient, step);
+    const std::vector<float> masters = both.masters();
+    std::string problem =
+        first_difference("the first", a.masters(), {masters.begin(), masters.begin() + first});
+    if (problem.empty()) {
+      problem = first_difference("the second", b.masters(), {masters.begin() + first + gap, masters.end()});
+    }
+    if (!problem.empty()) return problem + ", by itself and as a part";
+  }
+  return {};
+}
+
 }  // namespace
 
 void check_optimizer(const PluginHandle& plugin, const PluginConfig& config, const BackendMaker& make,
@@ -221,6 +322,14 @@ void check_optimizer(const PluginHandle& plugin, const PluginConfig& config, con
   if (optimizer.has_evaluation_weights()) {
     add("evaluation weights change neither masters nor states",
         [&](const TensorType& type) { return evaluation_problem(*backend, optimizer, type); });
+  }
+  if (optimizer.has_fused_update()) {
+    add("a fused update is a plain one of scaled gradients, with average and copy",
+        [&](const TensorType& type) { return fused_problem(*backend, optimizer, type); });
+  }
+  if (optimizer.is_elementwise()) {
+    list.add("several parameters as one are updated as one by one",
+             [&] { return joined_problem(*backend, optimizer); });
   }
   add("a second run gives the same bits",
       [&](const TensorType& type) { return same_run(*backend, *backend, optimizer, type); });

@@ -12,14 +12,34 @@ void TensorStore::create(std::string_view name, const TensorType& type) {
     throw std::logic_error(
         fmt::format("tensor '{}' is {}, asked for as {}", name, known->second.type.text(), type.text()));
   }
-  entries_.emplace(std::string(name), Entry{type, type.bytes(), {}});
+  entries_.emplace(std::string(name), Entry{type, type.bytes(), {}, {}, 0});
 }
 
 void TensorStore::reserve(std::string_view name, std::int64_t bytes) {
   auto& known = const_cast<Entry&>(entry(name));
   if (bytes <= known.reserved_bytes) return;
-  if (known.buffer.address()) throw std::logic_error(fmt::format("tensor '{}' has its memory already", name));
+  if (known.buffer.address() || !known.whole.empty())
+    throw std::logic_error(fmt::format("tensor '{}' has its memory already", name));
   known.reserved_bytes = bytes;
+}
+
+void TensorStore::create_part(std::string_view name, const TensorType& type, std::string_view whole,
+                              std::int64_t offset) {
+  const Entry& around = entry(whole);
+  if (type.dtype != around.type.dtype || offset < 0 || !around.whole.empty() ||
+      offset + type.elements() > around.type.elements()) {
+    throw std::logic_error(fmt::format("'{}', {}, is no part of '{}', {}, from element {} on", name,
+                                       type.text(), whole, around.type.text(), offset));
+  }
+  create(name, type);
+  auto& part = const_cast<Entry&>(entry(name));
+  const std::int64_t begin = offset * dtype_size(type.dtype);
+  if (part.whole == whole && part.begin_bytes == begin) return;
+  if (!part.whole.empty() || part.buffer.address() || part.reserved_bytes > type.bytes()) {
+    throw std::logic_error(fmt::format("tensor '{}' lies elsewhere than in '{}'", name, whole));
+  }
+  part.whole = whole;
+  part.begin_bytes = begin;
 }
 
 void TensorStore::create_externals(const Graph& graph) {
@@ -36,6 +56,9 @@ const TensorStore::Entry& TensorStore::entry(std::string_view name) const {
 }
 
 void* TensorStore::memory(const Entry& entry) const {
+  if (!entry.whole.empty()) {
+    return static_cast<std::byte*>(memory(this->entry(entry.whole))) + entry.begin_bytes;
+  }
   if (!entry.buffer.address()) {
     entry.buffer = backend_.allocate(static_cast<std::size_t>(entry.reserved_bytes));
   }
@@ -54,13 +77,17 @@ void* TensorStore::address(std::string_view name) const {
 
 std::vector<std::string> TensorStore::names() const {
   std::vector<std::string> names;
-  for (const auto& [name, entry] : entries_) names.push_back(name);
+  for (const auto& [name, entry] : entries_) {
+    if (entry.whole.empty()) names.push_back(name);
+  }
   return names;
 }
 
 std::int64_t TensorStore::total_bytes() const {
   std::int64_t total = 0;
-  for (const auto& [name, entry] : entries_) total += entry.reserved_bytes;
+  for (const auto& [name, entry] : entries_) {
+    if (entry.whole.empty()) total += entry.reserved_bytes;
+  }
   return total;
 }
 

@@ -27,6 +27,11 @@ class TensorStore {
   // Room behind the elements of a tensor, zeroed, which belongs to no element: for transfers that cut it into
   // equal shares. Before its memory is taken (std::logic_error).
   void reserve(std::string_view name, std::int64_t bytes);
+  // Makes `name` a part of the tensor `whole`, from its element `offset` on: one memory under two names. May
+  // come after create() of the same type, but before that has its memory; std::logic_error where it does not
+  // fit.
+  void create_part(std::string_view name, const TensorType& type, std::string_view whole,
+                   std::int64_t offset);
   // Makes every external of `graph` that does not exist yet.
   void create_externals(const Graph& graph);
 
@@ -34,7 +39,7 @@ class TensorStore {
   const TensorType& type(std::string_view name) const;
   void* address(std::string_view name) const;
   std::int64_t reserved_bytes(std::string_view name) const { return entry(name).reserved_bytes; }
-  // All names, sorted.
+  // All names but those of parts, sorted.
   std::vector<std::string> names() const;
   std::int64_t total_bytes() const;
 
@@ -65,7 +70,9 @@ class TensorStore {
   struct Entry {
     TensorType type;
     std::int64_t reserved_bytes = 0;  // with its elements
-    mutable DeviceBuffer buffer;
+    mutable DeviceBuffer buffer;      // of no part
+    std::string whole = {};           // of a part: whose memory it lies in, and where
+    std::int64_t begin_bytes = 0;
   };
   const Entry& entry(std::string_view name) const;
   void* memory(const Entry& entry) const;

@@ -31,6 +31,16 @@ class Optimizer : public PluginInstance<mlg_optimizer_table> {
          static_cast<std::uint32_t>(parameters.size()), scalars);
   }
 
+  // Whether an update can scale gradients and keep averages and copies in its own pass: record_update().
+  bool has_fused_update() const { return table().record_update != nullptr; }
+  void record_update(const mlg_recorder& recorder, std::span<const mlg_parameter> parameters,
+                     mlg_value scalars, const mlg_update& update) const {
+    call("record_update", table().record_update, &recorder, parameters.data(),
+         static_cast<std::uint32_t>(parameters.size()), scalars, &update);
+  }
+  // Whether parameters of equal treatment may be handed over as one flat tensor.
+  bool is_elementwise() const { return table().elementwise == 1; }
+
   // Fills `values` (scalar_count numbers) for the coming step. Neither allocates nor synchronises.
   void scalars(const mlg_step& coming, std::span<float> values) const {
     call("scalars", table().scalars, &coming, values.data());

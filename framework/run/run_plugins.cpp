@@ -86,7 +86,10 @@ void refuse_unknown_kernels(const LoadedConfig& loaded, PluginHost& host, const 
 }
 
 void replace_kernels(const LoadedConfig& loaded, PluginHost& host, Backend& backend) {
-  if (!loaded.config.kernels.empty()) refuse_unknown_kernels(loaded, host, backend);
+  if (loaded.config.kernels.empty()) return;
+  refuse_unknown_kernels(loaded, host, backend);
+  // A fused kernel would be called in the place of one that a row replaces.
+  backend.set_fused_kernels(false);
   for (const KernelRow& row : loaded.config.kernels) {
     backend.replace_kernel(row.match, row.path, row.origin.text());
   }

@@ -37,14 +37,33 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
         "of an average is neither; set ema.decay = 0 or take another optimiser.",
         config.ema.decay);
   }
-  plan_ = std::make_unique<StepPlan>(config, section, plugins, parameters, groups, world_size, ring, store_);
-  for (std::size_t group = 0; group < groups.groups().size(); ++group) {
-    group_square_sums_.push_back(group_square_sum_name(group));
-    store_.create(group_square_sums_.back(), TensorType(MLG_F64, {1}));  // also where it has no parameter
+  const std::vector<PlannedParameter>& units = groups.units().parameters();
+  place_sums();
+  for (const PlannedParameter& unit : units) {
+    const TensorType& type = unit.layout.spec.type;
+    groups.units().place(store_, gradient_name(unit.name()), type);
+    groups.units().place(store_, master_name(unit.name()), type.as(unit.layout.master));
+    gradients_.push_back(gradient_name(unit.name()));
   }
-  for (const PlannedParameter& parameter : parameters) gradients_.push_back(gradient_name(parameter.name()));
-  exchange_ = std::make_unique<GradientExchange>(config, *plugins.backend, parameters, store_, world_size);
+  plan_ = std::make_unique<StepPlan>(config, section, plugins, parameters, groups, world_size, ring, store_);
+  exchange_ = std::make_unique<GradientExchange>(config, *plugins.backend, units, store_, world_size);
   state_exchange_ = std::make_unique<StateExchange>(store_, groups.cut_states(), world_size);
+}
+
+// The sums of a step lie in one tensor, each where kernels like tensors to begin.
+void TrainingEngine::place_sums() {
+  constexpr std::int64_t apart = 32;
+  for (std::size_t group = 0; group < groups_.groups().size(); ++group) {
+    group_square_sums_.push_back(group_square_sum_name(group));  // also where it has no parameter
+  }
+  std::vector<std::string> sums = {step_tensor::loss_sum, step_tensor::square_sum};
+  sums.insert(sums.end(), group_square_sums_.begin(), group_square_sums_.end());
+  const auto count = static_cast<std::int64_t>(sums.size());
+  store_.create(step_tensor::sums, TensorType(MLG_F64, {apart * count}));
+  for (std::int64_t i = 0; i < count; ++i) {
+    store_.create_part(sums[static_cast<std::size_t>(i)], TensorType(MLG_F64, {1}), step_tensor::sums,
+                       apart * i);
+  }
 }
 
 std::vector<Program*> TrainingEngine::programs() const {
@@ -167,9 +186,7 @@ void TrainingEngine::step(std::int64_t number, const std::function<const Batch&(
 
 void TrainingEngine::zero_sums() {
   for (const std::string& gradient : gradients_) store_.zero(gradient);
-  store_.zero(step_tensor::loss_sum);
-  store_.zero(step_tensor::square_sum);
-  for (const std::string& sum : group_square_sums_) store_.zero(sum);
+  store_.zero(step_tensor::sums);
 }
 
 // Cut parameters first, one by one: the slices of one are gathered while the next one is updated.

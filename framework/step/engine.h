@@ -105,6 +105,7 @@ class TrainingEngine {
   PackedInputWriter inputs_;
   std::int64_t ring_;
   void weigh_losses(std::int64_t micro_batches);
+  void place_sums();
   void zero_sums();
 
   std::int64_t micro_batches_;  // of this rank in the step that the losses are weighed for
@@ -115,7 +116,7 @@ class TrainingEngine {
   std::size_t phase_ = 0;
   std::unique_ptr<GradientExchange> exchange_;
   std::unique_ptr<StateExchange> state_exchange_;
-  std::vector<std::string> gradients_;          // names, made once
+  std::vector<std::string> gradients_;          // of units, names, made once
   std::vector<std::string> group_square_sums_;  // by optimiser
 };
 

@@ -2,28 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/core/error.h"
 #include "framework/graph/graph_recorder.h"
+#include "framework/graph/trial_recording.h"
+#include "framework/step/step_graphs.h"
 
 namespace mulligan {
-
-OptimizerGroups::OptimizerGroups(const RunConfig& config, const RunPlugins& plugins,
-                                 const std::vector<PlannedParameter>& parameters) {
-  for (std::size_t i = 0; i < config.optimizers.size(); ++i) {
-    OptimizerGroup group;
-    group.name = config.optimizers[i].name;
-    group.base_lr = config.optimizers[i].lr;
-    group.optimizer = plugins.optimizers[i].get();
-    group.schedule = plugins.optimizer_schedules[i];
-    group.scalars.resize(group.optimizer->scalar_count());
-    group.scalars_tensor = fmt::format("scalars/{}", group.name);
-    for (std::size_t p = 0; p < parameters.size(); ++p) {
-      if (parameters[p].optimizer == i) group.parameters.push_back(p);
-    }
-    groups_.push_back(std::move(group));
-  }
-}
-
 namespace {
 
 std::map<std::string, TensorType> external_types(const Graph& graph) {
@@ -35,24 +21,54 @@ std::map<std::string, TensorType> external_types(const Graph& graph) {
   return types;
 }
 
-// Records the update of some parameters of a group, as one of `world_size` ranks makes it; no call for none.
+// The parameters of one call of an optimiser, and what it is asked to do besides.
+struct RecordedRows {
+  std::vector<mlg_parameter> rows;
+  std::vector<mlg_value> averages, copies;
+  mlg_update update{};
+  bool asks() const {
+    const auto any = [](const std::vector<mlg_value>& values) {
+      return std::ranges::any_of(values, [](mlg_value value) { return value != 0; });
+    };
+    return update.gradient_scale != 0 || any(averages) || any(copies);
+  }
+};
+
+RecordedRows declare_rows(Graph& graph, const std::vector<PlannedParameter>& units,
+                          std::span<const std::size_t> chosen, int world_size, const UpdateExtras& extras) {
+  RecordedRows recorded;
+  for (const std::size_t index : chosen) {
+    const PlannedParameter& unit = units[index];
+    const TensorType type = unit.updated_type(world_size);
+    const Value master = graph.external(unit.updated_master(world_size), type.as(unit.layout.master));
+    const Value gradient = graph.external(unit.updated_gradient(world_size), type);
+    recorded.rows.push_back(
+        {unit.name().c_str(), master.id, gradient.id, unit.lr_multiplier, unit.weight_decay_multiplier});
+    Value average, copy;
+    if (!unit.is_cut(world_size)) {
+      const DType compute = unit.layout.spec.matrix ? extras.compute : unit.layout.compute;
+      if (extras.ema_decay > 0) average = graph.external(average_name(unit.name()), type);
+      if (compute != unit.layout.master) copy = graph.external(compute_name(unit.name()), type.as(compute));
+    }
+    recorded.averages.push_back(average.id);
+    recorded.copies.push_back(copy.id);
+  }
+  Value scale;
+  if (extras.scale_gradients) scale = graph.external(step_tensor::clip_scale, TensorType(MLG_F32, {1}));
+  recorded.update = {scale.id, recorded.averages.data(), extras.ema_decay, recorded.copies.data()};
+  return recorded;
+}
+
 struct RecordedStates {
   std::vector<std::string> all, surviving;
 };
+
+// Records the update of some units of a group, as one of `world_size` ranks makes it; no call for none.
 RecordedStates record_rows(Graph& graph, const OptimizerGroup& group,
-                           const std::vector<PlannedParameter>& parameters,
-                           std::span<const std::size_t> chosen, int world_size) {
+                           const std::vector<PlannedParameter>& units, std::span<const std::size_t> chosen,
+                           int world_size, const UpdateExtras& extras) {
   if (chosen.empty()) return {};
-  std::vector<mlg_parameter> rows;
-  for (const std::size_t index : chosen) {
-    const PlannedParameter& parameter = parameters[index];
-    const TensorType type = parameter.updated_type(world_size);
-    const Value master =
-        graph.external(parameter.updated_master(world_size), type.as(parameter.layout.master));
-    const Value gradient = graph.external(parameter.updated_gradient(world_size), type);
-    rows.push_back({parameter.name().c_str(), master.id, gradient.id, parameter.lr_multiplier,
-                    parameter.weight_decay_multiplier});
-  }
+  const RecordedRows recorded = declare_rows(graph, units, chosen, world_size, extras);
   Value scalars;
   if (!group.scalars.empty()) {
     const auto count = static_cast<std::int64_t>(group.scalars.size());
@@ -61,7 +77,11 @@ RecordedStates record_rows(Graph& graph, const OptimizerGroup& group,
   const std::string prefix = fmt::format("optimizer/{}", group.name);
   GraphRecorder recorder(graph, prefix);
   try {
-    group.optimizer->record(*recorder.table(), rows, scalars.id);
+    if (group.fused && recorded.asks()) {
+      group.optimizer->record_update(*recorder.table(), recorded.rows, scalars.id, recorded.update);
+    } else {
+      group.optimizer->record(*recorder.table(), recorded.rows, scalars.id);
+    }
   } catch (const Error& error) {
     throw config_error("[optimizer.{}]: {}", group.name, error.what());
   }
@@ -75,23 +95,58 @@ RecordedStates record_rows(Graph& graph, const OptimizerGroup& group,
   return states;
 }
 
-void append(std::vector<std::string>& to, const std::vector<std::string>& names) {
-  to.insert(to.end(), names.begin(), names.end());
-}
-
 }  // namespace
 
-Graph OptimizerGroups::record_update(const std::vector<PlannedParameter>& parameters, int world_size) {
+OptimizerGroups::OptimizerGroups(const RunConfig& config, const RunPlugins& plugins,
+                                 const std::vector<PlannedParameter>& parameters) {
+  std::vector<std::string> names;
+  for (const OptimizerConfig& optimizer : config.optimizers) names.push_back(optimizer.name);
+  units_ = UpdateUnits(parameters, names, [&](std::size_t optimizer) {
+    return plugins.backend->fused_kernels() && plugins.optimizers[optimizer]->is_elementwise();
+  });
+  const std::vector<PlannedParameter>& units = units_.parameters();
+  for (std::size_t i = 0; i < config.optimizers.size(); ++i) {
+    OptimizerGroup group;
+    group.name = config.optimizers[i].name;
+    group.base_lr = config.optimizers[i].lr;
+    group.optimizer = plugins.optimizers[i].get();
+    group.schedule = plugins.optimizer_schedules[i];
+    group.scalars.resize(group.optimizer->scalar_count());
+    group.scalars_tensor = fmt::format("scalars/{}", group.name);
+    for (std::size_t unit = 0; unit < units.size(); ++unit) {
+      if (units[unit].optimizer == i) group.parameters.push_back(unit);
+    }
+    if (!group.parameters.empty()) {
+      const ParameterLayout& first = units[group.parameters.front()].layout;
+      group.fused =
+          can_fuse_update(FusedKernels(*plugins.backend), *group.optimizer, first.spec.type.as(first.master));
+    }
+    groups_.push_back(std::move(group));
+  }
+}
+
+Graph OptimizerGroups::record_update(const UpdateExtras& extras, int world_size) {
   Graph graph;
+  const std::vector<PlannedParameter>& units = units_.parameters();
+  update_parts_.clear();
+  for (OptimizerGroup& group : groups_) group.states = group.surviving = {};
   const auto record = [&](OptimizerGroup& group, std::span<const std::size_t> chosen) {
-    const RecordedStates states = record_rows(graph, group, parameters, chosen, world_size);
+    const RecordedStates states = record_rows(graph, group, units, chosen, world_size, extras);
+    const std::map<std::string, TensorType> types = external_types(graph);
+    const auto append = [&](std::vector<std::string>& to, const std::vector<std::string>& recorded) {
+      for (const std::string& state : recorded) {
+        const std::vector<UpdateUnits::Part> parts = units_.parts(state, types.at(state));
+        for (const UpdateUnits::Part& part : parts) to.push_back(part.name);
+        if (parts.empty()) to.push_back(state);
+      }
+    };
     append(group.states, states.all);
     append(group.surviving, states.surviving);
   };
   std::size_t begin = 0;
   for (OptimizerGroup& group : groups_) {
     for (const std::size_t index : group.parameters) {
-      if (!parameters[index].is_cut(world_size)) continue;
+      if (!units[index].is_cut(world_size)) continue;
       record(group, {&index, 1});
       update_parts_.push_back({begin, graph.calls().size(), index});
       begin = graph.calls().size();
@@ -100,24 +155,26 @@ Graph OptimizerGroups::record_update(const std::vector<PlannedParameter>& parame
   for (OptimizerGroup& group : groups_) {
     std::vector<std::size_t> whole;
     for (const std::size_t index : group.parameters) {
-      if (!parameters[index].is_cut(world_size)) whole.push_back(index);
+      if (!units[index].is_cut(world_size)) whole.push_back(index);
     }
     record(group, whole);
   }
   update_parts_.push_back({begin, graph.calls().size(), {}});
-  if (begin > 0) note_cut_states(graph, parameters);
+  if (begin > 0) note_cut_states(graph);
   return graph;
 }
 
 // The states as a run of one rank would have them: those of another type in `graph` are slices there.
-void OptimizerGroups::note_cut_states(const Graph& graph, const std::vector<PlannedParameter>& parameters) {
+void OptimizerGroups::note_cut_states(const Graph& graph) {
   Graph alone;
-  for (const OptimizerGroup& group : groups_) record_rows(alone, group, parameters, group.parameters, 1);
+  for (const OptimizerGroup& group : groups_) {
+    record_rows(alone, group, units_.parameters(), group.parameters, 1, {});
+  }
   const std::map<std::string, TensorType> whole = external_types(alone), here = external_types(graph);
   for (const OptimizerGroup& group : groups_) {
     for (const std::string& state : group.states) {
-      const TensorType& type = whole.at(state);
-      if (here.at(state) != type) cut_states_.emplace(state, type);
+      const auto cut = here.find(state);  // parts of a joined unit are no externals, and whole
+      if (cut != here.end() && cut->second != whole.at(state)) cut_states_.emplace(state, whole.at(state));
     }
   }
 }

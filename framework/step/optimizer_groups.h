@@ -13,6 +13,7 @@
 #include "framework/plugin/schedule.h"
 #include "framework/run/parameter_plan.h"
 #include "framework/run/run_plugins.h"
+#include "framework/step/update_units.h"
 
 namespace mulligan {
 
@@ -21,7 +22,8 @@ struct OptimizerGroup {
   double base_lr = 0;
   const Optimizer* optimizer = nullptr;
   const Schedule* schedule = nullptr;
-  std::vector<std::size_t> parameters;  // indices into the parameter plan
+  std::vector<std::size_t> parameters;  // indices into OptimizerGroups::units()
+  bool fused = false;                   // updates are recorded with what they can do besides
   mlg_rate rate = neutral_rate;         // of the coming step
   std::vector<float> scalars;           // of the coming step
   std::string scalars_tensor;
@@ -32,7 +34,14 @@ struct OptimizerGroup {
 // A part of the update's calls: of one cut parameter, which can be gathered after it, or of all others.
 struct UpdatePart {
   std::size_t begin = 0, end = 0;        // of the graph's calls
-  std::optional<std::size_t> parameter;  // index into the parameter plan
+  std::optional<std::size_t> parameter;  // index into OptimizerGroups::units()
+};
+
+// What an update does besides, where its group is `fused`; the clip and the follow-up do it for the others.
+struct UpdateExtras {
+  bool scale_gradients = false;  // by step_tensor::clip_scale
+  double ema_decay = 0;          // 0: no averages
+  DType compute = MLG_F32;       // of the compute copies of matrices
 };
 
 class OptimizerGroups {
@@ -41,11 +50,21 @@ class OptimizerGroups {
   OptimizerGroups(const RunConfig& config, const RunPlugins& plugins,
                   const std::vector<PlannedParameter>& parameters);
 
-  // The graph of one update of every parameter, as one of `world_size` ranks runs it. Called once; fills the
-  // groups' states and the parts of the update, those of cut parameters first. Throws the plugin's sentence,
-  // naming [optimizer.NAME].
-  Graph record_update(const std::vector<PlannedParameter>& parameters, int world_size);
+  // What is updated. Parameters are joined where the backend may run fused kernels and their optimiser works
+  // element by element.
+  const UpdateUnits& units() const { return units_; }
+
+  // The graph of one update of every parameter, as one of `world_size` ranks runs it; fills the groups'
+  // states and the parts of the update, those of cut parameters first, which are the same for all `extras`.
+  // Throws the plugin's sentence, naming [optimizer.NAME].
+  Graph record_update(const UpdateExtras& extras, int world_size);
   const std::vector<UpdatePart>& update_parts() const { return update_parts_; }
+  // Whether an update scales the gradients of optimiser number `optimizer` where it is asked to.
+  bool scales_gradients(std::size_t optimizer) const { return groups_[optimizer].fused; }
+  // Whether it makes averages and copies of `unit`, too: of what it updates whole.
+  bool makes_copies(const PlannedParameter& unit, int world_size) const {
+    return groups_[unit.optimizer].fused && !unit.is_cut(world_size);
+  }
   // States of a cut parameter, which every rank has a slice of, with the type of the whole.
   const std::map<std::string, TensorType>& cut_states() const { return cut_states_; }
 
@@ -60,8 +79,9 @@ class OptimizerGroups {
   const std::vector<OptimizerGroup>& groups() const { return groups_; }
 
  private:
-  void note_cut_states(const Graph& graph, const std::vector<PlannedParameter>& parameters);
+  void note_cut_states(const Graph& graph);
 
+  UpdateUnits units_;
   std::vector<OptimizerGroup> groups_;
   std::vector<UpdatePart> update_parts_;
   std::map<std::string, TensorType> cut_states_;

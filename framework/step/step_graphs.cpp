@@ -52,9 +52,10 @@ Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParame
   forward.hidden = &hidden;
   const ParameterValues values(tape, layouts_of(parameters), true);
   const Value logits = build_forward(tape, model, values, inputs.forward, forward);
-  const Value token_loss = attach_loss(tape, loss, model.softcap, hidden, logits, inputs.targets);
+  const Value weight = graph.external(step_tensor::loss_weight, TensorType(MLG_F32, {tokens}));
+  const Value token_loss = attach_loss(tape, loss, model.softcap, hidden, logits, inputs.targets, weight);
   graph.call("sum_f64", {token_loss, graph.external(step_tensor::loss_sum, one_f64)});
-  tape.backward(token_loss, graph.external(step_tensor::loss_weight, TensorType(MLG_F32, {tokens})));
+  tape.backward(token_loss, weight);
   fuse_residuals(graph, fused);
   return graph;
 }
@@ -98,6 +99,7 @@ Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_nor
                {{"alpha", scope.factor}, {"beta", 0}, {"accumulate_y", 0}});
   }
   for (const PlannedParameter& parameter : parameters) {
+    if (!scope.scaled_by_update.empty() && scope.scaled_by_update[parameter.optimizer]) continue;
     const Value scaled = is_slice(parameter) ? graph.external(parameter.updated_gradient(scope.world_size),
                                                               parameter.updated_type(scope.world_size))
                                              : gradient(graph, parameter);

@@ -14,6 +14,7 @@ namespace mulligan {
 
 // Names of the tensors that the step's host side touches; T tokens of a micro-batch.
 namespace step_tensor {
+inline constexpr const char* sums = "metrics/sums";              // what zero_sums() zeroes at once, f64
 inline constexpr const char* batch = "batch";                    // prefix of the packed inputs
 inline constexpr const char* loss_weight = "batch/loss_weight";  // [T] f32: 1 / tokens of a rank's step
 inline constexpr const char* loss_sum = "metrics/loss_sum";      // [1] f64: of the step's token losses, nats
@@ -51,13 +52,15 @@ struct ClipScope {
   // Those of cut parameters are their slices, whose squares are in slice_squares, summed over ranks.
   bool slices = false;
   double factor = 1;
+  // By index of the optimiser: whose update scales the gradients, so that the clip need not. Empty: none.
+  std::vector<bool> scaled_by_update = {};
 };
 // The global gradient norm, from the groups' sums of squares, and all gradients scaled to at most `max_norm`
 // (0: only measured). All sums must be zero before.
 Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_norm,
                  const ClipScope& scope = {});
 
-// What follows an update: the average of the weights (ema_decay > 0) and the compute copies.
+// What follows an update of `parameters`: the average of the weights (ema_decay > 0) and the compute copies.
 Graph build_follow_up(const std::vector<PlannedParameter>& parameters, double ema_decay);
 
 // The compute copies alone, for weights that were set from outside.

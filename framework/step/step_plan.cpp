@@ -44,21 +44,32 @@ bool runs_on(const Phase& phase, const std::string& section) {
 StepPlan::StepPlan(const RunConfig& config, const std::string& section, const RunPlugins& plugins,
                    const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups, int world_size,
                    std::int64_t ring, TensorStore& store)
-    : config_(config), plugins_(plugins), parameters_(parameters), store_(store) {
+    : config_(config),
+      plugins_(plugins),
+      parameters_(parameters),
+      groups_(groups),
+      world_size_(world_size),
+      store_(store) {
   // Micro-steps first: the largest programs fail soonest.
   std::vector<Program*> micro_steps;
   for (const Phase& phase : config.phases) {
     micro_steps.push_back(
         runs_on(phase, section) ? micro_step(phase.layer_order, to_dtype(phase.compute_dtype)) : nullptr);
   }
-  ClipScope scope{world_size, false, 1};
+  const std::vector<PlannedParameter>& units = groups.units().parameters();
+  ClipScope scope{world_size, false, 1, {}};
   if (clips_before_reduction(config.train)) {
     scope.factor = 1.0 / world_size;  // the sum over ranks of what they clipped is then their mean
   } else {
     scope.slices = config.run.determinism != Determinism::world;
   }
-  Program* clip = add(build_clip(parameters, config.train.clip_norm, scope), role_name(StepRole::clip));
-  Program* update = add(groups.record_update(parameters, world_size), role_name(StepRole::update));
+  // What is clipped before it is summed over ranks must be scaled before, too.
+  scales_in_update_ =
+      config.train.clip_norm > 0 && (world_size == 1 || !clips_before_reduction(config.train));
+  for (std::size_t i = 0; i < config.optimizers.size(); ++i) {
+    scope.scaled_by_update.push_back(scales_in_update_ && groups.scales_gradients(i));
+  }
+  Program* clip = add(build_clip(units, config.train.clip_norm, scope), role_name(StepRole::clip));
   for (const Phase& phase : config.phases) {
     if (runs_on(phase, section)) copies(to_dtype(phase.compute_dtype));
   }
@@ -66,7 +77,7 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
   Program* record = add(build_record(ring), role_name(StepRole::record));
   Program* evaluation = nullptr;
   if (has_evaluation_weights(groups)) {
-    evaluation = add(build_evaluation_weights(with_compute_dtype(parameters, to_dtype(scored_dtype(config))),
+    evaluation = add(build_evaluation_weights(with_compute_dtype(units, to_dtype(scored_dtype(config))),
                                               groups, world_size),
                      role_name(StepRole::evaluation_weights));
   }
@@ -76,7 +87,7 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
     const Copies& copied = copies(to_dtype(config.phases[i].compute_dtype));
     steps = {{StepRole::micro_step, config.phases[i].micro_batches / world_size, micro_steps[i]},
              {StepRole::clip, 1, clip},
-             {StepRole::update, 1, update},
+             {StepRole::update, 1, copied.update},
              {StepRole::follow_up, 1, copied.follow_up},
              {StepRole::record, 0, record},
              {StepRole::refresh, 0, copied.refresh}};
@@ -94,7 +105,7 @@ Program& StepPlan::refresh(DType compute) {
 }
 
 Program* StepPlan::add(Graph graph, std::string name) {
-  store_.create_externals(graph);
+  groups_.units().place_externals(store_, graph);
   owned_.push_back(std::make_unique<Program>(*plugins_.backend, std::move(graph), std::move(name)));
   programs_.push_back(owned_.back().get());
   return programs_.back();
@@ -119,10 +130,15 @@ Program* StepPlan::micro_step(LayerOrderKind order, DType compute) {
 const StepPlan::Copies& StepPlan::copies(DType compute) {
   const auto found = std::ranges::find(copies_, compute, &Copies::compute);
   if (found != copies_.end()) return *found;
-  const std::vector<PlannedParameter> parameters = with_compute_dtype(parameters_, compute);
-  Program* follow_up = add(build_follow_up(parameters, config_.ema.decay), role_name(StepRole::follow_up));
-  Program* refresh = add(build_refresh(parameters), role_name(StepRole::refresh));
-  return copies_.emplace_back(Copies{compute, refresh, follow_up});
+  const UpdateExtras extras{scales_in_update_, config_.ema.decay, compute};
+  Program* update = add(groups_.record_update(extras, world_size_), role_name(StepRole::update));
+  const std::vector<PlannedParameter> units = with_compute_dtype(groups_.units().parameters(), compute);
+  std::vector<PlannedParameter> left = units;
+  std::erase_if(left,
+                [this](const PlannedParameter& unit) { return groups_.makes_copies(unit, world_size_); });
+  Program* follow_up = add(build_follow_up(left, config_.ema.decay), role_name(StepRole::follow_up));
+  Program* refresh = add(build_refresh(units), role_name(StepRole::refresh));
+  return copies_.emplace_back(Copies{compute, update, refresh, follow_up});
 }
 
 }  // namespace mulligan

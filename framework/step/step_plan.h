@@ -15,12 +15,12 @@ namespace mulligan {
 
 // What a program does in a step. Programs are known by their role, never by their name.
 enum class StepRole {
-  micro_step,          // forward, loss and backward of one micro-batch
-  clip,                // gradient norm, and gradients scaled to at most train.clip_norm
-  update,              // of all parameters by their optimisers
-  follow_up,           // averages and compute copies
-  record,              // the step's metrics into their rings
-  refresh,             // compute copies alone, after masters were set from outside
+  micro_step,  // forward, loss and backward of one micro-batch
+  clip,        // gradient norm, and gradients scaled to at most train.clip_norm where the update does not
+  update,      // of all parameters by their optimisers
+  follow_up,   // averages and compute copies that the update did not make
+  record,      // the step's metrics into their rings
+  refresh,     // compute copies alone, after masters were set from outside
   evaluation_weights,  // weights that an optimiser has scored in its masters' place
 };
 const char* role_name(StepRole role);
@@ -60,15 +60,19 @@ class StepPlan {
   };
   struct Copies {
     DType compute;
-    Program *refresh, *follow_up;
+    Program *update, *refresh, *follow_up;
   };
   Program* add(Graph graph, std::string name);
   Program* micro_step(LayerOrderKind order, DType compute);
+  // Update, follow-up and refresh for compute copies in this dtype.
   const Copies& copies(DType compute);
 
   const RunConfig& config_;
   const RunPlugins& plugins_;
   const std::vector<PlannedParameter>& parameters_;
+  OptimizerGroups& groups_;
+  int world_size_;
+  bool scales_in_update_ = false;
   TensorStore& store_;
   std::vector<std::unique_ptr<Program>> owned_;
   std::vector<Program*> programs_;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "framework/graph/graph_recorder.h"
+#include "framework/graph/trial_recording.h"
 
 namespace mulligan {
 namespace {
@@ -14,8 +15,10 @@ namespace {
 constexpr double kProbeBound = 0.05;  // of fill_at_random()
 
 // In a graph that scores, an optimiser names these alone: not tokens, targets, segments or scores.
-std::vector<Value> handed_to_optimizer(std::span<const mlg_parameter> rows, Value scalars) {
+std::vector<Value> handed_to_optimizer(std::span<const mlg_parameter> rows, Value scalars,
+                                       std::span<const mlg_value> copies) {
   std::vector<Value> values = {scalars};
+  for (const mlg_value copy : copies) values.push_back(Value{copy});
   for (const mlg_parameter& row : rows) {
     values.push_back(Value{row.master});
     values.push_back(Value{row.gradient});
@@ -34,6 +37,8 @@ AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t 
       scalars_(setup.optimizer.scalar_count()),
       scalars_name_(prefix_ + "/scalars") {
   std::set<std::string> states;
+  const bool fused =
+      can_fuse_update(FusedKernels(model.store.backend()), setup.optimizer, TensorType(MLG_F32, {8, 8}));
   // The update follows an adapter's gradient at once, so that gradients live in the arena for a moment only.
   const auto update = [&](Graph& graph, std::span<const AdapterTaps::Gradient> gradients) {
     std::vector<mlg_parameter> rows;
@@ -46,14 +51,23 @@ AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t 
       scalars =
           graph.external(scalars_name_, TensorType(MLG_F32, {static_cast<std::int64_t>(scalars_.size())}));
     }
-    GraphRecorder recorder(graph, prefix_ + "/optimizer");
-    recorder.restrict_to(handed_to_optimizer(rows, scalars));
-    setup.optimizer.record(*recorder.table(), rows, scalars.id);
-    states.insert(recorder.states().begin(), recorder.states().end());
+    std::vector<mlg_value> copies;
     for (const auto& [adapter, gradient] : gradients) {
-      if (adapter->copy.empty()) continue;
-      graph.call("cast", {graph.external(adapter->master, adapter->type),
-                          graph.external(adapter->copy, adapter->type.as(model.compute))});
+      copies.push_back(
+          adapter->copy.empty() ? 0 : graph.external(adapter->copy, adapter->type.as(model.compute)).id);
+    }
+    GraphRecorder recorder(graph, prefix_ + "/optimizer");
+    recorder.restrict_to(handed_to_optimizer(rows, scalars, fused ? copies : std::vector<mlg_value>()));
+    if (fused) {
+      const std::vector<mlg_value> averages(rows.size(), 0);
+      setup.optimizer.record_update(*recorder.table(), rows, scalars.id,
+                                    {0, averages.data(), 0.0, copies.data()});
+    } else {
+      setup.optimizer.record(*recorder.table(), rows, scalars.id);
+    }
+    states.insert(recorder.states().begin(), recorder.states().end());
+    for (std::size_t i = 0; i < rows.size() && !fused; ++i) {
+      if (copies[i] != 0) graph.call("cast", {Value{rows[i].master}, Value{copies[i]}});
     }
   };
   for (const WindowShape& shape : shapes) {

@@ -21,6 +21,7 @@ class Adamw : public sdk::Optimizer {
   static constexpr const char* version = "1.0";
   static constexpr const char* summary = "Adam with decoupled weight decay";
   static constexpr unsigned state_version = 1;
+  static constexpr bool fused_update = true, elementwise = true;
   static inline const sdk::Schema<AdamwConfig> schema{
       sdk::key("beta1", &AdamwConfig::beta1, "decay per step of the mean of the gradients")
           .range(0.0, 0.999999),
@@ -34,7 +35,8 @@ class Adamw : public sdk::Optimizer {
       sdk::key("state_dtype", &AdamwConfig::state_dtype,
                "dtype of the two moments: fp32, or that of the master weights")
           .choices("fp32|master")};
-  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<AdamwStep>(), adamw_step_cuda()};
+  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<AdamwStep>(), sdk::cpu_kernel<AdamwUpdate>(),
+                                              adamw_step_cuda(), adamw_update_cuda()};
 
   explicit Adamw(const AdamwConfig& config) : config_(config) {}
 
@@ -43,16 +45,29 @@ class Adamw : public sdk::Optimizer {
   void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
               sdk::Value scalars) override {
     for (const sdk::Parameter& parameter : parameters) {
-      mlg_tensor state = recorder.describe(parameter.master);
-      if (config_.state_dtype == "fp32") state.dtype = MLG_F32;
-      const std::string name = parameter.name;
-      recorder.launch(AdamwStep::name,
-                      {parameter.gradient, parameter.master, recorder.state(name + ".exp_avg", state),
-                       recorder.state(name + ".exp_avg_sq", state), scalars},
+      const auto [exp_avg, exp_avg_sq] = moments(recorder, parameter);
+      recorder.launch(AdamwStep::name, {parameter.gradient, parameter.master, exp_avg, exp_avg_sq, scalars},
                       {{"lr_multiplier", parameter.lr_multiplier},
                        {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
                        {"beta2", config_.beta2},
                        {"eps", config_.eps}});
+    }
+  }
+
+  void record_update(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters, sdk::Value scalars,
+                     const sdk::Update& update) override {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const sdk::Parameter& parameter = parameters[i];
+      const auto [exp_avg, exp_avg_sq] = moments(recorder, parameter);
+      recorder.launch(
+          AdamwUpdate::name,
+          {parameter.gradient, parameter.master, config_.beta1 > 0 ? exp_avg : sdk::absent, exp_avg_sq,
+           scalars, update.gradient_scale, sdk::average_of(update, i), sdk::copy_of(update, i)},
+          {{"lr_multiplier", parameter.lr_multiplier},
+           {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
+           {"beta2", config_.beta2},
+           {"eps", config_.eps},
+           {"average_decay", update.average_decay}});
     }
   }
 
@@ -73,6 +88,16 @@ class Adamw : public sdk::Optimizer {
   }
 
  private:
+  struct Moments {
+    sdk::Value exp_avg, exp_avg_sq;
+  };
+  Moments moments(sdk::Recorder& recorder, const sdk::Parameter& parameter) const {
+    mlg_tensor state = recorder.describe(parameter.master);
+    if (config_.state_dtype == "fp32") state.dtype = MLG_F32;
+    const std::string name = parameter.name;
+    return {recorder.state(name + ".exp_avg", state), recorder.state(name + ".exp_avg_sq", state)};
+  }
+
   AdamwConfig config_;
 };
 

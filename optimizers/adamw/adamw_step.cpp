@@ -10,15 +10,17 @@ using enum AdamwStep::Attribute;
 
 // Everything that is the same for all elements, rounded to f32 once.
 struct Coefficients {
-  float decay, step_size, beta1, one_minus_beta1, beta2, one_minus_beta2, inverse_sqrt_bias2, eps;
+  float scale, decay, step_size, beta1, one_minus_beta1, beta2, one_minus_beta2, inverse_sqrt_bias2, eps;
 };
 
-Coefficients coefficients_of(const sdk::Launch& call) {
+// Arguments and attributes of AdamwUpdate begin with those of AdamwStep.
+Coefficients coefficients_of(const sdk::Launch& call, float scale) {
   const float* values = call.data<float>(scalars);
   const double rate = static_cast<double>(values[AdamwStep::lr]) * call.attribute(lr_multiplier);
   const double decayed = rate * static_cast<double>(values[AdamwStep::weight_decay_factor]);
   const auto f32 = [](double value) { return static_cast<float>(value); };
-  return {f32(1.0 - decayed * call.attribute(weight_decay)),
+  return {scale,
+          f32(1.0 - decayed * call.attribute(weight_decay)),
           f32(rate / static_cast<double>(values[AdamwStep::bias_correction1])),
           values[AdamwStep::beta1],
           values[AdamwStep::one_minus_beta1],
@@ -28,41 +30,74 @@ Coefficients coefficients_of(const sdk::Launch& call) {
           f32(call.attribute(eps))};
 }
 
-template <typename Master, typename State>
+// Without `with_mean` m is not touched, and the gradient stands for it.
+template <bool with_mean, typename Master, typename State>
 void update(const Coefficients k, std::int64_t count, const float* __restrict g, Master* __restrict p,
             State* __restrict m, State* __restrict v) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const float gradient = g[i];
-    const float first = k.beta1 * static_cast<float>(m[i]) + k.one_minus_beta1 * gradient;
+    const float gradient = k.scale * g[i];
+    const float first =
+        with_mean ? k.beta1 * static_cast<float>(m[i]) + k.one_minus_beta1 * gradient : gradient;
     const float second = k.beta2 * static_cast<float>(v[i]) + k.one_minus_beta2 * (gradient * gradient);
     // eps > 0, so an element that never had a gradient gives 0 / eps = 0.
     const float denominator = std::sqrt(second) * k.inverse_sqrt_bias2 + k.eps;
     p[i] = Master(static_cast<float>(p[i]) * k.decay - k.step_size * (first / denominator));
-    m[i] = State(first);
+    if (with_mean) m[i] = State(first);
     v[i] = State(second);
   }
 }
 
-}  // namespace
-
-void AdamwStep::check(sdk::CallChecks& call) {
+void check_step(sdk::CallChecks& call) {
   call.dtype(gradient, {MLG_F32});
   call.compute_dtype(master);
   call.same_shape(master, gradient);
   call.compute_dtype(exp_avg);
   call.same_shape(exp_avg, gradient);
-  call.like(exp_avg_sq, exp_avg);
+  call.compute_dtype(exp_avg_sq);
+  call.same_shape(exp_avg_sq, gradient);
+  call.same_dtype(exp_avg_sq, exp_avg);
   call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, scalar_count);
+  call.min_elements(scalars, AdamwStep::scalar_count);
+}
+
+}  // namespace
+
+void AdamwStep::check(sdk::CallChecks& call) {
+  check_step(call);
 }
 
 void AdamwStep::run(const sdk::Launch& call) {
-  const Coefficients k = coefficients_of(call);
+  const Coefficients k = coefficients_of(call, 1.0f);
   sdk::dispatch_compute(call.dtype(master), [&]<typename Master>() {
     sdk::dispatch_compute(call.dtype(exp_avg), [&]<typename State>() {
       call.parallel_for(call.size(gradient), 16384, [&](std::int64_t begin, std::int64_t end) {
-        update(k, end - begin, call.data<const float>(gradient) + begin, call.data<Master>(master) + begin,
-               call.data<State>(exp_avg) + begin, call.data<State>(exp_avg_sq) + begin);
+        update<true>(k, end - begin, call.data<const float>(gradient) + begin,
+                     call.data<Master>(master) + begin, call.data<State>(exp_avg) + begin,
+                     call.data<State>(exp_avg_sq) + begin);
+      });
+    });
+  });
+}
+
+void AdamwUpdate::check(sdk::CallChecks& call) {
+  check_step(call);
+  fused.check(call);
+}
+
+void AdamwUpdate::run(const sdk::Launch& call) {
+  const Coefficients k = coefficients_of(call, fused.scale(call));
+  sdk::dispatch_compute(call.dtype(AdamwUpdate::master), [&]<typename Master>() {
+    sdk::dispatch_compute(call.dtype(AdamwUpdate::exp_avg_sq), [&]<typename State>() {
+      State* mean = call.data<State>(AdamwUpdate::exp_avg);
+      fused.run<Master>(call, [&](std::int64_t begin, std::int64_t end) {
+        const float* g = call.data<const float>(AdamwUpdate::gradient) + begin;
+        Master* p = call.data<Master>(AdamwUpdate::master) + begin;
+        State* v = call.data<State>(AdamwUpdate::exp_avg_sq) + begin;
+        if (mean) {
+          update<true>(k, end - begin, g, p, mean + begin, v);
+        } else {
+          update<false>(k, end - begin, g, p, mean, v);
+        }
       });
     });
   });

@@ -2,7 +2,7 @@
 // both moments are read once, the last three written.
 //
 // Determinism: elements are independent.
-#include <mulligan/cuda/elements.cuh>
+#include <mulligan/cuda/fused_update.cuh>
 
 MLG_CONST_FLOAT(lr_multiplier)
 MLG_CONST_FLOAT(weight_decay)
@@ -10,30 +10,59 @@ MLG_CONST_FLOAT(beta2)
 MLG_CONST_FLOAT(one_minus_beta2)
 MLG_CONST_FLOAT(eps)
 
-// scalars: lr, 1 - beta1^t, 1 / sqrt(1 - beta2^t), beta1, 1 - beta1, factor of the weight decay
-MLG_KERNEL(adamw_step, lr_multiplier, weight_decay, beta2, one_minus_beta2, eps)
+// The thread's elements, of gradients times `scale`; p: their new masters, before rounding. exp_avg may be
+// null. scalars: lr, 1 - beta1^t, 1 / sqrt(1 - beta2^t), beta1, 1 - beta1, factor of the weight decay
 template <typename Master, typename State, int N>
-__global__ void adamw_step(global<const float> gradient, global<Master> master, global<State> exp_avg,
-                           global<State> exp_avg_sq, global<const float> scalars, long long count) {
-  const long long i = first_element<N>();
-  if (i >= count) return;
+__device__ inline void adamw_elements(global<const float> gradient, global<Master> master,
+                                      global<State> exp_avg, global<State> exp_avg_sq,
+                                      global<const float> scalars, float scale, long long i, float (&p)[N]) {
   const float rate = scalars[0] * lr_multiplier, inverse_sqrt_bias2 = scalars[2];
   const float beta1 = scalars[3], one_minus_beta1 = scalars[4];
   const float decay = 1.0f - rate * scalars[5] * weight_decay, step_size = rate / scalars[1];
-  float g[N], p[N], first[N], second[N];
+  float g[N], first[N], second[N];
   load_elements<N>(gradient, i, g);
   load_elements<N>(master, i, p);
-  load_elements<N>(exp_avg, i, first);
   load_elements<N>(exp_avg_sq, i, second);
   MLG_UNROLL
+  for (int n = 0; n < N; ++n) first[n] = g[n] = g[n] * scale;
+  if (exp_avg) {
+    load_elements<N>(exp_avg, i, first);
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) first[n] = beta1 * first[n] + one_minus_beta1 * g[n];
+    store_elements<N>(exp_avg, i, first);
+  }
+  MLG_UNROLL
   for (int n = 0; n < N; ++n) {
-    first[n] = beta1 * first[n] + one_minus_beta1 * g[n];
     second[n] = beta2 * second[n] + one_minus_beta2 * (g[n] * g[n]);
     // eps > 0, so an element that never had a gradient gives 0 / eps = 0.
     const float denominator = sqrtf(second[n]) * inverse_sqrt_bias2 + eps;
     p[n] = p[n] * decay - step_size * (first[n] / denominator);
   }
   store_elements<N>(master, i, p);
-  store_elements<N>(exp_avg, i, first);
   store_elements<N>(exp_avg_sq, i, second);
+}
+
+MLG_KERNEL(adamw_step, lr_multiplier, weight_decay, beta2, one_minus_beta2, eps)
+template <typename Master, typename State, int N>
+__global__ void adamw_step(global<const float> gradient, global<Master> master, global<State> exp_avg,
+                           global<State> exp_avg_sq, global<const float> scalars, long long count) {
+  const long long i = first_element<N>();
+  if (i >= count) return;
+  float p[N];
+  adamw_elements<Master, State, N>(gradient, master, exp_avg, exp_avg_sq, scalars, 1.0f, i, p);
+}
+
+MLG_KERNEL(adamw_update, lr_multiplier, weight_decay, beta2, one_minus_beta2, eps, scaled,
+           MLG_UPDATE_CONSTANTS)
+template <typename Master, typename State, typename Copy, int N>
+__global__ void adamw_update(global<const float> gradient, global<Master> master, global<State> exp_avg,
+                             global<State> exp_avg_sq, global<const float> scalars,
+                             global<const float> gradient_scale, global<float> average, global<Copy> copy,
+                             long long count) {
+  const long long i = first_element<N>();
+  if (i >= count) return;
+  float p[N];
+  adamw_elements<Master, State, N>(gradient, master, exp_avg, exp_avg_sq, scalars,
+                                   scale_of_gradients(gradient_scale), i, p);
+  finish_update<Master, N, Copy>(p, average, copy, i);
 }

@@ -1,7 +1,7 @@
 // The AdamW update of one tensor.
 #pragma once
 
-#include <mulligan/cpu_kernel.hpp>
+#include <mulligan/fused_update.hpp>
 
 namespace mulligan::optimizers {
 
@@ -35,7 +35,23 @@ struct AdamwStep {
   static void run(const sdk::Launch& call);
 };
 
+// The same with a gradient that counts times gradient_scale, an average and a copy (fused_update.hpp).
+// Without exp_avg, beta1 must be 0: then m is the gradient.
+struct AdamwUpdate {
+  static constexpr const char* name = "adamw_update";
+  static constexpr const char* signature =
+      "in gradient, inout master, inout? exp_avg, inout exp_avg_sq, in scalars, in? gradient_scale, "
+      "inout? average, out? copy; lr_multiplier weight_decay beta2 eps average_decay";
+  enum Argument : unsigned { gradient, master, exp_avg, exp_avg_sq, scalars, gradient_scale, average, copy };
+  enum Attribute : unsigned { lr_multiplier, weight_decay, beta2, eps, average_decay };
+  static constexpr sdk::FusedUpdate fused{master, gradient_scale, average, copy, average_decay};
+
+  static void check(sdk::CallChecks& call);
+  static void run(const sdk::Launch& call);
+};
+
 // The same for the cuda backend (adamw_step.cu).
 mlg_kernel adamw_step_cuda();
+mlg_kernel adamw_update_cuda();
 
 }  // namespace mulligan::optimizers

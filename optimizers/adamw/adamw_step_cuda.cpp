@@ -1,5 +1,5 @@
 // Launches of adamw_step.cu.
-#include <mulligan/cuda/element_plan.hpp>
+#include <mulligan/cuda/fused_update_plan.hpp>
 
 #include "optimizers/adamw/adamw_step.h"
 
@@ -14,7 +14,7 @@ constexpr char kSource[] =
 
 using sdk::CudaCall;
 
-struct Kernel : AdamwStep {
+struct Step : AdamwStep {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
@@ -37,10 +37,42 @@ struct Kernel : AdamwStep {
   }
 };
 
+struct Update : AdamwUpdate {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.numbers({lr_multiplier, weight_decay, beta2, eps});
+    call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
+    call.constant("scaled", call.has(gradient_scale));
+    sdk::fused_update_constants(call, fused);
+    sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
+      sdk::dispatch_cuda(call.dtype(exp_avg_sq), [&]<typename State>() {
+        sdk::dispatch_copy(call, fused, [&]<typename Copy>() { plan_typed<Master, State, Copy>(call); });
+      });
+    });
+  }
+
+ private:
+  template <typename Master, typename State, typename Copy>
+  static void plan_typed(CudaCall& call) {
+    sdk::dispatch_elements<float, Master, State, Copy>(
+        call, {gradient, master, exp_avg, exp_avg_sq, average, copy},
+        [&]<int N>(const sdk::ElementPlan& elements) {
+          call.launch(MLG_INSTANCE(adamw_update, Master, State, Copy, N), elements.grid(), elements.block(),
+                      call.tensor(gradient), call.tensor(master), call.tensor(exp_avg),
+                      call.tensor(exp_avg_sq), call.tensor(scalars), call.tensor(gradient_scale),
+                      call.tensor(average), call.tensor(copy), elements.count);
+        });
+  }
+};
+
 }  // namespace
 
 mlg_kernel adamw_step_cuda() {
-  return sdk::cuda_kernel<Kernel>();
+  return sdk::cuda_kernel<Step>();
+}
+mlg_kernel adamw_update_cuda() {
+  return sdk::cuda_kernel<Update>();
 }
 
 }  // namespace mulligan::optimizers

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "optimizers/muon/joined_banks.h"
 #include "optimizers/muon/muon_kernels.h"
 #include "optimizers/muon/newton_schulz.h"
 
@@ -28,6 +29,7 @@ class Muon : public sdk::Optimizer {
   static constexpr const char* summary =
       "momentum with orthogonalised updates, for matrices and banks of them";
   static constexpr unsigned state_version = 1;
+  static constexpr bool fused_update = true;
   static inline const sdk::Schema<MuonConfig> schema{
       sdk::key("momentum", &MuonConfig::momentum, "decay of the momentum buffer per step, after its warm-up")
           .range(0.0, 0.999999),
@@ -50,8 +52,14 @@ class Muon : public sdk::Optimizer {
       sdk::key("compute_dtype", &MuonConfig::compute_dtype,
                "dtype of the momentum buffer and of the iteration")
           .choices("fp32|bf16")};
-  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<MuonMomentum>(), sdk::cpu_kernel<MuonApply>(),
-                                              muon_momentum_cuda(), muon_apply_cuda()};
+  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<MuonMomentum>(),
+                                              sdk::cpu_kernel<MuonScaledMomentum>(),
+                                              sdk::cpu_kernel<MuonApply>(),
+                                              sdk::cpu_kernel<MuonUpdate>(),
+                                              muon_momentum_cuda(),
+                                              muon_scaled_momentum_cuda(),
+                                              muon_apply_cuda(),
+                                              muon_update_cuda()};
 
   explicit Muon(const MuonConfig& config) : config_(config) {}
 
@@ -59,7 +67,31 @@ class Muon : public sdk::Optimizer {
 
   void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
               sdk::Value scalars) override {
-    for (const sdk::Parameter& parameter : parameters) record_one(recorder, parameter, scalars);
+    for (const sdk::Parameter& parameter : parameters) {
+      const sdk::Value direction = recorder.scratch(compute_shape(recorder, parameter));
+      record_momentum(recorder, parameter, scalars, sdk::absent, direction);
+      const sdk::Value update = record_newton_schulz(recorder, direction, polynomials(), config_.iterations);
+      recorder.launch(MuonApply::name, {update, parameter.master, scalars},
+                      {{"lr_multiplier", parameter.lr_multiplier},
+                       {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
+                       {"scale", step_scale(recorder, parameter)}});
+    }
+  }
+
+  void record_update(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters, sdk::Value scalars,
+                     const sdk::Update& update) override {
+    const std::vector<sdk::Value> directions =
+        record_directions(recorder, parameters, scalars, update.gradient_scale);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const sdk::Parameter& parameter = parameters[i];
+      recorder.launch(
+          MuonUpdate::name,
+          {directions[i], parameter.master, scalars, sdk::average_of(update, i), sdk::copy_of(update, i)},
+          {{"lr_multiplier", parameter.lr_multiplier},
+           {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
+           {"scale", step_scale(recorder, parameter)},
+           {"average_decay", update.average_decay}});
+    }
   }
 
   void scalars(const sdk::Step& step, std::span<float> values) const override {
@@ -82,33 +114,65 @@ class Muon : public sdk::Optimizer {
   }
 
  private:
-  void record_one(sdk::Recorder& recorder, const sdk::Parameter& parameter, sdk::Value scalars) {
-    const std::string name = parameter.name;
+  // The orthogonalised directions of all parameters, joined where they can be.
+  std::vector<sdk::Value> record_directions(sdk::Recorder& recorder,
+                                            std::span<const sdk::Parameter> parameters, sdk::Value scalars,
+                                            sdk::Value gradient_scale) const {
+    std::vector<mlg_tensor> shapes;
+    for (const sdk::Parameter& parameter : parameters) shapes.push_back(compute_shape(recorder, parameter));
+    std::vector<sdk::Value> directions;
+    if (!JoinedBanks::joins(shapes)) {
+      for (std::size_t i = 0; i < parameters.size(); ++i) {
+        const sdk::Value direction = recorder.scratch(shapes[i]);
+        record_momentum(recorder, parameters[i], scalars, gradient_scale, direction);
+        directions.push_back(record_newton_schulz(recorder, direction, polynomials(), config_.iterations));
+      }
+      return directions;
+    }
+    JoinedBanks banks(recorder, shapes);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      record_momentum(recorder, parameters[i], scalars, gradient_scale, banks.input(i));
+    }
+    banks.record(polynomials(), config_.iterations);
+    for (std::size_t i = 0; i < parameters.size(); ++i) directions.push_back(banks.output(i));
+    return directions;
+  }
+
+  // The momentum of one parameter, normalised, into `direction`.
+  void record_momentum(sdk::Recorder& recorder, const sdk::Parameter& parameter, sdk::Value scalars,
+                       sdk::Value gradient_scale, sdk::Value direction) const {
+    const sdk::Value buffer = recorder.state(parameter.name + std::string(".momentum_buffer"),
+                                             recorder.describe(direction), {.survives_warmup = true});
+    std::vector<sdk::Value> arguments = {parameter.gradient, buffer, scalars, direction};
+    if (gradient_scale != sdk::absent) arguments.push_back(gradient_scale);
+    const sdk::Attribute attributes[] = {{"nesterov", config_.nesterov},
+                                         {"row_normalize", config_.row_normalize}};
+    recorder.launch(gradient_scale == sdk::absent ? MuonMomentum::name : MuonScaledMomentum::name, arguments,
+                    attributes);
+  }
+
+  // Of momentum buffer and iteration. Refuses what cannot be orthogonalised.
+  mlg_tensor compute_shape(const sdk::Recorder& recorder, const sdk::Parameter& parameter) const {
     const mlg_tensor shape = recorder.describe(parameter.master);
     if (shape.rank != 2 && shape.rank != 3) {
       throw sdk::Error(
-          "optimizer muon: parameter " + name + " has rank " + std::to_string(shape.rank) +
+          "optimizer muon: parameter " + std::string(parameter.name) + " has rank " +
+          std::to_string(shape.rank) +
           ", but only matrices [r, c] and banks [B, r, c] can be orthogonalised; give it to adamw or sgd");
     }
-    const mlg_tensor compute = sdk::with_dtype(shape, config_.compute_dtype == "bf16" ? MLG_BF16 : MLG_F32);
-    const sdk::Value direction = recorder.scratch(compute);
-    recorder.launch(
-        MuonMomentum::name,
-        {parameter.gradient, recorder.state(name + ".momentum_buffer", compute, {.survives_warmup = true}),
-         scalars, direction},
-        {{"nesterov", config_.nesterov}, {"row_normalize", config_.row_normalize}});
+    return sdk::with_dtype(shape, config_.compute_dtype == "bf16" ? MLG_BF16 : MLG_F32);
+  }
 
-    const bool polar = config_.coefficients == "polar_express";
-    const std::span<const Quintic> polynomials =
-        polar ? std::span<const Quintic>(polar_express) : std::span<const Quintic>(plain_newton_schulz);
-    const sdk::Value update = record_newton_schulz(recorder, direction, polynomials, config_.iterations);
+  std::span<const Quintic> polynomials() const {
+    if (config_.coefficients == "polar_express") return polar_express;
+    return plain_newton_schulz;
+  }
 
+  static double step_scale(const sdk::Recorder& recorder, const sdk::Parameter& parameter) {
+    const mlg_tensor shape = recorder.describe(parameter.master);
     const auto rows = static_cast<double>(shape.shape[shape.rank - 2]);
     const auto columns = static_cast<double>(shape.shape[shape.rank - 1]);
-    recorder.launch(MuonApply::name, {update, parameter.master, scalars},
-                    {{"lr_multiplier", parameter.lr_multiplier},
-                     {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
-                     {"scale", std::sqrt(std::max(1.0, rows / columns))}});
+    return std::sqrt(std::max(1.0, rows / columns));
   }
 
   MuonConfig config_;

@@ -3,7 +3,7 @@
 // muon_momentum takes three passes: rows (buffer, unscaled direction, sum of squares of each row), one block
 // per matrix (the factor of each row), rows (direction times factor).
 // Determinism: a row is summed by one group of threads, a matrix by one block, in f64; both in a fixed order.
-#include <mulligan/cuda/elements.cuh>
+#include <mulligan/cuda/fused_update.cuh>
 #include <mulligan/cuda/rows.cuh>
 
 MLG_CONST_INT(nesterov)
@@ -14,16 +14,18 @@ MLG_CONST_FLOAT(scale)
 
 constexpr double kNormFloor = 1e-7;
 
-// row_sums [rows]: sums of the squares of direction as it is stored. scalars: lr, momentum.
-MLG_KERNEL(muon_momentum_rows, nesterov, MLG_ROW_CONSTANTS)
+// row_sums [rows]: sums of the squares of direction as it is stored. scalars: lr, momentum. gradient_scale is
+// null where gradients are not `scaled`.
+MLG_KERNEL(muon_momentum_rows, nesterov, scaled, MLG_ROW_CONSTANTS)
 template <typename Buffer, typename Direction, int N>
 __global__ void __launch_bounds__(row_block)
     muon_momentum_rows(global<const float> gradient, global<Buffer> buffer, global<const float> scalars,
-                       global<Direction> direction, global<float> row_sums, long long rows) {
+                       global<Direction> direction, global<const float> gradient_scale,
+                       global<float> row_sums, long long rows) {
   __shared__ shared_array<float, 32> scratch;
   RowGroup group(rows, 1);
   if (group.row >= rows) return;
-  const float momentum = scalars[1];
+  const float momentum = scalars[1], factor = scale_of_gradients(gradient_scale);
   float sum = 0;
   for_slices(group, [&] {
     for_columns<N>(group, [&](int, int column) {
@@ -33,6 +35,7 @@ __global__ void __launch_bounds__(row_block)
       load_elements<N>(buffer, at, buffered);
       MLG_UNROLL
       for (int n = 0; n < N; ++n) {
+        u[n] = u[n] * factor;
         buffered[n] = to_float(Narrow<Buffer>::from(momentum * buffered[n] + u[n]));
         u[n] = nesterov ? u[n] + momentum * buffered[n] : buffered[n];
         u[n] = to_float(Narrow<Direction>::from(u[n]));
@@ -83,18 +86,38 @@ __global__ void __launch_bounds__(row_block)
   });
 }
 
+// p: the thread's new masters, before rounding.
+template <typename Direction, typename Master, int N>
+__device__ inline void muon_apply_elements(global<const Direction> direction, global<Master> master,
+                                           global<const float> scalars, long long i, float (&p)[N]) {
+  const float rate = scalars[0] * lr_multiplier;
+  const float decay = 1.0f - rate * scalars[2] * weight_decay, step_size = rate * scale;
+  float values[N];
+  load_elements<N>(direction, i, values);
+  load_elements<N>(master, i, p);
+  MLG_UNROLL
+  for (int n = 0; n < N; ++n) p[n] = p[n] * decay - step_size * values[n];
+  store_elements<N>(master, i, p);
+}
+
 MLG_KERNEL(muon_apply, lr_multiplier, weight_decay, scale)
 template <typename Direction, typename Master, int N>
 __global__ void muon_apply(global<const Direction> direction, global<Master> master,
                            global<const float> scalars, long long count) {
   const long long i = first_element<N>();
   if (i >= count) return;
-  const float rate = scalars[0] * lr_multiplier;
-  const float decay = 1.0f - rate * scalars[2] * weight_decay, step_size = rate * scale;
-  float values[N], p[N];
-  load_elements<N>(direction, i, values);
-  load_elements<N>(master, i, p);
-  MLG_UNROLL
-  for (int n = 0; n < N; ++n) p[n] = p[n] * decay - step_size * values[n];
-  store_elements<N>(master, i, p);
+  float p[N];
+  muon_apply_elements<Direction, Master, N>(direction, master, scalars, i, p);
+}
+
+MLG_KERNEL(muon_update, lr_multiplier, weight_decay, scale, MLG_UPDATE_CONSTANTS)
+template <typename Direction, typename Master, typename Copy, int N>
+__global__ void muon_update(global<const Direction> direction, global<Master> master,
+                            global<const float> scalars, global<float> average, global<Copy> copy,
+                            long long count) {
+  const long long i = first_element<N>();
+  if (i >= count) return;
+  float p[N];
+  muon_apply_elements<Direction, Master, N>(direction, master, scalars, i, p);
+  finish_update<Master, N, Copy>(p, average, copy, i);
 }

@@ -1,7 +1,7 @@
 // What Muon does before and after the orthogonalisation of an update.
 #pragma once
 
-#include <mulligan/cpu_kernel.hpp>
+#include <mulligan/fused_update.hpp>
 
 namespace mulligan::optimizers {
 
@@ -40,8 +40,37 @@ struct MuonApply {
   static void run(const sdk::Launch& call);
 };
 
+// muon_momentum of gradients times gradient_scale [1] f32.
+struct MuonScaledMomentum : MuonMomentum {
+  static constexpr const char* name = "muon_scaled_momentum";
+  static constexpr const char* signature =
+      "in gradient, inout momentum_buffer, in scalars, out direction, in gradient_scale; "
+      "nesterov row_normalize";
+  enum Scale : unsigned { gradient_scale = 4 };
+
+  static void check_arguments(const sdk::CallChecks& call);
+  static void check(sdk::CallChecks& call);
+  static void run(const sdk::Launch& call);
+};
+
+// muon_apply, and an average and a copy of the new master (fused_update.hpp).
+struct MuonUpdate {
+  static constexpr const char* name = "muon_update";
+  static constexpr const char* signature =
+      "in direction, inout master, in scalars, inout? average, out? copy; "
+      "lr_multiplier weight_decay scale average_decay";
+  enum Argument : unsigned { direction, master, scalars, average, copy };
+  enum Attribute : unsigned { lr_multiplier, weight_decay, scale, average_decay };
+  static constexpr sdk::FusedUpdate fused{master, sdk::FusedUpdate::no_scale, average, copy, average_decay};
+
+  static void check(sdk::CallChecks& call);
+  static void run(const sdk::Launch& call);
+};
+
 // The same for the cuda backend (muon_kernels.cu).
 mlg_kernel muon_momentum_cuda();
+mlg_kernel muon_scaled_momentum_cuda();
 mlg_kernel muon_apply_cuda();
+mlg_kernel muon_update_cuda();
 
 }  // namespace mulligan::optimizers

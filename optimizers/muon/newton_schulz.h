@@ -25,6 +25,13 @@ inline constexpr std::array<Quintic, 5> polar_express{{
 // Newton-Schulz with one polynomial throughout (Jordan et al. 2024). Singular values of about 0.68 to 1.13.
 inline constexpr std::array<Quintic, 1> plain_newton_schulz{{{3.4445, -4.775, 2.0315}}};
 
+// c = alpha op(a) op(b) + beta c.
+void record_matmul(sdk::Recorder& recorder, sdk::Value a, bool transpose_a, sdk::Value b, bool transpose_b,
+                   sdk::Value c, double alpha, double beta);
+// next <- a next + factor x, or, of a tall x, a next + x factor.
+void record_last_product(sdk::Recorder& recorder, sdk::Value x, sdk::Value factor, bool tall, sdk::Value next,
+                         double a);
+
 // Records `iterations` of the iteration on x ([r,c] or [B,r,c], f32 or bf16, Frobenius norm <= 1 per matrix)
 // and returns the value that holds the result; x is overwritten. Works on the smaller Gram matrix: X X^T, or
 // X^T X when r > c.

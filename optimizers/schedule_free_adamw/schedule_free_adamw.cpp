@@ -22,7 +22,7 @@ class ScheduleFreeAdamw : public sdk::Optimizer {
   static constexpr const char* version = "1.0";
   static constexpr const char* summary = "AdamW whose averaged weights are scored, without a falling rate";
   static constexpr unsigned state_version = 1;
-  static constexpr bool evaluation_weights = true;
+  static constexpr bool evaluation_weights = true, fused_update = true, elementwise = true;
   static inline const sdk::Schema<ScheduleFreeConfig> schema{
       sdk::key("beta1", &ScheduleFreeConfig::beta1,
                "share of the average in the weights at which gradients are taken")
@@ -37,9 +37,11 @@ class ScheduleFreeAdamw : public sdk::Optimizer {
           .at_least(0.0)};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<ScheduleFreeShare>(),
                                               sdk::cpu_kernel<ScheduleFreeStep>(),
+                                              sdk::cpu_kernel<ScheduleFreeUpdate>(),
                                               sdk::cpu_kernel<ScheduleFreeAverage>(),
                                               schedule_free_share_cuda(),
                                               schedule_free_step_cuda(),
+                                              schedule_free_update_cuda(),
                                               schedule_free_average_cuda()};
 
   explicit ScheduleFreeAdamw(const ScheduleFreeConfig& config) : config_(config) {}
@@ -49,22 +51,35 @@ class ScheduleFreeAdamw : public sdk::Optimizer {
   void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
               sdk::Value scalars) override {
     if (parameters.empty()) return;
-    // Under the first parameter's name: a group may be recorded in several disjoint parts.
-    const mlg_tensor one = sdk::shape(MLG_F32, {1});
-    const sdk::Value sum = recorder.state(parameters[0].name + std::string(".weight_sum"), one);
-    const sdk::Value share = recorder.scratch(one);
-    recorder.launch(ScheduleFreeShare::name, {scalars, sum, share});
+    const sdk::Value share = record_share(recorder, parameters[0], scalars);
     for (const sdk::Parameter& parameter : parameters) {
-      const mlg_tensor state = sdk::with_dtype(recorder.describe(parameter.master), MLG_F32);
-      const std::string name = parameter.name;
+      const auto [offset, exp_avg_sq] = states(recorder, parameter);
       recorder.launch(ScheduleFreeStep::name,
-                      {parameter.gradient, parameter.master, recorder.state(name + ".offset", state),
-                       recorder.state(name + ".exp_avg_sq", state), share, scalars},
+                      {parameter.gradient, parameter.master, offset, exp_avg_sq, share, scalars},
                       {{"lr_multiplier", parameter.lr_multiplier},
                        {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
                        {"beta1", config_.beta1},
                        {"beta2", config_.beta2},
                        {"eps", config_.eps}});
+    }
+  }
+
+  void record_update(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters, sdk::Value scalars,
+                     const sdk::Update& update) override {
+    if (parameters.empty()) return;
+    const sdk::Value share = record_share(recorder, parameters[0], scalars);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const sdk::Parameter& parameter = parameters[i];
+      const auto [offset, exp_avg_sq] = states(recorder, parameter);
+      recorder.launch(ScheduleFreeUpdate::name,
+                      {parameter.gradient, parameter.master, offset, exp_avg_sq, share, scalars,
+                       update.gradient_scale, sdk::average_of(update, i), sdk::copy_of(update, i)},
+                      {{"lr_multiplier", parameter.lr_multiplier},
+                       {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
+                       {"beta1", config_.beta1},
+                       {"beta2", config_.beta2},
+                       {"eps", config_.eps},
+                       {"average_decay", update.average_decay}});
     }
   }
 
@@ -91,6 +106,23 @@ class ScheduleFreeAdamw : public sdk::Optimizer {
   }
 
  private:
+  // Under the first parameter's name: a group may be recorded in several disjoint parts.
+  static sdk::Value record_share(sdk::Recorder& recorder, const sdk::Parameter& first, sdk::Value scalars) {
+    const mlg_tensor one = sdk::shape(MLG_F32, {1});
+    const sdk::Value sum = recorder.state(first.name + std::string(".weight_sum"), one);
+    const sdk::Value share = recorder.scratch(one);
+    recorder.launch(ScheduleFreeShare::name, {scalars, sum, share});
+    return share;
+  }
+  struct States {
+    sdk::Value offset, exp_avg_sq;
+  };
+  static States states(sdk::Recorder& recorder, const sdk::Parameter& parameter) {
+    const mlg_tensor state = sdk::with_dtype(recorder.describe(parameter.master), MLG_F32);
+    const std::string name = parameter.name;
+    return {recorder.state(name + ".offset", state), recorder.state(name + ".exp_avg_sq", state)};
+  }
+
   ScheduleFreeConfig config_;
 };
 

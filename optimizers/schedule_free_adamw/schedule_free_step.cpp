@@ -3,6 +3,57 @@
 #include <cmath>
 
 namespace mulligan::optimizers {
+namespace {
+
+using enum ScheduleFreeStep::Argument;
+using enum ScheduleFreeStep::Attribute;
+
+// Of schedule_free_step and schedule_free_update, whose arguments and attributes begin alike.
+void check_step(sdk::CallChecks& call) {
+  call.dtype(gradient, {MLG_F32});
+  call.compute_dtype(master);
+  call.same_shape(master, gradient);
+  call.like(offset, gradient);
+  call.like(exp_avg_sq, gradient);
+  call.dtype(share, {MLG_F32});
+  call.shape(share, {1});
+  call.dtype(scalars, {MLG_F32});
+  call.min_elements(scalars, free_scalar_count);
+}
+
+// The same for all elements, rounded to f32 once.
+struct Coefficients {
+  explicit Coefficients(const sdk::Launch& call, float scale) : scale(scale) {
+    const float* values = call.data<const float>(scalars);
+    rate = static_cast<float>(static_cast<double>(values[free_rate]) * call.attribute(lr_multiplier));
+    decay = static_cast<float>(call.attribute(weight_decay) *
+                               static_cast<double>(values[free_weight_decay_factor]));
+    b1 = static_cast<float>(call.attribute(beta1));
+    b2 = static_cast<float>(call.attribute(beta2));
+    rest2 = static_cast<float>(1.0 - call.attribute(beta2));
+    floor = static_cast<float>(call.attribute(eps));
+    kept = 1.0f - *call.data<const float>(share);
+  }
+  float scale, rate, decay, b1, b2, rest2, floor, kept;
+};
+
+template <typename Master>
+void update(const sdk::Launch& call, const Coefficients k, std::int64_t begin, std::int64_t end) {
+  const float* __restrict g = call.data<const float>(gradient);
+  Master* __restrict y = call.data<Master>(master);
+  float* __restrict d = call.data<float>(offset);
+  float* __restrict v = call.data<float>(exp_avg_sq);
+  for (std::int64_t i = begin; i < end; ++i) {
+    const float weight = static_cast<float>(y[i]), slope = k.scale * g[i];
+    v[i] = k.b2 * v[i] + k.rest2 * (slope * slope);
+    const float change = k.rate * (slope / (std::sqrt(v[i]) + k.floor) + k.decay * weight);
+    const float before = d[i];
+    d[i] = k.kept * (before - k.b1 * change);
+    y[i] = Master(weight + (before - d[i]) - change);
+  }
+}
+
+}  // namespace
 
 void ScheduleFreeShare::check(sdk::CallChecks& call) {
   call.dtype(scalars, {MLG_F32});
@@ -20,42 +71,27 @@ void ScheduleFreeShare::run(const sdk::Launch& call) {
 }
 
 void ScheduleFreeStep::check(sdk::CallChecks& call) {
-  call.dtype(gradient, {MLG_F32});
-  call.compute_dtype(master);
-  call.same_shape(master, gradient);
-  call.like(offset, gradient);
-  call.like(exp_avg_sq, gradient);
-  call.dtype(share, {MLG_F32});
-  call.shape(share, {1});
-  call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, free_scalar_count);
+  check_step(call);
 }
 
 void ScheduleFreeStep::run(const sdk::Launch& call) {
-  const float* values = call.data<const float>(scalars);
-  const auto rate =
-      static_cast<float>(static_cast<double>(values[free_rate]) * call.attribute(lr_multiplier));
-  const auto decay = static_cast<float>(call.attribute(weight_decay) *
-                                        static_cast<double>(values[free_weight_decay_factor]));
-  const auto b1 = static_cast<float>(call.attribute(beta1)), b2 = static_cast<float>(call.attribute(beta2));
-  const auto rest2 = static_cast<float>(1.0 - call.attribute(beta2));
-  const auto floor = static_cast<float>(call.attribute(eps));
-  const float kept = 1.0f - *call.data<const float>(share);
-  sdk::dispatch_compute(call.dtype(master), [&]<typename Master>() {
-    call.parallel_for(call.size(gradient), 16384, [&](std::int64_t begin, std::int64_t end) {
-      const float* __restrict g = call.data<const float>(gradient);
-      Master* __restrict y = call.data<Master>(master);
-      float* __restrict d = call.data<float>(offset);
-      float* __restrict v = call.data<float>(exp_avg_sq);
-      for (std::int64_t i = begin; i < end; ++i) {
-        const float weight = static_cast<float>(y[i]);
-        v[i] = b2 * v[i] + rest2 * (g[i] * g[i]);
-        const float change = rate * (g[i] / (std::sqrt(v[i]) + floor) + decay * weight);
-        const float before = d[i];
-        d[i] = kept * (before - b1 * change);
-        y[i] = Master(weight + (before - d[i]) - change);
-      }
-    });
+  const Coefficients k(call, 1.0f);
+  sdk::dispatch_compute(call.dtype(ScheduleFreeStep::master), [&]<typename Master>() {
+    call.parallel_for(call.size(ScheduleFreeStep::gradient), 16384,
+                      [&](std::int64_t begin, std::int64_t end) { update<Master>(call, k, begin, end); });
+  });
+}
+
+void ScheduleFreeUpdate::check(sdk::CallChecks& call) {
+  check_step(call);
+  fused.check(call);
+}
+
+void ScheduleFreeUpdate::run(const sdk::Launch& call) {
+  const Coefficients k(call, fused.scale(call));
+  sdk::dispatch_compute(call.dtype(ScheduleFreeUpdate::master), [&]<typename Master>() {
+    fused.run<Master>(call,
+                      [&](std::int64_t begin, std::int64_t end) { update<Master>(call, k, begin, end); });
   });
 }
 

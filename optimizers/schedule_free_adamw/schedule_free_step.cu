@@ -1,7 +1,7 @@
 // Schedule-free AdamW, element by element; formulas in schedule_free_step.h.
 //
 // Determinism: elements are independent; the share is computed by one thread.
-#include <mulligan/cuda/elements.cuh>
+#include <mulligan/cuda/fused_update.cuh>
 
 MLG_CONST_FLOAT(lr_multiplier)
 MLG_CONST_FLOAT(weight_decay)
@@ -21,21 +21,21 @@ __global__ void schedule_free_share(global<const float> scalars, global<float> w
   share[0] = sum > 0.0f ? square / sum : 1.0f;
 }
 
-MLG_KERNEL(schedule_free_step, lr_multiplier, weight_decay, beta1, beta2, one_minus_beta2, eps)
+// The thread's elements, of gradients times `scale`; y: their new masters, before rounding.
 template <typename Master, int N>
-__global__ void schedule_free_step(global<const float> gradient, global<Master> master, global<float> offset,
-                                   global<float> exp_avg_sq, global<const float> share,
-                                   global<const float> scalars, long long count) {
-  const long long i = first_element<N>();
-  if (i >= count) return;
+__device__ inline void schedule_free_elements(global<const float> gradient, global<Master> master,
+                                              global<float> offset, global<float> exp_avg_sq,
+                                              global<const float> share, global<const float> scalars,
+                                              float scale, long long i, float (&y)[N]) {
   const float rate = scalars[0] * lr_multiplier, decay = scalars[1] * weight_decay, kept = 1.0f - share[0];
-  float g[N], y[N], d[N], v[N];
+  float g[N], d[N], v[N];
   load_elements<N>(gradient, i, g);
   load_elements<N>(master, i, y);
   load_elements<N>(offset, i, d);
   load_elements<N>(exp_avg_sq, i, v);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) {
+    g[n] = g[n] * scale;
     v[n] = beta2 * v[n] + one_minus_beta2 * (g[n] * g[n]);
     const float change = rate * (g[n] / (sqrtf(v[n]) + eps) + decay * y[n]);
     const float before = d[n];
@@ -45,6 +45,33 @@ __global__ void schedule_free_step(global<const float> gradient, global<Master> 
   store_elements<N>(master, i, y);
   store_elements<N>(offset, i, d);
   store_elements<N>(exp_avg_sq, i, v);
+}
+
+MLG_KERNEL(schedule_free_step, lr_multiplier, weight_decay, beta1, beta2, one_minus_beta2, eps)
+template <typename Master, int N>
+__global__ void schedule_free_step(global<const float> gradient, global<Master> master, global<float> offset,
+                                   global<float> exp_avg_sq, global<const float> share,
+                                   global<const float> scalars, long long count) {
+  const long long i = first_element<N>();
+  if (i >= count) return;
+  float y[N];
+  schedule_free_elements<Master, N>(gradient, master, offset, exp_avg_sq, share, scalars, 1.0f, i, y);
+}
+
+MLG_KERNEL(schedule_free_update, lr_multiplier, weight_decay, beta1, beta2, one_minus_beta2, eps, scaled,
+           MLG_UPDATE_CONSTANTS)
+template <typename Master, typename Copy, int N>
+__global__ void schedule_free_update(global<const float> gradient, global<Master> master,
+                                     global<float> offset, global<float> exp_avg_sq,
+                                     global<const float> share, global<const float> scalars,
+                                     global<const float> gradient_scale, global<float> average,
+                                     global<Copy> copy, long long count) {
+  const long long i = first_element<N>();
+  if (i >= count) return;
+  float y[N];
+  schedule_free_elements<Master, N>(gradient, master, offset, exp_avg_sq, share, scalars,
+                                    scale_of_gradients(gradient_scale), i, y);
+  finish_update<Master, N, Copy>(y, average, copy, i);
 }
 
 MLG_KERNEL(schedule_free_average, ratio)

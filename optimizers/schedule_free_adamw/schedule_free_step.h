@@ -13,7 +13,7 @@
 //   d <- (1 - c) (d - beta1 D);   y <- y + (d_before - d) - D;   and x = y - d (1 - beta1) / beta1.
 #pragma once
 
-#include <mulligan/cpu_kernel.hpp>
+#include <mulligan/fused_update.hpp>
 
 namespace mulligan::optimizers {
 
@@ -46,6 +46,30 @@ struct ScheduleFreeStep {
   static void run(const sdk::Launch& call);
 };
 
+// The same with a gradient that counts times gradient_scale, an average and a copy (fused_update.hpp).
+struct ScheduleFreeUpdate {
+  static constexpr const char* name = "schedule_free_update";
+  static constexpr const char* signature =
+      "in gradient, inout master, inout offset, inout exp_avg_sq, in share, in scalars, in? gradient_scale, "
+      "inout? average, out? copy; lr_multiplier weight_decay beta1 beta2 eps average_decay";
+  enum Argument : unsigned {
+    gradient,
+    master,
+    offset,
+    exp_avg_sq,
+    share,
+    scalars,
+    gradient_scale,
+    average,
+    copy
+  };
+  enum Attribute : unsigned { lr_multiplier, weight_decay, beta1, beta2, eps, average_decay };
+  static constexpr sdk::FusedUpdate fused{master, gradient_scale, average, copy, average_decay};
+
+  static void check(sdk::CallChecks& call);
+  static void run(const sdk::Launch& call);
+};
+
 // evaluation = master - ratio * offset, with ratio = (1 - beta1) / beta1: x from y and d. offset and
 // evaluation f32; master f32 or bf16.
 struct ScheduleFreeAverage {
@@ -61,6 +85,7 @@ struct ScheduleFreeAverage {
 // The same for the cuda backend (schedule_free_step.cu).
 mlg_kernel schedule_free_share_cuda();
 mlg_kernel schedule_free_step_cuda();
+mlg_kernel schedule_free_update_cuda();
 mlg_kernel schedule_free_average_cuda();
 
 }  // namespace mulligan::optimizers

@@ -18,6 +18,7 @@ class Sgd : public sdk::Optimizer {
   static constexpr const char* version = "1.0";
   static constexpr const char* summary = "gradient descent with (Nesterov) momentum";
   static constexpr unsigned state_version = 1;
+  static constexpr bool fused_update = true, elementwise = true;
   static inline const sdk::Schema<SgdConfig> schema{
       sdk::key("momentum", &SgdConfig::momentum, "decay of the momentum buffer per step; 0: no buffer")
           .range(0.0, 1.0),
@@ -30,7 +31,8 @@ class Sgd : public sdk::Optimizer {
           "decoupled: shrinks the weight by lr * weight_decay; coupled: adds weight_decay * weight to the "
           "gradient (L2)")
           .choices("decoupled|coupled")};
-  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<SgdStep>(), sgd_step_cuda()};
+  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<SgdStep>(), sdk::cpu_kernel<SgdUpdate>(),
+                                              sgd_step_cuda(), sgd_update_cuda()};
 
   explicit Sgd(const SgdConfig& config) : config_(config) {
     if (config_.nesterov && config_.momentum == 0.0) {
@@ -43,17 +45,27 @@ class Sgd : public sdk::Optimizer {
   void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
               sdk::Value scalars) override {
     for (const sdk::Parameter& parameter : parameters) {
-      sdk::Value buffer = sdk::absent;
-      if (config_.momentum > 0.0) {
-        const mlg_tensor shape = sdk::with_dtype(recorder.describe(parameter.master), MLG_F32);
-        buffer = recorder.state(parameter.name + std::string(".momentum_buffer"), shape,
-                                {.survives_warmup = true});
-      }
-      recorder.launch(SgdStep::name, {parameter.gradient, parameter.master, buffer, scalars},
+      recorder.launch(SgdStep::name,
+                      {parameter.gradient, parameter.master, momentum_buffer(recorder, parameter), scalars},
                       {{"lr_multiplier", parameter.lr_multiplier},
                        {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
                        {"decoupled", config_.weight_decay_mode == "decoupled"},
                        {"nesterov", config_.nesterov}});
+    }
+  }
+
+  void record_update(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters, sdk::Value scalars,
+                     const sdk::Update& update) override {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const sdk::Parameter& parameter = parameters[i];
+      recorder.launch(SgdUpdate::name,
+                      {parameter.gradient, parameter.master, momentum_buffer(recorder, parameter), scalars,
+                       update.gradient_scale, sdk::average_of(update, i), sdk::copy_of(update, i)},
+                      {{"lr_multiplier", parameter.lr_multiplier},
+                       {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
+                       {"decoupled", config_.weight_decay_mode == "decoupled"},
+                       {"nesterov", config_.nesterov},
+                       {"average_decay", update.average_decay}});
     }
   }
 
@@ -70,6 +82,12 @@ class Sgd : public sdk::Optimizer {
   }
 
  private:
+  sdk::Value momentum_buffer(sdk::Recorder& recorder, const sdk::Parameter& parameter) const {
+    if (config_.momentum == 0.0) return sdk::absent;
+    const mlg_tensor shape = sdk::with_dtype(recorder.describe(parameter.master), MLG_F32);
+    return recorder.state(parameter.name + std::string(".momentum_buffer"), shape, {.survives_warmup = true});
+  }
+
   SgdConfig config_;
 };
 

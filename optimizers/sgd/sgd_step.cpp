@@ -8,18 +8,22 @@ using enum SgdStep::Attribute;
 
 // The same for all elements. Coupled and decoupled decay are one formula with one of the two factors neutral.
 struct Coefficients {
-  float rate, decay, coupled_decay, momentum;
+  float scale, rate, decay, coupled_decay, momentum;
   bool nesterov;
 };
 
-Coefficients coefficients_of(const sdk::Launch& call) {
+// Arguments and attributes of SgdUpdate begin with those of SgdStep.
+Coefficients coefficients_of(const sdk::Launch& call, float scale) {
   const float* values = call.data<float>(scalars);
   const double rate = static_cast<double>(values[SgdStep::lr]) * call.attribute(lr_multiplier);
   const double weight =
       call.attribute(weight_decay) * static_cast<double>(values[SgdStep::weight_decay_factor]);
   const bool is_decoupled = call.attribute(decoupled) != 0;
-  return {static_cast<float>(rate), static_cast<float>(is_decoupled ? 1.0 - rate * weight : 1.0),
-          static_cast<float>(is_decoupled ? 0.0 : weight), values[SgdStep::momentum],
+  return {scale,
+          static_cast<float>(rate),
+          static_cast<float>(is_decoupled ? 1.0 - rate * weight : 1.0),
+          static_cast<float>(is_decoupled ? 0.0 : weight),
+          values[SgdStep::momentum],
           call.attribute(nesterov) != 0};
 }
 
@@ -28,7 +32,7 @@ void update(const Coefficients k, std::int64_t count, const float* __restrict g,
             float* __restrict buffer) {
   for (std::int64_t i = 0; i < count; ++i) {
     const float weight = static_cast<float>(p[i]);
-    const float slope = g[i] + k.coupled_decay * weight;
+    const float slope = k.scale * g[i] + k.coupled_decay * weight;
     float direction = slope;
     if (buffer) {
       const float buffered = k.momentum * buffer[i] + slope;
@@ -39,24 +43,44 @@ void update(const Coefficients k, std::int64_t count, const float* __restrict g,
   }
 }
 
-}  // namespace
-
-void SgdStep::check(sdk::CallChecks& call) {
+void check_step(sdk::CallChecks& call) {
   call.dtype(gradient, {MLG_F32});
   call.compute_dtype(master);
   call.same_shape(master, gradient);
   call.like(momentum_buffer, gradient);
   call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, scalar_count);
+  call.min_elements(scalars, SgdStep::scalar_count);
+}
+
+}  // namespace
+
+void SgdStep::check(sdk::CallChecks& call) {
+  check_step(call);
 }
 
 void SgdStep::run(const sdk::Launch& call) {
-  const Coefficients k = coefficients_of(call);
+  const Coefficients k = coefficients_of(call, 1.0f);
   sdk::dispatch_compute(call.dtype(master), [&]<typename Master>() {
     call.parallel_for(call.size(gradient), 16384, [&](std::int64_t begin, std::int64_t end) {
       float* buffer = call.data<float>(momentum_buffer);
       update(k, end - begin, call.data<const float>(gradient) + begin, call.data<Master>(master) + begin,
              buffer ? buffer + begin : nullptr);
+    });
+  });
+}
+
+void SgdUpdate::check(sdk::CallChecks& call) {
+  check_step(call);
+  fused.check(call);
+}
+
+void SgdUpdate::run(const sdk::Launch& call) {
+  const Coefficients k = coefficients_of(call, fused.scale(call));
+  sdk::dispatch_compute(call.dtype(SgdUpdate::master), [&]<typename Master>() {
+    float* buffer = call.data<float>(SgdUpdate::momentum_buffer);
+    fused.run<Master>(call, [&](std::int64_t begin, std::int64_t end) {
+      update(k, end - begin, call.data<const float>(SgdUpdate::gradient) + begin,
+             call.data<Master>(SgdUpdate::master) + begin, buffer ? buffer + begin : nullptr);
     });
   });
 }

@@ -1,7 +1,7 @@
 // The update of one tensor by gradient descent with momentum.
 #pragma once
 
-#include <mulligan/cpu_kernel.hpp>
+#include <mulligan/fused_update.hpp>
 
 namespace mulligan::optimizers {
 
@@ -24,7 +24,22 @@ struct SgdStep {
   static void run(const sdk::Launch& call);
 };
 
+// The same with a gradient that counts times gradient_scale, an average and a copy (fused_update.hpp).
+struct SgdUpdate {
+  static constexpr const char* name = "sgd_update";
+  static constexpr const char* signature =
+      "in gradient, inout master, inout? momentum_buffer, in scalars, in? gradient_scale, inout? average, "
+      "out? copy; lr_multiplier weight_decay decoupled nesterov average_decay";
+  enum Argument : unsigned { gradient, master, momentum_buffer, scalars, gradient_scale, average, copy };
+  enum Attribute : unsigned { lr_multiplier, weight_decay, decoupled, nesterov, average_decay };
+  static constexpr sdk::FusedUpdate fused{master, gradient_scale, average, copy, average_decay};
+
+  static void check(sdk::CallChecks& call);
+  static void run(const sdk::Launch& call);
+};
+
 // The same for the cuda backend (sgd_step.cu).
 mlg_kernel sgd_step_cuda();
+mlg_kernel sgd_update_cuda();
 
 }  // namespace mulligan::optimizers

@@ -1,5 +1,5 @@
 // Launches of sgd_step.cu.
-#include <mulligan/cuda/element_plan.hpp>
+#include <mulligan/cuda/fused_update_plan.hpp>
 
 #include "optimizers/sgd/sgd_step.h"
 
@@ -14,7 +14,7 @@ constexpr char kSource[] =
 
 using sdk::CudaCall;
 
-struct Kernel : SgdStep {
+struct Step : SgdStep {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
@@ -31,10 +31,36 @@ struct Kernel : SgdStep {
   }
 };
 
+struct Update : SgdUpdate {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.numbers({lr_multiplier, weight_decay});
+    call.flags({decoupled, nesterov});
+    call.constant("scaled", call.has(gradient_scale));
+    sdk::fused_update_constants(call, fused);
+    sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
+      sdk::dispatch_copy(call, fused, [&]<typename Copy>() {
+        sdk::dispatch_elements<float, Master, Copy>(
+            call, {gradient, master, momentum_buffer, average, copy},
+            [&]<int N>(const sdk::ElementPlan& elements) {
+              call.launch(MLG_INSTANCE(sgd_update, Master, Copy, N), elements.grid(), elements.block(),
+                          call.tensor(gradient), call.tensor(master), call.tensor(momentum_buffer),
+                          call.tensor(scalars), call.tensor(gradient_scale), call.tensor(average),
+                          call.tensor(copy), elements.count);
+            });
+      });
+    });
+  }
+};
+
 }  // namespace
 
+mlg_kernel sgd_update_cuda() {
+  return sdk::cuda_kernel<Update>();
+}
 mlg_kernel sgd_step_cuda() {
-  return sdk::cuda_kernel<Kernel>();
+  return sdk::cuda_kernel<Step>();
 }
 
 }  // namespace mulligan::optimizers

@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
 #include "framework/data/shard.h"
+#include "framework/run/weights.h"
 #include "framework/step/step_graphs.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
@@ -139,6 +141,12 @@ std::vector<std::uint16_t> rows_of_documents(int documents_per_span, int row, in
   return tokens;
 }
 
+std::vector<float> test_floats(const TensorStore& store, const std::string& name) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(store.type(name).bytes()));
+  store.download(name, bytes);
+  return decode_floats(bytes, store.type(name).dtype);
+}
+
 TinyRun& tiny() {
   static TinyRun run;
   return run;
@@ -190,6 +198,70 @@ TEST(Engine, MicroBatchesGiveTheGradientOfTheWholeStep) {
       EXPECT_LE(difference, 1e-4f * largest + 1e-9f) << parameter.name();
     }
   }
+}
+
+// Calls of what follows the micro-steps, and tensors that are zeroed one by one before them.
+std::size_t calls_behind_micro_steps(const TrainingEngine& engine) {
+  std::size_t calls = 0;
+  for (const StepRole role : {StepRole::clip, StepRole::update, StepRole::follow_up}) {
+    calls += engine.plan().find(0, role)->graph().calls().size();
+  }
+  return calls;
+}
+
+// Joined tensors, the clip's factor, averages and copies in the update, and the loss's two passes in one
+// change roundings alone, and nothing that a checkpoint or a forward pass reads by name.
+void expect_fused_and_plain_agree(std::vector<std::string> settings, double tolerance) {
+  const auto shard = tiny().folder() / "fused.bin";
+  write_shard(shard, rows_of_documents(1, 64, 200));
+  settings.insert(settings.end(), {"train.clip_norm=0.05", "train.micro_batches=2"});
+  EngineRunner fused(tiny().config(settings), shard);
+  settings.push_back("run.fused_kernels=false");
+  EngineRunner plain(tiny().config(settings), shard);
+  EXPECT_LT(2 * calls_behind_micro_steps(fused.engine()), calls_behind_micro_steps(plain.engine()));
+  for (std::int64_t number = 1; number <= 4; ++number) {
+    fused.step(number, number > 2);
+    plain.step(number, number > 2);
+  }
+  for (std::int64_t step = 0; step < 4; ++step) {
+    const StepMetrics a = fused.engine().read_metrics(0, 4)[static_cast<std::size_t>(step)],
+                      b = plain.engine().read_metrics(0, 4)[static_cast<std::size_t>(step)];
+    EXPECT_NEAR(a.loss_sum_nats, b.loss_sum_nats, tolerance * b.loss_sum_nats) << step;
+    EXPECT_NEAR(a.gradient_norm, b.gradient_norm, tolerance * b.gradient_norm) << step;
+    EXPECT_GT(b.gradient_norm, 0.05) << "nothing was clipped";
+  }
+  std::vector<std::string> names = fused.engine().state_tensors();
+  std::vector<std::string> plain_names = plain.engine().state_tensors();
+  std::ranges::sort(names);
+  std::ranges::sort(plain_names);
+  EXPECT_EQ(names, plain_names);
+  for (const PlannedParameter& parameter : fused.parameters()) {
+    if (fused.engine().store().contains(compute_name(parameter.name())))
+      names.push_back(compute_name(parameter.name()));
+  }
+  for (const std::string& name : names) {
+    const std::vector<float> a = test_floats(fused.engine().store(), name),
+                             b = test_floats(plain.engine().store(), name);
+    // Root mean squares: AdamW's first steps are as long for an element whose gradient is all rounding.
+    double squares = 1e-12, difference = 0;
+    for (std::size_t i = 0; i < b.size(); ++i) {
+      squares += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+      difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+    }
+    EXPECT_LE(std::sqrt(difference / squares), tolerance) << name;
+  }
+}
+
+TEST(Engine, FusedAndPlainStepsAgree) {
+  expect_fused_and_plain_agree({"ema.decay=0.9"}, 2e-4);
+}
+
+TEST(Engine, FusedAndPlainStepsAgreeInBf16) {
+  expect_fused_and_plain_agree({"ema.decay=0.9", "train.compute_dtype=bf16"}, 4e-2);
+}
+
+TEST(Engine, FusedAndPlainStepsAgreeWithEvaluationWeights) {
+  expect_fused_and_plain_agree({"optimizer.rest.plugin=schedule_free_adamw", "optimizer.rest.lr=0.01"}, 2e-4);
 }
 
 TEST(Engine, StateTensorsAreMastersOptimiserStatesAndAverages) {

@@ -41,9 +41,10 @@ Operator adamw_step() {
     const double decay = call.attribute("weight_decay") * call.in("scalars")[5];
     for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
       const double g = call.in("gradient")[i];
-      const double m = beta1 * call.in("exp_avg")[i] + (1 - beta1) * g;
+      const bool keeps_mean = call.has("exp_avg");  // adamw_update may be without
+      const double m = keeps_mean ? beta1 * call.in("exp_avg")[i] + (1 - beta1) * g : g;
       const double v = beta2 * call.in("exp_avg_sq")[i] + (1 - beta2) * g * g;
-      call.out("exp_avg")[i] = m;
+      if (keeps_mean) call.out("exp_avg")[i] = m;
       call.out("exp_avg_sq")[i] = v;
       call.out("master")[i] =
           call.in("master")[i] * (1 - lr * decay) -
@@ -234,6 +235,61 @@ Operator schedule_free_average() {
   return op;
 }
 const RegisterOperator registered_schedule_free_average(schedule_free_average());
+
+// The kernel `name` that does what `op` does, of a gradient times gradient_scale where it has one, and makes
+// an average and a copy of the master (fused_update.hpp). A state that it can do without has the gradient in
+// its place.
+Operator with_extras(Operator op, const std::string& name, bool scales) {
+  op.forward = name;
+  std::vector<Case> cases;
+  for (const Case& plain : op.cases) {
+    const auto master = std::ranges::find(plain.inputs, "master", &Operand::name);
+    // A copy in the dtype of the weights, and one in the other.
+    for (const std::optional<mlg_dtype> dtype : {std::optional<mlg_dtype>(), std::optional(MLG_BF16)}) {
+      Case& c = cases.emplace_back(plain);
+      const Operand average = f32("average", master->shape);
+      if (scales) c.inputs.push_back(f32("gradient_scale", {1}, values({0.375})));
+      c.inputs.push_back(average);
+      c.outputs.push_back(average);
+      c.outputs.push_back({"copy", master->shape, dtype});
+      c.attributes["average_decay"] = 0.75;
+    }
+  }
+  op.cases = std::move(cases);
+  op.tolerance_f32 = 4e-3;  // of a copy in bf16
+  op.value = [plain = op.value](Formula<double>& call) {
+    if (call.has("gradient_scale")) {
+      for (double& g : call.in("gradient").data) g *= call.in("gradient_scale")[0];
+    }
+    plain(call);
+    for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
+      const double p = call.out("master")[i];
+      if (call.has("average")) {
+        call.out("average")[i] = call.attribute("average_decay") * call.in("average")[i] +
+                                 (1 - call.attribute("average_decay")) * p;
+      }
+      if (call.outputs.count("copy") > 0) call.out("copy")[i] = p;
+    }
+  };
+  return op;
+}
+const RegisterOperator registered_adamw_update(with_extras(adamw_step(), "adamw_update", true));
+const RegisterOperator registered_sgd_update(with_extras(sgd_step(), "sgd_update", true));
+const RegisterOperator registered_muon_update(with_extras(muon_apply(), "muon_update", false));
+const RegisterOperator registered_schedule_free_update(with_extras(schedule_free_step(),
+                                                                   "schedule_free_update", true));
+
+Operator muon_scaled_momentum() {
+  Operator op = muon_momentum();
+  op.forward = "muon_scaled_momentum";
+  for (Case& c : op.cases) c.inputs.push_back(f32("gradient_scale", {1}, values({0.375})));
+  op.value = [plain = op.value](Formula<double>& call) {
+    for (double& g : call.in("gradient").data) g *= call.in("gradient_scale")[0];
+    plain(call);
+  };
+  return op;
+}
+const RegisterOperator registered_muon_scaled_momentum(muon_scaled_momentum());
 
 }  // namespace
 }  // namespace mulligan::kernel_test

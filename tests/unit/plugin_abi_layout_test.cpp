@@ -112,7 +112,14 @@ LAYOUT(mlg_optimizer_table, scalar_count, 88);
 LAYOUT(mlg_optimizer_table, record, 96);
 LAYOUT(mlg_optimizer_table, scalars, 104);
 LAYOUT(mlg_optimizer_table, record_evaluation, 112);  // 1.2
-SIZE(mlg_optimizer_table, 120);
+LAYOUT(mlg_optimizer_table, record_update, 120);      // 1.4
+LAYOUT(mlg_optimizer_table, elementwise, 128);
+SIZE(mlg_optimizer_table, 136);
+LAYOUT(mlg_update, gradient_scale, 0);
+LAYOUT(mlg_update, averages, 8);
+LAYOUT(mlg_update, average_decay, 16);
+LAYOUT(mlg_update, copies, 24);
+SIZE(mlg_update, 32);
 LAYOUT(mlg_loss_forward, logits, 0);
 LAYOUT(mlg_loss_forward, targets, 4);
 LAYOUT(mlg_loss_forward, token_loss, 8);
@@ -131,7 +138,8 @@ LAYOUT(mlg_loss_table, record_forward, 96);
 LAYOUT(mlg_loss_table, record_backward, 104);
 LAYOUT(mlg_loss_table, record_forward_hidden, 112);  // 1.2
 LAYOUT(mlg_loss_table, record_backward_hidden, 120);
-SIZE(mlg_loss_table, 128);
+LAYOUT(mlg_loss_table, record_forward_backward, 128);  // 1.4
+SIZE(mlg_loss_table, 136);
 LAYOUT(mlg_loss_hidden, hidden, 0);
 LAYOUT(mlg_loss_hidden, gradient, 4);
 LAYOUT(mlg_loss_hidden, accumulate, 8);

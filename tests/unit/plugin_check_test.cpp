@@ -95,6 +95,14 @@ TEST(PluginCheck, WhatIsNotWrittenIsFound) {
   fails(PluginKind::loss, "flawed_loss", "no_token_loss",
         "every output is written, whatever memory held before (f32): element 0 of token_loss is not written");
   fails(PluginKind::loss, "flawed_loss", "half_gradient", "of logits_gradient is not written");
+  fails(PluginKind::loss, "flawed_loss", "differs_in_one",
+        "forward and backward in one are those of the two apart (f32)");
+  fails(PluginKind::optimizer, "flawed_optimizer", "ignores_scale",
+        "a fused update is a plain one of scaled gradients, with average and copy");
+  fails(PluginKind::optimizer, "flawed_optimizer", "late_copy",
+        "a fused update is a plain one of scaled gradients, with average and copy");
+  fails(PluginKind::optimizer, "flawed_optimizer", "looks_beside",
+        "several parameters as one are updated as one by one");
   fails(PluginKind::ttt, "flawed_adapters", "no_gradient",
         "of gradients[0] at tap 'mlp_down' is not written");
   fails(PluginKind::quantizer, "flawed_quantizer", "no_scale", "codes and scales are written");

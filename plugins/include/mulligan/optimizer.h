@@ -34,6 +34,18 @@ typedef struct mlg_step {
   double weight_decay_factor;
 } mlg_step;
 
+/* Since ABI 1.4: what is to be done in the pass over memory that an update makes anyway. Only the host makes
+ * these; it may grow at its end. */
+typedef struct mlg_update {
+  mlg_value gradient_scale; /* [1] f32: every gradient counts times this, the clip's factor; 0: times one */
+  /* Per parameter, 0 for none: average f32, of the master's shape, becomes average_decay * average + (1 -
+   * average_decay) * master, with the new master as rounded to its dtype; */
+  const mlg_value* averages;
+  double average_decay;
+  /* copy f32 or bf16, of the master's shape, becomes the new master in its own dtype. */
+  const mlg_value* copies;
+} mlg_update;
+
 typedef struct mlg_optimizer_table {
   mlg_plugin_header header;
   /* Makes an instance for one group. `config` is valid during the call only. */
@@ -58,6 +70,15 @@ typedef struct mlg_optimizer_table {
   mlg_error (*record_evaluation)(void* instance, const mlg_recorder* recorder,
                                  const mlg_parameter* parameters, uint32_t count,
                                  const mlg_value* evaluation);
+  /* Since ABI 1.4, may be null: record(), and what `update` asks for; then it is called in place of record()
+   * by hosts that have anything to ask for. Same states, same scalars. */
+  mlg_error (*record_update)(void* instance, const mlg_recorder* recorder, const mlg_parameter* parameters,
+                             uint32_t count, mlg_value scalars, const mlg_update* update);
+  /* Since ABI 1.4. 1: all states whose names begin with a parameter's name have its shape, and element i of
+   * master, states and evaluation depends on the elements i of gradient, master and states alone, and on what
+   * all parameters share. The host may then hand over several parameters with equal multipliers and dtypes,
+   * laid behind each other (zeros between them), as one of rank 1. */
+  int32_t elementwise;
 } mlg_optimizer_table;
 
 #ifdef __cplusplus

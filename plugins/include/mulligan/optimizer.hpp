@@ -16,6 +16,7 @@
 namespace mulligan::sdk {
 
 using Parameter = mlg_parameter;
+using Update = mlg_update;
 
 // The coming update; members as in optimizer.h. A host before ABI 1.2 says the first two only.
 struct Step {
@@ -56,6 +57,12 @@ class Optimizer {
   virtual void record_evaluation(Recorder&, std::span<const Parameter>, std::span<const Value>) {
     throw Error("this optimiser has no evaluation weights");
   }
+  // Only where the class says `static constexpr bool fused_update = true;`: record(), and what `update` asks
+  // for besides, in the same pass over memory (optimizer.h). A class that says `static constexpr bool
+  // elementwise = true;` may be given several parameters laid behind each other as one.
+  virtual void record_update(Recorder&, std::span<const Parameter>, Value /*scalars*/, const Update&) {
+    throw Error("this optimiser records plain updates only");
+  }
 };
 
 template <typename Class>
@@ -89,6 +96,16 @@ mlg_optimizer_table make_optimizer_table(const char* name) {
       });
     };
   }
+  if constexpr (requires { requires Class::fused_update; }) {
+    table.record_update = [](void* self, const mlg_recorder* recorder, const mlg_parameter* parameters,
+                             std::uint32_t count, mlg_value scalars, const mlg_update* update) -> mlg_error {
+      return guarded([&] {
+        Recorder wrapped(recorder);
+        static_cast<Optimizer*>(self)->record_update(wrapped, std::span(parameters, count), scalars, *update);
+      });
+    };
+  }
+  if constexpr (requires { Class::elementwise; }) table.elementwise = Class::elementwise;
   return table;
 }
 

@@ -27,10 +27,16 @@ inline Capped apply_cap(float x, float cap, float inverse_cap) {
   return {cap * t.value, t.slope};
 }
 
-// logsumexp of one row of capped logits, in one pass: block by block,
-// the sum so far is rescaled to the new maximum.
+// The sum of e^(z - maximum) over a row.
+struct RowSum {
+  float maximum;
+  double sum;
+  double logsumexp() const { return static_cast<double>(maximum) + std::log(sum); }
+};
+
+// Of one row of capped logits, in one pass: block by block, the sum so far is rescaled to the new maximum.
 template <bool capped, typename T>
-double row_logsumexp(const T* x, std::int64_t count, float cap, float inverse_cap) {
+RowSum row_sum(const T* x, std::int64_t count, float cap, float inverse_cap) {
   alignas(64) float z[kBlock];
   float maximum = std::numeric_limits<float>::lowest();  // finite: a block of -inf must not give inf - inf
   double sum = 0.0;
@@ -49,7 +55,7 @@ double row_logsumexp(const T* x, std::int64_t count, float cap, float inverse_ca
           static_cast<double>(part);
     maximum = highest;
   }
-  return static_cast<double>(maximum) + std::log(sum);
+  return {maximum, sum};
 }
 
 template <bool capped, typename T>
@@ -63,7 +69,7 @@ void forward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end)
     const std::int64_t target = targets[row];
     double loss = 0.0, lse = 0.0;
     if (target >= 0) {
-      lse = row_logsumexp<capped>(x, vocabulary, cap, inverse_cap);
+      lse = row_sum<capped>(x, vocabulary, cap, inverse_cap).logsumexp();
       loss = std::numeric_limits<double>::quiet_NaN();
       if (target < vocabulary) {
         loss = lse - apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap).value;
@@ -87,21 +93,6 @@ void backward_row(const T* x, T* dx, std::int64_t count, float lse, float upstre
   }
 }
 
-// The same with the target's element, which is among them.
-template <bool capped, typename T>
-void gradient_row(const T* x, T* dx, std::int64_t count, std::int64_t target, float lse, float upstream,
-                  float cap, float inverse_cap) {
-  if (upstream == 0.0f) {
-    std::fill_n(dx, count, T(0.0f));
-    return;
-  }
-  // Before the loop: it may overwrite the logit.
-  const Capped z = apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap);
-  const T at_target(upstream * (sdk::fast_exp(z.value - lse) - 1.0f) * z.slope);
-  backward_row<capped>(x, dx, count, lse, upstream, cap, inverse_cap);
-  dx[target] = at_target;
-}
-
 template <bool capped, typename T>
 void backward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end) {
   const std::int64_t vocabulary = call.dim(SoftcapCeBackward::logits, 1);
@@ -119,13 +110,17 @@ void backward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end
       std::fill_n(dx, vocabulary, T(std::numeric_limits<float>::quiet_NaN()));
     } else {
       const float lse = call.data<const float>(SoftcapCeBackward::lse)[row] - cap;
-      gradient_row<capped>(x, dx, vocabulary, target, lse, upstream, cap, inverse_cap);
+      // Before the loop: it may overwrite the logit.
+      const Capped z = apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap);
+      const T at_target(upstream * (sdk::fast_exp(z.value - lse) - 1.0f) * z.slope);
+      backward_row<capped>(x, dx, vocabulary, lse, upstream, cap, inverse_cap);
+      dx[target] = at_target;
     }
   }
 }
 
 // Forward and backward of a row of at most kKeptRow logits with a target among them: returns the loss.
-// Exponentials are kept relative to the maximum so far of their block, as row_logsumexp() sums them. dx may
+// Exponentials are kept relative to the maximum so far of their block, as row_sum() sums them. dx may
 // be x: all of x is read first.
 template <bool capped, typename T>
 double both_of_kept_row(const T* x, T* dx, std::int64_t count, std::int64_t target, float upstream, float cap,
@@ -170,6 +165,23 @@ double both_of_kept_row(const T* x, T* dx, std::int64_t count, std::int64_t targ
   return lse - at_target.value;
 }
 
+// The same of a longer row, in two passes.
+template <bool capped, typename T>
+double both_of_long_row(const T* x, T* dx, std::int64_t count, std::int64_t target, float upstream, float cap,
+                        float inverse_cap) {
+  const RowSum row = row_sum<capped>(x, count, cap, inverse_cap);
+  const Capped at_target = apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap);
+  const double loss = row.logsumexp() - at_target.value;
+  if (upstream == 0.0f) {
+    std::fill_n(dx, count, T(0.0f));
+    return loss;
+  }
+  // Relative to the maximum: a logsumexp rounded to float would be off by more than the exponentials.
+  backward_row<capped>(x, dx, count, row.maximum, static_cast<float>(upstream / row.sum), cap, inverse_cap);
+  dx[target] = T(upstream * static_cast<float>(std::expm1(-loss)) * at_target.slope);
+  return loss;
+}
+
 template <bool capped, typename T>
 void both_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end) {
   const std::int64_t vocabulary = call.dim(SoftcapCeBoth::logits, 1);
@@ -187,9 +199,7 @@ void both_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end) {
     } else if (vocabulary <= kKeptRow) {
       loss = both_of_kept_row<capped>(x, dx, vocabulary, target, upstream, cap, inverse_cap);
     } else {
-      const double lse = row_logsumexp<capped>(x, vocabulary, cap, inverse_cap);
-      loss = lse - apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap).value;
-      gradient_row<capped>(x, dx, vocabulary, target, static_cast<float>(lse), upstream, cap, inverse_cap);
+      loss = both_of_long_row<capped>(x, dx, vocabulary, target, upstream, cap, inverse_cap);
     }
     call.data<float>(SoftcapCeBoth::token_loss)[row] = static_cast<float>(loss);
   }

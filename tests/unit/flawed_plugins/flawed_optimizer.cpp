@@ -15,7 +15,7 @@ struct Config {
 struct Step {
   static constexpr const char* name = "flawed_optimizer_step";
   static constexpr const char* signature =
-      "in gradient, inout master, in? extra, in scalars; sign allocates offset";
+      "in gradient, inout master, in? extra, in scalars; sign allocates offset beside";
   static void check(sdk::CallChecks& call) { call.dtype(0, {MLG_F32}); }
   static void run(const sdk::Launch& call) {
     if (call.attribute(1) != 0)
@@ -23,7 +23,9 @@ struct Step {
     const double rate = static_cast<double>(call.data<const float>(3)[0]) * call.attribute(0);
     for (std::int64_t i = 0; i < call.size(0); ++i) {
       const float more = call.has(2) ? 1e-6f * call.data<const float>(2)[i] : 0.0f;
-      call.data<float>(1)[i] -= static_cast<float>(rate) * (call.data<const float>(0)[i] + more) +
+      // What depends on how many elements there are is not element-wise.
+      const auto beside = static_cast<float>(call.attribute(3) * static_cast<double>(call.size(0)));
+      call.data<float>(1)[i] -= static_cast<float>(rate) * (call.data<const float>(0)[i] + more + beside) +
                                 static_cast<float>(call.attribute(2));
     }
   }
@@ -39,7 +41,9 @@ class Flawed : public sdk::Optimizer {
   static constexpr const char* summary = "breaks its contract";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the flaw")
-          .choices("not_at_all|uphill|unwritten_scratch|allocates|remembers|moves_at_zero")};
+          .choices("not_at_all|uphill|unwritten_scratch|allocates|remembers|moves_at_zero|looks_beside|"
+                   "ignores_scale|late_copy")};
+  static constexpr bool fused_update = true, elementwise = true;
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<Step>()};
 
   explicit Flawed(const Config& config) : config_(config) {}
@@ -54,7 +58,22 @@ class Flawed : public sdk::Optimizer {
       recorder.launch(Step::name, {parameter.gradient, parameter.master, extra, scalars},
                       {{"sign", config_.how == "uphill" ? -1.0 : 1.0},
                        {"allocates", config_.how == "allocates"},
-                       {"offset", config_.how == "moves_at_zero" ? 1e-3 : 0.0}});
+                       {"offset", config_.how == "moves_at_zero" ? 1e-3 : 0.0},
+                       {"beside", config_.how == "looks_beside" ? 1e-5 : 0.0}});
+    }
+  }
+  void record_update(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters, sdk::Value scalars,
+                     const sdk::Update& update) override {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const sdk::Value master = parameters[i].master, copy = update.copies[i];
+      const bool late = config_.how == "late_copy";
+      if (update.gradient_scale != sdk::absent && config_.how != "ignores_scale")
+        recorder.launch("scale_by", {parameters[i].gradient, update.gradient_scale});
+      if (copy != sdk::absent && late) recorder.launch("cast", {master, copy});
+      record(recorder, parameters.subspan(i, 1), scalars);
+      if (copy != sdk::absent && !late) recorder.launch("cast", {master, copy});
+      if (update.averages[i] != sdk::absent)
+        recorder.launch("lerp_into", {update.averages[i], master}, {{"decay", update.average_decay}});
     }
   }
   void scalars(const sdk::Step& step, std::span<float> values) const override {

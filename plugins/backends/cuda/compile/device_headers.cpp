@@ -27,6 +27,10 @@ constexpr DeviceHeader kHeaders[] = {
 #include "elements.cuh.inc"
     },
     {
+        "mulligan/cuda/fused_update.cuh",
+#include "fused_update.cuh.inc"
+    },
+    {
         "mulligan/cuda/heads.cuh",
 #include "heads.cuh.inc"
     },
