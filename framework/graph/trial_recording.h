@@ -1,5 +1,5 @@
-// Whether what a plugin would record can be used: it is recorded into a graph of its own first, for a plugin's
-// fused kernels are known by name only then.
+// Whether what a plugin would record can be used: it is recorded into a graph of its own first, for the fused
+// kernels of a plugin are known by name only then.
 #pragma once
 
 #include "framework/graph/fused_kernels.h"

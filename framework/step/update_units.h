@@ -20,8 +20,8 @@ class UpdateUnits {
   UpdateUnits(const std::vector<PlannedParameter>& parameters, const std::vector<std::string>& optimizers,
               const std::function<bool(std::size_t)>& joins);
 
-  // In the order of their first parameters. A joined unit is a parameter of rank 1, whose elements between its
-  // members are zero in every tensor; its tensors have its name in the place of a parameter's.
+  // In the order of their first parameters. A joined unit is a parameter of rank 1, whose elements between
+  // its members are zero in every tensor; its tensors have its name in the place of a parameter's.
   const std::vector<PlannedParameter>& parameters() const { return units_; }
 
   // A tensor of one parameter within that of a unit.

@@ -68,7 +68,7 @@ check_refused "train: a truncated shard" 3 "short_train_000000.bin" train small.
   --set data.train=short_train_000000.bin --set run.directory=runs/short
 
 seen=$("$mulligan" profile small.toml --steps 1)
-for kernel in matmul attention_fwd attention_bwd softcap_ce_bwd muon_momentum; do
+for kernel in matmul attention_fwd attention_bwd softcap_ce_fwd_bwd muon_update; do
   check_contains "profile has a row for $kernel" " $kernel " "$seen"
 done
 check_contains "profile ends with the rate of whole steps" "tokens/s" "$seen"

@@ -98,6 +98,8 @@ TEST_P(CudaCompile, NoKernelSpills) {
     std::vector<std::string> plain = record;  // what the fused kernels stand in for
     plain.push_back("run.fused_kernels=false");
     compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", plain));
+    tiny.push_back("run.fused_kernels=false");
+    compile_run(TinyRun::config_without_data(tiny));
     // Rows that the registers of a block do not hold at once.
     for (const std::string dtype : {"bf16", "fp32"}) {
       std::vector<std::string> wide = device();

@@ -23,7 +23,7 @@ kernels = rows[:end - 1]
 assert rows[end - 1][0] == "whole step" and float(rows[end - 1][-1]) > 0, rows[end - 1]
 both = [row for row in kernels if row[0] != "between programs"]
 assert len(both) > 30 and all(float(row[4]) > 0 and float(row[5]) > 0 for row in both), both
-assert {"matmul", "attention_bwd", "muon_momentum"} < {row[1] for row in both}
+assert {"matmul", "attention_bwd", "muon_update"} < {row[1] for row in both}
 assert [row[1] for row in kernels if row[0] == "between programs"], "memsets and uploads are predicted only"
 predicted = sum(float(row[5]) for row in kernels)
 assert abs(predicted - float(rows[end - 1][5])) < 0.001 * len(kernels), predicted
