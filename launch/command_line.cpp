@@ -77,6 +77,7 @@ void add_commands(CLI::App& app) {
   add_checkpoint_command(app);
   add_config_command(app);
   add_export_command(app);
+  add_kernels_command(app);
   add_completion_command(app);
   add_man_command(app);
   app.callback([&app] { require_command(app); });

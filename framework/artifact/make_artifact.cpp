@@ -75,7 +75,8 @@ std::string artifact_configuration(const LoadedConfig& loaded) {
     if (line.starts_with('[')) kernels = line.starts_with("[[backend.kernels]]");
     if (line.empty() || line.starts_with('#') || line.starts_with("path = ") || kernels) continue;
     // Places to write to are this machine's.
-    const bool place = line.starts_with("cache = \"") || line.starts_with("audit = \"");
+    const bool place = line.starts_with("cache = \"") || line.starts_with("audit = \"") ||
+                       line.starts_with("kernel_file = \"");
     if (place && line.find(" = \"\"") == std::string::npos) continue;
     // The origin is the comment behind the value.
     const std::string setting = line.substr(0, line.rfind("  # "));

@@ -63,9 +63,9 @@ double PhiloxStream::normal(std::uint64_t index) const {
   return std::sqrt(-2.0 * std::log(radius_draw)) * std::cos(2.0 * std::numbers::pi * angle_draw);
 }
 
-void PhiloxStream::fill_normal(std::span<float> out, double standard_deviation) const {
+void PhiloxStream::fill_normal(std::span<float> out, double standard_deviation, std::uint64_t first) const {
   for (std::size_t index = 0; index < out.size(); ++index) {
-    out[index] = static_cast<float>(standard_deviation * normal(index));
+    out[index] = static_cast<float>(standard_deviation * normal(first + index));
   }
 }
 

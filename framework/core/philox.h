@@ -28,8 +28,8 @@ class PhiloxStream {
   double uniform(std::uint64_t index) const;
   // Standard normal (Box-Muller), double precision.
   double normal(std::uint64_t index) const;
-  // out[i] = standard_deviation * normal(i).
-  void fill_normal(std::span<float> out, double standard_deviation) const;
+  // out[i] = standard_deviation * normal(first + i).
+  void fill_normal(std::span<float> out, double standard_deviation, std::uint64_t first = 0) const;
 
  private:
   std::array<std::uint32_t, 4> block(std::uint64_t index) const;

@@ -22,6 +22,10 @@ std::vector<mlg_tensor> argument_types(const Graph& graph, const Call& call) {
   return types;
 }
 
+Error refused(const std::string& program, const Call& call, const Error& error) {
+  return {error.code(), fmt::format("program '{}', kernel '{}': {}", program, call.kernel, error.what())};
+}
+
 }  // namespace
 
 Program::Program(Backend& backend, Graph graph, std::string name)
@@ -37,8 +41,7 @@ Program::Program(Backend& backend, Graph graph, std::string name)
     try {
       prepared_.push_back(backend_->prepare(request));
     } catch (const Error& error) {
-      throw Error(error.code(),
-                  fmt::format("program '{}', kernel '{}': {}", name_, call.kernel, error.what()));
+      throw refused(name_, call, error);
     }
     handles_.push_back(prepared_.back().handle());
     workspace_bytes_ =
@@ -62,7 +65,11 @@ void Program::bind(const TensorStore& store, void* arena, void* workspace) {
   for (std::size_t index = 0; index < prepared_.size(); ++index) {
     addresses.clear();
     for (const Value argument : graph_.calls()[index].arguments) addresses.push_back(address_of(argument));
-    prepared_[index].bind(addresses.data(), workspace);
+    try {
+      prepared_[index].bind(addresses.data(), workspace);
+    } catch (const Error& error) {
+      throw refused(name_, graph_.calls()[index], error);
+    }
   }
   bound_ = true;
 }

@@ -3,71 +3,85 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <span>
+#include <functional>
+#include <utility>
 
 #include "framework/core/parallel.h"
 #include "framework/core/philox.h"
+#include "framework/model/orthogonal.h"
 
 namespace mulligan {
 namespace {
 
-double dot(std::span<const double> a, std::span<const double> b) {
-  // Independent partial sums let the compiler vectorise without reordering anything it was not told to.
-  std::array<double, 8> sums{};
-  std::size_t i = 0;
-  for (; i + sums.size() <= a.size(); i += sums.size()) {
-    for (std::size_t lane = 0; lane < sums.size(); ++lane) sums[lane] += a[i + lane] * b[i + lane];
-  }
-  double total = 0;
-  for (; i < a.size(); ++i) total += a[i] * b[i];
-  for (const double sum : sums) total += sum;
-  return total;
-}
+constexpr double draw_cost = 64;  // of a normal number, in multiplications
 
-// A semi-orthogonal [rows, columns] matrix from a normal one, by modified Gram-Schmidt applied twice along
-// the shorter side ("twice is enough"): the distribution is Haar, as with a QR factorisation whose diagonal
-// is made positive.
+// A semi-orthogonal [rows, columns] matrix from a normal one, orthonormal along its shorter side.
 void orthogonal(std::span<float> out, std::int64_t rows, std::int64_t columns, const PhiloxStream& stream) {
   const bool tall = rows > columns;
-  const std::int64_t count = tall ? columns : rows;
-  const auto length = static_cast<std::size_t>(tall ? rows : columns);
-  std::vector<double> vectors(static_cast<std::size_t>(count) * length);
+  const auto count = static_cast<std::size_t>(tall ? columns : rows),
+             length = static_cast<std::size_t>(tall ? rows : columns);
+  std::vector<double> vectors(count * length);
   for (std::size_t i = 0; i < vectors.size(); ++i) vectors[i] = stream.normal(i);
-  const auto vector = [&](std::int64_t index) {
-    return std::span(vectors).subspan(static_cast<std::size_t>(index) * length, length);
-  };
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto current = vector(i);
-    for (int sweep = 0; sweep < 2; ++sweep) {
-      for (std::int64_t j = 0; j < i; ++j) {
-        const auto earlier = vector(j);
-        const double overlap = dot(current, earlier);
-        for (std::size_t k = 0; k < length; ++k) current[k] -= overlap * earlier[k];
-      }
-    }
-    const double inverse = 1.0 / std::sqrt(dot(current, current));
-    for (double& element : current) element *= inverse;
-  }
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c) {
-      out[static_cast<std::size_t>(r * columns + c)] = static_cast<float>(
-          tall ? vector(c)[static_cast<std::size_t>(r)] : vector(r)[static_cast<std::size_t>(c)]);
-    }
+  make_orthonormal(vectors, count, length);
+  for (std::size_t v = 0; v < count; ++v) {
+    for (std::size_t k = 0; k < length; ++k)
+      out[tall ? k * count + v : v * length + k] = static_cast<float>(vectors[v * length + k]);
   }
 }
 
-}  // namespace
+// A part of a parameter's values that is drawn by itself.
+struct Draw {
+  double cost = 0;  // about, in multiplications
+  std::function<void()> make;
+};
 
-std::vector<float> initial_values(const ParameterSpec& parameter, std::uint64_t seed) {
-  std::vector<float> values(static_cast<std::size_t>(parameter.type.elements()), 0.0F);
-  if (parameter.type.elements() == 0) return values;  // a model of one layer has no skips
+// The draws of one parameter; what needs none is written at once.
+class Draws {
+ public:
+  explicit Draws(std::uint64_t seed) : seed_(seed) {}
+
+  void add(const ParameterSpec& parameter, std::span<float> values);
+  // The longest first, so that no thread is left with one at the end.
+  void make(int threads) {
+    std::ranges::stable_sort(draws_, std::ranges::greater(), &Draw::cost);
+    parallel_for(draws_.size(), threads, [this](std::size_t i) { draws_[i].make(); });
+  }
+
+ private:
+  void add_normal(const ParameterSpec& parameter, std::span<float> slice, double standard_deviation);
+  void add_orthogonal(const ParameterSpec& parameter, std::span<float> slice, std::int64_t first_entry);
+
+  std::uint64_t seed_;
+  std::vector<Draw> draws_;
+};
+
+void Draws::add_normal(const ParameterSpec& parameter, std::span<float> slice, double standard_deviation) {
+  constexpr std::size_t piece = 1 << 17;
+  const PhiloxStream stream(seed_, fmt::format("init/{}", parameter.name));
+  for (std::size_t begin = 0; begin < slice.size(); begin += piece) {
+    const auto part = slice.subspan(begin, std::min(piece, slice.size() - begin));
+    draws_.push_back({static_cast<double>(part.size()) * draw_cost,
+                      [=] { stream.fill_normal(part, standard_deviation, begin); }});
+  }
+}
+
+void Draws::add_orthogonal(const ParameterSpec& parameter, std::span<float> slice, std::int64_t first_entry) {
+  const auto entry_size = static_cast<std::size_t>(parameter.type.elements() / parameter.type.dims[0]);
+  const std::int64_t rows = parameter.type.dims[1], columns = static_cast<std::int64_t>(entry_size) / rows;
+  const double cost =
+      static_cast<double>(entry_size) * (draw_cost + 2.0 * static_cast<double>(std::min(rows, columns)));
+  for (std::size_t begin = 0; begin < slice.size(); begin += entry_size, ++first_entry) {
+    const auto matrix = slice.subspan(begin, entry_size);
+    const PhiloxStream stream(seed_, fmt::format("init/{}/{}", parameter.name, first_entry));
+    draws_.push_back({cost, [=] { orthogonal(matrix, rows, columns, stream); }});
+  }
+}
+
+void Draws::add(const ParameterSpec& parameter, std::span<float> values) {
   const std::int64_t entry_size = parameter.type.elements() / parameter.type.dims[0];
   for (const InitialPart& part : parameter.initial) {
-    const auto slice =
-        std::span(values).subspan(static_cast<std::size_t>(part.begin * entry_size),
-                                  static_cast<std::size_t>((part.end - part.begin) * entry_size));
+    const auto slice = values.subspan(static_cast<std::size_t>(part.begin * entry_size),
+                                      static_cast<std::size_t>((part.end - part.begin) * entry_size));
     switch (part.kind) {
       case Initial::zeros:
         break;
@@ -75,25 +89,35 @@ std::vector<float> initial_values(const ParameterSpec& parameter, std::uint64_t 
         std::ranges::fill(slice, static_cast<float>(part.value));
         break;
       case Initial::normal:
-        PhiloxStream(seed, fmt::format("init/{}", parameter.name)).fill_normal(slice, part.value);
+        add_normal(parameter, slice, part.value);
         break;
       case Initial::residual_mix:
         std::ranges::fill(slice.first(slice.size() / 2), 1.0F);
         break;
-      case Initial::orthogonal: {
-        const std::int64_t rows = parameter.type.dims[1];
-        parallel_for(static_cast<std::size_t>(part.end - part.begin), 0, [&](std::size_t index) {
-          const std::int64_t entry = part.begin + static_cast<std::int64_t>(index);
-          const auto matrix = slice.subspan(index * static_cast<std::size_t>(entry_size),
-                                            static_cast<std::size_t>(entry_size));
-          orthogonal(matrix, rows, entry_size / rows,
-                     PhiloxStream(seed, fmt::format("init/{}/{}", parameter.name, entry)));
-        });
+      case Initial::orthogonal:
+        add_orthogonal(parameter, slice, part.begin);
         break;
-      }
     }
   }
+}
+
+}  // namespace
+
+std::vector<std::vector<float>> initial_values(std::span<const ParameterSpec> parameters, std::uint64_t seed,
+                                               int threads) {
+  std::vector<std::vector<float>> values;
+  Draws draws(seed);
+  for (const ParameterSpec& parameter : parameters) {
+    values.emplace_back(static_cast<std::size_t>(parameter.type.elements()), 0.0F);
+    // A model of one layer has no skips. What a vector holds stays where it is when it is moved.
+    if (parameter.type.elements() > 0) draws.add(parameter, values.back());
+  }
+  draws.make(threads);
   return values;
+}
+
+std::vector<float> initial_values(const ParameterSpec& parameter, std::uint64_t seed) {
+  return std::move(initial_values(std::span(&parameter, 1), seed, 0).front());
 }
 
 }  // namespace mulligan

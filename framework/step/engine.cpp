@@ -73,14 +73,16 @@ std::vector<Program*> TrainingEngine::programs() const {
 }
 
 void TrainingEngine::initialise(std::uint64_t seed) {
-  for (const PlannedParameter& parameter : parameters_) {
-    const std::vector<float> values = initial_values(parameter.layout.spec, seed);
-    store_.upload(master_name(parameter.name()), encode_floats(values, parameter.layout.master));
-    if (config_.ema.decay > 0) {
-      const auto rounded =
-          decode_floats(encode_floats(values, parameter.layout.master), parameter.layout.master);
-      store_.upload(average_name(parameter.name()), rounded);
-    }
+  std::vector<ParameterSpec> specs;
+  for (const PlannedParameter& parameter : parameters_) specs.push_back(parameter.layout.spec);
+  const std::vector<std::vector<float>> drawn =
+      initial_values(specs, seed, static_cast<int>(config_.run.threads));
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const PlannedParameter& parameter = parameters_[i];
+    const std::vector<std::byte> master = encode_floats(drawn[i], parameter.layout.master);
+    store_.upload(master_name(parameter.name()), master);
+    if (config_.ema.decay > 0)
+      store_.upload(average_name(parameter.name()), decode_floats(master, parameter.layout.master));
   }
   for (const OptimizerGroup& group : groups_.groups()) {
     for (const std::string& state : group.states) store_.zero(state);

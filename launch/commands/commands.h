@@ -30,6 +30,7 @@ void add_sweep_command(CLI::App& app);
 void add_completion_command(CLI::App& app);
 void add_man_command(CLI::App& app);
 void add_export_command(CLI::App& app);
+void add_kernels_command(CLI::App& app);
 
 // `config` is the command that `init` belongs to.
 void add_config_init_command(CLI::App& config);

@@ -77,6 +77,20 @@ TEST_F(CompileCacheTest, EightProcessesAtOnce) {
   EXPECT_EQ(contents(counter), "x");
 }
 
+TEST_F(CompileCacheTest, WhoFindsAnotherAtWorkCanDoSomethingElseFirst) {
+  CompileCache first(cache()), second(cache());
+  int others = 0;
+  const std::string value = first.get("key", [&] {
+    EXPECT_EQ(second.get_unless_made_elsewhere("key", fails), std::nullopt);
+    EXPECT_EQ(second.get_unless_made_elsewhere("other key", [] { return "other"; }), "other");
+    ++others;
+    return "value";
+  });
+  EXPECT_EQ(others, 1);
+  EXPECT_EQ(second.get_unless_made_elsewhere("key", fails), value);
+  EXPECT_EQ(first.get("other key", fails), "other");
+}
+
 TEST_F(CompileCacheTest, DamagedFileIsMadeAgain) {
   CompileCache(cache()).get("key", [] { return "value"; });
   const std::string whole = contents(value_file());

@@ -323,7 +323,7 @@ TEST(LaunchStatement, HandWrittenMismatchIsRefusedByTheCompiler) {
     ByHand::function = function;
     ByHand::arguments.clear();
     for (const auto kind : kinds) ByHand::arguments.push_back(argument(kind));
-    return backend("compile").refusal(call);
+    return backend("compile").refusal_when_bound(call);
   };
   try {
     sdk::check(backend("compile").table().add_kernels(backend("compile").instance(), &kernel, 1, 0));
@@ -338,7 +338,7 @@ TEST(LaunchStatement, HandWrittenMismatchIsRefusedByTheCompiler) {
     stated.launch(MLG_INSTANCE(scale_elements, float, 1), {1, 1, 1}, {64, 1, 1}, stated.tensor(Kernel::x),
                   stated.tensor(Kernel::y), kCount);
   };
-  EXPECT_EQ(backend("compile").refusal(call), "");
+  EXPECT_EQ(backend("compile").refusal_when_bound(call), "");
   call.kernel = "by_hand";
   EXPECT_EQ(said("scale_elements<float, 4>", {MLG_CUDA_TENSOR, MLG_CUDA_TENSOR, MLG_CUDA_LONG}), "");
   // Compilable, but another function.

@@ -36,20 +36,24 @@ def ceilings(context, detail):
             "fp32_TFLOP_per_s": seen["fp32_flops_per_second"] / 1e12}
 
 
-def profile(context, looped, steps, environment=None):
+def profile(context, looped, steps, environment=None, **settings):
     order = ["--looped"] if looped else []
     return json.loads(context.mulligan("profile", context.config(RECORD), "--json", "--steps", steps, *order,
-                                       *record_settings(context), environment=environment))
+                                       *record_settings(context, **settings), environment=environment))
 
 
-@rows.row("start", "throughput", "seconds to the end of the first step: kernels compiled, and from the cache", 240)
+@rows.row("start", "throughput", "seconds to the end of the first step: kernels shipped, compiled, and from the cache", 360)
 def start(context, detail):
     record_data(context)
-    cache = context.scratch / "cold"
-    shutil.rmtree(cache, ignore_errors=True)
-    environment = {"XDG_CACHE_HOME": str(cache)}
-    cold, warm = (profile(context, True, 1, environment)["first_step_seconds"] for _ in range(2))
-    return {"cold": cold, "warm": warm}
+    shipped = sorted(file.stem for file in (context.folder / "lib/mulligan/kernels").glob("*.kernels"))
+    figures = context.partial = {"kernels_shipped": " ".join(shipped) or "none"}
+    for what, settings in (("", {}), ("_without_shipped_kernels", {"backend.kernel_file": "none"})):
+        cache = context.scratch / "cold"
+        shutil.rmtree(cache, ignore_errors=True)
+        for state in ("cold", "warm"):
+            seen = profile(context, True, 1, {"XDG_CACHE_HOME": str(cache)}, **settings)
+            figures[state + what] = seen["first_step_seconds"]
+    return figures
 
 
 def kernel_table(profiled, ceilings_):

@@ -41,6 +41,28 @@ TEST_F(StandInDevice, WindowsOfTestTimeTrainingTakeSixteenPlans) {
   EXPECT_EQ(stand_in().plans, 16);
 }
 
+// Each is made once, by a thread with a handle of its own, or where there is one thread by who asks for it.
+TEST_F(StandInDevice, ExpectedPlansAreMadeBesideEachOther) {
+  for (const int threads : {1, 4}) {
+    stand_in() = {};
+    GpuDevice gpu(0, "", "", threads);
+    AttentionLibrary library(gpu, {});
+    stand_in().plan_together = threads;
+    std::vector<AttentionShape> shapes;
+    for (const std::int64_t context : {256, 512, 1024, 2048}) {
+      for (const bool backward : {false, true})
+        shapes.push_back(shape_of({64, context, true}, 64 * context, backward));
+    }
+    for (int twice = 0; twice < 2; ++twice) {
+      for (const AttentionShape& shape : shapes) library.expect(shape);
+    }
+    for (const AttentionShape& shape : shapes) EXPECT_NE(library.plan(shape), nullptr);
+    EXPECT_EQ(stand_in().plans, 8);
+    EXPECT_EQ(stand_in().most_plans_at_once, threads);
+    EXPECT_EQ(stand_in().handles, threads == 1 ? 1 : 1 + threads);
+  }
+}
+
 TEST_F(StandInDevice, NoPlanIsMadeToSizeAWorkspace) {
   GpuDevice gpu = device();
   AttentionLibrary library(gpu, {});

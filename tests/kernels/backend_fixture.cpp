@@ -121,10 +121,13 @@ class Prepared {
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
 
+  void bind(const std::vector<void*>& addresses, void* workspace) {
+    check(backend_.table().bind(backend_.instance(), prepared_, addresses.data(), workspace));
+  }
   void run(const std::vector<void*>& addresses) {
     GuardedBuffer workspace(backend_, "the workspace",
                             std::vector<std::byte>(workspace_bytes_, std::byte{0xCD}));
-    check(backend_.table().bind(backend_.instance(), prepared_, addresses.data(), workspace.address()));
+    bind(addresses, workspace.address());
     check(backend_.table().run(backend_.instance(), &prepared_, 1));
     check(backend_.table().synchronize(backend_.instance()));
     workspace.download();
@@ -247,6 +250,23 @@ bool BackendFixture::refuses_values(const KernelCall& call) {
 std::string BackendFixture::refusal(const KernelCall& call) {
   try {
     const Prepared prepared(*this, signature(call.kernel), call);
+    return "";
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
+std::string BackendFixture::refusal_when_bound(const KernelCall& call) {
+  try {
+    const Signature parameters = signature(call.kernel);
+    Prepared prepared(*this, parameters, call);
+    std::vector<void*> addresses;
+    std::uintptr_t next = 1 << 20;
+    for (const Parameter& parameter : parameters.arguments) {
+      const bool present = call.arguments.count(parameter.name) > 0;
+      addresses.push_back(present ? reinterpret_cast<void*>(next += 1 << 20) : nullptr);
+    }
+    prepared.bind(addresses, reinterpret_cast<void*>(next + (1 << 20)));
     return "";
   } catch (const std::runtime_error& error) {
     return error.what();

@@ -47,6 +47,8 @@ class BackendFixture {
 
   // Prepares only; returns the backend's sentence, or "" when the call was accepted.
   std::string refusal(const KernelCall& call);
+  // Prepares and binds, to addresses at which nothing lies: for a backend that may refuse code only then.
+  std::string refusal_when_bound(const KernelCall& call);
 
   std::vector<std::string> kernel_names() const;
   // Throws std::runtime_error when the backend has no such kernel.

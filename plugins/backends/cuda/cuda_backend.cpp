@@ -27,9 +27,11 @@ std::unique_ptr<Device> make_device(const CudaConfig& config) {
   if (config.device == "plan") return std::make_unique<PlanDevice>();
 #ifdef MULLIGAN_HAS_CUDA
   const std::string cache = config.cache.empty() ? default_cache_directory() : config.cache;
-  if (config.device == "compile")
-    return std::make_unique<CompileDevice>(config.architecture, cache, config.cubins);
-  return std::make_unique<GpuDevice>(config.index, cache);
+  if (config.device == "compile") {
+    return std::make_unique<CompileDevice>(CompilerOptions{config.architecture, cache, 0, config.threads},
+                                           config.kernel_file, config.cubins);
+  }
+  return std::make_unique<GpuDevice>(config.index, cache, config.kernel_file, config.threads);
 #else
   throw sdk::Error("this program was built without CUDA, so backend.device = \"" + config.device +
                    "\" cannot be had; build it where CUDA 12.4 or newer is installed, or set \"emulated\"");

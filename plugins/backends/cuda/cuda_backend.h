@@ -22,6 +22,8 @@ struct CudaConfig {
   int index = -1;
   bool graphs = true;
   std::string cache;
+  std::string kernel_file;
+  int threads = 0;
   std::string attention = "library";
   bool attention_fallback = false;
   bool deterministic = false;
@@ -53,6 +55,16 @@ class CudaBackend final : public sdk::Backend {
       sdk::key("cache", &CudaConfig::cache,
                "Folder of compiled kernels and measured algorithms; empty: $XDG_CACHE_HOME/mulligan/cuda or "
                "~/.cache/mulligan/cuda."),
+      sdk::key(
+          "kernel_file", &CudaConfig::kernel_file,
+          "File of kernels that were compiled ahead of time (mulligan kernels): gpu looks into it before "
+          "the cache, and where this is empty into ../kernels/ARCHITECTURE.kernels beside the plugins "
+          "(\"none\": "
+          "into no file); "
+          "compile adds to it what it compiles."),
+      sdk::key("threads", &CudaConfig::threads,
+               "Kernels that are compiled at the same time; 0: as many as there are cores.")
+          .range(0, 4096),
       sdk::key(
           "attention", &CudaConfig::attention,
           "library: bf16 attention by cuDNN where it is installed and has a plan (the emulated device has "

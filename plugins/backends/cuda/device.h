@@ -93,6 +93,9 @@ class Device {
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void fill(void* device, int byte, std::size_t bytes) = 0;
 
+  // A load() of it will follow. What takes long about it goes on meanwhile, and may then be refused only
+  // there; the request need not outlive the call.
+  virtual void expect(const FunctionRequest& request) { load(request); }
   // Lives as long as the device; requests that compile to the same code get the same one.
   virtual Function& load(const FunctionRequest& request) = 0;
   virtual void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) = 0;
@@ -105,6 +108,8 @@ class Device {
   // attention of this direction; then `reason` is as below.
   virtual std::optional<std::size_t> attention_workspace_bytes(const AttentionShape& shape,
                                                                std::string& reason) = 0;
+  // An attention() of it will follow, whose plan begins to be made meanwhile.
+  virtual void expect_attention(const AttentionShape&) {}
   // Null where that library has no attention of this shape; then `reason` says why: "cuDNN 9.19.0 has no plan
   // for it: ...".
   virtual std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason) = 0;

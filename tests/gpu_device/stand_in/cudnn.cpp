@@ -1,7 +1,11 @@
 // A stand-in for libcudnn.so.9 that takes every graph, and executes it or not as it is told to.
 #include <cudnn_graph.h>
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 
 #include "tests/gpu_device/stand_in/stand_in.h"
 
@@ -17,6 +21,7 @@ EXPORTED void cudnnGetLastErrorString(char* text, std::size_t bytes) {
   std::strncpy(text, "the stand-in was told to", bytes);
 }
 EXPORTED cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  ++stand_in().handles;
   *handle = reinterpret_cast<cudnnHandle_t>(&stand_in());
   return CUDNN_STATUS_SUCCESS;
 }
@@ -28,7 +33,18 @@ EXPORTED cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t) {
 }
 EXPORTED cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
                                                     cudnnBackendDescriptor_t* made) {
-  if (type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) ++stand_in().plans;
+  if (type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+    static std::mutex mutex;
+    static std::condition_variable more;
+    std::unique_lock lock(mutex);
+    StandIn& seen = stand_in();
+    ++seen.plans;
+    seen.most_plans_at_once = std::max(seen.most_plans_at_once, ++seen.plans_under_way);
+    more.notify_all();
+    more.wait_for(lock, std::chrono::seconds(20),
+                  [&] { return seen.most_plans_at_once >= seen.plan_together; });
+    --seen.plans_under_way;
+  }
   *made = reinterpret_cast<cudnnBackendDescriptor_t>(&stand_in());
   return CUDNN_STATUS_SUCCESS;
 }

@@ -1,5 +1,9 @@
 // A stand-in for libnvrtc.so.12: what it calls code is the source with its options.
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <string>
 
 #include "tests/gpu_device/stand_in/stand_in.h"
@@ -36,7 +40,18 @@ EXPORTED int nvrtcAddNameExpression(Program* program, const char* expression) {
   return 0;
 }
 EXPORTED int nvrtcCompileProgram(Program* program, int count, const char* const* options) {
-  ++stand_in().compilations;
+  {
+    static std::mutex mutex;
+    static std::condition_variable more;
+    std::unique_lock lock(mutex);
+    StandIn& seen = stand_in();
+    ++seen.compilations;
+    seen.most_at_once = std::max(seen.most_at_once, ++seen.under_way);
+    more.notify_all();
+    more.wait_for(lock, std::chrono::seconds(20), [&] { return seen.most_at_once >= seen.compile_together; });
+    --seen.under_way;
+  }
+  if (program->expression.starts_with("refused")) return 6;  // NVRTC_ERROR_COMPILATION
   program->code = program->expression;
   for (int i = 0; i < count; ++i) program->code += std::string(" ") + options[i];
   program->code += "\n" + program->source;

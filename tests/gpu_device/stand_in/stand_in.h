@@ -5,16 +5,17 @@
 #include <vector>
 
 struct StandIn {
-  // The driver. Memory of the device is memory of the host; work is done when it is enqueued, or, while the stream
-  // is held, when somebody waits for it.
+  // The driver. Memory of the device is memory of the host; work is done when it is enqueued, or, while the
+  // stream is held, when somebody waits for it.
   int driver_version = 12040;
   bool hold = false;
   int modules_loaded = 0, modules_unloaded = 0, launches = 0, host_allocations = 0;
   int waits = 0;                    // for an event that had not come
   std::vector<std::string> loaded;  // what modules were loaded of
 
-  // NVRTC.
-  int compilations = 0;
+  // NVRTC. Compilations wait, a while, until so many are under way at once; of functions "refused" they fail.
+  int compile_together = 1;
+  int compilations = 0, under_way = 0, most_at_once = 0;
 
   // cuBLASLt proposes algorithms 0, 1, ...; those of a negative duration fail.
   std::vector<float> milliseconds = {3, 1, 2};
@@ -23,7 +24,9 @@ struct StandIn {
 
   // cuDNN.
   bool execution_fails = false;
-  int plans = 0, executions = 0;
+  int plans = 0, executions = 0, handles = 0;
+  int plan_together = 1;  // plans wait, a while, until so many are under way at once
+  int plans_under_way = 0, most_plans_at_once = 0;
 };
 
 // The one of the process.

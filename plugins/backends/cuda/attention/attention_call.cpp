@@ -73,6 +73,15 @@ void AttentionCall::bind(const Tensors& tensors, void* workspace) {
   watched_ = cu_seqlens.address;
   rows_ = row_tables_.rows(cu_seqlens.address, layout_);
   for (auto& [bucket, ready] : ready_) place(ready);
+  expect();
+}
+
+void AttentionCall::expect() {
+  const std::optional<SegmentSummary> summary = library_.tables().summary(watched_);
+  if (!summary) return;
+  const AttentionBucket bucket = bucket_of(*summary);
+  const bool none = bucket.packed && bucket.rows > layout_.most_rows;  // make_ready()
+  if (!none && !ready_.contains(bucket)) library_.expect(shape_of(bucket));
 }
 
 std::uint64_t AttentionCall::choose() {

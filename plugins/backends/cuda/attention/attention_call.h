@@ -29,6 +29,9 @@ class AttentionCall {
   using Tensors = std::function<DeviceArgument(std::uint32_t)>;
   void bind(const Tensors& tensors, void* workspace);
 
+  // The plan for the segments as they are now will be asked for: it begins to be made, unless it is there.
+  void expect();
+
   // Loads the functions of all buckets, for a device that only compiles.
   void load();
 

@@ -42,6 +42,10 @@ std::optional<std::size_t> AttentionLibrary::workspace_bytes(const AttentionShap
   return bytes;
 }
 
+void AttentionLibrary::expect(const AttentionShape& shape) {
+  if (!plans_.contains(shape)) device_.expect_attention(shape);
+}
+
 Attention* AttentionLibrary::plan(const AttentionShape& shape) {
   const auto known = plans_.find(shape);
   if (known != plans_.end()) return known->second.get();

@@ -31,6 +31,8 @@ class AttentionLibrary {
   // The most workspace that plans with this shape's direction, tokens, heads and width need; nothing where
   // the library has none of them, which the log then says, once. Makes no plan.
   std::optional<std::size_t> workspace_bytes(const AttentionShape& shape);
+  // A plan() of it will follow, and begins to be made.
+  void expect(const AttentionShape& shape);
   // The plan for a shape, made once; null where the library has none, which the log then says, once.
   Attention* plan(const AttentionShape& shape);
   // Says once that the own kernel stands in, and why.

@@ -21,6 +21,11 @@ void LaunchCall::reserve(std::size_t workspace_bytes) {
   workspace_bytes_ = std::max(workspace_bytes_, workspace_bytes);
 }
 
+void LaunchCall::expect() {
+  expect_functions(device_, kernel_.name, kernel_.source, *plan_);
+  expected_ = true;
+}
+
 void LaunchCall::load() {
   if (!steps_) steps_.emplace(device_, kernel_.name, kernel_.source, *plan_, compiled_);
 }
@@ -29,10 +34,9 @@ void LaunchCall::bind(void* const* addresses, void* workspace) {
   const std::size_t planned = workspace_bytes_;
   memory_.bind(addresses, workspace, planned);
   const bool aligned = memory_.aligned();
-  if (!aligned || !planned_for_aligned_) {
-    plan_anew();
-    load();
-  }
+  const bool planned_otherwise = !aligned || !planned_for_aligned_;
+  if (planned_otherwise) plan_anew();
+  if (planned_otherwise || expected_) load();
   planned_for_aligned_ = aligned;
   if (workspace_bytes_ > planned) {
     throw std::runtime_error(std::string("kernel ") + kernel_.name +

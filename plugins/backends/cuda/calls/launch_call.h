@@ -21,8 +21,10 @@ class LaunchCall : public DeviceCall {
 
   const CallMemory& memory() const { return memory_; }
   const backends::CallArguments& arguments() const { return memory_.arguments(); }
-  // Loads the functions of the plan, unless they are. Until then a call that is bound to aligned addresses
-  // loads nothing.
+  // The functions of the plan will be needed: they are loaded when the call is bound, and begin to be made
+  // now. Without it a call that is bound to aligned addresses loads nothing before it runs.
+  void expect();
+  // Loads the functions of the plan, unless they are.
   void load();
   // Asks for a workspace of at least so many bytes.
   void reserve(std::size_t workspace_bytes);
@@ -45,7 +47,7 @@ class LaunchCall : public DeviceCall {
   const mlg_cuda_plan* plan_ = nullptr;
   std::size_t workspace_bytes_ = 0;
   std::optional<LaunchSteps> steps_;
-  bool planned_for_aligned_ = true;
+  bool planned_for_aligned_ = true, expected_ = false;
 };
 
 }  // namespace mulligan::cuda

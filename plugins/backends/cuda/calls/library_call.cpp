@@ -10,7 +10,7 @@ LibraryCall::LibraryCall(Device& device, std::unique_ptr<SourceCall> own,
   own_->reserve(attention_->workspace_bytes());
   if (device.facts().computes) return;
   attention_->load();
-  own_->load();
+  own_->expect();
 }
 
 void LibraryCall::bind(void* const* addresses, void* workspace) {

@@ -16,6 +16,9 @@ class LibraryCall final : public DeviceCall {
 
   std::size_t workspace_bytes() const override { return own_->workspace_bytes(); }
   void bind(void* const* addresses, void* workspace) override;
+  void expect_choice() override {
+    if (attention_) attention_->expect();
+  }
   std::uint64_t choice() override;
   CallWork work() override;
   void run() override;

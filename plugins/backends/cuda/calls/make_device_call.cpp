@@ -20,7 +20,7 @@ std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& l
   if (const auto product = product_before(kernel, own->arguments().launch())) {
     return std::make_unique<ProductCall>(device, std::move(own), *product);
   }
-  own->load();
+  own->expect();
   return own;
 }
 

@@ -7,7 +7,7 @@ namespace mulligan::cuda {
 ProductCall::ProductCall(Device& device, std::unique_ptr<SourceCall> own, const ProductBefore& product)
     : own_(std::move(own)), product_(product), gemm_(device.gemm(product.shape)) {
   own_->reserve(gemm_->workspace_bytes());
-  own_->load();
+  own_->expect();
 }
 
 CallWork ProductCall::work() {

@@ -14,7 +14,7 @@ KernelState prepare_kernel(const mlg_kernel& kernel, const mlg_launch& call, std
 
 class SourceCall final : public LaunchCall {
  public:
-  // Planned; load() makes it ready.
+  // Planned; expect() or load() make it ready.
   SourceCall(Device& device, const mlg_kernel& kernel, const mlg_call& call);
 
  private:

@@ -12,19 +12,15 @@
 #include <iterator>
 #include <utility>
 
+#include "plugins/backends/cuda/compile/fingerprint.h"
+#include "plugins/backends/cuda/compile/replace_file.h"
+
 namespace mulligan::cuda {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr char kMagic[8] = {'M', 'L', 'G', 'C', 'O', 'D', 'E', '1'};
-
-// FNV-1a. Only names files and finds damage: the key itself is stored and compared.
-std::uint64_t fingerprint(const std::string& text) {
-  std::uint64_t hash = 0xCBF29CE484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-  return hash;
-}
 
 std::string hexadecimal(std::uint64_t value) {
   std::string text(16, '0');
@@ -37,11 +33,13 @@ void put(std::string& out, std::uint64_t value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// An exclusive lock on a file, held while the object lives; without one where the file cannot be made.
+// An exclusive lock on a file, held while the object lives. Where the file cannot be made there is none, and
+// nobody to share with.
 class FileLock {
  public:
-  explicit FileLock(const std::string& path) : file_(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
-    if (file_ >= 0) flock(file_, LOCK_EX);
+  FileLock(const std::string& path, bool wait)
+      : file_(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
+    if (file_ >= 0) taken_ = flock(file_, wait ? LOCK_EX : LOCK_EX | LOCK_NB) == 0;
   }
   ~FileLock() {
     if (file_ >= 0) close(file_);
@@ -49,8 +47,12 @@ class FileLock {
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
+  // Another process has it, or another thread.
+  bool elsewhere() const { return file_ >= 0 && !taken_; }
+
  private:
   int file_;
+  bool taken_ = false;
 };
 
 }  // namespace
@@ -63,11 +65,22 @@ CompileCache::CompileCache(std::string directory) : directory_(std::move(directo
 }
 
 std::string CompileCache::get(const std::string& key, const std::function<std::string()>& make) {
+  return *find_or_make(key, make, true);
+}
+
+std::optional<std::string> CompileCache::get_unless_made_elsewhere(const std::string& key,
+                                                                   const std::function<std::string()>& make) {
+  return find_or_make(key, make, false);
+}
+
+std::optional<std::string> CompileCache::find_or_make(const std::string& key,
+                                                      const std::function<std::string()>& make, bool wait) {
   if (directory_.empty()) return make();
   const std::string path = directory_ + "/" + hexadecimal(fingerprint(key));
   std::string value;
   if (read(path, key, value)) return value;
-  const FileLock lock(path + ".lock");
+  const FileLock lock(path + ".lock", wait);
+  if (!wait && lock.elsewhere()) return std::nullopt;
   if (read(path, key, value)) return value;  // another process was faster
   value = make();
   write(path, key, value);
@@ -97,13 +110,7 @@ void CompileCache::write(const std::string& path, const std::string& key, const 
   put(bytes, value.size());
   put(bytes, fingerprint(key + value));
   bytes += key + value;
-  std::string temporary = path + ".XXXXXX";
-  const int file = mkstemp(temporary.data());
-  if (file < 0) return;  // a cache that cannot be written is no error
-  const bool written =
-      ::write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) && fsync(file) == 0;
-  close(file);
-  if (!written || std::rename(temporary.c_str(), path.c_str()) != 0) unlink(temporary.c_str());
+  replace_file(path, bytes);  // a cache that cannot be written is no error
 }
 
 std::string default_cache_directory() {

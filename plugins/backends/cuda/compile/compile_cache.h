@@ -1,8 +1,10 @@
 // Compiled code on disk, one file per key. Safe for several processes at once: a file appears under its name
-// complete or not at all, and who finds another process at work on a key waits for it.
+// complete or not at all, and who finds another process at work on a key waits for it, or does something else
+// first. Threads may share an object.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace mulligan::cuda {
@@ -14,10 +16,15 @@ class CompileCache {
 
   // What `make` returned for this very key, now or in an earlier process. A damaged file counts as missing.
   std::string get(const std::string& key, const std::function<std::string()>& make);
+  // The same, but nothing where another process (or thread) is making it just now.
+  std::optional<std::string> get_unless_made_elsewhere(const std::string& key,
+                                                       const std::function<std::string()>& make);
 
   const std::string& directory() const { return directory_; }
 
  private:
+  std::optional<std::string> find_or_make(const std::string& key, const std::function<std::string()>& make,
+                                          bool wait);
   bool read(const std::string& path, const std::string& key, std::string& value) const;
   void write(const std::string& path, const std::string& key, const std::string& value) const;
 

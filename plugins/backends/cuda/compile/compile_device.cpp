@@ -10,10 +10,29 @@
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
 
 namespace mulligan::cuda {
+namespace {
 
-CompileDevice::CompileDevice(const std::string& architecture, const std::string& cache_directory,
-                             std::string cubins)
-    : architecture_(architecture), compiler_(architecture, cache_directory, 0), cubins_(std::move(cubins)) {
+// What the file at `path` holds, where it goes with what is compiled now.
+KernelFile begun_file(const std::string& path, const KernelFile::Origin& origin) {
+  if (std::filesystem::exists(path)) {
+    try {
+      KernelFile file = KernelFile::read(path);
+      if (file.origin() == origin) return file;
+      sdk::log(sdk::LogLevel::info, path + " is made anew: it was of another version or architecture");
+    } catch (const std::runtime_error& fault) {
+      sdk::log(sdk::LogLevel::warning, std::string(fault.what()) + "; it is made anew");
+    }
+  }
+  return KernelFile(origin);
+}
+
+}  // namespace
+
+CompileDevice::CompileDevice(CompilerOptions options, std::string kernel_file, std::string cubins)
+    : architecture_(options.architecture),
+      kernel_file_(std::move(kernel_file)),
+      compiler_(std::move(options)),
+      cubins_(std::move(cubins)) {
   if (!cubins_.empty()) std::filesystem::create_directories(cubins_);
 }
 
@@ -21,35 +40,61 @@ DeviceFacts CompileDevice::facts() const {
   return {"CUDA compiler for " + architecture_ + " (computes nothing)", 0, 0, false, architecture_};
 }
 
+void CompileDevice::expect(const FunctionRequest& request) {
+  const FunctionSource source = function_source(request.source, *request.launch);
+  const auto [known, is_new] = functions_.try_emplace(source);
+  if (!is_new) return;
+  known->second.kernel = request.kernel;
+  compiler_.begin(request.kernel, source);
+}
+
 Function& CompileDevice::load(const FunctionRequest& request) {
   if (request.compiled) {
     sdk::log(sdk::LogLevel::info, std::string("kernel ") + request.kernel + " is taken from " +
                                       request.compiled->file() + ", entry point " + request.launch->function);
-    return functions_[{request.launch->function, {}, request.compiled->code()}];
+    return from_files_[request.compiled->code()];
   }
-  const FunctionSource source = function_source(request.source, *request.launch);
-  const auto [known, is_new] = functions_.try_emplace(source);
-  if (is_new) known->second.symbol = compile(request.kernel, source);
-  require_parameters(request.kernel, known->second.symbol, *request.launch);
-  return known->second;
+  CompiledOnly& function = compiled(request.kernel, function_source(request.source, *request.launch));
+  require_parameters(request.kernel, function.code.symbol, *request.launch);
+  return function;
 }
 
-std::string CompileDevice::compile(const char* kernel, const FunctionSource& source) {
-  const CompiledFunction function = compiler_.compile(kernel, source);
-  const FunctionResources& r = function.resources;
+CompileDevice::CompiledOnly& CompileDevice::compiled(const char* kernel, const FunctionSource& source) {
+  CompiledOnly& function = functions_[source];
+  if (function.compiled) return function;
+  try {
+    function.code = compiler_.compile(kernel, source);
+  } catch (...) {
+    functions_.erase(source);  // refused to whoever asks for it again, and not to others
+    throw;
+  }
+  function.compiled = unsaved_ = true;
+  const FunctionResources& r = function.code.resources;
   sdk::log(sdk::LogLevel::info, std::string("compiled ") + kernel + ": " + source.function + " for " +
                                     architecture_ + ", registers " + std::to_string(r.registers) +
                                     ", shared bytes " + std::to_string(r.shared_bytes) + ", spilled bytes " +
                                     std::to_string(r.spill_stores + r.spill_loads) + ", stack bytes " +
                                     std::to_string(r.stack_bytes));
-  if (!cubins_.empty()) write(kernel, source.function, function);
-  return function.symbol;
+  if (!cubins_.empty()) write(kernel, source.function, function.code);
+  return function;
+}
+
+void CompileDevice::synchronize() {
+  for (auto next = functions_.begin(); next != functions_.end();) {
+    const auto& [source, function] = *next++;
+    compiled(function.kernel.c_str(), source);
+  }
+  if (kernel_file_.empty() || !std::exchange(unsaved_, false)) return;
+  KernelFile file = begun_file(kernel_file_, compiler_.origin());
+  for (const auto& [source, function] : functions_) file.add(source, function.code);
+  file.write(kernel_file_);
 }
 
 // Functions that differ in constants alone have different numbers.
-void CompileDevice::write(const char* kernel, const std::string& function, const CompiledFunction& compiled) {
+void CompileDevice::write(const std::string& kernel, const std::string& function,
+                          const CompiledFunction& compiled) {
   const std::filesystem::path folder(cubins_);
-  const std::string name = std::string(kernel) + "." + std::to_string(++written_) + ".cubin";
+  const std::string name = kernel + "." + std::to_string(++written_) + ".cubin";
   std::ofstream code(folder / name, std::ios::binary);
   code << compiled.cubin;
   std::ofstream table(folder / "functions.tsv", written_ == 1 ? std::ios::trunc : std::ios::app);

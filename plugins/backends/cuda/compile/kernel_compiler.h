@@ -1,47 +1,67 @@
-// CUDA C++ to machine code by NVRTC, kept on disk from run to run.
+// CUDA C++ to machine code: out of a file that was compiled ahead of time, out of the cache on disk, or by
+// NVRTC, several functions at once.
 #pragma once
 
-#include <mulligan/cuda_kernel.h>
-
+#include <atomic>
+#include <future>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
-#include <vector>
 
+#include "plugins/backends/cuda/compile/background_jobs.h"
 #include "plugins/backends/cuda/compile/compile_cache.h"
+#include "plugins/backends/cuda/compile/compiled_function.h"
 #include "plugins/backends/cuda/compile/function_source.h"
+#include "plugins/backends/cuda/compile/kernel_file.h"
 
 namespace mulligan::cuda {
 
 class Nvrtc;
 
-// What ptxas says of a function.
-struct FunctionResources {
-  int registers = 0, shared_bytes = 0, spill_stores = 0, spill_loads = 0, stack_bytes = 0;
+struct CompilerOptions {
+  std::string architecture;     // "sm_90a"
+  std::string cache_directory;  // empty: nothing is kept
+  int driver_version = 0;       // as of Nvrtc
+  int threads = 0;              // that compile; 0: one for each core
 };
 
-struct CompiledFunction {
-  std::string cubin;
-  std::string symbol;  // the function's name in it
-  FunctionResources resources;
-};
-
+// One thread at a time.
 class KernelCompiler {
  public:
-  // `architecture`: "sm_90a". `cache_directory`: empty: nothing is kept. `driver_version`: as of Nvrtc.
-  // Throws std::runtime_error when NVRTC is missing.
-  KernelCompiler(std::string architecture, const std::string& cache_directory, int driver_version);
+  // `ahead`: asked before the cache; must be of this architecture and context (kernel_file_for). Throws
+  // std::runtime_error when NVRTC is missing and there is no such file either.
+  explicit KernelCompiler(CompilerOptions options, std::optional<KernelFile> ahead = std::nullopt);
   ~KernelCompiler();
 
+  // A compile() of it will follow. Where it takes NVRTC, that begins on another thread.
+  void begin(const char* kernel, const FunctionSource& source);
   // Throws std::runtime_error with the compiler's messages, which call the source by the kernel's name.
   CompiledFunction compile(const char* kernel, const FunctionSource& source);
 
-  int compilations() const { return compilations_; }  // those that the cache did not answer
+  // What its functions have in common with those of a file.
+  KernelFile::Origin origin();
+  int compilations() const { return compilations_; }  // by NVRTC itself
 
  private:
-  std::string architecture_;
+  using Promise = std::shared_ptr<std::promise<CompiledFunction>>;
+
+  Nvrtc& nvrtc();
+  void make(const std::string& kernel, const FunctionSource& source, const Promise& promise, bool wait);
+
+  CompilerOptions options_;
+  std::optional<KernelFile> ahead_;
+  bool told_ = false;  // that a function is not in the file
+  std::once_flag opened_;
   std::unique_ptr<Nvrtc> nvrtc_;
   CompileCache cache_;
-  int compilations_ = 0;
+  std::atomic<int> compilations_{0};
+  std::map<FunctionSource, std::future<CompiledFunction>> begun_;
+  BackgroundJobs jobs_;  // the last member: its threads use the others
 };
+
+// What NVRTC gets besides a function's source: options and headers.
+const std::string& compile_context();
 
 }  // namespace mulligan::cuda

@@ -7,6 +7,7 @@
 #include "plugins/backends/common/local_ranks.h"
 #include "plugins/backends/cuda/compile/cuda_library.h"
 #include "plugins/backends/cuda/compile/function_parameters.h"
+#include "plugins/backends/cuda/compile/kernel_file_choice.h"
 #include "plugins/backends/cuda/gpu/cublaslt.h"
 #include "plugins/backends/cuda/gpu/cudnn/cudnn.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
@@ -45,7 +46,9 @@ struct GpuFunction final : Function {
   std::uint32_t shared_bytes = 48 * 1024;  // dynamic shared memory that launches may ask for
 };
 
-GpuDevice::GpuDevice(int index, const std::string& cache_directory) : cache_directory_(cache_directory) {
+GpuDevice::GpuDevice(int index, const std::string& cache_directory, const std::string& kernel_file,
+                     int threads)
+    : cache_directory_(cache_directory), threads_(threads) {
   int count = 0;
   MLG_CU(driver_, DeviceGetCount, &count);
   const bool by_rank = index < 0;
@@ -73,7 +76,8 @@ GpuDevice::GpuDevice(int index, const std::string& cache_directory) : cache_dire
   use();
   MLG_CU(driver_, StreamCreate, &stream_, CU_STREAM_NON_BLOCKING);
   staging_.emplace(driver_);
-  compiler_ = std::make_unique<KernelCompiler>(architecture_, cache_directory_, driver_.version());
+  const CompilerOptions options{architecture_, cache_directory_, driver_.version(), threads};
+  compiler_ = std::make_unique<KernelCompiler>(options, kernel_file_for(options, kernel_file));
 }
 
 GpuDevice::~GpuDevice() {
@@ -148,6 +152,11 @@ std::unique_ptr<GpuFunction> GpuDevice::make_function(const FunctionRequest& req
   return function;
 }
 
+void GpuDevice::expect(const FunctionRequest& request) {
+  const FunctionSource source = function_source(request.source, *request.launch);
+  if (!functions_.contains(source)) compiler_->begin(request.kernel, source);
+}
+
 Function& GpuDevice::load(const FunctionRequest& request) {
   use();
   const FunctionSource source = request.compiled
@@ -209,7 +218,7 @@ std::string GpuDevice::attention_missing() {
   if (cudnn_) return {};
   use();
   try {
-    cudnn_ = std::make_unique<Cudnn>(*this, major_);
+    cudnn_ = std::make_unique<Cudnn>(*this, major_, threads_);
   } catch (const std::runtime_error& error) {
     return error.what();
   }
@@ -221,6 +230,10 @@ std::optional<std::size_t> GpuDevice::attention_workspace_bytes(const AttentionS
   reason = attention_missing();
   if (!reason.empty()) return std::nullopt;
   return cudnn_->workspace_bytes(shape, reason);
+}
+
+void GpuDevice::expect_attention(const AttentionShape& shape) {
+  if (attention_missing().empty()) cudnn_->expect(shape);
 }
 
 std::unique_ptr<Attention> GpuDevice::attention(const AttentionShape& shape, std::string& reason) {

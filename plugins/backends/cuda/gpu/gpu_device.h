@@ -18,9 +18,10 @@ struct GpuFunction;
 
 class GpuDevice final : public Device {
  public:
-  // GPU `index` of those that CUDA_VISIBLE_DEVICES leaves. Throws std::runtime_error in one sentence when
-  // there is none.
-  GpuDevice(int index, const std::string& cache_directory);
+  // GPU `index` of those that CUDA_VISIBLE_DEVICES leaves. `kernel_file` as of kernel_file_for(), `threads`
+  // as of CompilerOptions and Cudnn. Throws std::runtime_error in one sentence when there is none.
+  GpuDevice(int index, const std::string& cache_directory, const std::string& kernel_file = {},
+            int threads = 0);
   ~GpuDevice() override;
 
   DeviceFacts facts() const override;
@@ -30,12 +31,14 @@ class GpuDevice final : public Device {
   void from_device(void* host, const void* device, std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
   void fill(void* device, int byte, std::size_t bytes) override;
+  void expect(const FunctionRequest& request) override;
   Function& load(const FunctionRequest& request) override;
   void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) override;
   std::unique_ptr<Gemm> gemm(const GemmShape& shape) override;
   std::string attention_missing() override;
   std::optional<std::size_t> attention_workspace_bytes(const AttentionShape& shape,
                                                        std::string& reason) override;
+  void expect_attention(const AttentionShape& shape) override;
   std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason) override;
   void begin_capture() override;
   std::unique_ptr<CapturedGraph> end_capture() override;
@@ -61,6 +64,7 @@ class GpuDevice final : public Device {
   std::string name_, architecture_;
   int major_ = 0;  // of the compute capability
   std::string cache_directory_;
+  int threads_ = 0;  // for what is made beside each other; 0: one for each core
   std::unique_ptr<KernelCompiler> compiler_;
   std::unique_ptr<CublasLt> blas_;  // made with the first product
   std::unique_ptr<Cudnn> cudnn_;    // made when it is first asked for

@@ -30,7 +30,8 @@ struct Forward : shapes::QkNormRopeForward {
     sdk::dispatch_rows(call, x, declare(call), {x, cos, sin, y}, [&]<typename T, int N>() {
       const sdk::HeadPlan plan(call, rows, call.dim(x, 2), N);
       call.launch(MLG_INSTANCE(qk_norm_rope_fwd, T, N), plan.grid(), plan.block(), call.tensor(x),
-                  call.tensor(cos), call.tensor(sin), call.tensor(gain), call.tensor(y), rows);
+                  call.tensor(cos), call.tensor(sin), call.tensor(gain), call.tensor(y), rows,
+                  rotary_row_length(call));
     });
   }
 };
@@ -47,7 +48,7 @@ struct Backward : shapes::QkNormRopeBackward {
       const sdk::ColumnSums sums(call, dgain, pieces.count);
       call.launch(MLG_INSTANCE(qk_norm_rope_bwd, T, N), plan.grid(), plan.block(), call.tensor(x),
                   call.tensor(cos), call.tensor(sin), call.tensor(gain), call.tensor(dy), call.tensor(dx),
-                  sums.partial(), tokens, static_cast<int>(pieces.length));
+                  sums.partial(), tokens, static_cast<int>(pieces.length), rotary_row_length(call));
       sums.add(call, MLG_INSTANCE(add_column_sums));
     });
   }

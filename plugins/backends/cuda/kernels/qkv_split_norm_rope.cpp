@@ -30,6 +30,7 @@ Extents declare(CudaCall& call, std::uint32_t q, std::uint32_t k, bool tail) {
   call.constant("kv_heads", kv_heads);
   call.constant("packed_width", packed_width);
   call.constant("slots", slots);
+  call.constant("row_length", rotary_row_length(call));
   return {slots, std::gcd(rotary_constants(call, width), packed_width)};
 }
 

@@ -12,6 +12,7 @@
 
 MLG_CONST_INT(query_heads)
 MLG_CONST_INT(kv_heads)
+MLG_CONST_INT(row_length)
 MLG_CONST_INT(packed_width)
 MLG_CONST_INT(slots)  // groups of a token: its heads, and one for the tail where there is something to do
 MLG_CONST_INT(accumulate_dpacked)
@@ -47,7 +48,8 @@ __device__ inline void join_tail(global<const T> dgate, global<T> dpacked, long 
 }
 
 // gain and gate may be null.
-MLG_KERNEL(qkv_split_norm_rope_fwd, query_heads, kv_heads, packed_width, slots, MLG_ROTARY_CONSTANTS)
+MLG_KERNEL(qkv_split_norm_rope_fwd, query_heads, kv_heads, packed_width, slots, row_length,
+           MLG_ROTARY_CONSTANTS)
 template <typename T, int N>
 __global__ void qkv_split_norm_rope_fwd(global<const T> packed, global<const float> cos,
                                         global<const float> sin, global<const float> gain, global<T> q,
@@ -61,7 +63,7 @@ __global__ void qkv_split_norm_rope_fwd(global<const T> packed, global<const flo
   if (token >= tokens) return;
   if (slot < turned_heads()) {
     const bool query = slot < query_heads;
-    rotate_head<T, N>(packed, at, cos, sin, token, 1.0f, true, values);
+    rotate_head<T, N>(packed, at, cos, sin, token % row_length, 1.0f, true, values);
     scale_head(values, normaliser(squares) * (gain && query ? float(gain[slot]) : 1.0f));
     if (query) {
       store_head<N>(q, (token * query_heads + slot) * head_width, values, false);
@@ -81,8 +83,8 @@ __global__ void qkv_split_norm_rope_fwd(global<const T> packed, global<const flo
 
 // gain, dv_xsa and dgate may be null; partial: [pieces, H], or null without dgain.
 // A group takes one head of the tokens of a piece.
-MLG_KERNEL(qkv_split_norm_rope_bwd, query_heads, kv_heads, packed_width, slots, accumulate_dpacked,
-           MLG_ROTARY_CONSTANTS)
+MLG_KERNEL(qkv_split_norm_rope_bwd, query_heads, kv_heads, packed_width, slots, row_length,
+           accumulate_dpacked, MLG_ROTARY_CONSTANTS)
 template <typename T, int N>
 __global__ void qkv_split_norm_rope_bwd(global<const T> packed, global<const float> cos,
                                         global<const float> sin, global<const float> gain, global<const T> dq,
@@ -109,7 +111,7 @@ __global__ void qkv_split_norm_rope_bwd(global<const T> packed, global<const flo
     load_head<N>(packed, at, active && turned, x);
     load_head<N>(upstream, from, active && head, w);
     if (turned) {
-      rotate_head<T, N>(upstream, from, cos, sin, token, -1.0f, active, w);
+      rotate_head<T, N>(upstream, from, cos, sin, token % row_length, -1.0f, active, w);
     } else if (head && dv_xsa) {
       HeadValues<N> other;
       load_head<N>(dv_xsa, from, active, other);

@@ -4,19 +4,23 @@
 #include <mulligan/cuda/head_plan.hpp>
 #include <mulligan/cuda/rotary.cuh>
 
+#include <algorithm>
 #include <numeric>
 
 #include "plugins/backends/common/shapes/rotary.h"
 
 namespace mulligan::cuda {
 
+// Tokens of a row: the position of token t is t mod row_length.
+inline int rotary_row_length(const sdk::CudaCall& call) {
+  return std::max(1, static_cast<int>(call.attribute(shapes::Rotary::row_length)));
+}
+
 // Gives the constants of rotary.cuh, but for those of heads.cuh; returns the extent that accesses must divide.
 inline std::int64_t rotary_constants(sdk::CudaCall& call, std::int64_t head_width) {
   using Shape = shapes::Rotary;
   const auto half_dims = static_cast<std::int64_t>(call.attribute(Shape::rope_dims)) / 2;
   call.constant("half_dims", half_dims);
-  call.constant("row_length",
-                std::max<std::int64_t>(1, static_cast<std::int64_t>(call.attribute(Shape::row_length))));
   call.constant("normalised", call.attribute(Shape::norm) != 0);
   call.numbers({Shape::eps});
   return std::gcd(head_width, half_dims);

@@ -1,6 +1,6 @@
 // One head (heads.cuh) normed and rotated, forward and backward:
 //   u = r x with r = 1 / sqrt(mean(x^2) + eps) (norm = 0: r = 1), rotated, times gain
-// Rotation of the first 2 half_dims elements at position t mod row_length, cos and sin [P, half_dims]:
+// Rotation of the first 2 half_dims elements at a position, cos and sin [P, half_dims]:
 //   (a, b) = (u[j], u[j + half_dims]) -> (a cos + b sin, -a sin + b cos)
 // Backward: w = the transposed rotation of dy, p = sum(w x):
 //   dx (+)= gain r (w - x r^2 p / h)  (norm = 0: gain w),   dgain += r p
@@ -11,20 +11,19 @@
 namespace {
 
 MLG_CONST_INT(half_dims)
-MLG_CONST_INT(row_length)
 MLG_CONST_INT(normalised)
 MLG_CONST_FLOAT(eps)
-#define MLG_ROTARY_CONSTANTS half_dims, row_length, normalised, eps, MLG_HEAD_CONSTANTS
+#define MLG_ROTARY_CONSTANTS half_dims, normalised, eps, MLG_HEAD_CONSTANTS
 
 // values: the head x[at ...], which becomes the one rotated by `direction` (1: forward, -1: transposed).
 template <typename T, int N>
 __device__ inline void rotate_head(global<const T> x, long long at, global<const float> cos,
-                                   global<const float> sin, long long token, float direction, bool active,
+                                   global<const float> sin, long long position, float direction, bool active,
                                    HeadValues<N>& values) {
   for_head<N>([&](int i, int column) {
     if (!active || column >= 2 * half_dims) return;
     const bool lower = column < half_dims;
-    const long long angle = token % row_length * half_dims + (lower ? column : column - half_dims);
+    const long long angle = position * half_dims + (lower ? column : column - half_dims);
     float partner[N], c[N], s[N];
     load<N>(x, at + (lower ? column + half_dims : column - half_dims), partner);
     load_floats<N>(cos, angle, c);

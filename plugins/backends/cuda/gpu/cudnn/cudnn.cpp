@@ -1,9 +1,13 @@
 #include "plugins/backends/cuda/gpu/cudnn/cudnn.h"
 
+#include <future>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "plugins/backends/cuda/compile/background_jobs.h"
 #include "plugins/backends/cuda/gpu/cudnn/attention_plan.h"
 #include "plugins/backends/cuda/gpu/gpu_device.h"
 
@@ -41,27 +45,88 @@ AttentionShape shared_shape(AttentionShape shape) {
   return shape;
 }
 
+struct Made {
+  std::shared_ptr<const cudnn::AttentionPlan> plan;  // null: there is none
+  std::string reason;
+};
+
+Made make_plan(const cudnn::Functions& functions, cudnnHandle_t handle, const AttentionShape& shape) {
+  Made made;
+  std::optional<cudnn::AttentionPlan> plan =
+      cudnn::make_attention_plan(functions, {.handle = handle}, shape, made.reason);
+  if (plan) made.plan = std::make_shared<const cudnn::AttentionPlan>(std::move(*plan));
+  return made;
+}
+
+// Handles for threads that make plans: cuDNN wants that no two threads use one at the same time. They live
+// as long as the plans that were made with them.
+class Handles {
+ public:
+  explicit Handles(const cudnn::Functions& functions) : functions_(functions) {}
+  ~Handles() {
+    for (const cudnnHandle_t handle : idle_) functions_.Destroy(handle);
+  }
+  Handles(const Handles&) = delete;
+  Handles& operator=(const Handles&) = delete;
+
+  cudnnHandle_t take() {
+    const std::lock_guard lock(mutex_);
+    cudnnHandle_t handle = nullptr;
+    if (idle_.empty()) {
+      functions_.check(functions_.Create(&handle), "Create");
+    } else {
+      handle = idle_.back();
+      idle_.pop_back();
+    }
+    return handle;
+  }
+  void give_back(cudnnHandle_t handle) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(handle);
+  }
+
+ private:
+  const cudnn::Functions& functions_;
+  std::mutex mutex_;
+  std::vector<cudnnHandle_t> idle_;
+};
+
 }  // namespace
 
 struct Cudnn::Library {
-  Library(GpuDevice& device, int major) : device(device), major(major) {
+  Library(GpuDevice& device, int major, int threads) : device(device), major(major), beside(threads != 1) {
     functions.check(functions.Create(&handle), "Create");
+    jobs.emplace(threads);
   }
   ~Library() {
+    jobs.reset();
     plans.clear();
     functions.Destroy(handle);
   }
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
+  // On a thread of jobs.
+  Made make(const AttentionShape& shape) {
+    device.use();
+    const cudnnHandle_t own = handles.take();
+    Made made = make_plan(functions, own, shape);
+    handles.give_back(own);
+    return made;
+  }
+
   cudnn::Functions functions;
   GpuDevice& device;
   int major;
-  cudnnHandle_t handle = nullptr;
-  std::map<AttentionShape, std::shared_ptr<const cudnn::AttentionPlan>> plans;  // by shared_shape()
+  bool beside;                     // plans are made beside each other
+  cudnnHandle_t handle = nullptr;  // of the thread that executes
+  Handles handles{functions};
+  std::map<AttentionShape, std::shared_future<Made>> plans;  // by shared_shape()
+  std::optional<BackgroundJobs> jobs;
 };
 
-Cudnn::Cudnn(GpuDevice& device, int major) : library_(std::make_unique<Library>(device, major)) {
+Cudnn::Cudnn(GpuDevice& device, int major, int threads)
+    : library_(std::make_unique<Library>(device, major, threads)) {
   const cudnn::Functions& functions = library_->functions;
   functions.check(functions.SetStream(library_->handle, reinterpret_cast<cudaStream_t>(device.stream())),
                   "SetStream");
@@ -78,17 +143,35 @@ std::optional<std::size_t> Cudnn::workspace_bytes(const AttentionShape& shape, s
   return cudnn::attention_workspace_bytes(shape);
 }
 
+void Cudnn::expect(const AttentionShape& shape) {
+  std::string reason;
+  if (!library_->beside || (shape.packed && !workspace_bytes(shape, reason))) return;
+  const AttentionShape planned = shared_shape(shape);
+  if (library_->plans.contains(planned)) return;
+  const auto promise = std::make_shared<std::promise<Made>>();
+  library_->plans.emplace(planned, promise->get_future().share());
+  library_->jobs->add([library = library_.get(), planned, promise] {
+    try {
+      promise->set_value(library->make(planned));
+    } catch (...) {
+      promise->set_exception(std::current_exception());
+    }
+  });
+}
+
 std::unique_ptr<Attention> Cudnn::attention(const AttentionShape& shape, std::string& reason) {
   if (shape.packed && !workspace_bytes(shape, reason)) return nullptr;
   const AttentionShape planned = shared_shape(shape);
-  std::shared_ptr<const cudnn::AttentionPlan>& plan = library_->plans[planned];
-  if (!plan) {
-    std::optional<cudnn::AttentionPlan> made =
-        cudnn::make_attention_plan(library_->functions, {.handle = library_->handle}, planned, reason);
-    if (!made) return nullptr;
-    plan = std::make_shared<const cudnn::AttentionPlan>(std::move(*made));
+  auto known = library_->plans.find(planned);
+  if (known == library_->plans.end()) {
+    std::promise<Made> promise;
+    promise.set_value(make_plan(library_->functions, library_->handle, planned));
+    known = library_->plans.emplace(planned, promise.get_future().share()).first;
   }
-  return std::make_unique<CudnnAttention>(library_->device, library_->functions, library_->handle, plan,
+  const Made& made = known->second.get();
+  reason = made.reason;
+  if (!made.plan) return nullptr;
+  return std::make_unique<CudnnAttention>(library_->device, library_->functions, library_->handle, made.plan,
                                           shape);
 }
 

@@ -13,14 +13,16 @@ class GpuDevice;
 
 class Cudnn {
  public:
-  // `major`: of the GPU's compute capability. Throws std::runtime_error in one sentence where cuDNN is
-  // missing, too old, or does not start on the GPU.
-  Cudnn(GpuDevice& device, int major);
+  // `major`: of the GPU's compute capability. `threads`: that make plans which were expected; 0: one for
+  // each core, 1: every plan is made when it is asked for, by who asks. Throws std::runtime_error in one
+  // sentence where cuDNN is missing, too old, or does not start on the GPU.
+  Cudnn(GpuDevice& device, int major, int threads);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
   Cudnn& operator=(const Cudnn&) = delete;
 
-  // As Device::attention_workspace_bytes and Device::attention.
+  // As Device::expect_attention, attention_workspace_bytes and attention.
+  void expect(const AttentionShape& shape);
   std::optional<std::size_t> workspace_bytes(const AttentionShape& shape, std::string& reason) const;
   std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason);
 

@@ -7,11 +7,13 @@ namespace mulligan::cuda {
 
 struct Cudnn::Library {};
 
-Cudnn::Cudnn(GpuDevice&, int) {
+Cudnn::Cudnn(GpuDevice&, int, int) {
   throw std::runtime_error("this program was built without the headers of cuDNN 9.16 or newer");
 }
 
 Cudnn::~Cudnn() = default;
+
+void Cudnn::expect(const AttentionShape&) {}
 
 std::optional<std::size_t> Cudnn::workspace_bytes(const AttentionShape&, std::string&) const {
   return std::nullopt;

@@ -1,0 +1,20 @@
+// The programs of a whole run, made on a backend for the sake of their kernels: nothing is computed, and no
+// data are read.
+#pragma once
+
+#include "framework/config/run_config.h"
+#include "framework/plugin/plugin_host.h"
+
+namespace mulligan {
+
+// Each makes the programs of one stage of `loaded`, whose plugins it resolves, and binds them, then waits for the
+// backend. That of [backend] must compute nothing, as the cuda backend's device "compile"; phases run on
+// it too. Throws Error.
+// Training with validation, as the first of `ranks` ranks, with the checks before the start.
+void make_training_programs(LoadedConfig& loaded, PluginHost& host, int ranks);
+// Calibration, and plain evaluation of stored weights. Without [quantize] the latter alone.
+void make_scoring_programs(LoadedConfig& loaded, PluginHost& host);
+// Test-time training on made-up documents, with the base model's training. Precondition: there is [ttt].
+void make_ttt_programs(LoadedConfig& loaded, PluginHost& host);
+
+}  // namespace mulligan

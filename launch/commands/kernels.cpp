@@ -1,0 +1,91 @@
+// mulligan kernels
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/config/toml_document.h"
+#include "framework/core/error.h"
+#include "launch/commands/commands.h"
+#include "launch/commands/kernel_programs.h"
+#include "launch/commands/run_options.h"
+
+namespace mulligan {
+namespace {
+
+struct KernelArguments {
+  RunOptions run;
+  std::vector<std::string> configs;
+  std::string architecture = "sm_90a", out;
+  std::vector<int> ranks;
+};
+
+// One rank, and as many as there are micro-batches: an optimiser's step on a share of a tensor may be another
+// function than on the whole of it.
+std::vector<int> ranks_of(const KernelArguments& arguments, const RunConfig& config) {
+  if (!arguments.ranks.empty()) return arguments.ranks;
+  std::vector<int> ranks = {1};
+  if (config.train.micro_batches > 1) ranks.push_back(static_cast<int>(config.train.micro_batches));
+  return ranks;
+}
+
+void compile(const KernelArguments& arguments, const std::string& path, PluginHost& host) {
+  std::vector<std::string> overrides = arguments.run.overrides;
+  for (const auto& [key, value] :
+       {std::pair<const char*, const std::string&>{"architecture", arguments.architecture},
+        {"kernel_file", arguments.out}})
+    overrides.push_back(fmt::format("backend.{}={}", key, toml_quoted(value)));
+  overrides.insert(overrides.end(), {"backend.plugin=cuda", "backend.device=compile"});
+  const LoadedConfig described = load_config(path, overrides);
+  const std::int64_t micro_batches = described.config.train.micro_batches;
+  const std::vector<int> all_ranks = ranks_of(arguments, described.config);
+  for (const int ranks : all_ranks) {
+    if (ranks >= 1 && micro_batches % ranks == 0) continue;
+    throw config_error("{}: train.micro_batches is {}, which {} ranks do not divide; choose a divisor.", path,
+                       micro_batches, ranks);
+  }
+  const auto stage = [&](const auto& make) {
+    LoadedConfig loaded = load_run_config(path, overrides);
+    make(loaded);
+  };
+  for (const int ranks : all_ranks)
+    stage([&](LoadedConfig& loaded) { make_training_programs(loaded, host, ranks); });
+  stage([&](LoadedConfig& loaded) { make_scoring_programs(loaded, host); });
+  if (described.config.ttt) stage([&](LoadedConfig& loaded) { make_ttt_programs(loaded, host); });
+}
+
+void run(KernelArguments& arguments) {
+  require_one_process("kernels");
+  PluginHost host = arguments.run.plugin_host();
+  std::error_code absent;
+  std::filesystem::remove(arguments.out, absent);  // it is added to from here on
+  for (const std::string& config : arguments.configs) compile(arguments, config, host);
+  fmt::print("{}: {} bytes\n", arguments.out, std::filesystem::file_size(arguments.out));
+}
+
+}  // namespace
+
+void add_kernels_command(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("kernels", "Compiles CUDA kernels of configurations ahead of time, into one file");
+  auto arguments = std::make_shared<KernelArguments>();
+  command->add_option("configs", arguments->configs, "Configurations (TOML)")->required()->type_name("FILE");
+  arguments->run.declare(*command);
+  command->add_option("--architecture", arguments->architecture, "What to compile for, such as sm_80")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_option("--out", arguments->out, "The file to write: backend.kernel_file of runs")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--ranks", arguments->ranks,
+                   "Ranks that share a step; without: one, and train.micro_batches")
+      ->type_name("NUMBER");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace mulligan

@@ -1,0 +1,129 @@
+#include "plugins/backends/cuda/compile/kernel_file.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "plugins/backends/cuda/compile/fingerprint.h"
+#include "plugins/backends/cuda/compile/replace_file.h"
+
+namespace mulligan::cuda {
+namespace {
+
+constexpr char kMagic[8] = {'M', 'L', 'G', 'K', 'E', 'R', 'N', '1'};
+
+// The file: magic, fingerprint of the rest; architecture, NVRTC's version, context; the texts of sources,
+// each once; for each function its name, definitions, which text, and what pack() makes of it. Numbers have
+// 8 bytes, the processor's order; texts and lists are preceded by their length.
+class Writer {
+ public:
+  void number(std::uint64_t value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  void text(const std::string& value) {
+    number(value.size());
+    bytes_ += value;
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  std::uint64_t number() {
+    std::uint64_t value = 0;
+    std::memcpy(&value, take(sizeof value).data(), sizeof value);
+    return value;
+  }
+  std::string text() { return std::string(take(number())); }
+  bool at_end() const { return bytes_.empty(); }
+
+ private:
+  std::string_view take(std::uint64_t count) {
+    if (count > bytes_.size()) throw std::runtime_error("it ends too early");
+    const std::string_view taken = bytes_.substr(0, count);
+    bytes_.remove_prefix(count);
+    return taken;
+  }
+  std::string_view bytes_;
+};
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error(path + " cannot be read: " + std::strerror(errno));
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+KernelFile KernelFile::read(const std::string& path) {
+  const std::string bytes = contents(path);
+  if (bytes.size() < sizeof kMagic || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
+    throw std::runtime_error(path + " is no file of compiled kernels, or of another version of mulligan");
+  try {
+    Reader reader(std::string_view(bytes).substr(sizeof kMagic));
+    const std::uint64_t expected = reader.number();
+    if (fingerprint(std::string_view(bytes).substr(sizeof kMagic + sizeof expected)) != expected)
+      throw std::runtime_error("its checksum is wrong");
+    Origin origin;
+    for (std::string* part : {&origin.architecture, &origin.nvrtc_version, &origin.context})
+      *part = reader.text();
+    KernelFile file(std::move(origin));
+    std::vector<std::string> texts;
+    for (std::uint64_t left = reader.number(); left > 0; --left) texts.push_back(reader.text());
+    for (std::uint64_t left = reader.number(); left > 0; --left) {
+      FunctionSource source;
+      source.function = reader.text();
+      for (std::uint64_t more = reader.number(); more > 0; --more)
+        source.definitions.push_back(reader.text());
+      source.text = texts.at(reader.number());
+      file.add(source, unpack(reader.text()));
+    }
+    if (!reader.at_end()) throw std::runtime_error("it goes on behind its end");
+    return file;
+  } catch (const std::exception& fault) {
+    throw std::runtime_error(path + " is damaged: " + fault.what());
+  }
+}
+
+const CompiledFunction* KernelFile::find(const FunctionSource& source) const {
+  const auto found = functions_.find(source);
+  return found == functions_.end() ? nullptr : &found->second;
+}
+
+void KernelFile::add(const FunctionSource& source, CompiledFunction function) {
+  functions_.insert_or_assign(source, std::move(function));
+}
+
+void KernelFile::write(const std::string& path) const {
+  std::map<std::string, std::uint64_t> texts;  // to their places
+  for (const auto& [source, function] : functions_) texts.emplace(source.text, 0);
+  Writer writer;
+  for (const std::string* part : {&origin_.architecture, &origin_.nvrtc_version, &origin_.context})
+    writer.text(*part);
+  writer.number(texts.size());
+  for (std::uint64_t next = 0; auto& [text, place] : texts) {
+    place = next++;
+    writer.text(text);
+  }
+  writer.number(functions_.size());
+  for (const auto& [source, function] : functions_) {
+    writer.text(source.function);
+    writer.number(source.definitions.size());
+    for (const std::string& definition : source.definitions) writer.text(definition);
+    writer.number(texts.at(source.text));
+    writer.text(pack(function));
+  }
+  Writer whole;
+  whole.number(fingerprint(writer.bytes()));
+  if (!replace_file(path, std::string(kMagic, sizeof kMagic) + whole.bytes() + writer.bytes()))
+    throw std::runtime_error(path + " cannot be written: " + std::strerror(errno));
+}
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# mulligan kernels: a configuration's CUDA kernels compiled ahead of time into one file. Needs NVRTC, no GPU and no driver.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+small_config /nowhere >small.toml
+compile() { "$mulligan" kernels small.toml --set "backend.cache='$work/cache'" "$@"; }
+holds() { grep -aq "$2" "$1"; }
+
+check_refused "ranks must divide the micro-batches" 2 "which 3 ranks do not divide" kernels small.toml --out all.kernels --ranks 3
+if ! seen=$(compile --out all.kernels 2>&1); then
+  if grep -q "NVRTC, CUDA's run-time compiler, was not found\|was built without CUDA" <<<"$seen"; then
+    echo "skipped - kernels compiled ahead of time: no NVRTC"
+  else
+    flunk "compiles" "$seen"
+  fi
+  finish
+fi
+check_contains "it says what it made" "all.kernels: $(stat -c %s all.kernels) bytes" "$seen"
+check "the backend's kernels are in it" holds all.kernels residual_mix_norm
+check "and those of the loss" holds all.kernels softcap_ce
+check "and those of the optimisers" holds all.kernels muon
+compile --out again.kernels >again.log 2>&1
+check "the same configuration gives the same file" cmp all.kernels again.kernels
+compile --out other.kernels --architecture sm_80 >other.log 2>&1
+check "another architecture gives another file" holds other.kernels sm_80
+finish

@@ -1,0 +1,200 @@
+// Functions compiled ahead of time: found by all that the compiler would get, or not at all; and functions
+// that are compiled beside each other.
+#include "plugins/backends/cuda/compile/kernel_file.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "plugins/backends/cuda/compile/kernel_file_choice.h"
+#include "tests/gpu_device/stand_in_device.h"
+
+namespace mulligan::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Launch : mlg_cuda_launch {
+  Launch(const char* function_name, double eps) : mlg_cuda_launch{}, value{"eps", eps, 1} {
+    function = function_name;
+    constants = &value;
+    constant_count = 1;
+  }
+  Launch(const Launch&) = delete;
+  mlg_cuda_constant value;
+};
+
+class KernelFiles : public StandInDevice {
+ protected:
+  KernelFiles() {
+    std::string name = (fs::temp_directory_path() / "mulligan_kernels_XXXXXX").string();
+    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
+    folder_ = name;
+  }
+  ~KernelFiles() override { fs::remove_all(folder_); }
+
+  std::string path() const { return folder_ / "sm_90a.kernels"; }
+  static KernelFile::Origin origin() { return {"sm_90a", "12.4", compile_context()}; }
+  // With the function "norm<float>" of `text` at eps = 0.5.
+  void write(const KernelFile::Origin& origin, const std::string& text = "source") const {
+    KernelFile file(origin);
+    const Launch launch("norm<float>", 0.5);
+    file.add(function_source(text.c_str(), launch), {"compiled ahead", "norm<float>", {}});
+    file.write(path());
+  }
+  std::string bytes() const {
+    std::ifstream file(path(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void write_bytes(const std::string& bytes) const { std::ofstream(path(), std::ios::binary) << bytes; }
+  // Compilations of a device that is given the file and asked for that function.
+  int compilations() const {
+    stand_in() = {};
+    GpuDevice gpu(0, "", path());
+    const Launch launch("norm<float>", 0.5);
+    gpu.expect({"norm", "source", &launch});
+    gpu.load({"norm", "source", &launch});
+    EXPECT_EQ(stand_in().modules_loaded, 1);
+    const bool ahead = stand_in().loaded.at(0) == "compiled ahead";
+    EXPECT_EQ(ahead, stand_in().compilations == 0);
+    return stand_in().compilations;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(KernelFiles, AFunctionOfTheFileIsNotCompiled) {
+  write(origin());
+  EXPECT_EQ(compilations(), 0);
+}
+
+// Every part of what the compiler gets, changed by itself.
+TEST_F(KernelFiles, AFunctionOfOtherSourcesIsNotTaken) {
+  write(origin(), "source, changed");
+  EXPECT_EQ(compilations(), 1);
+  write(origin());
+  GpuDevice gpu(0, "", path());
+  const Launch other_constant("norm<float>", 0.25), other_function("norm<bf16>", 0.5);
+  gpu.load({"norm", "source", &other_constant});
+  gpu.load({"norm", "source", &other_function});
+  EXPECT_EQ(stand_in().compilations, 3);
+}
+
+TEST_F(KernelFiles, AFileOfAnotherOriginIsLeftAlone) {
+  KernelFile::Origin other = origin();
+  other.architecture = "sm_80";
+  write(other);
+  EXPECT_EQ(compilations(), 1);
+  other = origin();
+  other.context += " ";
+  write(other);
+  EXPECT_EQ(compilations(), 1);
+  other = origin();
+  other.nvrtc_version = "13.0";  // the driver is of 12.4
+  write(other);
+  EXPECT_EQ(compilations(), 1);
+  other.nvrtc_version = "12.9";
+  write(other);
+  EXPECT_EQ(compilations(), 0);
+}
+
+TEST_F(KernelFiles, ADamagedFileIsLeftAlone) {
+  write(origin());
+  const std::string whole = bytes();
+  for (const std::size_t length : {std::size_t{0}, std::size_t{7}, std::size_t{20}, whole.size() - 1}) {
+    write_bytes(whole.substr(0, length));
+    EXPECT_EQ(compilations(), 1) << length;
+  }
+  for (const std::size_t place : {std::size_t{3}, std::size_t{9}, whole.size() / 2, whole.size() - 1}) {
+    std::string changed = whole;
+    changed[place] ^= 1;
+    write_bytes(changed);
+    EXPECT_EQ(compilations(), 1) << place;
+  }
+  write_bytes(whole + "more");
+  EXPECT_EQ(compilations(), 1);
+  write_bytes(whole);
+  EXPECT_EQ(compilations(), 0);
+}
+
+TEST_F(KernelFiles, AFileThatIsNamedMustBeThere) {
+  EXPECT_EQ(refusal_of([&] { GpuDevice(0, "", path()); }), "backend.kernel_file: there is no file " + path());
+}
+
+TEST_F(KernelFiles, ReadsWhatWasWritten) {
+  KernelFile file(origin());
+  const FunctionSource one{"f", {"-DA=1", "-DB=2"}, "text"}, two{"g", {}, "text"},
+      three{"f", {"-DA=1"}, std::string("a\0b", 3)};
+  file.add(one, {std::string("\0\1", 2), "symbol", {1, 2, 3, 4, 5}});
+  file.add(two, {"", "s", {}});
+  file.add(three, {"code", "", {}});
+  file.write(path());
+  const KernelFile read = KernelFile::read(path());
+  EXPECT_EQ(read.origin(), origin());
+  ASSERT_EQ(read.size(), 3u);
+  EXPECT_EQ(read.find(one)->cubin, std::string("\0\1", 2));
+  EXPECT_EQ(read.find(one)->symbol, "symbol");
+  EXPECT_EQ(read.find(one)->resources.stack_bytes, 5);
+  EXPECT_EQ(read.find(three)->cubin, "code");
+  EXPECT_EQ(read.find({"f", {"-DA=1"}, "text"}), nullptr);
+}
+
+// What was expected is made beside each other, by so many threads, and each function once.
+TEST_F(StandInDevice, ExpectedFunctionsAreCompiledBesideEachOther) {
+  for (const int threads : {1, 4}) {
+    stand_in() = {};
+    GpuDevice gpu(0, "", "", threads);
+    std::vector<std::string> names;
+    for (int i = 0; i < 40; ++i) names.push_back("norm<" + std::to_string(i) + ">");
+    stand_in().compile_together = threads;
+    for (int twice = 0; twice < 2; ++twice) {
+      for (const std::string& name : names) {
+        const Launch launch(name.c_str(), 0.5);
+        gpu.expect({"norm", "source", &launch});
+      }
+    }
+    for (const std::string& name : names) {
+      const Launch launch(name.c_str(), 0.5);
+      gpu.load({"norm", "source", &launch});
+    }
+    EXPECT_EQ(stand_in().compilations, 40);
+    EXPECT_EQ(stand_in().most_at_once, threads);
+    EXPECT_EQ(stand_in().modules_loaded, 40);
+    for (int i = 0; i < 40; ++i)
+      EXPECT_TRUE(
+          stand_in().loaded[static_cast<std::size_t>(i)].starts_with(names[static_cast<std::size_t>(i)]));
+  }
+}
+
+TEST_F(StandInDevice, ARefusalOfTheCompilerComesWithTheLoad) {
+  GpuDevice gpu = device();
+  const Launch good("norm<float>", 0.5), bad("refused<float>", 0.5);
+  gpu.expect({"norm", "source", &bad});
+  gpu.expect({"norm", "source", &good});
+  gpu.load({"norm", "source", &good});
+  for (int twice = 0; twice < 2; ++twice) {
+    EXPECT_EQ(refusal_of([&] {
+                gpu.load({"norm", "source", &bad});
+              }),
+              "NVRTC 12.4 does not compile refused<float>:\n");
+  }
+}
+
+// A device that goes while functions are being made waits for these and forgets the others.
+TEST_F(StandInDevice, WhatWasExpectedNeedNotBeLoaded) {
+  {
+    GpuDevice gpu(0, "", "", 2);
+    for (int i = 0; i < 100; ++i) {
+      const std::string name = "norm<" + std::to_string(i) + ">";
+      const Launch launch(name.c_str(), 0.5);
+      gpu.expect({"norm", "source", &launch});
+    }
+  }
+  EXPECT_LE(stand_in().compilations, 100);
+  EXPECT_EQ(stand_in().modules_loaded, 0);
+}
+
+}  // namespace
+}  // namespace mulligan::cuda
