@@ -60,6 +60,7 @@ std::set<std::string> compile_run(LoadedConfig loaded) {
       {draws.external("key", TensorType(MLG_I32, {4})), draws.external("values", TensorType(MLG_F32, {64}))},
       {{"bound", 0.5}});
   const Program draw(*plugins.backend, std::move(draws), "draws");
+  plugins.backend->synchronize();  // functions are compiled beside each other; throws where one is refused
   std::set<std::string> kernels;
   for (std::uint32_t i = 0; const mlg_kernel* kernel = plugins.backend->kernel_at(i); ++i) {
     if (kernel->source) kernels.insert(kernel->name);
