@@ -105,7 +105,7 @@ CallPrediction predict_call(const Graph& graph, const Call& call, const CallAcce
   prediction.launches = std::int64_t{work.launches} + work.library_calls * (library_backward ? 3 : 1);
 
   double compute = 0, around = 0;
-  if (call.kernel == "matmul") compute = prediction.flops / product_rate(graph, call, card);
+  if (is_product(call)) compute = prediction.flops / product_rate(graph, call, card);
   if (is_attention(call)) compute = prediction.flops / attention_rate(call, library, card);
   if (library_backward) around = bytes_around_backward(graph, call);
   double moved = prediction.bytes_read + prediction.bytes_written;
@@ -126,7 +126,7 @@ CallPrediction predict_call(const Graph& graph, const Call& call, const CallAcce
 std::string cost_category(const Graph& graph, const Call& call, bool in_micro_step) {
   const std::string_view kernel = call.kernel;
   if (!in_micro_step) return "optimiser, clip, averages";
-  if (kernel == "matmul") {
+  if (is_product(call)) {
     return product_class(graph, call) == ProductClass::wide ? "head products" : "layer products";
   }
   if (activates(call)) return "MLP products with activation";

@@ -11,12 +11,15 @@ double attribute(const Call& call, std::string_view name) {
   return found == call.attributes.end() ? 0.0 : found->value;
 }
 
-// a, b, c of rank 2, or of rank 3 with the batch first.
+// a, b, c of rank 2, or of rank 3 with the batch first. Of a symmetric product the lower triangle.
 double matmul_flops(const Graph& graph, const Call& call) {
   const TensorType& a = graph.type(call.arguments[0]);
   const TensorType& c = graph.type(call.arguments[2]);
   const auto inner = static_cast<double>(a.dims[a.rank - (attribute(call, "transpose_a") != 0 ? 2 : 1)]);
-  return 2.0 * static_cast<double>(c.elements()) * inner;
+  const double whole = 2.0 * static_cast<double>(c.elements()) * inner;
+  if (call.kernel != "symmetric_matmul") return whole;
+  const auto rows = static_cast<double>(c.dims[c.rank - 1]);
+  return whole * (rows + 1) / (2 * rows);
 }
 
 // linear_leaky_relu_squared: [T, k] by a weight, to what its last argument holds.
@@ -36,6 +39,10 @@ double attention_flops(const Graph& graph, const Call& call, std::int64_t segmen
 
 }  // namespace
 
+bool is_product(const Call& call) {
+  return call.kernel == "matmul" || call.kernel == "symmetric_matmul";
+}
+
 Cost& Cost::operator+=(const Cost& other) {
   matmul_flops += other.matmul_flops;
   attention_flops += other.attention_flops;
@@ -53,7 +60,7 @@ Cost call_cost(const Graph& graph, const Call& call, std::int64_t segment_tokens
   for (const Value argument : call.arguments) {
     if (argument) cost.bytes += static_cast<double>(graph.type(argument).bytes());
   }
-  if (call.kernel == "matmul") cost.matmul_flops = matmul_flops(graph, call);
+  if (is_product(call)) cost.matmul_flops = matmul_flops(graph, call);
   if (call.kernel.starts_with("linear_leaky_relu_squared_")) cost.matmul_flops = linear_flops(graph, call);
   if (call.kernel == "attention_fwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 4);
   if (call.kernel == "attention_bwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 10);

@@ -17,12 +17,16 @@ struct Cost {
   Cost operator*(double factor) const;
 };
 
+// Whether a call multiplies matrices.
+bool is_product(const Call& call);
+
 // Of one call, as graph_cost counts it.
 Cost call_cost(const Graph& graph, const Call& call, std::int64_t segment_tokens, const Card& card);
 
-// A matrix product [m, k] x [k, n] counts 2mnk. Causal attention counts 4h operations (forward) or 10h
-// (backward, which recomputes the scores) per head and pair of positions, with all segments `segment_tokens`
-// long, the longest that may occur. Element-wise work counts as bytes only.
+// A matrix product [m, k] x [k, n] counts 2mnk, a symmetric one [n, k] x [k, n] its lower triangle, n(n+1)k.
+// Causal attention counts 4h operations (forward) or 10h (backward, which recomputes the scores) per head and
+// pair of positions, with all segments `segment_tokens` long, the longest that may occur. Element-wise work
+// counts as bytes only.
 Cost graph_cost(const Graph& graph, std::int64_t segment_tokens, const Card& card);
 
 }  // namespace mulligan

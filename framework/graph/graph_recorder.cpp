@@ -21,8 +21,8 @@ mlg_error GraphRecorder::guarded(void* self, Body&& body) {
   }
 }
 
-GraphRecorder::GraphRecorder(Graph& graph, std::string state_prefix)
-    : graph_(graph), prefix_(std::move(state_prefix)) {
+GraphRecorder::GraphRecorder(Graph& graph, std::string state_prefix, FusedKernels fused)
+    : graph_(graph), prefix_(std::move(state_prefix)), fused_(fused) {
   table_.self = this;
   table_.describe = [](void* self, mlg_value value, mlg_tensor* out) {
     return guarded(self, [&](GraphRecorder& r) { *out = r.graph_.type(r.known(value)).to_c(); });
@@ -61,7 +61,7 @@ GraphRecorder::GraphRecorder(Graph& graph, std::string state_prefix)
       std::vector<Attribute> named;
       for (std::uint32_t i = 0; i < attribute_count; ++i)
         named.push_back({attributes[i].name, attributes[i].value});
-      r.graph_.call(kernel, std::move(values), std::move(named));
+      r.graph_.call(r.usable(kernel), std::move(values), std::move(named));
     });
   };
 }
@@ -70,6 +70,11 @@ void GraphRecorder::restrict_to(std::span<const Value> values) {
   allowed_.emplace();
   for (const Value value : values) allowed_->insert(value.id);
   allowed_->insert(0);  // an absent argument
+}
+
+std::string GraphRecorder::usable(const char* kernel) const {
+  const std::string_view name = kernel;
+  return name == "symmetric_matmul" && !fused_.have({name}) ? "matmul" : kernel;
 }
 
 Value GraphRecorder::known(mlg_value value) const {

@@ -11,14 +11,16 @@
 #include <utility>
 #include <vector>
 
+#include "framework/graph/fused_kernels.h"
 #include "framework/graph/graph.h"
 
 namespace mulligan {
 
 class GraphRecorder {
  public:
-  // States become externals named "<state_prefix>/<name>".
-  GraphRecorder(Graph& graph, std::string state_prefix);
+  // States become externals named "<state_prefix>/<name>". Calls of symmetric_matmul, a special case of
+  // matmul, become calls of matmul where `fused` has it not.
+  GraphRecorder(Graph& graph, std::string state_prefix, FusedKernels fused = {});
   GraphRecorder(const GraphRecorder&) = delete;
   GraphRecorder& operator=(const GraphRecorder&) = delete;
 
@@ -35,11 +37,13 @@ class GraphRecorder {
  private:
   template <typename Body>
   static mlg_error guarded(void* self, Body&& body);
+  std::string usable(const char* kernel) const;
   Value known(mlg_value value) const;
   mlg_value made(Value value);
 
   Graph& graph_;
   std::string prefix_;
+  FusedKernels fused_;
   std::vector<std::string> states_;
   std::map<mlg_value, std::string> state_values_;
   std::set<std::string> surviving_;

@@ -16,7 +16,8 @@ const KernelRules rules{{"axpby", RowRule::elementwise, "iia"},   {"cast", RowRu
                         {"scale_by", RowRule::elementwise, "up"}, {"lerp_into", RowRule::elementwise, "ui"},
                         {"matmul", RowRule::product, "iia"},      {"sum_f64", RowRule::mixing, ""},
                         {"sum_squares_f64", RowRule::mixing, ""}, {"clip_scale", RowRule::mixing, ""},
-                        {"record_scalar", RowRule::mixing, ""},   {"uniform_draws", RowRule::mixing, ""}};
+                        {"record_scalar", RowRule::mixing, ""},   {"uniform_draws", RowRule::mixing, ""},
+                        {"symmetric_matmul", RowRule::mixing, ""}};
 
 }  // namespace
 

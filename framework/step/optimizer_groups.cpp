@@ -66,7 +66,7 @@ struct RecordedStates {
 // Records the update of some units of a group, as one of `world_size` ranks makes it; no call for none.
 RecordedStates record_rows(Graph& graph, const OptimizerGroup& group,
                            const std::vector<PlannedParameter>& units, std::span<const std::size_t> chosen,
-                           int world_size, const UpdateExtras& extras) {
+                           int world_size, const UpdateExtras& extras, FusedKernels fused) {
   if (chosen.empty()) return {};
   const RecordedRows recorded = declare_rows(graph, units, chosen, world_size, extras);
   Value scalars;
@@ -75,7 +75,7 @@ RecordedStates record_rows(Graph& graph, const OptimizerGroup& group,
     scalars = graph.external(group.scalars_tensor, TensorType(MLG_F32, {count}));
   }
   const std::string prefix = fmt::format("optimizer/{}", group.name);
-  GraphRecorder recorder(graph, prefix);
+  GraphRecorder recorder(graph, prefix, fused);
   try {
     if (group.fused && recorded.asks()) {
       group.optimizer->record_update(*recorder.table(), recorded.rows, scalars.id, recorded.update);
@@ -98,7 +98,8 @@ RecordedStates record_rows(Graph& graph, const OptimizerGroup& group,
 }  // namespace
 
 OptimizerGroups::OptimizerGroups(const RunConfig& config, const RunPlugins& plugins,
-                                 const std::vector<PlannedParameter>& parameters) {
+                                 const std::vector<PlannedParameter>& parameters)
+    : fused_kernels_(*plugins.backend) {
   std::vector<std::string> names;
   for (const OptimizerConfig& optimizer : config.optimizers) names.push_back(optimizer.name);
   units_ = UpdateUnits(parameters, names, [&](std::size_t optimizer) {
@@ -118,8 +119,7 @@ OptimizerGroups::OptimizerGroups(const RunConfig& config, const RunPlugins& plug
     }
     if (!group.parameters.empty()) {
       const ParameterLayout& first = units[group.parameters.front()].layout;
-      group.fused =
-          can_fuse_update(FusedKernels(*plugins.backend), *group.optimizer, first.spec.type.as(first.master));
+      group.fused = can_fuse_update(fused_kernels_, *group.optimizer, first.spec.type.as(first.master));
     }
     groups_.push_back(std::move(group));
   }
@@ -131,7 +131,8 @@ Graph OptimizerGroups::record_update(const UpdateExtras& extras, int world_size)
   update_parts_.clear();
   for (OptimizerGroup& group : groups_) group.states = group.surviving = {};
   const auto record = [&](OptimizerGroup& group, std::span<const std::size_t> chosen) {
-    const RecordedStates states = record_rows(graph, group, units, chosen, world_size, extras);
+    const RecordedStates states =
+        record_rows(graph, group, units, chosen, world_size, extras, fused_kernels_);
     const std::map<std::string, TensorType> types = external_types(graph);
     const auto append = [&](std::vector<std::string>& to, const std::vector<std::string>& recorded) {
       for (const std::string& state : recorded) {
@@ -168,7 +169,7 @@ Graph OptimizerGroups::record_update(const UpdateExtras& extras, int world_size)
 void OptimizerGroups::note_cut_states(const Graph& graph) {
   Graph alone;
   for (const OptimizerGroup& group : groups_) {
-    record_rows(alone, group, units_.parameters(), group.parameters, 1, {});
+    record_rows(alone, group, units_.parameters(), group.parameters, 1, {}, fused_kernels_);
   }
   const std::map<std::string, TensorType> whole = external_types(alone), here = external_types(graph);
   for (const OptimizerGroup& group : groups_) {

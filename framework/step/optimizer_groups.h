@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/graph/fused_kernels.h"
 #include "framework/graph/tensor_store.h"
 #include "framework/plugin/optimizer.h"
 #include "framework/plugin/schedule.h"
@@ -82,6 +83,7 @@ class OptimizerGroups {
   void note_cut_states(const Graph& graph);
 
   UpdateUnits units_;
+  FusedKernels fused_kernels_;
   std::vector<OptimizerGroup> groups_;
   std::vector<UpdatePart> update_parts_;
   std::map<std::string, TensorType> cut_states_;

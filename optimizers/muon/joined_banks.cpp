@@ -66,11 +66,11 @@ void JoinedBanks::record(std::span<const Quintic> polynomials, int iterations) {
   for (int iteration = 0; iteration < iterations; ++iteration) {
     const Quintic& q = polynomials[std::min<std::size_t>(iteration, polynomials.size() - 1)];
     for (const Bank& bank : banks_) {
-      record_matmul(recorder_, bank.x, bank.tall, bank.x, !bank.tall, bank.gram, 1.0, 0.0);
+      record_symmetric(recorder_, bank.x, bank.tall, bank.x, !bank.tall, bank.gram, 1.0, 0.0);
     }
     recorder_.launch("cast", {gram_, factor_});
     for (const Squares& same : squares_) {
-      record_matmul(recorder_, same.gram, false, same.gram, false, same.factor, q.c, q.b);
+      record_symmetric(recorder_, same.gram, false, same.gram, false, same.factor, q.c, q.b);
     }
     recorder_.launch("cast", {x_, next_});
     for (Bank& bank : banks_) {

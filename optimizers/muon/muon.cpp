@@ -19,6 +19,7 @@ struct MuonConfig {
   double weight_decay = 0.0;
   std::string coefficients = "polar_express";
   int iterations = 5;
+  std::string iteration_form = "direct";
   bool row_normalize = false;
   std::string compute_dtype = "fp32";
 };
@@ -47,6 +48,10 @@ class Muon : public sdk::Optimizer {
                "polynomials of the Newton-Schulz iteration: polar_express (one per iteration) or plain")
           .choices("polar_express|plain"),
       sdk::key("iterations", &MuonConfig::iterations, "Newton-Schulz iterations per step").range(1, 100),
+      sdk::key("iteration_form", &MuonConfig::iteration_form,
+               "direct: each iteration from its own Gram matrix; gram: in fp32, three from one where a "
+               "matrix is at least twice as long as wide, which is less work and equal but for rounding")
+          .choices("direct|gram"),
       sdk::key("row_normalize", &MuonConfig::row_normalize,
                "scale each row to length 1 before orthogonalising"),
       sdk::key("compute_dtype", &MuonConfig::compute_dtype,
@@ -70,7 +75,8 @@ class Muon : public sdk::Optimizer {
     for (const sdk::Parameter& parameter : parameters) {
       const sdk::Value direction = recorder.scratch(compute_shape(recorder, parameter));
       record_momentum(recorder, parameter, scalars, sdk::absent, direction);
-      const sdk::Value update = record_newton_schulz(recorder, direction, polynomials(), config_.iterations);
+      const sdk::Value update =
+          record_newton_schulz(recorder, direction, polynomials(), config_.iterations, form());
       recorder.launch(MuonApply::name, {update, parameter.master, scalars},
                       {{"lr_multiplier", parameter.lr_multiplier},
                        {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
@@ -121,11 +127,13 @@ class Muon : public sdk::Optimizer {
     std::vector<mlg_tensor> shapes;
     for (const sdk::Parameter& parameter : parameters) shapes.push_back(compute_shape(recorder, parameter));
     std::vector<sdk::Value> directions;
-    if (!JoinedBanks::joins(shapes)) {
+    // Joined banks iterate side by side, each iteration from its own Gram matrices.
+    if (form() != NewtonSchulzForm::direct || !JoinedBanks::joins(shapes)) {
       for (std::size_t i = 0; i < parameters.size(); ++i) {
         const sdk::Value direction = recorder.scratch(shapes[i]);
         record_momentum(recorder, parameters[i], scalars, gradient_scale, direction);
-        directions.push_back(record_newton_schulz(recorder, direction, polynomials(), config_.iterations));
+        directions.push_back(
+            record_newton_schulz(recorder, direction, polynomials(), config_.iterations, form()));
       }
       return directions;
     }
@@ -166,6 +174,9 @@ class Muon : public sdk::Optimizer {
   std::span<const Quintic> polynomials() const {
     if (config_.coefficients == "polar_express") return polar_express;
     return plain_newton_schulz;
+  }
+  NewtonSchulzForm form() const {
+    return config_.iteration_form == "gram" ? NewtonSchulzForm::gram : NewtonSchulzForm::direct;
   }
 
   static double step_scale(const sdk::Recorder& recorder, const sdk::Parameter& parameter) {

@@ -3,6 +3,7 @@
 //   input     dx[T, d] = dy[T, F] W[F, d]
 //   weight    dW[F, d] += dy[T, F]^T x[T, d]   (f32 result, added to)
 //   polynomial c = -2 a a + 1.5 c for a stack of square matrices (Muon's Newton-Schulz steps)
+//   symmetric  the same as symmetric_matmul (GFLOP/s as if everything were computed, so that both compare)
 #include <benchmark/benchmark.h>
 
 #include "tests/bench/bench_backend.h"
@@ -31,10 +32,10 @@ void run(benchmark::State& state, Product product, mlg_dtype dtype) {
   call.measure(state, 2.0 * static_cast<double>(t * d * f));
 }
 
-void polynomial(benchmark::State& state, mlg_dtype dtype) {
+void polynomial(benchmark::State& state, const char* kernel, mlg_dtype dtype) {
   const std::int64_t batch = state.range(0), n = state.range(1);
   const Operand matrices{dtype, {batch, n, n}};
-  BenchCall call("matmul", {matrices, matrices, matrices},
+  BenchCall call(kernel, {matrices, matrices, matrices},
                  {{"transpose_a", 0}, {"transpose_b", 0}, {"alpha", -2}, {"beta", 1.5}});
   call.measure(state, 2.0 * static_cast<double>(batch * n * n * n));
 }
@@ -60,10 +61,12 @@ BENCHMARK_CAPTURE(run, weight_bf16, Product::weight, MLG_BF16)->Apply(shapes);
 
 void stacks(benchmark::internal::Benchmark* b) {
   b->ArgNames({"batch", "n"})->UseRealTime()->Unit(benchmark::kMillisecond)->MinWarmUpTime(0.1)->MinTime(0.3);
-  b->Args({11, 512})->Args({22, 256})->Args({6, 192});
+  b->Args({11, 512})->Args({22, 256})->Args({6, 192})->Args({12, 128});
 }
-BENCHMARK_CAPTURE(polynomial, f32, MLG_F32)->Apply(stacks);
-BENCHMARK_CAPTURE(polynomial, bf16, MLG_BF16)->Apply(stacks);
+BENCHMARK_CAPTURE(polynomial, f32, "matmul", MLG_F32)->Apply(stacks);
+BENCHMARK_CAPTURE(polynomial, symmetric_f32, "symmetric_matmul", MLG_F32)->Apply(stacks);
+BENCHMARK_CAPTURE(polynomial, bf16, "matmul", MLG_BF16)->Apply(stacks);
+BENCHMARK_CAPTURE(polynomial, symmetric_bf16, "symmetric_matmul", MLG_BF16)->Apply(stacks);
 
 }  // namespace
 }  // namespace mulligan::bench

@@ -11,20 +11,24 @@ namespace {
 
 using plugin_test::OptimizerRunner;
 
+// Both compute the reference's iteration, and are held to the same tolerances.
+const std::vector<std::string> kForms = {"direct", "gram"};
+
 // "polar.rownorm1" -> the keys of the plugin. The fixture's runs use Nesterov momentum without warm-up.
-std::string muon_keys(const GoldenFixture& fixture, const std::string& variant, const std::string& compute) {
+std::string muon_keys(const GoldenFixture& fixture, const std::string& variant, const std::string& compute,
+                      const std::string& form) {
   const nlohmann::json& s = settings(fixture, "muon." + variant);
   return fmt::format(
       "momentum = {}\niterations = {}\nweight_decay = {}\ncoefficients = '{}'\nrow_normalize = {}\n"
-      "compute_dtype = '{}'",
+      "compute_dtype = '{}'\niteration_form = '{}'",
       s.at("momentum").get<double>(), s.at("backend_steps").get<int>(), s.at("weight_decay").get<double>(),
-      variant.rfind("polar", 0) == 0 ? "polar_express" : "plain", variant.back() == '1', compute);
+      variant.rfind("polar", 0) == 0 ? "polar_express" : "plain", variant.back() == '1', compute, form);
 }
 
 // Runs all steps of a variant; after each calls check(bank, step, steps, weights).
 template <typename Check>
 void run_muon(const GoldenFixture& fixture, const std::string& variant, const std::string& compute,
-              Check&& check) {
+              const std::string& form, Check&& check) {
   const std::set<std::string> banks = parts_after(fixture, "muon.init.");
   ASSERT_FALSE(banks.empty());
   std::vector<OptimizerRunner::Parameter> parameters;
@@ -32,7 +36,7 @@ void run_muon(const GoldenFixture& fixture, const std::string& variant, const st
     parameters.push_back(
         {bank, type_of(fixture.shape("muon.init." + bank)), fixture.floats("muon.init." + bank)});
   }
-  OptimizerRunner runner("muon", muon_keys(fixture, variant, compute), parameters);
+  OptimizerRunner runner("muon", muon_keys(fixture, variant, compute, form), parameters);
   const std::int64_t steps = fixture.shape("muon.grads." + *banks.begin()).front();
   for (std::int64_t step = 0; step < steps; ++step) {
     std::map<std::string, std::vector<float>> gradients;
@@ -54,43 +58,52 @@ std::vector<std::string> muon_variants(const GoldenFixture& fixture) {
 TEST(MuonGolden, Fp32WeightsAfterEachStep) {
   const GoldenFixture fixture("optim");
   ASSERT_EQ(muon_variants(fixture).size(), 4u);
-  for (const std::string& variant : muon_variants(fixture)) {
-    run_muon(fixture, variant, "fp32",
-             [&](const std::string& bank, std::int64_t step, std::int64_t steps,
-                 const std::vector<float>& weights) {
-               SCOPED_TRACE(variant + ", bank " + bank + ", step " + std::to_string(step));
-               const std::string stored = "muon." + variant + ".params_f64." + bank;
-               expect_near(weights, row(fixture.doubles(stored), step, steps), 3e-6);
-             });
-    if (HasFatalFailure()) return;
+  for (const std::string& form : kForms) {
+    for (const std::string& variant : muon_variants(fixture)) {
+      run_muon(fixture, variant, "fp32", form,
+               [&](const std::string& bank, std::int64_t step, std::int64_t steps,
+                   const std::vector<float>& weights) {
+                 SCOPED_TRACE(form + ", " + variant + ", bank " + bank + ", step " + std::to_string(step));
+                 const std::string stored = "muon." + variant + ".params_f64." + bank;
+                 expect_near(weights, row(fixture.doubles(stored), step, steps), 3e-6);
+               });
+      if (HasFatalFailure()) return;
+    }
   }
+}
+
+// How far a bf16 run's weights moved from where the reference's did, relative to how far they moved.
+double bf16_error(const GoldenFixture& fixture, const std::string& variant, const std::string& form) {
+  double error = 0.0, change = 0.0;
+  run_muon(
+      fixture, variant, "bf16", form,
+      [&](const std::string& bank, std::int64_t step, std::int64_t steps, const std::vector<float>& weights) {
+        SCOPED_TRACE(form + ", " + variant + ", bank " + bank + ", step " + std::to_string(step));
+        const std::string stored = "muon." + variant + ".params_bf16." + bank;
+        const std::vector<double> expected = row(fixture.doubles(stored), step, steps);
+        expect_near(weights, expected, 0.02);
+        if (step + 1 < steps) return;
+        const std::vector<double> initial = fixture.doubles("muon.init." + bank);
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          error += std::pow(weights[i] - expected[i], 2);
+          change += std::pow(expected[i] - initial[i], 2);
+        }
+      });
+  return std::sqrt(error / change);
 }
 
 // bf16 rounding makes single elements differ, so the whole change since the start is compared in the
 // mean square too.
 TEST(MuonGolden, Bf16ChangeOfTheWeights) {
   const GoldenFixture fixture("optim");
-  for (const std::string& variant : muon_variants(fixture)) {
-    const double allowed = variant.rfind("polar", 0) == 0 ? 0.08 : 0.05;
-    double error = 0.0, change = 0.0;
-    run_muon(fixture, variant, "bf16",
-             [&](const std::string& bank, std::int64_t step, std::int64_t steps,
-                 const std::vector<float>& weights) {
-               SCOPED_TRACE(variant + ", bank " + bank + ", step " + std::to_string(step));
-               const std::string stored = "muon." + variant + ".params_bf16." + bank;
-               const std::vector<double> expected = row(fixture.doubles(stored), step, steps);
-               expect_near(weights, expected, 0.02);
-               if (step + 1 < steps) return;
-               const std::vector<double> initial = fixture.doubles("muon.init." + bank);
-               for (std::size_t i = 0; i < expected.size(); ++i) {
-                 error += std::pow(weights[i] - expected[i], 2);
-                 change += std::pow(expected[i] - initial[i], 2);
-               }
-             });
-    const double relative = std::sqrt(error / change);
-    EXPECT_LE(relative, allowed) << variant;
-    EXPECT_GT(relative, 0.0) << variant;
-    if (HasFatalFailure()) return;
+  for (const std::string& form : kForms) {
+    for (const std::string& variant : muon_variants(fixture)) {
+      const double allowed = variant.rfind("polar", 0) == 0 ? 0.08 : 0.05;
+      const double relative = bf16_error(fixture, variant, form);
+      EXPECT_LE(relative, allowed) << form << ", " << variant;
+      EXPECT_GT(relative, 0.0) << form << ", " << variant;
+      if (HasFatalFailure()) return;
+    }
   }
 }
 
@@ -98,18 +111,21 @@ TEST(MuonGolden, Bf16ChangeOfTheWeights) {
 // lr = 1.
 TEST(MuonGolden, NewtonSchulzAlone) {
   const GoldenFixture fixture("optim");
+  const std::vector<std::pair<std::string, std::string>> combinations = {
+      {"fp32", "direct"}, {"fp32", "gram"}, {"bf16", "direct"}, {"bf16", "gram"}};
   for (const std::string& input : parts_after(fixture, "ns.")) {
     const std::vector<std::int64_t> shape = fixture.shape("ns." + input + ".in");
     const double rows = static_cast<double>(shape[shape.size() - 2]),
                  columns = static_cast<double>(shape.back());
     const double scale = std::sqrt(std::max(1.0, rows / columns));
     for (const std::string kind : {"polar", "plain"}) {
-      for (const std::string compute : {"fp32", "bf16"}) {
-        SCOPED_TRACE(input + " " + kind + " " + compute);
-        OptimizerRunner runner("muon",
-                               fmt::format("momentum = 0\ncoefficients = '{}'\ncompute_dtype = '{}'",
-                                           kind == "polar" ? "polar_express" : "plain", compute),
-                               {{"w", type_of(shape)}});
+      for (const auto& [compute, form] : combinations) {
+        SCOPED_TRACE(input + " " + kind + " " + compute + " " + form);
+        OptimizerRunner runner(
+            "muon",
+            fmt::format("momentum = 0\ncoefficients = '{}'\ncompute_dtype = '{}'\niteration_form = '{}'",
+                        kind == "polar" ? "polar_express" : "plain", compute, form),
+            {{"w", type_of(shape)}});
         runner.step({{"w", fixture.floats("ns." + input + ".in")}}, 1.0);
         std::vector<float> result = runner.master("w");
         for (float& value : result) value = static_cast<float>(-value / scale);

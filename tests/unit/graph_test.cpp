@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 
+#include "framework/graph/graph_recorder.h"
 #include "framework/graph/memory_plan.h"
 #include "framework/graph/ops/concat_rows.h"
 #include "framework/graph/ops/linear.h"
@@ -16,6 +17,22 @@ namespace mulligan {
 namespace {
 
 const TensorType row(MLG_F32, {64});
+
+// A backend need not bring symmetric_matmul; plugins record it in any case.
+TEST(GraphRecorder, SymmetricProductsBecomeProductsWithoutTheKernel) {
+  Graph graph;
+  const TensorType square(MLG_F32, {4, 4});
+  const Value a = graph.external("a", square), c = graph.external("c", square);
+  const GraphRecorder recorder(graph, "state");
+  const mlg_value arguments[] = {a.id, a.id, c.id};
+  const mlg_attribute attributes[] = {{"transpose_a", 0}, {"transpose_b", 1}, {"alpha", 1}, {"beta", 0}};
+  const mlg_recorder& table = *recorder.table();
+  ASSERT_EQ(table.launch(table.self, "symmetric_matmul", arguments, 3, attributes, 4), nullptr);
+  ASSERT_EQ(graph.calls().size(), 1u);
+  EXPECT_EQ(graph.calls()[0].kernel, "matmul");
+  EXPECT_EQ(graph.calls()[0].arguments, (std::vector<Value>{a, a, c}));
+  EXPECT_EQ(graph.calls()[0].attributes.size(), 4u);
+}
 
 TEST(Graph, ViewsOfViewsPointIntoTheOneBase) {
   Graph graph;

@@ -42,10 +42,11 @@ bool code_fits() {
 
 class OnednnGemm final : public Gemm {
  public:
-  OnednnGemm(const dnnl::matmul::primitive_desc& description, int slots)
+  OnednnGemm(const dnnl::matmul::primitive_desc& description, bool bf16, int slots)
       : primitive_(description),
         scratch_bytes_(description.scratchpad_desc().get_size()),
-        fast_(std::string(description.impl_info_str()).find("ref") == std::string::npos) {
+        fast_(std::string(description.impl_info_str()).find("ref") == std::string::npos &&
+              (!bf16 || bf16_products_pay())) {
     for (int i = 0; i < slots; ++i) {
       slots_.push_back({dnnl::stream(engine()), bare(description.src_desc()),
                         bare(description.weights_desc()), bare(description.dst_desc()),
@@ -108,6 +109,25 @@ dnnl::primitive_attr attributes(const GemmShape& shape) {
 
 }  // namespace
 
+// The matrix unit (AMX) pays many times over, and AMD's dot products reach twice the f32 rate (Zen 5).
+// Intel's dot products do no more multiply-adds a cycle than its two f32 units, and their operands must be
+// interleaved first: 0.6 to 0.7 of the f32 products' speed. Without any, oneDNN imitates them: a quarter
+// (docs/performance.md).
+bool bf16_products_pay() {
+#if defined(__x86_64__)
+  using dnnl::cpu_isa;
+  const cpu_isa isa = dnnl::get_effective_cpu_isa();
+  if (isa == cpu_isa::avx512_core || isa == cpu_isa::avx512_core_vnni) return false;
+  bool dot_products_alone = isa == cpu_isa::avx512_core_bf16;
+#if DNNL_VERSION_MAJOR >= 3
+  dot_products_alone = dot_products_alone || isa == cpu_isa::avx512_core_fp16;
+#endif
+  return !(dot_products_alone && __builtin_cpu_is("intel"));
+#else
+  return true;
+#endif
+}
+
 std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots) {
   using dnnl::memory;
   const auto type = [](bool bf16) { return bf16 ? memory::data_type::bf16 : memory::data_type::f32; };
@@ -127,7 +147,7 @@ std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots) {
                                                  /*allow_empty=*/true);
 #endif
   if (!description) return nullptr;
-  return std::make_unique<OnednnGemm>(description, slots);
+  return std::make_unique<OnednnGemm>(description, shape.ab_bf16, slots);
 }
 
 }  // namespace mulligan::cpu

@@ -25,11 +25,18 @@ class Gemm {
   virtual ~Gemm() = default;
   // Bytes of scratch memory for one slot, 64-byte aligned.
   virtual std::size_t scratch_bytes() const = 0;
-  // False when the machine has no vectorised implementation for these types: the caller then converts to f32.
+  // False when an f32 product of converted operands is faster here: oneDNN has no vectorised implementation
+  // for these types, or the processor's bf16 instructions do not pay (bf16_products_pay). The caller then
+  // converts.
   virtual bool fast() const = 0;
   // False when oneDNN reports an error (it does not for a product it has prepared). Does not throw.
   virtual bool run(int slot, const void* a, const void* b, void* c, void* scratch) noexcept = 0;
 };
+
+// Whether bf16 products are faster than f32 ones on this processor, as far as oneDNN may use what it has
+// (ONEDNN_MAX_CPU_ISA). A function of the instruction sets alone, never of a measurement: results must not
+// depend on what else the machine did.
+bool bf16_products_pay();
 
 // Null when oneDNN has no implementation at all for this combination. `slots`: threads that may run
 // it at once.

@@ -3,8 +3,7 @@
 // threads and at 8192 x 512 x 4096 with 64).
 //
 // Where the inner dimension is cut, the pieces' partial products [count_k, batch, m, n] f32 are added in
-// order. Where oneDNN has no vectorised bf16 product (no AVX512-BF16, AMX or the like), a and b are widened
-// to f32 first.
+// order. Where bf16 products do not pay (Gemm::fast), a and b are widened to f32 first.
 #include "plugins/backends/cpu/kernels/tiled_product.h"
 
 #include <atomic>

@@ -1,0 +1,105 @@
+// symmetric_matmul against the formula of matmul, on operands whose product equals its transpose: every
+// layout, batches, alpha and beta, sizes around the panels of rows and beyond the pieces of columns.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/matmul_formula.h"
+#include "tests/kernels/operator_tests.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+// A number between -1 and 1 that depends on the three indices alone.
+double scattered(std::int64_t item, std::int64_t i, std::int64_t j) {
+  return std::sin(0.7 + 12.9898 * static_cast<double>(i) + 78.233 * static_cast<double>(j) +
+                  3.1 * static_cast<double>(item));
+}
+
+struct Product {
+  std::int64_t n, k;
+  std::int64_t batch = 0;  // 0: rank 2
+  double alpha = 1.0, beta = 0.0;
+};
+
+// op(b) is the transpose of op(a).
+Case product_case(const Product& p, bool transpose_a, bool transpose_b, std::optional<mlg_dtype> c_dtype) {
+  const auto shape = [&](std::int64_t rows, std::int64_t columns) {
+    return p.batch == 0 ? Shape{rows, columns} : Shape{p.batch, rows, columns};
+  };
+  // Element (i, j) of op(a) [n, k], wherever it is stored.
+  const auto factor = [&](bool swapped) {
+    return [n = p.n, k = p.k, swapped](Random&, std::int64_t index) {
+      const std::int64_t item = index / (n * k), at = index % (n * k);
+      return swapped ? scattered(item, at % n, at / n) : scattered(item, at / k, at % k);
+    };
+  };
+  // beta = 0 must not read c: NaN times 0 would show.
+  const Generator before = [n = p.n, read = p.beta != 0.0](Random&, std::int64_t index) {
+    if (!read) return std::numeric_limits<double>::quiet_NaN();
+    const std::int64_t i = index % (n * n) / n, j = index % n;
+    return scattered(index / (n * n), std::min(i, j), std::max(i, j));
+  };
+  const Operand c{"c", shape(p.n, p.n), c_dtype, before};
+  return {{{"a", transpose_a ? shape(p.k, p.n) : shape(p.n, p.k), std::nullopt, factor(transpose_a)},
+           {"b", transpose_b ? shape(p.n, p.k) : shape(p.k, p.n), std::nullopt, factor(!transpose_b)},
+           c},
+          {c},
+          {{"transpose_a", transpose_a ? 1.0 : 0.0},
+           {"transpose_b", transpose_b ? 1.0 : 0.0},
+           {"alpha", p.alpha},
+           {"beta", p.beta}}};
+}
+
+Operator symmetric_matmul() {
+  Operator op{.forward = "symmetric_matmul", .backward = "", .cases = {}};
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      for (const std::optional<mlg_dtype> c :
+           {std::optional<mlg_dtype>(), std::optional<mlg_dtype>(MLG_F32)}) {
+        const auto add = [&](const Product& p) {
+          op.cases.push_back(product_case(p, transpose_a, transpose_b, c));
+        };
+        add({.n = 5, .k = 3});
+        add({.n = 1, .k = 1, .beta = 1.0});
+        add({.n = 65, .k = 129, .alpha = 0.5, .beta = 1.0});
+        add({.n = 80, .k = 6, .batch = 3, .alpha = -1.5, .beta = 0.25});
+        add({.n = 300, .k = 17, .beta = 1.0});
+        if (transpose_a && !transpose_b) add({.n = 600, .k = 9, .batch = 2, .alpha = 1.125, .beta = -2.0});
+        add({.n = 130, .k = 200});
+      }
+    }
+  }
+  return op.computes([](auto& call) { matmul_formula(call); });
+}
+
+const RegisterOperator test(symmetric_matmul());
+
+// The upper triangle is a copy of the lower one.
+TEST(SymmetricMatmul, F32ResultsEqualTheirTranspose) {
+  for (const std::int64_t n : {65, 300, 600}) {
+    const Case c = product_case({.n = n, .k = 33, .batch = 2, .alpha = 0.3}, false, true, std::nullopt);
+    KernelCall call{.kernel = "symmetric_matmul", .arguments = {}, .attributes = c.attributes, .aliases = {}};
+    Random random(1);
+    for (const Operand& operand : c.inputs) {
+      Array array{MLG_F32, operand.shape, {}};
+      for (std::int64_t i = 0; i < element_count(operand.shape); ++i)
+        array.values.push_back(round_to(MLG_F32, operand.generate(random, i)));
+      call.arguments[operand.name] = std::move(array);
+    }
+    const std::vector<double> result = backend_with_threads(2).run(call).written.at("c").values;
+    for (std::int64_t item = 0; item < 2; ++item) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        for (std::int64_t j = 0; j < i; ++j) {
+          ASSERT_EQ(result[(item * n + i) * n + j], result[(item * n + j) * n + i])
+              << n << ": " << i << ", " << j;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mulligan::kernel_test
