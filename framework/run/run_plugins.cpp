@@ -5,6 +5,7 @@
 
 #include "framework/config/schema.h"
 #include "framework/core/error.h"
+#include "framework/graph/fused_kernel_names.h"
 #include "framework/plugin/plugin_call.h"
 
 namespace mulligan {
@@ -88,8 +89,10 @@ void refuse_unknown_kernels(const LoadedConfig& loaded, PluginHost& host, const 
 void replace_kernels(const LoadedConfig& loaded, PluginHost& host, Backend& backend) {
   if (loaded.config.kernels.empty()) return;
   refuse_unknown_kernels(loaded, host, backend);
-  // A fused kernel would be called in the place of one that a row replaces.
-  backend.set_fused_kernels(false);
+  // A fused kernel would be called in the place of a plain one that a row replaces.
+  const bool all_fused = std::ranges::all_of(
+      loaded.config.kernels, [](const KernelRow& row) { return is_fused_core_kernel(row.match); });
+  if (!all_fused) backend.set_fused_kernels(false);
   for (const KernelRow& row : loaded.config.kernels) {
     backend.replace_kernel(row.match, row.path, row.origin.text());
   }

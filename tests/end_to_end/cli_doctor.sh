@@ -47,9 +47,10 @@ END
 }
 settings() { echo --set "data.train=$work/$1/fineweb_train_*.bin" --set "data.validation=$work/data/fineweb_val_*.bin"; }
 
-spoil unknown 't = array.array("H", [1] + [0] * (len(t) - 1))'
+unknown=$(($(grep -n '^<unk>' data/tokenizer.vocab | cut -d: -f1) - 1)) # lines count from 1, ids from 0
+spoil unknown "t = array.array('H', [1] + [$unknown] * (len(t) - 1))"
 # shellcheck disable=SC2046
-sick "a corpus of unknown tokens" D21 "are token 0 (<unk>)" $(settings unknown)
+sick "a corpus of unknown tokens" D21 "are token $unknown (<unk>)" $(settings unknown)
 sick "its entropy" D22 "they say next to nothing" $(settings unknown)
 sick "its commonest token" D23 "different tokens occur in the training data" $(settings unknown)
 spoil outside 't[5000] = 600'

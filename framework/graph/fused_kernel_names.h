@@ -1,0 +1,25 @@
+// The core kernels that only a graph with fused kernels calls.
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+
+namespace mulligan {
+
+inline constexpr std::string_view fused_core_kernels[] = {
+    "concat_rows_fwd",
+    "concat_rows_bwd",
+    "linear_leaky_relu_squared_fwd",
+    "linear_leaky_relu_squared_bwd",
+    "qkv_split_norm_rope_fwd",
+    "qkv_split_norm_rope_bwd",
+    "residual_chain_fwd",
+    "residual_chain_bwd",
+    "symmetric_matmul",
+};
+
+inline bool is_fused_core_kernel(std::string_view name) {
+  return std::ranges::find(fused_core_kernels, name) != std::end(fused_core_kernels);
+}
+
+}  // namespace mulligan
