@@ -13,8 +13,10 @@
 namespace mulligan::end_to_end {
 namespace {
 
+// Without joined parameters, whose padding no sum by hand knows.
 LoadedConfig record() {
-  return load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml");
+  const std::vector<std::string> plain = {"run.fused_kernels=false"};
+  return load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", plain);
 }
 
 std::int64_t bytes_of(const std::vector<MemoryRow>& rows, const std::string& what) {

@@ -147,6 +147,16 @@ std::vector<float> test_floats(const TensorStore& store, const std::string& name
   return decode_floats(bytes, store.type(name).dtype);
 }
 
+// sqrt(sum (a - b)^2 / sum b^2)
+double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double squares = 1e-12, difference = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    squares += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(difference / squares);
+}
+
 TinyRun& tiny() {
   static TinyRun run;
   return run;
@@ -243,12 +253,7 @@ void expect_fused_and_plain_agree(std::vector<std::string> settings, double tole
     const std::vector<float> a = test_floats(fused.engine().store(), name),
                              b = test_floats(plain.engine().store(), name);
     // Root mean squares: AdamW's first steps are as long for an element whose gradient is all rounding.
-    double squares = 1e-12, difference = 0;
-    for (std::size_t i = 0; i < b.size(); ++i) {
-      squares += static_cast<double>(b[i]) * static_cast<double>(b[i]);
-      difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
-    }
-    EXPECT_LE(std::sqrt(difference / squares), tolerance) << name;
+    EXPECT_LE(relative_distance(a, b), tolerance) << name;
   }
 }
 
@@ -256,8 +261,30 @@ TEST(Engine, FusedAndPlainStepsAgree) {
   expect_fused_and_plain_agree({"ema.decay=0.9"}, 2e-4);
 }
 
-TEST(Engine, FusedAndPlainStepsAgreeInBf16) {
-  expect_fused_and_plain_agree({"ema.decay=0.9", "train.compute_dtype=bf16"}, 4e-2);
+// Fused kernels keep in registers what plain calls round on the way, so their bits differ; AdamW's first steps make
+// much of rounding. So both are held against the step in fp32: the fused one is as near.
+TEST(Engine, FusedStepsInBf16AreAsNearToFp32AsPlainOnes) {
+  const auto shard = tiny().folder() / "fused.bin";
+  write_shard(shard, rows_of_documents(1, 64, 200));
+  const auto with = [&](std::initializer_list<const char*> more) {
+    std::vector<std::string> settings = {"ema.decay=0.9", "train.clip_norm=0.05", "train.micro_batches=2"};
+    settings.insert(settings.end(), more.begin(), more.end());
+    return tiny().config(settings);
+  };
+  EngineRunner exact(with({"run.fused_kernels=false"}), shard);
+  EngineRunner plain(with({"train.compute_dtype=bf16", "run.fused_kernels=false"}), shard);
+  EngineRunner fused(with({"train.compute_dtype=bf16"}), shard);
+  for (std::int64_t number = 1; number <= 4; ++number) {
+    for (EngineRunner* runner : {&exact, &plain, &fused}) runner->step(number, number > 2);
+  }
+  double of_fused = 0, of_plain = 0;
+  for (const std::string& name : exact.engine().state_tensors()) {
+    const std::vector<float> reference = test_floats(exact.engine().store(), name);
+    of_fused += std::pow(relative_distance(test_floats(fused.engine().store(), name), reference), 2);
+    of_plain += std::pow(relative_distance(test_floats(plain.engine().store(), name), reference), 2);
+  }
+  EXPECT_GT(of_plain, 0);
+  EXPECT_LE(std::sqrt(of_fused), 1.25 * std::sqrt(of_plain));
 }
 
 TEST(Engine, FusedAndPlainStepsAgreeWithEvaluationWeights) {

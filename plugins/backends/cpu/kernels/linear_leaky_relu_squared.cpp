@@ -4,6 +4,8 @@
 // Both round u and dy W to their dtype first: the bits are those of matmul and leaky_relu_squared.
 //
 // Determinism: as of matmul.
+#include <functional>
+
 #include "plugins/backends/common/shapes/linear_leaky_relu_squared.h"
 
 #include "plugins/backends/cpu/kernels/leaky_relu_squared_math.h"
@@ -49,12 +51,13 @@ void Forward::run(const Launch& launch) {
   dispatch_compute(launch.dtype(Forward::x), [&]<typename T>() {
     T* y = launch.data<T>(Forward::y);
     T* u = launch.has(Forward::u) ? launch.data<T>(Forward::u) : y;  // in place where nobody wants u
-    launch.state<const TiledProduct>()->run(
-        launch, launch.tensor(Forward::x).data, launch.tensor(Forward::w).data, u,
-        [=](std::int64_t at, std::int64_t count) {
-          const T* from = u + at;
-          fill_row(y + at, count, [=](std::int64_t i) { return leaky_relu_squared(from[i], slope); });
-        });
+    const auto finish = [=](std::int64_t at, std::int64_t count) {
+      const T* from = u + at;
+      fill_row(y + at, count, [=](std::int64_t i) { return leaky_relu_squared(from[i], slope); });
+    };
+    // By reference: a copy of it in a std::function would take memory from the heap, on the step path.
+    launch.state<const TiledProduct>()->run(launch, launch.tensor(Forward::x).data,
+                                            launch.tensor(Forward::w).data, u, std::cref(finish));
   });
 }
 
@@ -64,14 +67,14 @@ void Backward::run(const Launch& launch) {
   dispatch_compute(launch.dtype(Backward::dy), [&]<typename T>() {
     const T* u = launch.data<const T>(Backward::u);
     T* du = launch.data<T>(Backward::du);
-    launch.state<const TiledProduct>()->run(
-        launch, launch.tensor(Backward::dy).data, launch.tensor(Backward::w).data, du,
-        [=](std::int64_t at, std::int64_t count) {
-          const T* value = u + at;
-          T* row = du + at;
-          fill_row(row, count,
-                   [=](std::int64_t i) { return float(row[i]) * leaky_relu_squared_slope(value[i], below); });
-        });
+    const auto finish = [=](std::int64_t at, std::int64_t count) {
+      const T* value = u + at;
+      T* row = du + at;
+      fill_row(row, count,
+               [=](std::int64_t i) { return float(row[i]) * leaky_relu_squared_slope(value[i], below); });
+    };
+    launch.state<const TiledProduct>()->run(launch, launch.tensor(Backward::dy).data,
+                                            launch.tensor(Backward::w).data, du, std::cref(finish));
   });
 }
 

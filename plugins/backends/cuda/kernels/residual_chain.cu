@@ -165,26 +165,23 @@ __global__ void __launch_bounds__(row_block)
       if (dx0 && accumulate_dx0) load_packs(group, dx0, row, of_dx0);
       if (dskip && accumulate_dskip) load_packs(group, dskip, row, of_dskip);
     };
-    // body(i, column, sum, merged, mix0, mix1) for each access of the thread.
-    const auto for_merged = [&](auto body) {
-      for_columns<N>(group, [&](int i, int column) {
-        float sum[N], merged[N], mix0[N], mix1[N];
-        load_floats<N>(s, column, mix0);
+    // What the forward pass had at an access of the thread. (No generic lambda: NVRTC takes those for host code.)
+    const auto forward = [&](int i, int column, float(&sum)[N], float(&merged)[N], float(&mix0)[N],
+                             float(&mix1)[N]) {
+      load_floats<N>(s, column, mix0);
+      MLG_UNROLL
+      for (int n = 0; n < N; ++n) {
+        merged[n] = sum[n] = of_x(i, n) + mix0[n] * of_a(i, n);
+      }
+      if (merges) {
+        const MergeColumns<N> columns(weight, gate, column);
         MLG_UNROLL
         for (int n = 0; n < N; ++n) {
-          merged[n] = sum[n] = of_x(i, n) + mix0[n] * of_a(i, n);
+          merged[n] = columns.merge(n, sum[n], skips ? of_skip(i, n) : sum[n]);
         }
-        if (merges) {
-          const MergeColumns<N> columns(weight, gate, column);
-          MLG_UNROLL
-          for (int n = 0; n < N; ++n) {
-            merged[n] = columns.merge(n, sum[n], skips ? of_skip(i, n) : sum[n]);
-          }
-        }
-        load_floats<N>(mix, column, mix0);
-        load_floats<N>(mix, width + column, mix1);
-        body(i, column, sum, merged, mix0, mix1);
-      });
+      }
+      load_floats<N>(mix, column, mix0);
+      load_floats<N>(mix, width + column, mix1);
     };
     if (slices == 1) fill(true);
     NormGradient norm;
@@ -192,7 +189,9 @@ __global__ void __launch_bounds__(row_block)
       float squares = 0, product = 0;
       for_slices(group, [&] {
         if (slices > 1) fill(false);
-        for_merged([&](int i, int, const auto&, const auto& merged, const auto& mix0, const auto& mix1) {
+        for_columns<N>(group, [&](int i, int column) {
+          float sum[N], merged[N], mix0[N], mix1[N];
+          forward(i, column, sum, merged, mix0, mix1);
           MLG_UNROLL
           for (int n = 0; n < N; ++n) {
             const float y = mix0[n] * merged[n] + mix1[n] * of_x0(i, n);
@@ -208,50 +207,51 @@ __global__ void __launch_bounds__(row_block)
         fill(true);
         begin_sums(row == group.row);
       }
-      for_merged(
-          [&](int i, int column, const auto& sum, const auto& merged, const auto& mix0, const auto& mix1) {
-            const long long at = row * width + column;
-            float of_merged[N], of_sum[N], result[N];
-            MLG_UNROLL
-            for (int n = 0; n < N; ++n) {
-              const float y = mix0[n] * merged[n] + mix1[n] * of_x0(i, n);
-              const float g = of_dy(i, n) + (norm.factor * of_dn(i, n) - norm.along * y);
-              sum_mix0.v[i][n] += g * merged[n];
-              sum_mix1.v[i][n] += g * of_x0(i, n);
-              of_merged[n] = of_dmerged(i, n) + mix0[n] * g;
-              result[n] = mix1[n] * g;
-              if (dx0 && accumulate_dx0) result[n] += of_dx0(i, n);
-              of_sum[n] = of_merged[n];
-            }
-            if (dx0) store<N>(dx0, at, result);
-            if (merges) {
-              const MergeColumns<N> columns(weight, gate, column);
-              MLG_UNROLL
-              for (int n = 0; n < N; ++n) {
-                const float other = skips ? of_skip(i, n) : sum[n];
-                sum_weight.v[i][n] += of_merged[n] * other;
-                sum_gate.v[i][n] += of_merged[n] * (sum[n] - columns.w[n] * other);
-                of_sum[n] = columns.of_sum[n] * of_merged[n];
-                result[n] = columns.rest[n] * columns.w[n] * of_merged[n];
-              }
-            }
-            MLG_UNROLL
-            for (int n = 0; n < N; ++n) {
-              of_sum[n] += of_dsum(i, n);
-              if (merges && !skips) of_sum[n] += result[n];
-              if (!merges) result[n] = 0;
-              if (dskip && accumulate_dskip) result[n] += of_dskip(i, n);
-            }
-            if (dskip) store<N>(dskip, at, result);
-            if (dx) store<N>(dx, at, of_sum, accumulate_dx);
-            load_floats<N>(s, column, result);
-            MLG_UNROLL
-            for (int n = 0; n < N; ++n) {
-              sum_s.v[i][n] += of_sum[n] * of_a(i, n);
-              result[n] *= of_sum[n];
-            }
-            if (da) store<N>(da, at, result, accumulate_da);
-          });
+      for_columns<N>(group, [&](int i, int column) {
+        float sum[N], merged[N], mix0[N], mix1[N];
+        forward(i, column, sum, merged, mix0, mix1);
+        const long long at = row * width + column;
+        float of_merged[N], of_sum[N], result[N];
+        MLG_UNROLL
+        for (int n = 0; n < N; ++n) {
+          const float y = mix0[n] * merged[n] + mix1[n] * of_x0(i, n);
+          const float g = of_dy(i, n) + (norm.factor * of_dn(i, n) - norm.along * y);
+          sum_mix0.v[i][n] += g * merged[n];
+          sum_mix1.v[i][n] += g * of_x0(i, n);
+          of_merged[n] = of_dmerged(i, n) + mix0[n] * g;
+          result[n] = mix1[n] * g;
+          if (dx0 && accumulate_dx0) result[n] += of_dx0(i, n);
+          of_sum[n] = of_merged[n];
+        }
+        if (dx0) store<N>(dx0, at, result);
+        if (merges) {
+          const MergeColumns<N> columns(weight, gate, column);
+          MLG_UNROLL
+          for (int n = 0; n < N; ++n) {
+            const float other = skips ? of_skip(i, n) : sum[n];
+            sum_weight.v[i][n] += of_merged[n] * other;
+            sum_gate.v[i][n] += of_merged[n] * (sum[n] - columns.w[n] * other);
+            of_sum[n] = columns.of_sum[n] * of_merged[n];
+            result[n] = columns.rest[n] * columns.w[n] * of_merged[n];
+          }
+        }
+        MLG_UNROLL
+        for (int n = 0; n < N; ++n) {
+          of_sum[n] += of_dsum(i, n);
+          if (merges && !skips) of_sum[n] += result[n];
+          if (!merges) result[n] = 0;
+          if (dskip && accumulate_dskip) result[n] += of_dskip(i, n);
+        }
+        if (dskip) store<N>(dskip, at, result);
+        if (dx) store<N>(dx, at, of_sum, accumulate_dx);
+        load_floats<N>(s, column, result);
+        MLG_UNROLL
+        for (int n = 0; n < N; ++n) {
+          sum_s.v[i][n] += of_sum[n] * of_a(i, n);
+          result[n] *= of_sum[n];
+        }
+        if (da) store<N>(da, at, result, accumulate_da);
+      });
       if (slices > 1) end_sums();
     });
   }
