@@ -393,7 +393,8 @@ TEST(FuseResiduals, TheModelComputesTheSame) {
     const ModelResult plain = run_model(false, order, MLG_F32), fused = run_model(true, order, MLG_F32);
     EXPECT_LE(difference(fused.logits, plain.logits), 2e-6);
     for (const auto& [name, gradient] : plain.gradients) {
-      EXPECT_LE(difference(fused.gradients.at(name), gradient), 2e-6) << name;
+      // All fused kernels at once: gains sum over tokens in another order.
+      EXPECT_LE(difference(fused.gradients.at(name), gradient), 1e-5) << name;
       EXPECT_GT(std::ranges::count_if(gradient, [](float g) { return g != 0; }), 0) << name;
     }
   }
