@@ -51,7 +51,7 @@ struct Backward : shapes::ResidualChainBackward {
           // many blocks as six on each multiprocessor of a large GPU then run at once.
           const bool merges = call.has(weight) || call.has(gate), wide = sizeof(T) == 4;
           const sdk::RowPlan rows(call, call.dim(x, 0), width, N,
-                                  {.values = merges ? (wide ? 32 : 13) : (wide ? 18 : 9),
+                                  {.values = merges ? (wide ? 26 : 13) : (wide ? 15 : 9),
                                    .most_blocks = merges ? sdk::kPieces * 3 / 4 : sdk::kPieces});
           const sdk::ColumnSums sums[] = {{call, ds, rows.blocks},
                                           {call, dmix, rows.blocks},

@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(row_block)
 MLG_KERNEL(residual_chain_bwd, scale, eps, merges, skips, accumulate_dx, accumulate_da, accumulate_dskip,
            accumulate_dx0, MLG_ROW_CONSTANTS)
 template <typename T, int N>
-__global__ void __launch_bounds__(row_block)
+__global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resident blocks, so none is spilled
     residual_chain_bwd(global<const T> x, global<const T> a, global<const float> s, global<const T> skip,
                        global<const float> weight, global<const float> gate, global<const T> x0,
                        global<const float> mix, global<const T> dsum, global<const T> dmerged,
