@@ -65,9 +65,15 @@ TEST_F(CudaRun, TrainsLikeTheCpuBackendStepByStep) {
   EXPECT_NEAR(cuda_->validation->val_bpb, cpu_->validation->val_bpb, 1e-3);
 }
 
-TEST_F(CudaRun, TakesTheMemoryThatWasPlanned) {
-  LoadedConfig loaded = tiny_->config(with(kSmall, kDevice));
-  EXPECT_EQ(dry_run(loaded, test_plugin_host()).memory_bytes, cuda_->peak_device_memory_bytes);
+// Plans are made of plain calls (PlannedMemory).
+const std::vector<std::string> kPlain = {"run.fused_kernels=false"};
+
+TEST_F(CudaRun, WithPlainCallsTakesTheMemoryThatWasPlanned) {
+  const std::vector<std::string> keys = with(with(kSmall, kDevice), kPlain);
+  LoadedConfig loaded = tiny_->config(keys);
+  const RunResult plain = tiny_->train(keys);
+  EXPECT_EQ(dry_run(loaded, test_plugin_host()).memory_bytes, plain.peak_device_memory_bytes);
+  EXPECT_NEAR(plain.final_loss_nats, cuda_->final_loss_nats, 2e-3);
 }
 
 // Not the file: it names the configuration as well.
@@ -144,8 +150,11 @@ TEST_F(CudaRun, TestTimeTraining) {
   EXPECT_EQ(cuda.with.tokens, cpu.with.tokens);
   EXPECT_NEAR(cuda.without.val_bpb, cpu.without.val_bpb, 1e-4);
   EXPECT_NEAR(cuda.with.val_bpb, cpu.with.val_bpb, 1e-3);
-  LoadedConfig loaded = tiny_->config(with(keys, kDevice));
-  EXPECT_EQ(plan_ttt_memory(loaded, test_plugin_host()).bytes, cuda.peak_device_memory_bytes);
+  const std::vector<std::string> plain_keys = with(with(keys, kDevice), kPlain);
+  const TttResult plain = run(plain_keys, "ttt_plain");
+  EXPECT_NEAR(plain.with.val_bpb, cuda.with.val_bpb, 1e-3);
+  LoadedConfig loaded = tiny_->config(plain_keys);
+  EXPECT_EQ(plan_ttt_memory(loaded, test_plugin_host()).bytes, plain.peak_device_memory_bytes);
 }
 
 // The plugin loads anywhere; that there is no GPU is said when one is asked for.
