@@ -34,7 +34,7 @@ for result in (one, slow):
         assert of["MLP activation"]["bytes_written"] == 2 * 2 * T * 2048 * layers
         assert of["MLP activation"]["bytes_read"] == 3 * 2 * T * 2048 * layers
         assert of["MLP activation"]["launches"] == 2 * layers
-        assert of["attention, forward"]["launches"] == 3 * layers  # starts of rows, the library's, its statistics
+        assert of["attention, forward"]["launches"] == layers  # the library's alone: starts of rows come with the upload
 for plain, joined in zip(one["phases"], fused["phases"]):
     assert abs(plain["flops"] - joined["flops"]) < 1e-9 * plain["flops"]
     assert joined["predicted_step_seconds"] <= plain["predicted_step_seconds"] and joined["launches"] <= plain["launches"]
