@@ -9,27 +9,23 @@ namespace mulligan {
 //
 //   peaks      NVIDIA's data sheets: H100 SXM5, H200 SXM, A100 80GB SXM.
 //   sustained  A reading of the cuda backend's kernels at the record's shape took 2.75 TB/s on an H100, 82 %
-//   of its peak, for
-//              kernels that stream; the same share is taken of the other cards' peaks.
+//              of its peak, for kernels that stream; the same share is taken of the other cards' peaks.
 //   products   From the same reading for cuBLASLt on an H100 at 98,304 tokens and width 512: 545 TFLOP/s for
-//   the layers'
-//              products, 618 for the head's of 8,192 columns (rounded to 620). An H200 has the same units and
-//              power. An A100: the same shares of its peak (55 and 63 %); its smaller matrix units are easier
-//              to fill, so it may do better. fp32 products run on the ordinary units: 80 % of their peak.
+//              the layers' products, 618 for the head's of 8,192 columns (rounded to 620). An H200 has the
+//              same units and power. An A100: the same shares of its peak (55 and 63 %); its smaller matrix
+//              units are easier to fill, so it may do better. fp32 products run on the ordinary units: 80 %
+//              of their peak.
 //   attention  cuDNN, heads of 64, packed documents, on an H100: 320 TFLOP/s forward and 330 backward (of 4
-//   and 10 operations),
-//              what the reading's milliseconds come to at its token-weighted length of 1,250. An A100: the
-//              same shares. Our own kernel has no matrix units: a quarter of the fp32 peak, a guess.
+//              and 10 operations), what the reading's milliseconds come to at its token-weighted length of
+//              1,250. An A100: the same shares. Our own kernel has no matrix units: a quarter of the fp32
+//              peak, a guess.
 //   launches   A kernel in a captured graph begins about 1.3 us after the one before it ended, and takes
-//   about as long to fill and
-//              drain the card: an assumption, the same for all cards.
+//              about as long to fill and drain the card: an assumption, the same for all cards.
 //   uploads    25 GB/s (PCIe 4.0 x16) and 55 (5.0) at best, 10 us each: an assumption.
 //   fused      H100: 700 TFLOP/s and 2.9 TB/s, the best that large bf16 products and copies are commonly seen
-//   to reach. The
-//              others: the same shares of their peaks (71 and 87 %). fp32: the peak.
+//              to reach. The others: the same shares of their peaks (71 and 87 %). fp32: the peak.
 //   links      NCCL's all-reduce of large messages between the 8 cards of a node over NVLink, without
-//   in-switch sums: about 360
-//              GB/s on NVLink 4 and 230 on NVLink 3 (its "bus bandwidth").
+//              in-switch sums: about 360 GB/s on NVLink 4 and 230 on NVLink 3 (its "bus bandwidth").
 const std::vector<Card>& known_cards() {
   static const std::vector<Card> cards = {
       {.name = "h100",

@@ -29,8 +29,7 @@ struct CheckedShards {
 // in this order:
 // - header and length of each (Shard);
 // - where a manifest of prepared data lies beside a shard: that it lists the shard, on the side of the split
-// that
-//   is asked for (validation shards are never trained on; training shards may be scored), with its token
+//   that is asked for (validation shards are never trained on; training shards may be scored), with its token
 //   count and sha256, and that the tokenizer is the one that made it;
 // - that no token is beyond the tokenizer's pieces or, without a tokenizer, the vocabulary.
 // Shards without a manifest (published sets) are taken as they are; their digests are compared from then on.

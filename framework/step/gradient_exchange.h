@@ -4,12 +4,11 @@
 // A parameter is reduced in one of three ways:
 //   replicated  all ranks get the whole sum and update the whole parameter alike;
 //   sharded     rank r gets the sum of its slice of the first dimension, ceil(B / N) of B entries, updates
-//   that slice, and the
-//               slices are gathered (the record's banks). The last slices may be padded, with zeros;
+//               that slice, and the slices are gathered (the record's banks). The last slices may be padded,
+//               with zeros;
 //   in a tree   (run.determinism = "world") every rank gets the whole sum. It is taken over the step's
-//   micro-batches as over
-//               the leaves of one binary tree, whoever computed them, so its bits do not depend on the number
-//               of ranks.
+//               micro-batches as over the leaves of one binary tree, whoever computed them, so its bits do
+//               not depend on the number of ranks.
 // The first two may carry gradients in bf16 (communication_dtype).
 #pragma once
 

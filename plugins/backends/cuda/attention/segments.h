@@ -22,12 +22,10 @@ std::optional<SegmentSummary> summarise(std::span<const std::int32_t> boundaries
 // The batch that a library's attention is planned for, which holds the segments. A plan costs most of a
 // second, a row or a length beyond the segments' own costs blocks that end at once. So
 //   equal segments, up to 64: 16 or 64 rows of a power of two from 256 on: eight plans each way serve every
-//   window of
-//                             test-time training of up to 2,048 tokens
+//                             window of test-time training of up to 2,048 tokens
 //   equal segments, more:     exactly those, not packed
 //   others, documents:        rows in quarter steps of a power of two from 16 on (..., 128, 160, 192, ...),
-//   their longest
-//                             length a power of two from 128 on
+//                             their longest length a power of two from 128 on
 struct AttentionBucket {
   std::int64_t rows = 0, longest = 0;
   bool packed = false;
