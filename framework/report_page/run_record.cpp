@@ -67,4 +67,10 @@ RunRecord read_run(const fs::path& directory) {
   return run;
 }
 
+std::vector<RunRecord> read_runs(const std::vector<std::string>& directories) {
+  std::vector<RunRecord> runs;
+  for (const std::string& directory : directories) runs.push_back(read_run(directory));
+  return runs;
+}
+
 }  // namespace mulligan::report

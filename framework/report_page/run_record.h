@@ -104,5 +104,7 @@ struct RunRecord {
 // Throws data_error where `directory` holds no run (neither metrics.jsonl nor result.json), or one of its
 // files is damaged, naming the file and, of files with lines, the line.
 RunRecord read_run(const std::filesystem::path& directory);
+// The same of several, in their order.
+std::vector<RunRecord> read_runs(const std::vector<std::string>& directories);
 
 }  // namespace mulligan::report

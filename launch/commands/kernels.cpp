@@ -10,6 +10,8 @@
 
 #include "framework/config/toml_document.h"
 #include "framework/core/error.h"
+#include "framework/core/temporary_name.h"
+#include "framework/core/temporary_path.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/kernel_programs.h"
 #include "launch/commands/run_options.h"
@@ -33,11 +35,13 @@ std::vector<int> ranks_of(const KernelArguments& arguments, const RunConfig& con
   return ranks;
 }
 
-void compile(const KernelArguments& arguments, const std::string& path, PluginHost& host) {
+// Adds the kernels of the configuration at `path` to `file`.
+void compile(const KernelArguments& arguments, const std::string& path, const std::string& file,
+             PluginHost& host) {
   std::vector<std::string> overrides = arguments.run.overrides;
   for (const auto& [key, value] :
        {std::pair<const char*, const std::string&>{"architecture", arguments.architecture},
-        {"kernel_file", arguments.out}})
+        {"kernel_file", file}})
     overrides.push_back(fmt::format("backend.{}={}", key, toml_quoted(value)));
   overrides.insert(overrides.end(), {"backend.plugin=cuda", "backend.device=compile"});
   const LoadedConfig described = load_config(path, overrides);
@@ -61,9 +65,15 @@ void compile(const KernelArguments& arguments, const std::string& path, PluginHo
 void run(KernelArguments& arguments) {
   require_one_process("kernels");
   PluginHost host = arguments.run.plugin_host();
-  std::error_code absent;
-  std::filesystem::remove(arguments.out, absent);  // it is added to from here on
-  for (const std::string& config : arguments.configs) compile(arguments, config, host);
+  // What lies at --out stays until all is compiled: it is replaced then, or not at all.
+  TemporaryPath file(temporary_name(arguments.out));
+  for (const std::string& config : arguments.configs) {
+    compile(arguments, config, file.path().string(), host);
+  }
+  std::error_code failed;
+  std::filesystem::rename(file.path(), arguments.out, failed);
+  if (failed) throw run_error("'{}' cannot be written: {}.", arguments.out, failed.message());
+  file.keep();
   fmt::print("{}: {} bytes\n", arguments.out, std::filesystem::file_size(arguments.out));
 }
 

@@ -27,17 +27,11 @@ struct CompareArguments {
   std::string output;
 };
 
-std::vector<report::RunRecord> read_runs(const std::vector<std::string>& directories) {
-  std::vector<report::RunRecord> runs;
-  for (const std::string& directory : directories) runs.push_back(report::read_run(directory));
-  return runs;
-}
-
 void report_run(const ReportArguments& arguments) {
   const report::RunRecord run = report::read_run(arguments.run);
   remove_temporary_leftovers(arguments.run);
   const fs::path output = arguments.output.empty() ? run.files.report() : fs::path(arguments.output);
-  write_file_atomically(output, report::run_page(run, read_runs(arguments.others)));
+  write_file_atomically(output, report::run_page(run, report::read_runs(arguments.others)));
   fmt::print("{}\n", output.string());
 }
 
@@ -45,7 +39,7 @@ void compare_runs(const CompareArguments& arguments) {
   if (arguments.runs.size() < 2) {
     throw config_error("a comparison needs at least two run directories; `mulligan report` is for one.");
   }
-  const report::Comparison comparison = report::compare(read_runs(arguments.runs));
+  const report::Comparison comparison = report::compare(report::read_runs(arguments.runs));
   fmt::print("{}", printable(report::comparison_text(comparison), LineBreaks::kept));
   if (arguments.output.empty()) return;
   write_file_atomically(arguments.output, report::comparison_page(comparison));

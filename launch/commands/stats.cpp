@@ -32,12 +32,6 @@ struct AcceptArguments {
   stats::AcceptanceRule rule;
 };
 
-std::vector<report::RunRecord> read_runs(const std::vector<std::string>& directories) {
-  std::vector<report::RunRecord> runs;
-  for (const std::string& directory : directories) runs.push_back(report::read_run(directory));
-  return runs;
-}
-
 void write_if_asked(const std::string& path, const std::string& text) {
   if (!path.empty()) write_file_atomically(path, text);
 }
@@ -48,7 +42,7 @@ void make_statistics(const StatsArguments& arguments) {
   }
   stats::Observations all;
   if (arguments.csv.empty()) {
-    const std::vector<report::RunRecord> runs = read_runs(arguments.runs);
+    const std::vector<report::RunRecord> runs = report::read_runs(arguments.runs);
     all = report::observe_runs(runs, arguments.metric.empty() ? report::final_metric(runs) : arguments.metric,
                                arguments.by);
   } else {

@@ -8,6 +8,9 @@ compile() { "$mulligan" kernels small.toml --set "backend.cache='$work/cache'" "
 holds() { grep -aq "$2" "$1"; }
 
 check_refused "ranks must divide the micro-batches" 2 "which 3 ranks do not divide" kernels small.toml --out all.kernels --ranks 3
+echo "of an earlier day" >kept.kernels
+check_refused "a refused command" 2 "which 3 ranks do not divide" kernels small.toml --out kept.kernels --ranks 3
+check_equal "leaves the file that was there" "of an earlier day" "$(cat kept.kernels)"
 if ! seen=$(compile --out all.kernels 2>&1); then
   if grep -q "NVRTC, CUDA's run-time compiler, was not found\|was built without CUDA" <<<"$seen"; then
     echo "skipped - kernels compiled ahead of time: no NVRTC"
@@ -22,6 +25,7 @@ check "and those of the loss" holds all.kernels softcap_ce
 check "and those of the optimisers" holds all.kernels muon
 compile --out again.kernels >again.log 2>&1
 check "the same configuration gives the same file" cmp all.kernels again.kernels
+check_equal "nothing temporary is left" "" "$(ls | grep '\.tmp\.')"
 compile --out other.kernels --architecture sm_80 >other.log 2>&1
 check "another architecture gives another file" holds other.kernels sm_80
 finish
