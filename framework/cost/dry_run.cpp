@@ -82,10 +82,12 @@ DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& opti
   const RunConfig& config = loaded.config;
   require_divisor(config, options.ranks);
   const std::vector<PlannedParameter> parameters = plan_parameters(config);
+  DryRun plan;
+  const RunPlugins device = device_plugins(loaded, host, plan.workspace_note);
   const RunPlugins plugins = make_run_plugins(loaded, host, "null");
+  if (device.backend) plugins.backend->stand_in_for(*device.backend);
   OptimizerGroups groups(config, plugins, parameters);
 
-  DryRun plan;
   plan.parameters = parameter_count(model_parameters(config.model));
   plan.tensors = describe(config, parameters);
   plan.tokens_per_step = config.train.tokens_per_step;
@@ -95,7 +97,6 @@ DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& opti
   const std::unique_ptr<Communicator> ranks = make_planned_communicator(options.ranks);
   TrainingPrograms training(config, {}, plugins, parameters, groups, *ranks,
                             config.data.validation.empty() ? std::nullopt : std::optional<int>(1));
-  const RunPlugins device = device_plugins(loaded, host, plan.workspace_note);
   plan_memory(plan, training, device.backend.get());
   plan_steps(plan, config, training.engine().plan());
   return plan;

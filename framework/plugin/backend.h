@@ -142,13 +142,18 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // starts the sentences. Throws config_error with the backend's sentence when it refuses the file, or takes
   // none at all.
   void replace_kernel(const std::string& name, const std::string& file, const std::string& where);
-  // The kernels this instance can run: null past the end.
-  const mlg_kernel* kernel_at(std::uint32_t index) const { return table().kernel_at(instance(), index); }
+  // The kernels this instance can run, or those of the device that it stands in for: null past the end.
+  const mlg_kernel* kernel_at(std::uint32_t index) const {
+    return device_ ? device_->kernel_at(index) : table().kernel_at(instance(), index);
+  }
   bool has_kernel(std::string_view name) const;
   // Whether graphs for this backend may use the fused kernels among its own (run.fused_kernels); at first they
   // may.
-  bool fused_kernels() const { return fused_kernels_; }
+  bool fused_kernels() const { return device_ ? device_->fused_kernels() : fused_kernels_; }
   void set_fused_kernels(bool use) { fused_kernels_ = use; }
+  // Graphs that are made for this backend from now on are those that `device` would be given: for plans on a
+  // recording backend, which lists no kernels of its own. `device` must outlive this object.
+  void stand_in_for(const Backend& device) { device_ = &device; }
 
   // Checks a call (data pointers null) and makes it ready.
   PreparedCall prepare(const mlg_call& call);
@@ -181,6 +186,7 @@ class Backend : public PluginInstance<mlg_backend_table> {
   std::size_t allocated_bytes_ = 0, peak_allocated_bytes_ = 0;
   BackendWatch* watch_ = nullptr;
   bool fused_kernels_ = true;
+  const Backend* device_ = nullptr;
 };
 
 }  // namespace mulligan

@@ -53,12 +53,13 @@ TttMemory plan_ttt_memory(LoadedConfig& loaded, PluginHost& host) {
   const Documents documents = documents_of(loaded.config);
   RunConfig config = loaded.config;
   if (documents.made_up) config.ttt->config.document_fraction = 1;
-  RunPlugins plugins = make_run_plugins(loaded, host, "null");
-  const TttPlugins rule(loaded, host, plugins);
   std::string note;
   RunPlugins device = device_plugins(loaded, host, note);
   std::optional<TttPlugins> device_rule;
   if (device.backend) device_rule.emplace(loaded, host, device);
+  RunPlugins plugins = make_run_plugins(loaded, host, "null");
+  if (device.backend) plugins.backend->stand_in_for(*device.backend);
+  const TttPlugins rule(loaded, host, plugins);
   const auto workspace = [&](const std::vector<Program*>& programs) {
     return device.backend ? workspace_on(*device.backend, programs) : 0;
   };

@@ -65,10 +65,14 @@ TEST_F(CudaRun, TrainsLikeTheCpuBackendStepByStep) {
   EXPECT_NEAR(cuda_->validation->val_bpb, cpu_->validation->val_bpb, 1e-3);
 }
 
-// Plans are made of plain calls (PlannedMemory).
+TEST_F(CudaRun, TakesTheMemoryThatWasPlanned) {
+  LoadedConfig loaded = tiny_->config(with(kSmall, kDevice));
+  EXPECT_EQ(dry_run(loaded, test_plugin_host()).memory_bytes, cuda_->peak_device_memory_bytes);
+}
+
 const std::vector<std::string> kPlain = {"run.fused_kernels=false"};
 
-TEST_F(CudaRun, WithPlainCallsTakesTheMemoryThatWasPlanned) {
+TEST_F(CudaRun, WithPlainCallsTakesTheMemoryThatWasPlannedForThem) {
   const std::vector<std::string> keys = with(with(kSmall, kDevice), kPlain);
   LoadedConfig loaded = tiny_->config(keys);
   const RunResult plain = tiny_->train(keys);
@@ -153,8 +157,9 @@ TEST_F(CudaRun, TestTimeTraining) {
   const std::vector<std::string> plain_keys = with(with(keys, kDevice), kPlain);
   const TttResult plain = run(plain_keys, "ttt_plain");
   EXPECT_NEAR(plain.with.val_bpb, cuda.with.val_bpb, 1e-3);
-  LoadedConfig loaded = tiny_->config(plain_keys);
-  EXPECT_EQ(plan_ttt_memory(loaded, test_plugin_host()).bytes, plain.peak_device_memory_bytes);
+  LoadedConfig plain_config = tiny_->config(plain_keys), config = tiny_->config(with(keys, kDevice));
+  EXPECT_EQ(plan_ttt_memory(plain_config, test_plugin_host()).bytes, plain.peak_device_memory_bytes);
+  EXPECT_EQ(plan_ttt_memory(config, test_plugin_host()).bytes, cuda.peak_device_memory_bytes);
 }
 
 // The plugin loads anywhere; that there is no GPU is said when one is asked for.
