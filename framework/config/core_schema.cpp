@@ -202,6 +202,17 @@ Schema<MetricsConfig> metrics_section() {
   return s;
 }
 
+Schema<DoctorConfig> doctor_section() {
+  Schema<DoctorConfig> s;
+  s.choice<DoctorLevel>(
+      "level", &DoctorConfig::level,
+      {{"off", DoctorLevel::off}, {"start", DoctorLevel::start}, {"all", DoctorLevel::all}},
+      "checks of data, loss, weights and evaluation before the first step, and of the scores: none, those "
+      "that "
+      "take moments, or all that `mulligan doctor` makes; a run that fails one is refused without --force");
+  return s;
+}
+
 Schema<EvalConfig> eval_section() {
   Schema<EvalConfig> s;
   s.choice<EvalMode>("mode", &EvalConfig::mode, {{"rows", EvalMode::rows}, {"sliding", EvalMode::sliding}},
@@ -274,6 +285,7 @@ const Schema<RunConfig>& core_schema() {
     s.section("ema", &RunConfig::ema, ema_section());
     s.section("checkpoint", &RunConfig::checkpoint, checkpoint_section());
     s.section("metrics", &RunConfig::metrics, metrics_section());
+    s.section("doctor", &RunConfig::doctor, doctor_section());
     s.section("eval", &RunConfig::eval, eval_section());
     s.section("ledger", &RunConfig::ledger, ledger_section());
     return s;
@@ -462,6 +474,7 @@ std::vector<KeySection> core_sections() {
        "Complete states of training, from which `mulligan train --resume` continues bit for bit.",
        keys_of_table("checkpoint")},
       {"[metrics]", "What is reported in addition.", keys_of_table("metrics")},
+      {"[doctor]", "What is checked when a run starts (docs/doctor.md).", keys_of_table("doctor")},
       {"[eval]", "How validation text is scored.", keys_of_table("eval")},
       {"[quantize]",
        "Plugin table, optional: how the trained weights become an artifact. Without it a run makes none.",

@@ -9,7 +9,7 @@
 
 namespace mulligan {
 
-// [run], [data], [model.*], [train.*], [ema], [checkpoint], [metrics], [eval], [ledger], bound to
+// [run], [data], [model.*], [train.*], [ema], [checkpoint], [metrics], [doctor], [eval], [ledger], bound to
 // RunConfig; full names.
 const Schema<RunConfig>& core_schema();
 // The keys of one [[backend.kernels]] row.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "framework/config/data_config.h"
+#include "framework/config/doctor_config.h"
 #include "framework/config/eval_config.h"
 #include "framework/config/model_config.h"
 #include "framework/config/parameter_table.h"
@@ -59,6 +60,7 @@ struct RunConfig {
   EmaConfig ema;
   CheckpointConfig checkpoint;
   MetricsConfig metrics;
+  DoctorConfig doctor;
   EvalConfig eval;
   LedgerConfig ledger;
   PluginTable backend;
