@@ -38,7 +38,7 @@ void load_artifact(const Artifact& artifact, const ModelConfig& model, TensorSto
       if (parts[i].parameter != layout.spec.name) continue;
       std::ranges::copy(dequantize(artifact.tensors[i]), whole.begin() + parts[i].offset);
     }
-    store.upload(master_name(layout.spec.name), whole);
+    upload_master(store, layout, whole);
   }
 }
 

@@ -60,7 +60,7 @@ Calibrator::Calibrator(TensorStore& store, const ModelConfig& model,
       program_(store.backend(), build(model, layouts), "calibrate"),
       inputs_(prefix, rows_per_pass() * shape.row_tokens) {
   store_.create_externals(program_.graph());
-  inputs_.upload_rope(store_, model, shape_.row_tokens, compute);
+  inputs_.upload_rope(store_, model, shape_.row_tokens);
   for (std::int64_t row = 0; row <= rows_per_pass(); ++row) {
     boundaries_.push_back(static_cast<std::int32_t>(row * shape_.row_tokens));
   }

@@ -7,6 +7,14 @@
 
 namespace mulligan {
 
+std::vector<std::filesystem::path> calibration_shards(const std::vector<std::filesystem::path>& shards,
+                                                      std::int64_t stride) {
+  std::vector<std::filesystem::path> taken;
+  for (std::size_t i = 0; i < shards.size(); i += static_cast<std::size_t>(stride))
+    taken.push_back(shards[i]);
+  return taken;
+}
+
 CalibrationRows::CalibrationRows(const std::vector<std::filesystem::path>& shards, std::int64_t row_tokens,
                                  std::int64_t vocabulary, std::uint64_t seed)
     : row_tokens_(row_tokens), vocabulary_(vocabulary), seed_(seed) {

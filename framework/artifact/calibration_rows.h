@@ -11,6 +11,10 @@
 
 namespace mulligan {
 
+// Every `stride`-th of the shards, from the first: with 8, what rank 0 of the record's eight reads.
+std::vector<std::filesystem::path> calibration_shards(const std::vector<std::filesystem::path>& shards,
+                                                      std::int64_t stride);
+
 // Each shard is cut into rows of `row_tokens` tokens behind a random phase in [0, row_tokens); the rows of
 // all shards are drawn without replacement. Phases and order are Philox numbers keyed by the seed (streams
 // "calibration/phase" and "calibration/order"), so they depend on nothing but the seed and the shards. When

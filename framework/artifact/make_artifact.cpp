@@ -37,8 +37,9 @@ class Calibration {
  public:
   Calibration(const RunConfig& config, const ArtifactSources& sources)
       : shape_{config.quantize->options.calibration_rows, config.train.sequence_length},
-        rows_(find_shards({config.data.train}, DataSplit::train), shape_.row_tokens, config.model.vocabulary,
-              static_cast<std::uint64_t>(config.run.seed)),
+        rows_(calibration_shards(find_shards({config.data.train}, DataSplit::train),
+                                 config.quantize->options.calibration_shard_stride),
+              shape_.row_tokens, config.model.vocabulary, static_cast<std::uint64_t>(config.run.seed)),
         calibrator_(*sources.store, config.model, sources.layouts, compute_dtype(config), shape_),
         arena_(sources.store->backend()) {
     arena_.bind({&calibrator_.program()}, *sources.store);

@@ -44,7 +44,7 @@ Schema<RopeConfig> rope_section() {
       .derived("`model.head_width`");
   s.key("base", &RopeConfig::base, "frequency i is base^(-2i/dims)").range(1, 1e9);
   s.choice<RopeTable>("table", &RopeConfig::table, {{"fp32", RopeTable::fp32}, {"bf16", RopeTable::bf16}},
-                      "rounding of the frequencies and of the cos/sin tables");
+                      "rounding of the frequencies; cos and sin are f32");
   return s;
 }
 
@@ -70,6 +70,9 @@ Schema<LanesConfig> lanes_section() {
       "final", &LanesConfig::final_lane,
       {{"mean", FinalLane::mean}, {"mlp", FinalLane::mlp}, {"attention", FinalLane::attention}},
       "what leaves the last layer: the mean of both lanes or one of them");
+  s.key("residual_init", &LanesConfig::residual_init,
+        "first value of the weight with which a lane keeps itself")
+      .range(-100, 100);
   return s;
 }
 
@@ -369,6 +372,9 @@ const Schema<QuantizeOptions>& quantize_host_schema() {
         .range(1, 1 << 20);
     s.key("calibration_rows", &QuantizeOptions::calibration_rows,
           "rows of train.sequence_length tokens in a calibration batch")
+        .range(1, 1 << 20);
+    s.key("calibration_shard_stride", &QuantizeOptions::calibration_shard_stride,
+          "rows come from every so many-th training shard, from the first in the order of names")
         .range(1, 1 << 20);
     s.choice<Compression>(
         "compression", &QuantizeOptions::compression,

@@ -41,6 +41,7 @@ struct LoopConfig {
 struct LanesConfig {
   int64_t parallel_start = 0;  // from the first decoder entry whose physical layer is >= this; 0 = off
   FinalLane final_lane = FinalLane::mean;
+  double residual_init = 1.1;  // what each lane's own weight starts at
 };
 
 // [model]

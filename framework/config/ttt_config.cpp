@@ -48,9 +48,11 @@ const Schema<TttConfig>& ttt_schema() {
         "on_collapse", &TttConfig::on_collapse,
         {{"off", OnCollapse::off}, {"warn", OnCollapse::warn}, {"fallback", OnCollapse::fallback}},
         "when the running bits per byte exceed those without test-time training: warn, or also score the "
-        "rest without it");
+        "rest without it; off skips the pass that scores without it");
     s.key("collapse_margin", &TttConfig::collapse_margin, "excess in bits per byte that counts as a collapse")
         .range(0, 100);
+    s.key("base_keeps_dtypes", &TttConfig::base_keeps_dtypes,
+          "[ttt.base] trains weights in the master dtypes of [[parameters]]; off: all in fp32");
     s.key("audit", &TttConfig::audit,
           "file for the order of scores and updates, in the run directory; empty: none");
     return s;

@@ -37,7 +37,7 @@ Evaluator::Evaluator(TensorStore& store, const ModelConfig& model,
       program_(store.backend(), build(model, layouts, options, FusedKernels(store.backend())), "evaluate"),
       inputs_(prefix, pass_tokens(options)) {
   store_.create_externals(program_.graph());
-  inputs_.upload_rope(store_, model, row_positions(options), options.compute);
+  inputs_.upload_rope(store_, model, row_positions(options));
   const auto tokens = static_cast<std::size_t>(pass_tokens(options));
   tokens_.resize(tokens);
   targets_.resize(tokens);

@@ -50,7 +50,7 @@ NextToken::Length NextToken::make(const ModelConfig& model, const std::vector<Pa
   store_.create_externals(graph);
   fuse_residuals(graph, tape.fused());
   length.program = std::make_unique<Program>(store_.backend(), std::move(graph), prefix);
-  length.inputs.upload_rope(store_, model, tokens, options_.compute);
+  length.inputs.upload_rope(store_, model, tokens);
   return length;
 }
 

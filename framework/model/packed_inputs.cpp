@@ -46,9 +46,9 @@ PackedInputWriter::PackedInputWriter(std::string_view prefix, std::int64_t token
       boundaries_(static_cast<std::size_t>(segment_capacity(tokens))),
       row_tokens_(static_cast<std::int32_t>(tokens)) {}
 
-void PackedInputWriter::upload_rope(TensorStore& store, const ModelConfig& model, std::int64_t positions,
-                                    DType compute) const {
-  const RopeTables tables = rope_tables(model.rope, positions, compute);
+void PackedInputWriter::upload_rope(TensorStore& store, const ModelConfig& model,
+                                    std::int64_t positions) const {
+  const RopeTables tables = rope_tables(model.rope, positions);
   store.upload(rope_cos_, tables.cos);
   store.upload(rope_sin_, tables.sin);
 }

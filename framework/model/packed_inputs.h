@@ -31,7 +31,7 @@ class PackedInputWriter {
   PackedInputWriter(std::string_view prefix, std::int64_t tokens);
 
   // The rotary tables; once, after the tensors were made.
-  void upload_rope(TensorStore& store, const ModelConfig& model, std::int64_t positions, DType compute) const;
+  void upload_rope(TensorStore& store, const ModelConfig& model, std::int64_t positions) const;
   // tokens, targets: [T]; cu_seqlens: at most segment_capacity(T) boundaries, non-decreasing from 0 to T.
   void upload(TensorStore& store, std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets,
               std::span<const std::int32_t> cu_seqlens);

@@ -10,7 +10,6 @@ namespace {
 // Standard deviation of the attention gate's initial weights (docs/record_run.md#parameters).
 constexpr double attention_gate_init_std = 0.005;
 // Initial residual weight of both lanes (parallel_resid_lambdas).
-constexpr double lane_residual_init = 1.1;
 
 ParameterSpec uniform(std::string name, TensorType type, Initial kind, double value, bool matrix) {
   const std::int64_t entries = type.dims[0];
@@ -67,7 +66,7 @@ std::vector<ParameterSpec> model_parameters(const ModelConfig& m) {
     out.push_back(uniform("parallel_post_lambdas", TensorType(MLG_F32, {m.layers, 2, 2}), Initial::constant,
                           1.0, false));
     out.push_back(uniform("parallel_resid_lambdas", TensorType(MLG_F32, {m.layers, 2}), Initial::constant,
-                          lane_residual_init, false));
+                          m.lanes.residual_init, false));
   }
   if (!m.tied_head)
     out.push_back(uniform("lm_head.weight", table, Initial::normal, m.embedding_init_std, true));

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "framework/config/model_config.h"
-#include "framework/core/tensor_type.h"
 
 namespace mulligan {
 
@@ -14,8 +13,8 @@ struct RopeTables {
 };
 
 // Angle of (position t, pair i) = float(t) * float(base^(-2i/dims)), all in f32, as the reference computes
-// it. With RopeTable::bf16 the frequencies are rounded to bf16 and the tables to the compute dtype, as
-// happens in the published script (docs/record_run.md#rotary-embedding); otherwise both stay f32.
-RopeTables rope_tables(const RopeConfig& rope, std::int64_t positions, DType compute_dtype);
+// it. With RopeTable::bf16 the frequencies are rounded to bf16, as happens in the published script, whose
+// compiled code keeps the tables in f32 (docs/record_run.md#rotary-embedding).
+RopeTables rope_tables(const RopeConfig& rope, std::int64_t positions);
 
 }  // namespace mulligan

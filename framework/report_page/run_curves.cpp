@@ -201,7 +201,8 @@ LineChart ttt_score_chart(const TttResult& ttt) {
                   false,
                   {},
                   {}};
-  chart.curves.push_back({"without test-time training", running_ttt_score(ttt, false), 1, Stroke::dashed});
+  if (ttt.without_bpb)
+    chart.curves.push_back({"without test-time training", running_ttt_score(ttt, false), 1, Stroke::dashed});
   chart.curves.push_back({"with test-time training", running_ttt_score(ttt, true), 0, Stroke::solid});
   if (ttt.collapsed_at_batch) chart.marks.push_back({*ttt.collapsed_at_batch + 1, "collapse seen"});
   return chart;

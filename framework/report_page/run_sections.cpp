@@ -326,6 +326,7 @@ std::string ttt_section(const RunRecord& run) {
                  {}};
   for (const TttResult::Bin& bin : ttt.bins) {
     const double gain = bin.without - bin.score;
+    if (!std::isfinite(gain)) continue;  // not scored without it
     gains.bars.push_back({fmt::format("{} to {} tokens ({})", count_text(bin.shortest),
                                       count_text(bin.longest), count_text(bin.documents)),
                           gain,

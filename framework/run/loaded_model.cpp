@@ -5,12 +5,13 @@
 
 namespace mulligan {
 
-LoadedModel::LoadedModel(Backend& backend, const RunConfig& config)
+LoadedModel::LoadedModel(Backend& backend, const RunConfig& config, Masters masters)
     : store_(backend),
       compute_(to_dtype(scored_dtype(config))),
-      layouts_(parameter_layouts(config.model, compute_)) {
+      layouts_(masters == Masters::fp32 ? parameter_layouts(config.model, compute_)
+                                        : layouts_of(with_compute_dtype(plan_parameters(config), compute_))) {
   for (const ParameterLayout& layout : layouts_)
-    store_.create(master_name(layout.spec.name), layout.spec.type);
+    store_.create(master_name(layout.spec.name), layout.spec.type.as(layout.master));
 }
 
 void LoadedModel::load(const WeightLoader& loader) {

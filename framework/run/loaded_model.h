@@ -11,14 +11,15 @@
 
 namespace mulligan {
 
-// Gives a model its weights: fills the f32 masters of `layouts`, which exist in the store.
+// Gives a model its weights: fills the masters of `layouts`, which exist in the store.
 using WeightLoader = std::function<void(TensorStore& store, const std::vector<ParameterLayout>& layouts)>;
 
 class LoadedModel {
  public:
-  // Makes the masters, f32 whatever the training run's were, not their values. `backend` must
-  // outlive this object.
-  LoadedModel(Backend& backend, const RunConfig& config);
+  enum class Masters { fp32, as_trained };
+  // Makes the masters, f32 or of the dtypes of [[parameters]], not their values. `backend` must outlive this
+  // object.
+  LoadedModel(Backend& backend, const RunConfig& config, Masters masters = Masters::fp32);
 
   TensorStore& store() { return store_; }
   const std::vector<ParameterLayout>& layouts() const { return layouts_; }

@@ -109,6 +109,10 @@ void require_weights(const std::filesystem::path& path, const ModelConfig& model
   check_tensors(SafetensorsFile(path), path, model_parameters(model));
 }
 
+void upload_master(TensorStore& store, const ParameterLayout& layout, const std::vector<float>& values) {
+  store.upload(master_name(layout.spec.name), encode_floats(values, layout.master));
+}
+
 void load_weights(const std::filesystem::path& path, TensorStore& store,
                   const std::vector<ParameterLayout>& layouts) {
   const SafetensorsFile file(path);
@@ -124,7 +128,7 @@ void load_weights(const std::filesystem::path& path, TensorStore& store,
   }
   for (const ParameterLayout& layout : layouts) {
     const StoredTensor& tensor = file.at(layout.spec.name);
-    store.upload(master_name(layout.spec.name), decode_floats(tensor.bytes, dtype_of(path, tensor)));
+    upload_master(store, layout, decode_floats(tensor.bytes, dtype_of(path, tensor)));
   }
 }
 

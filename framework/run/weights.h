@@ -16,6 +16,8 @@ namespace mulligan {
 // std::logic_error for other dtypes.
 std::vector<std::byte> encode_floats(const std::vector<float>& values, DType dtype);
 std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype);
+// Puts values into the master of `layout`, rounded where that is bf16.
+void upload_master(TensorStore& store, const ParameterLayout& layout, const std::vector<float>& values);
 
 // Metadata of a weights file: the DataIdentity of its run as JSON.
 inline constexpr const char* data_identity_key = "data";

@@ -103,8 +103,7 @@ void TrainingEngine::make_ready() {
 
 void TrainingEngine::enter(std::size_t phase) {
   phase_ = phase;
-  inputs_.upload_rope(store_, config_.model, tokens_per_micro_batch(config_.train),
-                      to_dtype(config_.phases[phase].compute_dtype));
+  inputs_.upload_rope(store_, config_.model, tokens_per_micro_batch(config_.train));
   refresh_copies();
 }
 

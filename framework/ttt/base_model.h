@@ -17,6 +17,11 @@ struct BaseModel {
   LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
 };
 
+// Of what test-time training loads.
+inline LoadedModel::Masters base_masters(const TttConfig& config) {
+  return config.base_keeps_dtypes ? LoadedModel::Masters::as_trained : LoadedModel::Masters::fp32;
+}
+
 // A view: `model` and `config` must outlive it.
 inline BaseModel base_model(LoadedModel& model, const RunConfig& config) {
   return {model.store(), config.model, model.layouts(), model.compute(), scored_order(config.model)};

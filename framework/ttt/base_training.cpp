@@ -58,7 +58,7 @@ BaseTraining::BaseTraining(const BaseModel& model, const TttPlugin& plugin, cons
   step_ = make(build_step(), "base step");
   clip_ = make(build_clip(), "base clip");
   update_ = make(build_update(), "base update");
-  inputs_.upload_rope(model.store, model.config, positions(), model.compute);
+  inputs_.upload_rope(model.store, model.config, positions());
 }
 
 std::vector<Program*> BaseTraining::programs() {

@@ -37,11 +37,11 @@ EvalResult eval_result(const ScoreSums& sums, double seconds) {
 LedgerEntry ledger_entry(const TttResult& result, bool quantised) {
   LedgerEntry entry;
   entry.stage = LedgerStage::ttt;
-  entry.seconds = {{"ttt_setup", result.setup_seconds},
-                   {"ttt_plain", result.without.seconds},
-                   {"ttt", result.with.seconds}};
+  entry.seconds.emplace_back("ttt_setup", result.setup_seconds);
+  if (result.without) entry.seconds.emplace_back("ttt_plain", result.without->seconds);
+  entry.seconds.emplace_back("ttt", result.with.seconds);
   if (quantised) entry.bytes.emplace_back("artifact_scored", std::filesystem::file_size(result.weights));
-  if (quantised) entry.scores.emplace_back("after quantisation", result.without);
+  if (quantised && result.without) entry.scores.emplace_back("after quantisation", *result.without);
   entry.scores.emplace_back(quantised ? "after test-time training" : "test-time training, not quantised",
                             result.with);
   return entry;
@@ -147,7 +147,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   log.print("test-time training on {} tokens with '{}' on {}", tokens.size() - 1, origin.name,
             backend.info().description);
 
-  LoadedModel weights(backend, config);
+  LoadedModel weights(backend, config, base_masters(config.ttt->config));
   weights.load(load);
   const BaseModel model = base_model(weights, config);
 
@@ -166,7 +166,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
       losses.emplace(weights.store(), *communicator, static_cast<std::int64_t>(tokens.size()));
     }
   }
-  {
+  if (config.ttt->config.on_collapse != OnCollapse::off) {
     PlainScorer scorer(model, config, validation.bos_id);
     clock.enter("ttt_plain");
     score_reference(scorer, tokens, saver, log, ranks);
@@ -226,14 +226,17 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   result.peak_device_memory_bytes = static_cast<std::int64_t>(backend.peak_allocated_bytes());
   result.setup_seconds = saver.seconds("ttt_setup");
   result.with = eval_result(result.report.sums, saver.seconds("ttt"));
-  result.without = eval_result(result.report.reference, saver.seconds("ttt_plain"));
-  result.with.data = result.without.data = validation.data;
+  result.with.data = validation.data;
+  if (result.report.reference.tokens > 0) {
+    result.without = eval_result(result.report.reference, saver.seconds("ttt_plain"));
+    result.without->data = validation.data;
+  }
   log.line(bins_text(result.report));
   const TttChecks& checks = result.report.checks;
   log.print(
       "causality: {} scores of {} turns were the same to the bit with other tokens behind them (seed {})",
       checks.scores, checks.turns, checks.seed);
-  log.result(fmt::format("without test-time training: {}", score_text(result.without)));
+  if (result.without) log.result(fmt::format("without test-time training: {}", score_text(*result.without)));
   log.result(
       fmt::format("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds));
   if (metrics) {

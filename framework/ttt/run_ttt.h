@@ -32,8 +32,9 @@ struct TttOptions : ConsoleOptions {
 };
 
 struct TttResult {
-  std::string weights;       // what was scored, as the caller named it
-  EvalResult without;        // plain evaluation of the same documents, before
+  std::string weights;  // what was scored, as the caller named it
+  // Plain evaluation of the same documents, before; absent with on_collapse = "off".
+  std::optional<EvalResult> without;
   EvalResult with;           // test-time training; seconds of scoring and training, without setup_seconds
   double setup_seconds = 0;  // planning and preparing the programs
   std::int64_t peak_device_memory_bytes = 0;  // that the backend had allocated at once

@@ -84,7 +84,7 @@ Json totals_json(const TttResult& result) {
   const TttReport& report = result.report;
   return {{"weights", result.weights},
           {"with_ttt", eval_json(result.with)},
-          {"without_ttt", eval_json(result.without)},
+          {"without_ttt", result.without ? eval_json(*result.without) : Json()},
           {"setup_seconds", result.setup_seconds},
           {"peak_device_memory_bytes", result.peak_device_memory_bytes},
           {"documents", report.documents},

@@ -10,7 +10,7 @@ namespace {
 
 SweepCell cell_of(const TttResult& result) {
   SweepCell cell;
-  cell.without = result.without;
+  if (result.without) cell.without = *result.without;
   cell.with = result.with;
   cell.collapsed = result.report.collapsed_at >= 0;
   for (const TttBatchReport& batch : result.report.batches) {

@@ -56,8 +56,8 @@ TEST_F(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
   options.console = nullptr;
   options.directory = trained.directory;
   const TttResult first = run_ttt(loaded, test_plugin_host(), "weights", load, options);
-  EXPECT_LT(first.with.val_bpb, first.without.val_bpb);
-  EXPECT_EQ(first.with.tokens, first.without.tokens);
+  EXPECT_LT(first.with.val_bpb, first.without.value().val_bpb);
+  EXPECT_EQ(first.with.tokens, first.without.value().tokens);
   EXPECT_EQ(first.report.phases.size(), 2u);
 
   const auto json = nlohmann::json::parse(read_file(trained.directory / "ttt_result.json"));
@@ -67,6 +67,24 @@ TEST_F(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
 
   const TttResult second = run_ttt(loaded, test_plugin_host(), "weights", load, options);
   EXPECT_EQ(first.with.val_bpb, second.with.val_bpb);
+}
+
+// Steps of the base model that are small beside a bf16 number round away in masters of that dtype, and do not in fp32
+// ones.
+TEST_F(TttEndToEnd, TheBaseModelsMastersKeepTheirDtypesWhereAsked) {
+  const auto score = [&](bool keep, const std::string& rate) {
+    std::vector<std::string> overrides = kTtt;
+    overrides.push_back("ttt.base.lr=" + rate);
+    overrides.push_back(std::string("ttt.base_keeps_dtypes=") + (keep ? "true" : "false"));
+    LoadedConfig loaded = tiny_->config(overrides);
+    for (ParameterRow& row : loaded.config.parameters) row.master_dtype = Precision::bf16;
+    TttOptions options;
+    options.console = nullptr;
+    return run_ttt(loaded, test_plugin_host(), "weights", load, options).with.val_loss_nats;
+  };
+  EXPECT_EQ(score(true, "1e-6"), score(true, "0.0"));
+  EXPECT_NE(score(false, "1e-6"), score(false, "0.0"));
+  EXPECT_NE(score(true, "0.05"), score(true, "0.0"));
 }
 
 // [ttt.base.optimizer]: sgd where nothing is said, with the momentum of [ttt.base]; another one trains otherwise.
@@ -134,13 +152,23 @@ TEST_F(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
   EXPECT_FALSE(warned.report.fell_back);
   EXPECT_EQ(fallen.report.collapsed_at, warned.report.collapsed_at);
   EXPECT_TRUE(fallen.report.fell_back);
-  EXPECT_EQ(fallen.with.tokens, fallen.without.tokens);
+  EXPECT_EQ(fallen.with.tokens, fallen.without.value().tokens);
   EXPECT_LT(fallen.with.val_bpb, warned.with.val_bpb);
   EXPECT_EQ(sound.report.collapsed_at, -1);
   EXPECT_FALSE(sound.report.fell_back);
   EXPECT_EQ(collapses("warn0.5"), 1);
   EXPECT_EQ(collapses("fallback0.5"), 1);
   EXPECT_EQ(collapses("fallback0.002"), 0);
+
+  // off: the same scores without a pass before them.
+  const TttResult off = run("0.5", "off");
+  EXPECT_EQ(off.with.val_loss_nats, warned.with.val_loss_nats);
+  EXPECT_FALSE(off.without.has_value());
+  EXPECT_EQ(off.report.collapsed_at, -1);
+  const auto json = nlohmann::json::parse(read_file(tiny_->folder() / "off0.5" / "ttt_result.json"));
+  EXPECT_TRUE(json.at("without_ttt").is_null());
+  const auto books = nlohmann::json::parse(read_file(tiny_->folder() / "off0.5" / "ledger.json")).dump();
+  EXPECT_EQ(books.find("ttt_plain"), std::string::npos);
 }
 
 TEST_F(TttEndToEnd, NeedsItsSection) {

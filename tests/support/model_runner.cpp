@@ -80,7 +80,7 @@ void ModelRunner::build(const ModelConfig& model, std::int64_t tokens, const Opt
   program_ = std::make_unique<Program>(backend_, std::move(graph), "model under test");
   refresh_ = std::make_unique<Program>(backend_, std::move(copies), "refresh");
   arena_.bind({program_.get(), refresh_.get()}, store_);
-  const RopeTables rope = rope_tables(model.rope, tokens, options.compute);
+  const RopeTables rope = rope_tables(model.rope, tokens);
   set_rope(rope.cos, rope.sin);
   if (options.gradients) {
     store_.upload("in/loss_weight",

@@ -363,6 +363,14 @@ TEST_F(CalibrationRowsTest, EveryRowOnceThenAgainDependingOnTheSeedAlone) {
   EXPECT_NE(first, second);
 }
 
+TEST(CalibrationShards, AStrideTakesTheFirstAndEverySoManyth) {
+  using Paths = std::vector<std::filesystem::path>;
+  const Paths shards = {"a", "b", "c", "d", "e"};
+  EXPECT_EQ(calibration_shards(shards, 1), shards);
+  EXPECT_EQ(calibration_shards(shards, 2), (Paths{"a", "c", "e"}));
+  EXPECT_EQ(calibration_shards(shards, 8), (Paths{"a"}));
+}
+
 TEST_F(CalibrationRowsTest, ShortShardsAndForeignTokensAreRefused) {
   EXPECT_NE(sentence_of([&] { CalibrationRows(paths_, 200, 2000, 1); }).find("none of the 2 training shards"),
             std::string::npos);

@@ -57,6 +57,24 @@ TEST(ConfigFiles, TheRecordHasThePublishedNumbers) {
   EXPECT_EQ(number(c.ttt->adapters.keys, "rank"), 128);
 }
 
+// What an audit of the script found (docs/records.md).
+TEST(ConfigFiles, TheRecordRepeatsTheScriptsAccidents) {
+  const RunConfig c = load_run_config(kConfigs + "records/pr1886.toml").config;
+  EXPECT_EQ(c.model.lanes.residual_init, 1.1015625);  // 1.1 in bf16
+  EXPECT_EQ(c.quantize->options.calibration_shard_stride, 8);
+  EXPECT_EQ(c.checkpoint.every_seconds, 0);
+  EXPECT_EQ(c.ttt->config.on_collapse, OnCollapse::off);
+  EXPECT_EQ(c.train.reserve_seconds, 0.5);
+  EXPECT_EQ(c.ledger.rules, LedgerRules::open);
+}
+
+TEST(ConfigFiles, TheStrictVariantKeepsCalibrationInsideTheBudget) {
+  const RunConfig c = load_run_config(kConfigs + "records/pr1886_strict.toml").config;
+  EXPECT_EQ(c.train.reserve_seconds, 8);
+  EXPECT_EQ(c.ledger.rules, LedgerRules::strict);
+  EXPECT_EQ(c.train.tokens_per_step, 786432);
+}
+
 TEST(ConfigFiles, TheQuickstartHasEveryFeatureOn) {
   const RunConfig c = load_run_config(kConfigs + "quickstart.toml").config;
   const ModelConfig& m = c.model;

@@ -48,7 +48,7 @@ class MicroStep {
     arena_ = std::make_unique<SharedArena>(*backend_);
     arena_->bind({program_.get()}, store_);
     PackedInputWriter inputs(step_tensor::batch, tokens);
-    inputs.upload_rope(store_, model_, tokens, MLG_F32);
+    inputs.upload_rope(store_, model_, tokens);
     std::vector<std::int32_t> ids, targets;
     for (std::int32_t t = 0; t < tokens; ++t) {
       ids.push_back((5 * t + 1) % 19);
