@@ -6,6 +6,7 @@
 
 #include "framework/artifact/tensor_map.h"
 #include "framework/core/error.h"
+#include "framework/run/weights.h"
 
 namespace mulligan {
 

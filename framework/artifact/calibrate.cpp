@@ -52,8 +52,7 @@ std::vector<TapPoint> tap_points(const ModelConfig& model) {
 }  // namespace
 
 Calibrator::Calibrator(TensorStore& store, const ModelConfig& model,
-                       const std::vector<ParameterLayout>& layouts, DType compute,
-                       const CalibrationShape& shape)
+                       const std::vector<ParameterLayout>& layouts, const CalibrationShape& shape)
     : store_(store),
       shape_(shape),
       points_(tap_points(model)),

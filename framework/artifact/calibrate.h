@@ -29,7 +29,7 @@ class Calibrator {
   // Builds the program; parameters are read from `store` as `layouts` say. `store` gets the inputs and the
   // moments and must outlive this object. Bind program() (SharedArena) before the first batch.
   Calibrator(TensorStore& store, const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
-             DType compute, const CalibrationShape& shape);
+             const CalibrationShape& shape);
 
   Program& program() { return program_; }
 

@@ -28,10 +28,6 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-DType compute_dtype(const RunConfig& config) {
-  return scored_dtype(config) == Precision::bf16 ? MLG_BF16 : MLG_F32;
-}
-
 // Second moments over all calibration batches.
 class Calibration {
  public:
@@ -40,7 +36,7 @@ class Calibration {
         rows_(calibration_shards(find_shards({config.data.train}, DataSplit::train),
                                  config.quantize->options.calibration_shard_stride),
               shape_.row_tokens, config.model.vocabulary, static_cast<std::uint64_t>(config.run.seed)),
-        calibrator_(*sources.store, config.model, sources.layouts, compute_dtype(config), shape_),
+        calibrator_(*sources.store, config.model, sources.layouts, shape_),
         arena_(sources.store->backend()) {
     arena_.bind({&calibrator_.program()}, *sources.store);
     const std::int64_t batches = config.quantize->options.calibration_batches;

@@ -67,7 +67,7 @@ void make_scoring_programs(LoadedConfig& loaded, PluginHost& host) {
   const BaseModel view = base_model(model, config);
   PlainScorer scorer(view, config, made_up_bos);
   if (config.quantize) {
-    Calibrator calibrator(model.store(), config.model, model.layouts(), model.compute(),
+    Calibrator calibrator(model.store(), config.model, model.layouts(),
                           {config.quantize->options.calibration_rows, config.train.sequence_length});
     SharedArena arena(*plugins.backend);
     arena.bind({&calibrator.program()}, model.store());
