@@ -33,7 +33,7 @@ class Calibration {
  public:
   Calibration(const RunConfig& config, const ArtifactSources& sources)
       : shape_{config.quantize->options.calibration_rows, config.train.sequence_length},
-        rows_(calibration_shards(find_shards({config.data.train}, DataSplit::train),
+        rows_(calibration_shards(find_shards(training_patterns(config.data), DataSplit::train),
                                  config.quantize->options.calibration_shard_stride),
               shape_.row_tokens, config.model.vocabulary, static_cast<std::uint64_t>(config.run.seed)),
         calibrator_(*sources.store, config.model, sources.layouts, shape_),

@@ -26,6 +26,7 @@ class Writer {
   void text(const char* key, std::string& value) { json[key] = value; }
   void text_of_later_programs(const char* key, std::string& value) { text(key, value); }
   void count_of_later_programs(const char* key, std::int64_t& value) { count(key, value); }
+  void number_of_later_programs(const char* key, double& value) { number(key, value); }
   template <typename T, typename Describe>
   void object(const char* key, T& value, Describe&& describe) {
     Writer inner;
@@ -41,6 +42,10 @@ class Writer {
       rows.push_back(std::move(inner.json));
     }
     json[key] = std::move(rows);
+  }
+  template <typename T, typename Describe>
+  void list_of_later_programs(const char* key, std::vector<T>& values, Describe&& describe) {
+    list(key, values, std::forward<Describe>(describe));
   }
   void identity(const char* key, DataIdentity& value) {
     if (!value.empty()) json[key] = mulligan::to_json(value);
@@ -85,6 +90,9 @@ class Reader {
   void count_of_later_programs(const char* key, std::int64_t& value) {
     if (json_.contains(key)) count(key, value);
   }
+  void number_of_later_programs(const char* key, double& value) {
+    if (json_.contains(key)) number(key, value);
+  }
   template <typename T, typename Describe>
   void object(const char* key, T& value, Describe&& describe) {
     const Json& found = at(key);
@@ -101,6 +109,10 @@ class Reader {
       Reader inner(row, path_ + key + ".", source_);
       describe(inner, values.emplace_back());
     }
+  }
+  template <typename T, typename Describe>
+  void list_of_later_programs(const char* key, std::vector<T>& values, Describe&& describe) {
+    if (json_.contains(key)) list(key, values, std::forward<Describe>(describe));
   }
   // May be absent.
   void identity(const char* key, DataIdentity& value) {
@@ -166,6 +178,12 @@ void describe_data(Visitor& v, CheckpointData& data) {
     row.text("name", shard.name);
     row.count("tokens", shard.tokens);
   });
+  v.list_of_later_programs("parts", data.parts, [](auto& row, PartPosition& part) {
+    row.count("shard_visits", part.shard_visits);
+    row.count("visit_spans", part.visit_spans);
+    row.count("spans", part.spans);
+    row.count("counted", part.counted);
+  });
 }
 
 template <typename Visitor>
@@ -185,6 +203,11 @@ void describe_progress(Visitor& v, CheckpointProgress& progress) {
     row.number("seconds", phase.second);
   });
   v.count_of_later_programs("restarts", progress.restarts);
+  v.count_of_later_programs("phase_start_step", progress.phase_start_step);
+  v.number_of_later_programs("phase_start_fraction", progress.phase_start_fraction);
+  v.number_of_later_programs("phase_start_seconds", progress.phase_start_seconds);
+  v.number_of_later_programs("phase_start_epoch", progress.phase_start_epoch);
+  v.count_of_later_programs("optimizer_start_step", progress.optimizer_start_step);
 }
 
 template <typename Visitor>

@@ -9,6 +9,7 @@
 
 #include "framework/checkpoint/loss_account.h"
 #include "framework/data/data_identity.h"
+#include "framework/data/loader.h"
 
 namespace mulligan {
 
@@ -46,6 +47,7 @@ struct CheckpointData {
   std::int64_t visit_spans = 0;
   std::int64_t row_tokens = 0;  // a span is this many tokens and one more
   std::vector<CheckpointShard> shards;
+  std::vector<PartPosition> parts;  // of [[data.mix]]; empty without, and in checkpoints of older programs
   bool operator==(const CheckpointData&) const = default;
 };
 
@@ -59,6 +61,11 @@ struct CheckpointProgress {
   std::string phase;                                         // its name; "" in checkpoints of older programs
   std::vector<std::pair<std::string, std::int64_t>> cycles;  // of warm-restart schedules, by optimiser
   std::vector<std::pair<std::string, double>> ledger_seconds;  // by phase, in order
+  // Where the present phase began, and the updates done when the optimisers' states were emptied last; 0 in
+  // checkpoints of older programs, whose phases had no schedule of their own.
+  std::int64_t phase_start_step = 0;
+  double phase_start_fraction = 0, phase_start_seconds = 0, phase_start_epoch = 0;
+  std::int64_t optimizer_start_step = 0;
   std::int64_t restarts = 0;  // after failures, by what started the ranks; 0 in checkpoints of older programs
   bool operator==(const CheckpointProgress&) const = default;
 };

@@ -27,8 +27,8 @@ Schema<RunSection> run_section() {
 Schema<DataConfig> data_section() {
   Schema<DataConfig> s;
   s.key("train", &DataConfig::train,
-        "training shards: a glob, or a folder (the training shards of its manifest)")
-      .required();
+        "training shards: a glob, or a folder (the training shards of its manifest); left out where rows "
+        "[[data.mix]] name them");
   s.key("validation", &DataConfig::validation,
         "validation shards: a glob, or a folder (the validation shards of its manifest)")
       .required();
@@ -216,6 +216,29 @@ Schema<DoctorConfig> doctor_section() {
   return s;
 }
 
+Schema<NoiseConfig> noise_section() {
+  Schema<NoiseConfig> s;
+  s.choice<NoiseMode>(
+      "mode", &NoiseConfig::mode, noise_words(),
+      "what is added to gradients: their rounding to bf16 (to the nearest, or stochastic), or "
+      "normal noise relative to each element, to the norm of each tensor, or with a variance "
+      "of sigma / (1 + t)^0.55 after t updates");
+  s.key("sigma", &NoiseConfig::sigma,
+        "strength of `relative` and `norm` (standard deviation) and of `anneal` (variance at the start); the "
+        "default is the relative error of rounding to bf16; 0 = none")
+      .range(0, 1e6);
+  s.key("from_fraction", &NoiseConfig::from_fraction, "share of the budget from which on noise is added")
+      .range(0, 1);
+  s.key("until_fraction", &NoiseConfig::until_fraction,
+        "share of the budget up to which it is added, exclusive; 1 = to the end")
+      .range(0, 1);
+  s.choice<NoiseOrder>(
+      "order", &NoiseConfig::order,
+      {{"before_clip", NoiseOrder::before_clip}, {"after_clip", NoiseOrder::after_clip}},
+      "before or after the gradient is clipped; in either case to the gradient reduced over ranks");
+  return s;
+}
+
 Schema<EvalConfig> eval_section() {
   Schema<EvalConfig> s;
   s.choice<EvalMode>("mode", &EvalConfig::mode, {{"rows", EvalMode::rows}, {"sliding", EvalMode::sliding}},
@@ -289,6 +312,7 @@ const Schema<RunConfig>& core_schema() {
     s.section("checkpoint", &RunConfig::checkpoint, checkpoint_section());
     s.section("metrics", &RunConfig::metrics, metrics_section());
     s.section("doctor", &RunConfig::doctor, doctor_section());
+    s.section("noise", &RunConfig::noise, noise_section());
     s.section("eval", &RunConfig::eval, eval_section());
     s.section("ledger", &RunConfig::ledger, ledger_section());
     return s;
@@ -309,6 +333,30 @@ const Schema<KernelRow>& kernel_row_schema() {
   return schema;
 }
 
+const std::vector<std::pair<std::string, NoiseMode>>& noise_words() {
+  static const std::vector<std::pair<std::string, NoiseMode>> words = {
+      {"off", NoiseMode::off},
+      {"bf16_round", NoiseMode::bf16_round},
+      {"bf16_stochastic", NoiseMode::bf16_stochastic},
+      {"relative", NoiseMode::relative},
+      {"norm", NoiseMode::norm},
+      {"anneal", NoiseMode::anneal}};
+  return words;
+}
+
+const Schema<DataMixRow>& data_mix_schema() {
+  static const Schema<DataMixRow> schema = [] {
+    Schema<DataMixRow> s;
+    s.key("name", &DataMixRow::name, "name in log and metrics").required();
+    s.key("train", &DataMixRow::train, "training shards of this part, as data.train names them").required();
+    s.key("weight", &DataMixRow::weight,
+          "its share of the rows read, in proportion to the sum of all weights; 0 = none")
+        .range(0, 1e6);
+    return s;
+  }();
+  return schema;
+}
+
 const Schema<PhaseRow>& phase_row_schema() {
   static const Schema<PhaseRow> schema = [] {
     Schema<PhaseRow> s;
@@ -319,6 +367,9 @@ const Schema<PhaseRow>& phase_row_schema() {
     s.key("until_fraction", &PhaseRow::until_fraction,
           "the phase ends when this share of the budget is spent; 0 = not by budget")
         .range(0, 1);
+    s.key("until_seconds", &PhaseRow::until_seconds,
+          "the phase ends after so many seconds of the training clock; 0 = not by time")
+        .range(0, 1e9);
     s.key("layer_order", &PhaseRow::layer_order,
           "plain = each layer once, looped = with the repeats of [model.loop]")
         .one_of({"plain", "looped"})
@@ -330,8 +381,33 @@ const Schema<PhaseRow>& phase_row_schema() {
     s.key("sequence_length", &PhaseRow::sequence_length, "longest attention segment in tokens")
         .range(0, 1 << 24)
         .derived("train.sequence_length");
+    s.key("micro_batches", &PhaseRow::micro_batches,
+          "micro-batches per step over all ranks, each of as many tokens as one of train.micro_batches has: "
+          "another number is another batch size")
+        .range(0, 1 << 20)
+        .derived("train.micro_batches");
     s.key("lr_multiplier", &PhaseRow::lr_multiplier, "factor on every optimiser's learning rate")
         .range(0, 1e6);
+    s.choice<LrPolicy>(
+        "lr_policy", &PhaseRow::lr_policy,
+        {{"continue", LrPolicy::continued},
+         {"independent", LrPolicy::independent},
+         {"rejoin", LrPolicy::rejoin}},
+        "continue = the run's one schedule goes on; independent = the schedule from its start to "
+        "its end over this phase; rejoin = the run's schedule at the run's step after an "
+        "independent phase, which is a warm restart where the rate jumps");
+    s.key("reset_optimizer", &PhaseRow::reset_optimizer,
+          "the phase begins with empty optimiser states, which then count their updates from 1");
+    std::vector<std::string> modes;
+    for (const auto& [word, mode] : noise_words()) modes.push_back(word);
+    s.key("noise", &PhaseRow::noise, "noise in the gradients of this phase, as noise.mode")
+        .one_of(std::move(modes))
+        .derived("noise.mode");
+    s.key("noise_factor", &PhaseRow::noise_factor, "factor on noise.sigma in this phase").range(0, 1e6);
+    s.key("mix_weights", &PhaseRow::mix_weights,
+          "weights of the rows [[data.mix]] in this phase, in their order")
+        .range(0, 1e6)
+        .derived("the rows' own");
     return s;
   }();
   return schema;
@@ -441,6 +517,10 @@ std::vector<KeySection> core_sections() {
       {"[data]",
        "Token shards and their tokenizer; paths are relative to the folder the program is started in.",
        keys_of_table("data")},
+      {"[[data.mix]]",
+       "Optional, in place of data.train: several bodies of training text, read in a fixed ratio "
+       "(docs/phases.md).",
+       data_mix_schema().keys()},
       {"[model]", "Shape and switches of the language model.", keys_of_table("model")},
       {"[model.rope]", "Rotary position embedding.", keys_of_table("model.rope")},
       {"[model.loop]", "Depth recurrence: some layers run several times.", keys_of_table("model.loop")},
@@ -481,6 +561,7 @@ std::vector<KeySection> core_sections() {
        keys_of_table("checkpoint")},
       {"[metrics]", "What is reported in addition.", keys_of_table("metrics")},
       {"[doctor]", "What is checked when a run starts (docs/doctor.md).", keys_of_table("doctor")},
+      {"[noise]", "Noise in the gradients, for experiments (docs/phases.md).", keys_of_table("noise")},
       {"[eval]", "How validation text is scored.", keys_of_table("eval")},
       {"[quantize]",
        "Plugin table, optional: how the trained weights become an artifact. Without it a run makes none.",

@@ -9,13 +9,17 @@
 
 namespace mulligan {
 
-// [run], [data], [model.*], [train.*], [ema], [checkpoint], [metrics], [doctor], [eval], [ledger], bound to
+// [run], [data], [model.*], [train.*], [ema], [checkpoint], [metrics], [doctor], [noise], [eval], [ledger], bound to
 // RunConfig; full names.
 const Schema<RunConfig>& core_schema();
 // The keys of one [[backend.kernels]] row.
 const Schema<KernelRow>& kernel_row_schema();
 // The keys of one [[parameters]] row.
 const Schema<ParameterRow>& parameter_row_schema();
+// The keys of one [[data.mix]] row.
+const Schema<DataMixRow>& data_mix_schema();
+// The words of noise.mode, in the order of NoiseMode.
+const std::vector<std::pair<std::string, NoiseMode>>& noise_words();
 // The keys of one [[phase]] row.
 const Schema<PhaseRow>& phase_row_schema();
 // The keys of one [[quantize.tensors]] row.

@@ -3,15 +3,33 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace mulligan {
 
+// One row of [[data.mix]]: a part of the training text, of which so much is read.
+struct DataMixRow {
+  std::string name;
+  std::string train;    // its shards, as data.train names them
+  double weight = 1.0;  // its share of the rows read is weight / the sum of all weights
+};
+
 // Paths are taken relative to the folder the program was started in.
 struct DataConfig {
-  std::string train;       // a glob such as data/fineweb_train_*.bin, or a folder of shards
-  std::string validation;  // likewise
-  std::string tokenizer;   // SentencePiece .model file; needed to count bytes
-  int64_t prefetch = 4;    // micro-batches that the loader keeps ready, >= 1
+  // a glob such as data/fineweb_train_*.bin, or a folder of shards; "" where [[data.mix]] names them
+  std::string train;
+  std::string validation;       // likewise
+  std::string tokenizer;        // SentencePiece .model file; needed to count bytes
+  int64_t prefetch = 4;         // micro-batches that the loader keeps ready, >= 1
+  std::vector<DataMixRow> mix;  // empty: data.train alone
 };
+
+// What names the training shards, row by row.
+inline std::vector<std::string> training_patterns(const DataConfig& data) {
+  if (data.mix.empty()) return {data.train};
+  std::vector<std::string> patterns;
+  for (const DataMixRow& row : data.mix) patterns.push_back(row.train);
+  return patterns;
+}
 
 }  // namespace mulligan

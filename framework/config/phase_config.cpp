@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/config/core_schema.h"
 #include "framework/config/run_config.h"
 #include "framework/core/error.h"
@@ -23,6 +25,8 @@ Phase default_phase(const RunConfig& config, std::string name, LayerOrderKind or
   phase.compute_dtype = config.train.compute_dtype;
   phase.sequence_length = config.train.sequence_length;
   phase.micro_batches = config.train.micro_batches;
+  phase.noise = config.noise.mode;
+  for (const DataMixRow& row : config.data.mix) phase.mix_weights.push_back(row.weight);
   return phase;
 }
 
@@ -52,14 +56,23 @@ Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loade
   if (row.layer_order.empty()) row.layer_order = word(scored_order(config.model));
   if (row.compute_dtype.empty()) row.compute_dtype = word(config.train.compute_dtype);
   if (row.sequence_length == 0) row.sequence_length = config.train.sequence_length;
+  if (row.micro_batches == 0) row.micro_batches = config.train.micro_batches;
+  if (row.noise.empty()) row.noise = noise_words()[static_cast<std::size_t>(config.noise.mode)].first;
   phase_row_schema().refresh(row, loaded.phase_rows.back());
   Phase phase = default_phase(
       config, row.name,
       row.layer_order == word(LayerOrderKind::looped) ? LayerOrderKind::looped : LayerOrderKind::plain);
-  phase.until = {row.until_steps, row.until_fraction};
+  phase.until = {row.until_steps, row.until_fraction, row.until_seconds};
   phase.compute_dtype = row.compute_dtype == word(Precision::bf16) ? Precision::bf16 : Precision::fp32;
   phase.sequence_length = row.sequence_length;
+  phase.micro_batches = row.micro_batches;
   phase.lr_multiplier = row.lr_multiplier;
+  phase.lr_policy = row.lr_policy;
+  phase.reset_optimizer = row.reset_optimizer;
+  phase.noise = std::ranges::find(noise_words(), row.noise, [](const auto& w) { return w.first; })->second;
+  phase.noise_factor = row.noise_factor;
+  if (!row.mix_weights.empty()) phase.mix_weights = row.mix_weights;
+  phase.declared = true;
   if (const ConfigNode* backend = node.find("backend")) {
     phase.backend = read_plugin_table(backend, fmt::format("phase.{}.backend", number), loaded.file, "");
     if (!phase.backend->path.empty() || !phase.backend->stored_path.empty() ||
@@ -79,20 +92,23 @@ void check_ends(const std::vector<Phase>& phases, const std::vector<ConfigNode>&
     const PhaseEnd& end = phases[i].until;
     const std::string where = fmt::format("{}: the phase '{}'", rows[i].origin.text(), phases[i].name);
     const bool last = i + 1 == phases.size();
-    const bool ends = end.steps > 0 || end.fraction > 0;
-    if (last && ends) {
+    if (last && end.any()) {
       throw config_error(
-          "{} is the last one and ends with the budget; leave until_steps and until_fraction out.", where);
+          "{} is the last one and ends with the budget; leave until_steps, until_fraction and until_seconds "
+          "out.",
+          where);
     }
-    if (!last && !ends) {
-      throw config_error("{} never ends, but '{}' follows it; give it until_steps or until_fraction.", where,
-                         phases[i + 1].name);
+    if (!last && !end.any()) {
+      throw config_error(
+          "{} never ends, but '{}' follows it; give it until_steps, until_fraction or until_seconds.", where,
+          phases[i + 1].name);
     }
     for (std::size_t j = 0; j < i; ++j) {
       const PhaseEnd& earlier = phases[j].until;
       const bool steps_fall = end.steps > 0 && earlier.steps >= end.steps;
       const bool fractions_fall = end.fraction > 0 && earlier.fraction >= end.fraction;
-      if (steps_fall || fractions_fall) {
+      const bool seconds_fall = end.seconds > 0 && earlier.seconds >= end.seconds;
+      if (steps_fall || fractions_fall || seconds_fall) {
         throw config_error("{} would be over no later than '{}' before it; let the limits grow.", where,
                            phases[j].name);
       }
@@ -123,6 +139,34 @@ void check_orders(const RunConfig& config, const std::vector<ConfigNode>& rows) 
   }
 }
 
+// A schedule that ended with its phase cannot go on.
+void check_schedules(const std::vector<Phase>& phases, const std::vector<ConfigNode>& rows) {
+  for (std::size_t i = 1; i < phases.size(); ++i) {
+    if (phases[i].lr_policy != LrPolicy::continued || phases[i - 1].lr_policy != LrPolicy::independent) {
+      continue;
+    }
+    throw config_error(
+        "{}: the phase '{}' has lr_policy = \"continue\", but the schedule of '{}' before it was its own and "
+        "has ended; say \"rejoin\" for the run's schedule at the run's step, or \"independent\".",
+        rows[i].origin.text(), phases[i].name, phases[i - 1].name);
+  }
+}
+
+void check_mixes(const RunConfig& config, const std::vector<ConfigNode>& rows) {
+  for (std::size_t i = 0; i < config.phases.size(); ++i) {
+    const Phase& phase = config.phases[i];
+    if (phase.mix_weights.size() != config.data.mix.size()) {
+      throw config_error("{}: the phase '{}' has {} mix_weights, but there are {} rows [[data.mix]].",
+                         rows[i].origin.text(), phase.name, phase.mix_weights.size(), config.data.mix.size());
+    }
+    const auto positive = [](double weight) { return weight > 0; };
+    if (!phase.mix_weights.empty() && std::ranges::none_of(phase.mix_weights, positive)) {
+      throw config_error("{}: all mix_weights of the phase '{}' are 0, so it would read nothing; raise one.",
+                         rows[i].origin.text(), phase.name);
+    }
+  }
+}
+
 }  // namespace
 
 void read_phases(const ConfigNode* list, LoadedConfig& loaded) {
@@ -146,11 +190,16 @@ void read_phases(const ConfigNode* list, LoadedConfig& loaded) {
   }
   check_ends(config.phases, list->rows);
   check_orders(config, list->rows);
+  check_schedules(config.phases, list->rows);
+  check_mixes(config, list->rows);
 }
 
 std::size_t phase_at(const std::vector<Phase>& phases, std::size_t phase, std::int64_t steps_done,
-                     double budget_fraction) {
-  while (phase + 1 < phases.size() && phases[phase].until.reached(steps_done, budget_fraction)) ++phase;
+                     double budget_fraction, double elapsed_seconds) {
+  while (phase + 1 < phases.size() &&
+         phases[phase].until.reached(steps_done, budget_fraction, elapsed_seconds)) {
+    ++phase;
+  }
   return phase;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "framework/config/model_config.h"
+#include "framework/config/noise_config.h"
 #include "framework/config/plugin_config.h"
 #include "framework/config/precision.h"
 
@@ -18,12 +19,22 @@ namespace mulligan {
 struct RunConfig;
 struct LoadedConfig;
 
-// When a phase is over: as soon as either limit is reached. The last phase has none; it ends with the budget.
+// Which schedule a phase follows.
+enum class LrPolicy {
+  continued,    // the run's, at the run's step: there is one schedule
+  independent,  // one of its own, from 0 to 1 over the phase
+  rejoin,       // the run's, at the run's step, although a phase before had its own: the rate may jump
+};
+
+// When a phase is over: as soon as a limit is reached. The last phase has none; it ends with the budget.
 struct PhaseEnd {
   std::int64_t steps = 0;  // updates done since the start of training; 0 = no such limit
   double fraction = 0.0;   // of the budget that is spent (as model.loop.start_fraction); 0 = no such limit
-  bool reached(std::int64_t steps_done, double budget_fraction) const {
-    return (steps > 0 && steps_done >= steps) || (fraction > 0 && budget_fraction >= fraction);
+  double seconds = 0.0;    // of the training clock; 0 = no such limit
+  bool any() const { return steps > 0 || fraction > 0 || seconds > 0; }
+  bool reached(std::int64_t steps_done, double budget_fraction, double elapsed_seconds) const {
+    return (steps > 0 && steps_done >= steps) || (fraction > 0 && budget_fraction >= fraction) ||
+           (seconds > 0 && elapsed_seconds >= seconds);
   }
 };
 
@@ -32,9 +43,15 @@ struct Phase {
   PhaseEnd until;
   LayerOrderKind layer_order = LayerOrderKind::plain;
   Precision compute_dtype = Precision::fp32;
-  std::int64_t sequence_length = 0;    // longest attention segment in tokens
-  std::int64_t micro_batches = 1;      // of a step over all ranks, before a schedule's batch factor
-  double lr_multiplier = 1.0;          // on the rate of every optimiser
+  std::int64_t sequence_length = 0;  // longest attention segment in tokens
+  std::int64_t micro_batches = 1;    // of a step over all ranks, before a schedule's batch factor
+  double lr_multiplier = 1.0;        // on the rate of every optimiser
+  LrPolicy lr_policy = LrPolicy::continued;
+  bool reset_optimizer = false;        // its optimisers start with empty states
+  NoiseMode noise = NoiseMode::off;    // in the gradients; [noise] says the rest
+  double noise_factor = 1.0;           // on noise.sigma
+  std::vector<double> mix_weights;     // of the rows [[data.mix]]; empty where there are none
+  bool declared = false;               // by a row [[phase]]: how it begins is verified
   std::optional<PluginTable> backend;  // section "phase.N.backend", N from 1; absent: [backend]
 };
 
@@ -43,18 +60,25 @@ struct PhaseRow {
   std::string name;
   std::int64_t until_steps = 0;
   double until_fraction = 0.0;
+  double until_seconds = 0.0;
   std::string layer_order;
   std::string compute_dtype;
   std::int64_t sequence_length = 0;
+  std::int64_t micro_batches = 0;
   double lr_multiplier = 1.0;
+  LrPolicy lr_policy = LrPolicy::continued;
+  bool reset_optimizer = false;
+  std::string noise;
+  double noise_factor = 1.0;
+  std::vector<double> mix_weights;
 };
 
 // Reads the [[phase]] rows of a file into `loaded`, or gives it the phases of its model. Throws config_error.
 void read_phases(const ConfigNode* list, LoadedConfig& loaded);
 
-// The phase that follows `phase` after `steps_done` updates, or `phase` itself.
+// The phase that follows `phase` after `steps_done` updates and so many seconds of training, or `phase` itself.
 std::size_t phase_at(const std::vector<Phase>& phases, std::size_t phase, std::int64_t steps_done,
-                     double budget_fraction);
+                     double budget_fraction, double elapsed_seconds = 0);
 
 // What weights are scored in: the dtype of the last phase.
 Precision scored_dtype(const RunConfig& config);

@@ -15,7 +15,7 @@ namespace {
 
 // Tables whose members are not known beforehand; read by the functions below.
 const std::vector<std::string> kOpenTables = {"backend",    "loss",  "communicator", "schedule", "optimizer",
-                                              "parameters", "phase", "quantize",     "ttt"};
+                                              "parameters", "phase", "quantize",     "ttt",      "data.mix"};
 
 void derive(RunConfig& config, const std::string& file) {
   resolve_model_defaults(config.model);
@@ -99,6 +99,33 @@ void read_parameters(const ConfigNode& tree, LoadedConfig& loaded) {
   }
 }
 
+void read_mix(const ConfigNode& tree, LoadedConfig& loaded) {
+  const ConfigNode* list = tree.find_path("data.mix");
+  if (list == nullptr) return;
+  if (list->kind != ConfigNode::Kind::table_list || list->rows.empty()) {
+    throw config_error("{}: 'data.mix' must be written as rows [[data.mix]].", list->origin.text());
+  }
+  std::vector<DataMixRow>& mix = loaded.config.data.mix;
+  double sum = 0;
+  for (const ConfigNode& node : list->rows) {
+    loaded.mix_rows.push_back(resolve_keys(data_mix_schema().keys(), &node, "data.mix", node.origin.text()));
+    DataMixRow row;
+    data_mix_schema().store(loaded.mix_rows.back(), row);
+    for (const DataMixRow& other : mix) {
+      if (other.name != row.name) continue;
+      throw config_error(
+          "{}: a row of [[data.mix]] before this one is named '{}', too; name each its own way.",
+          node.origin.text(), row.name);
+    }
+    sum += row.weight;
+    mix.push_back(std::move(row));
+  }
+  if (sum <= 0) {
+    throw config_error("{}: all weights of [[data.mix]] are 0, so nothing would be read; raise one.",
+                       list->rows.front().origin.text());
+  }
+}
+
 void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
   static const std::vector<std::string> own_tables = {"tensors"};
   const ConfigNode* table = tree.find("quantize");
@@ -136,6 +163,7 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
   core_schema().refresh(loaded.config, loaded.core);
 
   read_backend(tree, loaded);
+  read_mix(tree, loaded);
   read_phases(tree.find("phase"), loaded);
   loaded.config.loss = read_plugin_table(tree.find("loss"), "loss", file, "softcap_ce");
   loaded.config.schedule = read_plugin_table(tree.find("schedule"), "schedule", file, "warmdown");

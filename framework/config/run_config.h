@@ -13,6 +13,7 @@
 #include "framework/config/doctor_config.h"
 #include "framework/config/eval_config.h"
 #include "framework/config/model_config.h"
+#include "framework/config/noise_config.h"
 #include "framework/config/parameter_table.h"
 #include "framework/config/phase_config.h"
 #include "framework/config/plugin_config.h"
@@ -61,6 +62,7 @@ struct RunConfig {
   CheckpointConfig checkpoint;
   MetricsConfig metrics;
   DoctorConfig doctor;
+  NoiseConfig noise;
   EvalConfig eval;
   LedgerConfig ledger;
   PluginTable backend;
@@ -83,6 +85,7 @@ struct LoadedConfig {
   Settings core;                                // all bound keys, full names
   std::vector<Settings> kernel_rows;            // one per row of [[backend.kernels]]
   std::vector<Settings> phase_rows;             // one per row of [[phase]]
+  std::vector<Settings> mix_rows;               // one per row of [[data.mix]]
   std::vector<Settings> parameter_rows;         // one per row of [[parameters]]
   std::vector<Settings> quantize_rows;          // one per row of [[quantize.tensors]]
   std::map<std::string, PluginConfig> plugins;  // by section; filled by resolve_plugins

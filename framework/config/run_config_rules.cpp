@@ -74,6 +74,35 @@ void check_train(const TrainConfig& t, const Settings& s) {
   }
 }
 
+void check_data(const RunConfig& c, const LoadedConfig& loaded) {
+  const bool written = loaded.core.at("data.train").origin.kind != Origin::Kind::defaulted;
+  if (!written && c.data.mix.empty()) {
+    throw config_error(
+        "{}: the required key 'data.train' is missing (training shards); set it to a text, or give rows "
+        "[[data.mix]].",
+        loaded.file);
+  }
+  if (!c.data.train.empty() && !c.data.mix.empty()) {
+    throw config_error("{} and rows [[data.mix]] both name training shards; leave one of them out.",
+                       loaded.core.where("data.train"));
+  }
+}
+
+void check_noise(const RunConfig& c, const Settings& s) {
+  if (c.noise.from_fraction >= c.noise.until_fraction) {
+    throw config_error("{} is {}, but must be less than {} = {}.", s.where("noise.from_fraction"),
+                       c.noise.from_fraction, s.where("noise.until_fraction"), c.noise.until_fraction);
+  }
+  const bool any = std::ranges::any_of(c.phases, [](const Phase& p) { return p.noise != NoiseMode::off; });
+  if (any && c.noise.order == NoiseOrder::before_clip && c.train.clip_norm > 0 &&
+      c.train.clip_order == ClipOrder::before_reduction) {
+    throw config_error(
+        "{} is \"before_clip\", but noise is added to the gradient reduced over ranks, and {} clips before "
+        "that; set noise.order = \"after_clip\".",
+        s.where("noise.order"), s.where("train.clip_order"));
+  }
+}
+
 void check_eval(const EvalConfig& e, const Settings& s) {
   if (e.mode == EvalMode::sliding && e.stride > e.sequence_length) {
     throw config_error("{} is {}, but a window has only {} = {} tokens, so some would never be scored.",
@@ -111,7 +140,9 @@ void check_rules(const LoadedConfig& loaded) {
   const RunConfig& c = loaded.config;
   check_heads(c.model, loaded.core);
   check_layers(c.model, loaded.core);
+  check_data(c, loaded);
   check_train(c.train, loaded.core);
+  check_noise(c, loaded.core);
   check_eval(c.eval, loaded.core);
   check_parameters(loaded);
 }

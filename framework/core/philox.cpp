@@ -1,5 +1,7 @@
 #include "framework/core/philox.h"
 
+#include <mulligan/philox.hpp>
+
 #include <cmath>
 #include <numbers>
 
@@ -22,14 +24,9 @@ std::uint32_t high(std::uint64_t value) {
 
 }  // namespace
 
-std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c, std::array<std::uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t product0 = std::uint64_t{0xD2511F53} * c[0];
-    const std::uint64_t product1 = std::uint64_t{0xCD9E8D57} * c[2];
-    c = {high(product1) ^ c[1] ^ key[0], low(product1), high(product0) ^ c[3] ^ key[1], low(product0)};
-    key = {key[0] + 0x9E3779B9U, key[1] + 0xBB67AE85U};
-  }
-  return c;
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                        std::array<std::uint32_t, 2> key) {
+  return sdk::philox4x32(counter, key);
 }
 
 PhiloxStream::PhiloxStream(std::uint64_t seed, std::string_view purpose)

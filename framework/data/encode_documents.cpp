@@ -14,6 +14,8 @@
 namespace mulligan {
 namespace {
 
+constexpr std::size_t kPartBytes = std::size_t{1} << 20;  // of a document that is encoded at once
+
 // Collects whole documents into shards of a limited size.
 class ShardWriter {
  public:
@@ -84,13 +86,13 @@ DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer&
     : options_(options), tokenizer_(tokenizer), folder_(std::move(folder)) {}
 
 // Reads and encodes documents in parallel, long ones in parts.
-DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocument> documents) const {
-  constexpr std::size_t kPartBytes = std::size_t{1} << 20;
+DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocument> documents) {
   Block block;
   block.texts.resize(documents.size());
   block.tokens.resize(documents.size());
   parallel_for(documents.size(), options_.threads,
                [&](std::size_t i) { block.texts[i] = documents[i].text(); });
+  if (ablated_) ablate_block(block, documents);
   for (std::size_t i = 0; i < documents.size(); ++i) {
     bool at_start = true;
     for (std::string_view rest = block.texts[i]; !rest.empty(); at_start = false) {
@@ -120,6 +122,50 @@ DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocum
   return block;
 }
 
+std::vector<int> DocumentEncoder::encode_text(std::string_view text) const {
+  std::vector<int> ids;
+  bool at_start = true;
+  for (; !text.empty(); at_start = false) {
+    const std::size_t length = tokenizer_.cut_after(text, kPartBytes);
+    const std::vector<int> part = tokenizer_.encode_part(text.substr(0, length), at_start);
+    ids.insert(ids.end(), part.begin(), part.end());
+    text.remove_prefix(length);
+  }
+  return ids;
+}
+
+void DocumentEncoder::ablate_block(Block& block, std::span<const CorpusDocument> documents) {
+  std::vector<SymbolCounts> taken(documents.size());
+  std::vector<std::string> ablated(documents.size());
+  std::vector<std::uint64_t> tokens(documents.size());
+  parallel_for(documents.size(), options_.threads, [&](std::size_t i) {
+    ablated[i] = ablate(block.texts[i], options_.ablation, taken[i]);
+    tokens[i] = 1 + encode_text(block.texts[i]).size();  // with BOS
+  });
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    ablated_->bytes_before += block.texts[i].size();
+    ablated_->bytes_after += ablated[i].size();
+    ablated_->tokens_before += tokens[i];
+    std::uint64_t symbols = 0;
+    for (std::size_t kind = 0; kind < symbol_class_count; ++kind) {
+      symbols_[kind] += taken[i][kind];
+      symbols += taken[i][kind];
+    }
+    if (ablated[i] != block.texts[i]) {
+      ++ablated_->documents;
+      changes_.push_back({documents[i].source->name(documents[i].index),
+                          fmt::format("ablated ({}): {} symbols, {} bytes became {}",
+                                      ablation_mode_name(options_.ablation.mode), symbols,
+                                      block.texts[i].size(), ablated[i].size())});
+    }
+    block.texts[i] = std::move(ablated[i]);
+  }
+}
+
+AblatedSplit DocumentEncoder::end_ablation() {
+  return std::exchange(ablated_, std::nullopt).value();
+}
+
 SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
                                     std::string* text) {
   const ByteTable table = ByteTable::from_tokenizer(tokenizer_);
@@ -140,6 +186,7 @@ SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents
       writer.add(tokens);
       ++split.documents;
       split.tokens += tokens.size();
+      if (ablated_) ablated_->tokens_after += tokens.size();
       split.bytes += bytes;
       split.source_bytes += some[i].source_bytes;
       if (text != nullptr) *text += spelled;

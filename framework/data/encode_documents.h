@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,12 @@ class DocumentEncoder {
   // Shards are written into `folder`. `options` and `tokenizer` must outlive this object.
   DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer, std::filesystem::path folder);
 
+  // From now on documents are ablated before they are encoded (PrepareOptions::ablation).
+  void begin_ablation() { ablated_.emplace(); }
+  // What it did since then; ends it.
+  AblatedSplit end_ablation();
+  const SymbolCounts& symbols_taken() const { return symbols_; }
+
   // Writes the documents, in order, to STEM_%06d.bin; appends their text, as the tokens spell it, to `text`
   // unless that is null. Works by blocks, in parallel, long documents in parts. Throws data_error for a
   // tokenizer that has no piece for some text.
@@ -29,12 +36,16 @@ class DocumentEncoder {
 
  private:
   struct Block;
-  Block encode_block(std::span<const CorpusDocument> documents) const;
+  Block encode_block(std::span<const CorpusDocument> documents);
+  void ablate_block(Block& block, std::span<const CorpusDocument> documents);
+  std::vector<int> encode_text(std::string_view text) const;
 
   const PrepareOptions& options_;
   const Tokenizer& tokenizer_;
   std::filesystem::path folder_;
   std::vector<DocumentChange> changes_;
+  std::optional<AblatedSplit> ablated_;
+  SymbolCounts symbols_{};
 };
 
 }  // namespace mulligan

@@ -39,6 +39,21 @@ Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
     source.first_bos = first_bos(source.shard, options_.bos_id);
     sources_.push_back(std::move(source));
   }
+  double weights = 0;
+  for (const LoaderPart& part : options_.parts) weights += part.weight;
+  std::size_t first = 0;
+  for (const LoaderPart& part : options_.parts) {
+    streams_.push_back({first, part.shards, part.weight / weights, {}, 0});
+    first += part.shards;
+  }
+  if (streams_.empty()) {
+    streams_.push_back({0, sources_.size(), 1, {}, 0});
+  } else if (first != sources_.size() || !(weights > 0) ||
+             std::ranges::any_of(streams_, [](const Stream& stream) { return stream.shards == 0; })) {
+    throw config_error("parts of {} shards with weights of {} in all do not make {} shards", first, weights,
+                       sources_.size());
+  }
+  if (!options_.parts.empty()) position_.parts.resize(streams_.size());
   set_group_spans(options_.group_spans == 0 ? options_.world_size : options_.group_spans);
   span_.resize(static_cast<std::size_t>(span_tokens()));
 }
@@ -50,50 +65,86 @@ void Loader::set_group_spans(std::int64_t spans) {
   }
   const std::int64_t before = options_.group_spans;
   options_.group_spans = spans;
-  std::int64_t per_epoch = 0, longest = 0;
-  for (const Source& source : sources_) {
-    longest = std::max(longest, source.shard.token_count() - source.first_bos);
-    per_epoch += groups_in(source) * spans;
-  }
-  if (per_epoch == 0) {
+  std::int64_t per_epoch = 0;
+  for (const Stream& stream : streams_) {
+    if (stream.share == 0) continue;
+    std::int64_t groups = 0, longest = 0;
+    for (std::size_t i = 0; i < stream.shards; ++i) {
+      const Source& source = sources_[stream.first + i];
+      longest = std::max(longest, source.shard.token_count() - source.first_bos);
+      groups += spans_in(source) / spans;
+      // Of a part a group takes some spans only.
+      per_epoch += options_.parts.empty() ? spans_in(source) / spans * spans : spans_in(source);
+    }
+    if (groups > 0) continue;
     const std::int64_t group = group_tokens();
     options_.group_spans = before;
     throw data_error(
-        "no training shard holds the {} tokens of one step ({} micro-batches x {} tokens): the longest of "
+        "no training shard{} holds the {} tokens of one step ({} micro-batches x {} tokens): the longest of "
         "{} shards has {} from its first document on; use smaller batches or more text",
-        group, spans, span_tokens(), sources_.size(), longest);
+        options_.parts.empty()
+            ? ""
+            : fmt::format(" of '{}'",
+                          options_.parts[static_cast<std::size_t>(&stream - streams_.data())].name),
+        group, spans, span_tokens(), stream.shards, longest);
   }
   spans_per_epoch_ = per_epoch;
   row_in_group_ = 0;
 }
 
-const Loader::Source& Loader::source_of(std::int64_t visit) const {
-  return sources_[static_cast<std::size_t>(visit % static_cast<std::int64_t>(sources_.size()))];
+const Loader::Source& Loader::source_of(const Stream& stream, std::int64_t visit) const {
+  return sources_[stream.first + static_cast<std::size_t>(visit % static_cast<std::int64_t>(stream.shards))];
 }
 
-std::int64_t Loader::groups_in(const Source& source) const {
-  return (source.shard.token_count() - source.first_bos) / group_tokens();
+std::int64_t Loader::spans_in(const Source& source) const {
+  return (source.shard.token_count() - source.first_bos) / span_tokens();
 }
 
-// Leaves the present shard, and further ones, while the next group does not fit. Ends because
-// set_group_spans() found a shard that holds one from its start.
-void Loader::settle() {
+// Leaves the present shard, and further ones, while what the group takes does not fit. Ends because
+// set_group_spans() found a shard that holds a whole group from its start.
+void Loader::settle(Stream& stream) const {
   const auto fits = [&] {
-    const Source& source = source_of(position_.shard_visits);
-    return source.first_bos + position_.visit_spans * span_tokens() + group_tokens() <=
-           source.shard.token_count();
+    return stream.at.visit_spans + stream.taken <= spans_in(source_of(stream, stream.at.shard_visits));
   };
   while (!fits()) {
-    ++position_.shard_visits;
-    position_.visit_spans = 0;
+    ++stream.at.shard_visits;
+    stream.at.visit_spans = 0;
+  }
+}
+
+// Which stream each span of the coming group is taken from: the one that lags most behind its share, the
+// first of equals.
+void Loader::deal_group() {
+  std::int64_t counted = 0;
+  for (Stream& stream : streams_) {
+    stream.taken = 0;
+    counted += stream.at.counted;
+  }
+  group_.clear();
+  for (std::int64_t span = 0; span < options_.group_spans; ++span) {
+    const auto lag = [&](const Stream& stream) {
+      return stream.share * static_cast<double>(counted + span + 1) -
+             static_cast<double>(stream.at.counted + stream.taken);
+    };
+    std::size_t chosen = streams_.size();
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+      if (streams_[i].share > 0 && (chosen == streams_.size() || lag(streams_[i]) > lag(streams_[chosen])))
+        chosen = i;
+    }
+    group_.push_back({chosen, streams_[chosen].taken++});
+  }
+  for (Stream& stream : streams_) {
+    if (stream.taken > 0) settle(stream);
   }
 }
 
 void Loader::next(Batch& batch) {
-  if (row_in_group_ == 0) settle();
-  const Source& source = source_of(position_.shard_visits);
+  if (row_in_group_ == 0) deal_group();
   const std::int64_t rows = options_.group_spans / options_.world_size;
-  const std::int64_t span = position_.visit_spans + options_.rank * rows + row_in_group_;
+  const Place& place = group_[static_cast<std::size_t>(options_.rank * rows + row_in_group_)];
+  const Stream& stream = streams_[place.stream];
+  const Source& source = source_of(stream, stream.at.shard_visits);
+  const std::int64_t span = stream.at.visit_spans + place.span;
   const std::int64_t start = source.first_bos + span * span_tokens();
   source.shard.read(start, span_);
   const auto row_tokens = static_cast<std::size_t>(options_.row_tokens);
@@ -111,34 +162,57 @@ void Loader::next(Batch& batch) {
   build_segments_at_bos(options_.bos_id, options_.max_segment_tokens, batch);
   if (++row_in_group_ < rows) return;
   row_in_group_ = 0;
-  position_.visit_spans += options_.group_spans;
+  for (Stream& read : streams_) {
+    read.at.visit_spans += read.taken;
+    read.at.spans += read.taken;
+    read.at.counted += read.taken;
+  }
   position_.consumed_spans += options_.group_spans;
+  if (options_.parts.empty()) {
+    position_.shard_visits = streams_[0].at.shard_visits;
+    position_.visit_spans = streams_[0].at.visit_spans;
+  }
+  for (std::size_t i = 0; i < position_.parts.size(); ++i) position_.parts[i] = streams_[i].at;
+}
+
+void Loader::require_position(const Stream& stream, const PartPosition& at,
+                              const LoaderPosition& position) const {
+  // Beyond what any run reads, and far enough from the type's end to count on.
+  constexpr std::int64_t most = std::int64_t{1} << 62;
+  const bool ordered = at.spans >= at.visit_spans && at.visit_spans >= 0 && at.shard_visits >= 0 &&
+                       at.shard_visits < most && at.spans < most && at.counted >= 0 &&
+                       at.counted <= at.spans && position.consumed_spans >= at.spans &&
+                       position.consumed_spans < most;
+  if (ordered && at.visit_spans <= spans_in(source_of(stream, at.shard_visits))) return;
+  throw data_error(
+      "the saved data position ({} spans, visit {} of the shards, {} spans into it) does not fit the "
+      "training shards; "
+      "resume with the shards and the batch size of the saved run",
+      position.consumed_spans, at.shard_visits, at.visit_spans);
 }
 
 void Loader::restore(const LoaderPosition& position) {
-  // Beyond what any run reads, and far enough from the type's end to count on.
-  constexpr std::int64_t most = std::int64_t{1} << 62;
-  const bool ordered = position.consumed_spans >= position.visit_spans && position.visit_spans >= 0 &&
-                       position.shard_visits >= 0 && position.shard_visits < most &&
-                       position.consumed_spans < most;
-  const auto available = [&] {
-    const Source& source = source_of(position.shard_visits);
-    return (source.shard.token_count() - source.first_bos) / span_tokens();
-  };
-  if (!ordered || position.visit_spans > available()) {
+  std::vector<PartPosition> parts = position.parts;
+  if (parts.size() != options_.parts.size()) {
     throw data_error(
-        "the saved data position ({} spans, visit {} of the shards, {} spans into it) does not fit the "
-        "training shards; "
-        "resume with the shards and the batch size of the saved run",
-        position.consumed_spans, position.shard_visits, position.visit_spans);
+        "the saved data position is one of {} parts of the training text, but there are {}; resume with "
+        "the [[data.mix]] of the saved run",
+        parts.size(), options_.parts.size());
   }
+  if (parts.empty()) {
+    parts.push_back(
+        {position.shard_visits, position.visit_spans, position.consumed_spans, position.consumed_spans});
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) require_position(streams_[i], parts[i], position);
+  for (std::size_t i = 0; i < parts.size(); ++i) streams_[i].at = parts[i];
   position_ = position;
   row_in_group_ = 0;
 }
 
 LoaderPosition Loader::position_after(std::int64_t spans) const {
-  if (spans < 0 || spans % options_.group_spans != 0) {
-    throw config_error("{} consumed spans are not whole groups of {}", spans, options_.group_spans);
+  if (spans < 0 || spans % options_.group_spans != 0 || !options_.parts.empty()) {
+    throw config_error("{} consumed spans are not whole groups of {} of one stream", spans,
+                       options_.group_spans);
   }
   LoaderPosition position{spans, 0, 0};
   if (spans == 0) return position;
@@ -147,7 +221,7 @@ LoaderPosition Loader::position_after(std::int64_t spans) const {
   position.shard_visits = epochs * static_cast<std::int64_t>(sources_.size());
   std::int64_t rest = spans - epochs * spans_per_epoch_;
   for (const Source& source : sources_) {
-    const std::int64_t here = groups_in(source) * options_.group_spans;
+    const std::int64_t here = spans_in(source) / options_.group_spans * options_.group_spans;
     if (rest <= here) break;
     rest -= here;
     ++position.shard_visits;

@@ -5,16 +5,28 @@
 // cursor of a shard starts at its first BOS; the shard is left, and its tail dropped, when the next group
 // does not fit. After the last shard the first follows. A training step reads one group.
 // (docs/record_run.md#reading-order, fixture `loader`: groups of one span for each rank.)
+//
+// With parts each is such a stream of its own, and each span of a group is taken from the part that lags most behind
+// its weight (smooth weighted round robin): after n spans every part has read n times its share, give or take less than
+// one span per part.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "framework/data/segments.h"
 #include "framework/data/shard.h"
 
 namespace mulligan {
+
+// A part of the shards, read in proportion to its weight.
+struct LoaderPart {
+  std::string name;
+  std::size_t shards = 0;  // so many, from the end of the part before on
+  double weight = 1;       // 0: not read
+};
 
 struct LoaderOptions {
   std::vector<std::filesystem::path> shards;  // in reading order
@@ -25,6 +37,15 @@ struct LoaderOptions {
   int bos_id = 1;
   int vocabulary = kMaxVocabulary;  // a token at or above it is an error
   std::int64_t group_spans = 0;     // a multiple of world_size; 0: one for each rank
+  std::vector<LoaderPart> parts;    // empty: all shards are one
+};
+
+// Where one of several parts stands.
+struct PartPosition {
+  std::int64_t shard_visits = 0, visit_spans = 0;  // as below, of this part
+  std::int64_t spans = 0;                          // read from it since the start of training
+  std::int64_t counted = 0;                        // the same since the weights in force were set
+  bool operator==(const PartPosition&) const = default;
 };
 
 // Where the stream stands, in units that do not depend on the ranks: before a group. Saved in checkpoints;
@@ -35,6 +56,8 @@ struct LoaderPosition {
       0;  // spans of row_tokens + 1 tokens read by all ranks since the start of training
   std::int64_t shard_visits = 0;  // shards entered before the present one, over all passes through the data
   std::int64_t visit_spans = 0;   // spans read, by all ranks, from the present visit of the present shard
+  // With parts, whose own visits these are; shard_visits and visit_spans are then 0.
+  std::vector<PartPosition> parts = {};
 
   bool operator==(const LoaderPosition&) const = default;
 };
@@ -60,9 +83,9 @@ class Loader {
   // Continues from a saved position. Throws data_error when it does not fit the shards.
   void restore(const LoaderPosition& position);
   // The position after `spans` consumed spans, as if that many had been read from the start in groups like
-  // these. Throws config_error unless spans is a non-negative multiple of a group's.
+  // these. Throws config_error unless spans is a non-negative multiple of a group's, and with parts.
   LoaderPosition position_after(std::int64_t spans) const;
-  // Spans in one pass over all shards, in groups like these.
+  // Spans in one pass over all shards, in groups like these; with parts over those that are read.
   std::int64_t spans_per_epoch() const { return spans_per_epoch_; }
 
  private:
@@ -72,15 +95,30 @@ class Loader {
   };
   std::int64_t span_tokens() const { return options_.row_tokens + 1; }
   std::int64_t group_tokens() const { return span_tokens() * options_.group_spans; }
-  const Source& source_of(std::int64_t visit) const;
-  std::int64_t groups_in(const Source& source) const;
-  void settle();
+  // A stream: its shards, and where it stands.
+  struct Stream {
+    std::size_t first = 0, shards = 0;  // of sources_
+    double share = 1;                   // of the spans
+    PartPosition at;
+    std::int64_t taken = 0;  // spans of the present group
+  };
+  const Source& source_of(const Stream& stream, std::int64_t visit) const;
+  std::int64_t spans_in(const Source& source) const;
+  void settle(Stream& stream) const;
+  void deal_group();
+  void require_position(const Stream& stream, const PartPosition& at, const LoaderPosition& position) const;
 
   LoaderOptions options_;
   std::vector<Source> sources_;
   std::vector<std::uint16_t> span_;  // the tokens of one row, as they are stored
   std::int64_t spans_per_epoch_ = 0;
   LoaderPosition position_;
+  std::vector<Stream> streams_;
+  struct Place {  // of a span of the present group
+    std::size_t stream = 0;
+    std::int64_t span = 0;  // of those of its stream
+  };
+  std::vector<Place> group_;
   std::int64_t row_in_group_ = 0;  // rows of the present group that this rank has read
 };
 

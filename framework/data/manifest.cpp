@@ -43,6 +43,27 @@ nlohmann::json to_json(const TextRecord& text) {
   return value;
 }
 
+nlohmann::json to_json(const AblatedSplit& split) {
+  return {{"documents", split.documents},
+          {"bytes_before", split.bytes_before},
+          {"bytes_after", split.bytes_after},
+          {"tokens_before", split.tokens_before},
+          {"tokens_after", split.tokens_after}};
+}
+
+nlohmann::json to_json(const AblationRecord& ablation) {
+  nlohmann::json value{{"classes", ablation.classes},
+                       {"mode", ablation.mode},
+                       {"mask", ablation.mask},
+                       {"probability", ablation.probability},
+                       {"seed", ablation.seed},
+                       {"taken", ablation.taken},
+                       {"train", to_json(ablation.train)},
+                       {"comparable", ablation.comparable}};
+  if (ablation.validation) value["validation"] = to_json(*ablation.validation);
+  return value;
+}
+
 // A file name in the manifest's own folder; anything else could point a reader at foreign files.
 std::string local_name(const nlohmann::json& value) {
   const auto name = value.get<std::string>();
@@ -86,6 +107,27 @@ TextRecord text_from(const nlohmann::json& value) {
     text.changes_sha256 = value.at("changes").at("sha256");
   }
   return text;
+}
+
+AblatedSplit ablated_from(const nlohmann::json& value) {
+  return {count_of(value, "documents"), count_of(value, "bytes_before"), count_of(value, "bytes_after"),
+          count_of(value, "tokens_before"), count_of(value, "tokens_after")};
+}
+
+AblationRecord ablation_from(const nlohmann::json& value) {
+  AblationRecord ablation;
+  ablation.classes = value.at("classes").get<std::vector<std::string>>();
+  ablation.mode = value.at("mode");
+  ablation.mask = value.at("mask");
+  ablation.probability = value.at("probability");
+  ablation.seed = count_of(value, "seed");
+  for (const auto& [name, count] : value.at("taken").items()) {
+    ablation.taken[name] = count_of(value.at("taken"), name.c_str());
+  }
+  ablation.train = ablated_from(value.at("train"));
+  if (value.contains("validation")) ablation.validation = ablated_from(value.at("validation"));
+  ablation.comparable = value.at("comparable");
+  return ablation;
 }
 
 std::filesystem::path manifest_file(const std::filesystem::path& path) {
@@ -166,6 +208,7 @@ void save_manifest(const std::filesystem::path& folder, const Manifest& manifest
       {"validation_text",
        {{"file", manifest.validation_text_file}, {"sha256", manifest.validation_text_sha256}}}};
   if (manifest.text) value["text"] = to_json(*manifest.text);
+  if (manifest.ablation) value["ablation"] = to_json(*manifest.ablation);
   write_file_atomically(folder / kManifestName, value.dump(2) + "\n");
 }
 
@@ -194,6 +237,7 @@ Manifest load_manifest(const std::filesystem::path& path) {
     manifest.validation_text_file = local_name(value.at("validation_text").at("file"));
     manifest.validation_text_sha256 = value.at("validation_text").at("sha256");
     if (value.contains("text")) manifest.text = text_from(value.at("text"));
+    if (value.contains("ablation")) manifest.ablation = ablation_from(value.at("ablation"));
     return manifest;
   } catch (const std::exception& error) {
     throw data_error("'{}' is not a usable data manifest: {}; prepare the data again", file.string(),

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,24 @@ struct DocumentChange {
   std::string change;
 };
 
+// What an ablation of symbols (ablate.h) did to one side.
+struct AblatedSplit {
+  std::uint64_t documents = 0;                                                           // changed
+  std::uint64_t bytes_before = 0, bytes_after = 0, tokens_before = 0, tokens_after = 0;  // of all documents
+};
+struct AblationRecord {
+  std::vector<std::string> classes;
+  std::string mode, mask;
+  double probability = 1;
+  std::uint64_t seed = 0;
+  std::map<std::string, std::uint64_t> taken;  // symbols by class
+  AblatedSplit train;
+  std::optional<AblatedSplit> validation;  // none: left as it was
+  // Whether bits per byte of the validation text can be held against those without the ablation: it is the same text,
+  // or masked, and then validation.bytes_before is what to divide by.
+  bool comparable = true;
+};
+
 struct Manifest {
   std::string source;      // where the text came from, in words
   std::string split_rule;  // how documents were divided, in words
@@ -63,6 +82,7 @@ struct Manifest {
   std::string validation_text_sha256;
   // none: prepared before this was recorded, with text cleaned and normalised
   std::optional<TextRecord> text;
+  std::optional<AblationRecord> ablation;
 };
 
 // Writes folder/manifest.json atomically.

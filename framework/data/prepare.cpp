@@ -80,6 +80,12 @@ class Preparation {
     if (options.tokens_per_shard < 1024 || options.tokens_per_shard > INT32_MAX) {
       throw config_error("{} tokens per shard is outside 1024..2147483647", options.tokens_per_shard);
     }
+    if (options.ablation.any() && !(options.ablation.probability >= 0 && options.ablation.probability <= 1)) {
+      throw config_error("a probability of {} for taking a symbol is not possible; give a number from 0 to 1",
+                         options.ablation.probability);
+    }
+    if (options.ablation.mode == AblationMode::mask && options.ablation.mask.empty())
+      throw config_error("an empty mask would remove symbols; give some text, or choose the mode remove");
     if (options.tokenizer_bytes < 1)
       throw config_error("a tokenizer needs at least one byte of text to train on");
   }
@@ -112,10 +118,10 @@ class Preparation {
     manifest.text = corpus.record();
     DocumentEncoder encoder(options_, tokenizer, folder_);
     std::string validation_text;
-    manifest.validation = encoder.encode(corpus.validation(), "fineweb_val", &validation_text);
-    manifest.train = encoder.encode(corpus.train(), "fineweb_train", nullptr);
+    encode_splits(corpus, encoder, validation_text);
     changes_.insert(changes_.end(), encoder.changes().begin(), encoder.changes().end());
-    manifest.text->documents_changed_by_tokenizer = encoder.changes().size();
+    const std::size_t ablated = ablated_documents();
+    manifest.text->documents_changed_by_tokenizer = encoder.changes().size() - ablated;
     begin("", "", 0);
     check_bytes(tokenizer, validation_text);
     write_file_atomically(folder_ / kModelFile, model);
@@ -134,8 +140,8 @@ class Preparation {
     manifest.validation_text_file = kValidationTextFile;
     manifest.validation_text_sha256 = sha256_hex(validation_text);
     if (manifest.tokenizer_trained) manifest.text->normalization = options_.normalization;
-    manifest.text->kept =
-        manifest.text->documents_cleaned == 0 && manifest.text->documents_changed_by_tokenizer == 0;
+    manifest.text->kept = manifest.text->documents_cleaned == 0 &&
+                          manifest.text->documents_changed_by_tokenizer == 0 && ablated == 0;
     write_changes();
     save_manifest(folder_, manifest);
     folder.publish();
@@ -149,6 +155,36 @@ class Preparation {
     double bytes = 0;
     for (const CorpusDocument& document : documents) bytes += static_cast<double>(document.bytes);
     return bytes;
+  }
+
+  void encode_splits(const Corpus& corpus, DocumentEncoder& encoder, std::string& validation_text) {
+    Manifest& manifest = summary_.manifest;
+    const AblationRules& rules = options_.ablation;
+    AblationRecord record;
+    if (rules.any() && rules.validation) encoder.begin_ablation();
+    manifest.validation = encoder.encode(corpus.validation(), "fineweb_val", &validation_text);
+    if (rules.any() && rules.validation) record.validation = encoder.end_ablation();
+    if (rules.any()) encoder.begin_ablation();
+    manifest.train = encoder.encode(corpus.train(), "fineweb_train", nullptr);
+    if (!rules.any()) return;
+    record.train = encoder.end_ablation();
+    for (const SymbolClass kind : rules.classes) {
+      const std::string name(symbol_class_name(kind));
+      record.classes.push_back(name);
+      record.taken[name] = encoder.symbols_taken()[static_cast<std::size_t>(kind)];
+    }
+    record.mode = ablation_mode_name(rules.mode);
+    record.mask = rules.mode == AblationMode::mask ? rules.mask : "";
+    record.probability = rules.probability;
+    record.seed = rules.seed;
+    record.comparable = !rules.validation || rules.mode == AblationMode::mask;
+    manifest.ablation = std::move(record);
+  }
+
+  std::size_t ablated_documents() const {
+    const auto& ablation = summary_.manifest.ablation;
+    if (!ablation) return 0;
+    return ablation->train.documents + (ablation->validation ? ablation->validation->documents : 0);
   }
 
   void begin(const std::string& what, const std::string& unit, double total) const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/data/ablate.h"
 #include "framework/data/manifest.h"
 #include "framework/data/text_source.h"
 
@@ -21,6 +22,8 @@ struct PrepareOptions {
   std::filesystem::path output;  // folder that does not exist or is empty
   bool overwrite = false;        // `output` may hold an earlier preparation, and nothing else: it is replaced
   TextRules text;
+  // After the documents were divided and the tokenizer trained, so that neither depends on it.
+  AblationRules ablation;
 
   // Division of `inputs`, by the sha256 of each document, so it depends on nothing else: a fraction
   // in (0, 1), or exactly so many documents when validation_documents > 0.

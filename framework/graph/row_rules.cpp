@@ -17,7 +17,7 @@ const KernelRules rules{{"axpby", RowRule::elementwise, "iia"},   {"cast", RowRu
                         {"matmul", RowRule::product, "iia"},      {"sum_f64", RowRule::mixing, ""},
                         {"sum_squares_f64", RowRule::mixing, ""}, {"clip_scale", RowRule::mixing, ""},
                         {"record_scalar", RowRule::mixing, ""},   {"uniform_draws", RowRule::mixing, ""},
-                        {"symmetric_matmul", RowRule::mixing, ""}};
+                        {"gradient_noise", RowRule::mixing, ""},  {"symmetric_matmul", RowRule::mixing, ""}};
 
 }  // namespace
 

@@ -22,7 +22,8 @@ void keep_events_until(const std::filesystem::path& path, std::int64_t step) {
     // The evaluation at the end was not seen through, so it is made again.
     if (name == "validation" && event.value("phase", "") == "evaluate") return false;
     // Restarts and the start of the depth recurrence are told before the next step, so after the checkpoint.
-    const bool before_step = name == "restart" || name == "phase_start" || name == "loop_start";
+    const bool before_step =
+        name == "restart" || name == "phase_start" || name == "phase_switch" || name == "loop_start";
     const std::int64_t last = before_step ? step - 1 : step;
     const auto at = event.find("step");
     return at == event.end() || (at->is_number_integer() && at->get<std::int64_t>() <= last);
@@ -77,6 +78,8 @@ void MetricsFile::step(const StepRecord& record) {
             {"train_loss_last_k",
              {{"nats", record.last_loss_nats}, {"window", {record.last_first, record.last_last}}}}};
   if (record.train_loss_hf) json["train_loss_hf"] = *record.train_loss_hf;
+  if (!record.mix_share.empty()) json["mix_share"] = object_of(record.mix_share);
+  if (record.noise_ratio) json["noise_ratio"] = *record.noise_ratio;
   write(json.dump());
 }
 
@@ -111,10 +114,21 @@ void MetricsFile::phase_start(const PhaseRecord& record) {
             {"phase", record.phase},
             {"way", record.way},
             {"budget_fraction", record.budget_fraction}};
-  if (!record.state_sha256.empty()) {
-    json["state_sha256"] = record.state_sha256;
-    json["probe_loss_nats"] = {record.loss_before_nats, record.loss_after_nats};
-  }
+  write(json.dump());
+}
+
+void MetricsFile::phase_switch(const PhaseSwitchRecord& record) {
+  Json json{{"event", "phase_switch"},
+            {"step", record.step},
+            {"from", record.from},
+            {"to", record.to},
+            {"lr_before", object_of(record.lr_before)},
+            {"lr_after", object_of(record.lr_after)},
+            {"optimizer_reset", record.optimizer_reset},
+            {"state_sha256", record.state_sha256},
+            {"probe_loss_nats", {record.loss_before_nats, record.loss_after_nats}},
+            {"probe_delta_nats", record.loss_after_nats - record.loss_before_nats}};
+  if (record.tolerance_nats) json["probe_tolerance_nats"] = *record.tolerance_nats;
   write(json.dump());
 }
 

@@ -1,7 +1,7 @@
 // MetricsFile: metrics.jsonl, one JSON object per line.
 //
 // {"event":"step", ...} every train.log_every steps; "memory" once per process; "restart", "phase_start",
-// "validation", "attempt", "resume" and "initial_loss" when they happen. Numbers carry their unit in their
+// "phase_switch", "validation", "attempt", "resume" and "initial_loss" when they happen. Numbers carry their unit in their
 // name; a number that is not finite is null. docs/report.md lists all fields; metrics_reader.h reads them.
 #pragma once
 
@@ -40,6 +40,8 @@ struct StepRecord {
   std::int64_t last_last = 0;
   double last_loss_nats = 0;
   std::optional<double> train_loss_hf;
+  std::vector<std::pair<std::string, double>> mix_share;  // of the rows read so far, by row of [[data.mix]]
+  std::optional<double> noise_ratio;  // of this step: the norm of the noise over that of the gradient
 };
 
 struct ValidationRecord {
@@ -65,10 +67,18 @@ struct PhaseRecord {
   std::string phase;  // its name
   std::string way;    // how it makes its steps, in words
   double budget_fraction = 0;
-  // Where another backend took over: the state's sha256, and one row's loss before and after. Else "" and
-  // NaN.
-  std::string state_sha256;
-  double loss_before_nats = 0, loss_after_nats = 0;
+};
+
+// How a phase that the configuration declares took over from the one before, after `step` updates.
+struct PhaseSwitchRecord {
+  std::int64_t step = 0;
+  std::string from, to;  // names of the phases
+  std::vector<std::pair<std::string, double>> lr_before,
+      lr_after;                                      // by optimiser: of the last step, of the coming one
+  bool optimizer_reset = false;                      // the optimisers begin with empty states
+  std::string state_sha256;                          // of the state of training, the same on both sides
+  double loss_before_nats = 0, loss_after_nats = 0;  // of one row, as either phase computes
+  std::optional<double> tolerance_nats;  // that they may lie apart; absent: they compute different things
 };
 
 // A process of several, or of a run that was restarted, begins after `step` updates.
@@ -93,6 +103,7 @@ class MetricsFile {
   void memory(const MemoryRecord& record);
   void restart(std::int64_t step, const std::string& optimizer, std::int64_t cycle, double lr);
   void phase_start(const PhaseRecord& record);
+  void phase_switch(const PhaseSwitchRecord& record);
   void attempt(const AttemptRecord& record);
   void resume(std::int64_t step, const std::string& checkpoint);
   void initial_loss(double loss_nats, double ln_vocabulary);

@@ -61,6 +61,21 @@ StepRecord step_record(const Json& json) {
   return record;
 }
 
+PhaseSwitchRecord phase_switch(const Json& json) {
+  PhaseSwitchRecord record;
+  record.step = integer(json.at("step"));
+  record.from = json.at("from").get<std::string>();
+  record.to = json.at("to").get<std::string>();
+  record.lr_before = numbers_by_name<double>(json, "lr_before");
+  record.lr_after = numbers_by_name<double>(json, "lr_after");
+  record.optimizer_reset = json.at("optimizer_reset").get<bool>();
+  record.state_sha256 = json.at("state_sha256").get<std::string>();
+  record.loss_before_nats = real(json.at("probe_loss_nats").at(0));
+  record.loss_after_nats = real(json.at("probe_loss_nats").at(1));
+  if (json.contains("probe_tolerance_nats")) record.tolerance_nats = real(json, "probe_tolerance_nats");
+  return record;
+}
+
 void add(MetricsHistory& history, const Json& json) {
   const auto& event = json.at("event").get_ref<const std::string&>();
   if (event == "step") {
@@ -73,12 +88,12 @@ void add(MetricsHistory& history, const Json& json) {
     history.restarts.push_back({integer(json.at("step")), json.at("optimizer").get<std::string>(),
                                 integer(json.at("cycle")), real(json, "lr")});
   } else if (event == "loop_start") {
-    history.phase_starts.push_back(
-        {integer(json.at("step")), "looped", {}, real(json, "budget_fraction"), {}, 0, 0});
+    history.phase_starts.push_back({integer(json.at("step")), "looped", {}, real(json, "budget_fraction")});
   } else if (event == "phase_start") {
     history.phase_starts.push_back({integer(json.at("step")), json.at("phase").get<std::string>(),
-                                    json.at("way").get<std::string>(), real(json, "budget_fraction"),
-                                    json.value("state_sha256", std::string()), 0, 0});
+                                    json.at("way").get<std::string>(), real(json, "budget_fraction")});
+  } else if (event == "phase_switch") {
+    history.phase_switches.push_back(phase_switch(json));
   } else if (event == "resume") {
     history.resumes.push_back(integer(json.at("step")));
   } else if (event == "memory") {

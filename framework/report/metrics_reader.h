@@ -24,9 +24,10 @@ struct MetricsHistory {
   std::vector<ValidationRecord> validations;
   std::vector<RestartRecord> restarts;
   std::vector<PhaseRecord> phase_starts;  // older programs wrote the start of depth recurrence alone
-  std::vector<std::int64_t> resumes;      // steps at which another process went on
-  std::optional<MemoryRecord> memory;     // the last process's
-  bool torn = false;                      // the last line is unfinished: its writer was killed
+  std::vector<PhaseSwitchRecord> phase_switches;
+  std::vector<std::int64_t> resumes;   // steps at which another process went on
+  std::optional<MemoryRecord> memory;  // the last process's
+  bool torn = false;                   // the last line is unfinished: its writer was killed
 };
 
 // A number that was not finite, and one that an older program did not write, is NaN. Unknown events are

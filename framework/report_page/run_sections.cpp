@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "framework/core/grouped.h"
@@ -136,13 +137,44 @@ std::string phase_table(const RunRecord& run) {
                rows);
 }
 
+// "adamw 0.001 -> 0.0005": by optimiser.
+std::string rates_text(const PhaseSwitchRecord& taken) {
+  std::string text;
+  for (const auto& [name, after] : taken.lr_after) {
+    const auto before = std::ranges::find(taken.lr_before, name, [](const auto& pair) { return pair.first; });
+    text += fmt::format("{}{} {:.4g} -> {:.4g}", text.empty() ? "" : ", ", name,
+                        before == taken.lr_before.end() ? std::nan("") : before->second, after);
+  }
+  return text;
+}
+
+// One row per phase that took over from another and was verified.
+std::string switch_table(const RunRecord& run) {
+  std::vector<std::vector<Cell>> rows;
+  for (const PhaseSwitchRecord& taken : run.metrics.phase_switches) {
+    rows.push_back(
+        {{fmt::format("{} to {}", taken.from, taken.to)},
+         {fmt::format("{}", taken.step), true},
+         {rates_text(taken)},
+         {fmt::format("{:.6f}", taken.loss_before_nats), true},
+         {fmt::format("{:+.2e}", taken.loss_after_nats - taken.loss_before_nats), true},
+         {taken.tolerance_nats ? fmt::format("{:.0e}", *taken.tolerance_nats) : "another layer order", true},
+         {taken.optimizer_reset ? "emptied" : "kept"},
+         {taken.state_sha256.substr(0, 12)}});
+  }
+  if (rows.empty()) return {};
+  return table({"switch of phases", "after step", "learning rate", "loss of one row before, nats", "change",
+                "at most", "optimiser states", "state, sha256"},
+               rows);
+}
+
 }  // namespace
 
 std::string training_section(const RunRecord& run) {
   if (run.metrics.steps.empty())
     return section("training", "Training", note("No step has been reported yet."));
   return section("training", "Training",
-                 phase_table(run) +
+                 phase_table(run) + switch_table(run) +
                      charts(draw(loss_chart(run)) + draw(bpb_chart(run)) + draw(learning_rate_chart(run)) +
                             draw(gradient_norm_chart(run)) + draw(step_time_chart(run))));
 }

@@ -1,10 +1,35 @@
 #include "framework/run/training_data.h"
 
+#include <algorithm>
+
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
 #include "framework/data/shard_checks.h"
 
 namespace mulligan {
+
+namespace {
+
+void find_training_shards(const DataConfig& data, TrainingData& found) {
+  for (const std::string& pattern : training_patterns(data)) {
+    const std::vector<std::filesystem::path> shards = find_shards({pattern}, DataSplit::train);
+    for (const std::filesystem::path& shard : shards) {
+      std::error_code failed;
+      const auto same = std::ranges::find_if(
+          found.shards, [&](const auto& other) { return std::filesystem::equivalent(other, shard, failed); });
+      if (same == found.shards.end()) continue;
+      throw data_error("the training shard '{}' is in two rows of [[data.mix]]; leave it out of one of them",
+                       shard.string());
+    }
+    found.shards.insert(found.shards.end(), shards.begin(), shards.end());
+    if (!data.mix.empty()) {
+      const DataMixRow& row = data.mix[found.parts.size()];
+      found.parts.push_back({row.name, shards.size(), row.weight});
+    }
+  }
+}
+
+}  // namespace
 
 TrainingData open_training_data(const RunConfig& config, const ValidationSet* validation) {
   TrainingData opened;
@@ -20,7 +45,7 @@ TrainingData open_training_data(const RunConfig& config, const ValidationSet* va
       opened.notes.push_back(note);
     }
   }
-  opened.shards = find_shards({config.data.train}, DataSplit::train);
+  find_training_shards(config.data, opened);
   CheckedShards checked = check_shards(opened.shards, use);
   if (validation) {
     opened.data = validation->data;
@@ -45,7 +70,7 @@ TrainingData open_training_data(const RunConfig& config, const ValidationSet* va
 
 TrainingData unchecked_training_data(const RunConfig& config) {
   TrainingData data;
-  data.shards = find_shards({config.data.train}, DataSplit::train);
+  find_training_shards(config.data, data);
   if (!config.data.tokenizer.empty()) data.bos_id = Tokenizer::load(config.data.tokenizer).bos_id();
   return data;
 }
@@ -60,6 +85,10 @@ LoaderOptions loader_options(const RunConfig& config, const TrainingData& data, 
   options.rank = rank;
   options.vocabulary = static_cast<int>(config.model.vocabulary);
   options.bos_id = data.bos_id;
+  options.parts = data.parts;
+  for (std::size_t i = 0; i < options.parts.size(); ++i) {
+    options.parts[i].weight = config.phases.front().mix_weights[i];
+  }
   return options;
 }
 

@@ -14,21 +14,22 @@ namespace mulligan {
 
 struct TrainingData {
   std::vector<std::filesystem::path> shards;  // in reading order
+  std::vector<LoaderPart> parts;              // of [[data.mix]]; empty without
   int bos_id = 1;
   DataIdentity data;               // of training and, where there is any, validation
   SharedText shared;               // documents on both sides
   std::vector<std::string> notes;  // for the log: padded vocabulary, shared documents
 };
 
-// Finds and checks (check_shards) what data.train names. Throws data_error also where a shard is in the
-// validation set, too. `validation` may be null.
+// Finds and checks (check_shards) what data.train or [[data.mix]] names. Throws data_error also where a shard is in the
+// validation set, too, or in two parts of the mix. `validation` may be null.
 TrainingData open_training_data(const RunConfig& config, const ValidationSet* validation);
 
 // The shards' names and where documents begin, and no more: what a measurement needs, which has not
 // read the shards.
 TrainingData unchecked_training_data(const RunConfig& config);
 
-// How a rank of `world_size` reads rows of one micro-batch.
+// How a rank of `world_size` reads rows of one micro-batch, in the first phase.
 LoaderOptions loader_options(const RunConfig& config, const TrainingData& data, int rank, int world_size);
 
 }  // namespace mulligan

@@ -31,6 +31,13 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
         "train.micro_batches is {}, which the {} ranks do not divide; choose a multiple of them.",
         config.train.micro_batches, world_size);
   }
+  for (const Phase& phase : config.phases) {
+    if (phase.micro_batches % world_size == 0) continue;
+    throw config_error(
+        "phase.micro_batches is {} in the phase '{}', which the {} ranks do not divide; choose a multiple of "
+        "them.",
+        phase.micro_batches, phase.name, world_size);
+  }
   if (has_evaluation_weights(groups) && config.ema.decay > 0) {
     throw config_error(
         "[ema]: decay is {}, but an optimiser of this run has evaluation weights of its own, and one average "
@@ -48,6 +55,18 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
   plan_ = std::make_unique<StepPlan>(config, section, plugins, parameters, groups, world_size, ring, store_);
   exchange_ = std::make_unique<GradientExchange>(config, *plugins.backend, units, store_, world_size);
   state_exchange_ = std::make_unique<StateExchange>(store_, groups.cut_states(), world_size);
+  require_micro_batches();
+  noise_ = make_gradient_noise(config, section, *plugins.backend, parameters, store_,
+                               exchange_->in_a_tree() ? 1 : world_size);
+}
+
+// A phase whose steps cannot be summed is refused before the run begins.
+void TrainingEngine::require_micro_batches() const {
+  for (std::size_t phase = 0; phase < config_.phases.size(); ++phase) {
+    if (plan_->has(phase)) {
+      exchange_->require_micro_batches(config_.phases[phase].micro_batches / world_size_);
+    }
+  }
 }
 
 // The sums of a step lie in one tensor, each where kernels like tensors to begin.
@@ -69,6 +88,9 @@ void TrainingEngine::place_sums() {
 std::vector<Program*> TrainingEngine::programs() const {
   std::vector<Program*> programs = plan_->programs();
   for (Program* program : exchange_->programs()) programs.push_back(program);
+  if (noise_) {
+    for (Program* program : noise_->programs()) programs.push_back(program);
+  }
   return programs;
 }
 
@@ -84,10 +106,14 @@ void TrainingEngine::initialise(std::uint64_t seed) {
     if (config_.ema.decay > 0)
       store_.upload(average_name(parameter.name()), decode_floats(master, parameter.layout.master));
   }
+  reset_optimizers();
+  make_ready();
+}
+
+void TrainingEngine::reset_optimizers() {
   for (const OptimizerGroup& group : groups_.groups()) {
     for (const std::string& state : group.states) store_.zero(state);
   }
-  make_ready();
 }
 
 void TrainingEngine::make_ready() {
@@ -96,6 +122,7 @@ void TrainingEngine::make_ready() {
   weigh_losses(micro_batches_);
   exchange_->prepare(communicator_);
   state_exchange_->prepare(communicator_, state_tensors());
+  if (noise_) noise_->prepare();
   std::size_t first = 0;
   while (!plan_->has(first)) ++first;
   enter(first);
@@ -179,10 +206,22 @@ void TrainingEngine::step(std::int64_t number, const std::function<const Batch&(
   Program& clip = *plan_->find(phase_, StepRole::clip);
   if (clip_first) clip.run();
   exchange_->reduce();
+  add_noise(NoiseOrder::before_clip);
   if (exchange_->measures()) exchange_->measure();
   if (!clip_first) clip.run();
+  add_noise(NoiseOrder::after_clip);
   if (exchange_->in_a_tree()) exchange_->cut_gradients();
   update(number);
+}
+
+void TrainingEngine::add_noise(NoiseOrder order) {
+  const NoiseMode mode = config_.phases[phase_].noise;
+  if (!noise_ || order != config_.noise.order) return;
+  noise_->add(noise_sigma_ > 0 ? mode : NoiseMode::off, noise_sigma_, noise_step_);
+}
+
+std::optional<double> TrainingEngine::noise_ratio() const {
+  return noise_ ? noise_->ratio() : std::nullopt;
 }
 
 void TrainingEngine::zero_sums() {

@@ -13,6 +13,7 @@
 #include "framework/graph/program.h"
 #include "framework/model/packed_inputs.h"
 #include "framework/step/gradient_exchange.h"
+#include "framework/step/gradient_noise.h"
 #include "framework/step/optimizer_groups.h"
 #include "framework/step/state_exchange.h"
 #include "framework/step/step_plan.h"
@@ -56,11 +57,18 @@ class TrainingEngine {
   // rounded to whole ones. Throws config_error where less than one is left, or the ranks do not divide them.
   std::int64_t coming_micro_batches() const;
 
-  // One optimiser step of the phase, number `number` (from 1), on this rank's next micro-batches; the groups'
+  // One optimiser step of the phase, number `number` (from 1) since the optimisers' states were empty, on this rank's next micro-batches; the groups'
   // rates must be set. Only enqueues work: it neither allocates nor reads anything back.
   void step(std::int64_t number, Prefetcher& rows);
   // The same on rows that `next_row` gives, one per micro-batch of this rank.
   void step(std::int64_t number, const std::function<const Batch&()>& next_row);
+  // The noise of the coming steps: its strength (noise_sigma; 0 = none), drawn for the updates done, `step`.
+  void set_noise(double sigma, std::int64_t step) { noise_sigma_ = sigma, noise_step_ = step; }
+  // The norm of the noise of the last step over that of the gradient it was added to; absent where there was none.
+  // Waits for the device.
+  std::optional<double> noise_ratio() const;
+  // Empties all states of the optimisers: the coming step's `number` is then 1 again.
+  void reset_optimizers();
   // The mean token loss of one row in nats, which changes nothing that lasts. Waits for the device.
   double probe_loss(const Batch& row);
   // How often a step has begun to change the state: one that fails before leaves it as it was.
@@ -107,6 +115,8 @@ class TrainingEngine {
   void weigh_losses(std::int64_t micro_batches);
   void place_sums();
   void zero_sums();
+  void require_micro_batches() const;
+  void add_noise(NoiseOrder order);
 
   std::int64_t micro_batches_;  // of this rank in the step that the losses are weighed for
   int world_size_;
@@ -116,6 +126,9 @@ class TrainingEngine {
   std::size_t phase_ = 0;
   std::unique_ptr<GradientExchange> exchange_;
   std::unique_ptr<StateExchange> state_exchange_;
+  std::unique_ptr<GradientNoise> noise_;  // null where no phase here has any
+  double noise_sigma_ = 0;
+  std::int64_t noise_step_ = 0;
   std::vector<std::string> gradients_;          // of units, names, made once
   std::vector<std::string> group_square_sums_;  // by optimiser
 };

@@ -1,6 +1,7 @@
 #include "framework/step/phase_devices.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
@@ -48,28 +49,61 @@ void PhaseDevices::start_at(std::size_t phase) {
   engine().enter(phase);
 }
 
-std::optional<Handover> PhaseDevices::enter(std::size_t phase, const Batch& probe) {
-  if (!changes_backend(phase)) {
+std::optional<double> probe_tolerance_nats(const Phase& before, const Phase& after) {
+  if (before.layer_order != after.layer_order) return {};
+  const bool fp32 = before.compute_dtype == Precision::fp32 && after.compute_dtype == Precision::fp32;
+  return fp32 ? 1e-4 : 2e-2;
+}
+
+std::optional<Handover> PhaseDevices::enter(std::size_t phase, const Batch& probe,
+                                            const std::function<std::string()>& counters) {
+  const Phase& coming = config_.phases[phase];
+  if (!coming.declared) {
     start_at(phase);
     return {};
   }
-  TrainingEngine& before = engine();
+  Handover handover = hand_over(phase, probe, counters);
+  if (coming.reset_optimizer) engine().reset_optimizers();
+  return handover;
+}
+
+Handover PhaseDevices::hand_over(std::size_t phase, const Batch& probe,
+                                 const std::function<std::string()>& counters) {
+  const auto digest = [&] {
+    engine().gather_state();
+    return state_digest(engine().store(), engine().whole_state(), counters());
+  };
   Handover handover;
-  before.refresh_evaluation_weights();
-  const std::vector<std::string> names = before.state_tensors();
-  handover.loss_before_nats = before.probe_loss(probe);
-  handover.state_sha256 = state_digest(before.store(), names);
-  const StateSnapshot state(before.store(), names);
-  state.restore_to(device_of(phase)->programs->engine().store());
+  handover.tolerance_nats = probe_tolerance_nats(this->phase(), config_.phases[phase]);
+  engine().refresh_evaluation_weights();
+  handover.loss_before_nats = engine().probe_loss(probe);
+  handover.state_sha256 = digest();
+  if (device_of(phase) != device_of(phase_)) {
+    const StateSnapshot state(engine().store(), engine().state_tensors());
+    state.restore_to(device_of(phase)->programs->engine().store());
+  }
   start_at(phase);
-  const std::string arrived = state_digest(engine().store(), engine().state_tensors());
+  const std::string arrived = digest();
   if (arrived != handover.state_sha256) {
     throw run_error(
-        "the state of training did not arrive on {} as it left: its sha256 is {} there and was {}; the last "
-        "checkpoint is sound, and resuming from it with one backend is the way on.",
-        backend().info().description, short_digest(arrived), short_digest(handover.state_sha256));
+        "the state of training did not arrive in phase '{}', on {}, as it left: its sha256 is {} there and "
+        "was {}; "
+        "the last checkpoint is sound, and resuming from it with one backend is the way on.",
+        this->phase().name, backend().info().description, short_digest(arrived),
+        short_digest(handover.state_sha256));
   }
   handover.loss_after_nats = engine().probe_loss(probe);
+  const double apart = std::abs(handover.loss_after_nats - handover.loss_before_nats);
+  if (handover.tolerance_nats && !(apart <= *handover.tolerance_nats)) {
+    throw run_error(
+        "phase '{}' does not compute what the phase before it does: the loss of one row is {:.6f} nats in it "
+        "and was "
+        "{:.6f}, {:.2g} apart where precision explains {:.2g}; compare the two backends with 'mulligan "
+        "doctor', or "
+        "train on with one of them.",
+        this->phase().name, handover.loss_after_nats, handover.loss_before_nats, apart,
+        *handover.tolerance_nats);
+  }
   return handover;
 }
 

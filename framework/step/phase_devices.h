@@ -22,12 +22,18 @@ struct TrainingDevice {
   std::unique_ptr<TrainingPrograms> programs;  // after PhaseDevices::compile
 };
 
-// What came with a change of the backend.
+// How a declared phase began.
 struct Handover {
-  std::string state_sha256;     // of the state of training, the same on both sides
-  double loss_before_nats = 0;  // of one row, by the phase before on its backend
-  double loss_after_nats = 0;   // of the same row, by the phase that begins
+  std::string state_sha256;     // of the state of training (state_digest), the same before and after
+  double loss_before_nats = 0;  // of one row, as the phase before computes
+  double loss_after_nats = 0;   // of the same row, as the phase that begins does
+  // That the two may lie apart at most; absent where the layer order changes, and with it what is computed.
+  std::optional<double> tolerance_nats;
 };
+
+// How far two phases' losses of one row may lie apart by their precision: 1e-4 nats where both compute in fp32,
+// otherwise 2e-2; absent where they compute different things.
+std::optional<double> probe_tolerance_nats(const Phase& before, const Phase& after);
 
 // Makes the communicator of a backend: all ranks in the same order.
 using MakeCommunicator = std::function<std::unique_ptr<Communicator>(Backend&)>;
@@ -54,14 +60,17 @@ class PhaseDevices {
 
   // Goes to a phase without handing anything over: its state is set from outside, or it shares the backend.
   void start_at(std::size_t phase);
-  // Goes to a later phase. Where that is on another backend, the state is handed over and `probe` is scored
-  // on both. Throws run_error when the state does not arrive as it left.
-  std::optional<Handover> enter(std::size_t phase, const Batch& probe);
-  // Whether that phase is on another backend than the present one.
-  bool changes_backend(std::size_t phase) const { return device_of(phase) != device_of(phase_); }
+  // Goes to a later phase, all ranks alike and between two steps. A declared one is verified: the state is handed over
+  // to its backend, compute copies are made anew from the masters, the canonical image of the state must have one
+  // sha256 before and after, and `probe` is scored both ways; with reset_optimizer the optimisers' states are then
+  // emptied. `counters` says what belongs to the state and is no tensor. Throws run_error when the state does not
+  // arrive as it left, or the losses lie too far apart.
+  std::optional<Handover> enter(std::size_t phase, const Batch& probe,
+                                const std::function<std::string()>& counters);
 
  private:
   TrainingDevice* device_of(std::size_t phase) const { return places_[phase]; }
+  Handover hand_over(std::size_t phase, const Batch& probe, const std::function<std::string()>& counters);
 
   const RunConfig& config_;
   const std::vector<PlannedParameter>& parameters_;

@@ -1,5 +1,7 @@
 #include "framework/step/snapshot.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "framework/core/sha256.h"
@@ -26,12 +28,15 @@ void StateSnapshot::restore_to(TensorStore& store) const {
   }
 }
 
-std::string state_digest(const TensorStore& store, const std::vector<std::string>& names) {
+std::string state_digest(const TensorStore& store, const std::vector<StateTensor>& tensors,
+                         std::string_view counters) {
   Sha256 digest;
-  for (const std::string& name : names) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(store.type(name).bytes()));
-    store.download(name, bytes);
-    digest.update(name);
+  digest.update(counters);
+  for (const StateTensor& tensor : tensors) {
+    const TensorType& type = store.type(tensor.source);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(type.bytes()));
+    store.download(tensor.source, bytes);
+    digest.update(fmt::format("\n{} {}\n", tensor.name, type.text()));
     digest.update(std::span<const std::byte>(bytes));
   }
   return digest.hex();

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/graph/tensor_store.h"
 
 namespace mulligan {
@@ -22,7 +24,9 @@ class StateSnapshot {
   std::vector<std::vector<std::byte>> contents_;  // empty: all zero
 };
 
-// The sha256 over names and bytes of tensors: equal for equal states on whatever backend.
-std::string state_digest(const TensorStore& store, const std::vector<std::string>& names);
+// The sha256 of the canonical image of a state: `counters` (what is no tensor, in words), and of each tensor its name,
+// type and bytes. Equal for equal states on whatever backend and, with whole tensors, for any number of ranks.
+std::string state_digest(const TensorStore& store, const std::vector<StateTensor>& tensors,
+                         std::string_view counters);
 
 }  // namespace mulligan

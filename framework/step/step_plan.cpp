@@ -64,8 +64,12 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
     scope.slices = config.run.determinism != Determinism::world;
   }
   // What is clipped before it is summed over ranks must be scaled before, too.
-  scales_in_update_ =
-      config.train.clip_norm > 0 && (world_size == 1 || !clips_before_reduction(config.train));
+  // Noise that comes after the clip is added to gradients that are scaled.
+  const bool noise_follows =
+      config.noise.order == NoiseOrder::after_clip &&
+      std::ranges::any_of(config.phases, [](const Phase& phase) { return phase.noise != NoiseMode::off; });
+  scales_in_update_ = config.train.clip_norm > 0 && !noise_follows &&
+                      (world_size == 1 || !clips_before_reduction(config.train));
   for (std::size_t i = 0; i < config.optimizers.size(); ++i) {
     scope.scaled_by_update.push_back(scales_in_update_ && groups.scales_gradients(i));
   }

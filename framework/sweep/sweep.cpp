@@ -27,13 +27,19 @@ Schema<Sweep> sweep_schema() {
   s.key("directory", &Sweep::directory, "folder of the runs").required();
   s.key("seeds", &Sweep::seeds, "values of run.seed").at_least(0).required();
   s.key("baseline", &Sweep::baseline, "name of the row that the others are compared with; empty: the first");
+  s.key("metric", &Sweep::metric, "what the statistics are made of").one_of({"val_bpb", "val_loss_nats"});
+  s.key("margin", &Sweep::margin,
+        "within which a row counts as equal to the baseline, in the metric's unit; 0 = none")
+      .range(0, 1e3);
   return s;
 }
 
 Schema<SweepRow> row_schema() {
   Schema<SweepRow> s;
   s.key("name", &SweepRow::name, "name in the table").required();
-  s.key("set", &SweepRow::set, "overrides as of --set").required();
+  s.key("config", &SweepRow::config,
+        "configuration of this row's runs, relative to this file; empty: the sweep's");
+  s.key("set", &SweepRow::set, "overrides as of --set");
   return s;
 }
 
@@ -72,6 +78,7 @@ class Cell {
     SweepCell cell;
     if (!loaded.config.ttt) {
       cell.without = validation(trained);
+      read_training_loss(trained, cell);
       return cell;
     }
     log.print("== {}, {}", row_.name, seed_);
@@ -84,15 +91,16 @@ class Cell {
     std::vector<std::string> all = overrides_;
     all.insert(all.end(), set.begin(), set.end());
     all.push_back("run.directory=" + directory.string());
-    return load_run_config(sweep_.config, all);
+    return load_run_config(row_.config.empty() ? sweep_.config : row_.config, all);
   }
 
   // The run directory of this cell's training.
   fs::path train_once(RunLog& log) const {
     std::vector<std::string> set;
     std::ranges::copy_if(row_.set, std::back_inserter(set), [](const auto& key) { return !is_ttt_key(key); });
-    const fs::path directory =
-        fs::path(sweep_.directory) / (set.empty() ? "shared" : folder_name(row_.name)) / seed_;
+    const fs::path directory = fs::path(sweep_.directory) /
+                               (set.empty() && row_.config.empty() ? "shared" : folder_name(row_.name)) /
+                               seed_;
     LoadedConfig loaded = load(set, directory);
     resolve_run_plugins(loaded, host_);
     const RunFiles files{directory};
@@ -126,6 +134,28 @@ class Cell {
         remedy);
   }
 
+  // From the sums of the loss account; results of older programs have none.
+  static void read_training_loss(const fs::path& directory, SweepCell& cell) {
+    read_json_object<nlohmann::ordered_json>(
+        RunFiles{directory}.result(),
+        [&](const auto& json) {
+          const auto loss = json.find("train_loss");
+          if (loss == json.end() || !loss->contains("train_loss_phase_nats")) return 0;
+          const auto& phases = loss->at("train_loss_phase_nats");
+          const auto& last = phases.back();
+          TrainingLoss training;
+          training.mean_nats = loss->at("train_loss_run_nats").template get<double>();
+          training.steps = loss->at("steps_counted").template get<std::int64_t>();
+          training.forgetful_nats = last.at("nats").template get<double>() *
+                                    last.at("steps_counted").template get<double>() /
+                                    static_cast<double>(training.steps);
+          cell.training = training;
+          cell.several_phases = phases.size() > 1;
+          return 0;
+        },
+        remedy);
+  }
+
   static constexpr const char* remedy = "remove it, and the sweep trains that run again";
 
   const Sweep& sweep_;
@@ -147,11 +177,16 @@ nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result)
       cells.push_back({{"seed", static_cast<std::int64_t>(sweep.seeds[seed])},
                        {"without_ttt", eval_json(cell.without)},
                        {"with_ttt", cell.with ? eval_json(*cell.with) : Json()},
+                       {"train_loss_run_nats", cell.training ? Json(cell.training->mean_nats) : Json()},
+                       {"train_loss_forgetful", cell.training ? Json(cell.training->forgetful_nats) : Json()},
                        {"norm", cell.norm},
                        {"drift", cell.drift},
                        {"collapsed", cell.collapsed}});
     }
-    rows.push_back({{"name", sweep.rows[row].name}, {"set", sweep.rows[row].set}, {"seeds", cells}});
+    rows.push_back({{"name", sweep.rows[row].name},
+                    {"config", sweep.rows[row].config},
+                    {"set", sweep.rows[row].set},
+                    {"seeds", cells}});
   }
   return {{"config", sweep.config},
           {"baseline", sweep.baseline},
@@ -169,14 +204,17 @@ Sweep read_sweep(const std::string& path) {
   static const std::vector<std::string> rows_elsewhere = {"rows"};
   const ConfigNode tree = read_toml(path);
   Sweep sweep = read_keys(sweep_schema(), tree, "", path, rows_elsewhere);
-  if (!fs::path(sweep.config).is_absolute())
-    sweep.config = (fs::path(path).parent_path() / sweep.config).string();
+  const auto beside_this_file = [&](std::string& file) {
+    if (!file.empty() && !fs::path(file).is_absolute()) file = (fs::path(path).parent_path() / file).string();
+  };
+  beside_this_file(sweep.config);
   const ConfigNode* rows = tree.find("rows");
   if (rows == nullptr || rows->rows.empty() || sweep.seeds.empty()) {
     throw config_error("{}: a sweep needs at least one [[rows]] and one of `seeds`; add them.", path);
   }
   for (const ConfigNode& row : rows->rows) {
     sweep.rows.push_back(read_keys(row_schema(), row, "rows", path));
+    beside_this_file(sweep.rows.back().config);
     const std::string folder = folder_name(sweep.rows.back().name);
     const auto same = std::ranges::count_if(
         sweep.rows, [&](const SweepRow& other) { return folder_name(other.name) == folder; });
@@ -196,7 +234,7 @@ Sweep read_sweep(const std::string& path) {
 }
 
 stats::Study sweep_study(const Sweep& sweep, const SweepResult& result) {
-  stats::Observations all{"val_bpb", {"row"}, {}};
+  stats::Observations all{sweep.metric, {"row"}, {}};
   for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
     for (std::size_t seed = 0; seed < sweep.seeds.size(); ++seed) {
       const SweepCell& cell = result.cells[row][seed];
@@ -205,12 +243,13 @@ stats::Study sweep_study(const Sweep& sweep, const SweepResult& result) {
       all.values.push_back({fmt::format("{} seed {}", sweep.rows[row].name, number),
                             {sweep.rows[row].name},
                             number,
-                            cell.score(),
+                            sweep.metric == "val_bpb" ? cell.score() : score.val_loss_nats,
                             fmt::format("{} validation tokens", score.tokens)});
     }
   }
   stats::StudyOptions options;
   options.baseline = sweep.baseline;
+  options.margin = sweep.margin;
   return stats::make_study(all, options);
 }
 

@@ -15,9 +15,10 @@
 
 namespace mulligan {
 
-// One variant: overrides as of --set.
+// One variant: overrides as of --set, or a configuration of its own, or both.
 struct SweepRow {
   std::string name;
+  std::string config;  // "" = the sweep's
   std::vector<std::string> set;
 };
 
@@ -26,26 +27,42 @@ struct SweepRow {
 //   directory = "runs/my_sweep"     # of the runs and of sweep.json, relative to the current folder
 //   seeds = [1, 2, 3]
 //   baseline = "fresh A"            # the row that the others are compared with; without it the first
+//   metric = "val_bpb"              # of the statistics: val_bpb or val_loss_nats
+//   margin = 0.0                    # within which a row counts as equal to the baseline, in its unit; 0 = not tested
 //   [[rows]]
 //   name = "fresh A"
 //   set = ["ttt.adapters.warm_start_a=false"]
+//   config = "other.toml"           # of this row's runs, in place of the sweep's
 struct Sweep {
   std::string config;
   std::string directory;
   std::vector<double> seeds;  // whole numbers
   std::string baseline;       // name of a row
+  std::string metric = "val_bpb";
+  double margin = 0;
   std::vector<SweepRow> rows;
   std::size_t baseline_row() const;  // its index
 };
 // Throws config_error.
 Sweep read_sweep(const std::string& path);
 
+// The mean training loss of a run of several phases.
+struct TrainingLoss {
+  double mean_nats = 0;  // over all steps
+  std::int64_t steps = 0;
+  // What a trainer reports that forgets its sums where a phase begins, and divides by all steps nevertheless
+  // (LossAccount::train_loss_hf_nats, had the last phase been a process of its own): no mean of anything.
+  double forgetful_nats = 0;
+};
+
 // What one row found with one seed.
 struct SweepCell {
-  EvalResult without;              // the trained model alone
-  std::optional<EvalResult> with;  // with test-time training, where the configuration has any
-  double norm = 0, drift = 0;      // |A| and |A - A0| after the last batch that was adapted
-  bool collapsed = false;          // the collapse detector fired
+  EvalResult without;                    // the trained model alone
+  std::optional<EvalResult> with;        // with test-time training, where the configuration has any
+  double norm = 0, drift = 0;            // |A| and |A - A0| after the last batch that was adapted
+  bool collapsed = false;                // the collapse detector fired
+  std::optional<TrainingLoss> training;  // of a row without test-time training
+  bool several_phases = false;           // it was trained in
   double score() const { return (with ? *with : without).val_bpb; }
 };
 struct SweepResult {
@@ -75,7 +92,12 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
 // of A; collapses are marked.
 std::string sweep_table(const Sweep& sweep, const SweepResult& result);
 
-// Intervals and tests over the final bits per byte: each row, and each against the baseline's. sweep.json holds it.
+// The mean training losses of the rows over one window, all steps, beside what a trainer that forgets its sums at the
+// start of a phase would report for them, which looks like a gain. Empty where no row has several phases.
+std::string training_loss_table(const Sweep& sweep, const SweepResult& result);
+
+// Intervals and tests over the final scores (Sweep::metric): each row, and each against the baseline's, with tests of
+// equality within Sweep::margin. sweep.json holds it.
 stats::Study sweep_study(const Sweep& sweep, const SweepResult& result);
 
 }  // namespace mulligan

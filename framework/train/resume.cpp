@@ -25,6 +25,8 @@ Change meaning_of(const std::string& key) {
   if (starts("model.") || key == "train.tokens_per_step") return Change::refused;
   // Which phase a step belongs to is part of what has been trained.
   if (starts("phase.") && !ends(".threads")) return Change::refused;
+  // A saved position in a mix is one of these weights.
+  if (starts("data.mix.")) return ends(".train") ? Change::harmless : Change::refused;
   if (starts("optimizer.") && ends(".plugin") && !ends(".schedule.plugin")) return Change::refused;
   if (starts("parameters.") && (ends(".match") || ends(".optimizer") || ends(".master_dtype"))) {
     return Change::refused;
@@ -195,7 +197,8 @@ void require_same_data(const CheckpointData& saved, const LoaderOptions& options
           "back, or the run would read other text.",
           shard.name, now.size());
     }
-    if (found->tokens != shard.tokens) {
+    // Parts of a mix may have shards of one name.
+    if (std::ranges::find(now, shard) == now.end()) {
       throw data_error(
           "the training shard '{}' has {} tokens, but had {} in the saved run; bring that file back.",
           shard.name, found->tokens, shard.tokens);

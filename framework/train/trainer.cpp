@@ -26,7 +26,7 @@ namespace mulligan {
 RunResult Trainer::run() {
   if (result_.resumed_from.empty()) {
     warm_up();
-    if (config_.phases.size() > 1) tell_phase(0, {});
+    if (config_.phases.size() > 1) tell_phase(0);
   }
   try {
     train_until_budget_is_spent();
@@ -74,7 +74,7 @@ void Trainer::warm_up(TrainingDevice& device, const LoaderPosition& start) {
   for (std::size_t phase = 0; phase < config_.phases.size(); ++phase) {
     if (!engine.plan().has(phase)) continue;
     phases_.start_at(phase);
-    read_rows(config_.phases[phase].sequence_length);
+    read_rows(config_.phases[phase]);
     for (std::int64_t number = 1; number <= warmup.steps && !ranks_.group().any(stop_signal() != 0);
          ++number) {
       engine.step(number, *rows_);
@@ -87,6 +87,7 @@ Trainer::Decision Trainer::decide() {
   Decision decision;
   if (ranks_.first()) {
     decision.budget_fraction = budget_.fraction(step_);
+    decision.elapsed_seconds = budget_.elapsed_seconds();
     decision.end = budget_.ended(decision.budget_fraction, step_);
     decision.checkpoint = checkpoint_due();
   }
@@ -113,8 +114,8 @@ void Trainer::train_until_budget_is_spent() {
     now = decide();
     if (now.checkpoint) begin_checkpoint();
     if (now.end || now.stop_signal != 0) break;
-    choose_phase(now.budget_fraction);
-    follow_schedules(now.budget_fraction);
+    choose_phase(now);
+    follow_schedules(now);
     make_step();
     budget_.mark_step();
     slowest_step_seconds_ = std::max(slowest_step_seconds_, budget_.step_seconds());
@@ -136,7 +137,7 @@ void Trainer::train_until_budget_is_spent() {
 void Trainer::make_step() {
   step_start_ = rows_->position();
   updates_ = engine_->updates_begun();
-  engine_->step(step_ + 1, *rows_);
+  engine_->step(step_ + 1 - optimizer_start_, *rows_);
   engine_->record_metrics(step_);
   ++step_;
   ranks_.note_step();
@@ -151,22 +152,49 @@ mlg_progress Trainer::progress(double budget_fraction) const {
           consumed / static_cast<double>(rows_->loader().spans_per_epoch())};
 }
 
-void Trainer::choose_phase(double budget_fraction) {
-  const std::size_t phase = phase_at(config_.phases, phases_.index(), step_, budget_fraction);
-  if (phase != phases_.index()) begin_phase(phase, budget_fraction);
+void Trainer::choose_phase(const Decision& now) {
+  const std::size_t phase =
+      phase_at(config_.phases, phases_.index(), step_, now.budget_fraction, now.elapsed_seconds);
+  if (phase != phases_.index()) begin_phase(phase, now);
 }
 
-void Trainer::begin_phase(std::size_t phase, double budget_fraction) {
+void Trainer::begin_phase(std::size_t phase, const Decision& now) {
   collect_losses();  // the steps before belong to the phase before
+  PhaseSwitchRecord record{
+      step_, phases_.phase().name, config_.phases[phase].name, rates(), {}, false, {}, 0, 0, {}};
   Batch probe;
-  if (phases_.changes_backend(phase)) {
+  if (config_.phases[phase].declared) {
     const LoaderPosition here = rows_->position();
     probe = rows_->next();
     rows_->restore(here);
   }
-  const std::optional<Handover> handover = phases_.enter(phase, probe);
+  const std::optional<Handover> handover = phases_.enter(phase, probe, [this] { return counters(); });
   follow_phase();
-  tell_phase(budget_fraction, handover);
+  phase_start_ = {step_, now.budget_fraction, now.elapsed_seconds, progress(now.budget_fraction).epoch};
+  record.optimizer_reset = phases_.phase().reset_optimizer;
+  if (record.optimizer_reset) optimizer_start_ = step_;
+  set_rates(now);
+  // Where a schedule begins or is taken up again the switch is told, and no restart.
+  for (std::size_t i = 0; i < cycles_.size() && phases_.phase().lr_policy != LrPolicy::continued; ++i) {
+    cycles_[i] = device_->groups.groups()[i].rate.cycle;
+  }
+  record.lr_after = rates();
+  tell_phase(now.budget_fraction);
+  tell_switch(std::move(record), handover);
+}
+
+std::vector<std::pair<std::string, double>> Trainer::rates() const {
+  std::vector<std::pair<std::string, double>> rates;
+  for (const OptimizerGroup& group : device_->groups.groups()) rates.emplace_back(group.name, group.rate.lr);
+  return rates;
+}
+
+// What belongs to the state of training and is no tensor.
+std::string Trainer::counters() const {
+  const LoaderPosition data = rows_->position();
+  return fmt::format("seed {}, step {}, tokens {}, data {} {} {}, optimisers since {}", config_.run.seed,
+                     step_, tokens_, data.consumed_spans, data.shard_visits, data.visit_spans,
+                     optimizer_start_);
 }
 
 // The trainer's own part of being in a phase.
@@ -174,11 +202,21 @@ void Trainer::follow_phase() {
   device_ = &phases_.device();
   engine_ = &phases_.engine();
   collect_every_step_ = phases_.backend().info().threads > 0;
-  read_rows(phases_.phase().sequence_length);
+  read_rows(phases_.phase());
 }
 
-void Trainer::follow_schedules(double budget_fraction) {
-  device_->groups.set_rates(progress(budget_fraction), phases_.phase().lr_multiplier);
+// The rates and the noise of the coming step.
+void Trainer::set_rates(const Decision& now) {
+  const Phase& phase = phases_.phase();
+  const mlg_progress of_run = progress(now.budget_fraction);
+  device_->groups.set_rates(
+      phase_progress(config_, phases_.index(), phase_start_, of_run, now.elapsed_seconds),
+      phase.lr_multiplier);
+  engine_->set_noise(noise_sigma(config_.noise, phase, step_, now.budget_fraction), step_);
+}
+
+void Trainer::follow_schedules(const Decision& now) {
+  set_rates(now);
   for (std::size_t i = 0; i < cycles_.size(); ++i) {
     const OptimizerGroup& group = device_->groups.groups()[i];
     if (group.rate.cycle == cycles_[i]) continue;

@@ -18,6 +18,7 @@
 #include "framework/run/run_ranks.h"
 #include "framework/run/training_data.h"
 #include "framework/step/phase_devices.h"
+#include "framework/step/phase_progress.h"
 #include "framework/train/resume.h"
 #include "framework/train/train.h"
 
@@ -42,9 +43,10 @@ class Trainer {
   // What all ranks do next: rank 0 decides, and any rank may ask for a stop.
   struct Decision {
     double budget_fraction = 0;
-    bool end = false;         // the budget is spent
-    bool checkpoint = false;  // one is due
-    int stop_signal = 0;      // that some rank was sent
+    double elapsed_seconds = 0;  // of the training clock
+    bool end = false;            // the budget is spent
+    bool checkpoint = false;     // one is due
+    int stop_signal = 0;         // that some rank was sent
   };
   Decision decide();
   void train_until_budget_is_spent();
@@ -54,10 +56,13 @@ class Trainer {
   const char* saved_weights_kind() const;  // "averaged", "evaluation" or "last"
 
   mlg_progress progress(double budget_fraction) const;
-  void follow_schedules(double budget_fraction);
-  void choose_phase(double budget_fraction);
-  void begin_phase(std::size_t phase, double budget_fraction);
+  void set_rates(const Decision& now);
+  void follow_schedules(const Decision& now);
+  void choose_phase(const Decision& now);
+  void begin_phase(std::size_t phase, const Decision& now);
   void follow_phase();
+  std::vector<std::pair<std::string, double>> rates() const;
+  std::string counters() const;
 
   // trainer_setup.cpp
   void require_place(const TrainOptions& options, const ResumePoint& resume) const;
@@ -65,12 +70,13 @@ class Trainer {
   void begin_first_ranks_files(const ResumePoint& resume);
   void open_data();
   void compile();
-  void read_rows(std::int64_t sequence_length);
+  void read_rows(const Phase& phase);
   void check_schedules();
 
   // trainer_report.cpp
   void record_memory(const DeviceMemory& memory);
-  void tell_phase(double budget_fraction, const std::optional<Handover>& handover);
+  void tell_phase(double budget_fraction);
+  void tell_switch(PhaseSwitchRecord record, const std::optional<Handover>& handover);
   void collect_losses();
   void check_initial_loss(double loss_nats);
   bool report_due() const;
@@ -134,6 +140,8 @@ class Trainer {
   double reported_at_ = 0;                       // training clock at the last report, seconds
   double slowest_step_seconds_ = 0;              // since the last report
   std::vector<std::int64_t> cycles_;             // of the groups' schedules
+  PhaseStart phase_start_;
+  std::int64_t optimizer_start_ = 0;  // updates done when the optimisers' states were emptied last
   std::string weights_sha256_;
   RunResult result_;
 };

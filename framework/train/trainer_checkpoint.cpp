@@ -29,8 +29,12 @@ CheckpointManifest Trainer::manifest() const {
   m.plugins = checkpoint_plugins(loaded_, host_);
   m.identity = data_.data;
   const LoaderPosition position = step_start_ ? *step_start_ : rows_->position();
-  m.data = {position.consumed_spans, position.shard_visits, position.visit_spans,
-            rows_->loader().options().row_tokens, checkpoint_shards(data_.data.train)};
+  m.data = {position.consumed_spans,
+            position.shard_visits,
+            position.visit_spans,
+            rows_->loader().options().row_tokens,
+            checkpoint_shards(data_.data.train),
+            position.parts};
   CheckpointProgress& p = m.progress;
   p.elapsed_seconds = budget_.elapsed_seconds();
   p.step_seconds = budget_.step_seconds();
@@ -41,6 +45,11 @@ CheckpointManifest Trainer::manifest() const {
   for (std::size_t i = 0; i < cycles_.size(); ++i) {
     p.cycles.emplace_back(device_->groups.groups()[i].name, cycles_[i]);
   }
+  p.phase_start_step = phase_start_.step;
+  p.phase_start_fraction = phase_start_.budget_fraction;
+  p.phase_start_seconds = phase_start_.elapsed_seconds;
+  p.phase_start_epoch = phase_start_.epoch;
+  p.optimizer_start_step = optimizer_start_;
   Ledger so_far = ledger_;
   so_far.close();
   p.ledger_seconds = so_far.phases();
@@ -108,17 +117,20 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   }
   engine_->share_state();
   engine_->refresh_copies();
-  rows_->restore({m.data.consumed_spans, m.data.shard_visits, m.data.visit_spans});
+  rows_->restore({m.data.consumed_spans, m.data.shard_visits, m.data.visit_spans, m.data.parts});
   const CheckpointProgress& p = m.progress;
   step_ = m.step;
   tokens_ = m.tokens;
-  reported_tokens_ = m.tokens - (m.step - m.progress.reported_step) * config_.train.tokens_per_step;
+  reported_tokens_ = m.tokens - (m.step - m.progress.reported_step) * phases_.phase().micro_batches *
+                                    tokens_per_micro_batch(config_.train);
   collected_ = m.step;
   reported_ = p.reported_step;
   reported_at_ = p.reported_at_seconds;
   checkpoint_step_ = m.step;
   checkpoint_at_ = p.elapsed_seconds;
   last_checkpoint_ = checkpoint.path;
+  phase_start_ = {p.phase_start_step, p.phase_start_fraction, p.phase_start_seconds, p.phase_start_epoch};
+  optimizer_start_ = p.optimizer_start_step;
   for (const auto& [name, cycle] : p.cycles) {
     const auto group = std::ranges::find(device_->groups.groups(), name, &OptimizerGroup::name);
     if (group != device_->groups.groups().end()) {

@@ -57,20 +57,27 @@ void Trainer::record_memory(const DeviceMemory& memory) {
   metrics_->memory(record);
 }
 
-void Trainer::tell_phase(double budget_fraction, const std::optional<Handover>& handover) {
+void Trainer::tell_phase(double budget_fraction) {
   const Phase& phase = phases_.phase();
-  PhaseRecord record{step_, phase.name, phase_text(phase), budget_fraction, {}, 0, 0};
+  const PhaseRecord record{step_, phase.name, phase_text(phase), budget_fraction};
   log_.print("step {}: phase '{}' begins ({}), {:.1f} % of the budget is spent", step_, phase.name,
              record.way, 100 * budget_fraction);
-  if (handover) {
-    record.state_sha256 = handover->state_sha256;
-    record.loss_before_nats = handover->loss_before_nats;
-    record.loss_after_nats = handover->loss_after_nats;
-    log_.print("step {}: {} takes over, state {}; the loss of one row is {:.6f} nats there and was {:.6f}",
-               step_, phases_.backend().info().description, short_digest(record.state_sha256),
-               record.loss_after_nats, record.loss_before_nats);
-  }
   metrics_->phase_start(record);
+}
+
+void Trainer::tell_switch(PhaseSwitchRecord record, const std::optional<Handover>& handover) {
+  if (!handover) return;
+  record.state_sha256 = handover->state_sha256;
+  record.loss_before_nats = handover->loss_before_nats;
+  record.loss_after_nats = handover->loss_after_nats;
+  record.tolerance_nats = handover->tolerance_nats;
+  log_.print(
+      "step {}: state {} on {}; the loss of one row is {:.6f} nats and was {:.6f}; learning rate {:.6g}, was "
+      "{:.6g}{}",
+      step_, short_digest(record.state_sha256), phases_.backend().info().description, record.loss_after_nats,
+      record.loss_before_nats, record.lr_after.front().second, record.lr_before.front().second,
+      record.optimizer_reset ? "; the optimisers begin with empty states" : "");
+  metrics_->phase_switch(record);
 }
 
 bool Trainer::report_due() const {
@@ -114,8 +121,13 @@ void Trainer::report_steps(double budget_fraction) {
   record.last_loss_nats = last.mean_nats;
   if (config_.metrics.hf_compat) record.train_loss_hf = account_.train_loss_hf_nats();
   record.step = step_;
-  for (const OptimizerGroup& group : device_->groups.groups())
-    record.lr.emplace_back(group.name, group.rate.lr);
+  record.lr = rates();
+  record.noise_ratio = engine_->noise_ratio();
+  const LoaderPosition read = rows_->position();
+  for (std::size_t i = 0; i < read.parts.size(); ++i) {
+    record.mix_share.emplace_back(data_.parts[i].name, static_cast<double>(read.parts[i].spans) /
+                                                           static_cast<double>(read.consumed_spans));
+  }
   const std::vector<double> norms = engine_->group_gradient_norms();
   for (std::size_t i = 0; i < norms.size(); ++i) {
     record.group_gradient_norm.emplace_back(device_->groups.groups()[i].name, norms[i]);

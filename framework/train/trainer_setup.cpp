@@ -151,19 +151,29 @@ void Trainer::open_data() {
   data_ = open_training_data(config_, validation_.get());
   for (const std::string& note : data_.notes) log_.line(note);
   ranks_.require_same_data(data_.data.train.sha256);
-  read_rows(phases_.phase().sequence_length);
+  read_rows(phases_.phase());
   log_.print("training: {} shards, {} tokens per pass", data_.shards.size(),
              rows_->loader().spans_per_epoch() * rows_->loader().options().row_tokens);
 }
 
-// Segments of this length from now on; the stream goes on where it stands.
-void Trainer::read_rows(std::int64_t sequence_length) {
-  if (rows_ && rows_->loader().options().max_segment_tokens == sequence_length) return;
+// Rows as the phase reads them from now on; the stream goes on where it stands. Where the mix changes, its
+// ratio is that of the new weights from here on.
+void Trainer::read_rows(const Phase& phase) {
   LoaderOptions options = loader_options(config_, data_, ranks_.group().rank(), ranks_.group().world_size());
-  options.max_segment_tokens = sequence_length;
+  options.max_segment_tokens = phase.sequence_length;
+  bool same_weights = true;
+  for (std::size_t i = 0; i < options.parts.size(); ++i) {
+    options.parts[i].weight = phase.mix_weights[i];
+    same_weights = same_weights && rows_ && rows_->loader().options().parts[i].weight == phase.mix_weights[i];
+  }
+  if (rows_ && same_weights && rows_->loader().options().max_segment_tokens == phase.sequence_length) return;
   auto rows = std::make_unique<Prefetcher>(std::make_unique<Loader>(options),
                                            static_cast<std::size_t>(config_.data.prefetch));
-  if (rows_) rows->restore(rows_->position());
+  if (rows_) {
+    LoaderPosition position = rows_->position();
+    for (PartPosition& part : position.parts) part.counted = same_weights ? part.counted : 0;
+    rows->restore(position);
+  }
   rows_ = std::move(rows);
 }
 
@@ -189,11 +199,21 @@ void Trainer::compile() {
 // before it begins.
 void Trainer::check_schedules() {
   constexpr int points = 64;
-  for (int point = 0; point <= points; ++point) {
-    const double share = static_cast<double>(point) / points;
-    const auto steps = static_cast<double>(config_.train.steps > 0 ? config_.train.steps : points);
-    device_->groups.set_rates({std::llround(share * steps), config_.train.steps, share, share});
-    static_cast<void>(engine_->coming_micro_batches());
+  const auto ask = [&](std::int64_t total_steps) {
+    for (int point = 0; point <= points; ++point) {
+      const double share = static_cast<double>(point) / points;
+      const auto steps = static_cast<double>(total_steps > 0 ? total_steps : points);
+      device_->groups.set_rates({std::llround(share * steps), total_steps, share, share});
+      static_cast<void>(engine_->coming_micro_batches());
+    }
+  };
+  ask(config_.train.steps);
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < config_.phases.size(); ++i) {
+    const Phase& phase = config_.phases[i];
+    const std::int64_t end = i + 1 < config_.phases.size() ? phase.until.steps : config_.train.steps;
+    if (phase.lr_policy == LrPolicy::independent) ask(end > 0 ? std::max<std::int64_t>(end - begin, 1) : 0);
+    if (end > 0) begin = end;
   }
 }
 

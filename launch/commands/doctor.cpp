@@ -38,7 +38,7 @@ void add(std::vector<doctor::Finding>& findings, std::vector<doctor::Finding> mo
 std::vector<doctor::Finding> data_findings(const DoctorArguments& arguments, const RunConfig& config) {
   std::optional<Tokenizer> tokenizer;
   if (!config.data.tokenizer.empty()) tokenizer = Tokenizer::load(config.data.tokenizer);
-  return doctor::check_shards_as_corpus(find_shards({config.data.train}, DataSplit::train),
+  return doctor::check_shards_as_corpus(find_shards(training_patterns(config.data), DataSplit::train),
                                         find_shards({config.data.validation}, DataSplit::validation),
                                         static_cast<int>(config.model.vocabulary),
                                         tokenizer ? &*tokenizer : nullptr, arguments.tokens);

@@ -23,6 +23,7 @@ namespace {
 struct PrepareArguments {
   PrepareOptions options;
   ConsoleOptions console;
+  std::string ablate, ablate_mode = "remove";
   std::string check;  // --check FOLDER: verify instead of preparing
 };
 
@@ -58,6 +59,34 @@ void print_text(const Manifest& manifest) {
   }
 }
 
+void print_ablation(const Manifest& manifest) {
+  if (!manifest.ablation) return;
+  const AblationRecord& record = *manifest.ablation;
+  std::string taken;
+  for (const auto& [name, count] : record.taken)
+    taken += fmt::format("{}{} {}", taken.empty() ? "" : ", ", count, name);
+  fmt::print("ablated     {} with probability {}, seed {}: {}\n", printable(record.mode), record.probability,
+             record.seed, printable(taken));
+  const auto side = [](const char* name, const AblatedSplit& split) {
+    const auto less = [](std::uint64_t before, std::uint64_t after) {
+      return static_cast<std::int64_t>(before) - static_cast<std::int64_t>(after);
+    };
+    fmt::print("  {:<11} {} documents changed, {} bytes and {} tokens removed of {} and {}\n", name,
+               split.documents, less(split.bytes_before, split.bytes_after),
+               less(split.tokens_before, split.tokens_after), split.bytes_before, split.tokens_before);
+  };
+  side("train", record.train);
+  if (record.validation) side("validation", *record.validation);
+  if (!record.comparable) {
+    fmt::print(
+        "warning: the validation text has lost symbols: its bits per byte are not comparable with others\n");
+  } else if (record.validation) {
+    fmt::print(
+        "note: the validation text is masked; bits per byte are comparable over its {} original bytes\n",
+        record.validation->bytes_before);
+  }
+}
+
 void print_manifest(const Manifest& manifest) {
   print_split("train", manifest.train);
   print_split("validation", manifest.validation);
@@ -65,6 +94,7 @@ void print_manifest(const Manifest& manifest) {
              manifest.tokenizer_trained ? "trained on the training documents" : "given",
              printable(manifest.tokenizer_sha256));
   print_text(manifest);
+  print_ablation(manifest);
 }
 
 // The first of what changes.jsonl lists.
@@ -100,6 +130,8 @@ void run(const PrepareArguments& arguments) {
     return;
   }
   PrepareOptions options = arguments.options;
+  if (!arguments.ablate.empty()) options.ablation.classes = parse_symbol_classes(arguments.ablate);
+  options.ablation.mode = parse_ablation_mode(arguments.ablate_mode);
   if (options.inputs.empty()) {
     throw config_error(
         "prepare needs a text folder, text files or JSONL files to read; name them before --out.");
@@ -158,6 +190,21 @@ void declare(CLI::App& command, PrepareArguments& arguments) {
   command.add_flag("!--keep-order", o.shuffle, "Keep the documents' order; otherwise a fixed random order");
   command.add_option("--threads", o.threads, "Threads, 0 = all cores")->capture_default_str();
   command.add_option("--source", o.source, "Where the text comes from, in words, for the manifest");
+  command.add_option("--ablate", arguments.ablate,
+                     "Symbols to take out of the training text: latex, digits, operators, greek, with commas "
+                     "between them (docs/data.md)");
+  command
+      .add_option(
+          "--ablate-mode", arguments.ablate_mode,
+          "remove; mask: others stand in their place; decontext: they change places within a document")
+      ->capture_default_str();
+  command.add_option("--ablate-probability", o.ablation.probability, "With which each symbol is taken")
+      ->capture_default_str();
+  command.add_option("--ablate-seed", o.ablation.seed, "Seed of the choice")->capture_default_str();
+  command.add_option("--ablate-mask", o.ablation.mask, "What stands for a symbol in the mode mask")
+      ->capture_default_str();
+  command.add_flag("--ablate-validation", o.ablation.validation,
+                   "Take symbols out of the validation text, too; scores may then not be comparable");
   command.add_option("--check", arguments.check,
                      "Check a prepared folder against its manifest, and prepare nothing");
 }

@@ -24,7 +24,8 @@ void run(const SweepArguments& arguments) {
   PluginHost host = arguments.run.plugin_host();
   const SweepResult result =
       run_sweep(sweep, arguments.run.overrides, host, sweep_steps(host), arguments.console);
-  fmt::print("\n{}\n{}", sweep_table(sweep, result), stats::study_text(sweep_study(sweep, result)));
+  fmt::print("\n{}\n{}{}", sweep_table(sweep, result), stats::study_text(sweep_study(sweep, result)),
+             training_loss_table(sweep, result));
 }
 
 }  // namespace

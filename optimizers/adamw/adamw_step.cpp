@@ -1,5 +1,7 @@
 #include "optimizers/adamw/adamw_step.h"
 
+#include <mulligan/philox.hpp>
+
 #include <cmath>
 
 namespace mulligan::optimizers {
@@ -30,11 +32,32 @@ Coefficients coefficients_of(const sdk::Launch& call, float scale) {
           f32(call.attribute(eps))};
 }
 
-// Without `with_mean` m is not touched, and the gradient stands for it.
-template <bool with_mean, typename Master, typename State>
-void update(const Coefficients k, std::int64_t count, const float* __restrict g, Master* __restrict p,
-            State* __restrict m, State* __restrict v) {
-  for (std::int64_t i = 0; i < count; ++i) {
+// Rounding to the nearest.
+struct Nearest {
+  template <bool with_mean, typename State>
+  void store(std::int64_t i, float first, float second, State* m, State* v) const {
+    if constexpr (with_mean) m[i] = State(first);
+    v[i] = State(second);
+  }
+};
+
+struct Stochastic {
+  sdk::PhiloxKey stream;
+  std::uint64_t first_number;  // of element 0
+  template <bool with_mean>
+  void store(std::int64_t i, float first, float second, sdk::bfloat16* m, sdk::bfloat16* v) const {
+    const auto words = stream.block(first_number + static_cast<std::uint64_t>(i));
+    if constexpr (with_mean) m[i] = sdk::bfloat16(sdk::stochastic_bf16(first, words[0]));
+    v[i] = sdk::bfloat16(sdk::stochastic_bf16(second, words[1]));
+  }
+};
+
+// Elements begin to end - 1 of the tensors. Without `with_mean` m is not touched, and the gradient stands for
+// it.
+template <bool with_mean, typename Master, typename State, typename Rounding>
+void update(const Coefficients k, std::int64_t begin, std::int64_t end, const float* __restrict g,
+            Master* __restrict p, State* __restrict m, State* __restrict v, const Rounding rounding) {
+  for (std::int64_t i = begin; i < end; ++i) {
     const float gradient = k.scale * g[i];
     const float first =
         with_mean ? k.beta1 * static_cast<float>(m[i]) + k.one_minus_beta1 * gradient : gradient;
@@ -42,8 +65,7 @@ void update(const Coefficients k, std::int64_t count, const float* __restrict g,
     // eps > 0, so an element that never had a gradient gives 0 / eps = 0.
     const float denominator = std::sqrt(second) * k.inverse_sqrt_bias2 + k.eps;
     p[i] = Master(static_cast<float>(p[i]) * k.decay - k.step_size * (first / denominator));
-    if (with_mean) m[i] = State(first);
-    v[i] = State(second);
+    rounding.template store<with_mean>(i, first, second, m, v);
   }
 }
 
@@ -57,7 +79,25 @@ void check_step(sdk::CallChecks& call) {
   call.same_shape(exp_avg_sq, gradient);
   call.same_dtype(exp_avg_sq, exp_avg);
   call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, AdamwStep::scalar_count);
+  call.min_elements(scalars, AdamwStep::least_scalars);
+}
+
+template <typename State, typename Rounding>
+void run_update(const sdk::Launch& call, const Rounding rounding) {
+  const Coefficients k = coefficients_of(call, AdamwUpdate::fused.scale(call));
+  sdk::dispatch_compute(call.dtype(AdamwUpdate::master), [&]<typename Master>() {
+    State* mean = call.data<State>(AdamwUpdate::exp_avg);
+    const float* g = call.data<const float>(AdamwUpdate::gradient);
+    Master* p = call.data<Master>(AdamwUpdate::master);
+    State* v = call.data<State>(AdamwUpdate::exp_avg_sq);
+    AdamwUpdate::fused.run<Master>(call, [&](std::int64_t begin, std::int64_t end) {
+      if (mean) {
+        update<true>(k, begin, end, g, p, mean, v, rounding);
+      } else {
+        update<false>(k, begin, end, g, p, mean, v, rounding);
+      }
+    });
+  });
 }
 
 }  // namespace
@@ -71,9 +111,8 @@ void AdamwStep::run(const sdk::Launch& call) {
   sdk::dispatch_compute(call.dtype(master), [&]<typename Master>() {
     sdk::dispatch_compute(call.dtype(exp_avg), [&]<typename State>() {
       call.parallel_for(call.size(gradient), 16384, [&](std::int64_t begin, std::int64_t end) {
-        update<true>(k, end - begin, call.data<const float>(gradient) + begin,
-                     call.data<Master>(master) + begin, call.data<State>(exp_avg) + begin,
-                     call.data<State>(exp_avg_sq) + begin);
+        update<true>(k, begin, end, call.data<const float>(gradient), call.data<Master>(master),
+                     call.data<State>(exp_avg), call.data<State>(exp_avg_sq), Nearest());
       });
     });
   });
@@ -85,22 +124,25 @@ void AdamwUpdate::check(sdk::CallChecks& call) {
 }
 
 void AdamwUpdate::run(const sdk::Launch& call) {
-  const Coefficients k = coefficients_of(call, fused.scale(call));
-  sdk::dispatch_compute(call.dtype(AdamwUpdate::master), [&]<typename Master>() {
-    sdk::dispatch_compute(call.dtype(AdamwUpdate::exp_avg_sq), [&]<typename State>() {
-      State* mean = call.data<State>(AdamwUpdate::exp_avg);
-      fused.run<Master>(call, [&](std::int64_t begin, std::int64_t end) {
-        const float* g = call.data<const float>(AdamwUpdate::gradient) + begin;
-        Master* p = call.data<Master>(AdamwUpdate::master) + begin;
-        State* v = call.data<State>(AdamwUpdate::exp_avg_sq) + begin;
-        if (mean) {
-          update<true>(k, end - begin, g, p, mean + begin, v);
-        } else {
-          update<false>(k, end - begin, g, p, mean, v);
-        }
-      });
-    });
-  });
+  sdk::dispatch_compute(call.dtype(AdamwUpdate::exp_avg_sq),
+                        [&]<typename State>() { run_update<State>(call, Nearest()); });
+}
+
+void AdamwStochasticUpdate::check(sdk::CallChecks& call) {
+  AdamwUpdate::check(call);
+  call.dtype(AdamwUpdate::exp_avg, {MLG_BF16});
+  call.dtype(AdamwUpdate::exp_avg_sq, {MLG_BF16});
+  call.min_elements(AdamwUpdate::scalars, AdamwStep::scalar_count);
+  call.attribute_range(stream, 0, 0x1p53);
+}
+
+void AdamwStochasticUpdate::run(const sdk::Launch& call) {
+  const float* values = call.data<float>(AdamwUpdate::scalars);
+  const auto low = static_cast<std::uint64_t>(values[AdamwStep::step_low]);
+  const auto high = static_cast<std::uint64_t>(values[AdamwStep::step_high]);
+  const Stochastic rounding{sdk::PhiloxKey(static_cast<std::uint64_t>(call.attribute(stream)), purpose),
+                            (high << 16 | low) << 32};
+  run_update<sdk::bfloat16>(call, rounding);
 }
 
 }  // namespace mulligan::optimizers

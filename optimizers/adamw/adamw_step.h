@@ -28,8 +28,11 @@ struct AdamwStep {
     beta1,
     one_minus_beta1,
     weight_decay_factor,
+    step_low,  // the update's number: its lower 16 bits, and the 16 above them
+    step_high,
     scalar_count
   };
+  static constexpr unsigned least_scalars = step_low;  // that this kernel reads
 
   static void check(sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
@@ -50,8 +53,26 @@ struct AdamwUpdate {
   static void run(const sdk::Launch& call);
 };
 
+// AdamwUpdate with both moments in bf16, rounded stochastically: to one of the two neighbours, the upper one with the
+// probability of the part that is cut off, so that small changes count on average. (To the nearest a second moment of
+// beta2 = 0.999 never moves: a step changes it by less than half of the distance of its neighbours.) Element i draws
+// number i + 2^32 t of the Philox stream `stream`, a whole number up to 2^53: the lower halves of its first word for m
+// and of its second for v.
+struct AdamwStochasticUpdate : AdamwUpdate {
+  static constexpr const char* name = "adamw_stochastic_update";
+  static constexpr const char* signature =
+      "in gradient, inout master, inout? exp_avg, inout exp_avg_sq, in scalars, in? gradient_scale, "
+      "inout? average, out? copy; lr_multiplier weight_decay beta2 eps average_decay stream";
+  enum StreamAttribute : unsigned { stream = average_decay + 1 };
+  static constexpr std::uint64_t purpose = 0x6164616D77;  // of the stream, beside its number: "adamw"
+
+  static void check(sdk::CallChecks& call);
+  static void run(const sdk::Launch& call);
+};
+
 // The same for the cuda backend (adamw_step.cu).
 mlg_kernel adamw_step_cuda();
 mlg_kernel adamw_update_cuda();
+mlg_kernel adamw_stochastic_update_cuda();
 
 }  // namespace mulligan::optimizers

@@ -1,5 +1,6 @@
 // Launches of adamw_step.cu.
 #include <mulligan/cuda/fused_update_plan.hpp>
+#include <mulligan/cuda/philox.cuh>
 
 #include "optimizers/adamw/adamw_step.h"
 
@@ -66,6 +67,35 @@ struct Update : AdamwUpdate {
   }
 };
 
+struct StochasticUpdate : AdamwStochasticUpdate {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.numbers({lr_multiplier, weight_decay, beta2, eps});
+    call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
+    call.constant("scaled", call.has(gradient_scale));
+    sdk::fused_update_constants(call, fused);
+    sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
+      sdk::dispatch_copy(call, fused, [&]<typename Copy>() { plan_typed<Master, Copy>(call); });
+    });
+  }
+
+ private:
+  template <typename Master, typename Copy>
+  static void plan_typed(CudaCall& call) {
+    const auto number = static_cast<long long>(call.attribute(stream));
+    sdk::dispatch_elements<float, Master, bf16, Copy>(
+        call, {gradient, master, exp_avg, exp_avg_sq, average, copy},
+        [&]<int N>(const sdk::ElementPlan& elements) {
+          call.launch(MLG_INSTANCE(adamw_stochastic_update, Master, Copy, N), elements.grid(),
+                      elements.block(), call.tensor(gradient), call.tensor(master), call.tensor(exp_avg),
+                      call.tensor(exp_avg_sq), call.tensor(scalars), call.tensor(gradient_scale),
+                      call.tensor(average), call.tensor(copy), number, static_cast<long long>(purpose),
+                      elements.count);
+        });
+  }
+};
+
 }  // namespace
 
 mlg_kernel adamw_step_cuda() {
@@ -73,6 +103,9 @@ mlg_kernel adamw_step_cuda() {
 }
 mlg_kernel adamw_update_cuda() {
   return sdk::cuda_kernel<Update>();
+}
+mlg_kernel adamw_stochastic_update_cuda() {
+  return sdk::cuda_kernel<StochasticUpdate>();
 }
 
 }  // namespace mulligan::optimizers

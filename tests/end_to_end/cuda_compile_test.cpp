@@ -59,6 +59,14 @@ std::set<std::string> compile_run(LoadedConfig loaded) {
       "uniform_draws",
       {draws.external("key", TensorType(MLG_I32, {4})), draws.external("values", TensorType(MLG_F32, {64}))},
       {{"bound", 0.5}});
+  for (int mode = 1; mode <= 5; ++mode) {
+    const TensorType values(MLG_F32, {64}), word(MLG_I32, {1});
+    draws.call("gradient_noise",
+               {draws.external("gradient", values), draws.external("key", TensorType(MLG_I32, {4})),
+                draws.external("step", word), draws.external("sigma", TensorType(MLG_F32, {1})),
+                draws.external("squares", TensorType(MLG_F64, {1})), draws.external("noise", values)},
+               {{"mode", static_cast<double>(mode)}});
+  }
   const Program draw(*plugins.backend, std::move(draws), "draws");
   plugins.backend->synchronize();  // functions are compiled beside each other; throws where one is refused
   std::set<std::string> kernels;

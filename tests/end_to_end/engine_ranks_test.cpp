@@ -53,6 +53,8 @@ struct Rank {
   void steps(std::int64_t first, std::int64_t last) {
     for (std::int64_t number = first; number <= last; ++number) {
       groups.set_rates({number - 1, 10, 0, 0});
+      engine.set_noise(noise_sigma(loaded.config.noise, loaded.config.phases.front(), number - 1, 0),
+                       number - 1);
       engine.step(number, *rows);
       engine.record_metrics(number - 1);
     }
@@ -163,6 +165,30 @@ TEST(EngineRanks, AWorldGivesTheSameBitsForAnyNumberOfRanks) {
       expect_equal(alone, train(size, overrides));
     }
   }
+}
+
+TEST(EngineRanks, NoiseIsTheSameForAnyNumberOfRanks) {
+  const Overrides exact = with(base, world_mode);
+  const Outcome quiet = train(1, exact);
+  for (const char* mode : {"relative", "norm", "anneal", "bf16_round", "bf16_stochastic"}) {
+    for (const char* order : {"before_clip", "after_clip"}) {
+      SCOPED_TRACE(std::string(mode) + " " + order);
+      const Overrides noisy = with(with(exact, cut), {"noise.sigma=0.01", std::string("noise.mode=") + mode,
+                                                      std::string("noise.order=") + order});
+      const Outcome alone = train(1, noisy);
+      expect_equal(alone, train(2, noisy));
+      EXPECT_NE(alone.state.at("master/qo_bank"), quiet.state.at("master/qo_bank"));
+    }
+  }
+  // Of no strength it is the run without, bit for bit.
+  expect_equal(quiet, train(1, with(exact, {"noise.mode=relative", "noise.sigma=0.0"})));
+}
+
+TEST(EngineRanks, NoiseNeedsWholeGradients) {
+  const Overrides noisy = with(with(base, cut), {"noise.mode=relative"});
+  EXPECT_NO_THROW(train(1, noisy, 1));
+  EXPECT_NE(sentence_of([&] { train(2, noisy, 1); }).find("parallel.strategy"), std::string::npos);
+  EXPECT_NO_THROW(train(2, with(noisy, {"parallel.strategy=ddp"}), 1));
 }
 
 TEST(EngineRanks, RanksTogetherMakeTheStepOfOne) {

@@ -1,7 +1,8 @@
-// Training in phases: precision, segment length, layer order and backend change on the way; a checkpoint of any phase
-// continues to the same bits; the report shows them.
+// Training in phases: precision, segment length, layer order and backend change on the way; a checkpoint of
+// any phase continues to the same bits; the report shows them.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -10,7 +11,10 @@
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/dist/communicator.h"
 #include "framework/report_page/write_report.h"
+#include "framework/step/phase_devices.h"
+#include "framework/step/snapshot.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/long_tests.h"
 #include "tests/support/plugins.h"
@@ -159,8 +163,8 @@ TEST(TrainingPhases, AnotherPhaseThanTheSavedOneIsRefused) {
   }
 }
 
-// The cuda backend takes over in mid-run: the state arrives as it left, the loss of one row agrees, and the steps after
-// are those of a run on the cpu backend alone, but for the order of sums.
+// The cuda backend takes over in mid-run: the state arrives as it left, the loss of one row agrees, and the
+// steps after are those of a run on the cpu backend alone, but for the order of sums.
 TEST(TrainingPhases, AnotherBackendTakesOver) {
   const Overrides steps = {"train.steps=8", "train.log_every=1", "train.tokens_per_step=128",
                            "checkpoint.every_steps=6", "train.validate_every=4"};
@@ -178,10 +182,11 @@ TEST(TrainingPhases, AnotherBackendTakesOver) {
     EXPECT_NEAR(result.step_loss_nats[step], loss, step < 4 ? 0 : 2e-4 * loss) << step;
   }
   EXPECT_NEAR(result.validation->val_bpb, expected.validation->val_bpb, 1e-3);
-  const std::vector<Json> starts = events(mixed, "phase_start");
-  ASSERT_EQ(starts.size(), 2u);
-  EXPECT_EQ(starts[1].at("state_sha256").get<std::string>().size(), 64u);
-  const Json probe = starts[1].at("probe_loss_nats");
+  const std::vector<Json> switches = events(mixed, "phase_switch");
+  ASSERT_EQ(switches.size(), 1u);
+  EXPECT_EQ(switches[0].at("state_sha256").get<std::string>().size(), 64u);
+  EXPECT_EQ(switches[0].at("probe_tolerance_nats"), 1e-4);
+  const Json probe = switches[0].at("probe_loss_nats");
   EXPECT_NEAR(probe.at(1).get<double>(), probe.at(0).get<double>(), 2e-6 * probe.at(0).get<double>());
 
   // A checkpoint of the second phase continues on the second backend.
@@ -190,6 +195,244 @@ TEST(TrainingPhases, AnotherBackendTakesOver) {
   const RunResult again = train(rows, steps, mixed, "auto", few);
   EXPECT_EQ(again.first_step, 6);
   EXPECT_EQ(again.final_loss_nats, result.final_loss_nats);
+}
+
+const Overrides kShort = {"train.steps=12", "train.log_every=1", "train.warmup.steps=1"};
+
+TEST(TrainingPhases, ASwitchIsVerifiedAndTold) {
+  const std::string directory = tiny().next_directory();
+  train(kThree, kShort, directory);
+  const std::vector<Json> switches = events(directory, "phase_switch");
+  ASSERT_EQ(switches.size(), 2u);
+  const Json& rounded = switches[0];
+  EXPECT_EQ(rounded.at("step"), 4);
+  EXPECT_EQ(rounded.at("from"), "short");
+  EXPECT_EQ(rounded.at("to"), "half");
+  EXPECT_EQ(rounded.at("lr_before"), rounded.at("lr_after")) << "one constant schedule";
+  EXPECT_FALSE(rounded.at("optimizer_reset"));
+  EXPECT_EQ(rounded.at("state_sha256").get<std::string>().size(), 64u);
+  EXPECT_EQ(rounded.at("probe_tolerance_nats"), 2e-2);
+  const double delta = rounded.at("probe_delta_nats");
+  EXPECT_NE(delta, 0) << "bf16 computes otherwise than fp32";
+  EXPECT_LT(std::abs(delta), 2e-2);
+  EXPECT_FALSE(switches[1].contains("probe_tolerance_nats")) << "another layer order computes something else";
+  EXPECT_NE(switches[1].at("state_sha256"), rounded.at("state_sha256"));
+  report::write_report(directory);
+  const std::string page = read_file(fs::path(directory) / "report.html");
+  EXPECT_NE(page.find("short to half"), std::string::npos);
+  EXPECT_NE(page.find(rounded.at("state_sha256").get<std::string>().substr(0, 12)), std::string::npos);
+}
+
+double rate(const Json& step) {
+  return step.at("lr").at("rest").get<double>();
+}
+
+// The schedules of the three policies on a cosine over 12 steps, switched after 4: base rate 0.01.
+TEST(TrainingPhases, EachPolicyHasItsSchedule) {
+  const auto cosine = [](int step, int steps) { return 0.005 * (1 + std::cos(M_PI * step / steps)); };
+  const auto rates = [&](const std::string& first, const std::string& second) {
+    const std::string directory = tiny().next_directory();
+    train("[[phase]]\nuntil_steps = 4\nlr_policy = \"" + first + "\"\n[[phase]]\nlr_policy = \"" + second +
+              "\"\n",
+          {"train.steps=12", "train.log_every=1", "schedule.plugin=cosine"}, directory);
+    const Json change = events(directory, "phase_switch").at(0);
+    std::vector<double> found;
+    for (const Json& step : events(directory, "step")) found.push_back(rate(step));
+    EXPECT_DOUBLE_EQ(change.at("lr_before").at("rest").get<double>(), found.at(3));
+    EXPECT_DOUBLE_EQ(change.at("lr_after").at("rest").get<double>(), found.at(4));
+    return found;
+  };
+  const std::vector<double> one = rates("continue", "continue"), jump = rates("independent", "rejoin"),
+                            own = rates("independent", "independent");
+  for (int step = 0; step < 12; ++step) {
+    const auto at = static_cast<std::size_t>(step);
+    EXPECT_NEAR(one.at(at), cosine(step, 12), 1e-9) << step;
+    EXPECT_NEAR(jump.at(at), step < 4 ? cosine(step, 4) : cosine(step, 12), 1e-9) << step;
+    EXPECT_NEAR(own.at(at), step < 4 ? cosine(step, 4) : cosine(step - 4, 8), 1e-9) << step;
+  }
+}
+
+TEST(TrainingPhases, BatchAndClockChangeOnTheWay) {
+  const std::string directory = tiny().next_directory();
+  train(
+      "[[phase]]\nuntil_seconds = 1e-9\n[[phase]]\nuntil_steps = 3\nmicro_batches = "
+      "4\n[[phase]]\nmicro_batches = 1\n",
+      {"train.steps=5", "train.log_every=1", "train.micro_batches=2"}, directory);
+  std::vector<std::int64_t> tokens;
+  for (const Json& step : events(directory, "step")) tokens.push_back(step.at("tokens"));
+  EXPECT_EQ(tokens, (std::vector<std::int64_t>{256, 768, 1280, 1408, 1536}));
+  EXPECT_EQ(events(directory, "phase_start").at(1).at("step"), 1);
+}
+
+// With empty states the fourth update is a first one: the run with a reset at step 3 goes on as the one that
+// starts with its weights and the optimisers' steps from 1.
+TEST(TrainingPhases, AResetOptimiserBeginsAnew) {
+  const auto losses = [&](const std::string& second) {
+    const std::string directory = tiny().next_directory();
+    const RunResult result = train("[[phase]]\nuntil_steps = 3\n[[phase]]\n" + second,
+                                   {"train.steps=6", "train.log_every=1"}, directory);
+    EXPECT_EQ(events(directory, "phase_switch").at(0).at("optimizer_reset").get<bool>(), !second.empty());
+    return result.step_loss_nats;
+  };
+  const std::vector<double> kept = losses(""), reset = losses("reset_optimizer = true\n");
+  for (std::size_t step = 0; step < 4; ++step)
+    EXPECT_EQ(reset[step], kept[step]) << "the loss is before the update";
+  EXPECT_NE(reset[4], kept[4]);
+}
+
+// An engine whose optimisers are reset makes the step that a new engine makes from the same weights.
+TEST(TrainingPhases, AResetEngineIsANewOneWithItsWeights) {
+  LoadedConfig loaded = tiny().config({});
+  PluginHost& host = test_plugin_host();
+  resolve_run_plugins(loaded, host);
+  const std::vector<PlannedParameter> parameters = plan_parameters(loaded.config);
+  struct Made {
+    Made(const LoadedConfig& loaded, PluginHost& host, const std::vector<PlannedParameter>& parameters)
+        : plugins(make_run_plugins(loaded, host)),
+          groups(loaded.config, plugins, parameters),
+          communicator(make_self_communicator()),
+          engine(loaded.config, "backend", plugins, parameters, groups, *communicator, 8),
+          arena(*plugins.backend) {
+      arena.bind(engine.programs(), engine.store());
+      engine.initialise(3);
+      groups.set_rates({0, 10, 0, 0});
+    }
+    RunPlugins plugins;
+    OptimizerGroups groups;
+    std::unique_ptr<Communicator> communicator;
+    TrainingEngine engine;
+    SharedArena arena;
+  };
+  Made old(loaded, host, parameters), fresh(loaded, host, parameters);
+  LoaderOptions options;
+  options.shards = find_shards({loaded.config.data.train}, DataSplit::train);
+  options.row_tokens = tokens_per_micro_batch(loaded.config.train);
+  options.max_segment_tokens = loaded.config.train.sequence_length;
+  options.group_spans = 1;
+  Prefetcher rows(std::make_unique<Loader>(options), 2);
+  old.engine.step(1, rows);
+  old.engine.step(2, rows);
+  old.engine.reset_optimizers();
+  std::vector<std::string> masters;
+  for (const PlannedParameter& parameter : parameters) masters.push_back(master_name(parameter.name()));
+  const StateSnapshot weights(old.engine.store(), masters);
+  weights.restore_to(fresh.engine.store());
+  fresh.engine.refresh_copies();
+  const LoaderPosition here = rows.position();
+  old.engine.step(1, rows);
+  rows.restore(here);
+  fresh.engine.step(1, rows);
+  const auto digest = [](Made& made, const char* counters) {
+    return state_digest(made.engine.store(), made.engine.whole_state(), counters);
+  };
+  EXPECT_EQ(digest(old, "step 1"), digest(fresh, "step 1"));
+  EXPECT_NE(digest(old, "step 1"), digest(fresh, "step 2"));
+  for (const std::string& name : old.engine.state_tensors()) {
+    const auto bytes = [&](const TensorStore& store) {
+      std::vector<std::byte> found(static_cast<std::size_t>(store.type(name).bytes()));
+      store.download(name, found);
+      return found;
+    };
+    EXPECT_EQ(bytes(old.engine.store()), bytes(fresh.engine.store())) << name;
+  }
+  // One bit of one tensor is another state.
+  std::vector<std::byte> scale(static_cast<std::size_t>(fresh.engine.store().type(masters.front()).bytes()));
+  fresh.engine.store().download(masters.front(), scale);
+  scale.front() ^= std::byte{1};
+  fresh.engine.store().upload(masters.front(), std::span<const std::byte>(scale));
+  EXPECT_NE(digest(old, "step 1"), digest(fresh, "step 1"));
+}
+
+// Everything new at once: a checkpoint of any step continues to the same bits.
+TEST(TrainingPhases, SchedulesNoiseMixAndResetsSurviveAResume) {
+  const std::string data = (tiny().folder() / "data").string();
+  const std::string rows =
+      "[[data.mix]]\nname = \"most\"\ntrain = '" + data +
+      "/fineweb_train_000000.bin'\nweight = 3.0\n[[data.mix]]\nname = \"rest\"\ntrain = '" + data +
+      "/fineweb_train_000001.bin'\n" + R"(
+[[phase]]
+name = "anchor"
+until_steps = 4
+lr_policy = "independent"
+noise = "relative"
+[[phase]]
+name = "wide"
+until_fraction = 0.7
+lr_policy = "independent"
+micro_batches = 4
+reset_optimizer = true
+mix_weights = [1.0, 1.0]
+noise = "norm"
+noise_factor = 10.0
+[[phase]]
+name = "end"
+lr_policy = "rejoin"
+)";
+  const Overrides settings = {"train.steps=12",         "train.log_every=1",  "train.micro_batches=2",
+                              "schedule.plugin=cosine", "checkpoint.keep=20", "checkpoint.every_steps=1",
+                              "train.validate_every=1", "data.train=''"};
+  const std::string whole = tiny().next_directory();
+  const RunResult result = train(rows, settings, whole);
+  const std::vector<Json> steps = events(whole, "step");
+  ASSERT_EQ(steps.size(), 12u);
+  // 4 steps of two spans at 3 : 1, then of four at 1 : 1 (no debt of before), then of two at 3 : 1 anew.
+  EXPECT_DOUBLE_EQ(steps[3].at("mix_share").at("most").get<double>(), 0.75);
+  EXPECT_DOUBLE_EQ(steps[8].at("mix_share").at("most").get<double>(), (6.0 + 10.0) / 28.0);
+  EXPECT_NEAR(steps[0].at("noise_ratio").get<double>(), 0.00166, 0.0004);
+  EXPECT_NEAR(steps[5].at("noise_ratio").get<double>(), 0.0166, 0.004);
+  EXPECT_FALSE(steps[11].contains("noise_ratio"));
+  EXPECT_TRUE(events(whole, "phase_switch").at(0).at("optimizer_reset"));
+
+  std::set<std::string> resumed;
+  for (const CheckpointEntry& saved : list_checkpoints((fs::path(whole) / "checkpoints").string())) {
+    const auto step = saved.step;
+    if (step == 12) continue;
+    SCOPED_TRACE(step);
+    resumed.insert(step <= 4 ? "anchor" : step <= 9 ? "wide" : "end");
+    const std::string copy = tiny().next_directory();
+    fs::create_directories(fs::path(copy) / "checkpoints");
+    fs::copy(saved.path, fs::path(copy) / "checkpoints" / saved.path.filename(), fs::copy_options::recursive);
+    const RunResult again = train(rows, settings, copy, "auto");
+    EXPECT_EQ(again.first_step, step);
+    const auto found = [](const std::string& run, const char* key) {
+      return Json::parse(read_file(fs::path(run) / "result.json")).at(key);
+    };
+    EXPECT_EQ(found(copy, "weights_sha256"), found(whole, "weights_sha256"));
+    EXPECT_EQ(found(copy, "train_loss"), found(whole, "train_loss"));
+    EXPECT_EQ(again.validation->val_bpb, result.validation->val_bpb);
+  }
+  EXPECT_EQ(resumed, (std::set<std::string>{"anchor", "wide", "end"}));
+}
+
+TEST(TrainingPhases, NoiseChangesTheRunAndNoneDoesNot) {
+  const RunResult quiet = train("", kShort, tiny().next_directory());
+  Overrides none = kShort, some = kShort, early = kShort;
+  none.insert(none.end(), {"noise.mode=relative", "noise.sigma=0.0"});
+  some.insert(some.end(), {"noise.mode=relative", "noise.sigma=0.01"});
+  early.insert(early.end(), {"noise.mode=relative", "noise.sigma=0.01", "noise.until_fraction=0.5"});
+  EXPECT_EQ(train("", none, tiny().next_directory()).step_loss_nats, quiet.step_loss_nats);
+  const RunResult noisy = train("", some, tiny().next_directory());
+  EXPECT_EQ(noisy.step_loss_nats[0], quiet.step_loss_nats[0]);
+  EXPECT_NE(noisy.step_loss_nats[1], quiet.step_loss_nats[1]);
+  const std::string directory = tiny().next_directory();
+  const RunResult half = train("", early, directory);
+  for (std::size_t step = 0; step <= 6; ++step)
+    EXPECT_EQ(half.step_loss_nats[step], noisy.step_loss_nats[step]) << step;
+  EXPECT_NE(half.step_loss_nats[7], noisy.step_loss_nats[7]);
+  const std::vector<Json> steps = events(directory, "step");
+  EXPECT_TRUE(steps[5].contains("noise_ratio"));
+  EXPECT_FALSE(steps[6].contains("noise_ratio"));
+}
+
+// A state that does not arrive as it left, and a phase that computes something else, end the run.
+TEST(TrainingPhases, ToleranceFollowsFromPrecision) {
+  Phase fp32, bf16, looped;
+  bf16.compute_dtype = Precision::bf16;
+  looped.layer_order = LayerOrderKind::looped;
+  EXPECT_EQ(probe_tolerance_nats(fp32, fp32), 1e-4);
+  EXPECT_EQ(probe_tolerance_nats(fp32, bf16), 2e-2);
+  EXPECT_EQ(probe_tolerance_nats(bf16, fp32), 2e-2);
+  EXPECT_FALSE(probe_tolerance_nats(fp32, looped));
 }
 
 }  // namespace

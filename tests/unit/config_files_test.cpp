@@ -1,5 +1,6 @@
 // The configurations of configs/ load, the record's holds the published numbers, and a variant is
 // a few lines.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "framework/config/config_report.h"
@@ -73,6 +74,27 @@ TEST(ConfigFiles, TheStrictVariantKeepsCalibrationInsideTheBudget) {
   EXPECT_EQ(c.train.reserve_seconds, 8);
   EXPECT_EQ(c.ledger.rules, LedgerRules::strict);
   EXPECT_EQ(c.train.tokens_per_step, 786432);
+}
+
+// The presets of docs/phases.md: which precision, where, for how long.
+TEST(ConfigFiles, ThePhasePresetsSayWhatTheyAreNamedFor) {
+  const auto text = [](const std::string& name) {
+    const RunConfig c = load_run_config(kConfigs + "phases/" + name + ".toml").config;
+    EXPECT_EQ(c.backend.plugin, "cuda");
+    EXPECT_EQ(c.train.steps, 500);
+    std::string phases;
+    for (const Phase& phase : c.phases) {
+      EXPECT_EQ(phase.lr_policy, LrPolicy::continued);
+      phases += fmt::format("{} {} until {}; ", phase.backend ? phase.backend->plugin : c.backend.plugin,
+                            phase.compute_dtype == Precision::bf16 ? "bf16" : "fp32", phase.until.steps);
+    }
+    return phases;
+  };
+  EXPECT_EQ(text("A"), "cuda bf16 until 0; ");
+  EXPECT_EQ(text("C"), "cpu fp32 until 100; cuda bf16 until 0; ");
+  EXPECT_EQ(text("D"), "cuda fp32 until 100; cuda bf16 until 0; ");
+  EXPECT_EQ(text("E"), "cuda bf16 until 400; cpu fp32 until 0; ");
+  EXPECT_EQ(text("G"), "cpu fp32 until 100; cuda fp32 until 0; ");
 }
 
 TEST(ConfigFiles, TheQuickstartHasEveryFeatureOn) {

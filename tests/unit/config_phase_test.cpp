@@ -121,10 +121,11 @@ TEST(Phases, RowsSayWhatTheyChangeAndTakeTheRestFromTheRun) {
 }
 
 TEST(Phases, WhatCannotBeMeantIsRefused) {
-  const std::string row = "[[phase]]\n", steps = "until_steps = 3\n";
+  const std::string row = "[[phase]]\n", seconds = "until_seconds = 3.0\n", steps = "until_steps = 3\n";
   EXPECT_NE(refusal(row + row).find("never ends"), std::string::npos);
   EXPECT_NE(refusal(row + steps).find("is the last one"), std::string::npos);
   EXPECT_NE(refusal(row + steps + row + steps + row).find("no later than"), std::string::npos);
+  EXPECT_NE(refusal(row + seconds + row + seconds + row).find("no later than"), std::string::npos);
   EXPECT_NE(refusal(row + steps + "name = \"a\"\n" + row + "name = \"a\"\n").find("name of an earlier"),
             std::string::npos);
   EXPECT_NE(refusal(row + "layer_order = \"looped\"\n").find("extra_passes is 0"), std::string::npos);
@@ -134,6 +135,92 @@ TEST(Phases, WhatCannotBeMeantIsRefused) {
   EXPECT_NE(refusal(row + "[phase.backend]\npath = \"/tmp/other.so\"\n").find("--plugin-path"),
             std::string::npos);
   EXPECT_NE(refusal("[phase]\nname = \"a\"\n").find("[[phase]]"), std::string::npos);
+}
+
+TEST(Phases, RowsSetBatchScheduleNoiseAndOptimiser) {
+  const std::string rows = R"(
+[[phase]]
+until_seconds = 30.0
+micro_batches = 4
+lr_policy = "independent"
+noise = "norm"
+noise_factor = 3.0
+[[phase]]
+lr_policy = "rejoin"
+reset_optimizer = true
+)";
+  const LoadedConfig loaded = load("[noise]\nmode = \"relative\"\nsigma = 0.5\n" + rows);
+  const std::vector<Phase>& made = loaded.config.phases;
+  EXPECT_EQ(made[0].until.seconds, 30);
+  EXPECT_EQ(phase_at(made, 0, 1, 0.5, 29.9), 0u);
+  EXPECT_EQ(phase_at(made, 0, 1, 0.5, 30.0), 1u);
+  EXPECT_EQ(made[0].micro_batches, 4);
+  EXPECT_EQ(made[1].micro_batches, 1) << "train.micro_batches";
+  EXPECT_EQ(made[0].lr_policy, LrPolicy::independent);
+  EXPECT_EQ(made[1].lr_policy, LrPolicy::rejoin);
+  EXPECT_FALSE(made[0].reset_optimizer);
+  EXPECT_TRUE(made[1].reset_optimizer);
+  EXPECT_EQ(made[0].noise, NoiseMode::norm);
+  EXPECT_EQ(made[0].noise_factor, 3);
+  EXPECT_EQ(made[1].noise, NoiseMode::relative) << "noise.mode";
+  EXPECT_TRUE(made[0].declared);
+  EXPECT_FALSE(phases("").front().declared);
+  EXPECT_EQ(phases("", {"noise.mode=anneal"}).front().noise, NoiseMode::anneal);
+  const std::string printed = print_resolved(loaded);
+  EXPECT_TRUE(diff_configs(loaded, parse_run_config(printed, "again.toml")).empty()) << printed;
+}
+
+TEST(Phases, SchedulesThatHaveEndedDoNotContinue) {
+  const std::string own = "[[phase]]\nuntil_steps = 3\nlr_policy = \"independent\"\n";
+  EXPECT_NE(refusal(own + "[[phase]]\n").find("say \"rejoin\""), std::string::npos);
+  EXPECT_EQ(phases(own + "[[phase]]\nlr_policy = \"independent\"\n").size(), 2u);
+}
+
+constexpr const char* kMix = R"(
+[[data.mix]]
+name = "general"
+train = "a"
+weight = 3.0
+[[data.mix]]
+name = "maths"
+train = "b"
+)";
+
+TEST(Phases, AMixHasWeightsByPhase) {
+  const std::vector<std::string> no_train = {"data.train=''"};
+  const LoadedConfig loaded =
+      load(std::string(kMix) + "[[phase]]\nuntil_steps = 3\n[[phase]]\nmix_weights = [1.0, 0.0]\n", no_train);
+  EXPECT_EQ(loaded.config.phases[0].mix_weights, (std::vector<double>{3, 1}));
+  EXPECT_EQ(loaded.config.phases[1].mix_weights, (std::vector<double>{1, 0}));
+  EXPECT_EQ(training_patterns(loaded.config.data), (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(diff_configs(loaded, parse_run_config(print_resolved(loaded), "again.toml")).empty());
+  EXPECT_EQ(load(kMix, {"data.train=''", "data.mix.1.weight=5"}).config.phases[0].mix_weights,
+            (std::vector<double>{3, 5}));
+  EXPECT_NE(refusal(kMix).find("both name training shards"), std::string::npos);
+  const auto refused = [&](const std::string& more) {
+    try {
+      load(more, no_train);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refused(std::string(kMix) + "[[phase]]\nmix_weights = [1.0]\n").find("1 mix_weights"),
+            std::string::npos);
+  EXPECT_NE(refused(std::string(kMix) + "[[phase]]\nmix_weights = [0.0, 0.0]\n").find("read nothing"),
+            std::string::npos);
+  EXPECT_NE(refused(std::string(kMix) + "[[data.mix]]\nname = \"maths\"\ntrain = \"c\"\n").find("name each"),
+            std::string::npos);
+}
+
+TEST(Phases, NoiseBeforeAClipOfEachRanksOwnIsRefused) {
+  const std::vector<std::string> clip = {"train.clip_norm=1.0", "train.clip_order=before_reduction",
+                                         "noise.mode=relative"};
+  EXPECT_THROW(load("", clip), Error);
+  std::vector<std::string> after = clip;
+  after.push_back("noise.order=after_clip");
+  EXPECT_NO_THROW(load("", after));
+  EXPECT_THROW(load("", {"noise.from_fraction=0.5", "noise.until_fraction=0.5"}), Error);
 }
 
 }  // namespace

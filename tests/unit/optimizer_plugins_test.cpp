@@ -55,6 +55,41 @@ TEST(AdamwPlugin, Bf16MasterAndMomentsStayNearF32) {
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 0.004 + 0.02 * std::abs(a[i])) << i;
 }
 
+// Moments in bf16 are rounded stochastically, or refused with the reason.
+TEST(AdamwPlugin, Bf16MomentsNeedStochasticRounding) {
+  const TensorType f32(MLG_F32, {3, 4}), bf16(MLG_BF16, {3, 4});
+  EXPECT_NE(sentence_of([&] {
+              OptimizerRunner("adamw", "state_dtype = 'bf16'", {{"w", f32}});
+            }).find("stochastic_rounding = true"),
+            std::string::npos);
+  EXPECT_NE(sentence_of([&] {
+              OptimizerRunner("adamw", "state_dtype = 'master'\nbeta2 = 0.99", {{"w", bf16}});
+            }).find("stand still"),
+            std::string::npos);
+  OptimizerRunner runner("adamw", "state_dtype = 'bf16'\nstochastic_rounding = true\nbeta2 = 0.999",
+                         {{"w", f32}});
+  EXPECT_EQ(runner.state_dtype("w.exp_avg"), MLG_BF16);
+  EXPECT_EQ(runner.state_dtype("w.exp_avg_sq"), MLG_BF16);
+}
+
+TEST(AdamwPlugin, StochasticMomentsStayNearF32AndFollowTheirSeed) {
+  const std::vector<float> initial = random_values(1000, 1);
+  const TensorType type(MLG_F32, {1000});
+  const std::string stochastic = "state_dtype = 'bf16'\nstochastic_rounding = true\n";
+  OptimizerRunner exact("adamw", "", {{"w", type, initial}}),
+      rounded("adamw", stochastic, {{"w", type, initial}}), same("adamw", stochastic, {{"w", type, initial}}),
+      other("adamw", stochastic + "rounding_seed = 1", {{"w", type, initial}});
+  for (unsigned step = 0; step < 5; ++step) {
+    const std::vector<float> gradient = random_values(1000, 10 + step);
+    for (OptimizerRunner* runner : {&exact, &rounded, &same, &other}) runner->step({{"w", gradient}}, 0.02);
+  }
+  const std::vector<float> a = exact.master("w"), b = rounded.master("w");
+  EXPECT_NE(a, b);
+  EXPECT_EQ(same.master("w"), b);
+  EXPECT_NE(other.master("w"), b);
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 0.004) << i;
+}
+
 TEST(AdamwPlugin, NoGradientEverMeansOnlyDecay) {
   OptimizerRunner runner("adamw", "eps = 1e-12\nweight_decay = 0.5",
                          {{"w", TensorType(MLG_F32, {2}), {1.0f, -2.0f}}});

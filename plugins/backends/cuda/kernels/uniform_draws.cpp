@@ -1,5 +1,6 @@
 // Launches of uniform_draws.cu.
 #include <mulligan/cuda/element_plan.hpp>
+#include <mulligan/cuda/philox.cuh>
 
 #include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/uniform_draws.h"

@@ -5,29 +5,15 @@
 //
 // Determinism: elements are independent.
 #include <mulligan/cuda/elements.cuh>
-
-__device__ inline uint32_t high_word(unsigned long long value) {
-  return uint32_t(value >> 32);
-}
+#include <mulligan/cuda/philox.cuh>
 
 MLG_KERNEL(uniform_draws)
 __global__ void uniform_draws(global<const int> key, global<float> values, float bound_high,
                               float bound_middle, float bound_low, long long count) {
   const long long i = first_element<1>();
   if (i >= count) return;
-  uint32_t k0 = uint32_t(key[0]), k1 = uint32_t(key[1]);
-  uint32_t c0 = uint32_t(i), c1 = high_word(i), c2 = uint32_t(key[2]), c3 = uint32_t(key[3]);
-  MLG_UNROLL
-  for (int round = 0; round < 10; ++round) {
-    const unsigned long long a = 0xD2511F53ull * c0, b = 0xCD9E8D57ull * c2;
-    c0 = high_word(b) ^ c1 ^ k0;
-    c2 = high_word(a) ^ c3 ^ k1;
-    c1 = uint32_t(b);
-    c3 = uint32_t(a);
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  const unsigned long long bits = (unsigned long long)(c1) << 32 | c0;
+  const PhiloxBlock block = philox_block(key, (unsigned long long)(i));
+  const unsigned long long bits = (unsigned long long)(block.word[1]) << 32 | block.word[0];
   const double uniform = double(bits >> 11) * (1.0 / 9007199254740992.0);
   const double bound = double(bound_high) + double(bound_middle) + double(bound_low);
   values[i] = float(bound * (2.0 * uniform - 1.0));

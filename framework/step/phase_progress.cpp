@@ -1,0 +1,39 @@
+#include "framework/step/phase_progress.h"
+
+#include <algorithm>
+
+namespace mulligan {
+namespace {
+
+// How much of the way from `begin` to `end` is done at `now`; a way of no length is done.
+double share(double begin, double end, double now) {
+  return end > begin ? (now - begin) / (end - begin) : 1.0;
+}
+
+}  // namespace
+
+mlg_progress phase_progress(const RunConfig& config, std::size_t phase, const PhaseStart& start,
+                            const mlg_progress& of_run, double elapsed_seconds) {
+  if (config.phases[phase].lr_policy != LrPolicy::independent) return of_run;
+  PhaseEnd end = config.phases[phase].until;
+  if (phase + 1 == config.phases.size()) end = {config.train.steps, 1.0, 0};
+  double done = 0;
+  if (end.steps > 0) {
+    done = std::max(done, share(static_cast<double>(start.step), static_cast<double>(end.steps),
+                                static_cast<double>(of_run.step)));
+  }
+  if (end.fraction > 0) {
+    done = std::max(done, share(start.budget_fraction, end.fraction, of_run.budget_fraction));
+  }
+  if (end.seconds > 0) {
+    done = std::max(done, share(start.elapsed_seconds, end.seconds, elapsed_seconds));
+  }
+  mlg_progress own = of_run;
+  own.step = of_run.step - start.step;
+  own.total_steps = end.steps > 0 ? std::max<std::int64_t>(end.steps - start.step, 1) : 0;
+  own.budget_fraction = std::clamp(done, 0.0, 1.0);
+  own.epoch = of_run.epoch - start.epoch;
+  return own;
+}
+
+}  // namespace mulligan

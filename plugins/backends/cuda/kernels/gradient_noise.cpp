@@ -1,0 +1,34 @@
+// Launches of gradient_noise.cu.
+#include <mulligan/cuda/element_plan.hpp>
+#include <mulligan/cuda/philox.cuh>
+
+#include "plugins/backends/common/core_kernels.h"
+#include "plugins/backends/common/shapes/gradient_noise.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#include "plugins/backends/cuda/kernels/gradient_noise.cu"
+
+constexpr char kSource[] =
+#include "gradient_noise.cu.inc"
+    ;
+
+using sdk::CudaCall;
+
+struct Kernel : shapes::GradientNoise {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.constant("mode", static_cast<int>(call.attribute(Attribute::mode)));
+    const sdk::ElementPlan elements{call.size(gradient), 1};
+    call.launch(MLG_INSTANCE(gradient_noise), elements.grid(), elements.block(), call.tensor(gradient),
+                call.tensor(key), call.tensor(step), call.tensor(sigma), call.tensor(squares),
+                call.tensor(noise), elements.count);
+  }
+};
+
+const backends::Register registered(sdk::cuda_kernel<Kernel>());
+
+}  // namespace
+}  // namespace mulligan::cuda

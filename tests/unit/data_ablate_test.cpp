@@ -1,0 +1,142 @@
+// Ablation of symbols: what is found, what becomes of it, and that nothing else changes.
+#include "framework/data/ablate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/data/prepare.h"
+#include "tests/unit/data_support.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string ablated(std::string_view text, const std::string& classes,
+                    AblationMode mode = AblationMode::remove, double probability = 1,
+                    SymbolCounts* counts = nullptr) {
+  AblationRules rules;
+  rules.classes = parse_symbol_classes(classes);
+  rules.mode = mode;
+  rules.probability = probability;
+  SymbolCounts taken{};
+  std::string out = ablate(text, rules, taken);
+  if (counts != nullptr) *counts = taken;
+  return out;
+}
+
+TEST(Ablation, FindsEachClass) {
+  EXPECT_EQ(ablated("a $x+1$ b $$y$$ c \\(z\\) d \\[w\\] e \\frac{a{b}}{c} f", "latex"),
+            "a  b  c  d  e {c} f");
+  EXPECT_EQ(ablated("in 1984 or 3.14", "digits"), "in  or .");
+  EXPECT_EQ(ablated("1 + 2 = 3 \u2264 4 \u00D7 5, well-known", "operators"), "1  2  3  4  5, well-known");
+  EXPECT_EQ(ablated("the \u03B1\u03B2 and \u03A9 of it", "greek"), "the  and  of it");
+  EXPECT_EQ(ablated("$5 and 6", "digits,latex"), "$ and ") << "one dollar begins no formula";
+}
+
+TEST(Ablation, WhatHasNoEndIsNoFormula) {
+  for (const char* text : {"costs $5 only", "a \\(b", "$", "$$", "$$$", "\\", "\\cmd", "\\cmd{a",
+                           "\\cmd{a\n\nb}", "it costs $5\n\nand then $6", "\\$5\\$"}) {
+    EXPECT_EQ(ablated(text, "latex"), text);
+  }
+  EXPECT_EQ(ablated("", "latex,digits,operators,greek"), "");
+  EXPECT_EQ(ablated("\xFF\xFE 1", "digits,greek,operators"), "\xFF\xFE ") << "bytes that are no UTF-8 stay";
+}
+
+TEST(Ablation, AMaskKeepsTheClassOfLengths) {
+  EXPECT_EQ(ablated("7 77 777 7777 77777", "digits", AblationMode::mask),
+            "\u25A1 \u25A1\u25A1 \u25A1\u25A1 \u25A1\u25A1\u25A1\u25A1 \u25A1\u25A1\u25A1\u25A1");
+}
+
+TEST(Ablation, OutOfContextSymbolsChangePlacesAndNoneIsLost) {
+  std::string text;
+  for (int i = 0; i < 50; ++i) text += std::to_string(100 + i) + (i % 2 == 0 ? " + " : " = ");
+  const std::string moved = ablated(text, "digits,operators", AblationMode::decontext);
+  EXPECT_NE(moved, text);
+  std::string sorted = text, moved_sorted = moved;
+  std::ranges::sort(sorted);
+  std::ranges::sort(moved_sorted);
+  EXPECT_EQ(moved_sorted, sorted);
+  for (std::size_t i = 0; i + 5 < text.size(); i += 6)
+    EXPECT_TRUE(moved[i + 4] == '+' || moved[i + 4] == '=');
+}
+
+TEST(Ablation, TheChoiceFollowsFromSeedAndTextAlone) {
+  std::string text;
+  for (int i = 0; i < 2000; ++i) text += "x 7 ";
+  SymbolCounts taken{};
+  const std::string some = ablated(text, "digits", AblationMode::remove, 0.25, &taken);
+  EXPECT_EQ(ablated(text, "digits", AblationMode::remove, 0.25), some);
+  EXPECT_NEAR(static_cast<double>(taken[1]), 500, 4 * std::sqrt(2000 * 0.25 * 0.75));
+  EXPECT_EQ(text.size() - some.size(), taken[1]);
+  EXPECT_EQ(ablated(text, "digits", AblationMode::remove, 0), text);
+}
+
+TEST(Ablation, WordsThatMeanNothingAreRefused) {
+  for (const char* words : {"", "digit", "digits,digits", "digits,", "latex;greek"})
+    EXPECT_THROW(parse_symbol_classes(words), Error) << words;
+  EXPECT_THROW(parse_ablation_mode("drop"), Error);
+}
+
+class AblatedData : public testing::Test {
+ protected:
+  static PrepareSummary prepared(const std::string& name, const AblationRules& rules) {
+    const fs::path text = fresh_folder("ablation_text"), data = fresh_folder("ablation_" + name);
+    for (int i = 0; i < 40; ++i) {
+      write_file_atomically(text / (std::to_string(i) + ".txt"),
+                            "Document " + std::to_string(i * 37) + " says that a + b = c\u00B2 for " +
+                                std::to_string(i) + " values of \u03B1, and the cat walks home again.\n");
+    }
+    fs::remove_all(data);
+    PrepareOptions options;
+    options.inputs = {text};
+    options.output = data;
+    options.vocab_size = 320;
+    options.validation_documents = 10;
+    options.ablation = rules;
+    return prepare(options);
+  }
+};
+
+TEST_F(AblatedData, TheManifestSaysWhatWasTakenAndTheRestIsAsWithout) {
+  AblationRules digits;
+  digits.classes = {SymbolClass::digits};
+  const Manifest plain = prepared("plain", {}).manifest, without = prepared("train", digits).manifest;
+  EXPECT_FALSE(plain.ablation);
+  ASSERT_TRUE(without.ablation);
+  EXPECT_TRUE(without.ablation->comparable);
+  EXPECT_FALSE(without.ablation->validation);
+  EXPECT_EQ(without.tokenizer_sha256, plain.tokenizer_sha256);
+  EXPECT_EQ(without.validation.shards.front().sha256, plain.validation.shards.front().sha256);
+  EXPECT_EQ(without.ablation->train.bytes_before, plain.train.bytes);
+  EXPECT_EQ(without.ablation->train.bytes_after, without.train.bytes);
+  EXPECT_EQ(without.ablation->train.tokens_before, plain.train.tokens);
+  EXPECT_EQ(without.ablation->train.tokens_after, without.train.tokens);
+  EXPECT_EQ(without.ablation->train.documents, 30u);
+  EXPECT_EQ(without.ablation->taken.at("digits"), 60u);
+  EXPECT_FALSE(without.text->kept);
+  EXPECT_EQ(without.text->documents_changed_by_tokenizer, 0u);
+
+  const Manifest read = load_manifest(fs::path(testing::TempDir()) / "mulligan_ablation_train");
+  EXPECT_EQ(read.ablation->train.tokens_after, without.ablation->train.tokens_after);
+  EXPECT_EQ(read.ablation->taken, without.ablation->taken);
+}
+
+TEST_F(AblatedData, AChangedValidationTextIsComparableOnlyWhereItIsMasked) {
+  AblationRules rules;
+  rules.classes = {SymbolClass::operators, SymbolClass::greek};
+  rules.validation = true;
+  const Manifest removed = prepared("removed", rules).manifest;
+  EXPECT_FALSE(removed.ablation->comparable);
+  ASSERT_TRUE(removed.ablation->validation);
+  EXPECT_LT(removed.ablation->validation->bytes_after, removed.ablation->validation->bytes_before);
+  rules.mode = AblationMode::mask;
+  EXPECT_TRUE(prepared("masked", rules).manifest.ablation->comparable);
+}
+
+}  // namespace
+}  // namespace mulligan
