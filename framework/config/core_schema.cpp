@@ -78,8 +78,12 @@ Schema<LanesConfig> lanes_section() {
 
 Schema<ModelConfig> model_section() {
   Schema<ModelConfig> s;
+  s.choice<ModelFamily>("family", &ModelConfig::family,
+                        {{"record", ModelFamily::record}, {"qwen2", ModelFamily::qwen2}},
+                        "the forward pass: the record's, with the switches below, or that of Qwen2.5, which "
+                        "has none of them (docs/qwen2.md)");
   s.key("vocabulary", &ModelConfig::vocabulary, "number of tokens of the tokenizer")
-      .range(2, 65536)
+      .range(2, 1 << 18)
       .required();
   s.key("layers", &ModelConfig::layers, "number of physical layers").range(1, 1024).required();
   s.key("width", &ModelConfig::width, "model width d").range(2, 65536).required();
@@ -88,7 +92,7 @@ Schema<ModelConfig> model_section() {
       .range(0, 1024)
       .derived("`model.heads`");
   s.key("head_width", &ModelConfig::head_width,
-        "dimensions of a head, even; heads * head_width = width; 0 = derived")
+        "dimensions of a head, even; heads * head_width = width but in the family qwen2; 0 = derived")
       .range(0, 1024)
       .derived("`model.width / model.heads`");
   s.key("mlp_hidden", &ModelConfig::mlp_hidden, "hidden units of the MLP; 0 = derived")
@@ -96,7 +100,9 @@ Schema<ModelConfig> model_section() {
       .derived("`4 * model.width`");
   s.key("tied_head", &ModelConfig::tied_head, "use the token embedding as output head");
   s.key("softcap", &ModelConfig::softcap, "c of logits = c * tanh(z / c); 0 = off").range(0, 1e6);
-  s.key("norm_eps", &ModelConfig::norm_eps, "eps of every RMS norm; 0 = machine epsilon of fp32").range(0, 1);
+  s.key("norm_eps", &ModelConfig::norm_eps,
+        "eps of every RMS norm; 0 = machine epsilon of fp32, family qwen2: 1e-6")
+      .range(0, 1);
   s.key("ln_scale", &ModelConfig::ln_scale, "multiply normed block inputs by 1/sqrt(layer + 1)");
   s.key("residual_mix", &ModelConfig::residual_mix,
         "learned mix of the residual stream with the embedding before a block");
@@ -116,6 +122,16 @@ Schema<ModelConfig> model_section() {
   s.section("rope", &ModelConfig::rope, rope_section());
   s.section("loop", &ModelConfig::loop, loop_section());
   s.section("lanes", &ModelConfig::lanes, lanes_section());
+  return s;
+}
+
+Schema<InitConfig> init_section() {
+  Schema<InitConfig> s;
+  s.key(
+      "from", &InitConfig::from,
+      "weights that training starts from: a .safetensors file, or a folder with model.safetensors; names and "
+      "shapes must be the model's; empty = drawn with run.seed");
+  s.key("expect_sha256", &InitConfig::expect_sha256, "sha256 that this file must have; empty = any");
   return s;
 }
 
@@ -306,6 +322,7 @@ const Schema<RunConfig>& core_schema() {
     s.section("run", &RunConfig::run, run_section());
     s.section("data", &RunConfig::data, data_section());
     s.section("model", &RunConfig::model, model_section());
+    s.section("init", &RunConfig::init, init_section());
     s.section("train", &RunConfig::train, train_section());
     s.section("parallel", &RunConfig::parallel, parallel_section());
     s.section("ema", &RunConfig::ema, ema_section());
@@ -525,6 +542,7 @@ std::vector<KeySection> core_sections() {
       {"[model.rope]", "Rotary position embedding.", keys_of_table("model.rope")},
       {"[model.loop]", "Depth recurrence: some layers run several times.", keys_of_table("model.loop")},
       {"[model.lanes]", "Parallel attention and MLP lanes in the last layers.", keys_of_table("model.lanes")},
+      {"[init]", "The weights at the start of training.", keys_of_table("init")},
       {"[loss]", "Plugin table: the training loss.", plugin_keys_with_default("softcap_ce")},
       {"[schedule]", "Plugin table: the learning-rate schedule of all optimisers without one of their own.",
        plugin_keys_with_default("warmdown")},

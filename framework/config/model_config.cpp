@@ -1,8 +1,28 @@
 #include "framework/config/model_config.h"
 
 namespace mulligan {
+namespace {
+
+void switch_off_parts_of_the_record(ModelConfig& model) {
+  model.softcap = 0;
+  model.ln_scale = model.residual_mix = model.qk_norm = false;
+  model.q_gain = 0;
+  model.xsa_last_layers = 0;
+  model.attention_gate = model.skip_weights = model.skip_gates = false;
+  model.loop = {};
+  model.lanes = {};
+}
+
+// What Qwen2's configurations have where they say nothing.
+constexpr double qwen2_norm_eps = 1e-6;
+
+}  // namespace
 
 void resolve_model_defaults(ModelConfig& model) {
+  if (model.family == ModelFamily::qwen2) {
+    switch_off_parts_of_the_record(model);
+    if (model.norm_eps == 0) model.norm_eps = qwen2_norm_eps;
+  }
   if (model.kv_heads == 0) model.kv_heads = model.heads;
   if (model.head_width == 0 && model.heads > 0) model.head_width = model.width / model.heads;
   if (model.mlp_hidden == 0) model.mlp_hidden = 4 * model.width;

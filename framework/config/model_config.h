@@ -5,8 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace mulligan {
+
+// Which forward pass the model has: the record's, with all the switches below, or that of Qwen2.5
+// (framework/model/qwen2, docs/qwen2.md), which has none of them.
+enum class ModelFamily { record, qwen2 };
 
 // Precision in which the rotary frequencies and the cos/sin tables are rounded before use.
 // `bf16` repeats a property of the published record script; `fp32` is the sensible choice.
@@ -44,9 +49,16 @@ struct LanesConfig {
   double residual_init = 1.1;  // what each lane's own weight starts at
 };
 
+// [init] Where the weights at the start of training come from.
+struct InitConfig {
+  std::string from;           // weights file, or folder with model.safetensors; empty: drawn with run.seed
+  std::string expect_sha256;  // of that file, lower-case hexadecimal; empty: any
+};
+
 // [model]
 struct ModelConfig {
-  int64_t vocabulary = 0;        // V, 2..65536
+  ModelFamily family = ModelFamily::record;
+  int64_t vocabulary = 0;        // V, 2..262144; token shards hold ids below 65536
   int64_t layers = 0;            // L, physical layers
   int64_t width = 0;             // d
   int64_t heads = 0;             // H
@@ -55,7 +67,7 @@ struct ModelConfig {
   int64_t mlp_hidden = 0;        // hidden units of the MLP; 0 in the file = 4 * width
   bool tied_head = true;         // the output head is the token embedding
   double softcap = 30.0;         // c in logits = c*tanh(z/c); 0 = off
-  double norm_eps = 0.0;         // eps of every RMS norm; 0 = machine epsilon of fp32
+  double norm_eps = 0.0;         // eps of every RMS norm; 0 = machine epsilon of fp32, qwen2: 1e-6
   bool ln_scale = true;          // multiply normed block inputs by 1/sqrt(physical layer + 1)
   bool residual_mix = true;      // block input = mix0*x + mix1*x0 with learned mix, start (1, 0)
   bool qk_norm = true;           // RMS norm of q and k over dh
@@ -72,7 +84,8 @@ struct ModelConfig {
 
 // Replaces the "derive it" values (kv_heads 0, head_width 0, mlp_hidden 0, rope.dims 0, xsa_last_layers -1)
 // by the numbers they stand for. load_run_config has done it already; only code that fills a ModelConfig by
-// hand, such as a test, calls it. Idempotent.
+// hand, such as a test, calls it. Idempotent. A family's absent parts are switched off: qwen2 has no softcap,
+// residual mix, norm of q and k, gains, XSA, gates, skips, repeats or lanes.
 void resolve_model_defaults(ModelConfig& model);
 
 // In which a model is scored, quantised and adapted: looped where it has repeats.

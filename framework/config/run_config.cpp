@@ -159,6 +159,7 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
   loaded.file = file;
   loaded.core = resolve_keys(core_schema().keys(), &tree, {}, file, kOpenTables);
   core_schema().store(loaded.core, loaded.config);
+  check_family(loaded.config, loaded.core);
   derive(loaded.config, file);
   core_schema().refresh(loaded.config, loaded.core);
 

@@ -56,6 +56,7 @@ struct RunConfig {
   RunSection run;
   DataConfig data;
   ModelConfig model;  // derived values filled in
+  InitConfig init;
   TrainConfig train;
   ParallelConfig parallel;
   EmaConfig ema;

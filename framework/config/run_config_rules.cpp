@@ -2,16 +2,21 @@
 
 #include <algorithm>
 
+#include "framework/config/core_schema.h"
 #include "framework/core/error.h"
 
 namespace mulligan {
 namespace {
 
 void check_heads(const ModelConfig& m, const Settings& s) {
-  if (m.heads * m.head_width != m.width) {
+  if (m.family == ModelFamily::record && m.heads * m.head_width != m.width) {
     throw config_error("{} is {}, but {} times {} is {}; choose a width that is heads * head_width.",
                        s.where("model.width"), m.width, s.where("model.heads"), s.where("model.head_width"),
                        m.heads * m.head_width);
+  }
+  if (m.head_width == 0) {
+    throw config_error("{} is {}, less than {} = {}, so that a head has no dimensions; choose fewer heads.",
+                       s.where("model.width"), m.width, s.where("model.heads"), m.heads);
   }
   if (m.heads % m.kv_heads != 0) {
     throw config_error("{} is {}, which {} = {} does not divide; choose a divisor of the query heads.",
@@ -135,6 +140,27 @@ void check_parameters(const LoadedConfig& loaded) {
 }
 
 }  // namespace
+
+void check_family(const RunConfig& written, const Settings& s) {
+  if (written.model.family == ModelFamily::record) return;
+  RunConfig record = written, own = written;
+  record.model.family = ModelFamily::record;
+  resolve_model_defaults(record.model);
+  resolve_model_defaults(own.model);
+  const auto& keys = core_schema().keys();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const std::string& name = keys[i].name;
+    if (!name.starts_with("model.") || name == "model.family" || name == "model.norm_eps") continue;
+    const Origin::Kind origin = s.at(name).origin.kind;
+    if (origin == Origin::Kind::defaulted || origin == Origin::Kind::derived) continue;
+    const auto& get = core_schema().bindings()[i].get;
+    if (get(record) == get(own)) continue;
+    throw config_error(
+        "{}: the family \"qwen2\" has no such part; remove the key, or set model.family = "
+        "\"record\".",
+        s.where(name));
+  }
+}
 
 void check_rules(const LoadedConfig& loaded) {
   const RunConfig& c = loaded.config;

@@ -9,4 +9,8 @@ namespace mulligan {
 // derived values have been filled in.
 void check_rules(const LoadedConfig& loaded);
 
+// Throws config_error for a key of [model] that asks for a part which the model's family has not. `written`:
+// before derived values are filled in; `core`: its keys with their origins.
+void check_family(const RunConfig& written, const Settings& core);
+
 }  // namespace mulligan

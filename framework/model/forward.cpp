@@ -18,6 +18,7 @@
 #include "framework/graph/ops/skip_merge.h"
 #include "framework/model/layer_order.h"
 #include "framework/model/qkv_projection.h"
+#include "framework/model/qwen2/forward.h"
 
 namespace mulligan {
 namespace {
@@ -188,6 +189,8 @@ double norm_epsilon(const ModelConfig& model) {
 
 Value build_forward(Tape& tape, const ModelConfig& model, const ParameterValues& parameters,
                     const ForwardInputs& inputs, const ForwardOptions& options) {
+  if (model.family == ModelFamily::qwen2)
+    return qwen2::build_forward(tape, model, parameters, inputs, options);
   return ForwardBuilder(tape, model, parameters, inputs, options).build();
 }
 

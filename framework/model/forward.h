@@ -1,7 +1,9 @@
-// The forward pass of the model: the only one there is.
+// The forward pass of the model: the only one there is. model.family chooses its builder, and nothing else
+// does.
 #pragma once
 
 #include <functional>
+#include <string_view>
 
 #include "framework/config/model_config.h"
 #include "framework/graph/tape.h"
@@ -25,6 +27,9 @@ struct ForwardOptions {
   Value head_rows;
   // Gets the hidden state that the head multiplies, [T, D] in the compute dtype, where it is given.
   Value* hidden = nullptr;
+  // Called with intermediate values by name, in the order in which they are computed: names and slot (-1
+  // outside of blocks) as in docs/qwen2.md. Families may name more or fewer; for parity.
+  std::function<void(std::string_view, std::int64_t, Value)> point;
   // Called after each executed block with (slot, lane 0 or the single stream, lane 1 or absent); for
   // tests and parity.
   std::function<void(std::int64_t, Value, Value)> after_block;

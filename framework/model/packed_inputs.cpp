@@ -48,7 +48,7 @@ PackedInputWriter::PackedInputWriter(std::string_view prefix, std::int64_t token
 
 void PackedInputWriter::upload_rope(TensorStore& store, const ModelConfig& model,
                                     std::int64_t positions) const {
-  const RopeTables tables = rope_tables(model.rope, positions);
+  const RopeTables tables = rope_tables(model, positions);
   store.upload(rope_cos_, tables.cos);
   store.upload(rope_sin_, tables.sin);
 }

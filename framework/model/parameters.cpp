@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "framework/model/layer_order.h"
+#include "framework/model/qwen2/parameters.h"
 
 namespace mulligan {
 namespace {
@@ -44,6 +45,7 @@ std::string block_parameter(std::int64_t layer, std::string_view name) {
 }
 
 std::vector<ParameterSpec> model_parameters(const ModelConfig& m) {
+  if (m.family == ModelFamily::qwen2) return qwen2::model_parameters(m);
   const std::int64_t kv_width = m.kv_heads * m.head_width;
   std::vector<ParameterSpec> out;
   const TensorType table(MLG_F32, {m.vocabulary, m.width});

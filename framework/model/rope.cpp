@@ -25,4 +25,12 @@ RopeTables rope_tables(const RopeConfig& rope, std::int64_t positions) {
   return tables;
 }
 
+RopeTables rope_tables(const ModelConfig& model, std::int64_t positions) {
+  RopeTables tables = rope_tables(model.rope, positions);
+  if (model.family == ModelFamily::qwen2) {
+    for (float& value : tables.sin) value = -value;
+  }
+  return tables;
+}
+
 }  // namespace mulligan

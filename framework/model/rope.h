@@ -16,5 +16,8 @@ struct RopeTables {
 // it. With RopeTable::bf16 the frequencies are rounded to bf16, as happens in the published script, whose
 // compiled code keeps the tables in f32 (docs/record_run.md#rotary-embedding).
 RopeTables rope_tables(const RopeConfig& rope, std::int64_t positions);
+// Those of a model. The kernels turn a pair (a, b) to (a cos + b sin, b cos - a sin), as the record's script
+// does; Qwen2 turns it the other way, for which its sines have the other sign.
+RopeTables rope_tables(const ModelConfig& model, std::int64_t positions);
 
 }  // namespace mulligan

@@ -131,9 +131,10 @@ void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host, PluginUse use) 
   });
 }
 
-RunPlugins make_backend_plugin(const LoadedConfig& loaded, PluginHost& host) {
+RunPlugins make_backend_plugin(const LoadedConfig& loaded, PluginHost& host, const std::string& backend) {
   RunPlugins plugins;
-  plugins.backend = make_backend(loaded, host, {});
+  plugins.backend = make_backend(loaded, host, backend);
+  if (!backend.empty()) return plugins;
   // A row for a kernel of a plugin that is not in use here, such as the loss, has nothing to replace.
   for (const KernelRow& row : loaded.config.kernels) {
     if (plugins.backend->has_kernel(row.match))

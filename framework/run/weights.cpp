@@ -8,7 +8,9 @@
 
 #include <fmt/ranges.h>
 
+#include "framework/checkpoint/float_formats.h"
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/core/safetensors.h"
 #include "framework/core/sha256.h"
 #include "framework/model/parameters.h"
@@ -20,10 +22,9 @@ std::vector<std::int64_t> shape_of(const TensorType& type) {
   return {type.dims.begin(), type.dims.begin() + type.rank};
 }
 
-DType dtype_of(const std::filesystem::path& path, const StoredTensor& tensor) {
-  if (tensor.type == StoredType::f32) return MLG_F32;
-  if (tensor.type == StoredType::bf16) return MLG_BF16;
-  throw data_error("'{}' holds the weight '{}' as {}, but only F32 and BF16 can be read.", path.string(),
+void require_weight_format(const std::filesystem::path& path, const StoredTensor& tensor) {
+  if (is_weight_format(tensor.type)) return;
+  throw data_error("'{}' holds the weight '{}' as {}, but only F32, BF16 and F16 can be read.", path.string(),
                    tensor.name, stored_name(tensor.type));
 }
 
@@ -99,7 +100,7 @@ void check_tensors(const SafetensorsFile& file, const std::filesystem::path& pat
       throw data_error("'{}' holds the weight '{}' with shape [{}], but the configured model has {}.",
                        path.string(), tensor.name, fmt::join(tensor.shape, ", "), spec.type.text());
     }
-    dtype_of(path, tensor);
+    require_weight_format(path, tensor);
   }
 }
 
@@ -113,11 +114,10 @@ void upload_master(TensorStore& store, const ParameterLayout& layout, const std:
   store.upload(master_name(layout.spec.name), encode_floats(values, layout.master));
 }
 
-void load_weights(const std::filesystem::path& path, TensorStore& store,
-                  const std::vector<ParameterLayout>& layouts) {
-  const SafetensorsFile file(path);
-  std::vector<ParameterSpec> specs;
-  for (const ParameterLayout& layout : layouts) specs.push_back(layout.spec);
+namespace {
+
+SafetensorsFile open_checked(const std::filesystem::path& path, const std::vector<ParameterSpec>& specs) {
+  SafetensorsFile file(path);
   check_tensors(file, path, specs);
   const auto written = file.metadata().find(tensors_sha256_key);
   if (written != file.metadata().end() && written->second != tensors_sha256(file.tensors())) {
@@ -126,10 +126,60 @@ void load_weights(const std::filesystem::path& path, TensorStore& store,
         "copy it again or train again",
         path.string(), short_digest(written->second));
   }
+  return file;
+}
+
+}  // namespace
+
+void load_weights(const std::filesystem::path& path, TensorStore& store,
+                  const std::vector<ParameterLayout>& layouts) {
+  std::vector<ParameterSpec> specs;
+  for (const ParameterLayout& layout : layouts) specs.push_back(layout.spec);
+  const SafetensorsFile file = open_checked(path, specs);
   for (const ParameterLayout& layout : layouts) {
     const StoredTensor& tensor = file.at(layout.spec.name);
-    upload_master(store, layout, decode_floats(tensor.bytes, dtype_of(path, tensor)));
+    upload_master(store, layout, decode_weights(tensor.bytes, tensor.type));
   }
+}
+
+std::vector<std::vector<float>> read_weights(const std::filesystem::path& path,
+                                             const std::vector<ParameterSpec>& specs) {
+  const SafetensorsFile file = open_checked(path, specs);
+  std::vector<std::vector<float>> values;
+  for (const ParameterSpec& spec : specs) {
+    const StoredTensor& tensor = file.at(spec.name);
+    values.push_back(decode_weights(tensor.bytes, tensor.type));
+  }
+  return values;
+}
+
+std::filesystem::path weights_file(const std::filesystem::path& name) {
+  if (!std::filesystem::is_directory(name)) {
+    if (std::filesystem::exists(name)) return name;
+    throw data_error("'{}' does not exist; name a weights file, or a folder with model.safetensors.",
+                     name.string());
+  }
+  if (std::filesystem::exists(name / "model.safetensors")) return name / "model.safetensors";
+  if (std::filesystem::exists(name / "model.safetensors.index.json")) {
+    throw data_error(
+        "'{}' holds its weights in several files, which are not read; save them as one model.safetensors.",
+        name.string());
+  }
+  throw data_error("'{}' holds no model.safetensors; name the folder or the file of the weights.",
+                   name.string());
+}
+
+std::vector<std::vector<float>> read_initial_weights(const InitConfig& init,
+                                                     const std::vector<ParameterSpec>& specs) {
+  const std::filesystem::path file = weights_file(init.from);
+  if (!init.expect_sha256.empty()) {
+    const std::string found = sha256_hex_of_file(file);
+    if (found != init.expect_sha256) {
+      throw data_error("'{}' has the sha256 {}, but init.expect_sha256 is {}; it is another file.",
+                       file.string(), found, init.expect_sha256);
+    }
+  }
+  return read_weights(file, specs);
 }
 
 }  // namespace mulligan

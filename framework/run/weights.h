@@ -33,9 +33,22 @@ std::string save_weights(const std::filesystem::path& path, const TensorStore& s
 // model that is not the file's.
 void require_weights(const std::filesystem::path& path, const ModelConfig& model);
 
-// Reads weights (f32 or bf16) into the f32 masters of `layouts`. Throws data_error when a tensor is missing,
-// has another shape or dtype, the file holds one that the model has not, or its bytes are not those that were
-// written (files without a checksum are taken as they are; origin_of_weights says so).
+// The weights of a file in the order of `specs`, as f32. Throws data_error as load_weights.
+std::vector<std::vector<float>> read_weights(const std::filesystem::path& path,
+                                             const std::vector<ParameterSpec>& specs);
+
+// The file of weights that a user names: `name` itself, or model.safetensors in that folder, as other
+// trainers lay it down. Throws data_error where there is none, also where the folder holds its weights in
+// several files.
+std::filesystem::path weights_file(const std::filesystem::path& name);
+
+// Those that [init] names, checked against init.expect_sha256. Throws data_error.
+std::vector<std::vector<float>> read_initial_weights(const InitConfig& init,
+                                                     const std::vector<ParameterSpec>& specs);
+
+// Reads weights (f32, bf16 or f16) into the f32 masters of `layouts`. Throws data_error when a tensor is
+// missing, has another shape or dtype, the file holds one that the model has not, or its bytes are not those
+// that were written (files without a checksum are taken as they are; origin_of_weights says so).
 void load_weights(const std::filesystem::path& path, TensorStore& store,
                   const std::vector<ParameterLayout>& layouts);
 

@@ -98,7 +98,8 @@ void TrainingEngine::initialise(std::uint64_t seed) {
   std::vector<ParameterSpec> specs;
   for (const PlannedParameter& parameter : parameters_) specs.push_back(parameter.layout.spec);
   const std::vector<std::vector<float>> drawn =
-      initial_values(specs, seed, static_cast<int>(config_.run.threads));
+      config_.init.from.empty() ? initial_values(specs, seed, static_cast<int>(config_.run.threads))
+                                : read_initial_weights(config_.init, specs);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const PlannedParameter& parameter = parameters_[i];
     const std::vector<std::byte> master = encode_floats(drawn[i], parameter.layout.master);

@@ -64,6 +64,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
   result_.directory = files_.directory;
   result_.parameters = parameter_count(model_parameters(config_.model));
   log_.print("{} parameters, on {}", result_.parameters, phases_.backend().info().description);
+  if (!config_.init.from.empty()) log_.print("weights at the start: {}", config_.init.from);
   for (const auto& device : phases_.devices()) {
     check_loss_at_start(*device->plugins.backend, *device->plugins.loss, config_.model,
                         to_dtype(config_.phases.front().compute_dtype));

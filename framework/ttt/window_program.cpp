@@ -92,7 +92,7 @@ void WindowProgram::download_losses(std::span<float> losses) const {
 
 void upload_window_rope(const BaseModel& model, std::int64_t positions) {
   if (model.config.rope.dims == 0) return;
-  const RopeTables tables = rope_tables(model.config.rope, positions);
+  const RopeTables tables = rope_tables(model.config, positions);
   model.store.upload(rope_cos, tables.cos);
   model.store.upload(rope_sin, tables.sin);
 }

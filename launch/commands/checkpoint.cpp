@@ -175,6 +175,14 @@ DataIdentity imported_data(const std::string& path, const LoadedConfig& loaded) 
   return origin.data;
 }
 
+// For weights that have the names of the model already, as those of the family qwen2 do.
+NameMap same_names(const std::vector<WeightSpec>& model) {
+  NameMap map;
+  map.source = "of equal names";
+  for (const WeightSpec& spec : model) map.pairs.push_back({spec.name, spec.name});
+  return map;
+}
+
 void import_checkpoint(const CheckpointArguments& arguments) {
   PluginHost host = arguments.run.plugin_host();
   const LoadedConfig loaded = load_complete_config(arguments.run.config, arguments.run.overrides, host);
@@ -183,9 +191,11 @@ void import_checkpoint(const CheckpointArguments& arguments) {
     model.push_back(
         {spec.name, {spec.type.dims.begin(), spec.type.dims.begin() + spec.type.rank}, spec.matrix});
   }
-  print_report(import_weights(arguments.path, read_name_map(arguments.map), model,
-                              dtype_of(arguments.dtype).value_or(StoredType::f32), arguments.output,
-                              weights_metadata(loaded, "imported", imported_data(arguments.path, loaded))),
+  const fs::path source = weights_file(arguments.path);
+  const NameMap map = arguments.map.empty() ? same_names(model) : read_name_map(arguments.map);
+  print_report(import_weights(source, map, model, dtype_of(arguments.dtype).value_or(StoredType::f32),
+                              arguments.output,
+                              weights_metadata(loaded, "imported", imported_data(source.string(), loaded))),
                arguments.output);
 }
 
@@ -207,7 +217,8 @@ void add_checkpoint_command(CLI::App& app) {
         ->type_name("FILE");
     command->add_option("--dtype", arguments->dtype, dtype_help)
         ->check(CLI::IsMember({"f32", "bf16", "f16"}));
-    return command->add_option("--map", arguments->map, "Name map (TOML or JSON)")->type_name("FILE");
+    command->add_option("--map", arguments->map, "Name map (TOML or JSON); without it names are the same")
+        ->type_name("FILE");
   };
 
   add("show", "Prints what a checkpoint holds", "Checkpoint or run directory")->callback([arguments] {
@@ -227,9 +238,9 @@ void add_checkpoint_command(CLI::App& app) {
   out->add_flag("--averaged", arguments->averaged, "The averaged weights of a checkpoint");
   out->callback([arguments] { export_checkpoint(*arguments); });
 
-  CLI::App* in =
-      add("import", "Makes a weights file of another trainer's safetensors file", "Their .safetensors file");
-  add_exchange(in, "dtype of the file (f32)")->required();
+  CLI::App* in = add("import", "Makes a weights file of another trainer's safetensors file",
+                     "Their .safetensors file, or a folder with model.safetensors");
+  add_exchange(in, "dtype of the file (f32)");
   in->add_option("--config", arguments->run.config, "Configuration of the model (TOML)")
       ->required()
       ->type_name("FILE");

@@ -1,9 +1,11 @@
-// mulligan config print|check|diff|docs; init: config_init.cpp
+// mulligan config print|check|diff|model|docs; init: config_init.cpp
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 
+#include "framework/checkpoint/qwen2_config.h"
 #include "framework/config/config_report.h"
 #include "framework/config/parameter_table.h"
 #include "framework/model/parameters.h"
@@ -42,6 +44,14 @@ void diff(const DiffOptions& options) {
   fmt::print("{}", format_differences(diff_configs(left, right)));
 }
 
+// The [model] table of a folder of another trainer's.
+void print_published_model(const std::string& path) {
+  const std::filesystem::path file = std::filesystem::is_directory(path)
+                                         ? std::filesystem::path(path) / "config.json"
+                                         : std::filesystem::path(path);
+  fmt::print("{}", model_table_text(read_qwen2_config(file).model));
+}
+
 CLI::App* add_with_config(CLI::App& parent, const std::string& name, const std::string& about,
                           RunOptions& options) {
   CLI::App* command = parent.add_subcommand(name, about);
@@ -69,6 +79,13 @@ void add_config_command(CLI::App& app) {
       ->required()
       ->type_name("FILE");
   compare->callback([options] { diff(*options); });
+  auto published = std::make_shared<std::string>();
+  CLI::App* model = config->add_subcommand(
+      "model", "Prints the [model] table for the config.json of a published Qwen2 model");
+  model->add_option("path", *published, "Folder with config.json, or that file")
+      ->required()
+      ->type_name("PATH");
+  model->callback([published] { print_published_model(*published); });
   config->add_subcommand("docs", "Prints the reference of all core keys (docs/configuration.md)")
       ->callback([] { fmt::print("{}", write_reference()); });
 }

@@ -15,6 +15,7 @@
 #include "framework/run/parameter_plan.h"
 #include "framework/run/run_plugins.h"
 #include "launch/commands/commands.h"
+#include "launch/commands/doctor_load.h"
 #include "launch/commands/run_options.h"
 
 namespace mulligan {
@@ -24,6 +25,8 @@ struct DoctorArguments {
   RunOptions run;
   std::vector<std::string> stages;
   std::string json;
+  ParityArguments parity;
+  bool all_elements = false;
   std::uint64_t tokens = std::uint64_t{1} << 22;
 };
 
@@ -59,6 +62,25 @@ std::vector<doctor::Finding> loss_findings(const RunPlugins& plugins, const RunC
                                    config.model.softcap, to_dtype(config.train.compute_dtype));
 }
 
+// Checks that need weights, or that take long: only when they are asked for, and `load` also where the run
+// starts from a file.
+std::vector<doctor::Finding> weight_findings(const DoctorArguments& arguments, LoadedConfig& loaded,
+                                             PluginHost& host) {
+  const auto named = [&](const char* stage) {
+    return std::ranges::find(arguments.stages, stage) != arguments.stages.end();
+  };
+  ParityArguments parity = arguments.parity;
+  if (parity.weights.empty()) parity.weights = loaded.config.init.from;
+  std::vector<doctor::Finding> findings;
+  if (named("load") || (asked_for(arguments, "load") && !parity.weights.empty())) {
+    if (parity.weights.empty())
+      throw config_error("--stage load needs weights: name them with --weights, or set init.from.");
+    add(findings, load_findings(loaded, host, parity.weights, arguments.all_elements));
+  }
+  if (named("forward")) add(findings, parity_findings(loaded, host, parity));
+  return findings;
+}
+
 void run(const DoctorArguments& arguments) {
   require_one_process("doctor");
   PluginHost host = arguments.run.plugin_host();
@@ -67,6 +89,7 @@ void run(const DoctorArguments& arguments) {
   if (asked_for(arguments, "data")) add(findings, data_findings(arguments, loaded.config));
   if (asked_for(arguments, "loss"))
     add(findings, loss_findings(make_run_plugins(loaded, host), loaded.config));
+  add(findings, weight_findings(arguments, loaded, host));
   fmt::print("{}", printable(doctor::findings_text(findings), LineBreaks::kept));
   if (!arguments.json.empty())
     write_file_atomically(arguments.json, doctor::findings_json(findings).dump(1) + "\n");
@@ -87,8 +110,27 @@ void add_doctor_command(CLI::App& app) {
       ->required()
       ->type_name("FILE");
   arguments->run.declare(*command);
-  command->add_option("--stage", arguments->stages, "Only these checks: data, loss; without it all")
-      ->check(CLI::IsMember({"data", "loss"}));
+  command
+      ->add_option("--stage", arguments->stages,
+                   "Only these checks: data, loss, load (a weights file), forward (op by op against a "
+                   "reference); without it "
+                   "all but forward")
+      ->check(CLI::IsMember({"data", "loss", "load", "forward"}));
+  command
+      ->add_option("--weights", arguments->parity.weights,
+                   "Weights of the stages load and forward: a file, or a folder with model.safetensors; "
+                   "without it init.from")
+      ->type_name("PATH");
+  command->add_flag("--all-elements", arguments->all_elements,
+                    "Stage load: compare every element with the file, not 64 of each tensor");
+  command
+      ->add_option("--parity", arguments->parity.against,
+                   "Stage forward: a backend, or a .safetensors file of another program's values")
+      ->type_name("REFERENCE")
+      ->capture_default_str();
+  command->add_flag("--inject", arguments->parity.inject,
+                    "Stage forward: values of the file take the place of the computed ones");
+  command->add_flag("--verbose", arguments->parity.verbose, "Stage forward: a line for each op");
   command
       ->add_option("--tokens", arguments->tokens,
                    "Tokens of training and of validation data that are looked at, at most")

@@ -38,10 +38,15 @@ std::filesystem::path golden_folder() {
   return folder != nullptr && *folder != '\0' ? folder : MULLIGAN_GOLDEN_DEFAULT_DIR;
 }
 
+FixtureFolder own_fixture(const std::string& name) {
+  return {std::filesystem::path(MULLIGAN_GOLDEN_DEFAULT_DIR) / name};
+}
+
 GoldenFixture::GoldenFixture(const std::string& name, const std::string& file)
-    : folder_(golden_folder() / name),
-      manifest_(read_manifest(folder_ / "manifest.json")),
-      file_(folder_ / file) {}
+    : GoldenFixture(FixtureFolder{golden_folder() / name}, file) {}
+
+GoldenFixture::GoldenFixture(const FixtureFolder& folder, const std::string& file)
+    : folder_(folder.path), manifest_(read_manifest(folder_ / "manifest.json")), file_(folder_ / file) {}
 
 std::vector<std::string> GoldenFixture::names() const {
   std::vector<std::string> result;

@@ -17,11 +17,18 @@ namespace mulligan {
 // The folder that holds the fixture folders: $MULLIGAN_GOLDEN_DIR, or tests/golden of this source tree.
 std::filesystem::path golden_folder();
 
+struct FixtureFolder {
+  std::filesystem::path path;
+};
+// tests/golden/NAME of this source tree, whatever the environment says: for fixtures that no other set has.
+FixtureFolder own_fixture(const std::string& name);
+
 class GoldenFixture {
  public:
   // name: folder below golden_folder(), for example "optim". Throws data_error when it is absent or corrupt,
   // so that a missing fixture fails its test.
   explicit GoldenFixture(const std::string& name, const std::string& file = "data.safetensors");
+  explicit GoldenFixture(const FixtureFolder& folder, const std::string& file = "data.safetensors");
 
   const std::filesystem::path& folder() const { return folder_; }
   const nlohmann::json& manifest() const { return manifest_; }

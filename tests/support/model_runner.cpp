@@ -60,6 +60,12 @@ void ModelRunner::build(const ModelConfig& model, std::int64_t tokens, const Opt
       if (lane1) keep(graph, lane1, fmt::format("block/{}/1", slot));
     };
   }
+  if (options.keep_points) {
+    forward.point = [&](std::string_view name, std::int64_t slot, Value value) {
+      points_.push_back(slot < 0 ? std::string(name) : fmt::format("layers.{}.{}", slot, name));
+      keep(graph, value, "point/" + points_.back());
+    };
+  }
   const Value raw =
       build_forward(tape, model, ParameterValues(tape, layouts_, options.gradients), inputs, forward);
   keep(graph, raw, "out/pre_logits");
@@ -80,7 +86,7 @@ void ModelRunner::build(const ModelConfig& model, std::int64_t tokens, const Opt
   program_ = std::make_unique<Program>(backend_, std::move(graph), "model under test");
   refresh_ = std::make_unique<Program>(backend_, std::move(copies), "refresh");
   arena_.bind({program_.get(), refresh_.get()}, store_);
-  const RopeTables rope = rope_tables(model.rope, tokens);
+  const RopeTables rope = rope_tables(model, tokens);
   set_rope(rope.cos, rope.sin);
   if (options.gradients) {
     store_.upload("in/loss_weight",
@@ -115,6 +121,10 @@ std::vector<float> ModelRunner::gradient(const std::string& name) const {
 
 std::vector<float> ModelRunner::block(std::int64_t slot, int lane) const {
   return store_.download_as<float>(fmt::format("block/{}/{}", slot, lane));
+}
+
+std::vector<float> ModelRunner::point(const std::string& name) const {
+  return store_.download_as<float>("point/" + name);
 }
 
 std::int64_t ModelRunner::calls(std::string_view kernel) const {

@@ -18,6 +18,7 @@ class ModelRunner {
     LayerOrderKind layer_order = LayerOrderKind::plain;
     bool gradients = true;
     bool keep_blocks = false;     // keep every block's output
+    bool keep_points = false;     // keep every named point of the forward pass
     std::int64_t row_length = 0;  // 0: one packed row
     DType compute = MLG_F32;
     std::size_t segments = 0;  // entries of cu_seqlens
@@ -38,6 +39,9 @@ class ModelRunner {
   // Output of executed block `slot`: lane 0 or the single stream (lane 0), lane 1 of a two-lane
   // block (lane 1).
   std::vector<float> block(std::int64_t slot, int lane) const;
+  // Names of the points in their order: "layers.SLOT.NAME", or "NAME" outside of blocks.
+  const std::vector<std::string>& points() const { return points_; }
+  std::vector<float> point(const std::string& name) const;
   const std::vector<ParameterLayout>& parameters() const { return layouts_; }
   double mean_loss() const;
   // How often the program calls a kernel.
@@ -50,6 +54,7 @@ class ModelRunner {
   TensorStore store_;
   SharedArena arena_;
   std::vector<ParameterLayout> layouts_;
+  std::vector<std::string> points_;
   std::unique_ptr<Program> refresh_, program_;
 };
 

@@ -1,0 +1,135 @@
+#include "framework/checkpoint/qwen2_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+
+namespace mulligan {
+namespace {
+
+using nlohmann::json;
+
+// Larger sizes than [model] takes are no model's.
+constexpr std::int64_t most_tokens = 1 << 18, most_layers = 1024, most_width = 65536, most_hidden = 1 << 20;
+
+class Reader {
+ public:
+  Reader(const std::filesystem::path& file, const json& object) : file_(file.string()), object_(object) {}
+
+  // Null where the key is absent, or is null.
+  const json* find(const char* key) const {
+    const auto found = object_.find(key);
+    return found == object_.end() || found->is_null() ? nullptr : &*found;
+  }
+  std::int64_t size(const char* key, std::int64_t most) const {
+    const json* value = find(key);
+    if (!value) throw data_error("'{}' has no '{}', so the model's shape is not known.", file_, key);
+    return size(key, *value, most);
+  }
+  std::int64_t size_or(const char* key, std::int64_t most, std::int64_t otherwise) const {
+    const json* value = find(key);
+    return value ? size(key, *value, most) : otherwise;
+  }
+  double number(const char* key, double otherwise) const {
+    const json* value = find(key);
+    if (!value) return otherwise;
+    if (value->is_number() && std::isfinite(value->get<double>())) return value->get<double>();
+    throw data_error("'{}' gives '{}' as {}, but it is a number.", file_, key, shown(*value));
+  }
+  bool flag(const char* key, bool otherwise) const {
+    const json* value = find(key);
+    if (!value) return otherwise;
+    if (value->is_boolean()) return value->get<bool>();
+    throw data_error("'{}' gives '{}' as {}, but it is true or false.", file_, key, shown(*value));
+  }
+  std::string word(const char* key, const std::string& otherwise) const {
+    const json* value = find(key);
+    if (!value) return otherwise;
+    if (value->is_string()) return value->get<std::string>();
+    throw data_error("'{}' gives '{}' as {}, but it is a word.", file_, key, shown(*value));
+  }
+  void require(bool holds, const char* key, const std::string& wanted) const {
+    if (holds) return;
+    const json* value = find(key);
+    throw data_error("'{}' gives '{}' as {}, but the family qwen2 here has {}.", file_, key,
+                     value ? shown(*value) : "nothing", wanted);
+  }
+
+ private:
+  static std::string shown(const json& value) {
+    std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+    return text.size() > 60 ? text.substr(0, 57) + "..." : text;
+  }
+  std::int64_t size(const char* key, const json& value, std::int64_t most) const {
+    if (value.is_number_integer() && value.get<std::int64_t>() >= 1 && value.get<std::int64_t>() <= most) {
+      return value.get<std::int64_t>();
+    }
+    throw data_error("'{}' gives '{}' as {}, but it is a whole number from 1 to {}.", file_, key,
+                     shown(value), most);
+  }
+
+  std::string file_;
+  const json& object_;
+};
+
+// Older files have rope_theta and rope_scaling, newer ones a table rope_parameters.
+double rope_base(const std::filesystem::path& file, const json& object, const Reader& reader) {
+  reader.require(!reader.find("rope_scaling"), "rope_scaling", "rotary frequencies that are not scaled");
+  const json* table = reader.find("rope_parameters");
+  if (!table) return reader.number("rope_theta", 1e4);
+  reader.require(table->is_object(), "rope_parameters", "a table there");
+  const Reader inner(file, *table);
+  inner.require(inner.word("rope_type", "default") == "default", "rope_type",
+                "rotary frequencies that are not scaled");
+  return inner.number("rope_theta", Reader(file, object).number("rope_theta", 1e4));
+}
+
+}  // namespace
+
+PublishedModel read_qwen2_config(const std::filesystem::path& file) {
+  const json object = json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) {
+    throw data_error("'{}' is not a JSON object; it is no config.json of a model, or it is damaged.",
+                     file.string());
+  }
+  const Reader reader(file, object);
+  reader.require(reader.word("model_type", "") == "qwen2", "model_type", "\"qwen2\"");
+  reader.require(reader.word("hidden_act", "silu") == "silu", "hidden_act", "\"silu\"");
+  reader.require(!reader.flag("use_sliding_window", false), "use_sliding_window", "no sliding window");
+  reader.require(reader.number("attention_dropout", 0) == 0, "attention_dropout", "no dropout");
+  PublishedModel published;
+  ModelConfig& m = published.model;
+  m.family = ModelFamily::qwen2;
+  m.vocabulary = reader.size("vocab_size", most_tokens);
+  m.layers = reader.size("num_hidden_layers", most_layers);
+  m.width = reader.size("hidden_size", most_width);
+  m.heads = reader.size("num_attention_heads", most_layers);
+  m.kv_heads = reader.size_or("num_key_value_heads", most_layers, m.heads);
+  m.head_width = reader.size_or("head_dim", most_layers, std::max<std::int64_t>(1, m.width / m.heads));
+  m.mlp_hidden = reader.size("intermediate_size", most_hidden);
+  reader.require(m.head_width % 2 == 0, "head_dim", "heads of an even number of elements");
+  reader.require(m.heads % m.kv_heads == 0, "num_key_value_heads", "a divisor of the query heads");
+  m.tied_head = reader.flag("tie_word_embeddings", false);
+  m.norm_eps = reader.number("rms_norm_eps", 1e-6);
+  reader.require(m.norm_eps > 0 && m.norm_eps <= 1, "rms_norm_eps", "an eps above 0 and at most 1");
+  m.rope.base = rope_base(file, object, reader);
+  reader.require(m.rope.base >= 1 && m.rope.base <= 1e9, "rope_theta", "a base from 1 to 1e9");
+  resolve_model_defaults(m);
+  published.stored_dtype = reader.word("torch_dtype", reader.word("dtype", ""));
+  return published;
+}
+
+std::string model_table_text(const ModelConfig& m) {
+  return fmt::format(
+      "[model]\nfamily = \"qwen2\"\nvocabulary = {}\nlayers = {}\nwidth = {}\nheads = {}\nkv_heads = {}\n"
+      "head_width = {}\nmlp_hidden = {}\ntied_head = {}\nnorm_eps = {}\n[model.rope]\nbase = {:.1f}\n",
+      m.vocabulary, m.layers, m.width, m.heads, m.kv_heads, m.head_width, m.mlp_hidden, m.tied_head,
+      m.norm_eps, m.rope.base);
+}
+
+}  // namespace mulligan
