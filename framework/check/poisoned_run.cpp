@@ -67,6 +67,16 @@ void PoisonedRun::fill(void* address, std::size_t bytes, std::uint8_t poison) {
 }
 
 void PoisonedRun::run(std::uint8_t poison) {
+  prepare_memory(poison);
+  run_calls_only();
+}
+
+void PoisonedRun::run_stepwise(std::uint8_t poison) {
+  prepare_memory(poison);
+  program_.run_profiled();
+}
+
+void PoisonedRun::prepare_memory(std::uint8_t poison) {
   fill(workspace_.address(), workspace_.bytes(), poison);
   for (const std::string& name : store_.names()) {
     if (const auto given = given_.find(name); given != given_.end()) {
@@ -75,7 +85,6 @@ void PoisonedRun::run(std::uint8_t poison) {
       fill(store_.address(name), static_cast<std::size_t>(store_.type(name).bytes()), poison);
     }
   }
-  run_calls_only();
 }
 
 void PoisonedRun::run_calls_only() {
@@ -87,6 +96,21 @@ std::vector<float> PoisonedRun::floats(const std::string& external) const {
   if (store_.type(external).dtype != MLG_BF16) return store_.download_as<float>(external);
   const auto stored = store_.download_as<sdk::bfloat16>(external);
   return {stored.begin(), stored.end()};
+}
+
+std::vector<double> PoisonedRun::numbers(Value value) const {
+  const Graph::ValueInfo& info = graph().info(value);
+  const std::string& name = graph().info(graph().root(value)).name;
+  std::vector<double> all;
+  if (store_.type(name).dtype == MLG_I32) {
+    const auto stored = store_.download_as<std::int32_t>(name);
+    all.assign(stored.begin(), stored.end());
+  } else {
+    const std::vector<float> stored = floats(name);
+    all.assign(stored.begin(), stored.end());
+  }
+  const auto first = all.begin() + (info.storage == Graph::Storage::view ? info.offset : 0);
+  return {first, first + info.type.elements()};
 }
 
 }  // namespace mulligan

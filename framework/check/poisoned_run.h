@@ -32,16 +32,24 @@ class PoisonedRun {
 
   // Fills the workspace and every value that is neither set nor kept with `poison`, then runs all calls.
   void run(std::uint8_t poison = poison_zero);
+  // The same, waiting for the device after each call.
+  void run_stepwise(std::uint8_t poison = poison_zero);
   // The calls alone, again, on what lies there.
   void run_calls_only();
 
   // f32 and bf16 as floats.
   std::vector<float> floats(const std::string& external) const;
+  // What a value of the graph that this was made from holds: as it was left by the last call that wrote it.
+  // f32, bf16 and i32.
+  std::vector<double> numbers(Value value) const;
+  const Graph& graph() const { return program_.graph(); }  // values have the numbers that they had before
+  const TensorStore& store() const { return store_; }
   const std::vector<std::string>& kept() const { return kept_; }
   bool has(const std::string& external) const { return store_.contains(external); }
   const TensorType& type(const std::string& external) const { return store_.type(external); }
 
  private:
+  void prepare_memory(std::uint8_t poison);
   void fill(void* address, std::size_t bytes, std::uint8_t poison);
 
   Backend& backend_;

@@ -18,14 +18,15 @@ struct Corpus {
   TokenStatistics statistics;
 };
 
-// D20: ids within the vocabulary. D21: unknown tokens. D22: entropy of the ids. D23: the commonest id, and how many
-// there are. `tokenizer` may be null: then there is no D21. `vocabulary` is the model's.
+// D20: ids within the vocabulary. D21: unknown tokens. D22: entropy of the ids. D23: the commonest id,
+// and how many there are. `tokenizer` may be null: then there is no D21. `vocabulary` is the model's.
 std::vector<Finding> check_corpus(const Corpus& corpus, int vocabulary, const Tokenizer* tokenizer);
 
 // D25: windows of 64 tokens of the validation data that stand in the training data.
 Finding check_overlap(double share);
 
-// All of them, over at most `budget` tokens of each side (sample_tokens). Either side may be empty: it is left out.
+// All of them, over at most `budget` tokens of each side (sample_tokens). Either side may be empty: it
+// is left out.
 std::vector<Finding> check_shards_as_corpus(const std::vector<std::filesystem::path>& training,
                                             const std::vector<std::filesystem::path>& validation,
                                             int vocabulary, const Tokenizer* tokenizer, std::uint64_t budget);

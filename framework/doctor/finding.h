@@ -20,8 +20,8 @@ struct Finding {
   std::string hint;       // what to do; empty where it passed
 };
 
-// A number held against limits on both sides: outside of the failing ones it fails, outside of the warning ones it
-// warns. Limits that do not exist are infinite.
+// A number held against limits on both sides: outside of the failing ones it fails, outside of the
+// warning ones it warns. Limits that do not exist are infinite.
 struct Limits {
   double fail_below, fail_above, warn_below, warn_above;
 };

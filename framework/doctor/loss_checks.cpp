@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
 
 #include "framework/check/loss_probe.h"
 
@@ -56,24 +57,46 @@ Finding judge_loss_gradient(double certain_loss, double largest_row_sum, DType c
   return f;
 }
 
-std::vector<Finding> check_loss_values(Backend& backend, const Loss& loss, int vocabulary, double softcap,
-                                       DType compute) {
-  LossShape shape{rows, vocabulary, 8, compute, softcap};
-  LossProbe probe(backend, loss, shape, false);
+namespace {
+
+// Equal logits, targets all over the vocabulary.
+LossInputs equal_logits(const LossShape& shape) {
   LossInputs inputs = sample_loss_inputs(shape);
   std::ranges::fill(inputs.logits, 0.0F);
   std::ranges::fill(inputs.upstream, 1.0F);
   std::ranges::fill(inputs.hidden, 0.0F);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    inputs.targets[static_cast<std::size_t>(row)] =
+        static_cast<std::int32_t>(row * (shape.vocabulary - 1) / (rows - 1));
+  }
+  return inputs;
+}
+
+double mean_of(const std::vector<float>& losses) {
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
+}  // namespace
+
+double equal_logits_loss(Backend& backend, const Loss& loss, int vocabulary, double softcap, DType compute) {
+  const LossShape shape{rows, vocabulary, 8, compute, softcap};
+  LossProbe probe(backend, loss, shape, false);
+  probe.set(equal_logits(shape));
+  return mean_of(probe.run().token_loss);
+}
+
+std::vector<Finding> check_loss_values(Backend& backend, const Loss& loss, int vocabulary, double softcap,
+                                       DType compute) {
+  const LossShape shape{rows, vocabulary, 8, compute, softcap};
+  LossProbe probe(backend, loss, shape, false);
+  LossInputs inputs = equal_logits(shape);
   const auto v = static_cast<std::size_t>(vocabulary);
-  for (std::size_t row = 0; row < rows; ++row)
-    inputs.targets[row] = static_cast<std::int32_t>(row * (v - 1) / (rows - 1));
   probe.set(inputs);
   const LossOutputs equal = probe.run();
-  double sum = 0, largest = 0;
+  double largest = 0;
   for (std::size_t row = 0; row < rows; ++row) {
-    sum += equal.token_loss[row];
     double gradient = 0;
-    for (std::size_t i = 0; i < v; ++i) gradient += equal.logits_gradient[row * v + i];
+    for (std::size_t i = 0; i < v; ++i) gradient += static_cast<double>(equal.logits_gradient[row * v + i]);
     largest = std::max(largest, std::abs(gradient));
   }
   constexpr float certain = 150;
@@ -87,7 +110,7 @@ std::vector<Finding> check_loss_values(Backend& backend, const Loss& loss, int v
   // A softcap lets logits be no further apart than twice itself, and leaves the others a share.
   const double cap = softcap > 0 ? softcap * std::tanh(certain / softcap) : certain;
   const double share = std::log1p((static_cast<double>(v) - 1) * std::exp(-2 * cap));
-  return {judge_uniform_loss(sum / rows, vocabulary, compute),
+  return {judge_uniform_loss(mean_of(equal.token_loss), vocabulary, compute),
           judge_loss_gradient(*std::ranges::max_element(sure.token_loss) - share, largest, compute)};
 }
 

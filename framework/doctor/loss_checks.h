@@ -10,13 +10,18 @@
 
 namespace mulligan::doctor {
 
-// D01: the loss of equal logits is ln V nats. A training loss may lie above (with a regulariser), which is a warning: then
-// it cannot be compared with a validation loss. Below, or where it is log2 V, it fails.
+// D01: the loss of equal logits is ln V nats. A training loss may lie above (with a regulariser), which
+// is a warning: then it cannot be compared with a validation loss. Below, or where it is log2 V, it
+// fails.
 Finding judge_uniform_loss(double loss, int vocabulary, DType compute);
 
-// D02: the loss of logits that name the target is almost 0 (`certain_loss`: how far it is from what the softcap leaves),
-// and at equal logits the gradient of each row sums to 0.
+// D02: the loss of logits that name the target is almost 0 (`certain_loss`: how far it is from what the
+// softcap leaves), and at equal logits the gradient of each row sums to 0.
 Finding judge_loss_gradient(double certain_loss, double largest_row_sum, DType compute);
+
+// The mean loss of equal logits in nats: what a training loss holds besides the cross entropy is what
+// lies above ln V.
+double equal_logits_loss(Backend& backend, const Loss& loss, int vocabulary, double softcap, DType compute);
 
 // Both, of a run's loss on its backend, which knows the loss's kernels. `softcap` is the model's; 0 = none.
 std::vector<Finding> check_loss_values(Backend& backend, const Loss& loss, int vocabulary, double softcap,

@@ -18,6 +18,8 @@ struct TrainOptions : ConsoleOptions {
   // Continue from a checkpoint: "auto" the run's newest sound one (or from the beginning when it has none
   // yet), or the path of one or of a run directory. "": start anew.
   std::string resume;
+  // Start although a check of the doctor failed; the result says so.
+  bool force = false;
 };
 
 // Resolves the plugins' keys in `loaded`, then trains and validates as it says, as one of `ranks`. The first

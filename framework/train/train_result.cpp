@@ -84,6 +84,7 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
                                       {"training", facts.shared_text.training_documents},
                                       {"whole", facts.shared_text.whole}};
   if (facts.loss) json["train_loss"] = loss_json(*facts.loss, facts.hf_compat);
+  if (facts.doctor) json["doctor"] = doctor::record_json(*facts.doctor);
   if (!result.resumed_from.empty()) json["resumed_from"] = result.resumed_from.string();
   if (result.validation) {
     json["val_loss_nats"] = result.validation->val_loss_nats;

@@ -12,6 +12,7 @@
 #include "framework/config/run_config.h"
 #include "framework/data/data_identity.h"
 #include "framework/data/shared_text.h"
+#include "framework/doctor/start_checks.h"
 #include "framework/eval/evaluate.h"
 #include "framework/plugin/plugin.h"
 #include "framework/report/run_directory.h"
@@ -56,6 +57,7 @@ struct RunFacts {
   DataIdentity data;           // training and validation
   SharedText shared_text;      // documents on both sides
   std::string weights_sha256;  // of the tensors in weights.safetensors
+  const doctor::RunRecord* doctor = nullptr;
 };
 void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,
                   const RunFacts& facts);

@@ -10,6 +10,7 @@
 #include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/checkpoint/loss_account.h"
 #include "framework/core/error.h"
+#include "framework/doctor/start_checks.h"
 #include "framework/report/metrics_file.h"
 #include "framework/report/run_log.h"
 #include "framework/run/ledger.h"
@@ -72,6 +73,10 @@ class Trainer {
   void compile();
   void read_rows(const Phase& phase);
   void check_schedules();
+
+  // trainer_doctor.cpp
+  void examine_start(const TrainOptions& options, bool fresh);
+  void examine_end();
 
   // trainer_report.cpp
   void record_memory(const DeviceMemory& memory);
@@ -143,6 +148,7 @@ class Trainer {
   PhaseStart phase_start_;
   std::int64_t optimizer_start_ = 0;  // updates done when the optimisers' states were emptied last
   std::string weights_sha256_;
+  doctor::RunRecord doctor_;  // of the first rank
   RunResult result_;
 };
 

@@ -191,7 +191,9 @@ RunResult Trainer::finish() {
   }
   ranks_.group().barrier();  // all have come to the end
   if (!ranks_.first()) return result_;
+  examine_end();
   RunFacts facts;
+  facts.doctor = &doctor_;
   facts.plugins = plugins_in_use(loaded_, host_);
   facts.device = phases_.backend().info().description;
   RunLedger run_ledger;

@@ -73,6 +73,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
   compile();
   check_schedules();
   if (resume.checkpoint) resume_from(*resume.checkpoint);
+  examine_start(options, !resume.checkpoint);
   begin_files(resume);
 }
 

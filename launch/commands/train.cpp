@@ -114,6 +114,8 @@ void add_train_command(CLI::App& app) {
       ->expected(0, 1)
       ->default_str("auto")
       ->type_name("PATH");
+  command->add_flag("--force", arguments->train.force,
+                    "Start although a check of the doctor fails (doctor.level); the result says so");
   CLI::Option* dry_run =
       command->add_flag("--dry-run", arguments->dry_run,
                         "Print parameters, memory, FLOPs and bytes per step; needs neither data nor device");

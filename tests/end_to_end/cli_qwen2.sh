@@ -95,13 +95,13 @@ rm -r bare
 
 "$mulligan" config model "$fixture" >fixture.toml
 config_of fixture.toml | sed 's/^tokenizer = .*/tokenizer = ""/' >fixture_run.toml
-doctor "the emulated device against the cpu" 0 "PASS D12" run.toml --stage forward --set backend.plugin=cuda \
+doctor "the emulated device against the cpu" 0 "PASS D12" run.toml --stage parity --set backend.plugin=cuda \
   --set backend.device=emulated
-doctor "PyTorch's values" 0 "PASS D12" fixture_run.toml --stage forward --weights "$fixture" --parity "$fixture/data.safetensors"
+doctor "PyTorch's values" 0 "PASS D12" fixture_run.toml --stage parity --weights "$fixture" --parity "$fixture/data.safetensors"
 doctor "another theta: named where it enters" 1 "first diverging op: layers.0.q_rope (qk_norm_rope_fwd) pos 1" fixture_run.toml \
-  --stage forward --weights "$fixture" --parity "$fixture/data.safetensors" --inject --set model.rope.base=1e4
+  --stage parity --weights "$fixture" --parity "$fixture/data.safetensors" --inject --set model.rope.base=1e4
 small_config "$work/data" >small.toml
-doctor "the record's family" 0 "PASS D12" small.toml --stage forward --set backend.plugin=cuda --set backend.device=emulated
+doctor "the record's family" 0 "PASS D12" small.toml --stage parity --set backend.plugin=cuda --set backend.device=emulated
 
 seen=$("$mulligan" eval published/model.safetensors --config run.toml --set data.tokenizer= 2>&1)
 check_contains "published weights are scored" "loss" "$seen"

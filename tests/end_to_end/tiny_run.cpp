@@ -68,6 +68,9 @@ sequence_length = 64
 clip_norm = 1.0
 log_every = 5
 
+[doctor]
+level = "off"
+
 [eval]
 sequence_length = 64
 packed_sequences = 4

@@ -1,0 +1,77 @@
+// The model of a run on a short row, each value with memory of its own: what the checks of the model look at.
+//
+// The graphs are those of a run: Evaluator::build and build_micro_step.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/check/poisoned_run.h"
+#include "framework/config/run_config.h"
+#include "framework/data/segments.h"
+#include "framework/graph/tensor_store.h"
+#include "framework/plugin/loss.h"
+#include "framework/run/parameter_plan.h"
+
+namespace mulligan::doctor {
+
+// f32 values of parameters by name, in the parameters' own shapes.
+using Weights = std::map<std::string, std::vector<float>>;
+
+// As a run begins.
+Weights initial_weights(const ModelConfig& model, std::uint64_t seed);
+// Repeatable ones of which none is zero, so that no part of the model is idle: many parameters begin at
+// zero, and what they belong to could be wrong without a trace.
+Weights vivid_weights(const ModelConfig& model);
+// The f32 masters that a store holds, whatever dtype they are kept in.
+Weights weights_of(const TensorStore& store, const std::vector<PlannedParameter>& parameters);
+
+// A row cut to `tokens` tokens of a longer one.
+Batch cut_row(const Batch& row, std::int64_t tokens);
+// A row of repeatable ids below `vocabulary` in segments of these lengths; the targets are the following ids.
+Batch drawn_row(const std::vector<std::int64_t>& segments, std::int64_t vocabulary, std::uint64_t seed);
+
+// The forward pass with its token losses, as an evaluation makes it.
+class EvaluationProbe {
+ public:
+  // Takes memory on `backend` for the whole model and a row of `tokens` tokens. Throws Error.
+  EvaluationProbe(Backend& backend, const RunConfig& config, std::int64_t tokens, DType compute);
+
+  void set(const Weights& weights);
+  void set(const Batch& row);
+  void run(std::uint8_t poison = poison_zero) { run_.run(poison); }
+  std::vector<float> token_losses() const;
+  double mean_loss() const;
+  // [T, V] as the loss reads them, after the softcap.
+  std::vector<double> logits() const;
+  PoisonedRun& memory() { return run_; }
+
+ private:
+  std::vector<ParameterLayout> layouts_;
+  PoisonedRun run_;
+};
+
+// Forward, loss and backward of one micro-batch, as training makes it.
+class MicroStepProbe {
+ public:
+  // `backend` knows the loss's kernels.
+  MicroStepProbe(Backend& backend, const Loss& loss, const RunConfig& config, std::int64_t tokens,
+                 DType compute);
+
+  void set(const Weights& weights);
+  void set(const Batch& row);
+  void run() { run_.run(poison_zero); }
+  double mean_loss() const;
+  // Of the mean token loss.
+  std::vector<float> gradient(const std::string& parameter) const;
+  const std::vector<PlannedParameter>& parameters() const { return parameters_; }
+
+ private:
+  std::int64_t tokens_;
+  std::vector<PlannedParameter> parameters_;
+  PoisonedRun run_;
+};
+
+}  // namespace mulligan::doctor

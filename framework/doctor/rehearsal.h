@@ -1,0 +1,45 @@
+// A few steps of a run's own training on short rows, beside the run: nothing of them lasts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/data/segments.h"
+#include "framework/plugin/plugin_host.h"
+#include "framework/step/engine.h"
+
+namespace mulligan::doctor {
+
+// The configuration with steps of one row of `tokens` tokens, all in its last phase, on [backend].
+RunConfig shortened(RunConfig config, std::int64_t tokens);
+
+class Rehearsal {
+ public:
+  // Plugins of `loaded`, tensors and programs of its own, with the initial weights of the run's seed. `config`
+  // is shortened() from that of `loaded`; both must outlive this object. Throws Error.
+  Rehearsal(const LoadedConfig& loaded, const RunConfig& config, PluginHost& host);
+
+  // Step `number`, from 1, on this row, with the rates at a third of the run. Returns the row's loss
+  // before it, in nats.
+  double step(std::int64_t number, const Batch& row);
+  double loss(const Batch& row) { return engine_.probe_loss(row); }
+  std::vector<std::string> state() const { return engine_.state_tensors(); }
+  std::string digest() { return state_digest_of(engine_.store()); }
+  TrainingEngine& engine() { return engine_; }
+  Backend& backend() { return *plugins_.backend; }
+
+ private:
+  std::string state_digest_of(TensorStore& store) const;
+
+  RunPlugins plugins_;
+  std::vector<PlannedParameter> parameters_;
+  OptimizerGroups groups_;
+  std::unique_ptr<Communicator> communicator_;
+  TrainingEngine engine_;
+  SharedArena arena_;
+};
+
+}  // namespace mulligan::doctor

@@ -1,0 +1,75 @@
+#include "framework/doctor/row_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mulligan::doctor {
+
+Finding check_targets(const std::vector<Batch>& rows, double repeat_share) {
+  std::size_t positions = 0, wrong = 0, copies = 0, all = 0;
+  std::size_t wrong_row = 0, wrong_at = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const Batch& row = rows[r];
+    for (std::size_t t = 0; t < row.tokens.size(); ++t) {
+      ++all;
+      copies += row.targets[t] == row.tokens[t];
+      if (t + 1 == row.tokens.size()) continue;
+      ++positions;
+      if (row.targets[t] == row.tokens[t + 1]) continue;
+      if (wrong++ > 0) continue;
+      wrong_row = r;
+      wrong_at = t;
+    }
+  }
+  const double share = all == 0 ? 0 : static_cast<double>(copies) / static_cast<double>(all);
+  // Short rows scatter.
+  const double most = std::min(0.5, 3 * repeat_share + 0.05);
+  Finding f;
+  f.id = "D19";
+  f.title = "targets of the training rows";
+  f.measured = fmt::format(
+      "{} of {} targets are not the next token; {:.2f} % equal their input, {:.2f} % of the corpus repeat",
+      wrong, positions, 100 * share, 100 * repeat_share);
+  f.threshold = fmt::format("any other than the next token fails; fails above {:.1f} % copies", 100 * most);
+  const bool copied = share > most;
+  if (wrong == 0 && !copied) return f;
+  f.verdict = Verdict::fail;
+  f.message = copied ? fmt::format("targets equal inputs: {:.1f} % of them", 100 * share)
+                     : fmt::format("the target at position {} of row {} is {}, but the next token is {}",
+                                   wrong_at, wrong_row, rows[wrong_row].targets[wrong_at],
+                                   rows[wrong_row].tokens[wrong_at + 1]);
+  f.hint = "targets must be the inputs one position on; a loss on anything else says nothing";
+  return f;
+}
+
+Finding check_end_of_data(const LoaderOptions& options, std::int64_t planned_spans) {
+  Finding f;
+  f.id = "D31";
+  f.title = "end of the training data";
+  f.threshold = "fails where the row behind the last is not the first again";
+  Loader loader(options);
+  const std::int64_t spans = loader.spans_per_epoch();
+  const std::int64_t group =
+      std::max<std::int64_t>(loader.options().group_spans, loader.options().world_size);
+  Batch first, row;
+  loader.next(first);
+  loader.restore(loader.position_after(spans - group));
+  for (std::int64_t i = 0; i < group / loader.options().world_size; ++i) loader.next(row);
+  loader.next(row);
+  f.measured = fmt::format("{} rows in one pass{}", spans,
+                           planned_spans > 0
+                               ? fmt::format(", {:.2f} passes planned",
+                                             static_cast<double>(planned_spans) / static_cast<double>(spans))
+                               : "");
+  const bool same = row.tokens == first.tokens && row.targets == first.targets;
+  const bool counted = loader.position().consumed_spans >= spans;
+  if (same && counted) return f;
+  f.verdict = Verdict::fail;
+  f.message = same ? "the row behind the end of the data is not counted as read"
+                   : "the row behind the end of the data is not the first row again";
+  f.hint = "what is no text of the shards must not be learned from; look at the loader";
+  return f;
+}
+
+}  // namespace mulligan::doctor

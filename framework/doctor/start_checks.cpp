@@ -1,0 +1,202 @@
+#include "framework/doctor/start_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/seconds_since.h"
+#include "framework/doctor/corpus_checks.h"
+#include "framework/doctor/evaluation_checks.h"
+#include "framework/doctor/examine.h"
+#include "framework/doctor/loss_checks.h"
+#include "framework/doctor/loss_level.h"
+#include "framework/doctor/row_checks.h"
+#include "framework/doctor/weight_checks.h"
+#include "framework/step/step_graphs.h"
+
+namespace mulligan::doctor {
+namespace {
+
+constexpr std::uint64_t sampled_tokens = std::uint64_t{1} << 20;
+constexpr std::int64_t probed_tokens = 64;
+// Forward passes of a processor that take longer are left to `mulligan doctor`.
+constexpr double affordable_operations = 3e10;
+
+void add(std::vector<Finding>& to, std::vector<Finding> more) {
+  std::ranges::move(more, std::back_inserter(to));
+}
+
+// Rows as they come, and as the device got them.
+struct SeenRows {
+  std::vector<Batch> given, received;
+};
+SeenRows see_rows(const RunSubject& subject) {
+  SeenRows seen;
+  TrainingEngine& engine = subject.device.programs->engine();
+  const LoaderPosition here = subject.rows.position();
+  const auto on_device = [&](const char* name) {
+    return engine.store().download_as<std::int32_t>(fmt::format("{}/{}", step_tensor::batch, name));
+  };
+  for (int i = 0; i < 2; ++i) {
+    seen.given.push_back(subject.rows.next());
+    static_cast<void>(engine.probe_loss(seen.given.back()));
+    seen.received.push_back(seen.given.back());
+    seen.received.back().tokens = on_device("tokens");
+    seen.received.back().targets = on_device("targets");
+  }
+  subject.rows.restore(here);
+  return seen;
+}
+
+// The run's own evaluation, where one pass of it takes moments.
+std::optional<Finding> own_evaluation(const RunSubject& subject, const Batch& row) {
+  Evaluator* evaluator = subject.device.programs->evaluator();
+  if (!evaluator || !subject.validation) return {};
+  const EvalConfig& eval = evaluator->options().eval;
+  const std::int64_t pass = eval.sequence_length * eval.packed_sequences;
+  double parameters = 0;
+  for (const PlannedParameter& parameter : subject.parameters)
+    parameters += static_cast<double>(parameter.layout.spec.type.elements());
+  const Backend& backend = *subject.device.plugins.backend;
+  const bool processor = backend.info().threads > 0;
+  if (processor && 2 * parameters * static_cast<double>(pass) > affordable_operations) return {};
+  const std::vector<std::uint16_t>& all = subject.validation->tokens;
+  const std::span<const std::uint16_t> tokens(
+      all.data(), std::min<std::size_t>(all.size(), static_cast<std::size_t>(pass) + 1));
+  EvaluatorOptions options = evaluator->options();
+  if (options.eval.drop_remainder && tokens.size() <= static_cast<std::size_t>(pass)) return {};
+  subject.device.programs->refresh_scored_weights();
+  return check_repeated_score([&] { return evaluator->score(tokens, nullptr).loss_nats; },
+                              [&] { static_cast<void>(subject.device.programs->engine().probe_loss(row)); },
+                              backend.repeats());
+}
+
+double bigram_entropy(const RunSubject& subject) {
+  const auto& shards = subject.validation ? subject.validation->files : subject.data.shards;
+  return token_statistics(sample_tokens(shards, sampled_tokens),
+                          static_cast<int>(subject.loaded.config.model.vocabulary))
+      .bigram_nats;
+}
+
+double repeat_share(const RunSubject& subject) {
+  return token_statistics(sample_tokens(subject.data.shards, sampled_tokens),
+                          static_cast<int>(subject.loaded.config.model.vocabulary))
+      .repeat_share;
+}
+
+std::vector<Finding> data_findings(const RunSubject& subject) {
+  const RunConfig& config = subject.loaded.config;
+  std::optional<Tokenizer> tokenizer;
+  if (!config.data.tokenizer.empty()) tokenizer = Tokenizer::load(config.data.tokenizer);
+  return check_shards_as_corpus(
+      subject.data.shards,
+      subject.validation ? subject.validation->files : std::vector<std::filesystem::path>{},
+      static_cast<int>(config.model.vocabulary), tokenizer ? &*tokenizer : nullptr, sampled_tokens);
+}
+
+// On plugins of its own, so that the run's memory stays what its plan says.
+std::vector<Finding> model_findings(const RunSubject& subject, const Batch& row) {
+  const RunConfig& config = subject.loaded.config;
+  const RunPlugins plugins = make_phase_plugins(subject.loaded, subject.host, subject.device.section);
+  Backend& backend = *plugins.backend;
+  const DType compute = to_dtype(config.phases.front().compute_dtype);
+  const auto vocabulary = static_cast<int>(config.model.vocabulary);
+  const std::vector<ParameterSpec> specs = model_parameters(config.model);
+  const Weights weights = weights_of(subject.device.programs->engine().store(), subject.parameters);
+
+  std::vector<Finding> findings =
+      check_loss_values(backend, *plugins.loss, vocabulary, config.model.softcap, compute);
+  const double excess = equal_logits_loss(backend, *plugins.loss, vocabulary, config.model.softcap, compute) -
+                        std::log(static_cast<double>(vocabulary));
+  add(findings, check_weights(specs, weights, subject.fresh ? WeightOrigins::drawn : WeightOrigins::trained));
+  const std::int64_t tokens =
+      std::min<std::int64_t>(probed_tokens, static_cast<std::int64_t>(row.tokens.size()));
+  const Batch cut = cut_row(row, tokens);
+  EvaluationProbe evaluation(backend, config, tokens, compute);
+  evaluation.set(weights);
+  evaluation.set(cut);
+  findings.push_back(check_memory(evaluation, backend.repeats()));
+  if (subject.fresh) findings.push_back(judge_initial_loss(evaluation.mean_loss(), config.model));
+  MicroStepProbe training(backend, *plugins.loss, config, tokens, compute);
+  training.set(weights);
+  training.set(cut);
+  training.run();
+  findings.push_back(judge_modes(training.mean_loss(), evaluation.mean_loss(), excess, compute));
+  return findings;
+}
+
+const char* level_name(DoctorLevel level) {
+  return level == DoctorLevel::off ? "off" : level == DoctorLevel::start ? "start" : "all";
+}
+
+void say_findings(const std::vector<Finding>& findings, const Say& say) {
+  for (const Finding& f : findings) {
+    if (f.verdict == Verdict::pass) continue;
+    say(fmt::format("warning: doctor {} {}: {}: {}; {}", verdict_name(f.verdict), f.id, f.title, f.message,
+                    f.hint));
+  }
+}
+
+}  // namespace
+
+nlohmann::ordered_json record_json(const RunRecord& record) {
+  nlohmann::ordered_json json = findings_json(record.findings);
+  json["level"] = level_name(record.level);
+  json["forced"] = record.forced;
+  json["seconds"] = record.seconds;
+  return json;
+}
+
+RunRecord examine_start(const RunSubject& subject, bool force, const Say& say) {
+  RunRecord record;
+  record.level = subject.loaded.config.doctor.level;
+  if (record.level == DoctorLevel::off) return record;
+  const auto start = std::chrono::steady_clock::now();
+  record.floor_nats = loss_floor(bigram_entropy(subject));
+  add(record.findings, data_findings(subject));
+  const SeenRows rows = see_rows(subject);
+  record.findings.push_back(check_targets(rows.received, repeat_share(subject)));
+  add(record.findings, model_findings(subject, rows.given.front()));
+  if (const auto own = own_evaluation(subject, rows.given.back())) record.findings.push_back(*own);
+  if (record.level == DoctorLevel::all) {
+    Examination beyond;
+    beyond.stages = {Stage::forward, Stage::train};
+    add(record.findings, examine(subject.loaded, subject.host, beyond));
+  }
+  record.seconds = seconds_since(start);
+  say_findings(record.findings, say);
+  say(fmt::format("doctor: {} checks in {:.2f} s, the worst {}", record.findings.size(), record.seconds,
+                  verdict_name(worst(record.findings))));
+  const auto failed = std::ranges::find(record.findings, Verdict::fail, &Finding::verdict);
+  if (failed == record.findings.end()) return record;
+  if (!force) {
+    throw run_error(
+        "the run was not started, for check {} ({}) failed: {}; {}, or start it with --force, which is "
+        "recorded.",
+        failed->id, failed->title, failed->message, failed->hint);
+  }
+  record.forced = true;
+  say("warning: the run goes on in spite of that (--force)");
+  return record;
+}
+
+void examine_end(RunRecord& record, const RunEnd& end, const Say& say) {
+  if (record.level == DoctorLevel::off) return;
+  std::vector<Finding> findings;
+  if (end.validated) {
+    Outcome outcome = *end.validated;
+    outcome.floor_nats = record.floor_nats;
+    findings.push_back(judge_validation_level(outcome));
+    findings.push_back(judge_validation_floor(outcome));
+  }
+  if (end.account) findings.push_back(judge_account(*end.account, end.steps));
+  findings.push_back(judge_throughput(end.throughput));
+  say_findings(findings, say);
+  add(record.findings, std::move(findings));
+}
+
+}  // namespace mulligan::doctor

@@ -1,0 +1,57 @@
+// The checks that a run makes of itself before its first step, and of what it found at its end.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/data/prefetcher.h"
+#include "framework/doctor/finding.h"
+#include "framework/doctor/outcome_checks.h"
+#include "framework/eval/evaluate.h"
+#include "framework/run/training_data.h"
+#include "framework/step/phase_devices.h"
+
+namespace mulligan::doctor {
+
+// What a run has before its first step.
+struct RunSubject {
+  const LoadedConfig& loaded;
+  PluginHost& host;
+  const std::vector<PlannedParameter>& parameters;
+  TrainingDevice& device;     // of the present phase, with its weights
+  Prefetcher& rows;           // left where it stood
+  ValidationSet* validation;  // may be null
+  const TrainingData& data;
+  bool fresh = true;  // the weights are those that were drawn
+};
+
+// What is kept of it in result.json.
+struct RunRecord {
+  DoctorLevel level = DoctorLevel::off;
+  bool forced = false;    // a check had failed, and the run was told to go on
+  double floor_nats = 0;  // of a validation loss (loss_floor)
+  double seconds = 0;     // that the checks before the first step took
+  std::vector<Finding> findings;
+};
+nlohmann::ordered_json record_json(const RunRecord& record);
+
+using Say = std::function<void(const std::string&)>;
+
+// D01, D02, D05 to D07, D09, D16, D17, D19 to D23, and with level "all" those of examine(). Says each
+// finding that did not pass. State, data position and weights are afterwards as they were. Throws
+// run_error naming the first check that failed, unless `force`.
+RunRecord examine_start(const RunSubject& subject, bool force, const Say& say);
+
+// D26 to D28 and D36, at the end of a run; no more than said and recorded.
+struct RunEnd {
+  std::optional<Outcome> validated;  // without its floor
+  const LossAccount* account = nullptr;
+  std::int64_t steps = 0;
+  Throughput throughput;
+};
+void examine_end(RunRecord& record, const RunEnd& end, const Say& say);
+
+}  // namespace mulligan::doctor

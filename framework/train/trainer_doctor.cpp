@@ -1,0 +1,43 @@
+// Trainer: the doctor's checks before the first step and of what the run found.
+#include "framework/report/machine.h"
+#include "framework/train/trainer.h"
+
+namespace mulligan {
+
+// Of the first rank, whose rows, weights and device are like the others'.
+void Trainer::examine_start(const TrainOptions& options, bool fresh) {
+  if (!ranks_.first() || config_.doctor.level == DoctorLevel::off) return;
+  const auto patience = ranks_.patience();
+  const std::string before = ledger_.enter("doctor");
+  doctor_ =
+      doctor::examine_start({loaded_, host_, parameters_, *device_, *rows_, validation_.get(), data_, fresh},
+                            options.force, [this](const std::string& line) { log_.line(line); });
+  ledger_.enter(before);
+}
+
+void Trainer::examine_end() {
+  doctor::RunEnd end;
+  if (result_.validation) {
+    end.validated = doctor::Outcome{step_, result_.validation->val_loss_nats, account_.last_steps(),
+                                    static_cast<int>(config_.model.vocabulary), 0};
+  }
+  end.account = &account_;
+  end.steps = step_;
+  doctor::Throughput& seen = end.throughput;
+  seen.tokens = tokens_;
+  seen.steps = step_;
+  seen.tokens_per_second = result_.tokens_per_second;
+  seen.train_seconds = budget_.elapsed_seconds();
+  for (const auto& [phase, seconds] : result_.seconds) seen.run_seconds += seconds;
+  for (const PlannedParameter& parameter : parameters_) {
+    if (parameter.layout.spec.matrix && parameter.name() != "tok_emb.weight")
+      seen.matrix_parameters += static_cast<double>(parameter.layout.spec.type.elements());
+  }
+  const Backend::Info info = phases_.backend().info();
+  if (info.threads > 0 && ranks_.alone())
+    seen.peak_operations_per_second =
+        doctor::processor_peak(info.threads, config_.phases.back().compute_dtype == Precision::bf16);
+  doctor::examine_end(doctor_, end, [this](const std::string& line) { log_.line(line); });
+}
+
+}  // namespace mulligan

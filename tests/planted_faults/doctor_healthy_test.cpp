@@ -1,0 +1,112 @@
+// The doctor has nothing to say of healthy runs: of every feature of the model, dtype, optimiser and
+// schedule. And what a run keeps of its findings.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "framework/core/file.h"
+#include "framework/doctor/examine.h"
+#include "framework/run/run_plugins.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan::doctor {
+namespace {
+
+using end_to_end::TinyRun;
+using Overrides = std::vector<std::string>;
+
+TinyRun& tiny() {
+  static TinyRun run;
+  return run;
+}
+
+struct Variant {
+  const char* what;
+  Overrides overrides;
+};
+
+const std::vector<Variant> variants = {
+    {"as it is", {}},
+    {"bf16", {"train.compute_dtype=bf16"}},
+    {"plain calls", {"run.fused_kernels=false"}},
+    {"no softcap", {"model.softcap=0", "loss.plugin=cross_entropy"}},
+    {"a head of its own", {"model.tied_head=false"}},
+    {"no recurrence", {"model.loop.extra_passes=0"}},
+    {"one stream", {"model.lanes.parallel_start=0"}},
+    {"plain attention",
+     {"model.attention_gate=false", "model.xsa_last_layers=0", "model.qk_norm=false", "model.q_gain=0"}},
+    {"no skip connections",
+     {"model.skip_weights=false", "model.skip_gates=false", "model.residual_mix=false"}},
+    {"all dimensions rotated, bf16 tables", {"model.rope.dims=8", "model.rope.table=bf16"}},
+    {"averages and cosine", {"ema.decay=0.9", "schedule.plugin=cosine"}},
+    {"warm restarts", {"schedule.plugin=sgdr"}},
+    {"two micro-batches, sliding windows", {"train.micro_batches=2", "eval.mode=sliding", "eval.stride=16"}},
+    {"wide initial embedding", {"model.embedding_init_std=0.02"}},
+};
+
+TEST(DoctorOfHealthyRuns, NothingToSay) {
+  for (const Variant& variant : variants) {
+    LoadedConfig loaded = tiny().config(variant.overrides);
+    resolve_run_plugins(loaded, test_plugin_host());
+    for (const Finding& f : examine(loaded, test_plugin_host(), {})) {
+      EXPECT_EQ(f.verdict, Verdict::pass)
+          << variant.what << ": " << f.id << " " << f.title << ": " << f.measured << " " << f.message;
+      EXPECT_FALSE(f.measured.empty()) << f.id;
+    }
+  }
+}
+
+// Every call of a forward pass of plain calls has a formula: no kernel is passed over in silence.
+TEST(DoctorOfHealthyRuns, EveryPlainCallIsCompared) {
+  LoadedConfig loaded = tiny().config({"run.fused_kernels=false"});
+  resolve_run_plugins(loaded, test_plugin_host());
+  Examination wanted;
+  wanted.stages = {Stage::forward};
+  for (const Finding& f : examine(loaded, test_plugin_host(), wanted)) {
+    if (f.title != "operations of the forward pass against their formulas") continue;
+    int compared = 0, calls = 0;
+    ASSERT_EQ(std::sscanf(f.measured.c_str(), "%d of %d calls", &compared, &calls), 2) << f.measured;
+    EXPECT_EQ(compared, calls);
+    EXPECT_GT(calls, 40);
+  }
+}
+
+// A run with the checks computes what one without them does, and keeps the findings.
+TEST(DoctorOfHealthyRuns, ARunIsTheSameWithAndWithout) {
+  const RunResult without = tiny().train({"train.steps=6", "doctor.level=off"});
+  const RunResult with = tiny().train({"train.steps=6", "doctor.level=start"});
+  EXPECT_EQ(without.step_loss_nats, with.step_loss_nats);
+  EXPECT_EQ(without.validation->loss_sum_nats, with.validation->loss_sum_nats);
+  EXPECT_EQ(without.peak_device_memory_bytes, with.peak_device_memory_bytes);
+  const auto json = nlohmann::json::parse(read_file(with.directory / "result.json")).at("doctor");
+  EXPECT_EQ(json.at("level"), "start");
+  EXPECT_EQ(json.at("verdict"), "PASS");
+  EXPECT_EQ(json.at("forced"), false);
+  std::set<std::string> ids;
+  for (const auto& finding : json.at("findings")) ids.insert(finding.at("id"));
+  EXPECT_EQ(ids, (std::set<std::string>{"D01", "D02", "D05", "D06", "D07", "D09", "D16", "D17", "D19", "D20",
+                                        "D21", "D22", "D23", "D25", "D26", "D27", "D28", "D36"}));
+  const auto off = nlohmann::json::parse(read_file(without.directory / "result.json")).at("doctor");
+  EXPECT_EQ(off.at("level"), "off");
+  EXPECT_TRUE(off.at("findings").empty());
+}
+
+// D09 is of weights that know nothing: a run that goes on has learned.
+TEST(DoctorOfHealthyRuns, AResumedRunIsNotHeldAgainstChance) {
+  const std::string directory = tiny().next_directory();
+  const Overrides first = {"train.steps=4", "doctor.level=start", "run.directory=" + directory};
+  tiny().train(first);
+  LoadedConfig loaded = tiny().config({"train.steps=6", "doctor.level=start", "run.directory=" + directory});
+  TrainOptions options;
+  options.console = nullptr;
+  options.resume = "auto";
+  const RunResult result = train(loaded, test_plugin_host(), options);
+  EXPECT_EQ(result.first_step, 4);
+  for (const auto& finding :
+       nlohmann::json::parse(read_file(result.directory / "result.json")).at("doctor").at("findings"))
+    EXPECT_NE(finding.at("id"), "D09");
+}
+
+}  // namespace
+}  // namespace mulligan::doctor

@@ -1,0 +1,290 @@
+// A backend with one of the faults of planted_faults.h: everything else is done by the cpu backend
+// underneath.
+#include <mulligan/backend.hpp>
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "planted_faults.h"
+
+namespace {
+
+namespace sdk = mulligan::sdk;
+using planted::Bound;
+using planted::Fault;
+using planted::Wrong;
+
+struct Config {
+  std::string fault = "none";
+  int vocabulary = 0;
+  int threads = 1;
+};
+
+// A call of the cpu backend, and what is done in its place.
+struct Prepared {
+  void* real = nullptr;
+  Bound call;
+  Wrong wrong;  // empty: the call itself
+};
+
+class Planted final : public sdk::Backend {
+ public:
+  static constexpr const char* version = "1.0.0";
+  static constexpr const char* summary = "The cpu backend with a planted fault.";
+  static inline const sdk::Schema<Config> schema{
+      sdk::key("fault", &Config::fault, "what is done wrongly").choices(planted::fault_names),
+      sdk::key("vocabulary", &Config::vocabulary, "tokens of the model, by which its head is known"),
+      sdk::key("threads", &Config::threads, "threads of the cpu backend")};
+
+  explicit Planted(const Config& config)
+      : fault_(planted::fault_of(config.fault)), vocabulary_(config.vocabulary) {
+    void* library = dlopen(MULLIGAN_CPU_BACKEND, RTLD_NOW | RTLD_LOCAL);
+    if (!library) throw sdk::Error(dlerror());
+    const auto plugin = reinterpret_cast<mlg_plugin_function>(dlsym(library, "mlg_plugin"));
+    table_ = reinterpret_cast<const mlg_backend_table*>(plugin());
+    mlg_config own{};
+    own.self = &config.threads;
+    own.get_int = [](const void* threads, const char*) -> std::int64_t {
+      return *static_cast<const int*>(threads);
+    };
+    sdk::check(table_->create(sdk::host_services, &own, &self_));
+  }
+  ~Planted() override { table_->destroy(self_); }
+
+  sdk::DeviceInfo info() const override {
+    sdk::DeviceInfo info{};
+    sdk::check(table_->info(self_, &info));
+    return info;
+  }
+  void* allocate(std::size_t bytes) override {
+    void* address = nullptr;
+    sdk::check(table_->allocate(self_, bytes, &address));
+    return address;
+  }
+  void free(void* address) noexcept override { table_->free(self_, address); }
+  void upload(void* device, const void* host, std::size_t bytes) override;
+  void download(void* host, const void* device, std::size_t bytes) override {
+    sdk::check(table_->download(self_, host, device, bytes));
+    if (fault_ == Fault::forgets && bytes >= 4096)
+      static_cast<unsigned char*>(host)[bytes / 2] ^= static_cast<unsigned char>(++downloads_);
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    sdk::check(table_->copy(self_, to, from, bytes));
+  }
+  void zero(void* device, std::size_t bytes) override { sdk::check(table_->zero(self_, device, bytes)); }
+  // Kernels of plugins are for the backend underneath.
+  void add_kernels(std::span<const mlg_kernel> kernels, bool replace) override {
+    sdk::check(
+        table_->add_kernels(self_, kernels.data(), static_cast<std::uint32_t>(kernels.size()), replace));
+  }
+  const mlg_kernel* kernel_at(std::uint32_t index) const noexcept override {
+    return table_->kernel_at(self_, index);
+  }
+  void* prepare(const sdk::Call& call, std::size_t& workspace_bytes) override;
+  void bind(void* prepared, void* const* addresses, void* workspace) override {
+    auto& own = *static_cast<Prepared*>(prepared);
+    for (std::size_t i = 0; i < own.call.arguments.size(); ++i) own.call.arguments[i].data = addresses[i];
+    if (own.real) sdk::check(table_->bind(self_, own.real, addresses, workspace));
+  }
+  void run(std::span<void* const> prepared) override {
+    for (void* const handle : prepared) {
+      auto& own = *static_cast<Prepared*>(handle);
+      const auto real = [&] {
+        if (own.real) sdk::check(table_->run(self_, &own.real, 1));
+      };
+      if (own.wrong) {
+        own.wrong(own.call, real);
+      } else {
+        real();
+      }
+    }
+  }
+  void release(void* prepared) noexcept override {
+    auto* own = static_cast<Prepared*>(prepared);
+    if (own == norm_) norm_ = nullptr;
+    if (own == head_) head_ = nullptr;
+    if (own->real) table_->release(self_, own->real);
+    delete own;
+  }
+  void synchronize() override { sdk::check(table_->synchronize(self_)); }
+  mlg_determinism determinism() const noexcept override {
+    return static_cast<mlg_determinism>(table_->determinism(self_));
+  }
+  std::optional<mlg_queue> queue() override {
+    mlg_queue queue{};
+    queue.struct_size = sizeof queue;
+    sdk::check(table_->queue(self_, &queue));
+    return queue;
+  }
+
+ private:
+  bool is_head(const Bound& call) const {
+    return call.kernel == "matmul" && vocabulary_ > 0 && call.arguments[2].shape[1] == vocabulary_ &&
+           call.attribute("transpose_a") == 0 && call.attribute("transpose_b") == 1;
+  }
+  void change_attributes(Bound& call);
+  void plant(Prepared& own);
+
+  Fault fault_;
+  int vocabulary_;
+  const mlg_backend_table* table_ = nullptr;
+  void* self_ = nullptr;
+  // Of the calls prepared so far.
+  Prepared *norm_ = nullptr, *head_ = nullptr;
+  bool after_attention_ = false;
+  std::vector<unsigned char> last_upload_;
+  unsigned downloads_ = 0, runs_ = 0;
+};
+
+void Planted::upload(void* device, const void* host, std::size_t bytes) {
+  const auto* begin = static_cast<const unsigned char*>(host);
+  std::vector<unsigned char> changed(begin, begin + bytes);
+  const std::size_t count = bytes / 4;
+  auto* floats = reinterpret_cast<float*>(changed.data());
+  auto* ids = reinterpret_cast<std::int32_t*>(changed.data());
+  // A row's tokens come first, its targets, as long, next: ids of the vocabulary.
+  const bool looks_like_ids =
+      bytes % 4 == 0 && count >= 8 && vocabulary_ > 0 &&
+      std::all_of(ids, ids + count, [&](std::int32_t id) { return id >= 0 && id < vocabulary_; });
+  const bool targets = looks_like_ids && last_upload_.size() == bytes;
+  std::vector<unsigned char> original = changed;
+  if (targets && fault_ == Fault::labels_are_inputs) changed = last_upload_;
+  if (targets && fault_ == Fault::shuffled_targets) std::reverse(ids, ids + count);
+  if (fault_ == Fault::bf16_as_f16 && !looks_like_ids && bytes % 4 == 0 && count >= 8192)
+    std::transform(floats, floats + count, floats, planted::bf16_bits_as_f16);
+  if (fault_ == Fault::nans && !looks_like_ids && bytes % 4 == 0 && count >= 8192)
+    floats[count / 3] = std::nanf("");
+  last_upload_ = targets || !looks_like_ids ? std::vector<unsigned char>() : std::move(original);
+  sdk::check(table_->upload(self_, device, changed.data(), bytes));
+}
+
+void* Planted::prepare(const sdk::Call& call, std::size_t& workspace_bytes) {
+  auto own = std::make_unique<Prepared>();
+  own->call.kernel = call.kernel;
+  own->call.arguments.assign(call.arguments, call.arguments + call.argument_count);
+  for (std::uint32_t i = 0; i < call.attribute_count; ++i) {
+    own->call.attribute_names.emplace_back(call.attributes[i].name);
+    own->call.attributes.push_back(call.attributes[i].value);
+  }
+  change_attributes(own->call);
+  std::vector<mlg_attribute> attributes;
+  for (std::size_t i = 0; i < own->call.attributes.size(); ++i)
+    attributes.push_back({own->call.attribute_names[i].c_str(), own->call.attributes[i]});
+  sdk::Call changed = call;
+  changed.attributes = attributes.data();
+  const mlg_error error = table_->prepare(self_, &changed, &own->real, &workspace_bytes);
+  if (error && fault_ != Fault::swallows) throw sdk::Error(error);
+  if (error) own->real = nullptr;
+  plant(*own);
+  return own.release();
+}
+
+// Faults that are another number in a call.
+void Planted::change_attributes(Bound& call) {
+  const auto set = [&](std::string_view name, double value) {
+    const auto found = std::find(call.attribute_names.begin(), call.attribute_names.end(), name);
+    if (found != call.attribute_names.end())
+      call.attributes[static_cast<std::size_t>(found - call.attribute_names.begin())] = value;
+  };
+  if (call.kernel == "attention_fwd") {
+    after_attention_ = true;
+    if (fault_ == Fault::unscaled_scores) set("softmax_scale", 1);
+    return;
+  }
+  if (call.kernel != "matmul") return;
+  if (fault_ == Fault::unscaled_logits && is_head(call)) set("alpha", 8);
+  if (fault_ == Fault::transposed_o_proj && after_attention_) set("transpose_b", 0);
+  after_attention_ = false;
+}
+
+// Faults that are another computation.
+void Planted::plant(Prepared& own) {
+  const std::string& kernel = own.call.kernel;
+  const bool rotates = kernel == "qk_norm_rope_fwd" || kernel == "qkv_split_norm_rope_fwd";
+  const Fault fault = fault_;
+  const auto instead_or_after = [&](void (*action)(const Bound&, Fault)) {
+    own.wrong = [action, fault](const Bound& call, const std::function<void()>& real) {
+      real();
+      action(call, fault);
+    };
+  };
+  if ((fault == Fault::rope_pairs || fault == Fault::rope_head_0) && rotates)
+    instead_or_after(planted::wrong_rotation);
+  if ((fault == Fault::not_causal || fault == Fault::across_documents) && kernel == "attention_fwd")
+    instead_or_after(planted::wrong_attention);
+  if (fault == Fault::no_softcap && kernel == "softcap_fwd") {
+    own.wrong = [](const Bound& call, const auto&) {
+      const std::size_t bytes =
+          static_cast<std::size_t>(call.arguments[0].shape[0] * call.arguments[0].shape[1]) *
+          (call.arguments[0].dtype == MLG_F32 ? 4 : 2);
+      std::memcpy(call.arguments[1].data, call.arguments[0].data, bytes);
+    };
+  }
+  if (kernel == "rms_norm_fwd") norm_ = &own;
+  if (is_head(own.call)) {
+    head_ = &own;
+    if (fault == Fault::no_final_norm && norm_) {
+      norm_->wrong = [](const Bound& call, const auto&) {
+        const std::size_t bytes =
+            static_cast<std::size_t>(call.arguments[0].shape[0] * call.arguments[0].shape[1]) *
+            (call.arguments[0].dtype == MLG_F32 ? 4 : 2);
+        std::memcpy(call.arguments[1].data, call.arguments[0].data, bytes);
+      };
+    }
+  }
+  if (kernel == "cross_entropy_fwd" && fault == Fault::stale_logits && head_) {
+    head_->wrong = [done = false](const Bound&, const std::function<void()>& real) mutable {
+      if (!done) real();
+      done = true;
+    };
+  }
+  if (kernel == "cross_entropy_fwd" && fault == Fault::unfinished_losses) {
+    own.wrong = [](const Bound& call, const std::function<void()>& real) {
+      auto* losses = static_cast<float*>(call.arguments[2].data);
+      const std::int64_t tokens = call.arguments[2].shape[0], kept = tokens - tokens / 4;
+      const std::vector<float> before(losses + kept, losses + tokens);
+      real();
+      std::copy(before.begin(), before.end(), losses + kept);
+    };
+  }
+  if (kernel == "attention_bwd" && fault == Fault::short_gradients) {
+    own.wrong = [](const Bound& call, const std::function<void()>& real) {
+      real();
+      if (call.arguments[7].dtype != MLG_F32) return;
+      auto* dq = static_cast<float*>(call.arguments[7].data);
+      const std::int64_t count =
+          call.arguments[7].shape[0] * call.arguments[7].shape[1] * call.arguments[7].shape[2];
+      std::transform(dq, dq + count, dq, [](float value) { return 0.9F * value; });
+    };
+  }
+  if (kernel == "matmul" && fault == Fault::no_two_alike) {
+    own.wrong = [this](const Bound& call, const std::function<void()>& real) {
+      real();
+      if (call.arguments[2].dtype == MLG_F32)
+        static_cast<float*>(call.arguments[2].data)[0] += 1e-4F * static_cast<float>(++runs_ % 7);
+    };
+  }
+  if (kernel == "matmul" && fault == Fault::rounded_products) {
+    own.wrong = [](const Bound& call, const std::function<void()>& real) {
+      real();
+      if (call.arguments[2].dtype != MLG_F32) return;
+      auto* c = static_cast<float*>(call.arguments[2].data);
+      const std::int64_t count =
+          call.arguments[2].shape[0] * call.arguments[2].shape[1] * call.arguments[2].shape[2];
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, c + i, 4);
+        bits &= ~std::uint32_t{0x1FFF};  // the 10 bits of TF32
+        std::memcpy(c + i, &bits, 4);
+      }
+    };
+  }
+}
+
+}  // namespace
+
+MULLIGAN_EXPORT_BACKEND(Planted, planted);

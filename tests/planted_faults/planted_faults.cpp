@@ -1,0 +1,133 @@
+#include "planted_faults.h"
+
+#include <mulligan/half.hpp>
+#include <mulligan/kernel.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <stdexcept>
+
+namespace planted {
+namespace {
+
+// f32 and bf16 as floats, and back.
+std::vector<float> read(const mlg_tensor& tensor) {
+  const std::int64_t count = tensor.shape[0] * tensor.shape[1] * tensor.shape[2] * tensor.shape[3];
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = tensor.dtype == MLG_F32
+                    ? static_cast<const float*>(tensor.data)[i]
+                    : static_cast<float>(static_cast<const mulligan::sdk::bfloat16*>(tensor.data)[i]);
+  }
+  return values;
+}
+void write(const mlg_tensor& tensor, const std::vector<float>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (tensor.dtype == MLG_F32) {
+      static_cast<float*>(tensor.data)[i] = values[i];
+    } else {
+      static_cast<mulligan::sdk::bfloat16*>(tensor.data)[i] = mulligan::sdk::bfloat16(values[i]);
+    }
+  }
+}
+
+void rotate_wrongly(const Bound& call, const mlg_tensor& heads, Fault fault) {
+  const std::vector<float> cos = read(call.arguments[1]), sin = read(call.arguments[2]);
+  std::vector<float> y = read(heads);
+  const std::int64_t groups = heads.shape[1], width = heads.shape[2];
+  const auto dims = static_cast<std::int64_t>(call.attribute("rope_dims")), half = dims / 2;
+  const auto row_length = static_cast<std::int64_t>(call.attribute("row_length"));
+  for (std::int64_t head = 0; head < heads.shape[0] * groups; ++head) {
+    if (fault == Fault::rope_head_0 && head % groups == 0) continue;
+    float* u = y.data() + head * width;
+    const std::int64_t at = head / groups % row_length * half;
+    for (std::int64_t j = 0; j < half; ++j) {  // undone
+      const float c = cos[static_cast<std::size_t>(at + j)], s = sin[static_cast<std::size_t>(at + j)];
+      const float a = u[j], b = u[j + half];
+      u[j] = a * c - b * s;
+      u[j + half] = a * s + b * c;
+    }
+    if (fault == Fault::rope_head_0) continue;
+    for (std::int64_t j = 0; j < half; ++j) {
+      const float c = cos[static_cast<std::size_t>(at + j)], s = sin[static_cast<std::size_t>(at + j)];
+      const float a = u[2 * j], b = u[2 * j + 1];
+      u[2 * j] = a * c + b * s;
+      u[2 * j + 1] = -a * s + b * c;
+    }
+  }
+  write(heads, y);
+}
+
+}  // namespace
+
+Fault fault_of(std::string_view name) {
+  std::string_view rest = fault_names;
+  for (int number = 0;; ++number) {
+    const std::size_t end = rest.find('|');
+    if (rest.substr(0, end) == name) return static_cast<Fault>(number);
+    if (end == std::string_view::npos) throw std::runtime_error("there is no such fault");
+    rest.remove_prefix(end + 1);
+  }
+}
+
+double Bound::attribute(std::string_view name) const {
+  const auto found = std::find(attribute_names.begin(), attribute_names.end(), name);
+  return found == attribute_names.end()
+             ? 0
+             : attributes[static_cast<std::size_t>(found - attribute_names.begin())];
+}
+
+void wrong_rotation(const Bound& call, Fault fault) {
+  if (call.kernel == "qk_norm_rope_fwd") return rotate_wrongly(call, call.arguments[4], fault);
+  rotate_wrongly(call, call.arguments[4], fault);
+  rotate_wrongly(call, call.arguments[5], fault);
+}
+
+void wrong_attention(const Bound& call, Fault fault) {
+  const mlg_tensor &tq = call.arguments[0], &tk = call.arguments[1];
+  const std::vector<float> q = read(tq), k = read(tk), v = read(call.arguments[2]);
+  const auto* boundaries = static_cast<const std::int32_t*>(call.arguments[3].data);
+  const std::int64_t tokens = tq.shape[0], heads = tq.shape[1], kv = tk.shape[1], width = tq.shape[2];
+  std::vector<std::int64_t> begin(static_cast<std::size_t>(tokens), 0),
+      end(static_cast<std::size_t>(tokens), tokens);
+  for (std::int64_t i = 0; i + 1 < call.arguments[3].shape[0]; ++i) {
+    for (std::int64_t t = boundaries[i]; t < boundaries[i + 1]; ++t) {
+      begin[static_cast<std::size_t>(t)] = boundaries[i];
+      end[static_cast<std::size_t>(t)] = boundaries[i + 1];
+    }
+  }
+  std::vector<float> out(q.size(), 0);
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    const std::int64_t first = fault == Fault::across_documents ? 0 : begin[static_cast<std::size_t>(t)];
+    const std::int64_t last = fault == Fault::not_causal ? end[static_cast<std::size_t>(t)] : t + 1;
+    for (std::int64_t h = 0; h < heads; ++h) {
+      std::vector<double> weights;
+      double most = -1e30, sum = 0;
+      for (std::int64_t j = first; j < last; ++j) {
+        double dot = 0;
+        for (std::int64_t i = 0; i < width; ++i)
+          dot += static_cast<double>(q[static_cast<std::size_t>((t * heads + h) * width + i)]) *
+                 static_cast<double>(k[static_cast<std::size_t>((j * kv + h / (heads / kv)) * width + i)]);
+        weights.push_back(dot * call.attribute("softmax_scale"));
+        most = std::max(most, weights.back());
+      }
+      for (double& weight : weights) sum += weight = std::exp(weight - most);
+      for (std::int64_t j = first; j < last; ++j) {
+        for (std::int64_t i = 0; i < width; ++i)
+          out[static_cast<std::size_t>((t * heads + h) * width + i)] +=
+              static_cast<float>(weights[static_cast<std::size_t>(j - first)] / sum) *
+              v[static_cast<std::size_t>((j * kv + h / (heads / kv)) * width + i)];
+      }
+    }
+  }
+  write(call.arguments[4], out);
+}
+
+float bf16_bits_as_f16(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t half = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;  // round to nearest even
+  return mulligan::sdk::half_value(static_cast<std::uint16_t>(half));
+}
+
+}  // namespace planted

@@ -1,0 +1,258 @@
+// The doctor's judgements of numbers: each has two sides, names its fault, and passes what is healthy.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <mulligan/half.hpp>
+
+#include "framework/core/philox.h"
+#include "framework/data/shard.h"
+#include "framework/doctor/evaluation_checks.h"
+#include "framework/doctor/loss_level.h"
+#include "framework/doctor/outcome_checks.h"
+#include "framework/doctor/rate_checks.h"
+#include "framework/doctor/row_checks.h"
+#include "framework/doctor/training_checks.h"
+#include "framework/doctor/weight_checks.h"
+#include "tests/support/scratch_folder.h"
+
+namespace mulligan::doctor {
+namespace {
+
+bool says(const Finding& finding, const char* words) {
+  return finding.message.find(words) != std::string::npos && !finding.hint.empty();
+}
+
+std::vector<float> normal(std::size_t count, double deviation) {
+  std::vector<float> values(count);
+  PhiloxStream(1, "judges").fill_normal(values, deviation);
+  return values;
+}
+
+std::uint16_t bf16_bits(float value) {
+  return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(value) + 0x8000U) >> 16);
+}
+
+ParameterSpec matrix(const char* name, std::int64_t rows, std::int64_t columns, Initial kind, double value) {
+  return {name, TensorType(MLG_F32, {rows, columns}), {{0, rows, kind, value}}, true};
+}
+
+TEST(WeightChecks, BytesOfAnotherDtypeAreToldByTheSpreadOfTheirMagnitudes) {
+  const std::vector<ParameterSpec> specs = {matrix("w", 100, 100, Initial::normal, 0.02)};
+  for (const double deviation : {1e-4, 0.02, 5.0}) {
+    const std::vector<float> sound = normal(10'000, deviation);
+    EXPECT_NEAR(magnitude_spread(sound).log2_std, 1.6, 0.1) << "whatever the scale";
+    EXPECT_EQ(check_magnitudes(specs, {{"w", sound}}).verdict, Verdict::pass);
+  }
+  std::vector<float> as_f16, as_bf16;
+  for (const float value : normal(10'000, 0.02)) {
+    as_f16.push_back(sdk::half_value(bf16_bits(value)));
+    as_bf16.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(sdk::half_bits(value)) << 16));
+  }
+  const Finding f16 = check_magnitudes(specs, {{"w", as_f16}}),
+                bf16 = check_magnitudes(specs, {{"w", as_bf16}});
+  EXPECT_EQ(f16.verdict, Verdict::fail);
+  EXPECT_TRUE(says(f16, "bf16 bytes decoded as f16")) << f16.message;
+  EXPECT_EQ(bf16.verdict, Verdict::fail);
+  EXPECT_TRUE(says(bf16, "f16 bytes decoded as bf16")) << bf16.message;
+}
+
+TEST(WeightChecks, ValuesThatAreNone) {
+  const std::vector<ParameterSpec> specs = {matrix("w", 10, 10, Initial::normal, 0.02),
+                                            matrix("zeros", 4, 4, Initial::zeros, 0)};
+  Weights weights = {{"w", normal(100, 0.02)}, {"zeros", std::vector<float>(16, 0.0F)}};
+  EXPECT_EQ(check_values(specs, weights, WeightOrigins::drawn).verdict, Verdict::pass);
+  const Finding never_updated = check_values(specs, weights, WeightOrigins::trained);
+  EXPECT_EQ(never_updated.verdict, Verdict::warn);
+  EXPECT_TRUE(says(never_updated, "zeros")) << never_updated.message;
+  for (const float value : {std::nanf(""), INFINITY}) {
+    weights["w"] = normal(100, 0.02);
+    weights["w"][7] = value;
+    const Finding broken = check_values(specs, weights, WeightOrigins::trained);
+    EXPECT_EQ(broken.verdict, Verdict::fail);
+    EXPECT_TRUE(says(broken, "element 7 of w")) << broken.message;
+  }
+  weights["w"] = std::vector<float>(100, 0.5F);
+  EXPECT_TRUE(says(check_values(specs, weights, WeightOrigins::drawn), "all 100 elements of w are 0.5"));
+}
+
+TEST(WeightChecks, BandsOfTheEmbedding) {
+  const std::vector<ParameterSpec> specs = {matrix("tok_emb.weight", 200, 100, Initial::normal, 0.005)};
+  const auto verdict = [&](std::vector<float> values, WeightOrigins origin) {
+    return check_bands(specs, {{"tok_emb.weight", std::move(values)}}, origin).verdict;
+  };
+  EXPECT_EQ(verdict(normal(20'000, 0.005), WeightOrigins::drawn), Verdict::pass);
+  EXPECT_EQ(verdict(normal(20'000, 0.007), WeightOrigins::drawn), Verdict::fail)
+      << "not what was to be drawn";
+  EXPECT_EQ(verdict(normal(20'000, 0.1), WeightOrigins::trained), Verdict::pass);
+  EXPECT_EQ(verdict(normal(20'000, 1.05), WeightOrigins::trained), Verdict::fail);
+  EXPECT_EQ(verdict(normal(20'000, 1e-4), WeightOrigins::trained), Verdict::fail);
+  std::vector<float> shifted = normal(20'000, 0.1);
+  for (float& value : shifted) value += 0.2F;
+  EXPECT_EQ(verdict(shifted, WeightOrigins::trained), Verdict::fail);
+}
+
+ModelConfig model_of(std::int64_t vocabulary) {
+  ModelConfig model;
+  model.vocabulary = vocabulary;
+  model.width = 128;
+  model.embedding_init_std = 0.005;
+  return model;
+}
+
+TEST(LossLevel, OfInitialWeightsIsLnVOnBothSides) {
+  const ModelConfig model = model_of(1000);
+  EXPECT_EQ(judge_initial_loss(6.9078, model).verdict, Verdict::pass);
+  EXPECT_EQ(judge_initial_loss(9.9658, model).verdict, Verdict::fail) << "log2 of V: bits";
+  EXPECT_EQ(judge_initial_loss(0.6, model).verdict, Verdict::fail) << "far too good";
+  EXPECT_EQ(judge_initial_loss(std::nan(""), model).verdict, Verdict::fail);
+  ModelConfig wide = model;
+  wide.embedding_init_std = 0.1;  // logits of deviation 1.13: 0.64 nats above ln V
+  EXPECT_EQ(judge_initial_loss(6.9078 + 0.64, wide).verdict, Verdict::pass);
+}
+
+TEST(LossLevel, OfTrainedWeights) {
+  EXPECT_EQ(judge_trained_loss(3.0, 151'936, 0.9).verdict, Verdict::pass);
+  EXPECT_TRUE(says(judge_trained_loss(18.55, 151'936, 0.9), "worse than uniform"));
+  EXPECT_EQ(judge_trained_loss(9.0, 151'936, 0.9).verdict, Verdict::fail);
+  EXPECT_EQ(judge_trained_loss(0.0008, 151'936, 0.9).verdict, Verdict::fail);
+}
+
+TEST(LossLevel, LogitsThatSayNothing) {
+  const ModelConfig model = model_of(50);
+  std::vector<double> logits;
+  for (const float value : normal(50 * 64, 1)) logits.push_back(static_cast<double>(value));
+  EXPECT_EQ(judge_logits(logits, model).verdict, Verdict::pass);
+  EXPECT_TRUE(says(judge_logits(std::vector<double>(50 * 64, 0.5), model), "")) << "equal ones";
+  std::vector<double> same;
+  for (int row = 0; row < 64; ++row) same.insert(same.end(), logits.begin(), logits.begin() + 50);
+  EXPECT_TRUE(says(judge_logits(same, model), "the likeliest at every one"));
+  std::vector<double> capped = logits;
+  for (std::size_t i = 0; i < capped.size(); i += 10) capped[i] = 29.99;
+  EXPECT_TRUE(says(judge_logits(capped, model), "at the softcap"));
+  logits[123] = std::nan("");
+  EXPECT_TRUE(says(judge_logits(logits, model), "token 23 at position 2"));
+}
+
+// Ramp tokens 0..T through the loader: every target is its input and one.
+TEST(RowChecks, ARampThroughTheLoader) {
+  const testing::ScratchFolder folder;
+  std::vector<std::uint16_t> ramp(1000);
+  for (std::size_t i = 0; i < ramp.size(); ++i) ramp[i] = static_cast<std::uint16_t>(i);
+  ramp[0] = 1;  // a beginning of a document
+  write_shard(folder / "ramp.bin", ramp);
+  LoaderOptions options;
+  options.shards = {folder / "ramp.bin"};
+  options.row_tokens = 99;
+  Loader loader(options);
+  std::vector<Batch> rows(2);
+  for (Batch& row : rows) loader.next(row);
+  EXPECT_EQ(rows[1].tokens.front(), 100);
+  for (std::size_t t = 0; t < 99; ++t) EXPECT_EQ(rows[1].targets[t], rows[1].tokens[t] + 1);
+  EXPECT_EQ(check_targets(rows, 0.01).verdict, Verdict::pass);
+  EXPECT_EQ(check_end_of_data(options, 0).verdict, Verdict::pass);
+
+  std::vector<Batch> copies = rows;
+  for (Batch& row : copies) row.targets = row.tokens;
+  EXPECT_TRUE(says(check_targets(copies, 0.01), "targets equal inputs"));
+  std::vector<Batch> two_on = rows;
+  for (Batch& row : two_on) std::ranges::rotate(row.targets, row.targets.begin() + 1);
+  EXPECT_TRUE(says(check_targets(two_on, 0.01), "the target at position 0 of row 0 is"));
+  rows[1].targets[40] = 3;
+  EXPECT_TRUE(says(check_targets(rows, 0.01), "position 40 of row 1 is 3"));
+}
+
+TEST(OutcomeChecks, AValidationLossHasACeilingAndAFloor) {
+  Outcome outcome{300, 3.0, WindowMean{200, 300, 3.1}, 1024, 0.8};
+  EXPECT_EQ(judge_validation_level(outcome).verdict, Verdict::pass);
+  EXPECT_EQ(judge_validation_floor(outcome).verdict, Verdict::pass);
+  outcome.val_nats = 13.5;
+  EXPECT_EQ(judge_validation_level(outcome).verdict, Verdict::fail);
+  EXPECT_TRUE(says(judge_validation_floor(outcome), "4.35 times that of training"));
+  outcome.steps = 50;
+  EXPECT_EQ(judge_validation_level(outcome).verdict, Verdict::pass) << "so early it may";
+  outcome.val_nats = 0.0008;
+  EXPECT_TRUE(says(judge_validation_floor(outcome), "below the data's floor"));
+  outcome.val_nats = std::nan("");
+  EXPECT_EQ(judge_validation_level(outcome).verdict, Verdict::fail);
+  EXPECT_EQ(judge_validation_floor(outcome).verdict, Verdict::fail);
+}
+
+TEST(OutcomeChecks, TheMeanLossIsOfAllSteps) {
+  LossAccount account;
+  for (std::int64_t step = 100; step < 500; ++step) account.add(step, 20, 10, "plain");
+  EXPECT_TRUE(says(judge_account(account, 500), "covers steps [100, 500), 400 of 500"));
+  LossAccount whole;
+  for (std::int64_t step = 0; step < 500; ++step) whole.add(step, 20, 10, "plain");
+  EXPECT_EQ(judge_account(whole, 500).verdict, Verdict::pass);
+}
+
+TEST(OutcomeChecks, UnitsAgree) {
+  Throughput seen{1'000'000, 100, 1e5, 10, 12, 1e6, processor_peak(2, false)};
+  EXPECT_EQ(judge_throughput(seen).verdict, Verdict::pass);
+  seen.tokens_per_second = 100;  // per millisecond
+  EXPECT_EQ(judge_throughput(seen).verdict, Verdict::fail);
+  seen.tokens_per_second = 1e5;
+  seen.run_seconds = 0.012;
+  EXPECT_EQ(judge_throughput(seen).verdict, Verdict::fail);
+  seen = {1'000'000'000, 100, 1e8, 10, 12, 1e7, processor_peak(2, false)};
+  EXPECT_TRUE(says(judge_throughput(seen), "more than the machine can do"));
+}
+
+std::vector<RatePoint> cosine(double floor) {
+  std::vector<RatePoint> points;
+  for (int i = 0; i <= 1000; ++i)
+    points.push_back({i / 1000.0, floor + 0.5 * (1 + std::cos(3.14159265 * i / 1000)), 0, 0, 1});
+  return points;
+}
+
+TEST(RateChecks, ARestartMustBeDeclared) {
+  std::vector<RatePoint> points = cosine(0);
+  EXPECT_EQ(check_rates("all", points).verdict, Verdict::pass);
+  // A phase of its own schedule, then the whole run's at that step: experiment C.
+  for (std::size_t i = 0; i < 200; ++i)
+    points[i].lr = 0.5 * (1 + std::cos(3.14159265 * static_cast<double>(i) / 200));
+  const Finding jump = check_rates("all", points);
+  EXPECT_EQ(jump.verdict, Verdict::fail);
+  EXPECT_TRUE(says(jump, "this is a warm restart")) << jump.message;
+  std::vector<RatePoint> cycles = points, factors = points;
+  for (std::size_t i = 200; i < cycles.size(); ++i) cycles[i].cycle = 1;
+  EXPECT_EQ(check_rates("all", cycles).verdict, Verdict::pass);
+  std::vector<RatePoint> phases = cosine(0);
+  for (std::size_t i = 0; i < 200; ++i) phases[i].lr *= phases[i].declared = 0.1;
+  EXPECT_EQ(check_rates("all", phases).verdict, Verdict::pass);
+  std::vector<RatePoint> warm_up = cosine(0);
+  for (std::size_t i = 0; i < 10; ++i) warm_up[i].lr *= static_cast<double>(i) / 10;
+  EXPECT_EQ(check_rates("all", warm_up).verdict, Verdict::pass);
+}
+
+TEST(TrainingChecks, ARowIsLearnedByHeart) {
+  EXPECT_EQ(judge_overfit(7, 0.2, 100).verdict, Verdict::pass);
+  EXPECT_EQ(judge_overfit(7, 0.9, 100).verdict, Verdict::fail);
+  EXPECT_EQ(judge_overfit(7, -1, 100).verdict, Verdict::fail);
+  EXPECT_EQ(judge_overfit(7, std::nan(""), 100).verdict, Verdict::fail);
+}
+
+TEST(EvaluationChecks, TrainingAndEvaluationAgree) {
+  EXPECT_EQ(judge_modes(5, 5.000001, 0, MLG_F32).verdict, Verdict::pass);
+  EXPECT_EQ(judge_modes(5, 5.01, 0, MLG_F32).verdict, Verdict::fail);
+  EXPECT_EQ(judge_modes(5.01, 5, 0.01, MLG_F32).verdict, Verdict::warn) << "a regulariser";
+  EXPECT_EQ(judge_modes(std::nan(""), 5, 0.01, MLG_F32).verdict, Verdict::fail);
+}
+
+TEST(EvaluationChecks, AScoreDoesNotChangeByTraining) {
+  double state = 3;
+  const auto score = [&] { return state; };
+  EXPECT_EQ(check_repeated_score(
+                score, [] {}, true)
+                .verdict,
+            Verdict::pass);
+  const Finding changed = check_repeated_score(
+      score, [&] { state = 3.1; }, true);
+  EXPECT_EQ(changed.verdict, Verdict::fail);
+  EXPECT_TRUE(says(changed, "buffer contents left by training"));
+}
+
+}  // namespace
+}  // namespace mulligan::doctor
