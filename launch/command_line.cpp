@@ -70,9 +70,11 @@ void add_commands(CLI::App& app) {
   add_quantize_command(app);
   add_ttt_command(app);
   add_sweep_command(app);
+  add_record_command(app);
   add_report_command(app);
   add_compare_command(app);
   add_stats_command(app);
+  add_calibrate_command(app);
   add_doctor_command(app);
   add_checkpoint_command(app);
   add_config_command(app);

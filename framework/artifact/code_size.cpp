@@ -98,7 +98,7 @@ std::string tar_archive(const fs::path& root, const std::vector<fs::path>& files
   return archive;
 }
 
-std::uint64_t compressed_source_bytes(const fs::path& root, const fs::path& known) {
+std::string source_archive(const fs::path& root) {
   if (!fs::is_directory(root / "framework")) {
     throw data_error(
         "'{}' is not mulligan's source tree, so its code cannot be counted; name it with --source",
@@ -111,7 +111,11 @@ std::uint64_t compressed_source_bytes(const fs::path& root, const fs::path& know
       if (entry.is_regular_file()) files.push_back(entry.path());
     }
   }
-  return compressed_size(Compression::brotli, tar_archive(root, files), known);
+  return tar_archive(root, files);
+}
+
+std::uint64_t compressed_source_bytes(const fs::path& root, const fs::path& known) {
+  return compressed_size(Compression::brotli, source_archive(root), known);
 }
 
 std::string source_digest(const fs::path& root) {

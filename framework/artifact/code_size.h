@@ -14,8 +14,11 @@ namespace mulligan {
 std::string tar_archive(const std::filesystem::path& root, const std::vector<std::filesystem::path>& files);
 
 // Source of training and evaluation: all files below framework, plugins, optimizers, ttt, launch and
-// configs of `root`, as tar_archive, compressed with Brotli 11. `known` is the folder of sizes by contents
-// (compressed_size); empty: always computed. Throws data_error when `root` holds no framework folder.
+// configs of `root`, as tar_archive. Throws data_error when `root` holds no framework folder.
+std::string source_archive(const std::filesystem::path& root);
+
+// The bytes of source_archive(), compressed with Brotli 11. `known` is the folder of sizes by contents
+// (compressed_size); empty: always computed. Throws as source_archive() does.
 std::uint64_t compressed_source_bytes(const std::filesystem::path& root,
                                       const std::filesystem::path& known = {});
 

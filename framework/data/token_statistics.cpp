@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
-#include <unordered_set>
 
+#include "framework/data/overlap_search.h"
 #include "framework/data/shard.h"
 
 namespace mulligan {
@@ -52,29 +52,6 @@ double compressed_share(std::span<const std::vector<std::uint16_t>> pieces) {
   }
   return before == 0 ? 0 : static_cast<double>(after) / static_cast<double>(before);
 }
-
-// The polynomial hash of a window, rolled along a stream.
-class RollingHash {
- public:
-  explicit RollingHash(std::size_t window) : window_(window) {
-    for (std::size_t i = 0; i < window; ++i) oldest_ *= base;
-  }
-  // visit(first, hash) of each window of the piece.
-  template <typename Visit>
-  void each(std::span<const std::uint16_t> tokens, Visit&& visit) const {
-    std::uint64_t hash = 0;
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      hash = hash * base + tokens[i] + 1;
-      if (i >= window_) hash -= oldest_ * (tokens[i - window_] + std::uint64_t{1});
-      if (i + 1 >= window_) visit(i + 1 - window_, hash);
-    }
-  }
-
- private:
-  static constexpr std::uint64_t base = 0x9e3779b97f4a7c15;  // odd: a bijection modulo 2^64
-  std::size_t window_;
-  std::uint64_t oldest_ = 1;  // base^window
-};
 
 }  // namespace
 
@@ -160,27 +137,9 @@ std::vector<std::vector<std::uint16_t>> sample_tokens(const std::vector<std::fil
 
 double window_overlap(std::span<const std::vector<std::uint16_t>> pieces,
                       std::span<const std::vector<std::uint16_t>> others, std::size_t window) {
-  if (window == 0) throw std::invalid_argument("a window of one token or more");
-  const RollingHash rolling(window);
-  std::unordered_set<std::uint64_t> wanted;
-  std::vector<std::uint64_t> windows;
-  for (const std::vector<std::uint16_t>& piece : pieces) {
-    rolling.each(piece, [&](std::size_t first, std::uint64_t hash) {
-      if (first % window != 0) return;
-      windows.push_back(hash);
-      wanted.insert(hash);
-    });
-  }
-  if (windows.empty()) return 0;
-  std::unordered_set<std::uint64_t> found;
-  for (const std::vector<std::uint16_t>& piece : others) {
-    rolling.each(piece, [&](std::size_t, std::uint64_t hash) {
-      if (wanted.contains(hash)) found.insert(hash);
-    });
-  }
-  const auto shared =
-      std::ranges::count_if(windows, [&](std::uint64_t hash) { return found.contains(hash); });
-  return static_cast<double>(shared) / static_cast<double>(windows.size());
+  OverlapSearch search(pieces, window);
+  for (const std::vector<std::uint16_t>& piece : others) search.look_through(piece);
+  return search.share();
 }
 
 }  // namespace mulligan

@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* prefix = "eval";
 constexpr const char* token_loss_name = "eval/token_loss";
+constexpr const char* logits_name = "eval/logits";
 
 bool sliding(const EvaluatorOptions& options) {
   return options.eval.mode == EvalMode::sliding;
@@ -42,6 +43,7 @@ Evaluator::Evaluator(TensorStore& store, const ModelConfig& model,
   tokens_.resize(tokens);
   targets_.resize(tokens);
   token_loss_.resize(tokens);
+  if (options.keep_logits) logits_.resize(tokens * static_cast<std::size_t>(model.vocabulary));
 }
 
 Graph Evaluator::build(const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
@@ -59,6 +61,10 @@ Graph Evaluator::build(const ModelConfig& model, const std::vector<ParameterLayo
   const TensorType per_token(MLG_F32, {tokens});
   graph.call("cross_entropy_fwd", {logits, inputs.targets, graph.external(token_loss_name, per_token),
                                    graph.scratch(per_token, "lse")});
+  if (options.keep_logits) {
+    graph.call("cast",
+               {logits, graph.external(logits_name, TensorType(MLG_F32, {tokens, model.vocabulary}))});
+  }
   fuse_residuals(graph, fused);
   return graph;
 }
@@ -116,11 +122,16 @@ EvalSums Evaluator::score(std::span<const std::uint16_t> tokens, const ByteTable
     upload_pass(tokens, pass);
     program_.run();
     store_.download(token_loss_name, std::as_writable_bytes(std::span(token_loss_)));
+    if (options_.keep_logits) store_.download(logits_name, std::as_writable_bytes(std::span(logits_)));
+    const std::size_t vocabulary = logits_.size() / token_loss_.size();
     for (std::size_t place = 0; place < pass.size(); ++place) {
       const EvalSpan& span = pass[place];
       const auto losses =
           std::span<const float>(token_loss_)
               .subspan(place * static_cast<std::size_t>(row_tokens), static_cast<std::size_t>(span.length));
+      row_logits_ =
+          std::span<const float>(logits_).subspan(place * static_cast<std::size_t>(row_tokens) * vocabulary,
+                                                  static_cast<std::size_t>(span.length) * vocabulary);
       if (listener) listener(span, losses);
       // Sequence by sequence, so that the sum does not depend on how ranks share and pack them.
       const std::int64_t part_tokens = sliding(options_) ? span.length : options_.eval.sequence_length;

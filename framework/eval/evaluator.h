@@ -23,6 +23,7 @@ struct EvaluatorOptions {
   DType compute = MLG_F32;
   LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
   int bos_id = 1;
+  bool keep_logits = false;  // for row_logits(): memory and a copy of [tokens of a pass, vocabulary] f32
 };
 
 // Sums over the scored tokens of one rank's share.
@@ -61,6 +62,10 @@ class Evaluator {
   // scored), in nats.
   using RowListener = std::function<void(const EvalSpan&, std::span<const float>)>;
 
+  // With keep_logits, while a RowListener is called: the logits after the softcap of its row, [length,
+  // vocabulary].
+  std::span<const float> row_logits() const { return row_logits_; }
+
   // Called after each pass with the position behind it and the number of rows or windows in the share.
   using PassListener = std::function<void(const EvalPosition&, std::size_t)>;
 
@@ -83,7 +88,8 @@ class Evaluator {
   // Host sides of the inputs and of the result.
   Batch row_;
   std::vector<std::int32_t> tokens_, targets_, cu_seqlens_;
-  std::vector<float> token_loss_;
+  std::vector<float> token_loss_, logits_;
+  std::span<const float> row_logits_;
 };
 
 }  // namespace mulligan

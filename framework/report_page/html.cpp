@@ -79,6 +79,10 @@ std::string section(std::string_view id, std::string_view title, std::string_vie
   return fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", escape(id), escape(title), body);
 }
 
+std::string charts(const std::string& figures) {
+  return "<div class=\"charts\">\n" + figures + "</div>\n";
+}
+
 std::string note(std::string_view text) {
   return fmt::format("<p class=\"note\">{}</p>\n", escape(text));
 }

@@ -23,6 +23,8 @@ std::string table(const std::vector<std::string>& head, const std::vector<std::v
 
 // <section id="id"> with a heading; `body` is HTML.
 std::string section(std::string_view id, std::string_view title, std::string_view body);
+// Figures side by side where the page is wide enough; HTML.
+std::string charts(const std::string& figures);
 // <p class="note">, escaped.
 std::string note(std::string_view text);
 

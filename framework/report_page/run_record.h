@@ -13,6 +13,7 @@
 #include "framework/report/metrics_reader.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/trials.h"
+#include "framework/report_page/calibration_result.h"
 
 namespace mulligan::report {
 
@@ -90,6 +91,7 @@ struct RunRecord {
   std::vector<TrialRecord> trials;  // under other settings: never compared with other runs
   std::optional<LedgerResult> ledger;
   std::optional<QuantizeResult> quantize;
+  std::optional<CalibrationResult> calibration;
   std::optional<TttResult> ttt;  // absent where it is void
   std::string ttt_void;          // why, or empty
 

@@ -22,10 +22,6 @@ void add_tile(std::string& tiles, std::string_view what, std::optional<double> v
   if (value) tiles += tile(what, text(*value));
 }
 
-std::string charts(const std::string& figures) {
-  return "<div class=\"charts\">\n" + figures + "</div>\n";
-}
-
 std::string count_text(double value) {
   return std::isfinite(value) && std::abs(value) < 9e15 ? grouped(std::llround(value)) : short_number(value);
 }

@@ -15,6 +15,7 @@ std::string time_section(const RunRecord& run);
 std::string scores_section(const RunRecord& run);
 std::string artifact_section(const RunRecord& run);
 std::string ttt_section(const RunRecord& run);
+std::string calibration_section(const RunRecord& run);  // calibration_section.cpp
 std::string configuration_section(const RunRecord& run);
 
 }  // namespace mulligan::report

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "framework/stats/acceptance.h"
 #include "framework/stats/study.h"
 #include "launch/commands/commands.h"
+#include "launch/commands/score_words.h"
 
 namespace mulligan {
 namespace {
@@ -57,40 +57,12 @@ void make_statistics(const StatsArguments& arguments) {
   fmt::print("{}", printable(text, LineBreaks::kept));
 }
 
-// Each a number, or a run directory whose score counts.
-struct Scores {
-  std::vector<double> bpb;
-  std::vector<report::RunRecord> runs;
-};
-
-Scores read_scores(const std::vector<std::string>& words, const std::string& metric) {
-  Scores scores;
-  std::vector<std::optional<double>> numbers;
-  for (const std::string& word : words) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    const bool number = error == std::errc() && end == word.data() + word.size();
-    numbers.push_back(number ? std::optional(value) : std::nullopt);
-    if (!number) scores.runs.push_back(report::read_run(word));
-  }
-  std::vector<double> of_runs;
-  if (!scores.runs.empty()) {
-    const stats::Observations all =
-        report::observe_runs(scores.runs, metric.empty() ? report::final_metric(scores.runs) : metric);
-    stats::require_one_window(all);
-    for (const stats::Observation& value : all.values) of_runs.push_back(value.value);
-  }
-  auto next = of_runs.begin();
-  for (const std::optional<double>& number : numbers) scores.bpb.push_back(number ? *number : *next++);
-  return scores;
-}
-
 void decide(AcceptArguments arguments) {
   if (!arguments.metric.empty() && !arguments.metric.ends_with("_bpb")) {
     throw config_error("the rule is about bits per byte: --metric is val_bpb, quantised_bpb or ttt_bpb.");
   }
-  const Scores ours = read_scores(arguments.ours, arguments.metric);
-  const Scores reference = read_scores(arguments.reference, arguments.metric);
+  const NamedScores ours = read_scores(arguments.ours, arguments.metric);
+  const NamedScores reference = read_scores(arguments.reference, arguments.metric);
   std::vector<report::RunRecord> runs = ours.runs;
   runs.insert(runs.end(), reference.runs.begin(), reference.runs.end());
   arguments.rule.bytes_per_token =

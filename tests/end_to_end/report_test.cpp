@@ -54,8 +54,8 @@ TEST(Report, EverySectionAndCurveOfATrainedRun) {
   report::write_report(result.directory);
   const std::string html = read_file(result.directory / "report.html");
   EXPECT_EQ(xml_fault(html), "");
-  for (const char* section :
-       {"summary", "training", "scores", "artifact", "ttt", "time", "memory", "configuration"}) {
+  for (const char* section : {"summary", "training", "scores", "artifact", "ttt", "calibration", "time",
+                              "memory", "configuration"}) {
     EXPECT_NE(element(html, section, "</section>").find("<h2>"), std::string::npos) << section;
     EXPECT_NE(html.find("href=\"#" + std::string(section) + "\""), std::string::npos) << section;
   }

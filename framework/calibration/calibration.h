@@ -1,0 +1,57 @@
+// How far a model's confidence can be taken at its word: calibration of predictions that were right or wrong.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mulligan::calibration {
+
+// One answer: the probability of the choice that was made, whether it was right, and -ln of the probability
+// of the right answer, in nats.
+struct Prediction {
+  double confidence = 0;  // 0 to 1
+  bool right = false;
+  double loss_nats = 0;
+};
+
+// Predictions whose confidence lies in (low, high]; the first bin holds 0, too.
+struct Bin {
+  double low = 0, high = 0;
+  std::size_t count = 0;
+  double confidence = 0, accuracy = 0;  // means; 0 where the bin is empty
+};
+
+// Guo et al. (2017), "On Calibration of Modern Neural Networks": ECE = sum over bins of n_b / N |accuracy_b -
+// confidence_b|, MCE the largest of these differences.
+struct Calibration {
+  std::size_t count = 0, wrong = 0;
+  double accuracy = 0, confidence = 0;  // means
+  double ece = 0, mce = 0;              // bins of equal width
+  double adaptive_ece = 0;              // bins of equal mass
+  double brier = 0;                     // mean of (confidence - right)^2, of the choice that was made
+  double loss_nats = 0;                 // mean
+  // Mean confidence of wrong answers, absent where there are none; and what it is above that of right ones,
+  // absent where there are none of either.
+  std::optional<double> swagger, swagger_gap;
+  std::vector<Bin> bins, adaptive_bins;
+};
+
+inline constexpr int default_bins = 15;
+
+// Throws std::invalid_argument for no predictions, fewer than one bin, or a confidence outside of 0 to 1.
+Calibration calibrate(std::span<const Prediction> predictions, int bins = default_bins);
+
+// The choice with the largest logit (the first of equal ones) and its softmax, and the loss of `answer`; in
+// fp64. Precondition: logits are not empty and hold `answer`. Throws std::invalid_argument for logits that
+// are not finite.
+struct Choice {
+  std::size_t choice = 0;
+  Prediction prediction;
+};
+Choice choose(std::span<const float> logits, std::size_t answer);
+Choice choose(std::span<const double> logits, std::size_t answer);
+
+}  // namespace mulligan::calibration

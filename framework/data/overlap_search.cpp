@@ -1,0 +1,59 @@
+#include "framework/data/overlap_search.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace mulligan {
+namespace {
+
+// The polynomial hash of a window, rolled along a stream.
+class RollingHash {
+ public:
+  explicit RollingHash(std::size_t window) : window_(window) {
+    for (std::size_t i = 0; i < window; ++i) oldest_ *= base;
+  }
+  // visit(first, hash) of each window of the piece.
+  template <typename Visit>
+  void each(std::span<const std::uint16_t> tokens, Visit&& visit) const {
+    std::uint64_t hash = 0;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      hash = hash * base + tokens[i] + 1;
+      if (i >= window_) hash -= oldest_ * (tokens[i - window_] + std::uint64_t{1});
+      if (i + 1 >= window_) visit(i + 1 - window_, hash);
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t base = 0x9e3779b97f4a7c15;  // odd: a bijection modulo 2^64
+  std::size_t window_;
+  std::uint64_t oldest_ = 1;  // base^window
+};
+
+}  // namespace
+
+OverlapSearch::OverlapSearch(std::span<const std::vector<std::uint16_t>> pieces, std::size_t window)
+    : window_(window) {
+  if (window == 0) throw std::invalid_argument("a window of one token or more");
+  const RollingHash rolling(window);
+  for (const std::vector<std::uint16_t>& piece : pieces) {
+    rolling.each(piece, [&](std::size_t first, std::uint64_t hash) {
+      if (first % window == 0) windows_.push_back(hash);
+    });
+  }
+  missing_.insert(windows_.begin(), windows_.end());
+}
+
+void OverlapSearch::look_through(std::span<const std::uint16_t> tokens) {
+  RollingHash(window_).each(tokens, [&](std::size_t, std::uint64_t hash) {
+    if (missing_.erase(hash) != 0) found_.insert(hash);
+  });
+}
+
+double OverlapSearch::share() const {
+  if (windows_.empty()) return 0;
+  const auto shared =
+      std::ranges::count_if(windows_, [&](std::uint64_t hash) { return found_.contains(hash); });
+  return static_cast<double>(shared) / static_cast<double>(windows_.size());
+}
+
+}  // namespace mulligan

@@ -1,0 +1,48 @@
+// A submission's folder from the runs of a record.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/config/eval_config.h"
+#include "framework/record/seed_run.h"
+#include "framework/record/submission.h"
+
+namespace mulligan::record {
+
+// What the runs themselves don't say.
+struct SubmissionOptions {
+  Submission about;                      // author to software, command and sums; budgets; overlap
+  std::vector<SeedRun> runs;             // all stages done
+  LedgerConfig limits;                   // strict
+  std::optional<Comparison> comparison;  // name, reference_bpb, margin_nats, alpha, paired
+  std::filesystem::path source;          // tree whose code was counted
+  bool ship_artifacts = false;
+  std::filesystem::path out;  // the folder, which must not exist
+};
+
+// Budgets of the challenge's track of ten minutes and 16 MB.
+inline constexpr const char* record_track = "10min_16mb";
+
+// Before anything is run. Throws config_error where limits are not set, or exceed those of the track.
+Budgets budgets_of(const LedgerConfig& limits, const std::string& track);
+
+// Training and validation data kept apart? Every token of both is compared.
+Overlap measure_overlap(const std::vector<std::filesystem::path>& training,
+                        const std::vector<std::filesystem::path>& validation);
+// Throws data_error where more than overlap_limit of the validation data's windows stand in the training
+// data.
+void require_apart(const Overlap& overlap);
+
+// Bits per byte of the seeds against the reference, by the challenge's rule. Throws config_error where the
+// rule cannot be applied (one seed; pairs that are none).
+void compare(Submission& submission, Comparison comparison);
+
+// Collects the results, checks every rule, packs the source, and writes the folder: under a temporary name
+// that becomes `out` when all of it is there. Throws run_error for a broken rule, data_error for runs that
+// contradict one another.
+Submission make_submission(const SubmissionOptions& options);
+
+}  // namespace mulligan::record

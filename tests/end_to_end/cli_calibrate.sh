@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# mulligan calibrate: next tokens and questions of a tiny trained model, runs against each other, what is refused.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+tiny_corpus corpus
+"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4 >/dev/null
+small_config "$work/data" >small.toml
+record_sections >>small.toml
+check "train" "$mulligan" train small.toml
+run=runs/small
+
+# Questions that text like the training's decides, and one that nothing does; one with a very long text.
+python3 - <<'END'
+import json
+with open("questions.jsonl", "w") as file:
+    for i in range(24):
+        row = {"id": f"q{i}", "subject": "words" if i % 2 else "signs", "question": f"namespace mulligan {{ // number {i}",
+               "choices": ["the", "qzxj qzxj qzxj"], "answer": 0 if i % 2 else "A"}
+        file.write(json.dumps(row) + "\n")
+    file.write(json.dumps({"question": "word " * 900, "choices": ["a", "b", "c"], "answer": "C"}) + "\n")
+END
+seen=$("$mulligan" calibrate $run --tokens 700 --questions questions.jsonl --items all.jsonl --json figures.json 2>calibrate.err)
+check_equal "calibrate" 0 $?
+check_contains "a question that is too long is told" "1 of 25 questions of 'questions.jsonl' are longer" "$seen$(cat calibrate.err)"
+check_equal "as many tokens as asked for" 700 "$(json figures.json items)"
+check_contains "subjects with their counts" "signs" "$seen"
+check_equal "every answer is written" 725 "$(wc -l <all.jsonl)"
+check_contains "the report has the diagram" "Reliability, questions.jsonl" "$(cat $run/report.html)"
+python3 - <<'END' >by_hand.txt
+import json, math
+rows = [r for r in map(json.loads, open("all.jsonl")) if r["set"] == "validation"]
+right = [r["choice"] == r["answer"] for r in rows]
+bins = {}
+for r, ok in zip(rows, right):
+    b = min(14, max(0, math.ceil(r["confidence"] * 15) - 1))
+    n, c, a = bins.get(b, (0, 0, 0))
+    bins[b] = (n + 1, c + r["confidence"], a + ok)
+print(sum(abs(a - c) for n, c, a in bins.values()) / len(rows))
+print(sum(r["loss_nats"] for r in rows) / len(rows))
+END
+check_true "ECE of the items by hand" "sqrt(($(json figures.json ece) - $(sed -n 1p by_hand.txt)) ^ 2) < 1e-9"
+# The same tokens' loss by mulligan eval, which sees all of them in the same rows: the whole set here.
+"$mulligan" calibrate $run --json whole.json --quiet >/dev/null
+check_true "the mean loss of all tokens is that of eval" \
+  "sqrt(($(json whole.json loss_nats) - $(json $run/result.json val_loss_nats)) ^ 2) < 1e-5"
+check_true "words that are words are likelier" "$(sed -n '/"questions.jsonl"/,$p' figures.json >part.json && json part.json accuracy) > 0.9"
+"$mulligan" calibrate $run --tokens 0 --questions questions.jsonl --items packed.jsonl --set eval.packed_sequences=1 --quiet >/dev/null
+"$mulligan" calibrate $run --tokens 0 --questions questions.jsonl --items again.jsonl --quiet >/dev/null
+seen=$("$mulligan" calibrate compare again.jsonl packed.jsonl --json compared.json)
+check_equal "compare" 0 $?
+check_equal "other packing, the same answers" 1.0 "$(json compared.json pairwise)"
+check_contains "nothing parts them" "no item differs" "$seen"
+"$mulligan" train small.toml --set run.seed=2 --set run.directory=runs/other --quiet >/dev/null
+"$mulligan" calibrate runs/other --tokens 700 --items other.jsonl --quiet >/dev/null
+"$mulligan" calibrate $run --tokens 700 --items first.jsonl --quiet >/dev/null
+check_contains "two seeds" "first differing item" "$("$mulligan" calibrate compare first.jsonl other.jsonl)"
+check "an artifact" bash -c "'$mulligan' quantize $run >/dev/null && '$mulligan' calibrate $run/artifact.mulligan --tokens 256"
+
+check_refused "other items" 3 "not answered by every run" calibrate compare first.jsonl packed.jsonl
+check_refused "one run" 3 "two runs or more" calibrate compare first.jsonl
+check_refused "no items" 3 "is no item" calibrate compare small.toml first.jsonl
+check_refused "no such file" 3 "nowhere.jsonl" calibrate $run --tokens 0 --questions nowhere.jsonl
+: >empty.jsonl
+check_refused "no question" 3 "holds no question" calibrate $run --tokens 0 --questions empty.jsonl
+echo '{"question": "a", "choices": ["x"], "answer": 0}' >bad.jsonl
+check_refused "a bad line" 3 "'bad.jsonl' line 1" calibrate $run --tokens 0 --questions bad.jsonl
+check_refused "nothing to do" 2 "--tokens 0 without --questions" calibrate $run --tokens 0
+check_refused "no model" 2 "name what is calibrated" calibrate
+finish

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# mulligan record: three seeds of a tiny model to a submission's folder, stopped and gone on with on the way; every broken rule
+# refused with its reason; --verify of that folder, of spoilt copies, and of one as others publish them.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+tiny_corpus corpus
+"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4 >/dev/null
+small_config "$work/data" >small.toml
+record_sections | sed "s|^document_fraction = .*|document_fraction = 1.0|" >>small.toml # strict rules take no less
+cat >>small.toml <<'TOML'
+[ledger]
+train_seconds = 1000
+eval_seconds = 1000
+artifact_bytes = 100000000
+TOML
+facts=(--author "A. Author" --github-id author --name "A small record" --source "$root")
+reference=(--reference 9.5 9.6 9.55 --reference-name "a worse one")
+record=(record small.toml --seeds "42,314,1337" --out submission "${facts[@]}" "${reference[@]}")
+
+# Stopped in the second run, then the same command again.
+"$mulligan" "${record[@]}" >first.txt 2>first.err &
+process=$!
+for ((i = 0; i < 1200; ++i)); do
+  [[ -e runs/small_record/train_seed314.log ]] && break
+  sleep 0.1
+done
+kill -TERM $process
+wait $process
+check_equal "a stopped record" 4 $?
+check_contains "says that it goes on" "the same command goes on where it was" "$(cat first.err)"
+check_equal "and leaves no half of a submission" "" "$(ls -d submission* 2>/dev/null)"
+seen=$("$mulligan" "${record[@]}" 2>&1)
+check_equal "the same command goes on" 0 $?
+check_equal "without training the first seed again" 1 "$(grep -c '^== seed 42, training' runs/small_record/train_seed42.log)"
+check_equal "nor scoring it" 1 "$(grep -c '^== seed 42, test-time training' runs/small_record/train_seed42.log)"
+check_contains "the decision against the reference" "against a worse one: ACCEPT" "$seen"
+check_equal "nothing temporary is left" "" "$(ls -d submission.* .submission* 2>/dev/null)"
+check_equal "the folder" "README.md config.toml source.tar.br submission.json train_seed1337.log train_seed314.log train_seed42.log" \
+  "$(find submission -type f -printf '%f\n' | LC_ALL=C sort | xargs)"
+
+score() { sed -n "/\"$2\": {/,/}/p" "$1" >part.json && json part.json val_bpb; } # score FILE OBJECT
+for seed in 42 314 1337; do
+  check_equal "seed $seed has its run's score" "$(score runs/small_record/seed_$seed/ttt_result.json with_ttt)" "$(score submission/submission.json $seed)"
+  for stage in training quantisation "test-time training"; do
+    check_contains "its log has the $stage" "== seed $seed, $stage" "$(cat submission/train_seed$seed.log)"
+  done
+done
+check_equal "the packed source has the bytes that were counted" "$(json submission/submission.json bytes_code)" "$(stat -c %s submission/source.tar.br)"
+check_equal "which are the ledger's" "$(json runs/small_record/seed_42/ledger.json code_source)" "$(json submission/submission.json bytes_code)"
+check "the packed source is whole" bash -c "brotli -d -c submission/source.tar.br | tar t | grep -q '^framework/record/verify.cpp$'"
+check_contains "README states the mean" "$(printf 'Mean %.8f' "$(json submission/submission.json val_bpb)")" "$(cat submission/README.md)"
+check_contains "and the overlap" "windows of 64 tokens stand in the training data" "$(cat submission/README.md)"
+check "it is found sound" "$mulligan" record --verify submission
+seen=$("$mulligan" record --verify submission --json findings.json)
+check_contains "by all checks" "13 passed, 0 warnings, 0 failed, 0 skipped" "$seen"
+check_equal "also for programs" R01 "$(json findings.json id)"
+check "a submission is a reference" "$mulligan" stats accept --new 5.0 5.01 4.99 --reference submission --bytes-per-token 3
+
+# Refused before anything is trained.
+check_refused "a folder that exists" 2 "'submission' exists" "${record[@]}"
+check_refused "a seed twice" 2 "names a seed twice" record small.toml --seeds 1,1 --out x "${facts[@]}"
+check_refused "no author" 2 "needs --author" record small.toml --seeds 1 --out x
+check_refused "no budget" 2 "ledger.eval_seconds is not set" record small.toml --seeds 1 --out x "${facts[@]}" --set ledger.eval_seconds=0
+check_refused "budgets beyond the track's" 2 "more than the 600 s" record small.toml --seeds 1 --out x "${facts[@]}" --track 10min_16mb
+check_refused "one seed against a reference" 2 "two seeds or more" record small.toml --seeds 1 --out x "${facts[@]}" "${reference[@]}"
+check_refused "scores of nobody" 2 "--reference-name" record small.toml --seeds 1,2 --out x "${facts[@]}" --reference 1.0
+check_refused "no source tree" 3 "not mulligan's source tree" record small.toml --seeds 1 --out x "${facts[@]}" --source "$work"
+cp -r data overlap
+python3 - overlap <<'END'
+import glob, struct, sys
+folder = sys.argv[1]
+train, val = (sorted(glob.glob(f"{folder}/fineweb_{side}_*.bin"))[0] for side in ("train", "val"))
+header, body = open(train, "rb").read()[:1024], open(train, "rb").read()[1024:]
+extra = open(val, "rb").read()[1024:]
+count = (len(body) + len(extra)) // 2
+open(train, "wb").write(header[:8] + struct.pack("<i", count) + header[12:] + body + extra)
+END
+rm overlap/manifest.json
+check_refused "validation text in the training data" 3 "stand in the training data, too" record small.toml --seeds 1 --out x \
+  "${facts[@]}" --runs runs/overlap --set "data.train=$work/overlap/fineweb_train_*.bin"
+check_equal "and nothing is begun" "small_record" "$(ls runs)"
+
+# Refused by a run: budgets of seconds and bytes. No folder, and the same sentence when it is tried again.
+broken() { # broken WHAT TEXT SETTING
+  check_refused "$1" 1 "$2" record small.toml --seeds 1 --out x "${facts[@]}" --runs "runs/broken" --set train.steps=2 --set "$3"
+  check_refused "$1, tried again" 1 "$2" record small.toml --seeds 1 --out x "${facts[@]}" --runs "runs/broken" --set train.steps=2 --set "$3"
+  check_equal "$1: no folder" "" "$(ls -d x* 2>/dev/null)"
+  rm -rf runs/broken
+}
+broken "too many seconds of training" "ledger.train_seconds" ledger.train_seconds=0.0001
+broken "too many bytes" "ledger.artifact_bytes = 1000 allows" ledger.artifact_bytes=1000
+broken "too many seconds of scoring" "ledger.eval_seconds" ledger.eval_seconds=0.001
+check_refused "runs of other settings" 2 "holds a run of other settings" record small.toml --seeds 42 --out x "${facts[@]}" --set train.steps=3
+
+# Spoilt copies.
+spoilt() { # spoilt WHAT CODE TEXT COMMAND...: the copy is changed by the command, in it
+  local what=$1 code=$2 text=$3
+  shift 3
+  rm -rf spoilt
+  cp -r submission spoilt
+  (cd spoilt && "$@")
+  check_refused "$what" "$code" "$text" record --verify spoilt
+}
+spoilt "an edited log" 3 "has been changed" sed -i 's/^quantized_ttt_exact val_loss:/quantized_ttt_exact val_loss:0/' train_seed42.log
+spoilt "a missing log" 3 "seed 314 has no log" rm train_seed314.log
+spoilt "a dropped seed" 3 "seed 1337 has no result" python3 -c "
+import json; s = json.load(open('submission.json')); del s['seed_results']['1337']; json.dump(s, open('submission.json', 'w'))"
+spoilt "other bytes" 3 "artifact_bytes of seed 42" python3 -c "
+import json; s = json.load(open('submission.json')); s['seed_results']['42']['artifact_bytes'] -= 1; json.dump(s, open('submission.json', 'w'))"
+spoilt "a better score" 3 "R03" python3 -c "
+import json; s = json.load(open('submission.json')); s['seed_results']['42']['val_bpb'] -= .01; json.dump(s, open('submission.json', 'w'))"
+spoilt "other code" 3 "R09" bash -c "echo >>source.tar.br"
+spoilt "figures of README" 3 "R12" sed -i 's/Mean [0-9]/Mean 0/' README.md
+spoilt "no JSON" 3 "is not a JSON object" bash -c ": >submission.json"
+spoilt "overlapping data" 1 "stand in the training data" python3 -c "
+import json; s = json.load(open('submission.json')); s['overlap']['share'] = .5; open('submission.json', 'w').write(json.dumps(s))
+r = open('README.md').read(); import re; open('README.md', 'w').write(re.sub(r'- [0-9.e-]+ % of the val', '- 50 % of the val', r))"
+
+# As others publish them.
+mkdir others
+echo "# A record" >others/README.md
+head -c 16594 /dev/zero >others/train_gpt.py
+for result in 42:1.08079352:15975336:15991930 314:1.08103112:15976335:15992929; do
+  IFS=: read -r seed bpb model total <<<"$result"
+  cat >"others/train_seed$seed.log" <<END
+  seed: $seed
+stopping_early: wallclock_cap train_time: 588047ms step: 4550/20000
+Code size: 16594 bytes
+Serialized model quantized+brotli: $model bytes
+Total submission size quantized+brotli: $total bytes
+quantized_ttt val_loss:2.79180191 val_bpb:$bpb eval_time:366525ms
+END
+done
+cat >others/submission.json <<'END'
+{"author": "a", "github_id": "a", "name": "n", "track": "10min_16mb", "val_bpb": 1.08091, "seeds": [42, 314],
+ "seed_results": {"42": {"val_bpb": 1.08079, "artifact_bytes": 15991930}, "314": {"val_bpb": 1.08103, "artifact_bytes": 15992929}}}
+END
+seen=$("$mulligan" record --verify others)
+check_equal "one by others" 0 $?
+check_contains "what could not be checked is said" "SKIP R11" "$seen"
+sed -i 's/1.08079/1.07979/' others/submission.json
+check_refused "its claim against its log" 3 "R0" record --verify others
+check_refused "no folder" 3 "is no folder" record --verify nowhere
+finish

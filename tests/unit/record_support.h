@@ -1,0 +1,97 @@
+// A submission's folder for tests: three runs with consistent figures, as mulligan record writes them.
+#pragma once
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numbers>
+#include <string>
+
+#include "framework/core/file.h"
+#include "framework/record/make_submission.h"
+#include "framework/record/seed_log.h"
+#include "framework/record/submission_readme.h"
+
+namespace mulligan::record::testing {
+
+inline SeedResult sample_result(std::int64_t seed, double val_loss) {
+  SeedResult result;
+  result.seed = seed;
+  result.tokens = 1000;
+  result.bytes = 3700;
+  result.val_loss = val_loss;
+  result.val_bpb = val_loss * 1000 / std::numbers::ln2 / 3700;
+  result.model_bytes = 5000;
+  result.code_bytes = 11;
+  result.artifact_bytes = 5011;
+  result.steps = 20;
+  result.step_avg_ms = 100;
+  result.train_seconds = 2.125;
+  result.eval_seconds = 1.0 / 3;
+  result.artifact_sha256 = sha256_hex(std::to_string(seed));
+  result.log = "train_seed" + std::to_string(seed) + ".log";
+  return result;
+}
+
+// What the stages of a run write that verification reads.
+inline std::string sample_log(const SeedResult& result) {
+  return fmt::format(
+      "== seed {0}, training\nstep 20 loss 5.1\nartifact 'runs/x', sha256 {1}\n"
+      "with test-time training:    val_bpb {2:.5f} (val_loss {3:.5f} nats over {4} tokens, {5} bytes), 0.3 "
+      "s\n",
+      *result.seed, result.artifact_sha256, *result.val_bpb, *result.val_loss, *result.tokens, *result.bytes);
+}
+
+// Writes the folder, and returns what its submission.json says.
+inline Submission write_sample(const std::filesystem::path& folder) {
+  Submission s;
+  s.own = true;
+  s.author = "A. Author";
+  s.github_id = "author";
+  s.name = "A record";
+  s.date = "2026-11-22";
+  s.track = "non_record";
+  s.budgets = Budgets{10, 10, 6000};
+  s.overlap = Overlap{0.0005, 1001, 50000};
+  double mean = 0, mean_loss = 0, squares = 0, loss_squares = 0;
+  for (const auto& [seed, loss] : {std::pair{42, 2.70}, std::pair{314, 2.71}, std::pair{1337, 2.705}}) {
+    s.results.push_back(sample_result(seed, loss));
+    s.seeds.push_back(seed);
+    mean += *s.results.back().val_bpb / 3;
+    mean_loss += loss / 3;
+  }
+  for (const SeedResult& result : s.results) {
+    squares += std::pow(*result.val_bpb - mean, 2);
+    loss_squares += std::pow(*result.val_loss - mean_loss, 2);
+  }
+  s.val_bpb = mean;
+  s.val_loss = mean_loss;
+  s.val_bpb_std = std::sqrt(squares / 2);
+  s.val_loss_std = std::sqrt(loss_squares / 2);
+  s.bytes_total = 5011;
+  s.bytes_code = 11;
+  Comparison reference;
+  reference.name = "an earlier record";
+  reference.reference_bpb = {1.07, 1.069, 1.071};
+  compare(s, reference);
+  const auto ship = [&](const std::string& name, const std::string& bytes) {
+    write_file_atomically(folder / name, bytes);
+    s.files.push_back({name, bytes.size(), sha256_hex(bytes)});
+  };
+  ship(source_file, "packed code");
+  for (const SeedResult& result : s.results)
+    ship(result.log, sample_log(result) + summary_lines(result, *s.budgets));
+  write_file_atomically(folder / readme_file, readme_text(s));
+  write_file_atomically(folder / submission_file, submission_json(s).dump(1));
+  return s;
+}
+
+// Rewrites a file of the folder with `from`, which must occur there, replaced once by `to`.
+inline void edit(const std::filesystem::path& path, const std::string& from, const std::string& to) {
+  std::string text = read_file(path);
+  const std::size_t at = text.find(from);
+  if (at == std::string::npos) throw std::runtime_error("'" + from + "' is not in " + path.string());
+  write_file_atomically(path, text.replace(at, from.size(), to));
+}
+
+}  // namespace mulligan::record::testing
