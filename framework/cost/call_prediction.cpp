@@ -76,6 +76,24 @@ void add_separate_activation(const Graph& graph, const Call& call, double produc
   around = (forward ? 2 : 3) * result;
 }
 
+// Bytes of arguments that a kernel is given and does not read, by its code.
+double unread_bytes(const Graph& graph, const Call& call) {
+  const auto bytes = [&](std::size_t argument) {
+    const Value value = call.arguments[argument];
+    return value ? static_cast<double>(graph.type(value).bytes()) : 0.0;
+  };
+  if (call.kernel ==
+      "qkv_split_norm_rope_bwd") {  // of a packed row only the heads that norm and rotation turned
+    constexpr std::size_t packed = 0, dq = 4, dk = 5;
+    return bytes(packed) - bytes(dq) - bytes(dk);
+  }
+  if (call.kernel == "scaled_add_norm_bwd") {  // y for the norm's gradient alone, a for that of s
+    constexpr std::size_t y = 0, a = 1, dn = 4, ds = 7;
+    return (call.arguments[dn] ? 0.0 : bytes(y)) + (call.arguments[ds] ? 0.0 : bytes(a));
+  }
+  return 0;
+}
+
 bool starts_with_any(std::string_view name, std::initializer_list<std::string_view> prefixes) {
   return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
@@ -98,6 +116,7 @@ CallPrediction predict_call(const Graph& graph, const Call& call, const CallAcce
     if (accesses[i].read) prediction.bytes_read += bytes;
     if (accesses[i].written) prediction.bytes_written += bytes;
   }
+  prediction.bytes_read -= unread_bytes(graph, call);
   const Cost cost = call_cost(graph, call, segment_tokens, card);
   prediction.flops = cost.matmul_flops + cost.attention_flops;
   const bool library = work.library_calls > 0;

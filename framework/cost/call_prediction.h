@@ -34,9 +34,10 @@ struct CallPrediction {
 // seconds = launches * launch_seconds + max(flops / rate, bytes / sustained_bytes_per_second). Where a
 // library computes a backward pass of attention, what it does before and after comes on top: it clears its
 // f32 sum of dq, reads o and do, and turns f32 sums of dq, and of dk and dv of each query head, into the
-// gradients. A product with activation that the library's product and a launch compute costs what these two cost.
-// `segment_tokens`: as in graph_cost; the token-weighted mean of the lengths gives the pairs of
-// unequal segments.
+// gradients. A product with activation that the library's product and a launch compute costs what these two
+// cost. Bytes are those of the arguments, as the signature says that they are read and written, less what a
+// kernel's code leaves unread. `segment_tokens`: as in graph_cost; the token-weighted mean of the lengths
+// gives the pairs of unequal segments.
 CallPrediction predict_call(const Graph& graph, const Call& call, const CallAccess& access,
                             const mlg_work& work, std::int64_t segment_tokens, const Card& card);
 

@@ -11,7 +11,8 @@ double attribute(const Call& call, std::string_view name) {
   return found == call.attributes.end() ? 0.0 : found->value;
 }
 
-// a, b, c of rank 2, or of rank 3 with the batch first. Of a symmetric product the lower triangle.
+// a, b, c (or what is added, of the same shape) of rank 2, or of rank 3 with the batch first. Of a symmetric
+// product the lower triangle.
 double matmul_flops(const Graph& graph, const Call& call) {
   const TensorType& a = graph.type(call.arguments[0]);
   const TensorType& c = graph.type(call.arguments[2]);
@@ -40,7 +41,7 @@ double attention_flops(const Graph& graph, const Call& call, std::int64_t segmen
 }  // namespace
 
 bool is_product(const Call& call) {
-  return call.kernel == "matmul" || call.kernel == "symmetric_matmul";
+  return call.kernel == "matmul" || call.kernel == "symmetric_matmul" || call.kernel == "matmul_add";
 }
 
 Cost& Cost::operator+=(const Cost& other) {

@@ -125,7 +125,39 @@ void fuse_forward(GraphRewrite& graph, std::size_t mix_at) {
                           mix.attributes});
 }
 
-// The residual_mix_norm_bwd at `mix_at` with the calls that pass its gradient on.
+// What a sum x + s a passes on of its gradient.
+struct TermGradients {
+  Value dx, da, ds;
+  double accumulate_dx = 0, accumulate_da = 0;
+};
+
+// By the scaled_add_norm_bwd at `at`, of the chain's sum; nothing where it cannot be joined.
+std::optional<TermGradients> terms_of(const GraphRewrite& graph, const Chain& chain, Value gradient,
+                                      std::optional<std::size_t> at) {
+  if (!at || !graph.is(*at, "scaled_add_norm_bwd")) return {};
+  const AddBackward add(graph.call(*at));
+  const Add forward(graph.call(chain.add_at));
+  if (add.sum != chain.sum || add.dsum != gradient || add.dn || add.a != forward.a || add.s != forward.s)
+    return {};
+  // Either the call writes the gradient of x, or it is the gradient of the sum itself.
+  const bool read_later = graph.next(gradient, *at).has_value();
+  if (add.dx && read_later) return {};
+  return TermGradients{add.dx       ? add.dx
+                       : read_later ? gradient
+                                    : Value{},
+                       add.da, add.ds, add.dx ? graph.attribute(*at, "accumulate_dx") : 0.0,
+                       graph.attribute(*at, "accumulate_da")};
+}
+
+// Whether others than the mix, forward and backward at `mix_at`, read the sum of a chain without a skip: then
+// it is there to be read, and a backward call that computes it again from two tensors would read one more.
+bool has_other_readers(const GraphRewrite& graph, const Chain& chain, std::size_t mix_at) {
+  const std::optional<std::size_t> mix = graph.next(chain.sum, chain.add_at);
+  return !mix || graph.needed_beside(chain.sum, {chain.add_at, *mix, mix_at});
+}
+
+// The residual_mix_norm_bwd at `mix_at` with the calls that pass its gradient on. Without s the gradient of
+// the sum is that of its terms, and no call passes it on.
 void fuse_backward(GraphRewrite& graph, std::size_t mix_at) {
   const Call mix_call = graph.call(mix_at);
   const MixBackward mix(mix_call);
@@ -156,31 +188,32 @@ void fuse_backward(GraphRewrite& graph, std::size_t mix_at) {
     members.push_back(*user);
     user = graph.next(gradient, *user);
   }
-  if (!user || !graph.is(*user, "scaled_add_norm_bwd")) return;
-  const AddBackward add(graph.call(*user));
   const Add forward(graph.call(chain->add_at));
-  if (add.sum != chain->sum || add.dsum != gradient || add.dn || add.a != forward.a || add.s != forward.s)
-    return;
-  // Either the call writes the gradient of x, or it is the gradient of the sum itself.
-  const bool read_later = graph.next(gradient, *user).has_value();
-  if (add.dx && read_later) return;
-  const Value dx = add.dx ? add.dx : read_later ? gradient : Value{};
-  members.push_back(*user);
-  const auto number = [&](std::size_t call, const char* name) { return graph.attribute(call, name); };
+  TermGradients terms;
+  if (forward.s) {
+    const std::optional<TermGradients> passed_on = terms_of(graph, *chain, gradient, user);
+    if (!passed_on) return;
+    terms = *passed_on;
+    members.push_back(*user);
+  } else {
+    if (!chain->skip_at && has_other_readers(graph, *chain, mix_at)) return;
+    terms.dx = gradient;
+  }
+  const auto number = [&](const char* name) { return graph.attribute(mix_at, name); };
   // What is computed again must still be what it was.
   for (const Value value : {forward.x, forward.a, forward.s, skip[0], mix.x0}) {
-    if (value && graph.written_between(value, chain->add_at, *user)) return;
+    if (value && graph.written_between(value, chain->add_at, members.back())) return;
   }
   graph.replace(members, {fused_backward,
-                          {forward.x, forward.a, forward.s, skip[0], skip[1], skip[2], mix.x0,
-                           mix.mix,   dsum,      dmerged,   mix.dy,  mix.dn,  dx,      add.da,
-                           add.ds,    dskip,     dweight,   dgate,   mix.dx0, mix.dmix},
-                          {{"scale", number(mix_at, "scale")},
-                           {"eps", number(mix_at, "eps")},
-                           {"accumulate_dx", add.dx ? number(*user, "accumulate_dx") : 0.0},
-                           {"accumulate_da", number(*user, "accumulate_da")},
+                          {forward.x, forward.a, forward.s, skip[0], skip[1], skip[2],  mix.x0,
+                           mix.mix,   dsum,      dmerged,   mix.dy,  mix.dn,  terms.dx, terms.da,
+                           terms.ds,  dskip,     dweight,   dgate,   mix.dx0, mix.dmix},
+                          {{"scale", number("scale")},
+                           {"eps", number("eps")},
+                           {"accumulate_dx", terms.accumulate_dx},
+                           {"accumulate_da", terms.accumulate_da},
                            {"accumulate_dskip", accumulate_dskip},
-                           {"accumulate_dx0", number(mix_at, "accumulate_dx0")}}});
+                           {"accumulate_dx0", number("accumulate_dx0")}}});
 }
 
 bool is_power_of_two(double value) {

@@ -3,7 +3,8 @@
 //   forward    scaled_add_norm_fwd without a norm -> [skip_merge_fwd ->] residual_mix_norm_fwd of its result
 //   backward   residual_mix_norm_bwd -> [skip_merge_bwd ->] scaled_add_norm_bwd of its gradient
 //
-// each become a call of residual_chain (docs/kernels.md), at the place of the last of them. The sum and what
+// each become a call of residual_chain (docs/kernels.md), at the place of the last of them. (An addition
+// without a scale has no call of its own backward: its terms share its gradient.) The sum and what
 // the skip made of it are then written only if another call reads them; the fused backward call computes them
 // again from what scaled_add_norm was given. The gradient of the mean of two lanes (rms_norm_bwd -> two axpby
 // of its gradient by the same power of two -> lane_merge_bwd) is one tensor for both. Results are the same up

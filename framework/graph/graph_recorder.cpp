@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 
 #include "framework/core/error.h"
@@ -61,7 +62,7 @@ GraphRecorder::GraphRecorder(Graph& graph, std::string state_prefix, FusedKernel
       std::vector<Attribute> named;
       for (std::uint32_t i = 0; i < attribute_count; ++i)
         named.push_back({attributes[i].name, attributes[i].value});
-      r.graph_.call(r.usable(kernel), std::move(values), std::move(named));
+      r.record({r.usable(kernel), std::move(values), std::move(named)});
     });
   };
 }
@@ -75,6 +76,41 @@ void GraphRecorder::restrict_to(std::span<const Value> values) {
 std::string GraphRecorder::usable(const char* kernel) const {
   const std::string_view name = kernel;
   return name == "symmetric_matmul" && !fused_.have({name}) ? "matmul" : kernel;
+}
+
+void GraphRecorder::record(Call call) {
+  if (copy_ && adds_to_copy(call)) {
+    call.kernel = "matmul_add";
+    call.arguments.insert(call.arguments.begin() + 2, copy_->arguments[0]);
+    copy_.reset();
+  }
+  write_copy();
+  if (is_copy(call)) {
+    copy_ = std::move(call);
+  } else {
+    graph_.call(call.kernel, std::move(call.arguments), std::move(call.attributes));
+  }
+}
+
+bool GraphRecorder::is_copy(const Call& call) const {
+  if (call.kernel != "cast" || call.arguments.size() != 2 || !fused_.have({"matmul_add"})) return false;
+  const Value from = call.arguments[0], to = call.arguments[1];
+  return from && to && graph_.type(from) == graph_.type(to) && graph_.root(from) != graph_.root(to) &&
+         graph_.info(to).storage == Graph::Storage::scratch;
+}
+
+bool GraphRecorder::adds_to_copy(const Call& product) const {
+  if (product.kernel != "matmul" || product.arguments.size() != 3) return false;
+  const Value copy = copy_->arguments[1], a = product.arguments[0], b = product.arguments[1];
+  const auto beta = std::ranges::find(product.attributes, "beta", &Attribute::name);
+  return product.arguments[2] == copy && a && b && graph_.root(a) != copy && graph_.root(b) != copy &&
+         beta != product.attributes.end() && beta->value != 0;
+}
+
+void GraphRecorder::write_copy() {
+  if (!copy_) return;
+  graph_.call(copy_->kernel, copy_->arguments, copy_->attributes);
+  copy_.reset();
 }
 
 Value GraphRecorder::known(mlg_value value) const {

@@ -19,8 +19,11 @@ namespace mulligan {
 class GraphRecorder {
  public:
   // States become externals named "<state_prefix>/<name>". Calls of symmetric_matmul, a special case of
-  // matmul, become calls of matmul where `fused` has it not.
+  // matmul, become calls of matmul where `fused` has it not. A copy that the very next call, a matmul, adds
+  // to becomes one call with it where `fused` has matmul_add; the graph is complete when the recorder is
+  // gone.
   GraphRecorder(Graph& graph, std::string state_prefix, FusedKernels fused = {});
+  ~GraphRecorder() { write_copy(); }
   GraphRecorder(const GraphRecorder&) = delete;
   GraphRecorder& operator=(const GraphRecorder&) = delete;
 
@@ -38,6 +41,10 @@ class GraphRecorder {
   template <typename Body>
   static mlg_error guarded(void* self, Body&& body);
   std::string usable(const char* kernel) const;
+  void record(Call call);
+  bool is_copy(const Call& call) const;          // that a product may take in
+  bool adds_to_copy(const Call& product) const;  // the one that is held back
+  void write_copy();
   Value known(mlg_value value) const;
   mlg_value made(Value value);
 
@@ -48,6 +55,7 @@ class GraphRecorder {
   std::map<mlg_value, std::string> state_values_;
   std::set<std::string> surviving_;
   std::optional<std::set<std::uint32_t>> allowed_;  // absent: all
+  std::optional<Call> copy_;                        // held back until the next call is known
   std::string error_;
   mlg_recorder table_{};
 };

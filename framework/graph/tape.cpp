@@ -67,18 +67,31 @@ Backward::Target Backward::into(Value input) {
     const auto dtype = tape_.gradient_dtypes_.find(input.id);
     const bool own = dtype == tape_.gradient_dtypes_.end();
     known->second = graph.scratch(own ? info.type : info.type.as(dtype->second), "gradient of " + info.name);
+  } else if (tape_.shared_.contains(known->second.id)) {
+    const Value own = graph.scratch(graph.type(known->second), "gradient of " + info.name);
+    graph.call("axpby", {known->second, Value{}, own},
+               {{"alpha", 1.0}, {"beta", 0.0}, {"accumulate_y", 0.0}});
+    known->second = own;
   }
   return {known->second, first ? 0.0 : 1.0};
 }
 
+bool Backward::takes_storage(Value input) const {
+  return needed(input) && !tape_.leaf_gradients_.contains(tape_.graph_.root(input).id) &&
+         !tape_.gradients_.contains(input.id) && !tape_.gradient_dtypes_.contains(input.id);
+}
+
 Backward::Target Backward::into_storage_of(Value input, Value storage) {
-  const bool is_leaf = needed(input) && tape_.leaf_gradients_.contains(tape_.graph_.root(input).id);
-  if (!needed(input) || is_leaf || tape_.gradients_.contains(input.id) ||
-      tape_.gradient_dtypes_.contains(input.id)) {
-    return into(input);
-  }
+  if (!takes_storage(input)) return into(input);
   tape_.gradients_[input.id] = storage;
   return {storage, 0.0};
+}
+
+bool Backward::share(Value input, Value storage) {
+  if (!takes_storage(input)) return false;
+  tape_.gradients_[input.id] = storage;
+  tape_.shared_.insert(storage.id);
+  return true;
 }
 
 }  // namespace mulligan

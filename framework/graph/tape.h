@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "framework/graph/fused_kernels.h"
@@ -31,10 +32,17 @@ class Backward {
   // `storage` (same type), which must not be read by any later call. Falls back to into() when
   // there is a contribution already, and for gradients of another dtype than their value's.
   Target into_storage_of(Value input, Value storage);
+  // Like into(), for a first contribution that is the very gradient that `storage` holds for another value:
+  // both are one tensor from now on, until one of them is added to, which then gets a copy of its own.
+  // Whether that was done, and nothing is left to write; false where into() is to be asked.
+  bool share(Value input, Value storage);
   bool needed(Value input) const;
   Graph& graph() const;
 
  private:
+  // Whether the first contribution to the input's gradient may be a tensor that is there already.
+  bool takes_storage(Value input) const;
+
   Tape& tape_;
 };
 
@@ -60,6 +68,9 @@ class Tape {
   // a bf16 one. Before backward().
   void keep_gradient_in(Value value, DType dtype);
 
+  // Whether `value` is, or was computed from, a watched leaf.
+  bool needs_gradient(Value value) const;
+
   // Called by ops after their forward calls. `rule` emits the backward calls; it runs only if one of `inputs`
   // leads to a watched leaf and one of `outputs` has a gradient.
   void record(std::vector<Value> outputs, std::vector<Value> inputs, std::function<void(Backward&)> rule);
@@ -74,7 +85,6 @@ class Tape {
     std::vector<Value> inputs;
     std::function<void(Backward&)> rule;
   };
-  bool needs_gradient(Value value) const;
 
   Graph& graph_;
   bool differentiate_;
@@ -84,6 +94,7 @@ class Tape {
   std::unordered_map<std::uint32_t, bool> depends_;           // values computed from a watched leaf
   std::unordered_map<std::uint32_t, Value> gradients_;        // by id of a computed value
   std::unordered_map<std::uint32_t, DType> gradient_dtypes_;  // where it is not the value's
+  std::unordered_set<std::uint32_t> shared_;  // storage that is the gradient of several values
 };
 
 }  // namespace mulligan

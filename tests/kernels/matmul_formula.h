@@ -1,4 +1,4 @@
-// c = alpha op(a) op(b) + beta c, naively: the formula of matmul and of its special cases.
+// c = alpha op(a) op(b) + beta term, naively: the formula of matmul, whose term is c, and of its relatives.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 namespace mulligan::kernel_test {
 
 template <typename Call>
-void matmul_formula(Call& call) {
+void matmul_formula(Call& call, const char* term = "c") {
   using S = typename std::remove_reference_t<decltype(call)>::Scalar;
-  auto &a = call.in("a"), &b = call.in("b"), &before = call.in("c"), &c = call.out("c");
+  auto &a = call.in("a"), &b = call.in("b"), &before = call.in(term), &c = call.out("c");
   const bool ta = call.attribute("transpose_a") != 0, tb = call.attribute("transpose_b") != 0;
   const int rank = static_cast<int>(a.shape.size());
   const std::int64_t batch = rank == 3 ? a.dim(0) : 1, m = c.dim(rank - 2), n = c.dim(rank - 1);

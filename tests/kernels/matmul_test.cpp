@@ -1,5 +1,5 @@
 // matmul against its formula: every layout, batches, alpha and beta, odd sizes, inner dimensions that are cut
-// in pieces, f32 results of bf16 products.
+// in pieces, f32 results of bf16 products. matmul_add: the same of a term beside the result.
 #include <limits>
 
 #include "tests/kernels/matmul_formula.h"
@@ -14,7 +14,9 @@ struct Product {
   double alpha = 1.0, beta = 0.0;
 };
 
-Case product_case(const Product& p, bool transpose_a, bool transpose_b, std::optional<mlg_dtype> c_dtype) {
+// `term`: the argument that beta scales.
+Case product_case(const Product& p, bool transpose_a, bool transpose_b, std::optional<mlg_dtype> c_dtype,
+                  const char* term) {
   const auto shape = [&](std::int64_t rows, std::int64_t columns) {
     return p.batch == 0 ? Shape{rows, columns} : Shape{p.batch, rows, columns};
   };
@@ -23,9 +25,11 @@ Case product_case(const Product& p, bool transpose_a, bool transpose_b, std::opt
     return std::numeric_limits<double>::quiet_NaN();
   };
   const Operand c{"c", shape(p.m, p.n), c_dtype, before};
+  Operand added = c;
+  added.name = term;
   return {{{"a", transpose_a ? shape(p.k, p.m) : shape(p.m, p.k)},
            {"b", transpose_b ? shape(p.n, p.k) : shape(p.k, p.n)},
-           c},
+           added},
           {c},
           {{"transpose_a", transpose_a ? 1.0 : 0.0},
            {"transpose_b", transpose_b ? 1.0 : 0.0},
@@ -33,14 +37,14 @@ Case product_case(const Product& p, bool transpose_a, bool transpose_b, std::opt
            {"beta", p.beta}}};
 }
 
-Operator matmul() {
-  Operator op{.forward = "matmul", .backward = "", .cases = {}};
+Operator product(const char* kernel, const char* term) {
+  Operator op{.forward = kernel, .backward = "", .cases = {}};
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       for (const std::optional<mlg_dtype> c :
            {std::optional<mlg_dtype>(), std::optional<mlg_dtype>(MLG_F32)}) {
         const auto add = [&](const Product& p) {
-          op.cases.push_back(product_case(p, transpose_a, transpose_b, c));
+          op.cases.push_back(product_case(p, transpose_a, transpose_b, c, term));
         };
         add({.m = 5, .n = 7, .k = 3});
         add({.m = 1, .n = 1, .k = 1, .beta = 1.0});
@@ -53,10 +57,11 @@ Operator matmul() {
       }
     }
   }
-  return op.computes([](auto& call) { matmul_formula(call); });
+  return op.computes([term](auto& call) { matmul_formula(call, term); });
 }
 
-const RegisterOperator test(matmul());
+const RegisterOperator tests[] = {RegisterOperator(product("matmul", "c")),
+                                  RegisterOperator(product("matmul_add", "term"))};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

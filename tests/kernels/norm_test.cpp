@@ -67,9 +67,11 @@ Operator scaled_add_norm() {
   op.cases = {add_case(3, 5, 1.0),    add_case(7, 37, 0.5),   add_case(67, 129, 1.0), add_case(2500, 7, 0.7),
               add_case(9, 1031, 0.3), add_case(2, 4099, 0.3), add_case(1, 8200, 0.3)};
   return op.computes([](auto& call) {
-    auto &x = call.in("x"), &a = call.in("a"), &s = call.in("s"), &y = call.out("y");
+    using S = typename std::remove_reference_t<decltype(call)>::Scalar;
+    auto &x = call.in("x"), &a = call.in("a"), &y = call.out("y");
     for (std::int64_t t = 0; t < x.dim(0); ++t) {
-      for (std::int64_t j = 0; j < x.dim(1); ++j) y(t, j) = x(t, j) + s[j] * a(t, j);
+      for (std::int64_t j = 0; j < x.dim(1); ++j)
+        y(t, j) = x(t, j) + (call.has("s") ? call.in("s")[j] : S(1.0)) * a(t, j);
       norm_row(y, call.out("n"), t, call.attribute("scale"), call.attribute("eps"));
     }
   });

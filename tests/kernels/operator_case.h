@@ -82,6 +82,8 @@ struct Operator {
   std::map<std::string, std::string> backward_names = {};
   // Gradient arguments that are f32 although their input has the compute dtype (the embedding table's).
   std::set<std::string> f32_gradients = {};
+  // Gradients of outputs that are f32 although the output has the compute dtype.
+  std::set<std::string> f32_cotangents = {};
   // Arguments whose last extent stands alone, so that a call with another one is not wrong.
   std::vector<std::string> free_extents = {};
   // The compute dtypes to try; one is enough where every operand has a dtype of its own.

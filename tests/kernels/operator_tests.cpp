@@ -252,13 +252,14 @@ class BackwardTest : public OperatorTest {
   }
 
   // By argument of the backward kernel.
-  static Arrays make_cotangents(const Case& c, const BackwardRoles& roles,
-                                const std::set<std::string>& arguments, mlg_dtype dtype) {
+  Arrays make_cotangents(const Case& c, const BackwardRoles& roles, const std::set<std::string>& arguments,
+                         mlg_dtype dtype) const {
     Random random(13);
     Arrays cotangents;
     for (const auto& [argument, output] : roles.cotangents) {
       const Operand& operand = *find(c.outputs, output);
-      Array array{dtype_of(operand, dtype), operand.shape, {}};
+      const bool f32 = op_.f32_cotangents.count(argument) > 0;
+      Array array{f32 ? MLG_F32 : dtype_of(operand, dtype), operand.shape, {}};
       for (std::int64_t i = 0; i < element_count(operand.shape); ++i) {
         array.values.push_back(round_to(array.dtype, normal()(random, i)));
       }

@@ -35,7 +35,7 @@ Operator residual_chain() {
     for (std::int64_t t = 0; t < x.dim(0); ++t) {
       S squares = 0.0;
       for (std::int64_t j = 0; j < width; ++j) {
-        sum(t, j) = x(t, j) + call.in("s")[j] * call.in("a")(t, j);
+        sum(t, j) = x(t, j) + (call.has("s") ? call.in("s")[j] : S(1.0)) * call.in("a")(t, j);
         S skip = call.has("skip") ? call.in("skip")(t, j) : sum(t, j);
         skip = call.has("weight") ? call.in("weight")[j] * skip : S(0.0);
         merged(t, j) = call.has("gate")

@@ -16,6 +16,12 @@ const CallAccess& access() {
       {"leaky_relu_squared_bwd", "in u, in dy, inout du; slope accumulate_du"},
       {"linear_leaky_relu_squared_fwd", "in x, in w, out? u, out y; slope"},
       {"linear_leaky_relu_squared_bwd", "in dy, in w, in u, out du; slope"},
+      {"qkv_split_norm_rope_bwd",
+       "in packed, in cos, in sin, in? gain, in dq, in dk, in dv, in? dv_xsa, in? dgate, inout dpacked, "
+       "inout? dgain; rope_dims row_length norm eps accumulate_dpacked"},
+      {"scaled_add_norm_bwd",
+       "in y, in? a, in? s, in? dy, in? dn, inout? dx, inout? da, inout? ds; "
+       "scale eps accumulate_dx accumulate_da"},
       {"axpby", "in a, in? b, inout y; alpha beta accumulate_y"},
       {"attention_bwd",
        "in q, in k, in v, in cu_seqlens, in o, in lse, in do, inout dq, inout dk, inout dv; "
@@ -104,6 +110,35 @@ TEST(PredictCall, AProductIsBoundByItsFlopsOrItsBytes) {
              {{"transpose_a", 0}, {"transpose_b", 0}, {"alpha", 1}, {"beta", 0}});
   seen = predict_last(graph, one_library_call);
   EXPECT_DOUBLE_EQ(seen.seconds, 1e-6 + seen.flops / 10e12);
+}
+
+// What a kernel is handed as a whole and reads in part, by its code.
+TEST(PredictCall, WhatAKernelLeavesUnreadIsNotCounted) {
+  Graph graph;
+  const std::int64_t tokens = 6, heads = 4, kv_heads = 2, width = 8;
+  const Value packed = graph.external("packed", bf16({tokens, 72})), none;
+  const Value table = graph.external("table", TensorType(MLG_F32, {tokens, 2}));
+  const Value dq = graph.external("dq", bf16({tokens, heads, width})),
+              dk = graph.external("dk", bf16({tokens, kv_heads, width}));
+  graph.call("qkv_split_norm_rope_bwd",
+             {packed, table, table, none, dq, dk, dk, none, none, graph.scratch(bf16({tokens, 72})), none},
+             {{"accumulate_dpacked", 0}});
+  // The values' heads, the gates and the padding of packed are not needed for any gradient.
+  const double turned = 2.0 * tokens * (heads + kv_heads) * width, of_dv = 2.0 * tokens * kv_heads * width;
+  EXPECT_EQ(predict_last(graph, one_launch).bytes_read, turned + 2 * 4.0 * tokens * 2 + turned + of_dv);
+
+  const Value y = graph.external("y", bf16({6, 8})), a = graph.external("a", bf16({6, 8})),
+              d = graph.external("d", bf16({6, 8})), s = graph.external("s", TensorType(MLG_F32, {8})),
+              ds = graph.external("ds", TensorType(MLG_F32, {8}));
+  const auto reads = [&](Value dn, Value of_s) {
+    graph.call("scaled_add_norm_bwd", {y, a, s, d, dn, none, graph.scratch(bf16({6, 8})), of_s},
+               {{"accumulate_dx", 0}, {"accumulate_da", 0}});
+    return predict_last(graph, one_launch).bytes_read;
+  };
+  constexpr double rows = 2.0 * 6 * 8, column = 4.0 * 8;
+  EXPECT_EQ(reads(d, ds), 4 * rows + 2 * column);
+  EXPECT_EQ(reads(none, ds), 2 * rows + 2 * column) << "y is read for the norm";
+  EXPECT_EQ(reads(d, none), 3 * rows + column) << "a is read for the sum";
 }
 
 TEST(PredictCall, ProductClassesGoByExtents) {

@@ -9,13 +9,14 @@
 #include <map>
 
 #include "framework/core/philox.h"
+#include "framework/graph/graph_recorder.h"
 #include "framework/graph/ops/add.h"
 #include "framework/graph/ops/lane_merge.h"
 #include "framework/graph/ops/residual_mix_norm.h"
 #include "framework/graph/ops/rms_norm.h"
 #include "framework/graph/ops/scaled_add_norm.h"
 #include "framework/graph/ops/skip_merge.h"
-#include "framework/model/initialise.h"
+#include "tests/support/fused_model.h"
 #include "tests/support/model_runner.h"
 
 namespace mulligan {
@@ -221,14 +222,15 @@ TEST(FuseResiduals, CallsOnBothSidesOfTheSplitStayApart) {
 enum class Joined { nothing, skip, itself };
 
 struct Boundary : Built {
-  Boundary(Joined joined, bool sum_is_read_later) : Built(true) {
+  Boundary(Joined joined, bool sum_is_read_later, bool scaled = true) : Built(true) {
     watch("a", rows);
     watch("x0", rows);
     watch("mix", mix_type);
     for (const char* name : {"s", "w", "g"}) watch(name, vector_type);
     // The residual is itself a sum, as between blocks.
     const Value x = ops::scaled_add_norm(tape, in("stream"), in("a"), vector("s"), 1.0, eps, true).sum;
-    const Value sum = add(x, "b");
+    const Value sum =
+        ops::scaled_add_norm(tape, x, in("b"), scaled ? vector("s") : Value{}, 1.0, eps, false).sum;
     const Value merged = joined == Joined::nothing ? sum
                          : joined == Joined::skip  ? merge(sum, in("a"))
                                                    : merge(sum, sum);
@@ -256,6 +258,77 @@ TEST(FuseResiduals, GradientsCrossABoundaryInOneCall) {
       EXPECT_FALSE(built.only("residual_chain_fwd").arguments[merged_argument]);
     }
   }
+}
+
+// What an optimiser records on the cpu backend.
+struct Recorded {
+  Graph graph;
+  const TensorType square{MLG_F32, {4, 4}};
+  Value a = graph.external("a", square), term = graph.external("term", square), copy = graph.scratch(square);
+  std::vector<std::string> kernels;
+
+  // A copy of term, then the calls that `body` launches.
+  template <typename Body>
+  explicit Recorded(bool fused, Body&& body) {
+    {
+      const GraphRecorder recorder(graph, "state", fused ? FusedKernels(cpu()) : FusedKernels());
+      const auto launch = [&](const char* kernel, std::vector<Value> values, double beta) {
+        const mlg_recorder& table = *recorder.table();
+        std::vector<mlg_value> arguments;
+        for (const Value value : values) arguments.push_back(value.id);
+        const mlg_attribute attributes[] = {
+            {"transpose_a", 0}, {"transpose_b", 1}, {"alpha", 1}, {"beta", beta}};
+        const bool product = std::string_view(kernel) != "cast";
+        ASSERT_EQ(table.launch(table.self, kernel, arguments.data(),
+                               static_cast<std::uint32_t>(arguments.size()), attributes, product ? 4 : 0),
+                  nullptr);
+      };
+      launch("cast", {term, copy}, 0);
+      body(*this, launch);
+    }
+    for (const Call& call : graph.calls()) kernels.push_back(call.kernel);
+  }
+};
+
+TEST(GraphRecorder, AProductThatAddsToACopyTakesItsTerm) {
+  const Recorded seen(true, [](auto& r, auto& launch) { launch("matmul", {r.a, r.a, r.copy}, 0.5); });
+  ASSERT_EQ(seen.kernels, (Kernels{"matmul_add"}));
+  EXPECT_EQ(seen.graph.calls()[0].arguments, (std::vector<Value>{seen.a, seen.a, seen.term, seen.copy}));
+  EXPECT_EQ(seen.graph.calls()[0].attributes[3].value, 0.5);
+  // What is copied may also be multiplied: it is only read.
+  const Recorded own(true, [](auto& r, auto& launch) { launch("matmul", {r.term, r.term, r.copy}, 1); });
+  EXPECT_EQ(own.kernels, (Kernels{"matmul_add"}));
+}
+
+TEST(GraphRecorder, OtherCopiesStay) {
+  const Kernels both = {"cast", "matmul"};
+  const auto kernels = [](bool fused, auto&& body) { return Recorded(fused, body).kernels; };
+  const auto plain = [](auto& r, auto& launch) { launch("matmul", {r.a, r.a, r.copy}, 0.5); };
+  EXPECT_EQ(kernels(false, plain), both) << "without fused kernels";
+  EXPECT_EQ(kernels(true, [](auto&, auto&) {}), (Kernels{"cast"})) << "nothing follows";
+  const auto multiplied = [](auto& r, auto& launch) { launch("matmul", {r.copy, r.a, r.copy}, 0.5); };
+  EXPECT_EQ(kernels(true, multiplied), both) << "the copy is multiplied, too";
+  const auto overwritten = [](auto& r, auto& launch) { launch("matmul", {r.a, r.a, r.copy}, 0); };
+  EXPECT_EQ(kernels(true, overwritten), both) << "nothing is added";
+  const auto elsewhere = [](auto& r, auto& launch) { launch("matmul", {r.a, r.copy, r.term}, 1); };
+  EXPECT_EQ(kernels(true, elsewhere), both) << "another result";
+  const auto later = [](auto& r, auto& launch) {
+    launch("cast", {r.a, r.term}, 0);
+    launch("matmul", {r.a, r.a, r.copy}, 1);
+  };
+  EXPECT_EQ(kernels(true, later), (Kernels{"cast", "cast", "matmul"}))
+      << "a call in between may write the term";
+}
+
+// Bit by bit what the copy and the product make.
+TEST(GraphRecorder, AProductWithItsTermComputesTheSame) {
+  std::map<bool, std::vector<float>> results;
+  for (const bool fused : {false, true}) {
+    Recorded recorded(fused, [](auto& r, auto& launch) { launch("matmul", {r.a, r.term, r.copy}, -0.5); });
+    recorded.graph.call("cast", {recorded.copy, recorded.graph.external("result", recorded.square)});
+    results[fused] = run(std::move(recorded.graph)).at("result");
+  }
+  EXPECT_EQ(results[true], results[false]);
 }
 
 struct LanesMean : Built {
@@ -289,11 +362,35 @@ TEST(FuseResiduals, AWeightedSumOfLanesKeepsItsTwoGradients) {
   EXPECT_EQ(sum.kernels(), before);
 }
 
-TEST(FuseResiduals, EveryGradientIsTheSame) {
+// An addition without a scale passes its gradient on as it is: one call less where what is added is a
+// parameter's, none backward where both terms are.
+TEST(FuseResiduals, AnUnscaledAdditionIsJoinedWhereItsSumIsNotThereToRead) {
   for (const Joined joined : {Joined::nothing, Joined::skip, Joined::itself}) {
     for (const bool sum_is_read_later : {false, true}) {
       SCOPED_TRACE(testing::Message() << static_cast<int>(joined) << " " << sum_is_read_later);
-      Boundary plain(joined, sum_is_read_later), fused(joined, sum_is_read_later);
+      Boundary built(joined, sum_is_read_later, false);
+      built.fuse();
+      const Kernels kernels = built.kernels();
+      EXPECT_EQ(std::ranges::count(kernels, "residual_chain_fwd"), 1);
+      const bool joins = joined != Joined::nothing || !sum_is_read_later;
+      EXPECT_EQ(std::ranges::count(kernels, "residual_chain_bwd"), joins ? 1 : 0);
+      EXPECT_EQ(std::ranges::count(kernels, "residual_mix_norm_bwd"), joins ? 0 : 1);
+      if (!joins) continue;
+      const Call& call = built.only("residual_chain_bwd");
+      EXPECT_FALSE(call.arguments[2]) << "s";
+      EXPECT_TRUE(call.arguments[12]) << "dx";
+      EXPECT_FALSE(call.arguments[13]) << "da";
+      EXPECT_FALSE(call.arguments[14]) << "ds";
+    }
+  }
+}
+
+TEST(FuseResiduals, EveryGradientIsTheSame) {
+  for (const Joined joined : {Joined::nothing, Joined::skip, Joined::itself}) {
+    for (const int setting : {0, 1, 2, 3}) {
+      const bool sum_is_read_later = setting % 2 == 1, scaled = setting < 2;
+      SCOPED_TRACE(testing::Message() << static_cast<int>(joined) << " " << setting);
+      Boundary plain(joined, sum_is_read_later, scaled), fused(joined, sum_is_read_later, scaled);
       fused.fuse();
       const auto expected = run(plain.graph), actual = run(fused.graph);
       ASSERT_EQ(expected.size(), actual.size());
@@ -334,57 +431,6 @@ TEST(ScaledAddNorm, TheSeedOfABackwardPassIsNotAddedTo) {
     EXPECT_EQ(values.at("seed")[i], static_cast<float>(noise.normal(i)));
 }
 
-struct ModelResult {
-  std::vector<float> logits;
-  std::map<std::string, std::vector<float>> gradients;
-};
-
-ModelResult run_model(bool fused, LayerOrderKind order, DType compute) {
-  ModelConfig model;
-  model.vocabulary = 96;
-  model.layers = 6;
-  model.width = 40;
-  model.heads = 4;
-  model.kv_heads = 2;
-  model.head_width = 10;
-  model.mlp_hidden = 72;
-  model.rope.dims = 4;
-  model.skip_gates = true;
-  model.loop = {1, 2, 2, 0.5};
-  model.lanes.parallel_start = 4;
-  resolve_model_defaults(model);
-  const std::unique_ptr<Backend> backend = make_cpu_backend(2);
-  backend->set_fused_kernels(fused);
-  ModelRunner::Options options;
-  options.layer_order = order;
-  options.compute = compute;
-  options.segments = 3;
-  ModelRunner runner(*backend, model, 50, options);
-  for (const ParameterLayout& layout : runner.parameters()) {
-    std::vector<float> values = initial_values(layout.spec, 5);
-    const PhiloxStream noise(5, "noise/" + layout.spec.name);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] += static_cast<float>(0.1 * noise.normal(i));
-    runner.set_parameter(layout.spec.name, values);
-  }
-  std::vector<std::int32_t> tokens, targets;
-  for (std::int32_t i = 0; i < 50; ++i) tokens.push_back(i * 37 % 96), targets.push_back(i * 53 % 96);
-  runner.run(tokens, targets, {0, 21, 50});
-  ModelResult result{runner.logits(), {}};
-  for (const ParameterLayout& layout : runner.parameters())
-    result.gradients[layout.spec.name] = runner.gradient(layout.spec.name);
-  return result;
-}
-
-// The largest difference, in units of the largest element of `b`.
-double difference(const std::vector<float>& a, const std::vector<float>& b) {
-  float largest = 0, scale = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    largest = std::max(largest, std::isfinite(a[i]) ? std::abs(a[i] - b[i]) : HUGE_VALF);
-    scale = std::max(scale, std::abs(b[i]));
-  }
-  return scale == 0 ? largest : largest / scale;
-}
-
 constexpr LayerOrderKind layer_orders[] = {LayerOrderKind::plain, LayerOrderKind::looped};
 
 TEST(FuseResiduals, TheModelComputesTheSame) {
@@ -398,6 +444,32 @@ TEST(FuseResiduals, TheModelComputesTheSame) {
       EXPECT_GT(std::ranges::count_if(gradient, [](float g) { return g != 0; }), 0) << name;
     }
   }
+}
+
+// Models that lack a part which fused calls would compute along, or end otherwise.
+TEST(FuseResiduals, ModelsWithoutAPartComputeTheSame) {
+  const auto check = [](const char* what, auto&& change) {
+    SCOPED_TRACE(what);
+    ModelConfig model = fused_test_model();
+    change(model);
+    std::map<bool, ModelResult> results;
+    for (const bool fused : {false, true}) {
+      const std::unique_ptr<Backend> backend = make_cpu_backend(2);
+      backend->set_fused_kernels(fused);
+      results[fused] = run_model(*backend, model, LayerOrderKind::looped, MLG_F32);
+    }
+    EXPECT_LE(difference(results[true].logits, results[false].logits), 2e-6);
+    for (const auto& [name, gradient] : results[false].gradients)
+      EXPECT_LE(difference(results[true].gradients.at(name), gradient), 1e-5) << name;
+  };
+  check("no mix", [](ModelConfig& model) { model.residual_mix = false; });
+  check("no skips", [](ModelConfig& model) { model.skip_weights = false, model.skip_gates = false; });
+  check("skips without gates", [](ModelConfig& model) { model.skip_gates = false; });
+  check("lanes from the first decoder entry on", [](ModelConfig& model) { model.lanes.parallel_start = 1; });
+  check("one block of lanes", [](ModelConfig& model) { model.lanes.parallel_start = 5; });
+  check("no lanes", [](ModelConfig& model) { model.lanes.parallel_start = 0; });
+  check("the attention's lane", [](ModelConfig& model) { model.lanes.final_lane = FinalLane::attention; });
+  check("the MLP's lane", [](ModelConfig& model) { model.lanes.final_lane = FinalLane::mlp; });
 }
 
 double distance(const std::vector<float>& a, const std::vector<float>& b) {

@@ -11,6 +11,7 @@
 #include "framework/graph/ops/concat_rows.h"
 #include "framework/graph/ops/linear.h"
 #include "framework/graph/ops/rms_norm.h"
+#include "framework/graph/ops/scaled_add_norm.h"
 #include "framework/graph/tape.h"
 
 namespace mulligan {
@@ -161,6 +162,42 @@ TEST(Tape, APackedWeightHasOneGradientInF32) {
   EXPECT_EQ(graph.info(graph.root(last.arguments[1])).name, "da");
   EXPECT_EQ(graph.info(graph.root(last.arguments[2])).name, "db");
   EXPECT_EQ(last.attributes[0].value, 3);  // the row of b
+}
+
+// A sum without a scale hands one gradient to both of its terms; a term that gets more adds to a copy of its
+// own.
+TEST(Tape, TermsShareAGradientUntilOneIsAddedTo) {
+  for (const bool used_again : {false, true}) {
+    SCOPED_TRACE(used_again);
+    Graph graph;
+    Tape tape(graph, true);
+    const TensorType square(MLG_F32, {4, 4});
+    const Value weight = graph.external("w", square);
+    tape.watch(weight, graph.external("dw", square));
+    const Value input = graph.external("input", square);
+    const Value x = ops::linear(tape, input, weight, square), a = ops::linear(tape, input, weight, square);
+    const Value other = used_again ? ops::rms_norm(tape, x, 1.0, 1e-6) : weight;
+    const ops::ScaledSum sum = ops::scaled_add_norm(tape, x, a, Value{}, 1.0, 1e-6, true);
+    const Value joined = ops::linear(tape, sum.norm, other, square);
+    tape.backward(joined, graph.external("seed", square));
+    std::vector<Value> of_products;  // gradients of x and a, as the products that made them read them
+    Value of_sum, copied;
+    for (const Call& call : graph.calls()) {
+      if (call.kernel == "matmul" && graph.root(call.arguments[1]) == input && call.attributes[0].value == 1)
+        of_products.push_back(call.arguments[0]);
+      if (call.kernel == "axpby") copied = call.arguments[2];
+      if (call.kernel == "scaled_add_norm_bwd") {
+        of_sum = call.arguments[5];
+        EXPECT_FALSE(call.arguments[1]);
+        EXPECT_FALSE(call.arguments[6]) << "a's gradient is that of x";
+      }
+    }
+    ASSERT_EQ(of_products.size(), 2U);
+    ASSERT_TRUE(of_sum);
+    EXPECT_EQ(graph.root(of_products[0]), of_sum) << "of a";
+    EXPECT_EQ(graph.root(of_products[1]), used_again ? copied : of_sum) << "of x";
+    EXPECT_EQ(static_cast<bool>(copied), used_again);
+  }
 }
 
 TEST(Tape, NothingIsEmittedForLeavesThatNobodyWatches) {

@@ -24,14 +24,19 @@ ScaledSum scaled_add_norm(Tape& tape, Value x, Value a, Value scale_vector, doub
     // Without a norm the gradient of x is that of the sum: nothing is copied.
     const bool passes_on = !dnorm && dsum && b.graph().info(dsum).storage == Graph::Storage::scratch;
     auto dx = passes_on ? b.into_storage_of(x, dsum) : b.into(x);
+    // Without a scale the gradient of a is that of x.
+    const bool shared = !scale_vector && dx.value && dx.accumulate == 0 && b.share(a, dx.value);
     if (dx.value == dsum) dx.value = {};
-    const auto da = b.into(a);
-    b.graph().call("scaled_add_norm_bwd",
-                   {out.sum, a, scale_vector, dsum, dnorm, dx.value, da.value, b.into(scale_vector).value},
-                   {{"scale", norm_scale},
-                    {"eps", eps},
-                    {"accumulate_dx", dx.accumulate},
-                    {"accumulate_da", da.accumulate}});
+    const auto da = shared ? Backward::Target{} : b.into(a);
+    const Value dscale = b.into(scale_vector).value;
+    if (!dx.value && !da.value && !dscale) return;
+    b.graph().call(
+        "scaled_add_norm_bwd",
+        {out.sum, scale_vector ? a : Value{}, scale_vector, dsum, dnorm, dx.value, da.value, dscale},
+        {{"scale", norm_scale},
+         {"eps", eps},
+         {"accumulate_dx", dx.accumulate},
+         {"accumulate_da", da.accumulate}});
   });
   return out;
 }

@@ -10,7 +10,7 @@ struct ScaledSum {
   Value norm;  // norm_scale * rms_norm(sum); absent when not asked for
 };
 
-// x, a [T, d]; scale_vector [d] f32.
+// x, a [T, d]; scale_vector [d] f32, absent: 1.
 ScaledSum scaled_add_norm(Tape& tape, Value x, Value a, Value scale_vector, double norm_scale, double eps,
                           bool want_norm);
 

@@ -46,7 +46,7 @@ CudaBackend::CudaBackend(const CudaConfig& config)
       attention_(*device_, {config.attention == "library", config.attention_fallback, config.deterministic}),
       segment_rows_(*device_),
       graphs_(*device_, config.graphs) {
-  kernels_.add({&matmul_kernel(), 1}, false);
+  kernels_.add(product_kernels(), false);
   kernels_.add(backends::core_kernels(), false);
 }
 

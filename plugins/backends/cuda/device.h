@@ -53,9 +53,9 @@ struct Grid {
   std::uint32_t blocks[3], threads[3], shared_bytes;
 };
 
-// A matrix product of `batch` pairs: c = alpha * op(a) op(b) + beta * c; op(a) is [m, k], op(b) [k, n], c [m,
-// n], all row-major and contiguous; strides in elements between the pairs. f32 accumulation; beta = 0 does
-// not read c.
+// A matrix product of `batch` pairs: c = alpha * op(a) op(b) + beta * term; op(a) is [m, k], op(b) [k, n], c
+// [m, n], all row-major and contiguous; strides in elements between the pairs. f32 accumulation; beta = 0
+// does not read what it scales.
 struct GemmShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
@@ -69,8 +69,9 @@ class Gemm {
  public:
   virtual ~Gemm() = default;
   virtual std::size_t workspace_bytes() const { return 0; }
-  virtual void run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& c,
-                   void* workspace) = 0;
+  // c = alpha op(a) op(b) + beta term: `term` is c itself, or lies beside it and has its shape.
+  virtual void run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& term,
+                   const DeviceArgument& c, void* workspace) = 0;
 };
 
 // Work recorded once, launched as a whole.

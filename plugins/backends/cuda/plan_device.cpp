@@ -6,7 +6,8 @@ namespace mulligan::cuda {
 namespace {
 
 struct NoGemm final : Gemm {
-  void run(const DeviceArgument&, const DeviceArgument&, const DeviceArgument&, void*) override {}
+  void run(const DeviceArgument&, const DeviceArgument&, const DeviceArgument&, const DeviceArgument&,
+           void*) override {}
 };
 
 struct NoAttention final : Attention {

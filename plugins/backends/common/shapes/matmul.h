@@ -28,11 +28,13 @@ struct Matmul {
             ta,
             tb};
   }
-  static void check(const sdk::CallChecks& call) {
+  static void check(const sdk::CallChecks& call) { check_product(call, c); }
+  // `result`: the argument that the product goes to.
+  static void check_product(const sdk::CallChecks& call, std::uint32_t result) {
     call.rank(a, 2, 3);
     call.compute_dtype(a);
     call.same_dtype(b, a);
-    call.dtype(c, {MLG_F32, call.dtype(a)});
+    call.dtype(result, {MLG_F32, call.dtype(a)});
     const int r = call.tensor(a).rank;
     call.require(call.tensor(b).rank == r, b, "must have the rank of a, " + std::to_string(r));
     const Extents e = extents(call);
@@ -43,11 +45,11 @@ struct Matmul {
     call.min_elements(b, 1);
     if (r == 3) {
       call.require(call.dim(b, 0) == e.batch, b, "must have the batch size of a");
-      call.shape(c, {e.batch, e.m, e.n});
+      call.shape(result, {e.batch, e.m, e.n});
     } else {
-      call.shape(c, {e.m, e.n});
+      call.shape(result, {e.m, e.n});
     }
-    call.require(std::isfinite(call.attribute(alpha)) && std::isfinite(call.attribute(beta)), c,
+    call.require(std::isfinite(call.attribute(alpha)) && std::isfinite(call.attribute(beta)), result,
                  "needs finite attributes alpha and beta");
   }
 };

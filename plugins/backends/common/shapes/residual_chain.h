@@ -20,7 +20,7 @@ struct ResidualChain {
 struct ResidualChainForward : ResidualChain {
   static constexpr const char* name = "residual_chain_fwd";
   static constexpr const char* signature =
-      "in x, in a, in s, in? skip, in? weight, in? gate, in x0, in mix, out? sum, out? merged, out? y, "
+      "in x, in a, in? s, in? skip, in? weight, in? gate, in x0, in mix, out? sum, out? merged, out? y, "
       "out n; scale eps";
   enum Output : std::uint32_t { sum = 8, merged, y, n };
   enum Attribute : std::uint32_t { scale, eps };
@@ -34,7 +34,7 @@ struct ResidualChainForward : ResidualChain {
 struct ResidualChainBackward : ResidualChain {
   static constexpr const char* name = "residual_chain_bwd";
   static constexpr const char* signature =
-      "in x, in a, in s, in? skip, in? weight, in? gate, in x0, in mix, in? dsum, in? dmerged, in? dy, "
+      "in x, in a, in? s, in? skip, in? weight, in? gate, in x0, in mix, in? dsum, in? dmerged, in? dy, "
       "in? dn, inout? dx, inout? da, inout? ds, inout? dskip, inout? dweight, inout? dgate, inout? dx0, "
       "inout? dmix; scale eps accumulate_dx accumulate_da accumulate_dskip accumulate_dx0";
   enum Gradient : std::uint32_t { dsum = 8, dmerged, dy, dn, dx, da, ds, dskip, dweight, dgate, dx0, dmix };
@@ -49,6 +49,7 @@ struct ResidualChainBackward : ResidualChain {
   static void check(const sdk::CallChecks& call) {
     check_inputs(call);
     for (const std::uint32_t argument : {dsum, dmerged, dy, dn, dx, da, dskip, dx0}) call.like(argument, x);
+    call.require(call.has(s), ds, "must be absent where s is absent");
     call.like(ds, s);
     for (const std::uint32_t argument : {dweight, dgate}) {
       call.dtype(argument, {MLG_F32});

@@ -1,32 +1,41 @@
-// matmul: c = alpha op(a) op(b) + beta c, by tiles (tiled_product.h).
+// matmul: c = alpha op(a) op(b) + beta c, by tiles (tiled_product.h); matmul_add: the same, into a copy of
+// its term.
 //
 // Determinism: tiles and the order of their sums follow from the shape.
-#include "plugins/backends/common/shapes/matmul.h"
+#include <cstring>
 
+#include "plugins/backends/common/shapes/matmul_add.h"
+#include "plugins/backends/cpu/kernels/row_math.h"
 #include "plugins/backends/cpu/kernels/tiled_product.h"
 
 namespace mulligan::cpu {
 namespace {
 
+// Of the arguments of a call whose result is the argument `result`.
+std::unique_ptr<TiledProduct> make_product(sdk::CallChecks& call, std::uint32_t result) {
+  using shapes::Matmul;
+  const Matmul::Extents e = Matmul::extents(call);
+  ProductShape shape;
+  shape.batch = e.batch;
+  shape.m = e.m;
+  shape.n = e.n;
+  shape.k = e.k;
+  shape.transpose_a = e.transpose_a;
+  shape.transpose_b = e.transpose_b;
+  shape.input_bf16 = call.dtype(Matmul::a) == MLG_BF16;
+  shape.output_bf16 = call.dtype(result) == MLG_BF16;
+  shape.alpha = static_cast<float>(call.attribute(Matmul::alpha));
+  shape.beta = static_cast<float>(call.attribute(Matmul::beta));
+  auto product = std::make_unique<TiledProduct>(shape);
+  call.workspace(product->workspace_bytes());
+  return product;
+}
+
 struct Matmul : shapes::Matmul {
   using State = TiledProduct;
   static std::unique_ptr<TiledProduct> prepare(sdk::CallChecks& call) {
     check(call);
-    const Extents e = extents(call);
-    ProductShape shape;
-    shape.batch = e.batch;
-    shape.m = e.m;
-    shape.n = e.n;
-    shape.k = e.k;
-    shape.transpose_a = e.transpose_a;
-    shape.transpose_b = e.transpose_b;
-    shape.input_bf16 = call.dtype(a) == MLG_BF16;
-    shape.output_bf16 = call.dtype(c) == MLG_BF16;
-    shape.alpha = static_cast<float>(call.attribute(alpha));
-    shape.beta = static_cast<float>(call.attribute(beta));
-    auto product = std::make_unique<TiledProduct>(shape);
-    call.workspace(product->workspace_bytes());
-    return product;
+    return make_product(call, c);
   }
   static void run(const Launch& launch) {
     launch.state<const TiledProduct>()->run(launch, launch.tensor(a).data, launch.tensor(b).data,
@@ -34,7 +43,30 @@ struct Matmul : shapes::Matmul {
   }
 };
 
-const Register registered = sdk::cpu_kernel<Matmul>();
+struct MatmulAdd : shapes::MatmulAdd {
+  using State = TiledProduct;
+  static std::unique_ptr<TiledProduct> prepare(sdk::CallChecks& call) {
+    check(call);
+    return make_product(call, c);
+  }
+  static void run(const Launch& launch) {
+    if (launch.attribute(beta) != 0) copy_term(launch);
+    launch.state<const TiledProduct>()->run(launch, launch.tensor(a).data, launch.tensor(b).data,
+                                            launch.tensor(c).data);
+  }
+
+ private:
+  static void copy_term(const Launch& launch) {
+    const std::int64_t bytes = launch.dtype(c) == MLG_BF16 ? 2 : 4;
+    const char* from = launch.data<const char>(term);
+    char* to = launch.data<char>(c);
+    for_elements(launch, launch.size(c), [&](std::int64_t begin, std::int64_t end) {
+      std::memcpy(to + begin * bytes, from + begin * bytes, static_cast<std::size_t>((end - begin) * bytes));
+    });
+  }
+};
+
+const Register registered[] = {sdk::cpu_kernel<Matmul>(), sdk::cpu_kernel<MatmulAdd>()};
 
 }  // namespace
 }  // namespace mulligan::cpu

@@ -1,6 +1,6 @@
 // residual_chain: what stands between two blocks, in one pass over memory. x, a, skip, x0 [T,d]; s, weight w,
 // gate [d]; mix [2,d]:
-//   sum = x + s a,  merged = k sum + (1-k) w skip,  y = mix0 merged + mix1 x0,  n = scale norm(y)
+//   sum = x + s a (without s x + a),  merged = k sum + (1-k) w skip,  y = mix0 merged + mix1 x0,  n = scale norm(y)
 // with k = sigmoid(gate); without gate merged = sum + w skip; without weight w = 0; without skip it is sum.
 //   g = dy + norm'(dn):  with r = 1 / sqrt(mean(y^2) + eps):  g = dy + scale r (dn - y r^2 mean(dn y))
 //   dx0 (+)= mix1 g,  dmix += (sum g merged, sum g x0),  m = dmerged + mix0 g
@@ -11,9 +11,7 @@
 // those of the kernels that this one stands for (scaled_add_norm, skip_merge, residual_mix_norm).
 // Determinism: rows are independent; sums go through partial sums over fixed pieces of tokens.
 #include "plugins/backends/common/shapes/residual_chain.h"
-
-#include <mulligan/vector_math.hpp>
-
+#include "plugins/backends/cpu/kernels/merge_columns.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
 #include "plugins/backends/cpu/kernels/row_sums.h"
 
@@ -29,25 +27,10 @@ struct Backward : shapes::ResidualChainBackward {
   static void run(const Launch& launch);
 };
 
-// Per column: merged = of_sum sum + of_skip skip. Null where nothing is merged.
-struct Columns {
-  float *of_sum, *of_skip;
-
-  static std::int64_t floats(std::int64_t width) { return 2 * aligned_floats(width); }
-  static bool merges(const Launch& call) { return call.has(Forward::weight) || call.has(Forward::gate); }
-
-  Columns(const Launch& launch, float* workspace, std::int64_t width)
-      : of_sum(merges(launch) ? workspace : nullptr),
-        of_skip(of_sum ? workspace + aligned_floats(width) : nullptr) {
-    const float* weight = launch.data<const float>(Forward::weight);
-    const float* gate = launch.data<const float>(Forward::gate);
-    for (std::int64_t j = 0; of_sum && j < width; ++j) {
-      const float w = weight ? weight[j] : 0.0f;
-      of_sum[j] = gate ? sdk::fast_sigmoid(gate[j]) : 1.0f;
-      of_skip[j] = gate ? sdk::fast_sigmoid(-gate[j]) * w : w;
-    }
-  }
-};
+MergeColumns columns_of(const Launch& launch, float* workspace, std::int64_t width) {
+  return MergeColumns(launch.data<const float>(Forward::weight), launch.data<const float>(Forward::gate),
+                      workspace, width);
+}
 
 // Room for the intermediate results of a row; each piece of the rows has its own.
 std::int64_t row_floats(std::int64_t width) {
@@ -69,10 +52,14 @@ struct Row {
     x = input(Forward::x), a = input(Forward::a), skip = input(Forward::skip), x0 = input(Forward::x0);
   }
 
-  void compute(const float* s, const float* mix, const Columns& columns, std::int64_t width) {
+  void compute(const float* s, const float* mix, const MergeColumns& columns, std::int64_t width) {
     const T *x = this->x, *a = this->a, *skip = this->skip, *x0 = this->x0;
     const float *sum = this->sum, *of_sum = columns.of_sum, *of_skip = columns.of_skip;
-    fill_row(this->sum, width, [=](std::int64_t j) { return float(x[j]) + s[j] * float(a[j]); });
+    if (s) {
+      fill_row(this->sum, width, [=](std::int64_t j) { return float(x[j]) + s[j] * float(a[j]); });
+    } else {
+      fill_row(this->sum, width, [=](std::int64_t j) { return float(x[j]) + float(a[j]); });
+    }
     if (of_sum && skip) {
       fill_row(merged, width,
                [=](std::int64_t j) { return of_sum[j] * sum[j] + of_skip[j] * float(skip[j]); });
@@ -89,7 +76,7 @@ struct Row {
 void Forward::check(sdk::CallChecks& call) {
   ResidualChainForward::check(call);
   const std::int64_t width = call.dim(x, 1);
-  const std::int64_t floats = Columns::floats(width) + Pieces(call.dim(x, 0)).count * row_floats(width);
+  const std::int64_t floats = MergeColumns::floats(width) + Pieces(call.dim(x, 0)).count * row_floats(width);
   call.workspace(static_cast<std::size_t>(floats) * sizeof(float));
 }
 
@@ -98,8 +85,8 @@ void Forward::run(const Launch& launch) {
              eps = static_cast<float>(launch.attribute(Forward::eps));
   const std::int64_t width = launch.dim(Forward::x, 1);
   const float *s = launch.data<const float>(Forward::s), *mix = launch.data<const float>(Forward::mix);
-  const Columns columns(launch, launch.workspace<float>(), width);
-  float* rooms = launch.workspace<float>() + Columns::floats(width);
+  const MergeColumns columns = columns_of(launch, launch.workspace<float>(), width);
+  float* rooms = launch.workspace<float>() + MergeColumns::floats(width);
   dispatch_compute(launch.dtype(Forward::x), [&]<typename T>() {
     const Pieces pieces(launch.dim(Forward::x, 0));
     const auto run_row = [&](std::int64_t at, float* room) {
@@ -138,7 +125,7 @@ struct BackwardRoom {
   std::int64_t columns, rows, partials, of_gate, floats;
   BackwardRoom(std::int64_t tokens, std::int64_t width)
       : columns(0),
-        rows(Columns::floats(width)),
+        rows(MergeColumns::floats(width)),
         partials(rows + Pieces(tokens).count * row_floats(width)),
         of_gate(partials + aligned_floats(Pieces(tokens).count * Sums(width).width)),
         floats(of_gate + 2 * aligned_floats(width)) {}
@@ -153,7 +140,7 @@ void Backward::check(sdk::CallChecks& call) {
 // One token's gradients of activations; adds its part of the parameters' gradients to `partial` unless that
 // is null.
 template <typename T>
-void backward_row(const Launch& launch, const Columns& columns, float* partial, std::int64_t at,
+void backward_row(const Launch& launch, const MergeColumns& columns, float* partial, std::int64_t at,
                   float* room) {
   const std::int64_t width = launch.dim(Backward::x, 1);
   const auto scale = static_cast<float>(launch.attribute(Backward::scale)),
@@ -222,8 +209,12 @@ void backward_row(const Launch& launch, const Columns& columns, float* partial, 
       write_row(dskip + column, count, add_skip, [](std::int64_t) { return 0.0f; });
     }
     if (dx) write_row(dx + column, count, add_x, [=](std::int64_t i) { return t[i]; });
-    const float* of_a = s + column;
-    if (da) write_row(da + column, count, add_a, [=](std::int64_t i) { return of_a[i] * t[i]; });
+    const float* of_a = s ? s + column : nullptr;
+    if (da && s) {
+      write_row(da + column, count, add_a, [=](std::int64_t i) { return of_a[i] * t[i]; });
+    } else if (da) {
+      write_row(da + column, count, add_a, [=](std::int64_t i) { return t[i]; });
+    }
     if (!partial) return;
     write_row(partial + places.s + column, count, true,
               [=](std::int64_t i) { return t[i] * float(a[column + i]); });
@@ -257,7 +248,7 @@ void backward(const Launch& launch) {
   const BackwardRoom room(tokens, width);
   const Sums places(width);
   float* workspace = launch.workspace<float>();
-  const Columns columns(launch, workspace + room.columns, width);
+  const MergeColumns columns = columns_of(launch, workspace + room.columns, width);
   const Pieces pieces(tokens);
   float *rows = workspace + room.rows, *partials = workspace + room.partials;
   float *ds = launch.data<float>(Backward::ds), *dmix = launch.data<float>(Backward::dmix),
@@ -278,9 +269,8 @@ void backward(const Launch& launch) {
   add_pieces(launch, tokens, places.width, partials, places.gate, width, dgate ? of_gate : nullptr);
   const float* gate = launch.data<const float>(Backward::gate);
   for (std::int64_t j = 0; j < width; ++j) {
-    const float rest = gate ? sdk::fast_sigmoid(-gate[j]) : 1.0f;  // 1 - k
-    if (dweight) dweight[j] += rest * of_skip[j];
-    if (dgate) dgate[j] += columns.of_sum[j] * rest * of_gate[j];
+    if (dweight) dweight[j] += columns.weight_gradient(gate, j, of_skip[j]);
+    if (dgate) dgate[j] += columns.gate_gradient(gate, j, of_gate[j]);
   }
 }
 

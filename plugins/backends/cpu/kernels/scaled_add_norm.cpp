@@ -1,6 +1,6 @@
 // scaled_add_norm on x, a [T,d] and s [d]:  y = x + s a,  n = scale norm(y)
 //   g = dy + norm'(dn):  with r = 1 / sqrt(mean(y^2) + eps):  g = dy + scale r (dn - y r^2 mean(dn y))
-//   dx (+)= g,  da (+)= s g,  ds += sum over tokens of g a
+//   dx (+)= g,  da (+)= s g,  ds += sum over tokens of g a     (without s: 1)
 //
 // y is rounded to the compute dtype before it is normalised: the backward pass sees the same y.
 // Determinism: rows are independent; ds goes through partial sums over fixed pieces of tokens.
@@ -31,7 +31,11 @@ void Forward::run(const Launch& launch) {
             const T* x = launch.data<const T>(Forward::x) + row * width;
             const T* a = launch.data<const T>(Forward::a) + row * width;
             T* y = launch.data<T>(Forward::y) + row * width;
-            write_row(y, width, false, [=](std::int64_t j) { return float(x[j]) + s[j] * float(a[j]); });
+            if (s) {
+              write_row(y, width, false, [=](std::int64_t j) { return float(x[j]) + s[j] * float(a[j]); });
+            } else {
+              write_row(y, width, false, [=](std::int64_t j) { return float(x[j]) + float(a[j]); });
+            }
             if (!launch.has(Forward::n)) continue;
             const float sum = lane_sum(width, [=](std::int64_t j) { return float(y[j]) * float(y[j]); });
             const float factor = scale * reciprocal_rms(sum, width, eps);
@@ -71,7 +75,7 @@ void backward(const Launch& launch) {
         factor = scale * r;
         along = factor * r * r * product / static_cast<float>(width);
       }
-      const T* a = all_a + row * width;
+      const T* a = all_a ? all_a + row * width : nullptr;
       T* dx = all_dx ? all_dx + row * width : nullptr;
       T* da = all_da ? all_da + row * width : nullptr;
       for_blocks(width, [=](std::int64_t column, auto count) {
@@ -86,8 +90,11 @@ void backward(const Launch& launch) {
         if (dy) write_row(g, count, dn != nullptr, [=](std::int64_t i) { return float(dy[column + i]); });
         if (!dy && !dn) fill_row(g, count, [](std::int64_t) { return 0.0f; });
         if (dx) write_row(dx + column, count, accumulate_dx, [=](std::int64_t i) { return g[i]; });
-        if (da)
+        if (da && s) {
           write_row(da + column, count, accumulate_da, [=](std::int64_t i) { return s[column + i] * g[i]; });
+        } else if (da) {
+          write_row(da + column, count, accumulate_da, [=](std::int64_t i) { return g[i]; });
+        }
         if (!partial) return;
         write_row(partial + column, count, true, [=](std::int64_t i) { return g[i] * float(a[column + i]); });
       });

@@ -14,7 +14,7 @@ CompiledCall::CompiledCall(Device& device, const mlg_kernel& kernel, const mlg_c
 
 const mlg_cuda_plan& CompiledCall::plan(const mlg_kernel& kernel, const mlg_launch& call,
                                         std::size_t& workspace_bytes) {
-  if (is_matmul(kernel)) {
+  if (is_product(kernel)) {
     gemm_shape(kernel, call);
   } else {
     prepare_kernel(kernel, call, workspace_bytes);

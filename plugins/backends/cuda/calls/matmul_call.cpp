@@ -1,12 +1,11 @@
 #include "plugins/backends/cuda/calls/matmul_call.h"
 
-#include "plugins/backends/common/shapes/matmul.h"
-#include "plugins/backends/cuda/kernels/matmul.h"
-
 namespace mulligan::cuda {
 
 MatmulCall::MatmulCall(Device& device, const mlg_kernel& kernel, const mlg_call& call)
-    : memory_(device, kernel, call), gemm_(device.gemm(gemm_shape(kernel, memory_.arguments().launch()))) {}
+    : memory_(device, kernel, call),
+      gemm_(device.gemm(gemm_shape(kernel, memory_.arguments().launch()))),
+      places_(product_arguments(kernel)) {}
 
 void MatmulCall::bind(void* const* addresses, void* workspace) {
   memory_.bind(addresses, workspace, workspace_bytes());
@@ -23,11 +22,10 @@ CallWork MatmulCall::work() {
 }
 
 void MatmulCall::run() {
-  using shapes::Matmul;
   memory_.require_bound();
   memory_.mark_outputs_unwritten();
-  gemm_->run(memory_.tensor(Matmul::a), memory_.tensor(Matmul::b), memory_.tensor(Matmul::c),
-             memory_.workspace());
+  gemm_->run(memory_.tensor(places_.a), memory_.tensor(places_.b), memory_.tensor(places_.term),
+             memory_.tensor(places_.c), memory_.workspace());
 }
 
 }  // namespace mulligan::cuda

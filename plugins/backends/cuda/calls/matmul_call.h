@@ -1,10 +1,11 @@
-// A matrix product, which the device computes by its library.
+// A matrix product (matmul, matmul_add), which the device computes by its library.
 #pragma once
 
 #include <memory>
 
 #include "plugins/backends/cuda/calls/call_memory.h"
 #include "plugins/backends/cuda/calls/device_call.h"
+#include "plugins/backends/cuda/kernels/matmul.h"
 
 namespace mulligan::cuda {
 
@@ -21,6 +22,7 @@ class MatmulCall final : public DeviceCall {
  private:
   CallMemory memory_;
   std::unique_ptr<Gemm> gemm_;
+  ProductArguments places_;
 };
 
 }  // namespace mulligan::cuda

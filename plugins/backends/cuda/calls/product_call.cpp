@@ -21,8 +21,8 @@ void ProductCall::run() {
   own_->choice();
   memory.mark_outputs_unwritten();
   memory.mark_workspace_unwritten();
-  gemm_->run(memory.tensor(product_.a), memory.tensor(product_.b), memory.tensor(product_.c),
-             memory.workspace());
+  const DeviceArgument result = memory.tensor(product_.c);
+  gemm_->run(memory.tensor(product_.a), memory.tensor(product_.b), result, result, memory.workspace());
   own_->launch();
   memory.require_written();
 }

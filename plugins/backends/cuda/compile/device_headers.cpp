@@ -11,6 +11,10 @@ constexpr DeviceHeader kHeaders[] = {
 #include "attention.cuh.inc"
     },
     {
+        "mulligan/cuda/column_vectors.cuh",
+#include "column_vectors.cuh.inc"
+    },
+    {
         "mulligan/cuda/columns.cuh",
 #include "columns.cuh.inc"
     },

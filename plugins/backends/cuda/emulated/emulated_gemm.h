@@ -11,8 +11,8 @@ class EmulatedDevice;
 class EmulatedGemm final : public Gemm {
  public:
   EmulatedGemm(EmulatedDevice& device, const GemmShape& shape) : device_(device), shape_(shape) {}
-  void run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& c,
-           void* workspace) override;
+  void run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& term,
+           const DeviceArgument& c, void* workspace) override;
 
  private:
   EmulatedDevice& device_;

@@ -140,25 +140,25 @@ std::size_t CublasLtGemm::workspace_bytes() const {
   return CublasLt::kWorkspaceBytes;
 }
 
-void CublasLtGemm::enqueue(const void* a, const void* b, void* c, void* workspace,
+void CublasLtGemm::enqueue(const void* a, const void* b, const void* term, void* c, void* workspace,
                            const cublasLtMatmulAlgo_t& algorithm) {
   const auto alpha = static_cast<float>(shape_.alpha), beta = static_cast<float>(shape_.beta);
   const CublasLtFunctions& f = library_.functions();
-  f.check(
-      f.Matmul(library_.handle(), product_, &alpha, b, b_, a, a_, &beta, c, c_, c, c_, &algorithm, workspace,
-               CublasLt::kWorkspaceBytes, reinterpret_cast<cudaStream_t>(library_.device().stream())),
-      "Matmul");
+  f.check(f.Matmul(library_.handle(), product_, &alpha, b, b_, a, a_, &beta, term, c_, c, c_, &algorithm,
+                   workspace, CublasLt::kWorkspaceBytes,
+                   reinterpret_cast<cudaStream_t>(library_.device().stream())),
+          "Matmul");
 }
 
-void CublasLtGemm::run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& c,
-                       void* workspace) {
-  for (const DeviceArgument* argument : {&a, &b, &c}) {
+void CublasLtGemm::run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& term,
+                       const DeviceArgument& c, void* workspace) {
+  for (const DeviceArgument* argument : {&a, &b, &term, &c}) {
     if (reinterpret_cast<std::uintptr_t>(argument->address) % kAlignment != 0) {
       throw std::runtime_error(std::string("matmul: argument ") + argument->name + " must be aligned to " +
                                std::to_string(kAlignment) + " bytes on a GPU");
     }
   }
-  enqueue(a.address, b.address, c.address, workspace, algorithm_);
+  enqueue(a.address, b.address, term.address, c.address, workspace, algorithm_);
 }
 
 void CublasLtGemm::use(const std::string& algorithm) {
@@ -215,7 +215,7 @@ std::string CublasLtGemm::measure() {
   for (const cublasLtMatmulAlgo_t& algorithm : algorithms) {
     try {
       const auto run = [&] {
-        enqueue(a.address(), b.address(), c.address(), workspace.address(), algorithm);
+        enqueue(a.address(), b.address(), c.address(), c.address(), workspace.address(), algorithm);
       };
       run();  // loads its code
       const float milliseconds = stopwatch.milliseconds([&] {

@@ -32,15 +32,16 @@ class CublasLtGemm final : public Gemm {
   void use(const std::string& algorithm);
 
   std::size_t workspace_bytes() const override;
-  void run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& c,
-           void* workspace) override;
+  void run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& term,
+           const DeviceArgument& c, void* workspace) override;
 
  private:
   std::vector<cublasLtMatmulAlgo_t> proposals();
   std::string text() const;  // "the product [2, 3] x [3, 4]"
   void describe(cublasLtMatrixLayout_t& layout, mlg_dtype dtype, std::int64_t rows, std::int64_t columns,
                 std::int64_t stride);
-  void enqueue(const void* a, const void* b, void* c, void* workspace, const cublasLtMatmulAlgo_t& algorithm);
+  void enqueue(const void* a, const void* b, const void* term, void* c, void* workspace,
+               const cublasLtMatmulAlgo_t& algorithm);
 
   CublasLt& library_;
   GemmShape shape_;

@@ -1,24 +1,49 @@
 #include "plugins/backends/cuda/kernels/matmul.h"
 
-#include "plugins/backends/common/shapes/matmul.h"
+#include <algorithm>
+
+#include "plugins/backends/common/shapes/matmul_add.h"
 
 namespace mulligan::cuda {
+namespace {
 
-const mlg_kernel& matmul_kernel() {
-  using shapes::Matmul;
-  static const mlg_kernel kernel{Matmul::name, "cuda",  Matmul::signature, nullptr,
-                                 nullptr,      nullptr, nullptr,           nullptr};
-  return kernel;
+using shapes::Matmul;
+using shapes::MatmulAdd;
+
+template <typename Shape>
+constexpr mlg_kernel entry() {
+  return {Shape::name, "cuda", Shape::signature, nullptr, nullptr, nullptr, nullptr, nullptr};
 }
 
-bool is_matmul(const mlg_kernel& kernel) {
-  return kernel.name == matmul_kernel().name && !kernel.prepare;
+constexpr mlg_kernel kernels[] = {entry<Matmul>(), entry<MatmulAdd>()};
+
+bool adds(const mlg_kernel& kernel) {
+  return kernel.name == kernels[1].name;
+}
+
+}  // namespace
+
+std::span<const mlg_kernel> product_kernels() {
+  return kernels;
+}
+
+bool is_product(const mlg_kernel& kernel) {
+  return !kernel.prepare &&
+         std::ranges::any_of(kernels, [&](const mlg_kernel& own) { return own.name == kernel.name; });
+}
+
+ProductArguments product_arguments(const mlg_kernel& kernel) {
+  if (adds(kernel)) return {MatmulAdd::a, MatmulAdd::b, MatmulAdd::term, MatmulAdd::c};
+  return {Matmul::a, Matmul::b, Matmul::c, Matmul::c};
 }
 
 GemmShape gemm_shape(const mlg_kernel& kernel, const mlg_launch& launch) {
-  using shapes::Matmul;
   const sdk::CallChecks call(kernel.name, kernel.signature, &launch);
-  Matmul::check(call);
+  if (adds(kernel)) {
+    MatmulAdd::check(call);
+  } else {
+    Matmul::check(call);
+  }
   const Matmul::Extents e = Matmul::extents(call);
   GemmShape shape;
   shape.batch = e.batch;
@@ -33,7 +58,7 @@ GemmShape gemm_shape(const mlg_kernel& kernel, const mlg_launch& launch) {
   shape.alpha = call.attribute(Matmul::alpha);
   shape.beta = call.attribute(Matmul::beta);
   shape.input = call.dtype(Matmul::a);
-  shape.output = call.dtype(Matmul::c);
+  shape.output = call.dtype(product_arguments(kernel).c);
   return shape;
 }
 

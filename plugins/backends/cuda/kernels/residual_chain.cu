@@ -1,6 +1,6 @@
 // residual_chain: what stands between two blocks, in one pass over memory. x, a, skip, x0 [rows, width]; s,
 // weight w, gate [width]; mix [2, width]:
-//   sum = x + s a,  merged = k sum + (1-k) w skip,  y = mix0 merged + mix1 x0,  n = scale norm(y)
+//   sum = x + s a (without s x + a),  merged = k sum + (1-k) w skip,  y = mix0 merged + mix1 x0,  n = scale norm(y)
 // with k = sigmoid(gate); without gate merged = sum + w skip; without weight w = 0; without skip it is sum.
 //   g = dy + norm'(dn):  with r = 1 / sqrt(mean(y^2) + eps):  g = dy + scale r (dn - y r^2 mean(dn y))
 //   dx0 (+)= mix1 g,  dmix += (sum g merged, sum g x0),  m = dmerged + mix0 g
@@ -11,6 +11,7 @@
 // stored; what belongs to the columns comes from the first-level cache, which leaves the registers to the row
 // and to the sums. Determinism: rows are independent; sums go through partial sums of fixed pieces of rows
 // (columns.cuh).
+#include <mulligan/cuda/column_vectors.cuh>
 #include <mulligan/cuda/columns.cuh>
 #include <mulligan/cuda/rows.cuh>
 
@@ -23,30 +24,7 @@ MLG_CONST_INT(accumulate_da)
 MLG_CONST_INT(accumulate_dskip)
 MLG_CONST_INT(accumulate_dx0)
 
-// Of N columns: w, k, 1 - k.
-template <int N>
-struct MergeColumns {
-  float w[N], of_sum[N], rest[N];
-
-  __device__ MergeColumns(global<const float> weight, global<const float> gate, int column) {
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) w[n] = 0, of_sum[n] = rest[n] = 1;
-    if (weight) load_floats<N>(weight, column, w);
-    if (!gate) return;
-    float logit[N];
-    load_floats<N>(gate, column, logit);
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) {
-      of_sum[n] = __fdividef(1.0f, 1.0f + __expf(-logit[n]));
-      rest[n] = __fdividef(1.0f, 1.0f + __expf(logit[n]));
-    }
-  }
-  __device__ float merge(int n, float sum, float skip) const {
-    return of_sum[n] * sum + rest[n] * w[n] * skip;
-  }
-};
-
-// skip, weight, gate, sum, merged, y may be null.
+// s, skip, weight, gate, sum, merged, y may be null.
 MLG_KERNEL(residual_chain_fwd, scale, eps, merges, skips, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
@@ -67,7 +45,7 @@ __global__ void __launch_bounds__(row_block)
     for_columns<N>(group, [&](int i, int column) {
       const long long at = group.row * width + column;
       float of_column[N], mix1[N], result[N];
-      load_floats<N>(s, column, of_column);
+      load_scales<N>(s, column, of_column);
       MLG_UNROLL
       for (int n = 0; n < N; ++n) result[n] = of_x(i, n) + of_column[n] * of_a(i, n);
       if (store_results && sum) store<N>(sum, at, result);
@@ -99,8 +77,8 @@ __global__ void __launch_bounds__(row_block)
   });
 }
 
-// The gradients of activations, skip, weight, gate, dsum, dmerged, dy, dn may be null; dsum and dmerged may
-// be dx. Partial sums of ds, dmix, dweight, dgate: [blocks, width or 2 width], or null without them.
+// The gradients of activations, s, skip, weight, gate, dsum, dmerged, dy, dn may be null; dsum and dmerged
+// may be dx. Partial sums of ds, dmix, dweight, dgate: [blocks, width or 2 width], or null without them.
 MLG_KERNEL(residual_chain_bwd, scale, eps, merges, skips, accumulate_dx, accumulate_da, accumulate_dskip,
            accumulate_dx0, MLG_ROW_CONSTANTS)
 template <typename T, int N>
@@ -168,7 +146,7 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
     // What the forward pass had at an access of the thread. (No generic lambda: NVRTC takes those for host code.)
     const auto forward = [&](int i, int column, float(&sum)[N], float(&merged)[N], float(&mix0)[N],
                              float(&mix1)[N]) {
-      load_floats<N>(s, column, mix0);
+      load_scales<N>(s, column, mix0);
       MLG_UNROLL
       for (int n = 0; n < N; ++n) {
         merged[n] = sum[n] = of_x(i, n) + mix0[n] * of_a(i, n);
@@ -244,7 +222,7 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
         }
         if (dskip) store<N>(dskip, at, result);
         if (dx) store<N>(dx, at, of_sum, accumulate_dx);
-        load_floats<N>(s, column, result);
+        load_scales<N>(s, column, result);
         MLG_UNROLL
         for (int n = 0; n < N; ++n) {
           sum_s.v[i][n] += of_sum[n] * of_a(i, n);

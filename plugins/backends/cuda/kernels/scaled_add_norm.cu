@@ -1,9 +1,10 @@
 // scaled_add_norm on x, a [rows, width] and s [width]:  y = x + s a,  n = scale norm(y)
 //   g = dy + norm'(dn):  with r = 1 / sqrt(mean(y^2) + eps):  g = dy + scale r (dn - y r^2 mean(dn y))
-//   dx (+)= g,  da (+)= s g,  ds += sum over rows of g a
+//   dx (+)= g,  da (+)= s g,  ds += sum over rows of g a     (without s: 1)
 //
 // y is rounded to the compute dtype before it is normalised: the backward pass sees the same y.
 // Determinism: rows are independent; ds goes through partial sums of fixed pieces of rows (columns.cuh).
+#include <mulligan/cuda/column_vectors.cuh>
 #include <mulligan/cuda/columns.cuh>
 #include <mulligan/cuda/rows.cuh>
 
@@ -12,7 +13,7 @@ MLG_CONST_FLOAT(eps)
 MLG_CONST_INT(accumulate_dx)
 MLG_CONST_INT(accumulate_da)
 
-// normed may be null.
+// s and normed may be null.
 MLG_KERNEL(scaled_add_norm_fwd, scale, eps, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
@@ -28,7 +29,7 @@ __global__ void __launch_bounds__(row_block)
     for_columns<N>(group, [&](int i, int column) {
       float added[N], factor[N];
       load<N>(a, group.row * width + column, added);
-      load_floats<N>(s, column, factor);
+      load_scales<N>(s, column, factor);
       MLG_UNROLL
       for (int n = 0; n < N; ++n) {
         values.v[i][n] = to_float(Narrow<T>::from(values.v[i][n] + factor[n] * added[n]));
@@ -46,7 +47,7 @@ __global__ void __launch_bounds__(row_block)
   });
 }
 
-// dy, dn, dx, da may be null. partial: [blocks, width], or null without ds.
+// a, s, dy, dn, dx, da may be null; a only without ds. partial: [blocks, width], or null without ds.
 MLG_KERNEL(scaled_add_norm_bwd, scale, eps, accumulate_dx, accumulate_da, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
@@ -66,7 +67,7 @@ __global__ void __launch_bounds__(row_block)
     }
   };
   if (slices == 1) {
-    load_columns<N>(group, s, 0, scales);
+    for_columns<N>(group, [&](int i, int column) { load_scales<N>(s, column, scales.v[i]); });
     load_sums(true);
   }
   for (long long row = group.row; row < group.end; ++row) {
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(row_block)
       load_packs_or_zeros(group, dn, row, g);
       if (!gradients) return;
       load_packs_or_zeros(group, dy, row, upstream);
-      load_packs(group, a, row, added);
+      load_packs_or_zeros(group, partial ? a : global<const T>(), row, added);
       if (dx && accumulate_dx) load_packs(group, dx, row, before_x);
       if (da && accumulate_da) load_packs(group, da, row, before_a);
     };
@@ -94,7 +95,7 @@ __global__ void __launch_bounds__(row_block)
     for_slices(group, [&] {
       if (slices > 1) {
         fill(true);
-        load_columns<N>(group, s, 0, scales);
+        for_columns<N>(group, [&](int i, int column) { load_scales<N>(s, column, scales.v[i]); });
         load_sums(row == group.row);
       }
       for_columns<N>(group, [&](int i, int column) {

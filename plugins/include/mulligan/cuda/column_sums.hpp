@@ -19,13 +19,16 @@ class ColumnSums {
         parts_(parts),
         partial_(call.has(sum) ? call.floats(parts * call.size(sum)) : call.null()) {}
 
+  // None: a place among several that is not needed.
+  explicit ColumnSums(const CudaCall& call) : sum_(kNone), parts_(0), partial_(call.null()) {}
+
   // [parts, elements of the argument]
   const CudaArgument& partial() const { return partial_; }
 
   // `adder`: MLG_INSTANCE(add_column_sums).
   template <typename Instance>
   void add(CudaCall& call, const Instance& adder) const {
-    if (!call.has(sum_)) return;
+    if (!wanted(call)) return;
     call.launch(adder, {blocks(call), 1, 1}, {threads(parts_), 1, 1}, partial_, call.tensor(sum_),
                 static_cast<int>(parts_), call.size(sum_));
   }
@@ -38,18 +41,19 @@ class ColumnSums {
       all_blocks += sum.blocks(call);
       parts = std::max(parts, sum.parts_);
     }
-    const auto columns = [&](int i) -> std::int64_t {
-      return call.has(s[i].sum_) ? call.size(s[i].sum_) : 0;
-    };
+    const auto columns = [&](int i) -> std::int64_t { return s[i].wanted(call) ? call.size(s[i].sum_) : 0; };
+    const auto out = [&](int i) { return s[i].sum_ == kNone ? call.null() : call.tensor(s[i].sum_); };
     const auto count = [&](int i) { return static_cast<int>(s[i].parts_); };
-    call.launch(adder, {all_blocks, 1, 1}, {threads(parts), 1, 1}, s[0].partial_, call.tensor(s[0].sum_),
-                count(0), columns(0), s[1].partial_, call.tensor(s[1].sum_), count(1), columns(1),
-                s[2].partial_, call.tensor(s[2].sum_), count(2), columns(2), s[3].partial_,
-                call.tensor(s[3].sum_), count(3), columns(3));
+    call.launch(adder, {all_blocks, 1, 1}, {threads(parts), 1, 1}, s[0].partial_, out(0), count(0),
+                columns(0), s[1].partial_, out(1), count(1), columns(1), s[2].partial_, out(2), count(2),
+                columns(2), s[3].partial_, out(3), count(3), columns(3));
   }
 
  private:
-  std::int64_t blocks(const CudaCall& call) const { return call.has(sum_) ? (call.size(sum_) + 31) / 32 : 0; }
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  bool wanted(const CudaCall& call) const { return sum_ != kNone && call.has(sum_); }
+  std::int64_t blocks(const CudaCall& call) const { return wanted(call) ? (call.size(sum_) + 31) / 32 : 0; }
   // Warps of a block take a few parts each.
   static std::uint32_t threads(std::int64_t parts) {
     constexpr std::int64_t kMostWarps = 32, kFewParts = 4;

@@ -1,0 +1,41 @@
+// Vectors of a row's columns: scales that may be absent, and how a skip connection is merged into a sum,
+// k sum + (1-k) w skip with k = sigmoid(gate); without gate sum + w skip. Part of kernels on rows.
+#pragma once
+
+#include <mulligan/cuda/device.cuh>
+
+namespace {
+
+// s from `column` on, or 1 where it is null.
+template <int N>
+__device__ inline void load_scales(global<const float> s, int column, float (&out)[N]) {
+  MLG_UNROLL
+  for (int n = 0; n < N; ++n) out[n] = 1;
+  if (s) load_floats<N>(s, column, out);
+}
+
+// Of N columns: w, k, 1 - k. Without weight w = 0, without gate k = 1 and 1 - k = 1.
+template <int N>
+struct MergeColumns {
+  float w[N], of_sum[N], rest[N];
+
+  __device__ MergeColumns(global<const float> weight, global<const float> gate, int column) {
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) w[n] = 0, of_sum[n] = rest[n] = 1;
+    if (weight) load_floats<N>(weight, column, w);
+    if (!gate) return;
+    float logit[N];
+    load_floats<N>(gate, column, logit);
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) {
+      of_sum[n] = __fdividef(1.0f, 1.0f + __expf(-logit[n]));
+      rest[n] = __fdividef(1.0f, 1.0f + __expf(logit[n]));
+    }
+  }
+  // k sum + (1-k) w skip
+  __device__ float merge(int n, float sum, float skip) const {
+    return of_sum[n] * sum + rest[n] * w[n] * skip;
+  }
+};
+
+}  // namespace
