@@ -33,7 +33,7 @@ class Rotated {
     const std::vector<float> one = sample(static_cast<std::size_t>(heads_ * width_), seed);
     std::vector<float> all;
     for (std::int64_t t = 0; t < positions; ++t) all.insert(all.end(), one.begin(), one.end());
-    const RopeTables tables = rope_tables(model.rope, positions, compute);
+    const RopeTables tables = rope_tables(model.rope, positions);
     run.set("x", all);
     run.set("cos", tables.cos);
     run.set("sin", tables.sin);
@@ -62,7 +62,7 @@ class Rotated {
 // What is wrong with it, or nothing.
 std::string rotation_problem(Backend& backend, const ModelConfig& model, DType compute, double slack) {
   const Rotated q(backend, model, compute, 1), k(backend, model, compute, 2);
-  const RopeTables tables = rope_tables(model.rope, Rotated::positions, compute);
+  const RopeTables tables = rope_tables(model.rope, Rotated::positions);
   const std::int64_t half = model.rope.dims / 2;
   for (std::int64_t head = 0; head < model.heads; ++head) {
     double turned = 0;

@@ -35,10 +35,9 @@ void set_weights(PoisonedRun& run, const std::vector<ParameterLayout>& layouts, 
   }
 }
 
-void set_rope(PoisonedRun& run, const std::string& prefix, const ModelConfig& model, std::int64_t positions,
-              DType compute) {
+void set_rope(PoisonedRun& run, const std::string& prefix, const ModelConfig& model, std::int64_t positions) {
   if (!run.has(prefix + "/rope_cos")) return;
-  const RopeTables tables = rope_tables(model.rope, positions, compute);
+  const RopeTables tables = rope_tables(model.rope, positions);
   run.set(prefix + "/rope_cos", tables.cos);
   run.set(prefix + "/rope_sin", tables.sin);
 }
@@ -130,7 +129,7 @@ EvaluationProbe::EvaluationProbe(Backend& backend, const RunConfig& config, std:
            Evaluator::build(config.model, layouts_, options_for(config, tokens, compute),
                             FusedKernels(backend)),
            "doctor") {
-  set_rope(run_, "eval", config.model, tokens, compute);
+  set_rope(run_, "eval", config.model, tokens);
 }
 
 void EvaluationProbe::set(const Weights& weights) {
@@ -164,7 +163,7 @@ MicroStepProbe::MicroStepProbe(Backend& backend, const Loss& loss, const RunConf
            build_micro_step(config.model, parameters_, loss, tokens, scored_order(config.model),
                             FusedKernels(backend)),
            "doctor") {
-  set_rope(run_, step_tensor::batch, config.model, tokens, compute);
+  set_rope(run_, step_tensor::batch, config.model, tokens);
   run_.set(step_tensor::loss_weight,
            std::vector<float>(static_cast<std::size_t>(tokens), 1.0F / static_cast<float>(tokens)));
 }

@@ -40,7 +40,7 @@ double Rehearsal::step(std::int64_t number, const Batch& row) {
 }
 
 std::string Rehearsal::state_digest_of(TensorStore& store) const {
-  return state_digest(store, engine_.state_tensors());
+  return state_digest(store, engine_.whole_state(), "");
 }
 
 }  // namespace mulligan::doctor

@@ -10,6 +10,7 @@
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/doctor/examine.h"
+#include "framework/run/run_plugins.h"
 #include "framework/run/weights.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/doctor_load.h"
@@ -96,9 +97,10 @@ void add_doctor_command(CLI::App& app) {
       ->type_name("FILE");
   arguments->run.declare(*command);
   command
-      ->add_option("--stage", arguments->stages,
-                   "Only these checks: data, loss, weights, forward, train, load (a weights file, bit by bit), "
-                   "parity (op by op against a reference); without it all but parity, load where there are weights")
+      ->add_option(
+          "--stage", arguments->stages,
+          "Only these checks: data, loss, weights, forward, train, load (a weights file, bit by bit), "
+          "parity (op by op against a reference); without it all but parity, load where there are weights")
       ->check(CLI::IsMember(all_stages()));
   command
       ->add_option("--tokens", arguments->examination.tokens,

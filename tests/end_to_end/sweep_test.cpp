@@ -143,7 +143,7 @@ SweepCell cell(double without, std::optional<double> with = {}) {
 TEST(SweepTable, TheGainIsOverTheBaselineOfTheSameSeed) {
   Sweep sweep;
   sweep.seeds = {1, 2};
-  sweep.rows = {{"low rate", {}}, {"high rate", {}}};
+  sweep.rows = {{"low rate", "", {}}, {"high rate", "", {}}};
   sweep.baseline = "high rate";
   const std::string plain = sweep_table(sweep, {{{cell(3.389), cell(3.4)}, {cell(3.619), cell(3.61)}}});
   EXPECT_NE(plain.find("3.39450 +- 0.00778  +0.22000 +- 0.01414"), std::string::npos) << plain;

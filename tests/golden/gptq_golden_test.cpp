@@ -153,7 +153,7 @@ class GptqModelGolden : public testing::Test {
     store_ = std::make_unique<TensorStore>(*backend_);
     const auto layouts = parameter_layouts(model_, MLG_F32);
     CalibrationShape calibration{shape[1], shape[2], shape[2] * 2};
-    calibrator_ = std::make_unique<Calibrator>(*store_, model_, layouts, MLG_F32, calibration);
+    calibrator_ = std::make_unique<Calibrator>(*store_, model_, layouts, calibration);
     for (const ParameterLayout& layout : layouts) {
       store_->upload(master_name(layout.spec.name), params_.floats(layout.spec.name));
     }

@@ -22,7 +22,7 @@ class Products : public StandInDevice {
       gpu.fill(operand.address, 1, 350000 * sizeof(float));
     }
     stand_in().last_algorithm = -1;
-    gemm->run(operands[0], operands[1], operands[2], nullptr);
+    gemm->run(operands[0], operands[1], operands[2], operands[2], nullptr);
     for (const DeviceArgument& operand : operands) gpu.free(operand.address);
     return stand_in().last_algorithm;
   }

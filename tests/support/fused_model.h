@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/tensor_type.h"
 #include "framework/model/layer_order.h"
 #include "tests/support/plugins.h"
 

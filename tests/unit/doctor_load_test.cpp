@@ -2,6 +2,7 @@
 // name.
 #include "framework/doctor/load_checks.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <fstream>
 
 #include "framework/checkpoint/float_formats.h"
+#include "framework/core/error.h"
 #include "framework/core/philox.h"
 #include "tests/support/scratch_folder.h"
 

@@ -203,7 +203,7 @@ class VerifyOthers : public ::testing::Test {
       "seed_results":{"42":{"val_bpb":1.08079,"artifact_bytes":15991930},"314":{"val_bpb":1.08103,"artifact_bytes":15992929}}})");
   }
   void write(const std::string& name, const std::string& text) const {
-    write_file_atomically(scratch_ / name, text);
+    write_file_atomically(scratch_.path() / name, text);
   }
   static std::string log(const char* seed, const char* bpb, const char* model, const char* total) {
     return fmt::format(
