@@ -209,7 +209,7 @@ TEST(TrainingPhases, ASwitchIsVerifiedAndTold) {
   EXPECT_EQ(rounded.at("from"), "short");
   EXPECT_EQ(rounded.at("to"), "half");
   EXPECT_EQ(rounded.at("lr_before"), rounded.at("lr_after")) << "one constant schedule";
-  EXPECT_FALSE(rounded.at("optimizer_reset"));
+  EXPECT_FALSE(rounded.at("optimizer_reset").get<bool>());
   EXPECT_EQ(rounded.at("state_sha256").get<std::string>().size(), 64u);
   EXPECT_EQ(rounded.at("probe_tolerance_nats"), 2e-2);
   const double delta = rounded.at("probe_delta_nats");
@@ -259,7 +259,7 @@ TEST(TrainingPhases, BatchAndClockChangeOnTheWay) {
       "4\n[[phase]]\nmicro_batches = 1\n",
       {"train.steps=5", "train.log_every=1", "train.micro_batches=2"}, directory);
   std::vector<std::int64_t> tokens;
-  for (const Json& step : events(directory, "step")) tokens.push_back(step.at("tokens"));
+  for (const Json& step : events(directory, "step")) tokens.push_back(step.at("tokens").get<std::int64_t>());
   EXPECT_EQ(tokens, (std::vector<std::int64_t>{256, 768, 1280, 1408, 1536}));
   EXPECT_EQ(events(directory, "phase_start").at(1).at("step"), 1);
 }
@@ -381,7 +381,7 @@ lr_policy = "rejoin"
   EXPECT_NEAR(steps[0].at("noise_ratio").get<double>(), 0.00166, 0.0004);
   EXPECT_NEAR(steps[5].at("noise_ratio").get<double>(), 0.0166, 0.004);
   EXPECT_FALSE(steps[11].contains("noise_ratio"));
-  EXPECT_TRUE(events(whole, "phase_switch").at(0).at("optimizer_reset"));
+  EXPECT_TRUE(events(whole, "phase_switch").at(0).at("optimizer_reset").get<bool>());
 
   std::set<std::string> resumed;
   for (const CheckpointEntry& saved : list_checkpoints((fs::path(whole) / "checkpoints").string())) {
