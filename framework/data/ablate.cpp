@@ -14,6 +14,10 @@
 namespace mulligan {
 namespace {
 
+// Bytes of a formula, at most: text with many beginnings and no end is still read in time that grows with its
+// length alone.
+constexpr std::size_t longest_formula = 4096;
+
 constexpr std::array<std::string_view, symbol_class_count> class_names = {"latex", "digits", "operators",
                                                                           "greek"};
 constexpr std::array<std::string_view, 3> mode_names = {"remove", "mask", "decontext"};
@@ -42,6 +46,7 @@ bool is_greek(char32_t c) {
 // end or nothing is between them.
 std::size_t delimited(std::string_view text, std::string_view open, std::string_view close) {
   if (!text.starts_with(open)) return 0;
+  text = text.substr(0, longest_formula);
   for (std::size_t at = open.size(); at < text.size(); ++at) {
     if (text.substr(at).starts_with(close)) return at > open.size() ? at + close.size() : 0;
     if (text.substr(at).starts_with("\n\n")) return 0;
@@ -52,6 +57,7 @@ std::size_t delimited(std::string_view text, std::string_view open, std::string_
 
 // The length of \name{...}, with balanced braces within one paragraph; 0 where there is none.
 std::size_t command(std::string_view text) {
+  text = text.substr(0, longest_formula);
   std::size_t at = 1;
   while (at < text.size() && std::isalpha(static_cast<unsigned char>(text[at])) != 0) ++at;
   if (at == 1 || at >= text.size() || text[at] != '{') return 0;

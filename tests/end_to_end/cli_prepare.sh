@@ -28,6 +28,16 @@ check_equal "the manifest says that text was kept" true "$(json kept/manifest.js
 check_contains "cleaning is announced" "documents cleaned" "$(cat cleaned.out)"
 check_contains "binary documents are listed" "NUL byte" "$(cat listed/changes.jsonl)"
 
+# Symbols that are taken out: of the training text alone, unless asked otherwise; the manifest says which.
+check "prepare --ablate" "$mulligan" prepare training --validation own --out ablated --vocab-size 512 --ablate digits,operators
+check "its validation text is the file to the byte" cmp own/noise ablated/validation.txt
+check "its shards agree with the manifest" "$mulligan" prepare --check ablated
+check_equal "scores stay comparable" true "$(json ablated/manifest.json ablation comparable)"
+check_contains "changed documents are listed" "ablated (remove)" "$(cat ablated/changes.jsonl)"
+check_refused "an unknown class of symbols" 2 "digit" prepare training --out refused --ablate digit
+check_refused "an unknown mode" 2 "decontext" prepare training --out refused --ablate digits --ablate-mode drop
+check_refused "a probability above 1" 2 "from 0 to 1" prepare training --out refused --ablate digits --ablate-probability 1.5
+
 # Sentences.
 check_refused "one document" 3 "--validation" prepare own --out single
 printf '{"body": "a text"}\n' >keys.jsonl

@@ -47,6 +47,16 @@ TEST(Ablation, WhatHasNoEndIsNoFormula) {
   EXPECT_EQ(ablated("\xFF\xFE 1", "digits,greek,operators"), "\xFF\xFE ") << "bytes that are no UTF-8 stay";
 }
 
+TEST(Ablation, AFormulaOfAPageIsNone) {
+  const std::string filling(5000, 'x');
+  for (const std::string& text : {"$" + filling + "$", "\\(" + filling + "\\)", "\\cmd{" + filling + "}"}) {
+    EXPECT_EQ(ablated(text, "latex"), text);
+  }
+  std::string openings;
+  for (int i = 0; i < 100000; ++i) openings += "\\(\\a{";
+  EXPECT_EQ(ablated(openings, "latex"), openings);
+}
+
 TEST(Ablation, AMaskKeepsTheClassOfLengths) {
   EXPECT_EQ(ablated("7 77 777 7777 77777", "digits", AblationMode::mask),
             "\u25A1 \u25A1\u25A1 \u25A1\u25A1 \u25A1\u25A1\u25A1\u25A1 \u25A1\u25A1\u25A1\u25A1");
