@@ -32,7 +32,7 @@ check_contains "binary documents are listed" "NUL byte" "$(cat listed/changes.js
 check "prepare --ablate" "$mulligan" prepare training --validation own --out ablated --vocab-size 512 --ablate digits,operators
 check "its validation text is the file to the byte" cmp own/noise ablated/validation.txt
 check "its shards agree with the manifest" "$mulligan" prepare --check ablated
-check_equal "scores stay comparable" true "$(json ablated/manifest.json ablation comparable)"
+check_equal "scores stay comparable" true "$(json ablated/manifest.json comparable)"
 check_contains "changed documents are listed" "ablated (remove)" "$(cat ablated/changes.jsonl)"
 check_refused "an unknown class of symbols" 2 "digit" prepare training --out refused --ablate digit
 check_refused "an unknown mode" 2 "decontext" prepare training --out refused --ablate digits --ablate-mode drop
