@@ -49,7 +49,8 @@ TEST(AdamwRounding, SecondMomentsInBf16StallUnlessTheyAreRoundedStochastically) 
   struct Row {
     double beta2, exact, nearest;
   };
-  for (const Row& row : {Row{0.999, 0.351, 1.000}, Row{0.99, 0.250, 0.348}, Row{0.95, 0.250, 0.268}}) {
+  // The last one stands still at a tie: half of the distance to the neighbour, which is odd.
+  for (const Row& row : {Row{0.999, 0.351, 1.000}, Row{0.99, 0.250, 0.348}, Row{0.95, 0.250, 0.2695}}) {
     SCOPED_TRACE(row.beta2);
     EXPECT_NEAR(after_2000("adamw_step", MLG_F32, row.beta2), row.exact, 5e-4);
     EXPECT_NEAR(after_2000("adamw_step", MLG_BF16, row.beta2), row.nearest, 5e-4);
