@@ -31,7 +31,7 @@ TEST(ConfigReport, EveryKeyIsPrintedWithItsOrigin) {
   EXPECT_EQ(before.find("beta"), std::string::npos);
   resolve(loaded);
   const std::string text = print_resolved(loaded);
-  for (const char* part : {"\n[model]\nvocabulary = 64", "\n[model.rope]\ndims = 8",
+  for (const char* part : {"\n[model]\nfamily = \"record\"", "\n[model.rope]\ndims = 8",
                            "\n[optimizer.all]\nplugin = \"adamw\"", "\n[[parameters]]\nmatch = \"*\"",
                            "# small.toml:7\n", "# --set\n", "# default\n", "# derived\n", "beta = 0.9"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\nin\n" << text;
