@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+
 #include <fstream>
 
 #include "framework/checkpoint/float_formats.h"
