@@ -76,6 +76,30 @@ std::set<std::string> compile_run(LoadedConfig loaded) {
   return kernels;
 }
 
+// Of the shape of Qwen2.5-0.5B, one layer of it.
+constexpr const char* qwen2_config = R"([data]
+train = "none"
+validation = "none"
+tokenizer = "none"
+[model]
+family = "qwen2"
+vocabulary = 151936
+layers = 1
+width = 896
+heads = 14
+kv_heads = 2
+mlp_hidden = 4864
+[train]
+steps = 1
+tokens_per_step = 256
+[optimizer.all]
+plugin = "adamw"
+lr = 0.001
+[[parameters]]
+match = "*"
+optimizer = "all"
+)";
+
 class CudaCompile : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -119,6 +143,9 @@ TEST_P(CudaCompile, NoKernelSpills) {
       wide.insert(wide.end(), {"train.compute_dtype=" + dtype, "model.width=16384", "model.heads=128",
                                "model.kv_heads=64"});
       compile_run(TinyRun::config_without_data(wide));
+      std::vector<std::string> qwen2 = device();
+      qwen2.push_back("train.compute_dtype=" + dtype);
+      compile_run(parse_run_config(qwen2_config, "qwen2.toml", qwen2));
     }
   } catch (const Error& error) {
     if (says_no_nvrtc(error.what())) GTEST_SKIP() << "compilation of the CUDA kernels: " << error.what();
