@@ -56,9 +56,8 @@ double compressed_share(std::span<const std::vector<std::uint16_t>> pieces) {
 }  // namespace
 
 TokenStatistics token_statistics(std::span<const std::vector<std::uint16_t>> pieces, int vocabulary) {
-  if (vocabulary < 1 || vocabulary > kMaxVocabulary)
-    throw std::invalid_argument("a vocabulary of 1 to 65536");
-  const auto size = static_cast<std::size_t>(vocabulary);
+  if (vocabulary < 1) throw std::invalid_argument("a vocabulary of at least 1");
+  const auto size = static_cast<std::size_t>(std::min(vocabulary, kMaxVocabulary));  // ids have 16 bits
   TokenStatistics found;
   std::vector<std::uint64_t> counts(size, 0);
   std::vector<std::uint32_t> pairs;

@@ -24,7 +24,8 @@ struct TokenStatistics {
 };
 
 // `pieces` hold consecutive tokens each; a pair is never taken over the edge of a piece. Throws
-// std::invalid_argument for no tokens or a vocabulary outside of 1 to 65,536.
+// std::invalid_argument for no tokens or a vocabulary below 1; one above 65,536 counts as that, since ids have
+// 16 bits.
 TokenStatistics token_statistics(std::span<const std::vector<std::uint16_t>> pieces, int vocabulary);
 
 // Kullback-Leibler divergence of the shares `p` from `q` in nats, with q mixed with a hundredth of the uniform

@@ -143,8 +143,7 @@ std::vector<Finding> check_shards_as_corpus(const std::vector<std::filesystem::p
   for (int side = 0; side < 2; ++side) {
     sides[side] = sample_tokens(side == 0 ? training : validation, budget);
     if (sides[side].empty()) continue;
-    // Ids have 16 bits, whatever the model could take.
-    const Corpus corpus{names[side], token_statistics(sides[side], std::min(vocabulary, kMaxVocabulary))};
+    const Corpus corpus{names[side], token_statistics(sides[side], vocabulary)};
     std::ranges::move(check_corpus(corpus, vocabulary, tokenizer), std::back_inserter(findings));
   }
   if (!sides[0].empty() && !sides[1].empty())

@@ -49,6 +49,27 @@ ReferenceResults rms_norm(const ReferenceCall& c) {
   return {{1, normed(c, c[0], c.dim(0, 1))}};
 }
 
+ReferenceResults weighted_rms_norm(const ReferenceCall& c) {
+  Numbers y = normed(c[0], c.dim(0, 1), 1, c.attribute("eps"));
+  const Numbers weight = c[1];
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] *= weight[i % weight.size()];
+  return {{2, y}};
+}
+
+ReferenceResults row_bias(const ReferenceCall& c) {
+  Numbers y = c[0];
+  const Numbers bias = c[1];
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias[i % bias.size()];
+  return {{2, y}};
+}
+
+ReferenceResults silu_gate(const ReferenceCall& c) {
+  const Numbers g = c[0];
+  Numbers y = c[1];
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] *= g[i] / (1 + std::exp(-g[i]));
+  return {{2, y}};
+}
+
 // mix0 x + mix1 x0
 Numbers mixed(const Numbers& x, const Numbers& x0, const Numbers& mix) {
   const std::size_t width = mix.size() / 2;
@@ -342,9 +363,12 @@ const std::map<std::string, Formula, std::less<>> formulas = {
     {"residual_chain_fwd", residual_chain},
     {"residual_mix_norm_fwd", residual_mix_norm},
     {"rms_norm_fwd", rms_norm},
+    {"row_bias_fwd", row_bias},
     {"scaled_add_norm_fwd", scaled_add_norm},
     {"skip_merge_fwd", skip_merge},
+    {"silu_gate_fwd", silu_gate},
     {"softcap_fwd", softcap},
+    {"weighted_rms_norm_fwd", weighted_rms_norm},
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "framework/doctor/formulas.h"
 #include "framework/doctor/tap_names.h"
 #include "framework/graph/call_access.h"
+#include "framework/model/parameter_roles.h"
 
 namespace mulligan::doctor {
 namespace {
@@ -213,7 +214,7 @@ Finding check_head(Backend& backend, const RunConfig& config, DType compute) {
     f.hint = "none is needed; formulas of all operations are checked beside this";
     return f;
   }
-  const std::string head = config.model.tied_head ? "tok_emb.weight" : "lm_head.weight";
+  const std::string head = head_parameter(config.model);
   const auto width = static_cast<std::size_t>(config.model.width);
   for (std::size_t i = 0; i < width; ++i) weights[head][static_cast<std::size_t>(unused) * width + i] += 0.5F;
   probe.set(weights);

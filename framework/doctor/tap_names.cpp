@@ -5,6 +5,8 @@
 #include <charconv>
 #include <map>
 
+#include "framework/model/qwen2/parameters.h"
+
 namespace mulligan::doctor {
 namespace {
 
@@ -14,12 +16,14 @@ struct Mention {
 };
 
 constexpr std::string_view block_prefix = "blocks.";
+constexpr std::string_view layer_prefix = "model.layers.";  // of the family qwen2
 
 // The layer that a parameter belongs to; -1: none.
 std::int64_t layer_of(const Mention& mention, std::int64_t layers) {
   if (mention.parameter.ends_with("_bank") && mention.index >= 0) return mention.index % layers;
-  if (!mention.parameter.starts_with(block_prefix)) return -1;
-  const char* begin = mention.parameter.data() + block_prefix.size();
+  const std::string_view prefix = mention.parameter.starts_with(layer_prefix) ? layer_prefix : block_prefix;
+  if (!mention.parameter.starts_with(prefix)) return -1;
+  const char* begin = mention.parameter.data() + prefix.size();
   std::int64_t layer = -1;
   std::from_chars(begin, mention.parameter.data() + mention.parameter.size(), layer);
   return layer;
@@ -32,6 +36,12 @@ std::string product_name(const Mention& weight, std::int64_t layers) {
   if (weight.parameter == "mlp_down_bank") return "down";
   if (weight.parameter == "tok_emb.weight" || weight.parameter == "lm_head.weight") return "logits";
   if (weight.parameter.ends_with("attn_gate_w")) return "gate";
+  if (weight.parameter == qwen2::embedding_parameter) return "logits";
+  for (const char* name : {"q", "k", "v", "o_proj", "gate", "up", "down"}) {
+    const std::string_view point = name;
+    const bool whole = point.ends_with("_proj");
+    if (weight.parameter.ends_with(fmt::format(".{}{}.weight", point, whole ? "" : "_proj"))) return name;
+  }
   return weight.parameter.empty() ? "product" : weight.parameter;
 }
 
@@ -49,9 +59,12 @@ const std::map<std::string, const char*, std::less<>> names_of_kernels = {
     {"residual_chain_fwd", "resid and norm"},
     {"residual_mix_norm_fwd", "norm before attention"},
     {"rms_norm_fwd", "norm"},
+    {"row_bias_fwd", "bias"},
     {"scaled_add_norm_fwd", "resid and norm"},
+    {"silu_gate_fwd", "act"},
     {"skip_merge_fwd", "skip connection"},
     {"softcap_fwd", "capped logits"},
+    {"weighted_rms_norm_fwd", "norm"},
 };
 
 }  // namespace

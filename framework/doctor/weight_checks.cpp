@@ -7,6 +7,8 @@
 #include <numeric>
 #include <span>
 
+#include "framework/model/qwen2/parameters.h"
+
 namespace mulligan::doctor {
 namespace {
 
@@ -146,7 +148,7 @@ Finding check_bands(const std::vector<ParameterSpec>& parameters, const Weights&
   for (const ParameterSpec& spec : parameters) {
     const auto found = weights.find(spec.name);
     if (found == weights.end() || spec.initial.empty()) continue;
-    const bool embedding = spec.name == "tok_emb.weight",
+    const bool embedding = spec.name == "tok_emb.weight" || spec.name == qwen2::embedding_parameter,
                norm = spec.type.rank == 1 && spec.name.find("norm") != std::string::npos;
     if (!embedding && !norm) continue;
     const Moments m = moments(found->second);

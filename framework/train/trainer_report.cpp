@@ -160,8 +160,9 @@ void Trainer::check_initial_loss(double loss_nats) {
   result_.initial_loss_nats = loss_nats;
   metrics_->initial_loss(loss_nats, uniform);
   const bool near = std::abs(loss_nats - uniform) <= initial_loss_tolerance_nats;
+  const bool drawn = config_.init.from.empty();
   log_.print("{}loss at initialisation {:.4f} nats, ln(vocabulary) {:.4f}",
-             near ? "" : "warning: ", loss_nats, uniform);
+             near || !drawn ? "" : "warning: ", loss_nats, uniform);
 }
 
 // The live line; lines for the log are report_steps()'s.
