@@ -87,6 +87,46 @@ void keep_worst(ParityTap& tap, const Distance& whole, const Distance& alone, do
   }
 }
 
+// Ids of a row, each from `least` to below the vocabulary; as many as `count`, where that is not 0.
+std::vector<std::int32_t> ids_of(const SafetensorsFile& dump, const char* name, std::int64_t vocabulary,
+                                 std::int64_t least, std::size_t count) {
+  const StoredTensor& ids = dump.at(name);
+  if (ids.type != StoredType::i32 || ids.shape.size() != 1 || ids.shape[0] < 1 ||
+      (count > 0 && ids.element_count() != count)) {
+    throw data_error("'{}' holds '{}' as {} of {} elements, but it is a row of I32, one for each token.",
+                     dump.path().string(), name, stored_name(ids.type), ids.element_count());
+  }
+  std::vector<std::int32_t> found = ids.copy<std::int32_t>();
+  for (const std::int32_t id : found) {
+    if (id >= least && id < vocabulary) continue;
+    throw data_error("'{}' holds the token {} in '{}', outside of the vocabulary of {}.",
+                     dump.path().string(), id, name, vocabulary);
+  }
+  return found;
+}
+
+ParityInputs inputs_of(const SafetensorsFile& dump, const ModelConfig& model) {
+  ParityInputs inputs;
+  inputs.tokens = ids_of(dump, "tokens", model.vocabulary, 0, 0);
+  const std::size_t count = inputs.tokens.size();
+  inputs.targets.assign(count, -1);
+  if (dump.find("targets")) inputs.targets = ids_of(dump, "targets", model.vocabulary, -1, count);
+  const auto end = static_cast<std::int32_t>(count);
+  inputs.cu_seqlens = {0, end};
+  const StoredTensor* segments = dump.find("cu_seqlens");
+  if (!segments) return inputs;
+  const bool ints = segments->type == StoredType::i32;
+  if (ints) inputs.cu_seqlens = segments->copy<std::int32_t>();
+  const std::vector<std::int32_t>& cuts = inputs.cu_seqlens;
+  const auto most = static_cast<std::size_t>(segment_capacity(end));
+  if (!ints || cuts.size() < 2 || cuts.size() > most || cuts.front() != 0 || cuts.back() != end ||
+      !std::ranges::is_sorted(cuts)) {
+    throw data_error("'{}' holds 'cu_seqlens' that are not I32 from 0 to {} in order.", dump.path().string(),
+                     end);
+  }
+  return inputs;
+}
+
 }  // namespace
 
 std::vector<float> large_random_weights(const ParameterSpec& parameter, std::uint64_t seed) {
@@ -175,32 +215,10 @@ ParityReport compare_backends(const ModelConfig& model, const ParityWeights& wei
 
 ParityReport compare_with_dump(const ModelConfig& model, const ParityWeights& weights,
                                const SafetensorsFile& dump, Backend& tested, DType compute, bool inject) {
-  const StoredTensor& ids = dump.at("tokens");
-  if (ids.type != StoredType::i32 || ids.shape.size() != 1 || ids.shape[0] < 1) {
-    throw data_error("'{}' holds 'tokens' as {} of {} elements, but it is a row of I32.",
-                     dump.path().string(), stored_name(ids.type), ids.element_count());
-  }
-  ParityInputs inputs;
-  inputs.tokens = ids.copy<std::int32_t>();
-  for (const std::int32_t id : inputs.tokens) {
-    if (id >= 0 && id < model.vocabulary) continue;
-    throw data_error("'{}' holds the token {}, outside of the vocabulary of {}.", dump.path().string(), id,
-                     model.vocabulary);
-  }
-  inputs.targets.assign(inputs.tokens.size(), -1);
-  inputs.cu_seqlens = {0, static_cast<std::int32_t>(inputs.tokens.size())};
-  if (const StoredTensor* segments = dump.find("cu_seqlens")) {
-    if (segments->type == StoredType::i32) inputs.cu_seqlens = segments->copy<std::int32_t>();
-    const bool sorted = segments->type == StoredType::i32 && std::ranges::is_sorted(inputs.cu_seqlens);
-    const auto most = static_cast<std::size_t>(segment_capacity(ids.shape[0]));
-    if (!sorted || inputs.cu_seqlens.size() < 2 || inputs.cu_seqlens.size() > most ||
-        inputs.cu_seqlens.front() != 0 || inputs.cu_seqlens.back() != ids.shape[0]) {
-      throw data_error("'{}' holds 'cu_seqlens' that are not I32 from 0 to {} in order.",
-                       dump.path().string(), inputs.tokens.size());
-    }
-  }
+  const ParityInputs inputs = inputs_of(dump, model);
+  const auto tokens = static_cast<std::int64_t>(inputs.tokens.size());
   const auto layouts = parameter_layouts(model, compute);
-  const ParityGraph graph(model, layouts, ids.shape[0], {}, "parity/value");
+  const ParityGraph graph(model, layouts, tokens, {}, "parity/value");
   ParityMemory memory(tested);
   memory.fill(graph, model, layouts, weights, inputs, compute);
   ParitySide pass(memory, graph, "parity");
@@ -209,6 +227,7 @@ ParityReport compare_with_dump(const ModelConfig& model, const ParityWeights& we
     const std::size_t mark = tensor.name.rfind("tap.");
     const Value value = graph.named(mark == std::string::npos ? tensor.name : tensor.name.substr(mark + 4));
     if (!value || !is_weight_format(tensor.type)) continue;
+    if (value == graph.token_loss() && !dump.find("targets")) continue;
     if (tensor.element_count() != static_cast<std::size_t>(graph.graph().type(value).elements())) {
       throw data_error("'{}' holds '{}' with {} elements, but here it has {}.", dump.path().string(),
                        tensor.name, tensor.element_count(), graph.graph().type(value).elements());

@@ -111,16 +111,17 @@ check "the imported are scored in bits per byte" "$mulligan" eval imported.safet
 check "training from nothing" "$mulligan" train run.toml --set run.name=new --set eval.use_ema=false
 check "training from them" "$mulligan" train run.toml --set run.name=tuned --set "init.from=$work/published"
 check_true "it learns" "$(json runs/new/result.json val_loss_nats) < 6.2"
-check_contains "the log says where the weights come from" "weights at the start: $work/published" "$(cat runs/tuned/train.log 2>/dev/null || cat runs/tuned/*.log)"
+check_contains "the log says where the weights come from" "weights at the start: $work/published" "$(cat runs/tuned/log.txt)"
 check "the same weights, trained not at all, score as imported" "$mulligan" train run.toml --set run.name=still \
   --set "init.from=$work/published" --set optimizer.all.lr=0 --set train.steps=1
-check_equal "to the last digit" "$(json runs/still/result.json val_loss_nats | cut -c1-9)" \
-  "$("$mulligan" eval imported.safetensors --config run.toml 2>&1 | sed -n 's/.*loss \([0-9.]*\) nats.*/\1/p' | tail -n 1 | cut -c1-9)"
+seen=$("$mulligan" eval imported.safetensors --config run.toml 2>&1 | sed -n 's/.*loss \([0-9.]*\) nats.*/\1/p' | tail -n 1)
+check_true "to the last digit that is shown" "($(json runs/still/result.json val_loss_nats) - $seen) ^ 2 < 1e-10"
 check_refused "another file than expected" 3 "init.expect_sha256 is" train run.toml --set run.name=other \
   --set "init.from=$work/published" --set init.expect_sha256=00
 check_refused "no such folder" 3 "does not exist" train run.toml --set run.name=other --set init.from=nowhere
 check_refused "a part that the family has not" 2 "the family \"qwen2\" has no such part" config check run.toml --set model.softcap=15
-check_refused "another model's config.json" 3 "'model_type'" config model <(sed 's/"qwen2"/"llama"/' "$fixture/config.json")
+sed 's/"qwen2"/"llama"/' "$fixture/config.json" >llama.json
+check_refused "another model's config.json" 3 "'model_type'" config model llama.json
 check "trained on the emulated device" "$mulligan" train run.toml --set run.name=emulated --set train.steps=2 \
   --set backend.plugin=cuda --set backend.device=emulated
 finish

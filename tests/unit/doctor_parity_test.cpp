@@ -152,6 +152,7 @@ class DumpTest : public ::testing::Test {
       return std::vector<std::byte>(raw.begin(), raw.end());
     };
     add("tokens", StoredType::i32, ints(inputs_.tokens));
+    if (with_targets_) add("targets", StoredType::i32, ints(inputs_.targets));
     add("cu_seqlens", StoredType::i32, ints(inputs_.cu_seqlens));
     for (const auto& [name, numbers] : values_)
       add("run1.tap." + name, StoredType::f32, encode_weights(numbers, StoredType::f32));
@@ -179,14 +180,20 @@ class DumpTest : public ::testing::Test {
   testing::ScratchFolder folder_;
   std::unique_ptr<Backend> backend_;
   ParityInputs inputs_;
+  bool with_targets_ = true;
   std::vector<std::pair<std::string, std::vector<float>>> values_;
 };
 
 TEST_F(DumpTest, ItsOwnValuesAgree) {
-  for (const bool inject : {false, true}) {
-    const ParityReport report = compare(random_weights(), inject);
-    EXPECT_EQ(judge_parity(report, "a file").verdict, Verdict::pass);
-    EXPECT_GE(report.taps.size(), 30u);
+  for (const bool targets : {false, true}) {
+    with_targets_ = targets;
+    for (const bool inject : {false, true}) {
+      const ParityReport report = compare(random_weights(), inject);
+      EXPECT_EQ(judge_parity(report, "a file").verdict, Verdict::pass)
+          << judge_parity(report, "a file").message;
+      EXPECT_GE(report.taps.size(), 30u);
+      EXPECT_EQ(names(report, "nll"), targets);
+    }
   }
 }
 
@@ -251,8 +258,14 @@ TEST_F(DumpTest, FilesThatCannotBeComparedAreRefused) {
     EXPECT_NE(sentence.find(words), std::string::npos) << sentence;
   };
   inputs_.tokens[3] = 53;
-  says(refusal(), "holds the token 53");
+  says(refusal(), "holds the token 53 in 'tokens'");
   inputs_.tokens[3] = 0;
+  inputs_.targets[3] = 53;
+  says(refusal(), "holds the token 53 in 'targets'");
+  inputs_.targets.pop_back();
+  says(refusal(), "'targets' as I32 of 28 elements");
+  inputs_.targets.push_back(0);
+  inputs_.targets[3] = -1;
   inputs_.cu_seqlens = {0, 30};
   says(refusal(), "'cu_seqlens'");
   inputs_.cu_seqlens = {0, 20, 10, 29};
