@@ -25,7 +25,7 @@ void require_trainable(const RunConfig& config, const Backend& backend) {
     throw config_error("[backend]: {} computes nothing, so nothing would be trained; use --dry-run.",
                        backend.plugin().description());
   }
-  if (config.data.train.empty()) {
+  if (config.data.train.empty() && config.data.mix.empty()) {
     throw data_error(
         "data.train is not set; name the training shards, for example data/fineweb_train_*.bin.");
   }

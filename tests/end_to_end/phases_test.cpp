@@ -260,8 +260,9 @@ TEST(TrainingPhases, BatchAndClockChangeOnTheWay) {
       {"train.steps=5", "train.log_every=1", "train.micro_batches=2"}, directory);
   std::vector<std::int64_t> tokens;
   for (const Json& step : events(directory, "step")) tokens.push_back(step.at("tokens").get<std::int64_t>());
-  EXPECT_EQ(tokens, (std::vector<std::int64_t>{256, 768, 1280, 1408, 1536}));
-  EXPECT_EQ(events(directory, "phase_start").at(1).at("step"), 1);
+  EXPECT_EQ(tokens, (std::vector<std::int64_t>{512, 1024, 1536, 1664, 1792}));
+  // Some clock time has passed before the first step is made.
+  EXPECT_EQ(events(directory, "phase_start").at(1).at("step"), 0);
 }
 
 // With empty states the fourth update is a first one: the run with a reset at step 3 goes on as the one that
