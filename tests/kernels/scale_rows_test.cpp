@@ -46,8 +46,8 @@ TEST(ScaledAddNorm, NeedsAForTheGradientOfTheScaleAlone) {
           .arguments = {{"y", random(1, dtype, rows)},
                         {"dy", random(2, dtype, rows)},
                         {"dn", random(3, dtype, rows)},
-                        {"dx", {dtype, rows, {}}},
-                        {"da", {dtype, rows, {}}}},
+                        {"dx", random(5, dtype, rows)},
+                        {"da", random(6, dtype, rows)}},
           .attributes = {{"scale", 0.5}, {"eps", 1e-6}, {"accumulate_dx", 0}, {"accumulate_da", 0}},
           .aliases = {}};
       const KernelResult bare = backend_with_threads(1).run(call);
