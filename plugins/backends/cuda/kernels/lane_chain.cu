@@ -62,7 +62,7 @@ struct LaneRow {
 // skip, weight, gate may be null; without `mixes` so are x0, mix, merged, out1 and n1.
 MLG_KERNEL(lane_chain_fwd, scale, eps, mixes, merges, MLG_ROW_CONSTANTS)
 template <typename T, int N>
-__global__ void __launch_bounds__(row_block)
+__global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resident blocks, so none is spilled
     lane_chain_fwd(global<const T> lane0, global<const T> lane1, global<const T> a, global<const T> m,
                    global<const float> attn_scale, global<const float> mlp_scale, global<const float> rho,
                    global<const float> post, global<const T> skip, global<const float> weight,
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(row_block)
 MLG_KERNEL(lane_chain_bwd, scale, eps, mixes, merges, accumulate_dlane0, accumulate_dlane1, accumulate_da,
            accumulate_dm, accumulate_dskip, accumulate_dx0, MLG_ROW_CONSTANTS)
 template <typename T, int N>
-__global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resident blocks, so none is spilled
+__global__ void __launch_bounds__(row_block, 1)
     lane_chain_bwd(global<const T> lane0, global<const T> lane1, global<const T> a, global<const T> m,
                    global<const float> attn_scale, global<const float> mlp_scale, global<const float> rho,
                    global<const float> post, global<const T> skip, global<const float> weight,
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
   LaneRow<T, N> of(rho, post);
   RowValues<N> sum_attn, sum_mlp, sum_mix0, sum_mix1, sum_weight, sum_gate;
   float sums[6] = {};  // g0 lane0, g1 lane1, g0 A, g1 A, g0 M, g1 M
-  // What the rows before this one left in a slice's partial sums: in registers where a row has one slice.
+  // A slice's partial sums: in registers where a row has one slice, else in memory, which every row adds to.
   const auto begin_sums = [&](bool first) {
     const auto begin = [&](RowValues<N>& values, global<float> partial, long long at) {
       if (first || !partial) {
@@ -183,7 +183,25 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
     end(sum_weight, partial_weight, part * width);
     end(sum_gate, partial_gate, part * width);
   };
-  if (slices == 1) begin_sums(true);
+  const auto add_to = [&](RowValues<N>& values, global<float> partial, long long at, int i, int column,
+                          const float(&added)[N]) {
+    float before[N];
+    if (slices > 1 && !partial) return;
+    if (slices > 1) load_floats<N>(partial, at + column, before);
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) {
+      if (slices > 1) {
+        before[n] += added[n];
+      } else {
+        values.v[i][n] += added[n];
+      }
+    }
+    if (slices > 1) store_floats<N>(partial, at + column, before);
+  };
+  for_slices(group, [&] {
+    begin_sums(true);
+    if (slices > 1) end_sums();
+  });
   for (long long row = group.row; row < group.end; ++row) {
     RowPacks<T, N> of_dmerged, of_dout1, of_dn0, of_dn1, before[6];
     const auto fill = [&](bool gradients) {
@@ -206,9 +224,9 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
       if (dx0 && accumulate_dx0) load_packs(group, dx0, row, before[5]);
     };
     // What the forward pass had at an access of the thread, and what the mean or the mix made of it.
-    const auto forward = [&](int i, int column, float(&attention)[N], float(&mlp)[N], float(&out0)[N],
-                             float(&out1)[N], float(&merged)[N], float(&mix0)[N], float(&mix1)[N],
-                             float(&y0)[N]) {
+    const auto forward = [&](int i, int column, float(&out0)[N], float(&out1)[N], float(&merged)[N],
+                             float(&mix0)[N], float(&mix1)[N], float(&y0)[N]) {
+      float attention[N], mlp[N];
       of.compute(i, column, attn_scale, mlp_scale, attention, mlp, out0, out1);
       MLG_UNROLL
       for (int n = 0; n < N; ++n) merged[n] = out0[n], mix0[n] = mix1[n] = 0.5f;
@@ -233,8 +251,8 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
       for_slices(group, [&] {
         if (slices > 1) fill(false);
         for_columns<N>(group, [&](int i, int column) {
-          float attention[N], mlp[N], out0[N], out1[N], merged[N], mix0[N], mix1[N], y0[N];
-          forward(i, column, attention, mlp, out0, out1, merged, mix0, mix1, y0);
+          float out0[N], out1[N], merged[N], mix0[N], mix1[N], y0[N];
+          forward(i, column, out0, out1, merged, mix0, mix1, y0);
           MLG_UNROLL
           for (int n = 0; n < N; ++n) {
             squares0 += y0[n] * y0[n];
@@ -249,14 +267,11 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
       if (mixes) norm1 = NormGradient(group_sum(squares1, scratch), group_sum(product1, scratch), scale, eps);
     }
     for_slices(group, [&] {
-      if (slices > 1) {
-        fill(true);
-        begin_sums(row == group.row);
-      }
+      if (slices > 1) fill(true);
       for_columns<N>(group, [&](int i, int column) {
         const long long at = row * width + column;
-        float attention[N], mlp[N], out0[N], out1[N], merged[N], mix0[N], mix1[N], y0[N];
-        forward(i, column, attention, mlp, out0, out1, merged, mix0, mix1, y0);
+        float out0[N], out1[N], merged[N], mix0[N], mix1[N], y0[N];
+        forward(i, column, out0, out1, merged, mix0, mix1, y0);
         float g0[N], g1[N];
         MLG_UNROLL
         for (int n = 0; n < N; ++n) {
@@ -264,11 +279,13 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
           g0[n] = mix0[n] * g;
           g1[n] = mix1[n] * g;  // the other lane's in the mean, x0's in the mix
           if (!mixes) continue;
-          sum_mix0.v[i][n] += g * merged[n];
-          sum_mix1.v[i][n] += g * of.x0(i, n);
+          mix0[n] = g * merged[n];
+          mix1[n] = g * of.x0(i, n);
           g0[n] += of_dmerged(i, n);
         }
         if (mixes) {
+          add_to(sum_mix0, partial_mix, part * 2 * width, i, column, mix0);
+          add_to(sum_mix1, partial_mix, part * 2 * width + width, i, column, mix1);
           if (dx0) store_onto(dx0, at, g1, before[5], i, accumulate_dx0);
           MLG_UNROLL
           for (int n = 0; n < N; ++n)
@@ -278,11 +295,13 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
           const MergeColumns<N> columns(weight, gate, column);
           MLG_UNROLL
           for (int n = 0; n < N; ++n) {
-            sum_weight.v[i][n] += g0[n] * of.skip(i, n);
-            sum_gate.v[i][n] += g0[n] * (out0[n] - columns.w[n] * of.skip(i, n));
+            mix0[n] = g0[n] * of.skip(i, n);
+            mix1[n] = g0[n] * (out0[n] - columns.w[n] * of.skip(i, n));
             merged[n] = columns.rest[n] * columns.w[n] * g0[n];
             g0[n] *= columns.of_sum[n];
           }
+          add_to(sum_weight, partial_weight, part * width, i, column, mix0);
+          add_to(sum_gate, partial_gate, part * width, i, column, mix1);
         } else {
           MLG_UNROLL
           for (int n = 0; n < N; ++n) merged[n] = 0;
@@ -294,33 +313,36 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
         for (int n = 0; n < N; ++n) {
           sums[0] += g0[n] * of.lane0(i, n);
           sums[1] += g1[n] * of.lane1(i, n);
-          sums[2] += g0[n] * attention[n];
-          sums[3] += g1[n] * attention[n];
-          sums[4] += g0[n] * mlp[n];
-          sums[5] += g1[n] * mlp[n];
+          // Scaled again: to keep them from the forward pass would take registers that there are not.
+          const float scaled_a = mix0[n] * of.a(i, n), scaled_m = mix1[n] * of.m(i, n);
+          sums[2] += g0[n] * scaled_a;
+          sums[3] += g1[n] * scaled_a;
+          sums[4] += g0[n] * scaled_m;
+          sums[5] += g1[n] * scaled_m;
           const float to_attention = of.a0 * g0[n] + of.a1 * g1[n], to_mlp = of.m0 * g0[n] + of.m1 * g1[n];
-          sum_attn.v[i][n] += to_attention * of.a(i, n);
-          sum_mlp.v[i][n] += to_mlp * of.m(i, n);
-          attention[n] = mix0[n] * to_attention;
-          mlp[n] = mix1[n] * to_mlp;
+          out0[n] = mix0[n] * to_attention;
+          out1[n] = mix1[n] * to_mlp;
+          mix0[n] = to_attention * of.a(i, n);
+          mix1[n] = to_mlp * of.m(i, n);
           g0[n] *= of.rho0;
           g1[n] *= of.rho1;
         }
+        add_to(sum_attn, partial_attn, part * width, i, column, mix0);
+        add_to(sum_mlp, partial_mlp, part * width, i, column, mix1);
         if (dlane0) store_onto(dlane0, at, g0, before[0], i, accumulate_dlane0);
         if (dlane1 && accumulate_dlane1 && same(dlane1, dlane0)) {
           store<N>(dlane1, at, g1, true);
         } else if (dlane1) {
           store_onto(dlane1, at, g1, before[1], i, accumulate_dlane1);
         }
-        if (da) store_onto(da, at, attention, before[2], i, accumulate_da);
-        if (dm) store_onto(dm, at, mlp, before[3], i, accumulate_dm);
+        if (da) store_onto(da, at, out0, before[2], i, accumulate_da);
+        if (dm) store_onto(dm, at, out1, before[3], i, accumulate_dm);
       });
-      if (slices > 1) end_sums();
     });
   }
   // d merged / d weight = (1-k) skip,  d merged / d gate = k (1-k) (out0 - w skip)
   for_slices(group, [&] {
-    if (slices > 1) begin_sums(group.row >= group.end);
+    if (slices > 1) begin_sums(false);
     if (merges) {
       for_columns<N>(group, [&](int i, int column) {
         const MergeColumns<N> columns(weight, gate, column);
