@@ -80,9 +80,9 @@ std::string GraphRecorder::usable(const char* kernel) const {
 
 void GraphRecorder::record(Call call) {
   if (copy_ && adds_to_copy(call)) {
-    call.kernel = "matmul_add";
-    call.arguments.insert(call.arguments.begin() + 2, copy_->arguments[0]);
-    copy_.reset();
+    products_.push_back(std::move(call));
+    if (is_whole()) write_products();
+    return;
   }
   write_copy();
   if (is_copy(call)) {
@@ -101,15 +101,42 @@ bool GraphRecorder::is_copy(const Call& call) const {
 
 bool GraphRecorder::adds_to_copy(const Call& product) const {
   if (product.kernel != "matmul" || product.arguments.size() != 3) return false;
-  const Value copy = copy_->arguments[1], a = product.arguments[0], b = product.arguments[1];
+  const Value copy = copy_->arguments[1];
+  const Value a = product.arguments[0], b = product.arguments[1], c = product.arguments[2];
   const auto beta = std::ranges::find(product.attributes, "beta", &Attribute::name);
-  return product.arguments[2] == copy && a && b && graph_.root(a) != copy && graph_.root(b) != copy &&
-         beta != product.attributes.end() && beta->value != 0;
+  if (!a || !b || !c || graph_.root(c) != copy || graph_.root(a) == copy || graph_.root(b) == copy ||
+      beta == product.attributes.end() || beta->value == 0)
+    return false;
+  const auto begin = [&](Value part) { return part == copy ? 0 : graph_.info(part).offset; };
+  const auto end = [&](Value part) { return begin(part) + graph_.type(part).elements(); };
+  return std::ranges::none_of(products_, [&](const Call& before) {
+    return begin(c) < end(before.arguments[2]) && begin(before.arguments[2]) < end(c);
+  });
+}
+
+bool GraphRecorder::is_whole() const {
+  std::int64_t elements = 0;  // of parts that do not overlap
+  for (const Call& product : products_) elements += graph_.type(product.arguments[2]).elements();
+  return elements == graph_.type(copy_->arguments[1]).elements();
+}
+
+void GraphRecorder::write_products() {
+  const Value term = copy_->arguments[0], copy = copy_->arguments[1];
+  for (Call& product : products_) {
+    const Value part = product.arguments[2];
+    const std::int64_t offset = part == copy ? 0 : graph_.info(part).offset;
+    product.arguments.insert(product.arguments.begin() + 2, graph_.view(term, offset, graph_.type(part)));
+    graph_.call("matmul_add", std::move(product.arguments), std::move(product.attributes));
+  }
+  products_.clear();
+  copy_.reset();
 }
 
 void GraphRecorder::write_copy() {
   if (!copy_) return;
   graph_.call(copy_->kernel, copy_->arguments, copy_->attributes);
+  for (const Call& product : products_) graph_.call(product.kernel, product.arguments, product.attributes);
+  products_.clear();
   copy_.reset();
 }
 

@@ -19,9 +19,9 @@ namespace mulligan {
 class GraphRecorder {
  public:
   // States become externals named "<state_prefix>/<name>". Calls of symmetric_matmul, a special case of
-  // matmul, become calls of matmul where `fused` has it not. A copy that the very next call, a matmul, adds
-  // to becomes one call with it where `fused` has matmul_add; the graph is complete when the recorder is
-  // gone.
+  // matmul, become calls of matmul where `fused` has it not. A copy becomes one call
+  // with each of the matmuls that follow it at once, where they add to parts of it that make up the whole and
+  // `fused` has matmul_add; the graph is complete when the recorder is gone.
   GraphRecorder(Graph& graph, std::string state_prefix, FusedKernels fused = {});
   ~GraphRecorder() { write_copy(); }
   GraphRecorder(const GraphRecorder&) = delete;
@@ -42,8 +42,10 @@ class GraphRecorder {
   static mlg_error guarded(void* self, Body&& body);
   std::string usable(const char* kernel) const;
   void record(Call call);
-  bool is_copy(const Call& call) const;          // that a product may take in
-  bool adds_to_copy(const Call& product) const;  // the one that is held back
+  bool is_copy(const Call& call) const;          // that products may take in
+  bool adds_to_copy(const Call& product) const;  // to a part of the one that is held back, as the first
+  bool is_whole() const;                         // the products that are held back add to all of the copy
+  void write_products();
   void write_copy();
   Value known(mlg_value value) const;
   mlg_value made(Value value);
@@ -55,7 +57,8 @@ class GraphRecorder {
   std::map<mlg_value, std::string> state_values_;
   std::set<std::string> surviving_;
   std::optional<std::set<std::uint32_t>> allowed_;  // absent: all
-  std::optional<Call> copy_;                        // held back until the next call is known
+  std::optional<Call> copy_;                        // held back until it is known what adds to it
+  std::vector<Call> products_;                      // held back with it
   std::string error_;
   mlg_recorder table_{};
 };

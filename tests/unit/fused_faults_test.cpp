@@ -22,8 +22,7 @@ struct Fault {
   int runs = 0;  // calls that had the argument
 } fault;
 
-// What the kernel computes, but for one element in the middle, which is off by a twentieth of the result's
-// size.
+// What the kernel computes, but for one element in the middle, which is off by half of the result's size.
 mlg_error run_with_fault(const mlg_launch* launch) {
   if (mlg_error error = fault.kernel->run(launch)) return error;
   const mlg_tensor& result = launch->arguments[fault.argument];
@@ -34,7 +33,7 @@ mlg_error run_with_fault(const mlg_launch* launch) {
   auto* values = static_cast<float*>(result.data);
   double squares = 0;
   for (std::int64_t i = 0; i < count; ++i) squares += double{values[i]} * values[i];
-  values[count / 2] += 0.05F * static_cast<float>(std::sqrt(squares / static_cast<double>(count)));
+  values[count / 2] += 0.5F * static_cast<float>(std::sqrt(squares / static_cast<double>(count)));
   return nullptr;
 }
 

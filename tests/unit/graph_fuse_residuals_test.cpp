@@ -293,11 +293,43 @@ struct Recorded {
 TEST(GraphRecorder, AProductThatAddsToACopyTakesItsTerm) {
   const Recorded seen(true, [](auto& r, auto& launch) { launch("matmul", {r.a, r.a, r.copy}, 0.5); });
   ASSERT_EQ(seen.kernels, (Kernels{"matmul_add"}));
-  EXPECT_EQ(seen.graph.calls()[0].arguments, (std::vector<Value>{seen.a, seen.a, seen.term, seen.copy}));
+  const std::vector<Value>& arguments = seen.graph.calls()[0].arguments;
+  ASSERT_EQ(arguments.size(), 4U);
+  EXPECT_EQ(arguments[0], seen.a);
+  EXPECT_EQ(arguments[3], seen.copy);
+  EXPECT_EQ(seen.graph.root(arguments[2]), seen.term);
   EXPECT_EQ(seen.graph.calls()[0].attributes[3].value, 0.5);
   // What is copied may also be multiplied: it is only read.
   const Recorded own(true, [](auto& r, auto& launch) { launch("matmul", {r.term, r.term, r.copy}, 1); });
   EXPECT_EQ(own.kernels, (Kernels{"matmul_add"}));
+}
+
+// As muon joins its banks: one copy, and a product for each part of it.
+TEST(GraphRecorder, ProductsThatAddToAllPartsOfACopyTakeTheirs) {
+  const TensorType half(MLG_F32, {2, 4});
+  const auto parts = [&](std::int64_t first, std::int64_t second) {
+    return Recorded(true, [=](auto& r, auto& launch) {
+      for (const std::int64_t offset : {first, second}) {
+        launch("matmul", {r.graph.view(r.a, 0, half), r.a, r.graph.view(r.copy, offset, half)}, 1);
+      }
+    });
+  };
+  const Recorded both = parts(8, 0);
+  ASSERT_EQ(both.kernels, (Kernels{"matmul_add", "matmul_add"}));
+  for (const Call& call : both.graph.calls()) {
+    const Graph::ValueInfo &term = both.graph.info(call.arguments[2]),
+                           &part = both.graph.info(call.arguments[3]);
+    EXPECT_EQ(term.base, both.term);
+    EXPECT_EQ(part.base, both.copy);
+    EXPECT_EQ(term.offset, part.offset);
+  }
+  EXPECT_EQ(parts(0, 0).kernels, (Kernels{"cast", "matmul", "matmul"})) << "one part twice, one never";
+  EXPECT_EQ(parts(0, 4).kernels, (Kernels{"cast", "matmul", "matmul"})) << "parts that overlap";
+  const Recorded one(true, [&](auto& r, auto& launch) {
+    launch("matmul", {r.graph.view(r.a, 0, half), r.a, r.graph.view(r.copy, 0, half)}, 1);
+    launch("matmul", {r.a, r.copy, r.term}, 0);
+  });
+  EXPECT_EQ(one.kernels, (Kernels{"cast", "matmul", "matmul"})) << "half of the copy stays what it was";
 }
 
 TEST(GraphRecorder, OtherCopiesStay) {
@@ -460,7 +492,7 @@ TEST(FuseResiduals, ModelsWithoutAPartComputeTheSame) {
     }
     EXPECT_LE(difference(results[true].logits, results[false].logits), 2e-6);
     for (const auto& [name, gradient] : results[false].gradients)
-      EXPECT_LE(difference(results[true].gradients.at(name), gradient), 1e-5) << name;
+      EXPECT_LE(difference(results[true].gradients.at(name), gradient), 2e-5) << name;
   };
   check("no mix", [](ModelConfig& model) { model.residual_mix = false; });
   check("no skips", [](ModelConfig& model) { model.skip_weights = false, model.skip_gates = false; });
