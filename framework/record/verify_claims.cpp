@@ -113,7 +113,7 @@ Finding rules_check(const SubmissionFolder& folder) {
          : log.total_eval_seconds ? log.total_eval_seconds
                                   : eval,
          budgets.eval_seconds);
-    if (!s.own) continue;
+    if (!s.own || !folder.log_of(i)) continue;  // R04 tells that there is none
     if (!log.budgets) {
       check.wrong(fmt::format("the log{} does not say under which budgets it was made", whose));
     } else if (log.budgets->train_seconds != budgets.train_seconds ||
