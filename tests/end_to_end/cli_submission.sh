@@ -48,14 +48,18 @@ for seed in 42 314 1337; do
 done
 check_equal "the packed source has the bytes that were counted" "$(json submission/submission.json bytes_code)" "$(stat -c %s submission/source.tar.br)"
 check_equal "which are the ledger's" "$(json runs/small_record/seed_42/ledger.json code_source)" "$(json submission/submission.json bytes_code)"
-check "the packed source is whole" bash -c "brotli -d -c submission/source.tar.br | tar t | grep -q '^framework/record/verify.cpp$'"
+if command -v brotli >/dev/null; then
+  check "the packed source is whole" bash -c "brotli -d -c submission/source.tar.br | tar t | grep -q '^framework/record/verify.cpp$'"
+else
+  echo "skipped - the packed source is whole (brotli is not installed)"
+fi
 check_contains "README states the mean" "$(printf 'Mean %.8f' "$(json submission/submission.json val_bpb)")" "$(cat submission/README.md)"
 check_contains "and the overlap" "windows of 64 tokens stand in the training data" "$(cat submission/README.md)"
 check "it is found sound" "$mulligan" record --verify submission
 seen=$("$mulligan" record --verify submission --json findings.json)
 check_contains "by all checks" "13 passed, 0 warnings, 0 failed, 0 skipped" "$seen"
 check_equal "also for programs" R01 "$(json findings.json id)"
-check "a submission is a reference" "$mulligan" stats accept --new 5.0 5.01 4.99 --reference submission --bytes-per-token 3
+check "a submission is a reference" "$mulligan" stats accept --new 1.0 1.01 0.99 --reference submission --bytes-per-token 3
 
 # Refused before anything is trained.
 check_refused "a folder that exists" 2 "'submission' exists" "${record[@]}"
@@ -65,7 +69,7 @@ check_refused "no budget" 2 "ledger.eval_seconds is not set" record small.toml -
 check_refused "budgets beyond the track's" 2 "more than the 600 s" record small.toml --seeds 1 --out x "${facts[@]}" --track 10min_16mb
 check_refused "one seed against a reference" 2 "two seeds or more" record small.toml --seeds 1 --out x "${facts[@]}" "${reference[@]}"
 check_refused "scores of nobody" 2 "--reference-name" record small.toml --seeds 1,2 --out x "${facts[@]}" --reference 1.0
-check_refused "no source tree" 3 "not mulligan's source tree" record small.toml --seeds 1 --out x "${facts[@]}" --source "$work"
+check_refused "no source tree" 3 "not mulligan's source tree" record small.toml --seeds 1 --out x "${facts[@]:0:6}" --source "$work"
 cp -r data overlap
 python3 - overlap <<'END'
 import glob, struct, sys
@@ -102,7 +106,7 @@ spoilt() { # spoilt WHAT CODE TEXT COMMAND...: the copy is changed by the comman
   (cd spoilt && "$@")
   check_refused "$what" "$code" "$text" record --verify spoilt
 }
-spoilt "an edited log" 3 "has been changed" sed -i 's/^quantized_ttt_exact val_loss:/quantized_ttt_exact val_loss:0/' train_seed42.log
+spoilt "an edited log" 3 "has been changed" sed -i 's/^quantized_ttt_exact val_loss:./quantized_ttt_exact val_loss:0/' train_seed42.log
 spoilt "a missing log" 3 "seed 314 has no log" rm train_seed314.log
 spoilt "a dropped seed" 3 "seed 1337 has no result" python3 -c "
 import json; s = json.load(open('submission.json')); del s['seed_results']['1337']; json.dump(s, open('submission.json', 'w'))"
