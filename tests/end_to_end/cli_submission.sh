@@ -106,7 +106,8 @@ spoilt() { # spoilt WHAT CODE TEXT COMMAND...: the copy is changed by the comman
   (cd spoilt && "$@")
   check_refused "$what" "$code" "$text" record --verify spoilt
 }
-spoilt "an edited log" 3 "has been changed" sed -i 's/^quantized_ttt_exact val_loss:./quantized_ttt_exact val_loss:0/' train_seed42.log
+spoilt "an edited line of a log" 3 "'train_seed42.log' has been changed" sed -i '0,/training/s//draining/' train_seed42.log
+spoilt "an edited figure of a log" 3 "but the log of seed 42 says 0." sed -i 's/^quantized_ttt_exact val_loss:./quantized_ttt_exact val_loss:0/' train_seed42.log
 spoilt "a missing log" 3 "seed 314 has no log" rm train_seed314.log
 spoilt "a dropped seed" 3 "seed 1337 has no result" python3 -c "
 import json; s = json.load(open('submission.json')); del s['seed_results']['1337']; json.dump(s, open('submission.json', 'w'))"
