@@ -39,6 +39,10 @@ constexpr DeviceHeader kHeaders[] = {
 #include "heads.cuh.inc"
     },
     {
+        "mulligan/cuda/philox.cuh",
+#include "philox.cuh.inc"
+    },
+    {
         "mulligan/cuda/rotary.cuh",
 #include "rotary.cuh.inc"
     },
