@@ -40,7 +40,7 @@ const std::vector<Variant> variants = {
      {"model.skip_weights=false", "model.skip_gates=false", "model.residual_mix=false"}},
     {"all dimensions rotated, bf16 tables", {"model.rope.dims=8", "model.rope.table=bf16"}},
     {"averages and cosine", {"ema.decay=0.9", "schedule.plugin=cosine"}},
-    {"warm restarts", {"schedule.plugin=sgdr"}},
+    {"warm restarts", {"schedule.plugin=sgdr", "schedule.period=3"}},
     {"two micro-batches, sliding windows", {"train.micro_batches=2", "eval.mode=sliding", "eval.stride=16"}},
     {"wide initial embedding", {"model.embedding_init_std=0.02"}},
 };

@@ -137,7 +137,7 @@ class Planted final : public sdk::Backend {
   Prepared *norm_ = nullptr, *head_ = nullptr;
   bool after_attention_ = false;
   std::vector<unsigned char> last_upload_;
-  unsigned downloads_ = 0, runs_ = 0;
+  unsigned downloads_ = 0;
 };
 
 void Planted::upload(void* device, const void* host, std::size_t bytes) {
@@ -195,9 +195,11 @@ void Planted::change_attributes(Bound& call) {
     if (fault_ == Fault::unscaled_scores) set("softmax_scale", 1);
     return;
   }
+  if (call.kernel == "embedding_fwd") after_attention_ = false;  // another forward pass
   if (call.kernel != "matmul") return;
   if (fault_ == Fault::unscaled_logits && is_head(call)) set("alpha", 8);
-  if (fault_ == Fault::transposed_o_proj && after_attention_) set("transpose_b", 0);
+  const bool square = call.arguments[1].shape[0] == call.arguments[1].shape[1];
+  if (fault_ == Fault::transposed_o_proj && after_attention_ && square) set("transpose_b", 0);
   after_attention_ = false;
 }
 
@@ -262,10 +264,11 @@ void Planted::plant(Prepared& own) {
     };
   }
   if (kernel == "matmul" && fault == Fault::no_two_alike) {
-    own.wrong = [this](const Bound& call, const std::function<void()>& real) {
+    own.wrong = [](const Bound& call, const std::function<void()>& real) {
+      static unsigned runs = 0;  // of all instances
       real();
       if (call.arguments[2].dtype == MLG_F32)
-        static_cast<float*>(call.arguments[2].data)[0] += 1e-4F * static_cast<float>(++runs_ % 7);
+        static_cast<float*>(call.arguments[2].data)[0] += 1e-6F * static_cast<float>(++runs % 1009);
     };
   }
   if (kernel == "matmul" && fault == Fault::rounded_products) {
