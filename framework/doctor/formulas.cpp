@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace mulligan::doctor {
 namespace {
@@ -49,27 +50,6 @@ ReferenceResults rms_norm(const ReferenceCall& c) {
   return {{1, normed(c, c[0], c.dim(0, 1))}};
 }
 
-ReferenceResults weighted_rms_norm(const ReferenceCall& c) {
-  Numbers y = normed(c[0], c.dim(0, 1), 1, c.attribute("eps"));
-  const Numbers weight = c[1];
-  for (std::size_t i = 0; i < y.size(); ++i) y[i] *= weight[i % weight.size()];
-  return {{2, y}};
-}
-
-ReferenceResults row_bias(const ReferenceCall& c) {
-  Numbers y = c[0];
-  const Numbers bias = c[1];
-  for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias[i % bias.size()];
-  return {{2, y}};
-}
-
-ReferenceResults silu_gate(const ReferenceCall& c) {
-  const Numbers g = c[0];
-  Numbers y = c[1];
-  for (std::size_t i = 0; i < y.size(); ++i) y[i] *= g[i] / (1 + std::exp(-g[i]));
-  return {{2, y}};
-}
-
 // mix0 x + mix1 x0
 Numbers mixed(const Numbers& x, const Numbers& x0, const Numbers& mix) {
   const std::size_t width = mix.size() / 2;
@@ -77,11 +57,26 @@ Numbers mixed(const Numbers& x, const Numbers& x0, const Numbers& mix) {
   for (std::size_t i = 0; i < x.size(); ++i) y[i] = mix[i % width] * x[i] + mix[width + i % width] * x0[i];
   return y;
 }
-// x + s a
-Numbers scaled_sum(const Numbers& x, const Numbers& a, const Numbers& s) {
-  Numbers y(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[i] + s[i % s.size()] * a[i];
+// x + s a; without s x + a
+Numbers scaled_sum(const ReferenceCall& c) {
+  Numbers y = c[0];
+  const Numbers a = c[1], s = c.has(2) ? c[2] : Numbers(1, 1.0);
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] += s[i % s.size()] * a[i];
   return y;
+}
+// sigmoid(gate) x + (1 - sigmoid(gate)) weight skip; without gate x + weight skip, without weight or
+// skip no such term.
+Numbers blended(const Numbers& x, const Numbers& skip, const Numbers& weight, const Numbers& gate) {
+  Numbers y = x;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double s = skip.empty() || weight.empty() ? 0 : weight[i % weight.size()] * skip[i];
+    const double g = gate.empty() ? 1 : sigmoid(gate[i % gate.size()]);
+    y[i] = gate.empty() ? x[i] + s : g * x[i] + (1 - g) * s;
+  }
+  return y;
+}
+Numbers optional(const ReferenceCall& c, std::size_t argument) {
+  return c.has(argument) ? c[argument] : Numbers();
 }
 
 ReferenceResults residual_mix_norm(const ReferenceCall& c) {
@@ -90,29 +85,13 @@ ReferenceResults residual_mix_norm(const ReferenceCall& c) {
 }
 
 ReferenceResults scaled_add_norm(const ReferenceCall& c) {
-  const Numbers y = scaled_sum(c[0], c[1], c[2]);
-  ReferenceResults results{{3, y}};
-  if (c.has(4)) results[4] = normed(c, y, c.dim(0, 1));
-  return results;
+  const Numbers y = scaled_sum(c);
+  return {{3, y}, {4, normed(c, y, c.dim(0, 1))}};
 }
 
 ReferenceResults residual_chain(const ReferenceCall& c) {
-  const Numbers sum = scaled_sum(c[0], c[1], c[2]);
-  Numbers merged = sum;
-  if (c.has(4) || c.has(5)) {
-    const Numbers skip = c.has(3) ? c[3] : sum;
-    const Numbers weight = c.has(4) ? c[4] : Numbers(index(c.dim(0, 1)), 0.0);
-    const Numbers gate = c.has(5) ? c[5] : Numbers();
-    for (std::size_t i = 0; i < sum.size(); ++i) {
-      const double s = weight[i % weight.size()] * skip[i];
-      if (gate.empty()) {
-        merged[i] = sum[i] + s;
-      } else {
-        const double g = sigmoid(gate[i % gate.size()]);
-        merged[i] = g * sum[i] + (1 - g) * s;
-      }
-    }
-  }
+  const Numbers sum = scaled_sum(c), skip = c.has(3) ? c[3] : sum;
+  const Numbers merged = blended(sum, skip, optional(c, 4), optional(c, 5));
   const Numbers y = mixed(merged, c[6], c[7]);
   return {{8, sum}, {9, merged}, {10, y}, {11, normed(c, y, c.dim(0, 1))}};
 }
@@ -300,7 +279,8 @@ ReferenceResults skip_merge(const ReferenceCall& c) {
   return {{4, y}};
 }
 
-ReferenceResults lane_merge(const ReferenceCall& c) {
+// Both lanes after a block: lane0, lane1, a, m, attn_scale, mlp_scale, rho, post.
+std::pair<Numbers, Numbers> merged_lanes(const ReferenceCall& c) {
   const Numbers lane0 = c[0], lane1 = c[1], a = c[2], m = c[3], attn = c[4], mlp = c[5], rho = c[6],
                 post = c[7];
   Numbers out0(lane0.size()), out1(lane0.size());
@@ -309,7 +289,56 @@ ReferenceResults lane_merge(const ReferenceCall& c) {
     out0[i] = rho[0] * lane0[i] + post[0] * x + post[2] * y;
     out1[i] = rho[1] * lane1[i] + post[1] * x + post[3] * y;
   }
+  return {out0, out1};
+}
+
+ReferenceResults lane_merge(const ReferenceCall& c) {
+  const auto [out0, out1] = merged_lanes(c);
   return {{8, out0}, {9, out1}};
+}
+
+ReferenceResults lane_chain(const ReferenceCall& c) {
+  const auto [out0, out1] = merged_lanes(c);
+  const Numbers merged = blended(out0, optional(c, 8), optional(c, 9), optional(c, 10));
+  const std::int64_t width = c.dim(0, 1);
+  return {{13, merged},
+          {14, out1},
+          {15, normed(c, mixed(merged, c[11], c[12]), width)},
+          {16, normed(c, out1, width)}};
+}
+
+ReferenceResults lane_mean_norm(const ReferenceCall& c) {
+  auto [mean, out1] = merged_lanes(c);
+  for (std::size_t i = 0; i < mean.size(); ++i) mean[i] = (mean[i] + out1[i]) / 2;
+  return {{8, normed(c, mean, c.dim(0, 1))}};
+}
+
+// The three of family qwen2.
+ReferenceResults weighted_rms_norm(const ReferenceCall& c) {
+  const Numbers weight = c[1];
+  Numbers y = normed(c[0], c.dim(0, 1), 1, c.attribute("eps"));
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] *= weight[i % weight.size()];
+  return {{2, y}};
+}
+ReferenceResults row_bias(const ReferenceCall& c) {
+  const Numbers bias = c[1];
+  Numbers y = c[0];
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias[i % bias.size()];
+  return {{2, y}};
+}
+ReferenceResults silu_gate(const ReferenceCall& c) {
+  Numbers y = c[0];
+  const Numbers u = c[1];
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] *= sigmoid(y[i]) * u[i];
+  return {{2, y}};
+}
+
+ReferenceResults scale_rows(const ReferenceCall& c) {
+  Numbers y = c[0];
+  const Numbers s = c[1];
+  const std::size_t columns = y.size() / s.size();
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] *= s[i / columns];
+  return {{2, y}};
 }
 
 ReferenceResults axpby(const ReferenceCall& c) {
@@ -354,6 +383,8 @@ const std::map<std::string, Formula, std::less<>> formulas = {
     {"cross_entropy_fwd", cross_entropy},
     {"embedding_fwd", embedding},
     {"head_gate_xsa_fwd", head_gate_xsa},
+    {"lane_chain_fwd", lane_chain},
+    {"lane_mean_norm_fwd", lane_mean_norm},
     {"lane_merge_fwd", lane_merge},
     {"leaky_relu_squared_fwd", leaky_relu_squared},
     {"linear_leaky_relu_squared_fwd", linear_leaky_relu_squared},
@@ -364,9 +395,10 @@ const std::map<std::string, Formula, std::less<>> formulas = {
     {"residual_mix_norm_fwd", residual_mix_norm},
     {"rms_norm_fwd", rms_norm},
     {"row_bias_fwd", row_bias},
+    {"scale_rows_fwd", scale_rows},
     {"scaled_add_norm_fwd", scaled_add_norm},
-    {"skip_merge_fwd", skip_merge},
     {"silu_gate_fwd", silu_gate},
+    {"skip_merge_fwd", skip_merge},
     {"softcap_fwd", softcap},
     {"weighted_rms_norm_fwd", weighted_rms_norm},
 };

@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "framework/config/run_config.h"
 #include "framework/data/shard.h"
 #include "framework/data/tokenizer.h"
 #include "framework/doctor/evaluation_checks.h"
@@ -34,12 +35,50 @@ Overrides with_fault(const std::string& fault, const Overrides& more = {}) {
   return all;
 }
 
-std::vector<Finding> findings_of(const Overrides& overrides, const std::vector<Stage>& stages) {
-  LoadedConfig loaded = tiny().config(overrides);
+std::vector<Finding> findings_of(LoadedConfig loaded, const std::vector<Stage>& stages) {
   resolve_run_plugins(loaded, test_plugin_host());
   Examination wanted;
   wanted.stages = stages;
   return examine(loaded, test_plugin_host(), wanted);
+}
+std::vector<Finding> findings_of(const Overrides& overrides, const std::vector<Stage>& stages) {
+  return findings_of(tiny().config(overrides), stages);
+}
+
+// A small model of Qwen2.5's shape on the same data.
+LoadedConfig qwen_config(Overrides overrides) {
+  overrides.insert(overrides.end(),
+                   {"data.train=" + (tiny().folder() / "data/fineweb_train_*.bin").string(),
+                    "data.validation=" + (tiny().folder() / "data/fineweb_val_*.bin").string(),
+                    "data.tokenizer=" + (tiny().folder() / "data/tokenizer.model").string()});
+  return parse_run_config(R"(
+[model]
+family = "qwen2"
+vocabulary = 320
+layers = 2
+width = 32
+heads = 4
+kv_heads = 2
+mlp_hidden = 48
+[loss]
+plugin = "cross_entropy"
+[schedule]
+plugin = "constant"
+[optimizer.all]
+plugin = "adamw"
+lr = 0.01
+[[parameters]]
+match = "*"
+optimizer = "all"
+[train]
+steps = 10
+tokens_per_step = 256
+sequence_length = 64
+[eval]
+sequence_length = 64
+packed_sequences = 4
+)",
+                          "qwen.toml", overrides);
 }
 
 bool caught(const std::vector<Finding>& findings, const std::string& id, const std::string& words) {
@@ -62,7 +101,7 @@ const std::vector<Row> of_the_model = {
     {"unscaled_scores", "D14", "attn_out of layer 0 (attention_fwd"},
     {"unscaled_logits", "D14", "off is logits (matmul"},
     {"no_softcap", "D14", "off is capped logits (softcap_fwd"},
-    {"no_final_norm", "D14", "off is final_norm (rms_norm_fwd"},
+    {"no_final_norm", "D14", "off is final_norm ("},
     {"transposed_o_proj", "D14", "off is o_proj of layer 0 (matmul"},
     {"stale_logits", "D16", "the evaluation depends on buffer contents"},
     {"unfinished_losses", "D16", "are what memory held before"},
@@ -117,9 +156,26 @@ TEST(PlantedFaults, NoneIsFoundWhereThereIsNone) {
   }
 }
 
+// A model of Qwen2.5's shape, which has biases.
+const std::vector<Row> of_qwen = {
+    {"missing_bias", "D14", "off is q (post-bias) of layer 0 (row_bias_fwd"},
+    {"rope_pairs", "D14", "q (post-rope) of layer 0 ("},
+    {"no_final_norm", "D14", "off is final_norm (weighted_rms_norm_fwd"},
+    {"transposed_o_proj", "D14", "off is o_proj of layer 0 (matmul"},
+};
+TEST(PlantedFaults, NoneIsFoundInAModelOfQwensShape) {
+  for (const Finding& f : findings_of(qwen_config({}), {}))
+    EXPECT_EQ(f.verdict, Verdict::pass) << f.id << " " << f.title << ": " << f.measured << " " << f.message;
+}
+
 TEST(PlantedFaults, EachIsCaughtByItsCheckAtItsPlace) {
   std::set<std::string> named = caught_of(of_the_model, Stage::forward, {});
   named.merge(caught_of(of_the_model, Stage::forward, {"run.fused_kernels=false"}));
+  for (const Row& row : of_qwen) {
+    const std::vector<Finding> findings = findings_of(qwen_config(with_fault(row.fault)), {Stage::forward});
+    EXPECT_TRUE(caught(findings, row.id, row.words)) << row.fault << "\n" << findings_text(findings);
+    if (caught(findings, row.id, row.words)) named.insert(row.fault);
+  }
   named.merge(caught_of(of_training, Stage::train, {}));
   named.merge(caught_at_the_start());
   std::set<std::string> planted;

@@ -218,23 +218,21 @@ void Planted::plant(Prepared& own) {
     instead_or_after(planted::wrong_rotation);
   if ((fault == Fault::not_causal || fault == Fault::across_documents) && kernel == "attention_fwd")
     instead_or_after(planted::wrong_attention);
-  if (fault == Fault::no_softcap && kernel == "softcap_fwd") {
-    own.wrong = [](const Bound& call, const auto&) {
-      const std::size_t bytes =
-          static_cast<std::size_t>(call.arguments[0].shape[0] * call.arguments[0].shape[1]) *
-          (call.arguments[0].dtype == MLG_F32 ? 4 : 2);
-      std::memcpy(call.arguments[1].data, call.arguments[0].data, bytes);
-    };
-  }
-  if (kernel == "rms_norm_fwd") norm_ = &own;
+  const auto copied_to = [](std::size_t result) {
+    return [result](const Bound& call, const auto&) { planted::copied(call, result); };
+  };
+  if (fault == Fault::no_softcap && kernel == "softcap_fwd") own.wrong = copied_to(1);
+  if (fault == Fault::missing_bias && kernel == "row_bias_fwd") own.wrong = copied_to(2);
+  if (kernel == "rms_norm_fwd" || kernel == "lane_mean_norm_fwd" || kernel == "weighted_rms_norm_fwd")
+    norm_ = &own;
   if (is_head(own.call)) {
     head_ = &own;
     if (fault == Fault::no_final_norm && norm_) {
-      norm_->wrong = [](const Bound& call, const auto&) {
-        const std::size_t bytes =
-            static_cast<std::size_t>(call.arguments[0].shape[0] * call.arguments[0].shape[1]) *
-            (call.arguments[0].dtype == MLG_F32 ? 4 : 2);
-        std::memcpy(call.arguments[1].data, call.arguments[0].data, bytes);
+      const bool of_lanes = norm_->call.kernel == "lane_mean_norm_fwd";
+      norm_->wrong = [of_lanes, result = norm_->call.kernel == "rms_norm_fwd"
+                                             ? std::size_t{1}
+                                             : std::size_t{2}](const Bound& call, const auto&) {
+        of_lanes ? planted::unnormed_lane_mean(call) : planted::copied(call, result);
       };
     }
   }

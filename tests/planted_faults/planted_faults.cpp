@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <stdexcept>
+#include <tuple>
 
 namespace planted {
 namespace {
@@ -122,6 +123,23 @@ void wrong_attention(const Bound& call, Fault fault) {
     }
   }
   write(call.arguments[4], out);
+}
+
+void unnormed_lane_mean(const Bound& call) {
+  std::vector<std::vector<float>> in;
+  for (std::size_t i = 0; i < 8; ++i) in.push_back(read(call.arguments[i]));
+  const auto& [lane0, lane1, a, m, attn, mlp, rho, post] =
+      std::tie(in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7]);
+  std::vector<float> mean(lane0.size());
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    const float x = attn[i % attn.size()] * a[i], y = mlp[i % mlp.size()] * m[i];
+    mean[i] = (rho[0] * lane0[i] + (post[0] + post[1]) * x + (post[2] + post[3]) * y + rho[1] * lane1[i]) / 2;
+  }
+  write(call.arguments[8], mean);
+}
+
+void copied(const Bound& call, std::size_t result) {
+  write(call.arguments[result], read(call.arguments[0]));
 }
 
 float bf16_bits_as_f16(float value) {

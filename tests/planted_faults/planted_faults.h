@@ -21,6 +21,7 @@ enum class Fault {
   unscaled_logits,   // the head's logits are 8 times too large
   no_softcap,
   no_final_norm,
+  missing_bias,  // of q, k and v, in a model that has one
   transposed_o_proj,
   stale_logits,       // an evaluation computes its logits once and then reads what lies there
   unfinished_losses,  // the last quarter of the token losses is not written
@@ -57,6 +58,10 @@ using Wrong = std::function<void(const Bound& call, const std::function<void()>&
 // The rotation of q and k undone and made again, wrongly; attention with other keys.
 void wrong_rotation(const Bound& call, Fault fault);
 void wrong_attention(const Bound& call, Fault fault);
+// The mean of both lanes without its norm.
+void unnormed_lane_mean(const Bound& call);
+// The first argument as it is, where the second or the third is the result.
+void copied(const Bound& call, std::size_t result);
 // The bits of a f32 rounded to bf16, read as f16.
 float bf16_bits_as_f16(float value);
 
