@@ -26,6 +26,7 @@
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
 #include "framework/run/weights.h"
+#include "framework/step/phase_progress.h"
 
 namespace mulligan::doctor {
 namespace {
@@ -159,15 +160,21 @@ class Examiner {
     constexpr int points = 1000;
     std::vector<std::vector<RatePoint>> seen(groups.groups().size());
     std::size_t phase = 0;
+    PhaseStart start;
     for (int point = 0; point <= points; ++point) {
       const double progress = static_cast<double>(point) / points;
       const std::int64_t step = std::llround(progress * static_cast<double>(config_.train.steps));
-      phase = phase_at(config_.phases, phase, step, progress);
-      const double factor = config_.phases[phase].lr_multiplier;
-      groups.set_rates({step, config_.train.steps, progress, progress}, factor);
+      const double elapsed = progress * config_.train.budget_seconds;
+      const std::size_t now = phase_at(config_.phases, phase, step, progress, elapsed);
+      if (now != phase) start = {step, progress, elapsed, progress};
+      phase = now;
+      const Phase& present = config_.phases[phase];
+      const mlg_progress of_run{step, config_.train.steps, progress, progress};
+      groups.set_rates(phase_progress(config_, phase, start, of_run, elapsed), present.lr_multiplier);
       for (std::size_t i = 0; i < seen.size(); ++i) {
         const OptimizerGroup& group = groups.groups()[i];
-        seen[i].push_back({progress, group.rate.lr, group.rate.cycle, phase, factor});
+        seen[i].push_back({progress, group.rate.lr, group.rate.cycle, phase, present.lr_multiplier,
+                           present.lr_policy != LrPolicy::continued});
       }
     }
     for (std::size_t i = 0; i < seen.size(); ++i)

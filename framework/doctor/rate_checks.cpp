@@ -19,7 +19,7 @@ Finding check_rates(const std::string& optimizer, const std::vector<RatePoint>& 
     lowest = i == 0 ? now.lr : std::min(lowest, now.lr);
     if (i == 0) continue;
     const RatePoint& before = points[i - 1];
-    if (now.cycle != before.cycle) {
+    if (now.cycle != before.cycle || (now.phase != before.phase && now.restarts)) {
       ++restarts;
       continue;
     }

@@ -15,12 +15,13 @@ struct RatePoint {
   double lr = 0;
   std::int64_t cycle = 0;  // of a schedule with restarts
   std::size_t phase = 0;
-  double declared = 1;  // the phase's factor
+  double declared = 1;    // the phase's factor
+  bool restarts = false;  // the phase says that its schedule begins anew or is taken up again
 };
 
 // Points in the order of training, close to each other. A rate that rises by more than a tenth from one
 // to the next, behind the first twentieth of the run (warm-up), is declared where a restart's cycle
-// begins or the phases' factors say so.
+// begins, a phase says so, or the phases' factors explain it.
 Finding check_rates(const std::string& optimizer, const std::vector<RatePoint>& points);
 
 }  // namespace mulligan::doctor

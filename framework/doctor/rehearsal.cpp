@@ -14,6 +14,8 @@ RunConfig shortened(RunConfig config, std::int64_t tokens) {
   phase.micro_batches = 1;
   phase.sequence_length = tokens;
   phase.backend.reset();
+  phase.lr_policy = LrPolicy::continued;
+  phase.reset_optimizer = false;
   config.phases = {phase};
   return config;
 }

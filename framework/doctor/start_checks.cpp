@@ -99,7 +99,7 @@ std::vector<Finding> data_findings(const RunSubject& subject) {
 }
 
 // On plugins of its own, so that the run's memory stays what its plan says.
-std::vector<Finding> model_findings(const RunSubject& subject, const Batch& row) {
+std::vector<Finding> model_findings(const RunSubject& subject, const Batch& row, double floor_nats) {
   const RunConfig& config = subject.loaded.config;
   const RunPlugins plugins = make_phase_plugins(subject.loaded, subject.host, subject.device.section);
   Backend& backend = *plugins.backend;
@@ -112,7 +112,8 @@ std::vector<Finding> model_findings(const RunSubject& subject, const Batch& row)
       check_loss_values(backend, *plugins.loss, vocabulary, config.model.softcap, compute);
   const double excess = equal_logits_loss(backend, *plugins.loss, vocabulary, config.model.softcap, compute) -
                         std::log(static_cast<double>(vocabulary));
-  add(findings, check_weights(specs, weights, subject.fresh ? WeightOrigins::drawn : WeightOrigins::trained));
+  const bool drawn = subject.fresh && config.init.from.empty();
+  add(findings, check_weights(specs, weights, drawn ? WeightOrigins::drawn : WeightOrigins::trained));
   const std::int64_t tokens =
       std::min<std::int64_t>(probed_tokens, static_cast<std::int64_t>(row.tokens.size()));
   const Batch cut = cut_row(row, tokens);
@@ -120,7 +121,11 @@ std::vector<Finding> model_findings(const RunSubject& subject, const Batch& row)
   evaluation.set(weights);
   evaluation.set(cut);
   findings.push_back(check_memory(evaluation, backend.repeats()));
-  if (subject.fresh) findings.push_back(judge_initial_loss(evaluation.mean_loss(), config.model));
+  if (drawn) {
+    findings.push_back(judge_initial_loss(evaluation.mean_loss(), config.model));
+  } else if (subject.fresh) {
+    findings.push_back(judge_trained_loss(evaluation.mean_loss(), vocabulary, floor_nats));
+  }
   MicroStepProbe training(backend, *plugins.loss, config, tokens, compute);
   training.set(weights);
   training.set(cut);
@@ -160,7 +165,7 @@ RunRecord examine_start(const RunSubject& subject, bool force, const Say& say) {
   add(record.findings, data_findings(subject));
   const SeenRows rows = see_rows(subject);
   record.findings.push_back(check_targets(rows.received, repeat_share(subject)));
-  add(record.findings, model_findings(subject, rows.given.front()));
+  add(record.findings, model_findings(subject, rows.given.front(), record.floor_nats));
   if (const auto own = own_evaluation(subject, rows.given.back())) record.findings.push_back(*own);
   if (record.level == DoctorLevel::all) {
     Examination beyond;

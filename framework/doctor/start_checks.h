@@ -25,7 +25,7 @@ struct RunSubject {
   Prefetcher& rows;           // left where it stood
   ValidationSet* validation;  // may be null
   const TrainingData& data;
-  bool fresh = true;  // the weights are those that were drawn
+  bool fresh = true;  // no step has been made
 };
 
 // What is kept of it in result.json.
@@ -40,9 +40,9 @@ nlohmann::ordered_json record_json(const RunRecord& record);
 
 using Say = std::function<void(const std::string&)>;
 
-// D01, D02, D05 to D07, D09, D16, D17, D19 to D23, and with level "all" those of examine(). Says each
-// finding that did not pass. State, data position and weights are afterwards as they were. Throws
-// run_error naming the first check that failed, unless `force`.
+// D01, D02, D05 to D07, D09 (of weights by init.from D10), D16, D17, D19 to D23, and with level "all"
+// those of examine(). Says each finding that did not pass. State, data position and weights are
+// afterwards as they were. Throws run_error naming the first check that failed, unless `force`.
 RunRecord examine_start(const RunSubject& subject, bool force, const Say& say);
 
 // D26 to D28 and D36, at the end of a run; no more than said and recorded.

@@ -204,7 +204,7 @@ TEST(PlantedFaults, ACorpusOfUnknownTokens) {
   tokens[20'000] = tokens[0];
   const std::filesystem::path shard = tiny().folder() / "unknown_train_000000.bin";
   write_shard(shard, tokens);
-  const std::vector<Finding> findings = findings_of({"data.train=" + shard.string()}, {Stage::data});
+  const std::vector<Finding> findings = findings_of(Overrides{"data.train=" + shard.string()}, {Stage::data});
   EXPECT_TRUE(caught(findings, "D21", "(<unk>)")) << findings_text(findings);
   EXPECT_TRUE(caught(findings, "D22", "say next to nothing"));
   EXPECT_TRUE(caught(findings, "D23", "different tokens occur"));

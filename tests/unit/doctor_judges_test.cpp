@@ -203,7 +203,7 @@ TEST(OutcomeChecks, UnitsAgree) {
 std::vector<RatePoint> cosine(double floor) {
   std::vector<RatePoint> points;
   for (int i = 0; i <= 1000; ++i)
-    points.push_back({i / 1000.0, floor + 0.5 * (1 + std::cos(3.14159265 * i / 1000)), 0, 0, 1});
+    points.push_back({i / 1000.0, floor + 0.5 * (1 + std::cos(3.14159265 * i / 1000)), 0, 0, 1, false});
   return points;
 }
 
@@ -222,6 +222,9 @@ TEST(RateChecks, ARestartMustBeDeclared) {
   std::vector<RatePoint> phases = cosine(0);
   for (std::size_t i = 0; i < 200; ++i) phases[i].lr *= phases[i].declared = 0.1;
   EXPECT_EQ(check_rates("all", phases).verdict, Verdict::pass);
+  std::vector<RatePoint> rejoined = points;
+  for (std::size_t i = 200; i < rejoined.size(); ++i) rejoined[i].phase = 1, rejoined[i].restarts = true;
+  EXPECT_EQ(check_rates("all", rejoined).verdict, Verdict::pass) << "as the phase says";
   std::vector<RatePoint> warm_up = cosine(0);
   for (std::size_t i = 0; i < 10; ++i) warm_up[i].lr *= static_cast<double>(i) / 10;
   EXPECT_EQ(check_rates("all", warm_up).verdict, Verdict::pass);
