@@ -79,26 +79,20 @@ struct ChainBackward : shapes::LaneChainBackward {
                              dmerged, dout1, dn0, dn1, dlane0,     dlane1,    da,   dm,     dskip, dx0},
         [&]<typename T, int N>() {
           const sdk::RowPlan rows = backward_rows(call, call.dim(lane0, 0), width, N, sizeof(T) == 4);
-          const sdk::ColumnSums of_lanes[] = {{call, dattn_scale, rows.blocks},
-                                              {call, dmlp_scale, rows.blocks},
-                                              {call, drho, rows.groups},
-                                              {call, dpost, rows.groups}};
-          const sdk::ColumnSums of_merge[] = {{call, dmix, rows.blocks},
-                                              {call, dweight, rows.blocks},
-                                              {call, dgate, rows.blocks},
-                                              sdk::ColumnSums(call)};
+          const sdk::ColumnSums sums[] = {{call, dattn_scale, rows.blocks}, {call, dmlp_scale, rows.blocks},
+                                          {call, drho, rows.groups},        {call, dpost, rows.groups},
+                                          {call, dmix, rows.blocks},        {call, dweight, rows.blocks},
+                                          {call, dgate, rows.blocks}};
           call.launch(MLG_INSTANCE(lane_chain_bwd, T, N), rows.grid(), rows.block(), call.tensor(lane0),
                       call.tensor(lane1), call.tensor(a), call.tensor(m), call.tensor(attn_scale),
                       call.tensor(mlp_scale), call.tensor(rho), call.tensor(post), call.tensor(skip),
                       call.tensor(weight), call.tensor(gate), call.tensor(x0), call.tensor(mix),
                       call.tensor(dmerged), call.tensor(dout1), call.tensor(dn0), call.tensor(dn1),
                       call.tensor(dlane0), call.tensor(dlane1), call.tensor(da), call.tensor(dm),
-                      call.tensor(dskip), call.tensor(dx0), of_lanes[0].partial(), of_lanes[1].partial(),
-                      of_lanes[2].partial(), of_lanes[3].partial(), of_merge[0].partial(),
-                      of_merge[1].partial(), of_merge[2].partial(), rows.rows,
-                      static_cast<int>(rows.rows_per_group));
-          sdk::ColumnSums::add(call, MLG_INSTANCE(add_four_column_sums), of_lanes);
-          sdk::ColumnSums::add(call, MLG_INSTANCE(add_four_column_sums), of_merge);
+                      call.tensor(dskip), call.tensor(dx0), sums[0].partial(), sums[1].partial(),
+                      sums[2].partial(), sums[3].partial(), sums[4].partial(), sums[5].partial(),
+                      sums[6].partial(), rows.rows, static_cast<int>(rows.rows_per_group));
+          sdk::ColumnSums::add(call, MLG_INSTANCE(add_seven_column_sums), sums);
         });
   }
 };

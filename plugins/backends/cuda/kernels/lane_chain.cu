@@ -364,3 +364,31 @@ __global__ void __launch_bounds__(row_block, 1)
     if (i >= 2 && partial_post) partial_post[index * 4 + i - 2] = sums[i];
   }
 }
+
+// Seven sums over rows (columns.cuh), one after another in the grid; those without columns have no blocks.
+MLG_KERNEL(add_seven_column_sums)
+[[maybe_unused]] __global__ void __launch_bounds__(32 * kMostColumnWarps)
+    add_seven_column_sums(global<const float> partial0, global<float> out0, int parts0, long long columns0,
+                          global<const float> partial1, global<float> out1, int parts1, long long columns1,
+                          global<const float> partial2, global<float> out2, int parts2, long long columns2,
+                          global<const float> partial3, global<float> out3, int parts3, long long columns3,
+                          global<const float> partial4, global<float> out4, int parts4, long long columns4,
+                          global<const float> partial5, global<float> out5, int parts5, long long columns5,
+                          global<const float> partial6, global<float> out6, int parts6, long long columns6) {
+  __shared__ ColumnSumScratch sums;
+  long long block = blockIdx.x;
+  // Goes over to the next sum where the block is none of this one's.
+  const auto next = [&](global<const float> partial, global<float> out, int parts, long long columns) {
+    const long long blocks = (columns0 + 31) / 32;
+    if (block < blocks) return;
+    block -= blocks;
+    partial0 = partial, out0 = out, parts0 = parts, columns0 = columns;
+  };
+  next(partial1, out1, parts1, columns1);
+  next(partial2, out2, parts2, columns2);
+  next(partial3, out3, parts3, columns3);
+  next(partial4, out4, parts4, columns4);
+  next(partial5, out5, parts5, columns5);
+  next(partial6, out6, parts6, columns6);
+  add_columns(partial0, out0, parts0, columns0, block, sums);
+}

@@ -4,6 +4,8 @@
 #include <mulligan/cuda_kernel.hpp>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #pragma GCC visibility push(hidden)
 
@@ -19,41 +21,40 @@ class ColumnSums {
         parts_(parts),
         partial_(call.has(sum) ? call.floats(parts * call.size(sum)) : call.null()) {}
 
-  // None: a place among several that is not needed.
-  explicit ColumnSums(const CudaCall& call) : sum_(kNone), parts_(0), partial_(call.null()) {}
-
   // [parts, elements of the argument]
   const CudaArgument& partial() const { return partial_; }
 
   // `adder`: MLG_INSTANCE(add_column_sums).
   template <typename Instance>
   void add(CudaCall& call, const Instance& adder) const {
-    if (!wanted(call)) return;
+    if (!call.has(sum_)) return;
     call.launch(adder, {blocks(call), 1, 1}, {threads(parts_), 1, 1}, partial_, call.tensor(sum_),
                 static_cast<int>(parts_), call.size(sum_));
   }
 
-  // Four sums in one launch. `adder`: MLG_INSTANCE(add_four_column_sums).
-  template <typename Instance>
-  static void add(CudaCall& call, const Instance& adder, const ColumnSums (&s)[4]) {
+  // N sums in one launch. `adder`: MLG_INSTANCE(add_four_column_sums), or a function like it for N sums.
+  template <typename Instance, std::size_t N>
+  static void add(CudaCall& call, const Instance& adder, const ColumnSums (&s)[N]) {
     std::int64_t all_blocks = 0, parts = 0;
     for (const ColumnSums& sum : s) {
       all_blocks += sum.blocks(call);
       parts = std::max(parts, sum.parts_);
     }
-    const auto columns = [&](int i) -> std::int64_t { return s[i].wanted(call) ? call.size(s[i].sum_) : 0; };
-    const auto out = [&](int i) { return s[i].sum_ == kNone ? call.null() : call.tensor(s[i].sum_); };
-    const auto count = [&](int i) { return static_cast<int>(s[i].parts_); };
-    call.launch(adder, {all_blocks, 1, 1}, {threads(parts), 1, 1}, s[0].partial_, out(0), count(0),
-                columns(0), s[1].partial_, out(1), count(1), columns(1), s[2].partial_, out(2), count(2),
-                columns(2), s[3].partial_, out(3), count(3), columns(3));
+    const auto launch = [&](const auto&... arguments) {
+      call.launch(adder, {all_blocks, 1, 1}, {threads(parts), 1, 1}, arguments...);
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      std::apply(launch, std::tuple_cat(s[I].arguments(call)...));
+    }
+    (std::make_index_sequence<N>());
   }
 
  private:
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-
-  bool wanted(const CudaCall& call) const { return sum_ != kNone && call.has(sum_); }
-  std::int64_t blocks(const CudaCall& call) const { return wanted(call) ? (call.size(sum_) + 31) / 32 : 0; }
+  std::int64_t blocks(const CudaCall& call) const { return call.has(sum_) ? (call.size(sum_) + 31) / 32 : 0; }
+  // partial, out, parts, columns
+  std::tuple<CudaArgument, CudaArgument, int, std::int64_t> arguments(const CudaCall& call) const {
+    return {partial_, call.tensor(sum_), static_cast<int>(parts_), call.has(sum_) ? call.size(sum_) : 0};
+  }
   // Warps of a block take a few parts each.
   static std::uint32_t threads(std::int64_t parts) {
     constexpr std::int64_t kMostWarps = 32, kFewParts = 4;
