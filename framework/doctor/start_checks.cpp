@@ -75,27 +75,30 @@ std::optional<Finding> own_evaluation(const RunSubject& subject, const Batch& ro
                               backend.repeats());
 }
 
-double bigram_entropy(const RunSubject& subject) {
-  const auto& shards = subject.validation ? subject.validation->files : subject.data.shards;
-  return token_statistics(sample_tokens(shards, sampled_tokens),
-                          static_cast<int>(subject.loaded.config.model.vocabulary))
-      .bigram_nats;
-}
-
-double repeat_share(const RunSubject& subject) {
-  return token_statistics(sample_tokens(subject.data.shards, sampled_tokens),
-                          static_cast<int>(subject.loaded.config.model.vocabulary))
-      .repeat_share;
-}
-
-std::vector<Finding> data_findings(const RunSubject& subject) {
+// D20 to D23 of both sides, and what else is asked of the same sample.
+struct SeenData {
+  std::vector<Finding> findings;
+  double repeat_share = 0;  // of the training data
+  double bigram_nats = 0;   // of the validation data, where there is any
+};
+SeenData see_data(const RunSubject& subject) {
   const RunConfig& config = subject.loaded.config;
+  const auto vocabulary = static_cast<int>(config.model.vocabulary);
   std::optional<Tokenizer> tokenizer;
   if (!config.data.tokenizer.empty()) tokenizer = Tokenizer::load(config.data.tokenizer);
-  return check_shards_as_corpus(
-      subject.data.shards,
-      subject.validation ? subject.validation->files : std::vector<std::filesystem::path>{},
-      static_cast<int>(config.model.vocabulary), tokenizer ? &*tokenizer : nullptr, sampled_tokens);
+  const Tokenizer* known = tokenizer ? &*tokenizer : nullptr;
+  SeenData seen;
+  const Corpus training{"training",
+                        token_statistics(sample_tokens(subject.data.shards, sampled_tokens), vocabulary)};
+  seen.findings = check_corpus(training, vocabulary, known);
+  seen.repeat_share = training.statistics.repeat_share;
+  seen.bigram_nats = training.statistics.bigram_nats;
+  if (!subject.validation) return seen;
+  const Corpus validation{
+      "validation", token_statistics(sample_tokens(subject.validation->files, sampled_tokens), vocabulary)};
+  add(seen.findings, check_corpus(validation, vocabulary, known));
+  seen.bigram_nats = validation.statistics.bigram_nats;
+  return seen;
 }
 
 // On plugins of its own, so that the run's memory stays what its plan says.
@@ -161,10 +164,11 @@ RunRecord examine_start(const RunSubject& subject, bool force, const Say& say) {
   record.level = subject.loaded.config.doctor.level;
   if (record.level == DoctorLevel::off) return record;
   const auto start = std::chrono::steady_clock::now();
-  record.floor_nats = loss_floor(bigram_entropy(subject));
-  add(record.findings, data_findings(subject));
+  SeenData data = see_data(subject);
+  record.floor_nats = loss_floor(data.bigram_nats);
+  add(record.findings, std::move(data.findings));
   const SeenRows rows = see_rows(subject);
-  record.findings.push_back(check_targets(rows.received, repeat_share(subject)));
+  record.findings.push_back(check_targets(rows.received, data.repeat_share));
   add(record.findings, model_findings(subject, rows.given.front(), record.floor_nats));
   if (const auto own = own_evaluation(subject, rows.given.back())) record.findings.push_back(*own);
   if (record.level == DoctorLevel::all) {

@@ -7,7 +7,6 @@ namespace mulligan {
 // Of the first rank, whose rows, weights and device are like the others'.
 void Trainer::examine_start(const TrainOptions& options, bool fresh) {
   if (!ranks_.first() || config_.doctor.level == DoctorLevel::off) return;
-  fresh = fresh && config_.init.from.empty();  // drawn, not read
   const auto patience = ranks_.patience();
   const std::string before = ledger_.enter("doctor");
   doctor_ =
