@@ -117,6 +117,7 @@ const std::vector<std::vector<std::string>> kVariants = {
     {"model.attention_gate=false"},
     {"model.qk_norm=false", "model.q_gain=0"},
     {"model.xsa_last_layers=0"},
+    {"model.skip_weights=false", "model.skip_gates=false"},  // both lanes begin as one tensor
     {"model.width=24", "model.kv_heads=4", "model.head_width=6", "model.rope.dims=6"}};
 
 TEST(FusedModel, IsThePlainOneOnTheCpuBackend) {
