@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/artifact/code_size.h"
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -142,6 +143,14 @@ class Record {
     if (!fs::is_directory(fs::path(arguments_.source) / "framework")) {
       throw data_error(
           "'{}' is not mulligan's source tree, so its code cannot be counted; name it with --source.",
+          arguments_.source);
+    }
+    // quantize would find it, too, but only after the first training.
+    if (source_digest(arguments_.source) != MULLIGAN_SOURCE_DIGEST) {
+      throw config_error(
+          "'{}' is not the source that this program was built from, so counting it says nothing about the "
+          "result; name "
+          "that tree with --source, or build this one.",
           arguments_.source);
     }
     if (!arguments_.reference.empty()) {

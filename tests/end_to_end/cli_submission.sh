@@ -70,6 +70,11 @@ check_refused "budgets beyond the track's" 2 "more than the 600 s" record small.
 check_refused "one seed against a reference" 2 "two seeds or more" record small.toml --seeds 1 --out x "${facts[@]}" "${reference[@]}"
 check_refused "scores of nobody" 2 "--reference-name" record small.toml --seeds 1,2 --out x "${facts[@]}" --reference 1.0
 check_refused "no source tree" 3 "not mulligan's source tree" record small.toml --seeds 1 --out x "${facts[@]:0:6}" --source "$work"
+mkdir tree
+cp -r "$root/framework" "$root/plugins" "$root/optimizers" "$root/ttt" "$root/launch" "$root/configs" tree
+echo "// changed" >>tree/framework/core/error.h
+check_refused "source that the program was not built from" 2 "is not the source that this program was built from" \
+  record small.toml --seeds 1 --out x "${facts[@]:0:6}" --runs runs/tree --source tree
 cp -r data overlap
 python3 - overlap <<'END'
 import glob, struct, sys
