@@ -110,8 +110,14 @@ std::vector<Finding> check_loss_values(Backend& backend, const Loss& loss, int v
   // A softcap lets logits be no further apart than twice itself, and leaves the others a share.
   const double cap = softcap > 0 ? softcap * std::tanh(certain / softcap) : certain;
   const double share = std::log1p((static_cast<double>(v) - 1) * std::exp(-2 * cap));
-  return {judge_uniform_loss(mean_of(equal.token_loss), vocabulary, compute),
-          judge_loss_gradient(*std::ranges::max_element(sure.token_loss) - share, largest, compute)};
+  const Finding uniform = judge_uniform_loss(mean_of(equal.token_loss), vocabulary, compute);
+  Finding sharp = judge_loss_gradient(*std::ranges::max_element(sure.token_loss) - share, largest, compute);
+  // A further term, of which D01 has told, has values and gradients of its own.
+  if (uniform.verdict == Verdict::warn && sharp.verdict == Verdict::fail) {
+    sharp.verdict = Verdict::warn;
+    sharp.hint = uniform.hint;
+  }
+  return {uniform, sharp};
 }
 
 }  // namespace mulligan::doctor

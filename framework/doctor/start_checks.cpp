@@ -116,7 +116,11 @@ std::vector<Finding> model_findings(const RunSubject& subject, const Batch& row,
   const double excess = equal_logits_loss(backend, *plugins.loss, vocabulary, config.model.softcap, compute) -
                         std::log(static_cast<double>(vocabulary));
   const bool drawn = subject.fresh && config.init.from.empty();
-  add(findings, check_weights(specs, weights, drawn ? WeightOrigins::drawn : WeightOrigins::trained));
+  if (subject.fresh) {
+    add(findings, check_weights(specs, weights, drawn ? WeightOrigins::drawn : WeightOrigins::trained));
+  } else {  // the run's own, whose checkpoint has their sum
+    findings.push_back(check_values(specs, weights, WeightOrigins::trained));
+  }
   const std::int64_t tokens =
       std::min<std::int64_t>(probed_tokens, static_cast<std::int64_t>(row.tokens.size()));
   const Batch cut = cut_row(row, tokens);

@@ -1,4 +1,5 @@
 // Trainer: the doctor's checks before the first step and of what the run found.
+#include "framework/core/error.h"
 #include "framework/report/machine.h"
 #include "framework/train/trainer.h"
 
@@ -9,9 +10,14 @@ void Trainer::examine_start(const TrainOptions& options, bool fresh) {
   if (!ranks_.first() || config_.doctor.level == DoctorLevel::off) return;
   const auto patience = ranks_.patience();
   const std::string before = ledger_.enter("doctor");
-  doctor_ =
-      doctor::examine_start({loaded_, host_, parameters_, *device_, *rows_, validation_.get(), data_, fresh},
-                            options.force, [this](const std::string& line) { log_.line(line); });
+  try {
+    doctor_ = doctor::examine_start(
+        {loaded_, host_, parameters_, *device_, *rows_, validation_.get(), data_, fresh}, options.force,
+        [this](const std::string& line) { log_.line(line); });
+  } catch (const Error& error) {
+    // A signal: the loop heeds it before its first step and leaves a checkpoint, as without the doctor.
+    if (error.code() != ExitCode::interrupted) throw;
+  }
   ledger_.enter(before);
 }
 

@@ -80,7 +80,7 @@ profile = json.load(open("profile.json"))
 rows = profile["rows"]
 assert abs(sum(row["seconds"] for row in rows) - profile["calls_seconds"]) <= 1e-9 * len(rows)
 assert all(row["calls"] > 0 and row["bytes"] > 0 for row in rows)
-products = ("matmul", "symmetric_matmul", "linear_leaky_relu_squared_fwd", "linear_leaky_relu_squared_bwd", "attention_fwd", "attention_bwd")
+products = ("matmul", "matmul_add", "symmetric_matmul", "linear_leaky_relu_squared_fwd", "linear_leaky_relu_squared_bwd", "attention_fwd", "attention_bwd")
 assert all((row["flops"] > 0) == (row["kernel"] in products) for row in rows)
 assert sum(row["flops"] for row in rows) == profile["flops"]
 assert profile["tokens_per_step"] == 1024 and profile["first_step_seconds"] > profile["step_seconds"] > 0

@@ -38,6 +38,17 @@ ParameterSpec matrix(const char* name, std::int64_t rows, std::int64_t columns, 
   return {name, TensorType(MLG_F32, {rows, columns}), {{0, rows, kind, value}}, true};
 }
 
+// After a few updates of AdamW every element of a small embedding has moved by the sum of the rates, and no more.
+TEST(WeightChecks, EqualStepsAreNotTakenForAnotherDtype) {
+  const std::vector<ParameterSpec> specs = {matrix("w", 100, 100, Initial::normal, 0.005)};
+  std::vector<float> moved = normal(10'000, 0.003);
+  for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += i % 2 ? 0.03F : -0.03F;
+  EXPECT_LT(magnitude_spread(moved).log2_std, 0.5);
+  EXPECT_EQ(check_magnitudes(specs, {{"w", moved}}).verdict, Verdict::pass);
+  for (float& value : moved) value *= 30;  // in the range where the other cause puts them
+  EXPECT_EQ(check_magnitudes(specs, {{"w", moved}}).verdict, Verdict::fail);
+}
+
 TEST(WeightChecks, BytesOfAnotherDtypeAreToldByTheSpreadOfTheirMagnitudes) {
   const std::vector<ParameterSpec> specs = {matrix("w", 100, 100, Initial::normal, 0.02)};
   for (const double deviation : {1e-4, 0.02, 5.0}) {
