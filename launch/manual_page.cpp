@@ -3,14 +3,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "framework/core/utf8.h"
+
 namespace mulligan {
 namespace {
 
-// Text in which roff finds no requests, and hyphens that can be copied.
+// ASCII text in which roff finds no requests, with hyphens that can be copied. `text`: UTF-8.
 std::string roff(const std::string& text) {
   std::string escaped;
-  for (const char c : text) {
-    if (c == '\\') {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(std::string_view(text).substr(at));
+    const char c = text[at];
+    at += std::max<std::size_t>(length, 1);
+    if (length > 1) {
+      const char32_t point = utf8_code_point(std::string_view(text).substr(at - length), length);
+      escaped += fmt::format("\\[u{:04X}]", static_cast<std::uint32_t>(point));
+    } else if (c == '\\') {
       escaped += "\\e";
     } else if (c == '-') {
       escaped += "\\-";

@@ -79,6 +79,7 @@ struct DocumentEncoder::Block {
   std::vector<std::string> texts;
   std::vector<Part> parts;                         // in order
   std::vector<std::vector<std::uint16_t>> tokens;  // per document, BOS first
+  std::vector<char> shared;                        // per document: it holds one of the passages
 };
 
 DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer,
@@ -118,6 +119,11 @@ DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocum
       }
       block.tokens[part.document].push_back(static_cast<std::uint16_t>(id));
     }
+  }
+  block.shared.resize(documents.size());
+  if (passages_ != nullptr) {
+    parallel_for(documents.size(), options_.threads,
+                 [&](std::size_t i) { block.shared[i] = passages_->any_in(block.tokens[i]) ? 1 : 0; });
   }
   return block;
 }
@@ -175,6 +181,13 @@ SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents
     const std::span<const CorpusDocument> some(&documents[first], block_size(documents, first));
     const Block block = encode_block(some);
     for (std::size_t i = 0; i < some.size(); ++i) {
+      if (block.shared[i] != 0) {
+        ++left_out_;
+        changes_.push_back({some[i].source->name(some[i].index),
+                            fmt::format("left out: it holds {} consecutive tokens of a validation document",
+                                        overlap_window)});
+        continue;
+      }
       const std::vector<std::uint16_t>& tokens = block.tokens[i];
       const std::uint64_t bytes = table.count(tokens);
       const std::string spelled = tokenizer_.document_text(tokens);

@@ -9,6 +9,7 @@
 
 #include "framework/data/corpus.h"
 #include "framework/data/manifest.h"
+#include "framework/data/overlap_search.h"
 #include "framework/data/prepare.h"
 #include "framework/data/tokenizer.h"
 
@@ -25,13 +26,17 @@ class DocumentEncoder {
   AblatedSplit end_ablation();
   const SymbolCounts& symbols_taken() const { return symbols_; }
 
+  // From now on documents that hold one of these passages are left out; `passages` must outlive this object.
+  void leave_out(const SharedPassages* passages) { passages_ = passages; }
+  std::uint64_t left_out() const { return left_out_; }
+
   // Writes the documents, in order, to STEM_%06d.bin; appends their text, as the tokens spell it, to `text`
   // unless that is null. Works by blocks, in parallel, long documents in parts. Throws data_error for a
   // tokenizer that has no piece for some text.
   SplitRecord encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
                      std::string* text);
 
-  // The documents so far whose tokens spell another text.
+  // The documents so far whose tokens spell another text, and those left out.
   const std::vector<DocumentChange>& changes() const { return changes_; }
 
  private:
@@ -46,6 +51,8 @@ class DocumentEncoder {
   std::vector<DocumentChange> changes_;
   std::optional<AblatedSplit> ablated_;
   SymbolCounts symbols_{};
+  const SharedPassages* passages_ = nullptr;
+  std::uint64_t left_out_ = 0;
 };
 
 }  // namespace mulligan

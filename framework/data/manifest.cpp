@@ -37,6 +37,7 @@ nlohmann::json to_json(const TextRecord& text) {
                        {"documents_with_nul", text.documents_with_nul},
                        {"binary_dropped", text.binary_dropped},
                        {"hidden_left_out", text.hidden_left_out}};
+  if (text.overlap_left_out > 0) value["overlap_left_out"] = text.overlap_left_out;
   if (!text.changes_file.empty()) {
     value["changes"] = {{"file", text.changes_file}, {"sha256", text.changes_sha256}};
   }
@@ -102,6 +103,7 @@ TextRecord text_from(const nlohmann::json& value) {
   text.documents_with_nul = count_of(value, "documents_with_nul");
   text.binary_dropped = count_of(value, "binary_dropped");
   text.hidden_left_out = count_of(value, "hidden_left_out");
+  if (value.contains("overlap_left_out")) text.overlap_left_out = count_of(value, "overlap_left_out");
   if (value.contains("changes")) {
     text.changes_file = local_name(value.at("changes").at("file"));
     text.changes_sha256 = value.at("changes").at("sha256");

@@ -35,6 +35,7 @@ struct TextRecord {
   std::uint64_t documents_with_nul = 0;              // kept, but perhaps no text
   std::uint64_t binary_dropped = 0;                  // left out for a NUL byte
   std::uint64_t hidden_left_out = 0;                 // files and folders
+  std::uint64_t overlap_left_out = 0;                // of training, for a passage of a validation document
   // a line {"document": ..., "change": ...} for each of these and each duplicate and empty document; empty:
   // there was none
   std::string changes_file;

@@ -56,4 +56,20 @@ double OverlapSearch::share() const {
   return static_cast<double>(shared) / static_cast<double>(windows_.size());
 }
 
+SharedPassages::SharedPassages(std::span<const std::uint16_t> tokens, std::size_t window) : window_(window) {
+  if (window == 0) throw std::invalid_argument("a window of one token or more");
+  if (tokens.size() >= window) hashes_.reserve(tokens.size() + 1 - window);
+  RollingHash(window).each(tokens, [&](std::size_t, std::uint64_t hash) { hashes_.push_back(hash); });
+  std::ranges::sort(hashes_);
+  hashes_.erase(std::ranges::unique(hashes_).begin(), hashes_.end());
+}
+
+bool SharedPassages::any_in(std::span<const std::uint16_t> document) const {
+  bool found = false;
+  RollingHash(window_).each(document, [&](std::size_t, std::uint64_t hash) {
+    found = found || std::ranges::binary_search(hashes_, hash);
+  });
+  return found;
+}
+
 }  // namespace mulligan

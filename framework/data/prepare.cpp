@@ -14,6 +14,7 @@
 #include "framework/data/corpus.h"
 #include "framework/data/encode_documents.h"
 #include "framework/data/output_folder.h"
+#include "framework/data/overlap_search.h"
 #include "framework/data/shard.h"
 #include "framework/data/tokenizer.h"
 #include "framework/data/tokenizer_training.h"
@@ -86,6 +87,11 @@ class Preparation {
     }
     if (options.ablation.mode == AblationMode::mask && options.ablation.mask.empty())
       throw config_error("an empty mask would remove symbols; give some text, or choose the mode remove");
+    if (options.ablation.any() && options.drop_overlap) {
+      throw config_error(
+          "--drop-overlap and --ablate do not go together: symbols that are taken out hide shared passages; "
+          "prepare once with one and once with the other");
+    }
     if (options.tokenizer_bytes < 1)
       throw config_error("a tokenizer needs at least one byte of text to train on");
   }
@@ -121,7 +127,8 @@ class Preparation {
     encode_splits(corpus, encoder, validation_text);
     changes_.insert(changes_.end(), encoder.changes().begin(), encoder.changes().end());
     const std::size_t ablated = ablated_documents();
-    manifest.text->documents_changed_by_tokenizer = encoder.changes().size() - ablated;
+    manifest.text->documents_changed_by_tokenizer = encoder.changes().size() - ablated - encoder.left_out();
+    manifest.text->overlap_left_out = encoder.left_out();
     begin("", "", 0);
     check_bytes(tokenizer, validation_text);
     write_file_atomically(folder_ / kModelFile, model);
@@ -165,7 +172,16 @@ class Preparation {
     manifest.validation = encoder.encode(corpus.validation(), "fineweb_val", &validation_text);
     if (rules.any() && rules.validation) record.validation = encoder.end_ablation();
     if (rules.any()) encoder.begin_ablation();
+    std::optional<SharedPassages> passages;
+    if (options_.drop_overlap) encoder.leave_out(&passages.emplace(validation_tokens()));
     manifest.train = encoder.encode(corpus.train(), "fineweb_train", nullptr);
+    if (manifest.train.documents == 0) {
+      throw data_error(
+          "each of the {} training documents holds {} consecutive tokens of a validation document, so "
+          "--drop-overlap leaves none; give other documents, or name validation documents of their own with "
+          "--validation",
+          corpus.train().size(), overlap_window);
+    }
     if (!rules.any()) return;
     record.train = encoder.end_ablation();
     for (const SymbolClass kind : rules.classes) {
@@ -245,12 +261,16 @@ class Preparation {
     return model;
   }
 
-  // The validation bytes are what bits per byte are divided by: three counts of them must agree.
-  void check_bytes(const Tokenizer& tokenizer, const std::string& validation_text) const {
+  std::vector<std::uint16_t> validation_tokens() const {
     std::vector<std::filesystem::path> files;
     for (const ShardRecord& shard : summary_.manifest.validation.shards)
       files.push_back(folder_ / shard.file);
-    const std::uint64_t decoded = count_bytes_by_decoding(tokenizer, read_tokens(files), options_.threads);
+    return read_tokens(files);
+  }
+
+  // The validation bytes are what bits per byte are divided by: three counts of them must agree.
+  void check_bytes(const Tokenizer& tokenizer, const std::string& validation_text) const {
+    const std::uint64_t decoded = count_bytes_by_decoding(tokenizer, validation_tokens(), options_.threads);
     const std::uint64_t table = summary_.manifest.validation.bytes;
     if (decoded != table || validation_text.size() != table) {
       throw data_error(

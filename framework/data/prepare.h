@@ -37,6 +37,10 @@ struct PrepareOptions {
   // At most so much text is trained on: whole documents, chosen by digest, and the start of the next one.
   std::int64_t tokenizer_bytes = 16'000'000;
 
+  // Leave out training documents that hold 64 consecutive tokens of a validation document: text copied from one
+  // document into others, which the division by whole documents does not part.
+  bool drop_overlap = false;
+
   std::int64_t tokens_per_shard = 100'000'000;
   bool shuffle = true;  // order documents by digest (a fixed random order); otherwise as given
   int threads = 0;      // 0: one per core

@@ -26,8 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t overlap_window = 64;  // tokens, as D25
-
 std::vector<double> scores_of(const Submission& submission) {
   std::vector<double> bpb;
   for (const SeedResult& result : submission.results) bpb.push_back(result.val_bpb.value());

@@ -38,6 +38,10 @@ void print_text(const Manifest& manifest) {
   const TextRecord text = manifest.text.value_or(TextRecord{});
   fmt::print("left out    {} duplicates, {} empty, {} binary documents, {} hidden names\n",
              manifest.duplicates_dropped, manifest.empty_dropped, text.binary_dropped, text.hidden_left_out);
+  if (text.overlap_left_out > 0) {
+    fmt::print("            {} training documents that share a passage with a validation document\n",
+               text.overlap_left_out);
+  }
   if (!manifest.text) {
     fmt::print("text        cleaned and normalised (prepared before text was kept as it is)\n");
   } else if (text.kept) {
@@ -185,6 +189,8 @@ void declare(CLI::App& command, PrepareArguments& arguments) {
       .add_option("--tokenizer-bytes", o.tokenizer_bytes,
                   "Bytes of text the tokenizer is trained on, at most")
       ->capture_default_str();
+  command.add_flag("--drop-overlap", o.drop_overlap,
+                   "Leave out training documents that hold 64 consecutive tokens of a validation document");
   command.add_option("--tokens-per-shard", o.tokens_per_shard, "Tokens of one shard file")
       ->capture_default_str();
   command.add_flag("!--keep-order", o.shuffle, "Keep the documents' order; otherwise a fixed random order");

@@ -74,6 +74,7 @@ TEST_F(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
 TEST_F(TttEndToEnd, TheBaseModelsMastersKeepTheirDtypesWhereAsked) {
   const auto score = [&](bool keep, const std::string& rate) {
     std::vector<std::string> overrides = kTtt;
+    overrides.push_back("ttt.audit=''");
     overrides.push_back("ttt.base.lr=" + rate);
     overrides.push_back(std::string("ttt.base_keeps_dtypes=") + (keep ? "true" : "false"));
     LoadedConfig loaded = tiny_->config(overrides);

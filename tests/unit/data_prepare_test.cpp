@@ -13,6 +13,7 @@
 #include "framework/data/prepare.h"
 #include "framework/data/shard.h"
 #include "framework/data/text_source.h"
+#include "framework/data/token_statistics.h"
 #include "framework/data/tokenizer.h"
 #include "tests/unit/data_support.h"
 
@@ -402,6 +403,52 @@ TEST(Prepare, SplitsByNumberAndBySeparateInputs) {
   write_file_atomically(own / "v.txt", "A text of its own for validation.");
   options.validation_inputs = {own};
   EXPECT_EQ(prepare(options).manifest.validation.documents, 1u);
+}
+
+// Text that one document took over from another is in both; the division by whole documents does not part them.
+TEST(Prepare, DropsTrainingDocumentsThatHoldAPassageOfValidation) {
+  const auto words = [](int from, int count) {
+    std::string text;
+    for (int i = from; i < from + count; ++i) text += "w" + std::to_string(i * 7919 % 100003) + " ";
+    return text;
+  };
+  const fs::path train = fresh_folder("overlap_train"), validation = fresh_folder("overlap_validation");
+  for (int i = 0; i < 8; ++i) {
+    const int own = 1000 * (i + 1);
+    const std::string passage = i == 3 ? words(100, 80) : i == 5 ? words(100, 5) : "";
+    write_file_atomically(train / (std::to_string(i) + ".txt"),
+                          words(own, 150) + passage + words(own + 200, 150));
+  }
+  write_file_atomically(validation / "v.txt", words(0, 300));
+  PrepareOptions options = options_for({train}, fresh_folder("overlap_out"));
+  options.vocab_size = 272;  // byte pieces and digits
+  options.validation_inputs = {validation};
+  const Manifest kept = prepare(options).manifest;
+  EXPECT_EQ(kept.train.documents, 8u);
+
+  options.drop_overlap = true;
+  options.output = fresh_folder("overlap_dropped");
+  const PrepareSummary dropped = prepare(options);
+  EXPECT_EQ(dropped.manifest.train.documents, 7u) << "five words are no passage";
+  EXPECT_EQ(dropped.manifest.text->overlap_left_out, 1u);
+  EXPECT_EQ(load_manifest(options.output).text->overlap_left_out, 1u);
+  EXPECT_TRUE(dropped.manifest.text->kept);
+  ASSERT_EQ(dropped.changes.size(), 1u);
+  EXPECT_NE(dropped.changes[0].document.find("3.txt"), std::string::npos) << dropped.changes[0].document;
+  EXPECT_TRUE(fs::exists(options.output / "changes.jsonl"));
+  const auto shared = [](const fs::path& folder) {
+    const std::vector<std::vector<std::uint16_t>> train{tokens_of(folder, "train")};
+    return window_overlap(std::vector<std::vector<std::uint16_t>>{tokens_of(folder, "val")}, train);
+  };
+  EXPECT_EQ(shared(options.output), 0);
+  EXPECT_GT(shared(options.output.parent_path() / "overlap_out"), 0);
+
+  for (const auto& entry : fs::directory_iterator(train))
+    write_file_atomically(entry.path(), words(0, 300) + entry.path().filename().string());
+  options.output = fresh_folder("overlap_none");
+  EXPECT_THROW(prepare(options), Error) << "nothing left to train on";
+  options.ablation.classes = {SymbolClass::digits};
+  EXPECT_THROW(prepare(options), Error) << "symbols taken out hide passages";
 }
 
 TEST(Prepare, RefusesADocumentOnBothSides) {
