@@ -69,7 +69,7 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
   exchange_ = std::make_unique<GradientExchange>(config, *plugins.backend, units, store_, world_size);
   state_exchange_ = std::make_unique<StateExchange>(store_, groups.cut_states(), world_size);
   require_micro_batches();
-  noise_ = make_gradient_noise(config, section, *plugins.backend, parameters, store_,
+  noise_ = make_gradient_noise(config, section, *plugins.backend, parameters, store_, communicator,
                                exchange_->in_a_tree() ? 1 : world_size);
 }
 
