@@ -44,11 +44,9 @@ PoisonedRun::PoisonedRun(Backend& backend, const Graph& graph, const std::string
 }
 
 void PoisonedRun::set(const std::string& external, std::vector<float> values) {
-  if (store_.type(external).dtype == MLG_BF16) {
-    given_[external] = bytes_of(std::vector<sdk::bfloat16>(values.begin(), values.end()));
-  } else {
-    given_[external] = bytes_of(values);
-  }
+  sdk::dispatch_compute(store_.type(external).dtype, [&]<typename T>() {
+    given_[external] = bytes_of(std::vector<T>(values.begin(), values.end()));
+  });
 }
 
 void PoisonedRun::set(const std::string& external, const std::vector<std::int32_t>& values) {
@@ -93,9 +91,10 @@ void PoisonedRun::run_calls_only() {
 }
 
 std::vector<float> PoisonedRun::floats(const std::string& external) const {
-  if (store_.type(external).dtype != MLG_BF16) return store_.download_as<float>(external);
-  const auto stored = store_.download_as<sdk::bfloat16>(external);
-  return {stored.begin(), stored.end()};
+  return sdk::dispatch_compute(store_.type(external).dtype, [&]<typename T>() -> std::vector<float> {
+    const auto stored = store_.download_as<T>(external);
+    return {stored.begin(), stored.end()};
+  });
 }
 
 std::vector<double> PoisonedRun::numbers(Value value) const {

@@ -1,7 +1,8 @@
 // LossAccount: the mean training loss of a run, in a form that survives interruptions.
 //
 // Every mean has the number of steps it was summed over as its only denominator; a mean over a window says
-// which window, [first, last) (docs/checkpoints.md, "Loss accounts").
+// which window, [first, last) (docs/checkpoints.md, "Loss accounts"). A step whose update was skipped
+// (loss_scaler.h) is made, but not counted: no mean holds its loss.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +39,10 @@ class LossAccount {
     LossSums run;
     std::vector<std::pair<std::string, LossSums>> phases;  // by name, in order of first appearance
     std::int64_t step_first = 0;                           // first step ever counted
-    std::int64_t step_last = 0;                            // one past the last step counted
-    std::vector<double> ring;  // mean losses of the last steps, the newest last, in nats
+    std::int64_t step_last = 0;                            // one past the last step counted or skipped
+    std::vector<double> ring;           // mean losses of the last steps counted, the newest last, in nats
+    std::vector<std::int64_t> skipped;  // steps among those of the ring, in order, and how many in all
+    std::int64_t steps_skipped = 0;
     bool operator==(const State&) const = default;
   };
 
@@ -50,14 +53,18 @@ class LossAccount {
   // over all ranks. Precondition: tokens > 0.
   void add(std::int64_t step, double loss_sum_nats, std::uint64_t tokens, const std::string& phase);
 
+  // Step `step` was made and its update skipped.
+  void skip(std::int64_t step);
+
   const LossSums& run() const { return state_.run; }
   const std::vector<std::pair<std::string, LossSums>>& phases() const { return state_.phases; }
   std::int64_t step_last() const { return state_.step_last; }
 
-  // The mean loss of one step, or of a window of steps; absent unless the ring holds all of it.
+  // The mean loss of one step, or of the counted steps of a window; absent unless the ring holds all of it, and
+  // where no step of it was counted.
   std::optional<double> step_loss_nats(std::int64_t step) const;
   std::optional<WindowMean> window(std::int64_t first, std::int64_t last) const;
-  // The mean over the last steps, as many as the ring holds; absent before the first step.
+  // The mean over the last steps, as many as the ring holds; absent before the first counted step.
   std::optional<WindowMean> last_steps() const;
 
   // What the transformers trainer reports as train_loss: the losses summed since this process started (since
@@ -65,7 +72,7 @@ class LossAccount {
   // anything; it exists to compare with logs made that way (metrics.hf_compat).
   double train_loss_hf_nats() const;
 
-  // A sentence when the steps counted are not the steps made, which means that the sums were lost once.
+  // A sentence when the steps counted and skipped are not the steps made, which means that the sums were lost once.
   std::optional<std::string> inconsistency() const;
 
   const State& state() const { return state_; }
@@ -73,6 +80,9 @@ class LossAccount {
   void restore(State state);
 
  private:
+  std::int64_t ring_first() const;
+  void cut_ring();
+
   std::size_t capacity_;
   State state_;
   double process_start_sum_ = 0;  // step_loss_sum_nats when this process began

@@ -1,5 +1,6 @@
 #include "framework/checkpoint/manifest.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "framework/core/error.h"
@@ -50,6 +51,7 @@ class Writer {
   void identity(const char* key, DataIdentity& value) {
     if (!value.empty()) json[key] = mulligan::to_json(value);
   }
+  void counts_of_later_programs(const char* key, std::vector<std::int64_t>& values) { json[key] = values; }
   void numbers(const char* key, std::vector<double>& values) {
     for (double& value : values) number(key, value);
     json[key] = values;
@@ -119,6 +121,16 @@ class Reader {
     const auto found = json_.find(key);
     if (found != json_.end()) value = data_identity_from_json(*found, "'" + source_ + "'");
   }
+  void counts_of_later_programs(const char* key, std::vector<std::int64_t>& values) {
+    if (!json_.contains(key)) return;
+    const Json& found = at(key);
+    const auto sound = [](const Json& value) {
+      return value.is_number_unsigned() &&
+             value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX);
+    };
+    if (!found.is_array() || !std::ranges::all_of(found, sound)) throw wrong(key, "a list of counts");
+    for (const Json& value : found) values.push_back(value.get<std::int64_t>());
+  }
   void numbers(const char* key, std::vector<double>& values) {
     const Json& found = at(key);
     if (!found.is_array()) throw wrong(key, "a list of numbers");
@@ -166,6 +178,8 @@ void describe_loss(Visitor& v, LossAccount::State& loss) {
     describe_sums(row, phase.second);
   });
   v.numbers("last_step_losses_nats", loss.ring);
+  v.count_of_later_programs("steps_skipped", loss.steps_skipped);
+  v.counts_of_later_programs("last_steps_skipped", loss.skipped);
 }
 
 template <typename Visitor>
@@ -208,6 +222,9 @@ void describe_progress(Visitor& v, CheckpointProgress& progress) {
   v.number_of_later_programs("phase_start_seconds", progress.phase_start_seconds);
   v.number_of_later_programs("phase_start_epoch", progress.phase_start_epoch);
   v.count_of_later_programs("optimizer_start_step", progress.optimizer_start_step);
+  v.number_of_later_programs("loss_scale", progress.loss_scale);
+  v.count_of_later_programs("clean_updates", progress.clean_updates);
+  v.count_of_later_programs("skipped_updates", progress.skipped_updates);
 }
 
 template <typename Visitor>

@@ -67,6 +67,9 @@ struct CheckpointProgress {
   double phase_start_fraction = 0, phase_start_seconds = 0, phase_start_epoch = 0;
   std::int64_t optimizer_start_step = 0;
   std::int64_t restarts = 0;  // after failures, by what started the ranks; 0 in checkpoints of older programs
+  // Of the loss (LossScaler::State); 0 in checkpoints of older programs.
+  double loss_scale = 0;
+  std::int64_t clean_updates = 0, skipped_updates = 0;
   bool operator==(const CheckpointProgress&) const = default;
 };
 

@@ -166,8 +166,7 @@ Schema<TrainConfig> train_section() {
   s.key("sequence_length", &TrainConfig::sequence_length,
         "longest attention segment in tokens; longer documents are cut")
       .range(1, 1 << 24);
-  s.choice<Precision>("compute_dtype", &TrainConfig::compute_dtype,
-                      {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}},
+  s.choice<Precision>("compute_dtype", &TrainConfig::compute_dtype, compute_dtype_words(),
                       "dtype of activations and of the weights they meet");
   s.key("clip_norm", &TrainConfig::clip_norm, "largest global gradient norm; 0 = no clipping").range(0, 1e9);
   s.choice<ClipOrder>(
@@ -255,6 +254,31 @@ Schema<NoiseConfig> noise_section() {
   return s;
 }
 
+Schema<LossScaleConfig> loss_scale_section() {
+  Schema<LossScaleConfig> s;
+  s.choice<LossScaleMode>(
+      "mode", &LossScaleConfig::mode,
+      {{"auto", LossScaleMode::automatic},
+       {"off", LossScaleMode::off},
+       {"static", LossScaleMode::constant},
+       {"dynamic", LossScaleMode::dynamic}},
+      "auto = dynamic in phases that compute in fp16 and none in others; static = `initial`; "
+      "dynamic = it grows, and is lowered where a gradient is not finite, whose update is "
+      "skipped");
+  s.key("initial", &LossScaleConfig::initial,
+        "what the loss is multiplied with before it is differentiated, a power of two")
+      .range(1, 0x1p32);
+  s.key("growth", &LossScaleConfig::growth, "factor by which the scale grows, a power of two")
+      .range(1, 0x1p16);
+  s.key("growth_every", &LossScaleConfig::growth_every,
+        "updates in a row, none skipped, after which it grows")
+      .at_least(1);
+  s.key("backoff", &LossScaleConfig::backoff,
+        "factor on the scale where an update is skipped, a power of two below 1")
+      .range(0x1p-16, 0.5);
+  return s;
+}
+
 Schema<EvalConfig> eval_section() {
   Schema<EvalConfig> s;
   s.choice<EvalMode>("mode", &EvalConfig::mode, {{"rows", EvalMode::rows}, {"sliding", EvalMode::sliding}},
@@ -306,6 +330,13 @@ std::vector<KeySpec> keys_of_table(const std::string& table) {
   return keys;
 }
 
+template <typename E>
+std::vector<std::string> words_of(const std::vector<std::pair<std::string, E>>& meanings) {
+  std::vector<std::string> words;
+  for (const auto& [word, meaning] : meanings) words.push_back(word);
+  return words;
+}
+
 std::vector<KeySpec> plugin_keys_with_default(const std::string& plugin, std::vector<KeySpec> extra = {}) {
   std::vector<KeySpec> keys = plugin_table_keys();
   keys.front().default_value = ConfigValue(plugin);
@@ -330,6 +361,7 @@ const Schema<RunConfig>& core_schema() {
     s.section("metrics", &RunConfig::metrics, metrics_section());
     s.section("doctor", &RunConfig::doctor, doctor_section());
     s.section("noise", &RunConfig::noise, noise_section());
+    s.section("loss_scale", &RunConfig::loss_scale, loss_scale_section());
     s.section("eval", &RunConfig::eval, eval_section());
     s.section("ledger", &RunConfig::ledger, ledger_section());
     return s;
@@ -348,6 +380,12 @@ const Schema<KernelRow>& kernel_row_schema() {
     return s;
   }();
   return schema;
+}
+
+const std::vector<std::pair<std::string, Precision>>& compute_dtype_words() {
+  static const std::vector<std::pair<std::string, Precision>> words = {
+      {"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}};
+  return words;
 }
 
 const std::vector<std::pair<std::string, NoiseMode>>& noise_words() {
@@ -393,7 +431,7 @@ const Schema<PhaseRow>& phase_row_schema() {
         .derived("`looped` with model.loop.extra_passes, else `plain`");
     s.key("compute_dtype", &PhaseRow::compute_dtype,
           "dtype of activations and of the weights they meet; scores are made in that of the last phase")
-        .one_of({"fp32", "bf16"})
+        .one_of(words_of(compute_dtype_words()))
         .derived("train.compute_dtype");
     s.key("sequence_length", &PhaseRow::sequence_length, "longest attention segment in tokens")
         .range(0, 1 << 24)
@@ -415,10 +453,8 @@ const Schema<PhaseRow>& phase_row_schema() {
         "independent phase, which is a warm restart where the rate jumps");
     s.key("reset_optimizer", &PhaseRow::reset_optimizer,
           "the phase begins with empty optimiser states, which then count their updates from 1");
-    std::vector<std::string> modes;
-    for (const auto& [word, mode] : noise_words()) modes.push_back(word);
     s.key("noise", &PhaseRow::noise, "noise in the gradients of this phase, as noise.mode")
-        .one_of(std::move(modes))
+        .one_of(words_of(noise_words()))
         .derived("noise.mode");
     s.key("noise_factor", &PhaseRow::noise_factor, "factor on noise.sigma in this phase").range(0, 1e6);
     s.key("mix_weights", &PhaseRow::mix_weights,
@@ -580,6 +616,8 @@ std::vector<KeySection> core_sections() {
       {"[metrics]", "What is reported in addition.", keys_of_table("metrics")},
       {"[doctor]", "What is checked when a run starts (docs/doctor.md).", keys_of_table("doctor")},
       {"[noise]", "Noise in the gradients, for experiments (docs/phases.md).", keys_of_table("noise")},
+      {"[loss_scale]", "The scale of the loss while it is differentiated, for fp16 (docs/phases.md).",
+       keys_of_table("loss_scale")},
       {"[eval]", "How validation text is scored.", keys_of_table("eval")},
       {"[quantize]",
        "Plugin table, optional: how the trained weights become an artifact. Without it a run makes none.",

@@ -9,8 +9,8 @@
 
 namespace mulligan {
 
-// [run], [data], [model.*], [train.*], [ema], [checkpoint], [metrics], [doctor], [noise], [eval], [ledger], bound to
-// RunConfig; full names.
+// [run], [data], [model.*], [train.*], [ema], [checkpoint], [metrics], [doctor], [noise],
+// [loss_scale], [eval], [ledger], bound to RunConfig; full names.
 const Schema<RunConfig>& core_schema();
 // The keys of one [[backend.kernels]] row.
 const Schema<KernelRow>& kernel_row_schema();
@@ -18,6 +18,8 @@ const Schema<KernelRow>& kernel_row_schema();
 const Schema<ParameterRow>& parameter_row_schema();
 // The keys of one [[data.mix]] row.
 const Schema<DataMixRow>& data_mix_schema();
+// The words of train.compute_dtype, in the order of Precision.
+const std::vector<std::pair<std::string, Precision>>& compute_dtype_words();
 // The words of noise.mode, in the order of NoiseMode.
 const std::vector<std::pair<std::string, NoiseMode>>& noise_words();
 // The keys of one [[phase]] row.

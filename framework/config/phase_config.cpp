@@ -14,8 +14,8 @@ namespace {
 const char* word(LayerOrderKind order) {
   return order == LayerOrderKind::looped ? "looped" : "plain";
 }
-const char* word(Precision dtype) {
-  return dtype == Precision::bf16 ? "bf16" : "fp32";
+const std::string& word(Precision dtype) {
+  return compute_dtype_words()[static_cast<std::size_t>(dtype)].first;
 }
 
 Phase default_phase(const RunConfig& config, std::string name, LayerOrderKind order) {
@@ -63,7 +63,9 @@ Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loade
       config, row.name,
       row.layer_order == word(LayerOrderKind::looped) ? LayerOrderKind::looped : LayerOrderKind::plain);
   phase.until = {row.until_steps, row.until_fraction, row.until_seconds};
-  phase.compute_dtype = row.compute_dtype == word(Precision::bf16) ? Precision::bf16 : Precision::fp32;
+  phase.compute_dtype = std::ranges::find(compute_dtype_words(), row.compute_dtype, [](const auto& w) {
+                          return w.first;
+                        })->second;
   phase.sequence_length = row.sequence_length;
   phase.micro_batches = row.micro_batches;
   phase.lr_multiplier = row.lr_multiplier;

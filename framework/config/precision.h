@@ -1,8 +1,9 @@
-// The two number formats a user may ask for by name: compute dtype of the model, master dtype of a parameter.
+// The number formats a user may ask for by name: compute dtype of the model (all), master dtype of a parameter and
+// dtype of its gradient between ranks (fp32 and bf16).
 #pragma once
 
 namespace mulligan {
 
-enum class Precision { fp32, bf16 };
+enum class Precision { fp32, bf16, fp16 };
 
 }  // namespace mulligan

@@ -12,6 +12,7 @@
 #include "framework/config/data_config.h"
 #include "framework/config/doctor_config.h"
 #include "framework/config/eval_config.h"
+#include "framework/config/loss_scale_config.h"
 #include "framework/config/model_config.h"
 #include "framework/config/noise_config.h"
 #include "framework/config/parameter_table.h"
@@ -64,6 +65,7 @@ struct RunConfig {
   MetricsConfig metrics;
   DoctorConfig doctor;
   NoiseConfig noise;
+  LossScaleConfig loss_scale;
   EvalConfig eval;
   LedgerConfig ledger;
   PluginTable backend;

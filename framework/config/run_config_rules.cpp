@@ -1,6 +1,7 @@
 #include "framework/config/run_config_rules.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "framework/config/core_schema.h"
 #include "framework/core/error.h"
@@ -108,6 +109,19 @@ void check_noise(const RunConfig& c, const Settings& s) {
   }
 }
 
+// With other factors the division would not undo the multiplication to the bit.
+void check_loss_scale(const LossScaleConfig& scale, const Settings& s) {
+  const auto require = [&](const char* key, double value) {
+    int exponent = 0;
+    if (std::frexp(value, &exponent) == 0.5) return;
+    throw config_error("{} is {}, which is no power of two; {} and {} are the nearest.", s.where(key), value,
+                       std::ldexp(0.5, exponent), std::ldexp(1.0, exponent));
+  };
+  require("loss_scale.initial", scale.initial);
+  require("loss_scale.growth", scale.growth);
+  require("loss_scale.backoff", scale.backoff);
+}
+
 void check_eval(const EvalConfig& e, const Settings& s) {
   if (e.mode == EvalMode::sliding && e.stride > e.sequence_length) {
     throw config_error("{} is {}, but a window has only {} = {} tokens, so some would never be scored.",
@@ -169,6 +183,7 @@ void check_rules(const LoadedConfig& loaded) {
   check_data(c, loaded);
   check_train(c.train, loaded.core);
   check_noise(c, loaded.core);
+  check_loss_scale(c.loss_scale, loaded.core);
   check_eval(c.eval, loaded.core);
   check_parameters(loaded);
 }

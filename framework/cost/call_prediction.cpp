@@ -28,7 +28,7 @@ std::array<std::int64_t, 3> product_extents(const Graph& graph, const Call& call
 }
 
 double product_rate(const Graph& graph, const Call& call, const Card& card) {
-  if (graph.type(call.arguments[0]).dtype != MLG_BF16) return card.fp32_product_flops_per_second;
+  if (graph.type(call.arguments[0]).dtype == MLG_F32) return card.fp32_product_flops_per_second;
   const std::int64_t smallest = product_extents(graph, call)[2];
   switch (product_class(graph, call)) {
     case ProductClass::wide:

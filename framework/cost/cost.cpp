@@ -66,7 +66,7 @@ Cost call_cost(const Graph& graph, const Call& call, std::int64_t segment_tokens
   if (call.kernel == "attention_fwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 4);
   if (call.kernel == "attention_bwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 10);
   const double flops = cost.matmul_flops + cost.attention_flops;
-  const bool bf16 = graph.type(call.arguments[0]).dtype == MLG_BF16;
+  const bool bf16 = graph.type(call.arguments[0]).dtype != MLG_F32;  // or f16, which is as fast
   const double rate = bf16 ? card.bf16_flops_per_second : card.fp32_flops_per_second;
   cost.seconds = std::max(flops / rate, cost.bytes / card.bytes_per_second);
   return cost;

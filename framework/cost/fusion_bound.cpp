@@ -61,7 +61,7 @@ class Grouping {
     const double flops = cost.matmul_flops + cost.attention_flops;
     const std::size_t group = flops > 0 ? group_of_product(reads) : last_awaited(reads);
     Group& mine = groups_[group];
-    (graph_.type(call.arguments[0]).dtype == MLG_BF16 ? mine.bf16_flops : mine.fp32_flops) += flops;
+    (graph_.type(call.arguments[0]).dtype == MLG_F32 ? mine.fp32_flops : mine.bf16_flops) += flops;
     for (const Piece& piece : reads) {
       if (flops > 0) mine.operands.insert(piece);
       note_read(piece, group);

@@ -144,7 +144,8 @@ class Examiner {
     found_.push_back(check_neighbours(backend, config_, compute()));
     found_.push_back(check_order(backend, evaluation, backend.repeats()));
     found_.push_back(check_evaluated_mean(backend, config_, weights_));
-    found_.push_back(check_precision(backend, config_, compute()));
+    OptimizerGroups groups(config_, plugins_, plan_parameters(config_));
+    found_.push_back(check_precision(backend, compute(), kept_text(config_, groups)));
   }
 
   void train() {

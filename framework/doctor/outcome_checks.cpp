@@ -62,9 +62,10 @@ Finding judge_validation_floor(const Outcome& o) {
 Finding judge_account(const LossAccount& account, std::int64_t steps) {
   Finding f = begin("D28", "steps that the mean losses are of", "any other number than the steps made fails");
   const LossAccount::State& state = account.state();
-  const auto counted = static_cast<std::int64_t>(state.run.steps_counted);
-  f.measured = fmt::format("{} counted of {} made, window [{}, {})", counted, steps, state.step_first,
-                           state.step_last);
+  const auto counted = static_cast<std::int64_t>(state.run.steps_counted) + state.steps_skipped;
+  f.measured = fmt::format("{} counted{} of {} made, window [{}, {})", state.run.steps_counted,
+                           state.steps_skipped > 0 ? fmt::format(" and {} skipped", state.steps_skipped) : "",
+                           steps, state.step_first, state.step_last);
   if (counted == steps && state.step_last - state.step_first == steps && state.step_first == 0) return f;
   f.verdict = Verdict::fail;
   f.message = fmt::format(

@@ -9,14 +9,14 @@ namespace mulligan::doctor {
 namespace {
 
 StoredType stored(DType dtype) {
-  return dtype == MLG_BF16 ? StoredType::bf16 : StoredType::f32;
+  return dtype == MLG_BF16 ? StoredType::bf16 : dtype == MLG_F16 ? StoredType::f16 : StoredType::f32;
 }
 
 }  // namespace
 
 std::vector<float> numbers_of(const TensorStore& store, const std::string& name) {
   const TensorType& type = store.type(name);
-  if (type.dtype != MLG_F32 && type.dtype != MLG_BF16) return {};
+  if (type.dtype != MLG_F32 && type.dtype != MLG_BF16 && type.dtype != MLG_F16) return {};
   std::vector<std::byte> bytes(static_cast<std::size_t>(type.bytes()));
   store.download(name, bytes);
   return decode_weights(bytes, stored(type.dtype));
@@ -29,8 +29,8 @@ void ParityMemory::fill(const ParityGraph& graph, const ModelConfig& model,
   for (const ParameterLayout& layout : layouts) {
     if (!store_.contains(layout.read_name())) continue;  // the pass does not read it
     std::vector<float> values = weights(layout.spec);
-    if (layout.spec.matrix && rounding == MLG_BF16)
-      values = decode_weights(encode_weights(values, StoredType::bf16), StoredType::bf16);
+    if (layout.spec.matrix)
+      values = decode_weights(encode_weights(values, stored(rounding)), stored(rounding));
     store_.upload(layout.read_name(), encode_weights(values, stored(layout.compute)));
   }
   const auto tokens = static_cast<std::int64_t>(inputs.tokens.size());

@@ -21,7 +21,9 @@ RunConfig shortened(RunConfig config, std::int64_t tokens) {
 }
 
 Rehearsal::Rehearsal(const LoadedConfig& loaded, const RunConfig& config, PluginHost& host)
-    : plugins_(make_run_plugins(loaded, host)),
+    : config_(config),
+      loss_scaler_(config.loss_scale),
+      plugins_(make_run_plugins(loaded, host)),
       parameters_(plan_parameters(config)),
       groups_(config, plugins_, parameters_),
       communicator_(make_self_communicator()),
@@ -35,14 +37,18 @@ double Rehearsal::step(std::int64_t number, const Batch& row) {
   // Past warm-up and before decay in any usual schedule.
   constexpr double share = 0.3;
   groups_.set_rates({30, 100, share, share});
-  engine_.step(number, [&]() -> const Batch& { return row; });
+  const auto row_again = [&]() -> const Batch& { return row; };
+  const Phase& phase = config_.phases.back();
+  do {
+    engine_.set_loss_scale(loss_scaler_.scale(phase));
+  } while (!engine_.step(number, row_again) && loss_scaler_.note(false));
   engine_.record_metrics(number - 1);
   return engine_.read_metrics(number - 1, number).front().loss_sum_nats /
          static_cast<double>(row.tokens.size());
 }
 
 std::string Rehearsal::state_digest_of(TensorStore& store) const {
-  return state_digest(store, engine_.whole_state(), "");
+  return state_digest(store, engine_.whole_state(), "").sha256;
 }
 
 }  // namespace mulligan::doctor

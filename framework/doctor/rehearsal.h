@@ -10,6 +10,7 @@
 #include "framework/data/segments.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/step/engine.h"
+#include "framework/step/loss_scaler.h"
 
 namespace mulligan::doctor {
 
@@ -34,6 +35,8 @@ class Rehearsal {
  private:
   std::string state_digest_of(TensorStore& store) const;
 
+  const RunConfig& config_;
+  LossScaler loss_scaler_;
   RunPlugins plugins_;
   std::vector<PlannedParameter> parameters_;
   OptimizerGroups groups_;

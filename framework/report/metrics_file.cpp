@@ -80,6 +80,8 @@ void MetricsFile::step(const StepRecord& record) {
   if (record.train_loss_hf) json["train_loss_hf"] = *record.train_loss_hf;
   if (!record.mix_share.empty()) json["mix_share"] = object_of(record.mix_share);
   if (record.noise_ratio) json["noise_ratio"] = *record.noise_ratio;
+  if (record.loss_scale) json["loss_scale"] = *record.loss_scale;
+  if (record.steps_skipped > 0 || record.loss_scale) json["steps_skipped"] = record.steps_skipped;
   write(json.dump());
 }
 
@@ -101,6 +103,10 @@ void MetricsFile::memory(const MemoryRecord& record) {
              {"programs_bytes", object_of(record.programs_bytes)},
              {"arena_bytes", record.arena_bytes}}
             .dump());
+}
+
+void MetricsFile::skipped_update(std::int64_t step, double loss_scale) {
+  write(Json{{"event", "skipped_update"}, {"step", step}, {"loss_scale", loss_scale}}.dump());
 }
 
 void MetricsFile::restart(std::int64_t step, const std::string& optimizer, std::int64_t cycle, double lr) {

@@ -1,6 +1,6 @@
 // MetricsFile: metrics.jsonl, one JSON object per line.
 //
-// {"event":"step", ...} every train.log_every steps; "memory" once per process; "restart", "phase_start",
+// {"event":"step", ...} every train.log_every steps; "memory" once per process; "skipped_update", "restart", "phase_start",
 // "phase_switch", "validation", "attempt", "resume" and "initial_loss" when they happen. Numbers carry their unit in their
 // name; a number that is not finite is null. docs/report.md lists all fields; metrics_reader.h reads them.
 #pragma once
@@ -42,6 +42,8 @@ struct StepRecord {
   std::optional<double> train_loss_hf;
   std::vector<std::pair<std::string, double>> mix_share;  // of the rows read so far, by row of [[data.mix]]
   std::optional<double> noise_ratio;  // of this step: the norm of the noise over that of the gradient
+  std::optional<double> loss_scale;   // of the coming step, in a phase that has one
+  std::int64_t steps_skipped = 0;     // so far, that made no update
 };
 
 struct ValidationRecord {
@@ -101,6 +103,8 @@ class MetricsFile {
   void step(const StepRecord& record);
   void validation(const ValidationRecord& record);
   void memory(const MemoryRecord& record);
+  // Step `step`, counting from 1, made no update: its gradient was not finite at this scale of the loss.
+  void skipped_update(std::int64_t step, double loss_scale);
   void restart(std::int64_t step, const std::string& optimizer, std::int64_t cycle, double lr);
   void phase_start(const PhaseRecord& record);
   void phase_switch(const PhaseSwitchRecord& record);

@@ -30,7 +30,14 @@ void refuse_idle_optimizers(const RunConfig& config, const std::vector<PlannedPa
 }  // namespace
 
 DType to_dtype(Precision precision) {
-  return precision == Precision::bf16 ? MLG_BF16 : MLG_F32;
+  switch (precision) {
+    case Precision::bf16:
+      return MLG_BF16;
+    case Precision::fp16:
+      return MLG_F16;
+    default:
+      return MLG_F32;
+  }
 }
 
 std::vector<PlannedParameter> with_compute_dtype(std::vector<PlannedParameter> parameters, DType compute) {

@@ -31,33 +31,29 @@ void require_weight_format(const std::filesystem::path& path, const StoredTensor
 }  // namespace
 
 std::vector<std::byte> encode_floats(const std::vector<float>& values, DType dtype) {
+  if (dtype != MLG_F32 && dtype != MLG_BF16 && dtype != MLG_F16)
+    throw std::logic_error("encode_floats: only f32, bf16 and f16");
   std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(dtype_size(dtype)));
-  if (dtype == MLG_F32) {
-    if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-  } else if (dtype == MLG_BF16) {
+  sdk::dispatch_compute(dtype, [&]<typename T>() {
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const sdk::bfloat16 rounded(values[i]);
-      std::memcpy(bytes.data() + 2 * i, &rounded.bits, 2);
+      const T stored(values[i]);
+      std::memcpy(bytes.data() + sizeof(T) * i, &stored, sizeof(T));
     }
-  } else {
-    throw std::logic_error("encode_floats: only f32 and bf16");
-  }
+  });
   return bytes;
 }
 
 std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype) {
+  if (dtype != MLG_F32 && dtype != MLG_BF16 && dtype != MLG_F16)
+    throw std::logic_error("decode_floats: only f32, bf16 and f16");
   std::vector<float> values(bytes.size() / static_cast<std::size_t>(dtype_size(dtype)));
-  if (dtype == MLG_F32) {
-    if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-  } else if (dtype == MLG_BF16) {
+  sdk::dispatch_compute(dtype, [&]<typename T>() {
     for (std::size_t i = 0; i < values.size(); ++i) {
-      sdk::bfloat16 stored;
-      std::memcpy(&stored.bits, bytes.data() + 2 * i, 2);
+      T stored;
+      std::memcpy(&stored, bytes.data() + sizeof(T) * i, sizeof(T));
       values[i] = stored;
     }
-  } else {
-    throw std::logic_error("decode_floats: only f32 and bf16");
-  }
+  });
   return values;
 }
 

@@ -9,6 +9,7 @@
 #include "framework/model/initialise.h"
 #include "framework/run/weights.h"
 #include "framework/step/evaluation_weights.h"
+#include "framework/step/loss_scaler.h"
 #include "framework/step/step_graphs.h"
 
 namespace mulligan {
@@ -24,7 +25,8 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
       inputs_(step_tensor::batch, tokens_per_micro_batch(config.train)),
       ring_(ring),
       micro_batches_(config.train.micro_batches / communicator.world_size()),
-      world_size_(communicator.world_size()) {
+      world_size_(communicator.world_size()),
+      set_scale_(config.loss_scale.initial) {
   const int world_size = communicator.world_size();
   if (config.train.micro_batches % world_size != 0) {
     throw config_error(
@@ -37,6 +39,17 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
         "phase.micro_batches is {} in the phase '{}', which the {} ranks do not divide; choose a multiple of "
         "them.",
         phase.micro_batches, phase.name, world_size);
+  }
+  for (const Phase& phase : config.phases) {
+    if (world_size == 1 || !clips_before_reduction(config.train) ||
+        !LossScaler::scales(config.loss_scale, phase)) {
+      continue;
+    }
+    throw config_error(
+        "the phase '{}' has a scale of the loss ([loss_scale]), and train.clip_order = \"before_reduction\" "
+        "clips on each rank, where none sees whether the sum over ranks is finite; set train.clip_order = "
+        "\"after_reduction\".",
+        phase.name);
   }
   if (has_evaluation_weights(groups) && config.ema.decay > 0) {
     throw config_error(
@@ -56,7 +69,7 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
   exchange_ = std::make_unique<GradientExchange>(config, *plugins.backend, units, store_, world_size);
   state_exchange_ = std::make_unique<StateExchange>(store_, groups.cut_states(), world_size);
   require_micro_batches();
-  noise_ = make_gradient_noise(config, section, *plugins.backend, parameters, store_,
+  noise_ = make_gradient_noise(config, section, *plugins.backend, parameters, store_, communicator,
                                exchange_->in_a_tree() ? 1 : world_size);
 }
 
@@ -120,7 +133,6 @@ void TrainingEngine::reset_optimizers() {
 void TrainingEngine::make_ready() {
   const std::int64_t tokens = tokens_per_micro_batch(config_.train);
   loss_weights_.resize(static_cast<std::size_t>(tokens));
-  weigh_losses(micro_batches_);
   exchange_->prepare(communicator_);
   state_exchange_->prepare(communicator_, state_tensors());
   if (noise_) noise_->prepare();
@@ -131,6 +143,7 @@ void TrainingEngine::make_ready() {
 
 void TrainingEngine::enter(std::size_t phase) {
   phase_ = phase;
+  weigh_losses(micro_batches_);
   inputs_.upload_rope(store_, config_.model, tokens_per_micro_batch(config_.train));
   refresh_copies();
 }
@@ -152,14 +165,26 @@ double TrainingEngine::probe_loss(const Batch& row) {
   return store_.download_as<double>(step_tensor::loss_sum)[0] / static_cast<double>(row.tokens.size());
 }
 
+double TrainingEngine::loss_scale() const {
+  return scaled() ? set_scale_ : 1.0;
+}
+
+void TrainingEngine::set_loss_scale(double scale) {
+  set_scale_ = scale;
+}
+
 // The sum over ranks of their gradients is that of the mean over all tokens of the step. Where each clips its
 // own first, that is the gradient of the mean over its own tokens, and the clip divides it by their number.
 void TrainingEngine::weigh_losses(std::int64_t micro_batches) {
   micro_batches_ = micro_batches;
   const std::int64_t ranks = clips_before_reduction(config_.train) ? 1 : world_size_;
   const auto tokens = static_cast<std::int64_t>(loss_weights_.size()) * micro_batches * ranks;
-  std::ranges::fill(loss_weights_, static_cast<float>(1.0 / static_cast<double>(tokens)));
+  weighed_scale_ = loss_scale();
+  std::ranges::fill(loss_weights_, static_cast<float>(weighed_scale_ / static_cast<double>(tokens)));
   store_.upload(step_tensor::loss_weight, loss_weights_);
+  if (!scaled()) return;
+  const std::array<float, 1> factor{static_cast<float>(1.0 / weighed_scale_)};
+  store_.upload(step_tensor::unscale, std::as_bytes(std::span(factor)));
 }
 
 std::int64_t TrainingEngine::coming_micro_batches() const {
@@ -186,14 +211,14 @@ void TrainingEngine::refresh_evaluation_weights() {
   if (Program* evaluation = plan_->find(phase_, StepRole::evaluation_weights)) evaluation->run();
 }
 
-void TrainingEngine::step(std::int64_t number, Prefetcher& rows) {
+bool TrainingEngine::step(std::int64_t number, Prefetcher& rows) {
   rows.set_group_spans(coming_micro_batches());
-  step(number, [&rows]() -> const Batch& { return rows.next(); });
+  return step(number, [&rows]() -> const Batch& { return rows.next(); });
 }
 
-void TrainingEngine::step(std::int64_t number, const std::function<const Batch&()>& next_row) {
+bool TrainingEngine::step(std::int64_t number, const std::function<const Batch&()>& next_row) {
   const std::int64_t micro_batches = coming_micro_batches() / world_size_;
-  if (micro_batches != micro_batches_) weigh_losses(micro_batches);
+  if (micro_batches != micro_batches_ || weighed_scale_ != loss_scale()) weigh_losses(micro_batches);
   zero_sums();
   for (std::int64_t micro = 0; micro < micro_batches_; ++micro) {
     const Batch& row = next_row();
@@ -205,14 +230,25 @@ void TrainingEngine::step(std::int64_t number, const std::function<const Batch&(
 
   const bool clip_first = clips_before_reduction(config_.train);
   Program& clip = *plan_->find(phase_, StepRole::clip);
+  Program* unscale = plan_->find(phase_, StepRole::unscale);
+  if (unscale && !exchange_->in_a_tree()) unscale->run();
   if (clip_first) clip.run();
   exchange_->reduce();
+  if (unscale && exchange_->in_a_tree()) unscale->run();
   add_noise(NoiseOrder::before_clip);
   if (exchange_->measures()) exchange_->measure();
   if (!clip_first) clip.run();
+  if (unscale && !gradient_is_finite()) return false;
   add_noise(NoiseOrder::after_clip);
   if (exchange_->in_a_tree()) exchange_->cut_gradients();
   update(number);
+  return true;
+}
+
+// By its norm, which the clip has measured over all ranks.
+bool TrainingEngine::gradient_is_finite() {
+  communicator_.finish(store_);
+  return std::isfinite(store_.download_as<float>(step_tensor::gradient_norm)[0]);
 }
 
 void TrainingEngine::add_noise(NoiseOrder order) {

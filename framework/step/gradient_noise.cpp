@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 
-#include "framework/core/error.h"
 #include "framework/core/philox.h"
 #include "framework/graph/graph.h"
 #include "framework/step/step_plan.h"
@@ -19,8 +18,12 @@ constexpr std::int64_t apart = 64;
 constexpr const char* keys = "noise/keys";       // [parameters * apart] i32: four words of each
 constexpr const char* moment = "noise/step";     // [1] i32
 constexpr const char* strength = "noise/sigma";  // [1] f32
-constexpr const char* sums =
-    "noise/sums";  // [(2 + parameters) * apart] f64: squares of noise, gradients, and of each
+// [(2 + parameters) * apart] f64 each: squares of the noise, of the gradients, and of each gradient. Of slices they
+// are this rank's until they are summed over ranks.
+constexpr const char* sums = "noise/sums";
+constexpr const char* slice_sums = "noise/slice_sums";
+// The squares of slices' noise stand apart from the other sums: they are summed over ranks later.
+constexpr const char* slice_noise = "noise/slice_noise";  // [1] f64
 
 const TensorType one_f64(MLG_F64, {1});
 const TensorType key_type(MLG_I32, {4});
@@ -32,40 +35,84 @@ std::int64_t count_of(const std::vector<PlannedParameter>& parameters) {
 }  // namespace
 
 GradientNoise::GradientNoise(std::int64_t seed, const std::vector<NoiseMode>& modes, Backend& backend,
-                             const std::vector<PlannedParameter>& parameters, TensorStore& store)
-    : seed_(seed), parameters_(parameters), store_(store) {
+                             const std::vector<PlannedParameter>& parameters, TensorStore& store,
+                             Communicator& communicator, int slices)
+    : seed_(seed), parameters_(parameters), store_(store), communicator_(communicator), slices_(slices) {
   const std::int64_t count = count_of(parameters);
   store.create(keys, TensorType(MLG_I32, {count * apart}));
   store.create(moment, TensorType(MLG_I32, {1}));
   store.create(strength, TensorType(MLG_F32, {1}));
   store.create(sums, TensorType(MLG_F64, {(2 + count) * apart}));
+  if (any_cut()) {
+    store.create(slice_sums, TensorType(MLG_F64, {(2 + count) * apart}));
+    store.create(slice_noise, one_f64);
+  }
   for (const NoiseMode mode : modes) {
-    Graph graph = build(mode);
-    store.create_externals(graph);
-    modes_.push_back({mode, std::make_unique<Program>(backend, std::move(graph), "gradient noise")});
+    modes_.push_back(
+        {mode, any_cut() ? program(backend, build_measure()) : nullptr, program(backend, build_add(mode))});
   }
 }
 
-Graph GradientNoise::build(NoiseMode mode) const {
+bool GradientNoise::any_cut() const {
+  return std::ranges::any_of(parameters_, [this](const PlannedParameter& p) { return p.is_cut(slices_); });
+}
+
+std::unique_ptr<Program> GradientNoise::program(Backend& backend, Graph graph) const {
+  store_.create_externals(graph);
+  return std::make_unique<Program>(backend, std::move(graph), "gradient noise");
+}
+
+GradientNoise::Part GradientNoise::part_of(const PlannedParameter& parameter) const {
+  const TensorType& whole = parameter.layout.spec.type;
+  if (!parameter.is_cut(slices_)) return {gradient_name(parameter.name()), whole, whole, 0, false};
+  const TensorType slice = parameter.updated_type(slices_);
+  const std::int64_t first = communicator_.rank() * slice.elements();
+  const std::int64_t here = std::clamp<std::int64_t>(whole.elements() - first, 0, slice.elements());
+  return {parameter.updated_gradient(slices_), slice, TensorType(slice.dtype, {here}), first, true};
+}
+
+Value GradientNoise::sum(Graph& graph, bool cut, std::int64_t index) const {
+  const TensorType all(MLG_F64, {(2 + count_of(parameters_)) * apart});
+  return graph.view(graph.external(cut ? slice_sums : sums, all), index * apart, one_f64);
+}
+
+Graph GradientNoise::build_measure() const {
+  Graph graph;
+  for (std::int64_t i = 0; i < count_of(parameters_); ++i) {
+    const Part part = part_of(parameters_[static_cast<std::size_t>(i)]);
+    if (!part.cut || part.type.elements() == 0) continue;
+    const Value gradient = graph.view(graph.external(part.gradient, part.stored), 0, part.type);
+    graph.call("sum_squares_f64", {gradient, sum(graph, true, 2 + i)});
+  }
+  return graph;
+}
+
+Graph GradientNoise::build_add(NoiseMode mode) const {
   Graph graph;
   const std::int64_t count = count_of(parameters_);
   const Value all_keys = graph.external(keys, TensorType(MLG_I32, {count * apart}));
   const Value step = graph.external(moment, TensorType(MLG_I32, {1}));
   const Value sigma = graph.external(strength, TensorType(MLG_F32, {1}));
-  const Value squares = graph.external(sums, TensorType(MLG_F64, {(2 + count) * apart}));
-  const auto sum = [&](std::int64_t index) { return graph.view(squares, index * apart, one_f64); };
   for (std::int64_t i = 0; i < count; ++i) {
     const PlannedParameter& parameter = parameters_[static_cast<std::size_t>(i)];
-    const TensorType& type = parameter.layout.spec.type;
-    const Value gradient = graph.external(gradient_name(parameter.name()), type);
-    const Value noise = graph.scratch(type, "noise");
-    graph.call("sum_squares_f64", {gradient, sum(1)});
-    if (mode == NoiseMode::norm) graph.call("sum_squares_f64", {gradient, sum(2 + i)});
+    const Part part = part_of(parameter);
+    const Value square = sum(graph, part.cut, 2 + i);
+    if (part.cut) graph.call("sum_f64", {square, sum(graph, false, 1)});
+    if (part.type.elements() == 0) continue;
+    const Value stored = graph.external(part.gradient, part.stored);
+    const Value gradient = part.cut ? graph.view(stored, 0, part.type) : stored;
+    const Value noise = graph.scratch(part.type, "noise");
+    if (!part.cut) {
+      graph.call("sum_squares_f64", {gradient, square});
+      graph.call("sum_f64", {square, sum(graph, false, 1)});
+    }
     graph.call("gradient_noise",
-               {gradient, graph.view(all_keys, i * apart, key_type), step, sigma,
-                mode == NoiseMode::norm ? sum(2 + i) : Value{}, noise},
-               {{"mode", static_cast<double>(mode)}});
-    graph.call("sum_squares_f64", {noise, sum(0)});
+               {gradient, graph.view(all_keys, i * apart, key_type), step, sigma, square, noise},
+               {{"mode", static_cast<double>(mode)},
+                {"first", static_cast<double>(part.first)},
+                {"elements", static_cast<double>(parameter.layout.spec.type.elements())}});
+    graph.call("sum_squares_f64",
+               {noise, part.cut ? graph.external(slice_noise, one_f64) : sum(graph, false, 0)});
     graph.call("axpby", {noise, Value{}, gradient}, {{"alpha", 1}, {"beta", 0}, {"accumulate_y", 1}});
   }
   return graph;
@@ -73,7 +120,10 @@ Graph GradientNoise::build(NoiseMode mode) const {
 
 std::vector<Program*> GradientNoise::programs() const {
   std::vector<Program*> programs;
-  for (const ModeProgram& made : modes_) programs.push_back(made.program.get());
+  for (const ModePrograms& made : modes_) {
+    if (made.measure) programs.push_back(made.measure.get());
+    programs.push_back(made.add.get());
+  }
   return programs;
 }
 
@@ -85,10 +135,14 @@ void GradientNoise::prepare() {
     std::ranges::copy(key, words.begin() + static_cast<std::ptrdiff_t>(i * apart));
   }
   store_.upload(keys, words);
+  if (!any_cut()) return;
+  gradients_of_all_ = communicator_.prepare(
+      store_, {{Collective::all_reduce, slice_sums, slice_sums, store_.type(slice_sums).elements()}});
+  noise_of_all_ = communicator_.prepare(store_, {{Collective::all_reduce, slice_noise, slice_noise, 1}});
 }
 
 void GradientNoise::add(NoiseMode mode, double sigma, std::int64_t step) {
-  const auto made = std::ranges::find(modes_, mode, &ModeProgram::mode);
+  const auto made = std::ranges::find(modes_, mode, &ModePrograms::mode);
   added_ = made != modes_.end();
   if (!added_) return;
   const std::array<std::int32_t, 1> at{static_cast<std::int32_t>(step)};
@@ -96,15 +150,27 @@ void GradientNoise::add(NoiseMode mode, double sigma, std::int64_t step) {
   store_.upload(moment, std::as_bytes(std::span(at)));
   store_.upload(strength, std::as_bytes(std::span(by)));
   store_.zero(sums);
-  made->program->run();
+  if (made->measure) {
+    store_.zero(slice_sums);
+    store_.zero(slice_noise);
+    made->measure->run();
+    gradients_of_all_->submit();
+    gradients_of_all_->join();
+  }
+  made->add->run();
+  if (!noise_of_all_) return;
+  noise_of_all_->submit();
+  noise_of_all_->join();
 }
 
 std::optional<double> GradientNoise::ratio() const {
   if (!added_) return {};
+  communicator_.finish(store_);
   const std::vector<double> squares = store_.download_as<double>(sums);
   const double gradient = squares[apart];
   if (!(gradient > 0)) return {};
-  return std::sqrt(squares[0] / gradient);
+  const double of_slices = noise_of_all_ ? store_.download_as<double>(slice_noise)[0] : 0.0;
+  return std::sqrt((squares[0] + of_slices) / gradient);
 }
 
 double noise_sigma(const NoiseConfig& noise, const Phase& phase, std::int64_t step, double budget_fraction) {
@@ -126,7 +192,8 @@ double noise_sigma(const NoiseConfig& noise, const Phase& phase, std::int64_t st
 std::unique_ptr<GradientNoise> make_gradient_noise(const RunConfig& config, const std::string& section,
                                                    Backend& backend,
                                                    const std::vector<PlannedParameter>& parameters,
-                                                   TensorStore& store, int slices) {
+                                                   TensorStore& store, Communicator& communicator,
+                                                   int slices) {
   std::vector<NoiseMode> modes;
   for (const Phase& phase : config.phases) {
     const bool here = section.empty() || backend_section(phase) == section;
@@ -135,15 +202,8 @@ std::unique_ptr<GradientNoise> make_gradient_noise(const RunConfig& config, cons
     modes.push_back(phase.noise);
   }
   if (modes.empty()) return nullptr;
-  for (const PlannedParameter& parameter : parameters) {
-    if (!parameter.is_cut(slices)) continue;
-    throw config_error(
-        "[noise]: of '{}' each of {} ranks has a slice of the gradient only, and noise is added to whole "
-        "gradients; set "
-        "parallel.strategy = \"ddp\", or noise.mode = \"off\".",
-        parameter.name(), slices);
-  }
-  return std::make_unique<GradientNoise>(config.run.seed, modes, backend, parameters, store);
+  return std::make_unique<GradientNoise>(config.run.seed, modes, backend, parameters, store, communicator,
+                                         slices);
 }
 
 }  // namespace mulligan

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/plugin/plugin_host.h"
+#include "framework/step/snapshot.h"
 #include "framework/step/training_programs.h"
 
 namespace mulligan {
@@ -70,6 +71,8 @@ class PhaseDevices {
 
  private:
   TrainingDevice* device_of(std::size_t phase) const { return places_[phase]; }
+  // Throws run_error where the state is not the one that left, naming its first tensor that differs.
+  void require_arrival(const StateDigest& left, const StateDigest& arrived);
   Handover hand_over(std::size_t phase, const Batch& probe, const std::function<std::string()>& counters);
 
   const RunConfig& config_;

@@ -28,18 +28,23 @@ void StateSnapshot::restore_to(TensorStore& store) const {
   }
 }
 
-std::string state_digest(const TensorStore& store, const std::vector<StateTensor>& tensors,
+StateDigest state_digest(const TensorStore& store, const std::vector<StateTensor>& tensors,
                          std::string_view counters) {
-  Sha256 digest;
-  digest.update(counters);
+  StateDigest digest;
+  Sha256 all;
+  all.update(counters);
   for (const StateTensor& tensor : tensors) {
     const TensorType& type = store.type(tensor.source);
     std::vector<std::byte> bytes(static_cast<std::size_t>(type.bytes()));
     store.download(tensor.source, bytes);
-    digest.update(fmt::format("\n{} {}\n", tensor.name, type.text()));
-    digest.update(std::span<const std::byte>(bytes));
+    Sha256 one;
+    one.update(fmt::format("{} {}\n", tensor.name, type.text()));
+    one.update(std::span<const std::byte>(bytes));
+    digest.tensors.push_back(one.hex());
+    all.update(fmt::format("\n{}", digest.tensors.back()));
   }
-  return digest.hex();
+  digest.sha256 = all.hex();
+  return digest;
 }
 
 }  // namespace mulligan

@@ -64,6 +64,14 @@ bool clips_before_reduction(const TrainConfig& train) {
   return train.clip_norm > 0 && train.clip_order == ClipOrder::before_reduction;
 }
 
+Graph build_unscale(const std::vector<PlannedParameter>& parameters) {
+  Graph graph;
+  const Value factor = graph.external(step_tensor::unscale, one_f32);
+  for (const PlannedParameter& parameter : parameters)
+    graph.call("scale_by", {gradient(graph, parameter), factor});
+  return graph;
+}
+
 Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_norm, const ClipScope& scope) {
   Graph graph;
   const auto is_slice = [&](const PlannedParameter& parameter) {

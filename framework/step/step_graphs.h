@@ -17,6 +17,7 @@ namespace step_tensor {
 inline constexpr const char* sums = "metrics/sums";              // what zero_sums() zeroes at once, f64
 inline constexpr const char* batch = "batch";                    // prefix of the packed inputs
 inline constexpr const char* loss_weight = "batch/loss_weight";  // [T] f32: 1 / tokens of a rank's step
+inline constexpr const char* unscale = "metrics/unscale";        // [1] f32: 1 / the scale of the loss
 inline constexpr const char* loss_sum = "metrics/loss_sum";      // [1] f64: of the step's token losses, nats
 inline constexpr const char* square_sum = "metrics/square_sum";  // [1] f64: of all gradients
 // Prefix; [1] f64: of the gradients of one optimiser's parameters (group_square_sum_name).
@@ -45,6 +46,9 @@ std::string group_square_sum_name(std::size_t optimizer);
 
 // Whether each rank clips its own gradients before they are reduced.
 bool clips_before_reduction(const TrainConfig& train);
+
+// All gradients multiplied with step_tensor::unscale.
+Graph build_unscale(const std::vector<PlannedParameter>& parameters);
 
 // The gradients that a clip measures and scales, and by what else it scales them.
 struct ClipScope {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "framework/step/evaluation_weights.h"
+#include "framework/step/loss_scaler.h"
 #include "framework/step/step_graphs.h"
 
 namespace mulligan {
@@ -13,6 +14,8 @@ const char* role_name(StepRole role) {
   switch (role) {
     case StepRole::micro_step:
       return "micro step";
+    case StepRole::unscale:
+      return "unscale";
     case StepRole::clip:
       return "clip";
     case StepRole::update:
@@ -79,7 +82,7 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
   }
   copies(to_dtype(scored_dtype(config)));
   Program* record = add(build_record(ring), role_name(StepRole::record));
-  Program* evaluation = nullptr;
+  Program *evaluation = nullptr, *unscale = nullptr;
   if (has_evaluation_weights(groups)) {
     evaluation = add(build_evaluation_weights(with_compute_dtype(units, to_dtype(scored_dtype(config))),
                                               groups, world_size),
@@ -89,12 +92,18 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
     std::vector<PlannedStep>& steps = phases_.emplace_back();
     if (micro_steps[i] == nullptr) continue;
     const Copies& copied = copies(to_dtype(config.phases[i].compute_dtype));
-    steps = {{StepRole::micro_step, config.phases[i].micro_batches / world_size, micro_steps[i]},
-             {StepRole::clip, 1, clip},
-             {StepRole::update, 1, copied.update},
-             {StepRole::follow_up, 1, copied.follow_up},
-             {StepRole::record, 0, record},
-             {StepRole::refresh, 0, copied.refresh}};
+    steps = {{StepRole::micro_step, config.phases[i].micro_batches / world_size, micro_steps[i]}};
+    if (LossScaler::scales(config.loss_scale, config.phases[i])) {
+      if (!unscale) unscale = add(build_unscale(units), role_name(StepRole::unscale));
+      steps.push_back({StepRole::unscale, 1, unscale});
+    }
+    for (const PlannedStep& step : {PlannedStep{StepRole::clip, 1, clip},
+                                    {StepRole::update, 1, copied.update},
+                                    {StepRole::follow_up, 1, copied.follow_up},
+                                    {StepRole::record, 0, record},
+                                    {StepRole::refresh, 0, copied.refresh}}) {
+      steps.push_back(step);
+    }
     if (evaluation) steps.push_back({StepRole::evaluation_weights, 0, evaluation});
   }
 }

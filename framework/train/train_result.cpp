@@ -19,6 +19,7 @@ Json loss_json(const LossAccount& loss, bool hf_compat) {
   if (state.run.steps_counted == 0) return json;
   json["train_loss_run_nats"] = state.run.mean_nats();
   json["steps_counted"] = state.run.steps_counted;
+  json["steps_skipped"] = state.steps_skipped;
   json["window"] = {state.step_first, state.step_last};
   for (const auto& [phase, sums] : state.phases) {
     json["train_loss_phase_nats"][phase] = {{"nats", sums.mean_nats()},

@@ -137,13 +137,26 @@ void Trainer::train_until_budget_is_spent() {
 void Trainer::make_step() {
   step_start_ = rows_->position();
   updates_ = engine_->updates_begun();
-  engine_->step(step_ + 1 - optimizer_start_, *rows_);
+  const Phase& phase = phases_.phase();
+  const double scale = loss_scaler_.scale(phase);
+  engine_->set_loss_scale(scale);
+  bool updated = engine_->step(step_ + 1 - optimizer_start_, *rows_);
   engine_->record_metrics(step_);
   ++step_;
   ranks_.note_step();
-  uncollected_tokens_.push_back(engine_->step_tokens());
+  // A gradient that no lower scale would mend is booked, which ends the run.
+  if (LossScaler::scales(config_.loss_scale, phase) && !loss_scaler_.note(updated)) updated = true;
+  if (!updated) skip_update(scale);
+  uncollected_.push_back({engine_->step_tokens(), updated});
   tokens_ += engine_->step_tokens();
   step_start_.reset();
+}
+
+void Trainer::skip_update(double scale) {
+  ++optimizer_start_;
+  log_.print("step {:>6}  the gradient is not finite with the loss scaled by {}: no update, {} from now on",
+             step_, scale, loss_scaler_.state().scale);
+  if (metrics_) metrics_->skipped_update(step_, scale);
 }
 
 mlg_progress Trainer::progress(double budget_fraction) const {
@@ -192,16 +205,17 @@ std::vector<std::pair<std::string, double>> Trainer::rates() const {
 // What belongs to the state of training and is no tensor.
 std::string Trainer::counters() const {
   const LoaderPosition data = rows_->position();
-  return fmt::format("seed {}, step {}, tokens {}, data {} {} {}, optimisers since {}", config_.run.seed,
+  return fmt::format("seed {}, step {}, tokens {}, data {} {} {}, optimisers since {}, {}", config_.run.seed,
                      step_, tokens_, data.consumed_spans, data.shard_visits, data.visit_spans,
-                     optimizer_start_);
+                     optimizer_start_, loss_scaler_.text());
 }
 
 // The trainer's own part of being in a phase.
 void Trainer::follow_phase() {
   device_ = &phases_.device();
   engine_ = &phases_.engine();
-  collect_every_step_ = phases_.backend().info().threads > 0;
+  collect_every_step_ =
+      phases_.backend().info().threads > 0 || LossScaler::scales(config_.loss_scale, phases_.phase());
   read_rows(phases_.phase());
 }
 

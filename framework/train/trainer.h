@@ -18,6 +18,7 @@
 #include "framework/run/run_files.h"
 #include "framework/run/run_ranks.h"
 #include "framework/run/training_data.h"
+#include "framework/step/loss_scaler.h"
 #include "framework/step/phase_devices.h"
 #include "framework/step/phase_progress.h"
 #include "framework/train/resume.h"
@@ -52,6 +53,7 @@ class Trainer {
   Decision decide();
   void train_until_budget_is_spent();
   void make_step();
+  void skip_update(double scale);
   void validate(const std::string& phase);
   void save();
   const char* saved_weights_kind() const;  // "averaged", "evaluation" or "last"
@@ -137,16 +139,23 @@ class Trainer {
   std::int64_t step_ = 0;    // updates done
   std::int64_t tokens_ = 0;  // trained on, over all ranks
   std::int64_t reported_tokens_ = 0;
-  std::deque<std::int64_t> uncollected_tokens_;  // of each step from collected_ on
-  std::optional<LoaderPosition> step_start_;     // where the data stood, while a step is made
-  std::int64_t updates_ = 0;                     // that the engine had begun before it
-  std::int64_t collected_ = 0;                   // of which the losses are booked
-  std::int64_t reported_ = 0;                    // of which reported
-  double reported_at_ = 0;                       // training clock at the last report, seconds
-  double slowest_step_seconds_ = 0;              // since the last report
-  std::vector<std::int64_t> cycles_;             // of the groups' schedules
+  struct StepMade {
+    std::int64_t tokens;
+    bool updated;
+  };
+  std::deque<StepMade> uncollected_;          // each step from collected_ on
+  std::optional<LoaderPosition> step_start_;  // where the data stood, while a step is made
+  std::int64_t updates_ = 0;                  // that the engine had begun before it
+  std::int64_t collected_ = 0;                // of which the losses are booked
+  std::int64_t reported_ = 0;                 // of which reported
+  double reported_at_ = 0;                    // training clock at the last report, seconds
+  double slowest_step_seconds_ = 0;           // since the last report
+  std::vector<std::int64_t> cycles_;          // of the groups' schedules
   PhaseStart phase_start_;
-  std::int64_t optimizer_start_ = 0;  // updates done when the optimisers' states were emptied last
+  // Steps made when the optimisers' states were emptied last, and those since then that made no update: the
+  // optimisers count updates, for their bias corrections.
+  std::int64_t optimizer_start_ = 0;
+  LossScaler loss_scaler_;
   std::string weights_sha256_;
   doctor::RunRecord doctor_;  // of the first rank
   RunResult result_;

@@ -50,6 +50,9 @@ CheckpointManifest Trainer::manifest() const {
   p.phase_start_seconds = phase_start_.elapsed_seconds;
   p.phase_start_epoch = phase_start_.epoch;
   p.optimizer_start_step = optimizer_start_;
+  p.loss_scale = loss_scaler_.state().scale;
+  p.clean_updates = loss_scaler_.state().clean_updates;
+  p.skipped_updates = loss_scaler_.state().skipped_updates;
   Ledger so_far = ledger_;
   so_far.close();
   p.ledger_seconds = so_far.phases();
@@ -131,6 +134,7 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   last_checkpoint_ = checkpoint.path;
   phase_start_ = {p.phase_start_step, p.phase_start_fraction, p.phase_start_seconds, p.phase_start_epoch};
   optimizer_start_ = p.optimizer_start_step;
+  loss_scaler_.restore({p.loss_scale, p.clean_updates, p.skipped_updates});
   for (const auto& [name, cycle] : p.cycles) {
     const auto group = std::ranges::find(device_->groups.groups(), name, &OptimizerGroup::name);
     if (group != device_->groups.groups().end()) {

@@ -42,7 +42,7 @@ void Trainer::examine_end() {
   const Backend::Info info = phases_.backend().info();
   if (info.threads > 0 && ranks_.alone())
     seen.peak_operations_per_second =
-        doctor::processor_peak(info.threads, config_.phases.back().compute_dtype == Precision::bf16);
+        doctor::processor_peak(info.threads, config_.phases.back().compute_dtype != Precision::fp32);
   doctor::examine_end(doctor_, end, [this](const std::string& line) { log_.line(line); });
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "framework/core/error.h"
@@ -89,8 +90,13 @@ bool Trainer::report_due() const {
 void Trainer::collect_losses() {
   if (collected_ == step_) return;
   for (const StepMetrics& metrics : engine_->read_metrics(collected_, step_)) {
-    const auto tokens = static_cast<std::uint64_t>(uncollected_tokens_.front());
-    uncollected_tokens_.pop_front();
+    const auto tokens = static_cast<std::uint64_t>(uncollected_.front().tokens);
+    const bool updated = uncollected_.front().updated;
+    uncollected_.pop_front();
+    if (!updated) {
+      account_.skip(collected_++);
+      continue;
+    }
     const double loss_nats = metrics.loss_sum_nats / static_cast<double>(tokens);
     if (!std::isfinite(loss_nats) || !std::isfinite(metrics.gradient_norm)) {
       stop_at_non_finite(collected_ + 1, loss_nats, metrics.gradient_norm);
@@ -99,7 +105,8 @@ void Trainer::collect_losses() {
     gradient_norm_ = metrics.gradient_norm;
     result_.step_loss_nats.push_back(loss_nats);
     result_.final_loss_nats = loss_nats;
-    if (++collected_ == 1) check_initial_loss(loss_nats);
+    ++collected_;
+    if (account_.run().steps_counted == 1) check_initial_loss(loss_nats);
   }
 }
 
@@ -110,15 +117,18 @@ void Trainer::report_steps(double budget_fraction) {
   record.window_last = step_;
   record.loss_nats = result_.final_loss_nats;
   record.gradient_norm = gradient_norm_;
-  record.window_loss_nats = account_.window(reported_, step_).value().mean_nats;
-  record.run_loss_nats = account_.run().mean_nats();
+  const double none = std::numeric_limits<double>::quiet_NaN();  // where all steps were skipped
+  const auto window = account_.window(reported_, step_), last = account_.last_steps();
+  record.window_loss_nats = window ? window->mean_nats : none;
+  record.run_loss_nats = account_.run().steps_counted > 0 ? account_.run().mean_nats() : none;
   record.steps_counted = account_.run().steps_counted;
   for (const auto& [phase, sums] : account_.phases())
     record.phase_loss_nats.emplace_back(phase, sums.mean_nats());
-  const WindowMean last = account_.last_steps().value();
-  record.last_first = last.first;
-  record.last_last = last.last;
-  record.last_loss_nats = last.mean_nats;
+  record.last_first = last ? last->first : step_;
+  record.last_last = step_;
+  record.last_loss_nats = last ? last->mean_nats : none;
+  if (LossScaler::scales(config_.loss_scale, phases_.phase())) record.loss_scale = loss_scaler_.state().scale;
+  record.steps_skipped = account_.state().steps_skipped;
   if (config_.metrics.hf_compat) record.train_loss_hf = account_.train_loss_hf_nats();
   record.step = step_;
   record.lr = rates();

@@ -49,7 +49,8 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
       checkpoints_(config_.checkpoint.directory, config_.checkpoint.keep),
       account_(static_cast<std::size_t>(std::max<std::int64_t>(loss_ring_steps, config_.train.log_every))),
       collect_every_step_(phases_.backend().info().threads > 0),
-      cycles_(config_.optimizers.size(), 0) {
+      cycles_(config_.optimizers.size(), 0),
+      loss_scaler_(config_.loss_scale) {
   log_.keep_lines();
   if (!make_communicator_) {
     make_communicator_ = [](Backend&) { return make_self_communicator(); };

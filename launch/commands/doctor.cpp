@@ -10,6 +10,8 @@
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/doctor/examine.h"
+#include "framework/doctor/run_directory_checks.h"
+#include "framework/report/run_directory.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weights.h"
 #include "launch/commands/commands.h"
@@ -70,11 +72,30 @@ std::vector<doctor::Finding> findings_of(const DoctorArguments& arguments, Loade
   return findings;
 }
 
+// Of a run directory: what the run recorded and had.
+std::vector<doctor::Finding> findings_of_run(const DoctorArguments& arguments) {
+  if (!arguments.stages.empty() || !arguments.parity.weights.empty() || !arguments.run.overrides.empty()) {
+    throw config_error(
+        "'{}' is a run directory, whose own findings are read: --stage, --weights and --set are for "
+        "configurations; leave them out, or name '{}'.",
+        arguments.run.config, RunFiles{arguments.run.config}.config().string());
+  }
+  const std::string file = RunFiles{arguments.run.config}.config().string();
+  if (!std::filesystem::exists(file))
+    throw config_error("'{}' is no run directory: it has no config.toml.", arguments.run.config);
+  return doctor::examine_run_directory(arguments.run.config, load_run_config(file).config);
+}
+
 void run(const DoctorArguments& arguments) {
   require_one_process("doctor");
-  PluginHost host = arguments.run.plugin_host();
-  LoadedConfig loaded = load_complete_config(arguments.run.config, arguments.run.overrides, host);
-  const std::vector<doctor::Finding> findings = findings_of(arguments, loaded, host);
+  std::vector<doctor::Finding> findings;
+  if (std::filesystem::is_directory(arguments.run.config)) {
+    findings = findings_of_run(arguments);
+  } else {
+    PluginHost host = arguments.run.plugin_host();
+    LoadedConfig loaded = load_complete_config(arguments.run.config, arguments.run.overrides, host);
+    findings = findings_of(arguments, loaded, host);
+  }
   fmt::print("{}", printable(doctor::findings_text(findings), LineBreaks::kept));
   if (!arguments.json.empty())
     write_file_atomically(arguments.json, doctor::findings_json(findings).dump(1) + "\n");
@@ -92,7 +113,9 @@ void add_doctor_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "doctor", "Checks what a run would learn from and with, before it does: data, loss, model, training");
   auto arguments = std::make_shared<DoctorArguments>();
-  command->add_option("config", arguments->run.config, "Run configuration (TOML)")
+  command
+      ->add_option("config", arguments->run.config,
+                   "Run configuration (TOML), or the directory of a finished run: what it recorded")
       ->required()
       ->type_name("FILE");
   arguments->run.declare(*command);

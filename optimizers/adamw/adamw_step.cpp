@@ -71,11 +71,11 @@ void update(const Coefficients k, std::int64_t begin, std::int64_t end, const fl
 
 void check_step(sdk::CallChecks& call) {
   call.dtype(gradient, {MLG_F32});
-  call.compute_dtype(master);
+  call.master_dtype(master);
   call.same_shape(master, gradient);
-  call.compute_dtype(exp_avg);
+  call.master_dtype(exp_avg);
   call.same_shape(exp_avg, gradient);
-  call.compute_dtype(exp_avg_sq);
+  call.master_dtype(exp_avg_sq);
   call.same_shape(exp_avg_sq, gradient);
   call.same_dtype(exp_avg_sq, exp_avg);
   call.dtype(scalars, {MLG_F32});
@@ -85,7 +85,7 @@ void check_step(sdk::CallChecks& call) {
 template <typename State, typename Rounding>
 void run_update(const sdk::Launch& call, const Rounding rounding) {
   const Coefficients k = coefficients_of(call, AdamwUpdate::fused.scale(call));
-  sdk::dispatch_compute(call.dtype(AdamwUpdate::master), [&]<typename Master>() {
+  sdk::dispatch_master(call.dtype(AdamwUpdate::master), [&]<typename Master>() {
     State* mean = call.data<State>(AdamwUpdate::exp_avg);
     const float* g = call.data<const float>(AdamwUpdate::gradient);
     Master* p = call.data<Master>(AdamwUpdate::master);
@@ -108,8 +108,8 @@ void AdamwStep::check(sdk::CallChecks& call) {
 
 void AdamwStep::run(const sdk::Launch& call) {
   const Coefficients k = coefficients_of(call, 1.0f);
-  sdk::dispatch_compute(call.dtype(master), [&]<typename Master>() {
-    sdk::dispatch_compute(call.dtype(exp_avg), [&]<typename State>() {
+  sdk::dispatch_master(call.dtype(master), [&]<typename Master>() {
+    sdk::dispatch_master(call.dtype(exp_avg), [&]<typename State>() {
       call.parallel_for(call.size(gradient), 16384, [&](std::int64_t begin, std::int64_t end) {
         update<true>(k, begin, end, call.data<const float>(gradient), call.data<Master>(master),
                      call.data<State>(exp_avg), call.data<State>(exp_avg_sq), Nearest());
@@ -124,8 +124,8 @@ void AdamwUpdate::check(sdk::CallChecks& call) {
 }
 
 void AdamwUpdate::run(const sdk::Launch& call) {
-  sdk::dispatch_compute(call.dtype(AdamwUpdate::exp_avg_sq),
-                        [&]<typename State>() { run_update<State>(call, Nearest()); });
+  sdk::dispatch_master(call.dtype(AdamwUpdate::exp_avg_sq),
+                       [&]<typename State>() { run_update<State>(call, Nearest()); });
 }
 
 void AdamwStochasticUpdate::check(sdk::CallChecks& call) {

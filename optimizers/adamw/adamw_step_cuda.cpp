@@ -21,8 +21,9 @@ struct Step : AdamwStep {
     check(call);
     call.numbers({lr_multiplier, weight_decay, beta2, eps});
     call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
-    sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
-      sdk::dispatch_cuda(call.dtype(exp_avg), [&]<typename State>() { plan_typed<Master, State>(call); });
+    sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
+      sdk::dispatch_cuda_master(call.dtype(exp_avg),
+                                [&]<typename State>() { plan_typed<Master, State>(call); });
     });
   }
 
@@ -46,8 +47,8 @@ struct Update : AdamwUpdate {
     call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
     call.constant("scaled", call.has(gradient_scale));
     sdk::fused_update_constants(call, fused);
-    sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
-      sdk::dispatch_cuda(call.dtype(exp_avg_sq), [&]<typename State>() {
+    sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
+      sdk::dispatch_cuda_master(call.dtype(exp_avg_sq), [&]<typename State>() {
         sdk::dispatch_copy(call, fused, [&]<typename Copy>() { plan_typed<Master, State, Copy>(call); });
       });
     });
@@ -75,7 +76,7 @@ struct StochasticUpdate : AdamwStochasticUpdate {
     call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
     call.constant("scaled", call.has(gradient_scale));
     sdk::fused_update_constants(call, fused);
-    sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
+    sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
       sdk::dispatch_copy(call, fused, [&]<typename Copy>() { plan_typed<Master, Copy>(call); });
     });
   }

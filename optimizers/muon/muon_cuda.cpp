@@ -37,8 +37,8 @@ void plan_momentum(CudaCall& call, bool scaled, const sdk::CudaArgument& scale) 
   using enum MuonMomentum::Argument;
   call.flags({MuonMomentum::nesterov, MuonMomentum::row_normalize});
   call.constant("scaled", scaled);
-  sdk::dispatch_cuda(call.dtype(momentum_buffer), [&]<typename Buffer>() {
-    sdk::dispatch_cuda(call.dtype(direction), [&]<typename Direction>() {
+  sdk::dispatch_cuda_master(call.dtype(momentum_buffer), [&]<typename Buffer>() {
+    sdk::dispatch_cuda_master(call.dtype(direction), [&]<typename Direction>() {
       constexpr int kMost = std::max({kPack<float>, kPack<Buffer>, kPack<Direction>});
       if (call.allows_packs(sdk::row_width(call, gradient), kMost, {gradient, momentum_buffer, direction})) {
         plan_momentum_typed<Buffer, Direction, kMost>(call, scale);
@@ -70,8 +70,8 @@ struct Apply : MuonApply {
   static void plan(CudaCall& call) {
     check(call);
     call.numbers({lr_multiplier, weight_decay, scale});
-    sdk::dispatch_cuda(call.dtype(direction), [&]<typename Direction>() {
-      sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
+    sdk::dispatch_cuda_master(call.dtype(direction), [&]<typename Direction>() {
+      sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
         sdk::dispatch_elements<Direction, Master>(
             call, {direction, master}, [&]<int N>(const sdk::ElementPlan& elements) {
               call.launch(MLG_INSTANCE(muon_apply, Direction, Master, N), elements.grid(), elements.block(),
@@ -88,8 +88,8 @@ struct Update : MuonUpdate {
     check(call);
     call.numbers({lr_multiplier, weight_decay, scale});
     sdk::fused_update_constants(call, fused);
-    sdk::dispatch_cuda(call.dtype(direction), [&]<typename Direction>() {
-      sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
+    sdk::dispatch_cuda_master(call.dtype(direction), [&]<typename Direction>() {
+      sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
         sdk::dispatch_copy(call, fused, [&]<typename Copy>() { plan_typed<Direction, Master, Copy>(call); });
       });
     });

@@ -53,8 +53,8 @@ void run_momentum(const sdk::Launch& call, float scale) {
   const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, columns));
   float* factors = call.workspace<float>();
 
-  sdk::dispatch_compute(call.dtype(MuonMomentum::momentum_buffer), [&]<typename Buffer>() {
-    sdk::dispatch_compute(call.dtype(MuonMomentum::direction), [&]<typename Direction>() {
+  sdk::dispatch_master(call.dtype(MuonMomentum::momentum_buffer), [&]<typename Buffer>() {
+    sdk::dispatch_master(call.dtype(MuonMomentum::direction), [&]<typename Direction>() {
       Direction* direction = call.data<Direction>(MuonMomentum::direction);
       call.parallel_for(matrices * rows, grain, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t row = begin; row < end; ++row) {
@@ -84,8 +84,8 @@ void run_momentum(const sdk::Launch& call, float scale) {
 
 // Of muon_apply and muon_update, whose arguments and attributes begin alike.
 void check_apply(sdk::CallChecks& call) {
-  call.compute_dtype(MuonApply::direction);
-  call.compute_dtype(MuonApply::master);
+  call.master_dtype(MuonApply::direction);
+  call.master_dtype(MuonApply::master);
   call.same_shape(MuonApply::master, MuonApply::direction);
   call.dtype(MuonApply::scalars, {MLG_F32});
   call.min_elements(MuonApply::scalars, muon_scalar_count);
@@ -116,11 +116,11 @@ void apply(const sdk::Launch& call, float decay, float step_size, std::int64_t b
 void MuonMomentum::check_arguments(const sdk::CallChecks& call) {
   call.dtype(gradient, {MLG_F32});
   call.rank(gradient, 2, 3);
-  call.compute_dtype(momentum_buffer);
+  call.master_dtype(momentum_buffer);
   call.same_shape(momentum_buffer, gradient);
   call.dtype(scalars, {MLG_F32});
   call.min_elements(scalars, muon_scalar_count);
-  call.compute_dtype(direction);
+  call.master_dtype(direction);
   call.same_shape(direction, gradient);
 }
 
@@ -156,8 +156,8 @@ void MuonApply::check(sdk::CallChecks& call) {
 
 void MuonApply::run(const sdk::Launch& call) {
   const auto [decay, step_size] = apply_coefficients(call);
-  sdk::dispatch_compute(call.dtype(MuonApply::direction), [&]<typename Direction>() {
-    sdk::dispatch_compute(call.dtype(MuonApply::master), [&]<typename Master>() {
+  sdk::dispatch_master(call.dtype(MuonApply::direction), [&]<typename Direction>() {
+    sdk::dispatch_master(call.dtype(MuonApply::master), [&]<typename Master>() {
       call.parallel_for(call.size(MuonApply::direction), 16384, [&](std::int64_t begin, std::int64_t end) {
         apply<Direction, Master>(call, decay, step_size, begin, end);
       });
@@ -172,8 +172,8 @@ void MuonUpdate::check(sdk::CallChecks& call) {
 
 void MuonUpdate::run(const sdk::Launch& call) {
   const auto [decay, step_size] = apply_coefficients(call);
-  sdk::dispatch_compute(call.dtype(MuonUpdate::direction), [&]<typename Direction>() {
-    sdk::dispatch_compute(call.dtype(MuonUpdate::master), [&]<typename Master>() {
+  sdk::dispatch_master(call.dtype(MuonUpdate::direction), [&]<typename Direction>() {
+    sdk::dispatch_master(call.dtype(MuonUpdate::master), [&]<typename Master>() {
       fused.run<Master>(call, [&](std::int64_t begin, std::int64_t end) {
         apply<Direction, Master>(call, decay, step_size, begin, end);
       });

@@ -11,7 +11,7 @@ using enum ScheduleFreeStep::Attribute;
 // Of schedule_free_step and schedule_free_update, whose arguments and attributes begin alike.
 void check_step(sdk::CallChecks& call) {
   call.dtype(gradient, {MLG_F32});
-  call.compute_dtype(master);
+  call.master_dtype(master);
   call.same_shape(master, gradient);
   call.like(offset, gradient);
   call.like(exp_avg_sq, gradient);
@@ -76,7 +76,7 @@ void ScheduleFreeStep::check(sdk::CallChecks& call) {
 
 void ScheduleFreeStep::run(const sdk::Launch& call) {
   const Coefficients k(call, 1.0f);
-  sdk::dispatch_compute(call.dtype(ScheduleFreeStep::master), [&]<typename Master>() {
+  sdk::dispatch_master(call.dtype(ScheduleFreeStep::master), [&]<typename Master>() {
     call.parallel_for(call.size(ScheduleFreeStep::gradient), 16384,
                       [&](std::int64_t begin, std::int64_t end) { update<Master>(call, k, begin, end); });
   });
@@ -89,14 +89,14 @@ void ScheduleFreeUpdate::check(sdk::CallChecks& call) {
 
 void ScheduleFreeUpdate::run(const sdk::Launch& call) {
   const Coefficients k(call, fused.scale(call));
-  sdk::dispatch_compute(call.dtype(ScheduleFreeUpdate::master), [&]<typename Master>() {
+  sdk::dispatch_master(call.dtype(ScheduleFreeUpdate::master), [&]<typename Master>() {
     fused.run<Master>(call,
                       [&](std::int64_t begin, std::int64_t end) { update<Master>(call, k, begin, end); });
   });
 }
 
 void ScheduleFreeAverage::check(sdk::CallChecks& call) {
-  call.compute_dtype(master);
+  call.master_dtype(master);
   call.dtype(offset, {MLG_F32});
   call.same_shape(offset, master);
   call.like(evaluation, offset);
@@ -104,7 +104,7 @@ void ScheduleFreeAverage::check(sdk::CallChecks& call) {
 
 void ScheduleFreeAverage::run(const sdk::Launch& call) {
   const auto factor = static_cast<float>(call.attribute(ratio));
-  sdk::dispatch_compute(call.dtype(master), [&]<typename Master>() {
+  sdk::dispatch_master(call.dtype(master), [&]<typename Master>() {
     call.parallel_for(call.size(master), 16384, [&](std::int64_t begin, std::int64_t end) {
       const Master* __restrict y = call.data<const Master>(master);
       const float* __restrict d = call.data<const float>(offset);

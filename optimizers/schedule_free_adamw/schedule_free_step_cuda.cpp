@@ -29,7 +29,7 @@ struct Step : ScheduleFreeStep {
     check(call);
     call.numbers({lr_multiplier, weight_decay, beta1, beta2, eps});
     call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
-    sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
+    sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
       sdk::dispatch_elements<float, Master>(
           call, {gradient, master, offset, exp_avg_sq}, [&]<int N>(const sdk::ElementPlan& elements) {
             call.launch(MLG_INSTANCE(schedule_free_step, Master, N), elements.grid(), elements.block(),
@@ -48,7 +48,7 @@ struct Update : ScheduleFreeUpdate {
     call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
     call.constant("scaled", call.has(gradient_scale));
     sdk::fused_update_constants(call, fused);
-    sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
+    sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
       sdk::dispatch_copy(call, fused, [&]<typename Copy>() {
         sdk::dispatch_elements<float, Master, Copy>(
             call, {gradient, master, offset, exp_avg_sq, average, copy},
@@ -69,7 +69,7 @@ struct Average : ScheduleFreeAverage {
   static void plan(CudaCall& call) {
     check(call);
     call.numbers({ratio});
-    sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
+    sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
       sdk::dispatch_elements<float, Master>(
           call, {master, offset, evaluation}, [&]<int N>(const sdk::ElementPlan& elements) {
             call.launch(MLG_INSTANCE(schedule_free_average, Master, N), elements.grid(), elements.block(),

@@ -45,7 +45,7 @@ void update(const Coefficients k, std::int64_t count, const float* __restrict g,
 
 void check_step(sdk::CallChecks& call) {
   call.dtype(gradient, {MLG_F32});
-  call.compute_dtype(master);
+  call.master_dtype(master);
   call.same_shape(master, gradient);
   call.like(momentum_buffer, gradient);
   call.dtype(scalars, {MLG_F32});
@@ -60,7 +60,7 @@ void SgdStep::check(sdk::CallChecks& call) {
 
 void SgdStep::run(const sdk::Launch& call) {
   const Coefficients k = coefficients_of(call, 1.0f);
-  sdk::dispatch_compute(call.dtype(master), [&]<typename Master>() {
+  sdk::dispatch_master(call.dtype(master), [&]<typename Master>() {
     call.parallel_for(call.size(gradient), 16384, [&](std::int64_t begin, std::int64_t end) {
       float* buffer = call.data<float>(momentum_buffer);
       update(k, end - begin, call.data<const float>(gradient) + begin, call.data<Master>(master) + begin,
@@ -76,7 +76,7 @@ void SgdUpdate::check(sdk::CallChecks& call) {
 
 void SgdUpdate::run(const sdk::Launch& call) {
   const Coefficients k = coefficients_of(call, fused.scale(call));
-  sdk::dispatch_compute(call.dtype(SgdUpdate::master), [&]<typename Master>() {
+  sdk::dispatch_master(call.dtype(SgdUpdate::master), [&]<typename Master>() {
     float* buffer = call.data<float>(SgdUpdate::momentum_buffer);
     fused.run<Master>(call, [&](std::int64_t begin, std::int64_t end) {
       update(k, end - begin, call.data<const float>(SgdUpdate::gradient) + begin,

@@ -20,7 +20,7 @@ struct Step : SgdStep {
     check(call);
     call.numbers({lr_multiplier, weight_decay});
     call.flags({decoupled, nesterov});
-    sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
+    sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
       sdk::dispatch_elements<float, Master>(
           call, {gradient, master, momentum_buffer}, [&]<int N>(const sdk::ElementPlan& elements) {
             call.launch(MLG_INSTANCE(sgd_step, Master, N), elements.grid(), elements.block(),
@@ -39,7 +39,7 @@ struct Update : SgdUpdate {
     call.flags({decoupled, nesterov});
     call.constant("scaled", call.has(gradient_scale));
     sdk::fused_update_constants(call, fused);
-    sdk::dispatch_cuda(call.dtype(master), [&]<typename Master>() {
+    sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
       sdk::dispatch_copy(call, fused, [&]<typename Copy>() {
         sdk::dispatch_elements<float, Master, Copy>(
             call, {gradient, master, momentum_buffer, average, copy},

@@ -21,7 +21,7 @@ struct LionStep {
   // Once per recorded call, with shapes only; may throw.
   static void check(sdk::CallChecks& call) {
     call.dtype(gradient, {MLG_F32});
-    call.compute_dtype(master);  // f32 or bf16
+    call.master_dtype(master);  // f32 or bf16
     call.same_shape(master, gradient);
     call.like(momentum, gradient);
     call.dtype(scalars, {MLG_F32});
@@ -33,7 +33,7 @@ struct LionStep {
     const float lr = call.data<float>(scalars)[0] * static_cast<float>(call.attribute(lr_multiplier));
     const float keep = 1.0f - lr * static_cast<float>(call.attribute(weight_decay));
     const auto b1 = static_cast<float>(call.attribute(beta1)), b2 = static_cast<float>(call.attribute(beta2));
-    sdk::dispatch_compute(call.dtype(master), [&]<typename Master>() {
+    sdk::dispatch_master(call.dtype(master), [&]<typename Master>() {
       const float* g = call.data<const float>(gradient);
       float* m = call.data<float>(momentum);
       Master* p = call.data<Master>(master);

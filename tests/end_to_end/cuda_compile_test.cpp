@@ -65,7 +65,7 @@ std::set<std::string> compile_run(LoadedConfig loaded) {
                {draws.external("gradient", values), draws.external("key", TensorType(MLG_I32, {4})),
                 draws.external("step", word), draws.external("sigma", TensorType(MLG_F32, {1})),
                 draws.external("squares", TensorType(MLG_F64, {1})), draws.external("noise", values)},
-               {{"mode", static_cast<double>(mode)}});
+               {{"mode", static_cast<double>(mode)}, {"first", 0}, {"elements", 64}});
   }
   const Program draw(*plugins.backend, std::move(draws), "draws");
   plugins.backend->synchronize();  // functions are compiled beside each other; throws where one is refused

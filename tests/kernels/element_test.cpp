@@ -50,20 +50,21 @@ Operator softcap() {
   });
 }
 
-// Every dtype of every tensor, adding to y and overwriting it (then y starts as NaN).
+// Every dtype of every tensor that may stand beside the others', adding to y and overwriting it (then y starts as NaN).
 Operator axpby() {
   Operator op{.forward = "axpby", .cases = {}, .dtypes = {MLG_F32}};
   op.tolerance_f32 = 4e-3;  // y may be bf16: half a unit of 8 bits
-  for (const mlg_dtype a : {MLG_F32, MLG_BF16}) {
-    for (const mlg_dtype b : {MLG_F32, MLG_BF16}) {
-      for (const mlg_dtype y : {MLG_F32, MLG_BF16}) {
-        for (const double accumulate : {0.0, 1.0}) {
-          const Generator before = accumulate != 0 ? normal() : normal(std::nan(""));
-          for (const Shape& shape : kMatrices) {
-            op.cases.push_back({{{"a", shape, a}, {"b", shape, b}, {"y", shape, y, before}},
-                                {{"y", shape, y}},
-                                {{"alpha", 0.75}, {"beta", -1.5}, {"accumulate_y", accumulate}}});
-          }
+  for (const mlg_dtype narrow : {MLG_BF16, MLG_F16}) {
+    for (const unsigned bits : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u}) {
+      if (bits == 0 && narrow == MLG_F16) continue;  // all f32: once is enough
+      const auto dtype = [&](unsigned bit) { return (bits & bit) != 0 ? narrow : MLG_F32; };
+      const mlg_dtype a = dtype(1), b = dtype(2), y = dtype(4);
+      for (const double accumulate : {0.0, 1.0}) {
+        const Generator before = accumulate != 0 ? normal() : normal(std::nan(""));
+        for (const Shape& shape : kMatrices) {
+          op.cases.push_back({{{"a", shape, a}, {"b", shape, b}, {"y", shape, y, before}},
+                              {{"y", shape, y}},
+                              {{"alpha", 0.75}, {"beta", -1.5}, {"accumulate_y", accumulate}}});
         }
       }
     }

@@ -33,17 +33,23 @@ double squares_of(const std::vector<double>& g) {
   return sum;
 }
 
-std::vector<double> noise(int mode, double sigma, const std::vector<double>& g, int variant) {
+// Of the elements [first, first + part) of `g`.
+std::vector<double> noise(int mode, double sigma, const std::vector<double>& g, int variant,
+                          std::size_t first = 0, std::size_t part = count) {
   const std::array<std::int32_t, 4> key = PhiloxStream(42, "noise/w").key();
+  const auto begin = g.begin() + static_cast<std::ptrdiff_t>(first);
+  const std::vector<std::int64_t> shape = {static_cast<std::int64_t>(part)};
   return backend_with_threads(variant)
       .run({"gradient_noise",
-            {{"gradient", {MLG_F32, {50, 100}, g}},
+            {{"gradient", {MLG_F32, shape, {begin, begin + static_cast<std::ptrdiff_t>(part)}}},
              {"key", {MLG_I32, {4}, {key.begin(), key.end()}}},
              {"step", {MLG_I32, {1}, {static_cast<double>(step)}}},
              {"sigma", {MLG_F32, {1}, {sigma}}},
              {"squares", {MLG_F64, {1}, {squares_of(g)}}},
-             {"noise", {MLG_F32, {50, 100}, {}}}},
-            {{"mode", static_cast<double>(mode)}},
+             {"noise", {MLG_F32, shape, {}}}},
+            {{"mode", static_cast<double>(mode)},
+             {"first", static_cast<double>(first)},
+             {"elements", static_cast<double>(count)}},
             {}})
       .written.at("noise")
       .values;
@@ -65,6 +71,19 @@ TEST(GradientNoise, NormalNumbersAreTheHosts) {
       EXPECT_NEAR(relative[i], 0.25 * g[i] * xi, 3e-7 * std::abs(g[i] * xi)) << i;
       EXPECT_NEAR(norm[i], 0.5 * norm_scale * xi, 3e-7 * norm_scale * std::abs(xi)) << i;
       EXPECT_EQ(plain[i], 2.0 * static_cast<double>(static_cast<float>(xi))) << i;
+    }
+  }
+}
+
+// What ranks with slices of a gradient add is what one with the whole would.
+TEST(GradientNoise, APartsNoiseIsThatOfTheWhole) {
+  const std::vector<double> g = gradients();
+  for (int mode = 1; mode <= 5; ++mode) {
+    const std::vector<double> whole = noise(mode, 0.25, g, 1);
+    for (const std::size_t first : {std::size_t{0}, std::size_t{1}, std::size_t{1667}, std::size_t{4999}}) {
+      const std::size_t size = std::min<std::size_t>(1667, count - first);
+      const std::vector<double> part = noise(mode, 0.25, g, 2, first, size);
+      for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(part[i], whole[first + i]) << mode << " " << first + i;
     }
   }
 }

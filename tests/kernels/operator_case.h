@@ -2,7 +2,7 @@
 //
 // From that, operator_tests.h checks the forward kernel, the backward kernel (exact gradients through tape.h,
 // themselves checked against finite differences), every combination of optional arguments and accumulate
-// flags, f32 and bf16, one to three threads, guard bytes, and the refusal of wrong arguments.
+// flags, f32, bf16 and f16, one to three threads, guard bytes, and the refusal of wrong arguments.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ Generator normal(double mean = 0.0, double deviation = 1.0);
 Generator uniform_integer(std::int64_t low, std::int64_t high);  // both ends included
 Generator values(std::vector<double> list);                      // the listed ones, in order
 
-// One argument of the forward kernel. Without a dtype it has the compute dtype (f32 or bf16, both are tried).
+// One argument of the forward kernel. Without a dtype it has the compute dtype (f32, bf16 or f16, all are tried).
 struct Operand {
   std::string name;
   Shape shape;
@@ -87,10 +87,11 @@ struct Operator {
   // Arguments whose last extent stands alone, so that a call with another one is not wrong.
   std::vector<std::string> free_extents = {};
   // The compute dtypes to try; one is enough where every operand has a dtype of its own.
-  std::vector<mlg_dtype> dtypes = {MLG_F32, MLG_BF16};
+  std::vector<mlg_dtype> dtypes = {MLG_F32, MLG_BF16, MLG_F16};
   // Allowed error relative to max(rms of the reference, |reference|).
   double tolerance_f32 = 2e-5;
   double tolerance_bf16 = 2e-2;
+  double tolerance_f16 = 4e-3;
 
   std::function<void(Formula<double>&)> value = {};
   std::function<void(Formula<Var>&)> traced = {};

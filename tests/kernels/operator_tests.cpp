@@ -81,7 +81,7 @@ class OperatorTest : public ::testing::Test {
 
  protected:
   double tolerance(mlg_dtype dtype) const {
-    return dtype == MLG_BF16 ? op_.tolerance_bf16 : op_.tolerance_f32;
+    return dtype == MLG_BF16 ? op_.tolerance_bf16 : dtype == MLG_F16 ? op_.tolerance_f16 : op_.tolerance_f32;
   }
 
   std::vector<std::string> optional_inputs() const {

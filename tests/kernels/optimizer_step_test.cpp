@@ -10,6 +10,7 @@
 namespace mulligan::kernel_test {
 namespace {
 
+const std::vector<mlg_dtype> kMasterDtypes = {MLG_F32, MLG_BF16};  // in which weights may be kept
 const std::vector<Shape> kShapes = {{1}, {5, 7}, {33}, {4, 100, 129}};
 
 Generator squares() {
@@ -22,7 +23,7 @@ Operand f32(std::string name, Shape shape, Generator generate = normal()) {
 
 // State in f32, and in the dtype of the weights.
 Operator adamw_step() {
-  Operator op{.forward = "adamw_step", .cases = {}, .free_extents = {"scalars"}};
+  Operator op{.forward = "adamw_step", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape : kShapes) {
     for (const bool wide_state : {true, false}) {
       const std::optional<mlg_dtype> state = wide_state ? std::optional(MLG_F32) : std::nullopt;
@@ -56,7 +57,7 @@ Operator adamw_step() {
 const RegisterOperator registered_adamw_step(adamw_step());
 
 Operator sgd_step() {
-  Operator op{.forward = "sgd_step", .cases = {}, .free_extents = {"scalars"}};
+  Operator op{.forward = "sgd_step", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape : kShapes) {
     for (const double decoupled : {0.0, 1.0}) {
       const Operand master{"master", shape}, buffer = f32("momentum_buffer", shape);
@@ -99,7 +100,7 @@ Generator zero_first_row(std::int64_t columns) {
 }
 
 Operator muon_momentum() {
-  Operator op{.forward = "muon_momentum", .cases = {}, .free_extents = {"scalars"}};
+  Operator op{.forward = "muon_momentum", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape :
        std::vector<Shape>{{1, 1}, {3, 5}, {2, 7, 3}, {3, 65, 130}, {1, 40, 700}, {2, 9, 328}}) {
     for (const double flag : {0.0, 1.0}) {
@@ -143,7 +144,7 @@ Operator muon_momentum() {
 const RegisterOperator registered_muon_momentum(muon_momentum());
 
 Operator muon_apply() {
-  Operator op{.forward = "muon_apply", .cases = {}, .free_extents = {"scalars"}};
+  Operator op{.forward = "muon_apply", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape : std::vector<Shape>{{1, 1}, {3, 5}, {2, 65, 130}, {2, 12, 40}}) {
     for (const std::optional<mlg_dtype> dtype : {std::optional<mlg_dtype>(), std::optional(MLG_F32)}) {
       const Operand master{"master", shape, dtype};
@@ -188,7 +189,8 @@ Operator schedule_free_share() {
 const RegisterOperator registered_schedule_free_share(schedule_free_share());
 
 Operator schedule_free_step() {
-  Operator op{.forward = "schedule_free_step", .cases = {}, .free_extents = {"scalars"}};
+  Operator op{
+      .forward = "schedule_free_step", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape : kShapes) {
     const Operand master{"master", shape}, offset = f32("offset", shape),
                                            square = f32("exp_avg_sq", shape, squares());
@@ -221,7 +223,7 @@ Operator schedule_free_step() {
 const RegisterOperator registered_schedule_free_step(schedule_free_step());
 
 Operator schedule_free_average() {
-  Operator op{.forward = "schedule_free_average", .cases = {}, .free_extents = {}};
+  Operator op{.forward = "schedule_free_average", .cases = {}, .free_extents = {}, .dtypes = kMasterDtypes};
   for (const Shape& shape : kShapes) {
     op.cases.push_back({.inputs = {{"master", shape}, f32("offset", shape)},
                         .outputs = {f32("evaluation", shape)},
@@ -244,8 +246,9 @@ Operator with_extras(Operator op, const std::string& name, bool scales) {
   std::vector<Case> cases;
   for (const Case& plain : op.cases) {
     const auto master = std::ranges::find(plain.inputs, "master", &Operand::name);
-    // A copy in the dtype of the weights, and one in the other.
-    for (const std::optional<mlg_dtype> dtype : {std::optional<mlg_dtype>(), std::optional(MLG_BF16)}) {
+    // A copy in the dtype of the weights, and in each narrow one.
+    for (const std::optional<mlg_dtype> dtype :
+         {std::optional<mlg_dtype>(), std::optional(MLG_BF16), std::optional(MLG_F16)}) {
       Case& c = cases.emplace_back(plain);
       const Operand average = f32("average", master->shape);
       if (scales) c.inputs.push_back(f32("gradient_scale", {1}, values({0.375})));

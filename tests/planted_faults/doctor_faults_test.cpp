@@ -5,7 +5,9 @@
 #include <set>
 #include <sstream>
 
+#include "framework/config/config_report.h"
 #include "framework/config/run_config.h"
+#include "framework/core/file.h"
 #include "framework/data/shard.h"
 #include "framework/data/tokenizer.h"
 #include "framework/doctor/evaluation_checks.h"
@@ -168,6 +170,26 @@ TEST(PlantedFaults, NoneIsFoundInAModelOfQwensShape) {
     EXPECT_EQ(f.verdict, Verdict::pass) << f.id << " " << f.title << ": " << f.measured << " " << f.message;
 }
 
+// Caught where a backend takes the state of training over from another: a phase's beginning.
+std::set<std::string> caught_at_a_switch() {
+  std::vector<std::string> overrides = with_fault(
+      "mistakes",
+      {"model.loop.start_fraction=0.0", "train.steps=4", "run.directory=" + tiny().next_directory()});
+  const std::string file = (tiny().folder() / "switch.toml").string();
+  write_file_atomically(file,
+                        print_resolved(tiny().config(overrides)) +
+                            "[[phase]]\nuntil_steps = 2\n[phase.backend]\nplugin = \"cpu\"\n[[phase]]\n");
+  const LoadedConfig loaded = load_run_config(file);
+  TrainOptions options;
+  options.console = nullptr;
+  const std::string sentence = sentence_of([&] { train(loaded, test_plugin_host(), options); });
+  // A matrix of which 4 KiB or more are uploaded; the first of the state is the embedding.
+  const bool right = sentence.find("did not arrive in phase 'phase_2'") != std::string::npos &&
+                     sentence.find("the tensor 'tok_emb.weight' is another") != std::string::npos;
+  EXPECT_TRUE(right) << sentence;
+  return right ? std::set<std::string>{"mistakes"} : std::set<std::string>{};
+}
+
 TEST(PlantedFaults, EachIsCaughtByItsCheckAtItsPlace) {
   std::set<std::string> named = caught_of(of_the_model, Stage::forward, {});
   named.merge(caught_of(of_the_model, Stage::forward, {"run.fused_kernels=false"}));
@@ -178,6 +200,7 @@ TEST(PlantedFaults, EachIsCaughtByItsCheckAtItsPlace) {
   }
   named.merge(caught_of(of_training, Stage::train, {}));
   named.merge(caught_at_the_start());
+  named.merge(caught_at_a_switch());
   std::set<std::string> planted;
   std::istringstream list(planted::fault_names);
   for (std::string name; std::getline(list, name, '|');) {

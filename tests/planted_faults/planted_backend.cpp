@@ -158,6 +158,7 @@ void Planted::upload(void* device, const void* host, std::size_t bytes) {
     std::transform(floats, floats + count, floats, planted::bf16_bits_as_f16);
   if (fault_ == Fault::nans && !looks_like_ids && bytes % 4 == 0 && count >= 8192)
     floats[count / 3] = std::nanf("");
+  if (fault_ == Fault::mistakes && !looks_like_ids && bytes >= 4096) changed[bytes / 2] ^= 1;
   last_upload_ = targets || !looks_like_ids ? std::vector<unsigned char>() : std::move(original);
   sdk::check(table_->upload(self_, device, changed.data(), bytes));
 }

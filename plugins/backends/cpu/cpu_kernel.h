@@ -16,6 +16,7 @@ namespace mulligan::cpu {
 using backends::Register;
 using sdk::bfloat16;
 using sdk::dispatch_compute;
+using sdk::float16;
 using sdk::Launch;
 
 }  // namespace mulligan::cpu

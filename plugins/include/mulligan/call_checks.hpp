@@ -35,8 +35,10 @@ class CallChecks : public Launch {
     const bool ok = std::find(allowed.begin(), allowed.end(), Launch::dtype(argument)) != allowed.end();
     require(ok, argument, "must be " + list);
   }
-  // f32 or bf16, what dispatch_compute() tells apart.
-  void compute_dtype(std::uint32_t argument) const { dtype(argument, {MLG_F32, MLG_BF16}); }
+  // f32, bf16 or f16, what dispatch_compute() tells apart.
+  void compute_dtype(std::uint32_t argument) const { dtype(argument, {MLG_F32, MLG_BF16, MLG_F16}); }
+  // f32 or bf16, what dispatch_master() tells apart.
+  void master_dtype(std::uint32_t argument) const { dtype(argument, {MLG_F32, MLG_BF16}); }
   void same_dtype(std::uint32_t argument, std::uint32_t as) const {
     require(!has(as) || tensor(argument).dtype == tensor(as).dtype, argument,
             "must have the dtype of " + name_of(as));

@@ -232,11 +232,18 @@ class CudaCall : public CallChecks {
   std::unique_ptr<cuda_detail::Plan> plan_ = std::make_unique<cuda_detail::Plan>();
 };
 
-// Calls body.template operator()<T>() with T = float or bf16, as device code calls the compute dtypes.
+// Calls body.template operator()<T>() with T = float or bf16, as device code calls the dtypes of dispatch_master().
 template <typename Body>
-decltype(auto) dispatch_cuda(mlg_dtype dtype, Body&& body) {
+decltype(auto) dispatch_cuda_master(mlg_dtype dtype, Body&& body) {
   if (dtype == MLG_BF16) return std::forward<Body>(body).template operator()<bf16>();
   return std::forward<Body>(body).template operator()<float>();
+}
+
+// The same for the compute dtypes: T = float, bf16 or f16.
+template <typename Body>
+decltype(auto) dispatch_cuda(mlg_dtype dtype, Body&& body) {
+  if (dtype == MLG_F16) return std::forward<Body>(body).template operator()<f16>();
+  return dispatch_cuda_master(dtype, std::forward<Body>(body));
 }
 
 // The table entry of a kernel written as in the example above.

@@ -1,7 +1,8 @@
-// C++ side of kernel.h for authors of CPU kernels: typed access to arguments, bf16, parallel loops.
+// C++ side of kernel.h for authors of CPU kernels: typed access to arguments, bf16 and fp16, parallel loops.
 #pragma once
 
 #include <mulligan/kernel.h>
+#include <mulligan/half.hpp>
 
 #include <bit>
 #include <cstdint>
@@ -24,10 +25,21 @@ struct bfloat16 {
 };
 static_assert(sizeof(bfloat16) == 2);
 
+// IEEE 754 binary16 storage (half.hpp). Arithmetic is done in float.
+struct float16 {
+  std::uint16_t bits = 0;
+  float16() = default;
+  // Rounds to nearest, ties to even; 65520 and above become infinite, NaN stays NaN.
+  explicit float16(float value) : bits(half_bits(value)) {}
+  operator float() const { return half_value(bits); }
+};
+static_assert(sizeof(float16) == 2);
+
 template <typename T>
 constexpr mlg_dtype dtype_of() {
   if constexpr (std::is_same_v<T, float>) return MLG_F32;
   if constexpr (std::is_same_v<T, bfloat16>) return MLG_BF16;
+  if constexpr (std::is_same_v<T, float16>) return MLG_F16;
   if constexpr (std::is_same_v<T, double>) return MLG_F64;
   if constexpr (std::is_same_v<T, std::int32_t>) return MLG_I32;
   if constexpr (std::is_same_v<T, std::int64_t>) return MLG_I64;
@@ -80,11 +92,18 @@ class Launch {
   const mlg_launch& launch_;
 };
 
-// Calls body.template operator()<T>() with T = float or bfloat16, the two compute dtypes.
+// Calls body.template operator()<T>() with T = float or bfloat16, in which weights and optimiser states are kept.
 template <typename Body>
-decltype(auto) dispatch_compute(mlg_dtype dtype, Body&& body) {
+decltype(auto) dispatch_master(mlg_dtype dtype, Body&& body) {
   if (dtype == MLG_BF16) return std::forward<Body>(body).template operator()<bfloat16>();
   return std::forward<Body>(body).template operator()<float>();
+}
+
+// The same for the compute dtypes: T = float, bfloat16 or float16.
+template <typename Body>
+decltype(auto) dispatch_compute(mlg_dtype dtype, Body&& body) {
+  if (dtype == MLG_F16) return std::forward<Body>(body).template operator()<float16>();
+  return dispatch_master(dtype, std::forward<Body>(body));
 }
 
 }  // namespace mulligan::sdk

@@ -8,9 +8,9 @@ namespace mulligan::shapes {
 struct GradientNoise {
   static constexpr const char* name = "gradient_noise";
   static constexpr const char* signature =
-      "in gradient, in key, in step, in sigma, in? squares, out noise; mode";
+      "in gradient, in key, in step, in sigma, in? squares, out noise; mode first elements";
   enum Argument : std::uint32_t { gradient, key, step, sigma, squares, noise };
-  enum Attribute : std::uint32_t { mode };
+  enum Attribute : std::uint32_t { mode, first, elements };
   // The values of `mode`: those of the framework's NoiseMode.
   enum Mode : int { bf16_round = 1, bf16_stochastic, relative, norm, anneal };
   static void check(const sdk::CallChecks& call) {
@@ -25,6 +25,8 @@ struct GradientNoise {
     call.shape(squares, {1});
     call.like(noise, gradient);
     call.attribute_range(mode, bf16_round, anneal);
+    call.attribute_range(first, 0, 0x1p32 - 1);
+    call.attribute_range(elements, 1, 0x1p32);
     if (static_cast<int>(call.attribute(mode)) == norm && !call.has(squares)) {
       throw std::runtime_error("kernel gradient_noise: mode norm needs the argument squares");
     }

@@ -123,6 +123,7 @@ decltype(auto) dispatch_math(mlg_dtype dtype, Body&& body) {
     return std::forward<Body>(body).template operator()<bfloat16, AmxBf16Math>();
 #endif
   if (dtype == MLG_BF16) return std::forward<Body>(body).template operator()<bfloat16, NativeBf16Math>();
+  if (dtype == MLG_F16) return std::forward<Body>(body).template operator()<float16, F32Math>();
   return std::forward<Body>(body).template operator()<float, F32Math>();
 }
 

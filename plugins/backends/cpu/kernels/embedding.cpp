@@ -28,8 +28,8 @@ struct Backward : shapes::EmbeddingBackward {
 
 void Forward::run(const Launch& launch) {
   const std::int64_t rows = launch.dim(Forward::table, 0);
-  const std::size_t row_bytes =
-      launch.dim(Forward::table, 1) * (launch.dtype(Forward::table) == MLG_BF16 ? 2 : 4);
+  const std::size_t row_bytes = launch.dim(Forward::table, 1) *
+                                static_cast<std::int64_t>(sdk::dtype_bytes(launch.dtype(Forward::table)));
   const auto* ids = launch.data<const std::int32_t>(Forward::ids);
   const auto* table = launch.data<const char>(Forward::table);
   auto* x = launch.data<char>(Forward::x);

@@ -1,11 +1,12 @@
-// gradient_noise:  what is to be added to a gradient g of d elements, element by element, in f32:
+// gradient_noise:  what is to be added to a gradient g, element by element, in f32. The call has all of it, or a
+// part: from element `first` on, of d = `elements`:
 //   bf16_round       bf16(g) - g, to the nearest, ties to even
 //   bf16_stochastic  bf16(g) - g, up with the probability of the part cut off (16 random bits)
 //   relative         sigma g xi
 //   norm             sigma sqrt(squares / d) xi, with squares the sum of g^2
 //   anneal           sigma xi
-// xi is standard normal (Box-Muller in f64, as PhiloxStream::normal): number i + 2^32 step of the stream that
-// key names. A gradient that is not finite is not rounded.
+// xi is standard normal (Box-Muller in f64, as PhiloxStream::normal): number first + i + 2^32 step of the stream
+// that key names. A gradient that is not finite is not rounded.
 //
 // Determinism: elements are independent.
 #include "plugins/backends/common/shapes/gradient_noise.h"
@@ -32,7 +33,8 @@ double normal(const std::array<std::uint32_t, 4>& words) {
 
 void GradientNoise::run(const Launch& launch) {
   const sdk::PhiloxKey stream(launch.data<const std::int32_t>(key));
-  const auto first = static_cast<std::uint64_t>(*launch.data<const std::int32_t>(step)) << 32;
+  const std::uint64_t begins = (static_cast<std::uint64_t>(*launch.data<const std::int32_t>(step)) << 32) +
+                               static_cast<std::uint64_t>(launch.attribute(first));
   const float by = *launch.data<const float>(sigma);
   const auto* g = launch.data<const float>(gradient);
   auto* out = launch.data<float>(noise);
@@ -42,7 +44,7 @@ void GradientNoise::run(const Launch& launch) {
       for (std::int64_t i = begin; i < end; ++i) out[i] = value(i);
     });
   };
-  const auto words = [&](std::int64_t i) { return stream.block(first + static_cast<std::uint64_t>(i)); };
+  const auto words = [&](std::int64_t i) { return stream.block(begins + static_cast<std::uint64_t>(i)); };
   const auto xi = [&](std::int64_t i) { return static_cast<float>(normal(words(i))); };
   switch (static_cast<int>(launch.attribute(mode))) {
     case bf16_round:
@@ -57,9 +59,7 @@ void GradientNoise::run(const Launch& launch) {
       return each([&](std::int64_t i) { return by * g[i] * xi(i); });
     case norm: {
       const double squares_sum = *launch.data<const double>(squares);
-      const float scale =
-          by *
-          static_cast<float>(std::sqrt(squares_sum / static_cast<double>(std::max<std::int64_t>(count, 1))));
+      const float scale = by * static_cast<float>(std::sqrt(squares_sum / launch.attribute(elements)));
       return each([&](std::int64_t i) { return scale * xi(i); });
     }
     default:

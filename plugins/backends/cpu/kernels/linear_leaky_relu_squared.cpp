@@ -23,7 +23,7 @@ std::unique_ptr<TiledProduct> product_of(sdk::CallChecks& call, std::uint32_t a,
   shape.k = call.dim(a, 1);
   shape.n = call.dim(result, 1);
   shape.transpose_b = transpose_b;
-  shape.input_bf16 = shape.output_bf16 = call.dtype(a) == MLG_BF16;
+  shape.input = shape.output = call.Launch::dtype(a);
   auto product = std::make_unique<TiledProduct>(shape);
   call.workspace(product->workspace_bytes());
   return product;

@@ -22,8 +22,8 @@ std::unique_ptr<TiledProduct> make_product(sdk::CallChecks& call, std::uint32_t 
   shape.k = e.k;
   shape.transpose_a = e.transpose_a;
   shape.transpose_b = e.transpose_b;
-  shape.input_bf16 = call.dtype(Matmul::a) == MLG_BF16;
-  shape.output_bf16 = call.dtype(result) == MLG_BF16;
+  shape.input = call.Launch::dtype(Matmul::a);
+  shape.output = call.Launch::dtype(result);
   shape.alpha = static_cast<float>(call.attribute(Matmul::alpha));
   shape.beta = static_cast<float>(call.attribute(Matmul::beta));
   auto product = std::make_unique<TiledProduct>(shape);
@@ -57,7 +57,7 @@ struct MatmulAdd : shapes::MatmulAdd {
 
  private:
   static void copy_term(const Launch& launch) {
-    const std::int64_t bytes = launch.dtype(c) == MLG_BF16 ? 2 : 4;
+    const auto bytes = static_cast<std::int64_t>(sdk::dtype_bytes(launch.dtype(c)));
     const char* from = launch.data<const char>(term);
     char* to = launch.data<char>(c);
     for_elements(launch, launch.size(c), [&](std::int64_t begin, std::int64_t end) {

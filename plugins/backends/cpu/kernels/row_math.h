@@ -4,7 +4,7 @@
 // partial sums, and element loops are cut at multiples of kElementBlock.
 #pragma once
 
-#ifdef __AVX512BF16__
+#ifdef __AVX512F__
 #include <immintrin.h>
 #endif
 
@@ -24,7 +24,7 @@ using sdk::kLanes;
 using sdk::lane_sum;
 using sdk::lane_sums;
 
-// Elements that are narrowed to bf16 at once.
+// Elements that are narrowed to 16 bits at once.
 inline constexpr int kNarrowed = 32;
 
 #ifdef __AVX512BF16__
@@ -40,11 +40,25 @@ inline void narrow(const float* from, bfloat16* to) {
 }
 #endif
 
+#ifdef __AVX512F__
+inline void narrow(const float* from, float16* to) {
+  for (int part = 0; part < 2; ++part) {
+    const __m256i packed = _mm512_cvtps_ph(_mm512_loadu_ps(from + 16 * part), _MM_FROUND_TO_NEAREST_INT);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 16 * part), packed);
+  }
+}
+#else
+inline void narrow(const float* from, float16* to) {
+  for (int lane = 0; lane < kNarrowed; ++lane) to[lane] = float16(from[lane]);
+}
+#endif
+
 // row[j] = value(j) for every j. value(j) may read row[j] of an aliased input.
 template <typename T, typename Value>
 [[gnu::always_inline]] inline void fill_row(T* row, std::int64_t count, Value&& value) {
-  const std::int64_t whole = std::is_same_v<T, bfloat16> ? count / kNarrowed * kNarrowed : 0;
-  if constexpr (std::is_same_v<T, bfloat16>) {
+  constexpr bool narrowed = sizeof(T) == 2;
+  const std::int64_t whole = narrowed ? count / kNarrowed * kNarrowed : 0;
+  if constexpr (narrowed) {
     for (std::int64_t j = 0; j < whole; j += kNarrowed) {
       alignas(64) float block[kNarrowed];
       for (int lane = 0; lane < kNarrowed; ++lane) block[lane] = value(j + lane);

@@ -3,7 +3,7 @@
 // and copied to the upper triangle while they are in the cache. Panels of h rows compute (1 + h/n) / 2 of the
 // whole product. The panels are a function of the shape, so the bits do not depend on the number of threads.
 //
-// bf16, and what one panel holds: the whole product. oneDNN's matrix-unit products take dense operands only,
+// bf16, f16, and what one panel holds: the whole product. oneDNN's matrix-unit products take dense operands only,
 // and the tiles of a triangle are not; what it has for them is slower than computing both halves.
 
 #include <algorithm>
@@ -55,10 +55,10 @@ SymmetricProduct::SymmetricProduct(const Launch& call)
   batch_ = e.batch;
   n_ = e.n;
   k_ = e.k;
-  if (call.dtype(shapes::Matmul::a) == MLG_BF16 || n_ <= kSmallPanelRows) {
+  if (call.dtype(shapes::Matmul::a) != MLG_F32 || n_ <= kSmallPanelRows) {
     ProductShape all{e.batch, e.m, e.n, e.k, transpose_a_, transpose_b_};
-    all.input_bf16 = call.dtype(shapes::Matmul::a) == MLG_BF16;
-    all.output_bf16 = call.dtype(shapes::Matmul::c) == MLG_BF16;
+    all.input = call.dtype(shapes::Matmul::a);
+    all.output = call.dtype(shapes::Matmul::c);
     all.alpha = static_cast<float>(call.attribute(shapes::Matmul::alpha));
     all.beta = static_cast<float>(call.attribute(shapes::Matmul::beta));
     whole_ = std::make_unique<TiledProduct>(all);

@@ -3,7 +3,7 @@
 // threads and at 8192 x 512 x 4096 with 64).
 //
 // Where the inner dimension is cut, the pieces' partial products [count_k, batch, m, n] f32 are added in
-// order. Where bf16 products do not pay (Gemm::fast), a and b are widened to f32 first.
+// order. Where bf16 products do not pay (Gemm::fast), and of f16, a and b are widened to f32 first.
 #include "plugins/backends/cpu/kernels/tiled_product.h"
 
 #include <atomic>
@@ -22,7 +22,8 @@ constexpr std::size_t aligned(std::size_t bytes) {
 
 TiledProduct::TiledProduct(const ProductShape& shape)
     : shape_(shape), plan_(shape.batch, shape.m, shape.n, shape.k), slots_(thread_count()) {
-  make_tiles(shape_.input_bf16);
+  widen_ = shape_.input == MLG_F16;
+  if (!widen_) make_tiles(shape_.input == MLG_BF16);
   if (widen_) make_tiles(false);
   for (const auto& tile : tiles_) {
     if (tile) scratch_bytes_ = std::max(scratch_bytes_, aligned(tile->scratch_bytes()));
@@ -42,7 +43,7 @@ void TiledProduct::make_tiles(bool bf16) {
   const auto extent = [](std::int64_t whole, std::int64_t tile, bool last) {
     return last ? whole - whole / tile * tile : (whole >= tile ? tile : 0);
   };
-  partial_ = plan_.count_k() > 1 || (widen_ && shape_.output_bf16);
+  partial_ = plan_.count_k() > 1 || (widen_ && shape_.output != MLG_F32);
   for (std::size_t variant = 0; variant < tiles_.size(); ++variant) {
     GemmShape shape;
     shape.m = extent(plan_.m, plan_.tile_m, variant & 1);
@@ -55,7 +56,7 @@ void TiledProduct::make_tiles(bool bf16) {
     shape.b_column = shape_.transpose_b ? plan_.k : 1;
     shape.c_row = plan_.n;
     shape.ab_bf16 = bf16;
-    shape.c_bf16 = shape_.output_bf16 && !partial_;
+    shape.c_bf16 = shape_.output == MLG_BF16 && !partial_;
     shape.alpha = partial_ ? 1.0f : shape_.alpha;
     shape.beta = partial_ ? 0.0f : shape_.beta;
     tiles_[variant] = make_gemm(shape, slots_);
@@ -72,10 +73,12 @@ void TiledProduct::make_tiles(bool bf16) {
 const void* TiledProduct::widened(const Launch& launch, const void* operand, std::int64_t count,
                                   std::size_t offset) const {
   if (!widen_) return operand;
-  const auto* from = static_cast<const bfloat16*>(operand);
   auto* to = reinterpret_cast<float*>(launch.workspace<std::byte>() + offset);
-  launch.parallel_for(count, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) to[i] = from[i];
+  dispatch_compute(shape_.input, [&]<typename T>() {
+    const T* from = static_cast<const T*>(operand);
+    launch.parallel_for(count, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) to[i] = from[i];
+    });
   });
   return to;
 }
@@ -87,8 +90,8 @@ void TiledProduct::run(const Launch& launch, const void* a_operand, const void* 
   const auto* b = static_cast<const std::byte*>(widened(launch, b_operand, p.batch * p.k * p.n, b_offset_));
   std::byte* workspace = launch.workspace<std::byte>();
   auto* c = partial_ ? workspace + partial_offset_ : static_cast<std::byte*>(c_result);
-  const std::int64_t ab_bytes = shape_.input_bf16 && !widen_ ? 2 : 4;
-  const std::int64_t c_bytes = shape_.output_bf16 && !partial_ ? 2 : 4;
+  const std::int64_t ab_bytes = shape_.input != MLG_F32 && !widen_ ? 2 : 4;
+  const std::int64_t c_bytes = shape_.output != MLG_F32 && !partial_ ? 2 : 4;
   std::atomic<bool> failed = false;
   const std::int64_t count_k = p.count_k(), count_n = p.count_n(), count_m = p.count_m();
 
@@ -125,7 +128,7 @@ void TiledProduct::add_pieces(const Launch& launch, void* result, const Finish& 
   const auto* partial = reinterpret_cast<const float*>(launch.workspace<std::byte>() + partial_offset_);
   const std::int64_t size = plan_.batch * plan_.m * plan_.n, pieces = plan_.count_k();
   const float alpha = shape_.alpha, beta = shape_.beta;
-  dispatch_compute(shape_.output_bf16 ? MLG_BF16 : MLG_F32, [&]<typename T>() {
+  dispatch_compute(shape_.output, [&]<typename T>() {
     T* c = static_cast<T*>(result);
     launch.parallel_for(size, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
       constexpr std::int64_t kBlock = 1024;  // stays in the first-level cache while the pieces are added

@@ -12,11 +12,11 @@
 
 namespace mulligan::cpu {
 
-// c[batch, m, n] = alpha op(a) op(b) + beta c; a and b both f32 or both bf16, c f32 or like them.
+// c[batch, m, n] = alpha op(a) op(b) + beta c; a and b both f32, both bf16 or both f16, c f32 or like them.
 struct ProductShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
-  bool input_bf16 = false, output_bf16 = false;
+  mlg_dtype input = MLG_F32, output = MLG_F32;
   float alpha = 1.0f, beta = 0.0f;
 };
 
@@ -39,7 +39,7 @@ class TiledProduct {
 
   ProductShape shape_;
   MatmulPlan plan_;
-  bool widen_ = false;  // bf16 inputs are converted to f32 in the workspace
+  bool widen_ = false;  // inputs are converted to f32 in the workspace
   bool partial_ =
       false;  // the tiles write f32 partial products to the workspace, add_pieces() makes c of them
   int slots_;

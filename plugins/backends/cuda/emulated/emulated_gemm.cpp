@@ -1,5 +1,6 @@
 #include "plugins/backends/cuda/emulated/emulated_gemm.h"
 
+#include <mulligan/dtype.hpp>
 #include <mulligan/kernel.hpp>
 
 #include <cstring>
@@ -60,7 +61,8 @@ void EmulatedGemm::run(const DeviceArgument& a, const DeviceArgument& b, const D
     memory.require_known(b.address, b.bytes, "a matrix product reads of its argument b");
     if (shape_.beta != 0)
       memory.require_known(term.address, term.bytes, "a matrix product reads of what it adds to");
-    const std::int64_t in = shape_.input == MLG_BF16 ? 2 : 4, out = shape_.output == MLG_BF16 ? 2 : 4;
+    const auto in = static_cast<std::int64_t>(sdk::dtype_bytes(shape_.input)),
+               out = static_cast<std::int64_t>(sdk::dtype_bytes(shape_.output));
     for (std::int64_t pair = 0; pair < shape_.batch; ++pair) {
       multiply(shape_, static_cast<const char*>(a.address) + pair * shape_.stride_a * in,
                static_cast<const char*>(b.address) + pair * shape_.stride_b * in,

@@ -1,5 +1,6 @@
 #include "plugins/backends/cuda/gpu/cublaslt_gemm.h"
 
+#include <mulligan/dtype.hpp>
 #include <mulligan/kernel.hpp>
 
 #include <algorithm>
@@ -16,11 +17,11 @@ namespace mulligan::cuda {
 namespace {
 
 cudaDataType_t data_type(mlg_dtype dtype) {
-  return dtype == MLG_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+  return dtype == MLG_BF16 ? CUDA_R_16BF : dtype == MLG_F16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
 std::int64_t element_bytes(mlg_dtype dtype) {
-  return dtype == MLG_BF16 ? 2 : 4;
+  return static_cast<std::int64_t>(sdk::dtype_bytes(dtype));
 }
 
 // Device memory of one measurement.
@@ -43,10 +44,11 @@ class Buffer {
     std::vector<char> pattern;
     for (int i = 0; i < 65521; ++i) {
       const float value = uniform(random);
-      const sdk::bfloat16 narrow(value);
-      const char* bytes =
-          dtype == MLG_BF16 ? reinterpret_cast<const char*>(&narrow) : reinterpret_cast<const char*>(&value);
-      pattern.insert(pattern.end(), bytes, bytes + element_bytes(dtype));
+      sdk::dispatch_compute(dtype, [&]<typename T>() {
+        const T element(value);
+        const char* bytes = reinterpret_cast<const char*>(&element);
+        pattern.insert(pattern.end(), bytes, bytes + sizeof element);
+      });
     }
     std::size_t filled = std::min(bytes_, pattern.size());
     device_.to_device(address_, pattern.data(), filled);

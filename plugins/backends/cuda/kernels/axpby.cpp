@@ -21,12 +21,12 @@ struct Kernel : shapes::Axpby {
     check(call);
     call.numbers({alpha, beta});
     call.flags({accumulate_y});
-    sdk::dispatch_cuda(call.dtype(a), [&]<typename A>() {
-      sdk::dispatch_cuda(call.dtype(y), [&]<typename Y>() {
-        // Without b its type is of no matter.
-        sdk::dispatch_cuda(call.dtype(call.has(b) ? b : a), [&]<typename B>() { plan_typed<A, B, Y>(call); });
-      });
-    });
+    const auto plan_of = [&]<typename A, typename B, typename Y>() { plan_typed<A, B, Y>(call); };
+    if (narrow_dtype(call) == MLG_F16) {
+      dispatch<f16>(call, plan_of);
+    } else {
+      dispatch<bf16>(call, plan_of);
+    }
   }
 
  private:

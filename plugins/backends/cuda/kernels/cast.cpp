@@ -1,6 +1,5 @@
 // Launches of cast.cu.
 #include <mulligan/cuda/element_plan.hpp>
-#include <mulligan/half.hpp>
 
 #include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/cast.h"

@@ -4,16 +4,6 @@
 // Determinism: elements are independent.
 #include <mulligan/cuda/elements.cuh>
 
-__device__ inline f16 round_to_f16(float value) {
-  f16 result;
-#ifdef __CUDA_ARCH__
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
-#else
-  result.bits = mulligan::sdk::half_bits(value);
-#endif
-  return result;
-}
-
 // double to float such that rounding the result to a format of at most 22 bits equals rounding the double
 // directly: an inexact result gets an odd last bit ("round to odd"),
 // so it is never a tie of the second rounding.
@@ -34,13 +24,7 @@ __device__ inline float widen(bf16 value) {
   return to_float(value);
 }
 __device__ inline float widen(f16 value) {
-#ifdef __CUDA_ARCH__
-  float result;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
-  return result;
-#else
-  return mulligan::sdk::half_value(value.bits);
-#endif
+  return to_float(value);
 }
 __device__ inline double widen(double value) {
   return value;
@@ -65,7 +49,7 @@ struct Rounded<bf16> {
 };
 template <>
 struct Rounded<f16> {
-  __device__ static f16 from(float value) { return round_to_f16(value); }
+  __device__ static f16 from(float value) { return Narrow<f16>::from(value); }
   __device__ static f16 from(double value) { return from(round_to_odd(value)); }
 };
 

@@ -21,10 +21,11 @@ struct Kernel : shapes::GradientNoise {
   static void plan(CudaCall& call) {
     check(call);
     call.constant("mode", static_cast<int>(call.attribute(Attribute::mode)));
-    const sdk::ElementPlan elements{call.size(gradient), 1};
-    call.launch(MLG_INSTANCE(gradient_noise), elements.grid(), elements.block(), call.tensor(gradient),
+    const sdk::ElementPlan plan{call.size(gradient), 1};
+    call.launch(MLG_INSTANCE(gradient_noise), plan.grid(), plan.block(), call.tensor(gradient),
                 call.tensor(key), call.tensor(step), call.tensor(sigma), call.tensor(squares),
-                call.tensor(noise), elements.count);
+                call.tensor(noise), plan.count, static_cast<std::int64_t>(call.attribute(first)),
+                static_cast<std::int64_t>(call.attribute(Attribute::elements)));
   }
 };
 

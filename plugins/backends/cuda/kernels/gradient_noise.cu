@@ -25,7 +25,7 @@ __device__ inline float normal_number(const PhiloxBlock& block) {
 MLG_KERNEL(gradient_noise, mode)
 __global__ void gradient_noise(global<const float> gradient, global<const int> key, global<const int> step,
                                global<const float> sigma, global<const double> squares, global<float> noise,
-                               long long count) {
+                               long long count, long long first, long long elements) {
   const long long i = first_element<1>();
   if (i >= count) return;
   const float g = gradient[i];
@@ -35,13 +35,13 @@ __global__ void gradient_noise(global<const float> gradient, global<const int> k
     return;
   }
   const PhiloxBlock block =
-      philox_block(key, ((unsigned long long)(uint32_t(step[0])) << 32) + (unsigned long long)(i));
+      philox_block(key, ((unsigned long long)(uint32_t(step[0])) << 32) + (unsigned long long)(first + i));
   if (mode == 2) {
     noise[i] = is_finite_bits(word) ? stochastic_bf16(g, block.word[0]) - g : 0.0f;
     return;
   }
   float scale = sigma[0];
   if (mode == 3) scale = scale * g;
-  if (mode == 4) scale = scale * float(sqrt(double(squares[0]) / double(count)));
+  if (mode == 4) scale = scale * float(sqrt(double(squares[0]) / double(elements)));
   noise[i] = scale * normal_number(block);
 }

@@ -22,6 +22,9 @@ __device__ inline double to_double(float value) {
 __device__ inline double to_double(bf16 value) {
   return to_float(value);
 }
+__device__ inline double to_double(f16 value) {
+  return to_float(value);
+}
 
 // The sum of x^power over [begin, end) of piece blockIdx.x goes to partial[blockIdx.x], or, where partial is
 // null (there is one piece), into total. `piece` is a multiple of blockDim.x * N.

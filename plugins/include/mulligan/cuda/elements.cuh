@@ -27,7 +27,7 @@ __device__ inline void store_raw(P p, long long i, const Element<P> (&values)[N]
   for (int n = 0; n < N; n += kStep) copy_out<kStep>(p, i + n, values + n);
 }
 
-// p[i..i+N) as floats. P: global<T> or global<const T> of float or bf16.
+// p[i..i+N) as floats. P: global<T> or global<const T> of float, bf16 or f16.
 template <int N, typename P>
 __device__ inline void load_elements(P p, long long i, float (&out)[N]) {
   Element<P> values[N];

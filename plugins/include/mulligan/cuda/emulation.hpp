@@ -4,6 +4,8 @@
 // contract of the emulator: emulator.h.
 #pragma once
 
+#include <mulligan/half.hpp>
+
 #include <mulligan/cuda/emulator.h>
 #include <mulligan/cuda_kernel.h>
 

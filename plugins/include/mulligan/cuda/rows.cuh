@@ -107,11 +107,11 @@ struct Words {
   __device__ float get(int n) const { return to_float(element[n]); }
 };
 #ifdef __CUDACC__
-// Left to itself the compiler gives each bf16 a register.
-template <int N>
-struct Words<bf16, N> {
+// Left to itself the compiler gives each element of 16 bits a register.
+template <typename T, int N>
+struct HalfWords {
   uint32_t word[(N + 1) / 2];
-  __device__ void load(const bf16* p, long long i) {
+  __device__ void load(const T* p, long long i) {
     if constexpr (N == 1) {
       word[0] = p[i].bits;
     } else {
@@ -124,9 +124,16 @@ struct Words<bf16, N> {
 #pragma unroll
     for (int n = 0; n < (N + 1) / 2; ++n) word[n] = 0;
   }
+};
+template <int N>
+struct Words<bf16, N> : HalfWords<bf16, N> {
   __device__ float get(int n) const {
-    return bits_to_float(n % 2 == 0 ? word[n / 2] << 16 : word[n / 2] & 0xFFFF0000u);
+    return bits_to_float(n % 2 == 0 ? this->word[n / 2] << 16 : this->word[n / 2] & 0xFFFF0000u);
   }
+};
+template <int N>
+struct Words<f16, N> : HalfWords<f16, N> {
+  __device__ float get(int n) const { return to_float(f16{uint16_t(this->word[n / 2] >> (n % 2 * 16))}); }
 };
 #endif
 

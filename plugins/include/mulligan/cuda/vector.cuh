@@ -15,6 +15,15 @@ __device__ inline float to_float(float value) {
 __device__ inline float to_float(bf16 value) {
   return bits_to_float(uint32_t(value.bits) << 16);
 }
+__device__ inline float to_float(f16 value) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
+  return result;
+#else
+  return mulligan::sdk::half_value(value.bits);
+#endif
+}
 
 // `value` rounded to nearest even in T.
 template <typename T>
@@ -34,6 +43,19 @@ struct Narrow<bf16> {
     const uint32_t word = float_to_bits(value);
     const uint32_t rounded = word + 0x7FFFu + ((word >> 16) & 1u);
     result.bits = uint16_t((value != value ? (word | 0x400000u) : rounded) >> 16);
+#endif
+    return result;
+  }
+};
+
+template <>
+struct Narrow<f16> {
+  __device__ static f16 from(float value) {
+    f16 result;
+#ifdef __CUDA_ARCH__
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+#else
+    result.bits = mulligan::sdk::half_bits(value);
 #endif
     return result;
   }
@@ -95,7 +117,7 @@ void copy_out(global<T> p, long long i, const T* values) {
 }
 #endif
 
-// p[i..i+N) as floats. i must be a multiple of N. P: global<T> or global<const T> of float or bf16.
+// p[i..i+N) as floats. i must be a multiple of N. P: global<T> or global<const T> of float, bf16 or f16.
 template <int N, typename P>
 __device__ inline void load(P p, long long i, float (&out)[N]) {
   Element<P> values[N];
