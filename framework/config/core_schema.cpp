@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "framework/config/model_elements.h"
+
 namespace mulligan {
 namespace {
 
@@ -76,8 +78,13 @@ Schema<LanesConfig> lanes_section() {
   return s;
 }
 
+bool in_table_of_its_own(const KeySpec& key) {
+  return key.name.find('.') != std::string::npos;
+}
+
 Schema<ModelConfig> model_section() {
-  Schema<ModelConfig> s;
+  Schema<ModelConfig> s, elements;
+  for (const ElementDeclaration& element : declared_elements()) element.keys(elements);
   s.choice<ModelFamily>("family", &ModelConfig::family,
                         {{"record", ModelFamily::record}, {"qwen2", ModelFamily::qwen2}},
                         "the forward pass: the record's, with the switches below, or that of Qwen2.5, which "
@@ -99,7 +106,6 @@ Schema<ModelConfig> model_section() {
       .range(0, 1 << 20)
       .derived("`4 * model.width`");
   s.key("tied_head", &ModelConfig::tied_head, "use the token embedding as output head");
-  s.key("softcap", &ModelConfig::softcap, "c of logits = c * tanh(z / c); 0 = off").range(0, 1e6);
   s.key("norm_eps", &ModelConfig::norm_eps,
         "eps of every RMS norm; 0 = machine epsilon of fp32, family qwen2: 1e-6")
       .range(0, 1);
@@ -109,12 +115,7 @@ Schema<ModelConfig> model_section() {
   s.key("qk_norm", &ModelConfig::qk_norm, "RMS norm of queries and keys per head");
   s.key("q_gain", &ModelConfig::q_gain, "initial per-head gain on queries after RoPE; 0 = no gain")
       .range(0, 1e3);
-  s.key("xsa_last_layers", &ModelConfig::xsa_last_layers,
-        "number of last layers whose attention output is made orthogonal to its own value (XSA); -1 = "
-        "all, 0 = none")
-      .range(-1, 1024)
-      .derived("`model.layers`");
-  s.key("attention_gate", &ModelConfig::attention_gate, "per-head sigmoid gate on the attention output");
+  s.include(elements, [](const KeySpec& key) { return !in_table_of_its_own(key); });
   s.key("skip_weights", &ModelConfig::skip_weights, "weighted skip connections from encoder to decoder half");
   s.key("skip_gates", &ModelConfig::skip_gates, "sigmoid gate of each skip connection; needs skip_weights");
   s.key("embedding_init_std", &ModelConfig::embedding_init_std, "standard deviation of the initial embedding")
@@ -122,6 +123,7 @@ Schema<ModelConfig> model_section() {
   s.section("rope", &ModelConfig::rope, rope_section());
   s.section("loop", &ModelConfig::loop, loop_section());
   s.section("lanes", &ModelConfig::lanes, lanes_section());
+  s.include(elements, in_table_of_its_own);
   return s;
 }
 
@@ -471,7 +473,9 @@ const Schema<ParameterRow>& parameter_row_schema() {
     Schema<ParameterRow> s;
     s.key("match", &ParameterRow::match, "glob over parameter names: * any characters, ? one, [abc] a set")
         .required();
-    s.key("optimizer", &ParameterRow::optimizer, "NAME of the [optimizer.NAME] that updates them").required();
+    s.key("optimizer", &ParameterRow::optimizer,
+          "NAME of the [optimizer.NAME] that updates them; none = they keep their initial values")
+        .required();
     s.key("lr_multiplier", &ParameterRow::lr_multiplier, "factor on the optimiser's learning rate")
         .range(0, 1e6);
     s.key("weight_decay_multiplier", &ParameterRow::weight_decay_multiplier,
@@ -560,7 +564,7 @@ std::vector<KeySpec> optimizer_host_keys() {
 }
 
 std::vector<KeySection> core_sections() {
-  return {
+  std::vector<KeySection> sections = {
       {"[run]", "The run as a whole.", keys_of_table("run")},
       {"[backend]", "Plugin table: where tensors live and kernels run.", plugin_keys_with_default("cpu")},
       {"[[backend.kernels]]",
@@ -643,6 +647,14 @@ std::vector<KeySection> core_sections() {
        plugin_keys_with_default("sgd")},
       {"[ledger]", "Limits of the run.", keys_of_table("ledger")},
   };
+  const auto lanes = std::ranges::find(sections, "[model.lanes]", &KeySection::header);
+  std::vector<KeySection> tables;
+  for (const ElementDeclaration& element : declared_elements()) {
+    if (element.table.empty()) continue;
+    tables.push_back({"[model." + element.name + "]", element.table, keys_of_table("model." + element.name)});
+  }
+  sections.insert(lanes + 1, tables.begin(), tables.end());
+  return sections;
 }
 
 std::vector<std::string> core_key_names() {

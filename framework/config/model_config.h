@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "framework/config/element_settings.h"
+
 namespace mulligan {
 
 // Which forward pass the model has: the record's, with all the switches below, or that of Qwen2.5
@@ -80,6 +82,7 @@ struct ModelConfig {
   RopeConfig rope;
   LoopConfig loop;
   LanesConfig lanes;
+  ElementSettings elements;  // keys that elements of the model declare for themselves
 };
 
 // Replaces the "derive it" values (kv_heads 0, head_width 0, mlp_hidden 0, rope.dims 0, xsa_last_layers -1)

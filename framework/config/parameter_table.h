@@ -15,11 +15,15 @@ namespace mulligan {
 // axis (reduce-scatter before, all-gather after the update).
 enum class Communication { replicated, sharded };
 
+// What a row says in the place of an optimiser's name where nothing updates its parameters: they keep their
+// initial values, and no gradient of them is computed.
+inline constexpr const char* no_optimizer = "none";
+
 // One row of [[parameters]].
 struct ParameterRow {
   // glob over the whole parameter name: * any run of characters (dots too), ? one, [abc] a set
   std::string match;
-  std::string optimizer;  // NAME of [optimizer.NAME]
+  std::string optimizer;  // NAME of [optimizer.NAME], or no_optimizer
   double lr_multiplier = 1.0;
   double weight_decay_multiplier = 1.0;
   Precision master_dtype = Precision::fp32;  // dtype in which the weights are kept and updated

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "framework/config/core_schema.h"
+#include "framework/config/model_elements.h"
 #include "framework/core/error.h"
 
 namespace mulligan {
@@ -34,11 +35,6 @@ void check_heads(const ModelConfig& m, const Settings& s) {
 }
 
 void check_layers(const ModelConfig& m, const Settings& s) {
-  if (m.xsa_last_layers > m.layers) {
-    throw config_error("{} is {}, but there are only {} = {} layers; use -1 for all.",
-                       s.where("model.xsa_last_layers"), m.xsa_last_layers, s.where("model.layers"),
-                       m.layers);
-  }
   if (m.loop.extra_passes > 0 && (m.loop.first > m.loop.last || m.loop.last >= m.layers)) {
     throw config_error(
         "the loop from {} = {} to {} = {} does not lie in the layers 0 to {} of {}; correct the range or set "
@@ -143,11 +139,19 @@ void check_parameters(const LoadedConfig& loaded) {
         c.optimizers.front().name);
   }
   std::vector<std::string> names;
-  for (const OptimizerConfig& optimizer : c.optimizers) names.push_back(optimizer.name);
+  for (const OptimizerConfig& optimizer : c.optimizers) {
+    if (optimizer.name == no_optimizer) {
+      throw config_error(
+          "{}: [optimizer.{}] has the word with which a row of [[parameters]] says that nothing updates its "
+          "parameters; give the table another name.",
+          loaded.file, no_optimizer);
+    }
+    names.push_back(optimizer.name);
+  }
   for (size_t i = 0; i < c.parameters.size(); ++i) {
     const ParameterRow& row = c.parameters[i];
-    if (std::ranges::find(names, row.optimizer) != names.end()) continue;
-    throw config_error("{}: optimizer = \"{}\" names no [optimizer.NAME] table; there are: {}.",
+    if (row.optimizer == no_optimizer || std::ranges::find(names, row.optimizer) != names.end()) continue;
+    throw config_error("{}: optimizer = \"{}\" names no [optimizer.NAME] table; there are: {}, and none.",
                        loaded.parameter_rows[i].at("optimizer").origin.text(), row.optimizer,
                        fmt::join(names, ", "));
   }
@@ -180,6 +184,9 @@ void check_rules(const LoadedConfig& loaded) {
   const RunConfig& c = loaded.config;
   check_heads(c.model, loaded.core);
   check_layers(c.model, loaded.core);
+  for (const ElementDeclaration& element : declared_elements()) {
+    if (element.check) element.check(c.model, loaded.core);
+  }
   check_data(c, loaded);
   check_train(c.train, loaded.core);
   check_noise(c, loaded.core);

@@ -153,6 +153,14 @@ class Schema {
     }
   }
 
+  // Includes the keys of `other` for which `chosen` holds, in their order.
+  template <typename Chosen>
+  void include(const Schema& other, Chosen chosen) {
+    for (size_t i = 0; i < other.keys_.size(); ++i) {
+      if (chosen(other.keys_[i])) bind(other.keys_[i], other.bindings_[i]);
+    }
+  }
+
   // Writes resolved settings (of exactly these keys) into `object`.
   void store(const Settings& settings, T& object) const {
     for (size_t i = 0; i < keys_.size(); ++i) bindings_[i].set(object, settings.at(keys_[i].name).value);
@@ -175,6 +183,12 @@ class Schema {
   };
   const std::vector<KeySpec>& keys() const { return keys_; }
   const std::vector<Binding>& bindings() const { return bindings_; }
+
+  // A key whose value is no plain member.
+  void bind(KeySpec key, Binding binding) {
+    keys_.push_back(std::move(key));
+    bindings_.push_back(std::move(binding));
+  }
 
  private:
   static void assign(bool& member, const ConfigValue& value) { member = value.boolean(); }

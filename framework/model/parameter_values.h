@@ -24,6 +24,7 @@ struct ParameterLayout {
 
   // tensor that kernels read in place of these two, such as averaged weights; usually empty
   std::string source;
+  bool trained = true;  // false: no optimiser updates it, and nothing computes its gradient
 
   bool has_copy() const { return master != compute; }
   std::string read_name() const {

@@ -13,13 +13,14 @@ namespace mulligan {
 
 struct PlannedParameter {
   ParameterLayout layout;
-  std::size_t optimizer = 0;  // index into RunConfig::optimizers
+  std::size_t optimizer = 0;  // index into RunConfig::optimizers; without meaning where it is not trained
   double lr_multiplier = 1;
   double weight_decay_multiplier = 1;
   Communication communication = Communication::replicated;
   DType communication_dtype = MLG_F32;  // in which gradients travel between ranks
 
   const std::string& name() const { return layout.spec.name; }
+  bool trained() const { return layout.trained; }
   // Whether each of `world_size` ranks updates a slice of it, along the first dimension.
   bool is_cut(int world_size) const;
   // What one rank updates: the whole parameter or its slice.

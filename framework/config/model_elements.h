@@ -1,0 +1,60 @@
+// What an element of the model (framework/model/elements/NAME) declares to the configuration: its keys and the
+// rules between them. The struct that its keys fill is the element's own, so that no other file names it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/config/model_config.h"
+#include "framework/config/schema.h"
+
+namespace mulligan {
+
+struct ElementDeclaration {
+  std::string name;   // of its folder
+  std::string table;  // what [model.NAME] is, in one sentence; empty: no table of its own
+  // Declares its keys: directly below [model], or by declare_element_table.
+  void (*keys)(Schema<ModelConfig>& schema) = nullptr;
+  // Throws config_error where keys contradict each other; null: they cannot. `settings`: for their origins.
+  void (*check)(const ModelConfig& model, const Settings& settings) = nullptr;
+};
+
+// All, in the order of framework/model/elements/list.inc.
+const std::vector<ElementDeclaration>& declared_elements();
+
+// Declares the keys of struct C as the table [model.NAME]. Defaults must leave the element off.
+template <typename C>
+void declare_element_table(Schema<ModelConfig>& schema, const std::string& name, const Schema<C>& table) {
+  for (KeySpec key : table.keys()) {
+    key.name = name + "." + key.name;
+    const std::string full = key.name;
+    const ConfigValue initial = key.default_value;
+    schema.bind(std::move(key),
+                {[full, initial](const ModelConfig& model) {
+                   const ConfigValue* value = model.elements.find(full);
+                   return value ? *value : initial;
+                 },
+                 [full](ModelConfig& model, const ConfigValue& value) { model.elements.set(full, value); }});
+  }
+}
+
+// The table [model.NAME] as the struct that declared it.
+template <typename C>
+C element_config(const ModelConfig& model, const std::string& name, const Schema<C>& table) {
+  C config;
+  for (size_t i = 0; i < table.keys().size(); ++i) {
+    const ConfigValue* value = model.elements.find(name + "." + table.keys()[i].name);
+    if (value) table.bindings()[i].set(config, *value);
+  }
+  return config;
+}
+
+// The other way: for code that fills a ModelConfig by hand, such as a test.
+template <typename C>
+void set_element_config(ModelConfig& model, const std::string& name, const Schema<C>& table,
+                        const C& config) {
+  for (size_t i = 0; i < table.keys().size(); ++i)
+    model.elements.set(name + "." + table.keys()[i].name, table.bindings()[i].get(config));
+}
+
+}  // namespace mulligan

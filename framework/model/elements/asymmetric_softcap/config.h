@@ -1,0 +1,17 @@
+// [model.asymmetric_softcap]
+#pragma once
+
+#include "framework/config/model_elements.h"
+
+namespace mulligan::elements::asymmetric_softcap {
+
+struct Config {
+  bool enabled = false;
+};
+
+// Throws nothing; what the table does not say has its default.
+Config config_of(const ModelConfig& model);
+// For code that fills a ModelConfig by hand.
+void set_config(ModelConfig& model, const Config& config);
+
+}  // namespace mulligan::elements::asymmetric_softcap

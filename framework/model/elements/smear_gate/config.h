@@ -1,0 +1,20 @@
+// [model.smear_gate]
+#pragma once
+
+#include <cstdint>
+
+#include "framework/config/model_elements.h"
+
+namespace mulligan::elements::smear_gate {
+
+struct Config {
+  std::int64_t window = 0;          // first dimensions of the embedding that the gate reads; 0 = off
+  std::int64_t document_start = 1;  // token that is mixed with nothing; -1 = there is none
+};
+
+// Throws nothing; what the table does not say has its default.
+Config config_of(const ModelConfig& model);
+// For code that fills a ModelConfig by hand.
+void set_config(ModelConfig& model, const Config& config);
+
+}  // namespace mulligan::elements::smear_gate

@@ -1,0 +1,53 @@
+#include "framework/core/error.h"
+#include "framework/model/elements/smear_gate/config.h"
+
+namespace mulligan::elements::smear_gate {
+namespace {
+
+constexpr const char* name = "smear_gate";
+
+const Schema<Config>& table() {
+  static const Schema<Config> schema = [] {
+    Schema<Config> s;
+    s.key("window", &Config::window,
+          "first dimensions of the embedding that the gate reads; 0 = no smear gate")
+        .range(0, 65536);
+    s.key("document_start", &Config::document_start,
+          "token that begins a document and is mixed with nothing, the tokenizer's BOS; -1 = documents are "
+          "mixed "
+          "where they meet")
+        .range(-1, (1 << 18) - 1);
+    return s;
+  }();
+  return schema;
+}
+
+void check(const ModelConfig& m, const Settings& s) {
+  const Config config = config_of(m);
+  if (config.window > m.width) {
+    throw config_error("{} is {}, but an embedding has only {} = {} dimensions; choose a smaller window.",
+                       s.where("model.smear_gate.window"), config.window, s.where("model.width"), m.width);
+  }
+  if (config.window > 0 && config.document_start >= m.vocabulary) {
+    throw config_error("{} is {}, but tokens are below {} = {}; give the tokenizer's BOS, or -1 for none.",
+                       s.where("model.smear_gate.document_start"), config.document_start,
+                       s.where("model.vocabulary"), m.vocabulary);
+  }
+}
+
+}  // namespace
+
+Config config_of(const ModelConfig& model) {
+  return element_config(model, name, table());
+}
+
+void set_config(ModelConfig& model, const Config& config) {
+  set_element_config(model, name, table(), config);
+}
+
+ElementDeclaration declaration() {
+  return {name, "Smear gate: each token's embedding takes in a gated share of the one before it.",
+          [](Schema<ModelConfig>& schema) { declare_element_table(schema, name, table()); }, check};
+}
+
+}  // namespace mulligan::elements::smear_gate

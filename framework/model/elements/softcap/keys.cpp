@@ -1,0 +1,12 @@
+#include "framework/config/model_elements.h"
+
+namespace mulligan::elements::softcap {
+
+ElementDeclaration declaration() {
+  return {
+      "softcap", "", [](Schema<ModelConfig>& schema) {
+        schema.key("softcap", &ModelConfig::softcap, "c of logits = c * tanh(z / c); 0 = off").range(0, 1e6);
+      }};
+}
+
+}  // namespace mulligan::elements::softcap
