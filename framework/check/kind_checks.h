@@ -30,6 +30,7 @@ void check_schedule(const PluginHandle& plugin, const PluginConfig& config, Chec
 void check_quantizer(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
 void check_communicator(const PluginHandle& plugin, const PluginConfig& config, const BackendMaker& make,
                         CheckList& list);
+void check_transform(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
 void check_backend(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
 
 // Allocations of `body`, a call of the plugin's function `where`, as a problem, or empty.

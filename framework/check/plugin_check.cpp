@@ -51,6 +51,8 @@ CheckList check_plugin(PluginHost& host, const PluginHandle& plugin, std::span<c
         return check_quantizer(plugin, config, list);
       case PluginKind::communicator:
         return check_communicator(plugin, config, make, list);
+      case PluginKind::transform:
+        return check_transform(plugin, config, list);
     }
   };
   // What throws outside of a line (a constructor that refuses the keys) is a line of its own.

@@ -35,6 +35,15 @@ Schema<DataConfig> data_section() {
         "validation shards: a glob, or a folder (the validation shards of its manifest)")
       .required();
   s.key("tokenizer", &DataConfig::tokenizer, "SentencePiece model file of the shards' tokenizer").required();
+  s.key(
+      "validation_bytes", &DataConfig::validation_bytes,
+      "byte side tables of the validation shards, a glob or a folder: the original bytes of each token, for "
+      "shards of transformed text; empty = those of the shards' manifest, and where it has none the "
+      "tokenizer's pieces count");
+  s.key(
+      "validation_documents", &DataConfig::validation_documents,
+      "JSON Lines file of the original validation documents, in the order of the shards, with which the side "
+      "tables are compared; empty = the manifest's, or no comparison");
   s.key("prefetch", &DataConfig::prefetch, "micro-batches the loader keeps ready").range(1, 1024);
   return s;
 }
@@ -298,6 +307,13 @@ Schema<EvalConfig> eval_section() {
       .range(1, 1 << 20);
   s.key("drop_remainder", &EvalConfig::drop_remainder,
         "leave the last partial batch unscored, only to match figures of the record's script");
+  s.key("shares", &EvalConfig::shares,
+        "cut the targets into so many equal shares, each with rows of its own, as that many ranks of the "
+        "later "
+        "records' scripts do; part of what is scored, whatever the number of ranks; 0 = rows follow one "
+        "another "
+        "over the whole text")
+      .range(0, 1 << 16);
   s.key("save_seconds", &EvalConfig::save_seconds,
         "seconds between saved states of eval and ttt, which --resume continues; 0: saved only where a "
         "signal stops them")
@@ -427,6 +443,11 @@ const Schema<PhaseRow>& phase_row_schema() {
     s.key("until_seconds", &PhaseRow::until_seconds,
           "the phase ends after so many seconds of the training clock; 0 = not by time")
         .range(0, 1e9);
+    s.key("through_fraction", &PhaseRow::through_fraction,
+          "the phase ends when more than this share of the budget is spent, and still holds where it is "
+          "exactly "
+          "that; 0 = not by it")
+        .range(0, 1);
     s.key("layer_order", &PhaseRow::layer_order,
           "plain = each layer once, looped = with the repeats of [model.loop]")
         .one_of({"plain", "looped"})
@@ -455,6 +476,16 @@ const Schema<PhaseRow>& phase_row_schema() {
         "independent phase, which is a warm restart where the rate jumps");
     s.key("reset_optimizer", &PhaseRow::reset_optimizer,
           "the phase begins with empty optimiser states, which then count their updates from 1");
+    s.key("rewarm_steps", &PhaseRow::rewarm_steps,
+          "over so many first steps of the phase all rates grow linearly, from 1/rewarm_steps of what they "
+          "are "
+          "without it; not where training begins with the phase; 0 = at once")
+        .range(0, 1e6);
+    s.key("skip_batches", &PhaseRow::skip_batches,
+          "batches of a step that are passed over when the phase begins, as the later records' loader loses "
+          "the "
+          "two it has prepared when the segments' length changes")
+        .range(0, 1 << 20);
     s.key("noise", &PhaseRow::noise, "noise in the gradients of this phase, as noise.mode")
         .one_of(words_of(noise_words()))
         .derived("noise.mode");
@@ -636,6 +667,11 @@ std::vector<KeySection> core_sections() {
       {"[ttt.optimizer]",
        "Plugin table: the optimiser of the adapters, whose state starts empty for each batch of documents.",
        plugin_keys_with_default("adamw", ttt_optimizer_host_keys())},
+      {"[ttt.transform]",
+       "Plugin table, optional: what changes the model's distribution before a token is scored; what is "
+       "trained "
+       "on stays the plain loss (docs/evaluation.md).",
+       plugin_keys_with_default("ngram_tilt", ttt_transform_host_keys())},
       {"[ttt.base]",
        "Plugin table, optional: how the base model is trained between batches on documents scored so far; "
        "goes with ttt.prefix_documents.",

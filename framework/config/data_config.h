@@ -18,8 +18,14 @@ struct DataMixRow {
 struct DataConfig {
   // a glob such as data/fineweb_train_*.bin, or a folder of shards; "" where [[data.mix]] names them
   std::string train;
-  std::string validation;       // likewise
-  std::string tokenizer;        // SentencePiece .model file; needed to count bytes
+  std::string validation;  // likewise
+  std::string tokenizer;   // SentencePiece .model file; needed to count bytes
+  // Byte side tables of the validation shards: a glob or a folder; "": the manifest's, and without them the
+  // tokenizer's pieces count.
+  std::string validation_bytes;
+  // The original validation documents (JSON Lines, in the order of the shards) that the side tables are
+  // compared with; "": the manifest's, or none.
+  std::string validation_documents;
   int64_t prefetch = 4;         // micro-batches that the loader keeps ready, >= 1
   std::vector<DataMixRow> mix;  // empty: data.train alone
 };

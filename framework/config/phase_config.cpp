@@ -62,7 +62,7 @@ Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loade
   Phase phase = default_phase(
       config, row.name,
       row.layer_order == word(LayerOrderKind::looped) ? LayerOrderKind::looped : LayerOrderKind::plain);
-  phase.until = {row.until_steps, row.until_fraction, row.until_seconds};
+  phase.until = {row.until_steps, row.until_fraction, row.until_seconds, row.through_fraction};
   phase.compute_dtype = std::ranges::find(compute_dtype_words(), row.compute_dtype, [](const auto& w) {
                           return w.first;
                         })->second;
@@ -71,6 +71,8 @@ Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loade
   phase.lr_multiplier = row.lr_multiplier;
   phase.lr_policy = row.lr_policy;
   phase.reset_optimizer = row.reset_optimizer;
+  phase.rewarm_steps = row.rewarm_steps;
+  phase.skip_batches = row.skip_batches;
   phase.noise = std::ranges::find(noise_words(), row.noise, [](const auto& w) { return w.first; })->second;
   phase.noise_factor = row.noise_factor;
   if (!row.mix_weights.empty()) phase.mix_weights = row.mix_weights;

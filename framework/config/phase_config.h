@@ -31,10 +31,12 @@ struct PhaseEnd {
   std::int64_t steps = 0;  // updates done since the start of training; 0 = no such limit
   double fraction = 0.0;   // of the budget that is spent (as model.loop.start_fraction); 0 = no such limit
   double seconds = 0.0;    // of the training clock; 0 = no such limit
-  bool any() const { return steps > 0 || fraction > 0 || seconds > 0; }
+  double through_fraction = 0.0;  // of the budget: over as soon as more is spent; 0 = no such limit
+  bool any() const { return steps > 0 || fraction > 0 || seconds > 0 || through_fraction > 0; }
   bool reached(std::int64_t steps_done, double budget_fraction, double elapsed_seconds) const {
     return (steps > 0 && steps_done >= steps) || (fraction > 0 && budget_fraction >= fraction) ||
-           (seconds > 0 && elapsed_seconds >= seconds);
+           (seconds > 0 && elapsed_seconds >= seconds) ||
+           (through_fraction > 0 && budget_fraction > through_fraction);
   }
 };
 
@@ -48,6 +50,8 @@ struct Phase {
   double lr_multiplier = 1.0;        // on the rate of every optimiser
   LrPolicy lr_policy = LrPolicy::continued;
   bool reset_optimizer = false;        // its optimisers start with empty states
+  std::int64_t rewarm_steps = 0;       // the rates grow linearly over so many first steps of it; 0 = at once
+  std::int64_t skip_batches = 0;       // batches of a step that are passed over, unread, when it begins
   NoiseMode noise = NoiseMode::off;    // in the gradients; [noise] says the rest
   double noise_factor = 1.0;           // on noise.sigma
   std::vector<double> mix_weights;     // of the rows [[data.mix]]; empty where there are none
@@ -61,6 +65,7 @@ struct PhaseRow {
   std::int64_t until_steps = 0;
   double until_fraction = 0.0;
   double until_seconds = 0.0;
+  double through_fraction = 0.0;
   std::string layer_order;
   std::string compute_dtype;
   std::int64_t sequence_length = 0;
@@ -68,6 +73,8 @@ struct PhaseRow {
   double lr_multiplier = 1.0;
   LrPolicy lr_policy = LrPolicy::continued;
   bool reset_optimizer = false;
+  std::int64_t rewarm_steps = 0;
+  std::int64_t skip_batches = 0;
   std::string noise;
   double noise_factor = 1.0;
   std::vector<double> mix_weights;

@@ -223,6 +223,7 @@ std::vector<PluginTableRef> plugin_tables(const RunConfig& config) {
   if (config.ttt) {
     tables.push_back({MLG_TTT, &config.ttt->adapters});
     tables.push_back({MLG_OPTIMIZER, &config.ttt->optimizer});
+    if (config.ttt->transform) tables.push_back({MLG_TRANSFORM, &*config.ttt->transform});
     if (config.ttt->base) tables.push_back({MLG_TTT, &*config.ttt->base});
     if (config.ttt->base_optimizer) tables.push_back({MLG_OPTIMIZER, &*config.ttt->base_optimizer});
   }

@@ -88,14 +88,23 @@ void check_chunks(const TttConfig& config, const Settings& settings) {
 
 std::optional<TttSection> read_ttt(const ConfigNode* table, const std::string& source) {
   if (table == nullptr) return std::nullopt;
-  static const std::vector<std::string> own_tables = {"adapters", "optimizer", "base"};
+  static const std::vector<std::string> own_tables = {"adapters", "optimizer", "transform", "base"};
   TttSection section;
   section.settings = resolve_keys(ttt_schema().keys(), table, "ttt", source, own_tables);
   ttt_schema().store(section.settings, section.config);
   section.adapters = read_plugin_table(table->find("adapters"), "ttt.adapters", source, "doc_lora");
   section.optimizer = read_plugin_table(table->find("optimizer"), "ttt.optimizer", source, "adamw",
                                         ttt_optimizer_host_keys());
-  section.lr = section.optimizer.host.at("lr").value.real();
+  section.lr =
+      section.optimizer.host.at("lr").value.real() * section.optimizer.host.at("lr_multiplier").value.real();
+  if (const ConfigNode* transform = table->find("transform")) {
+    section.transform =
+        read_plugin_table(transform, "ttt.transform", source, "ngram_tilt", ttt_transform_host_keys());
+    const std::string order = section.transform->host.at("order").value.string();
+    for (const TransformOrder each : {TransformOrder::document, TransformOrder::file}) {
+      if (order == transform_order_word(each)) section.transform_order = each;
+    }
+  }
   if (const ConfigNode* base = table->find("base")) {
     static const std::vector<std::string> inner_tables = {"optimizer"};
     section.base = read_plugin_table(base, "ttt.base", source, "global_sgd", {}, inner_tables);
@@ -131,7 +140,41 @@ std::vector<KeySpec> ttt_optimizer_host_keys() {
   lr.minimum = 0;
   lr.maximum = 1e6;
   lr.help = "learning rate of the adapters, constant";
-  return {lr};
+  KeySpec multiplier;
+  multiplier.name = "lr_multiplier";
+  multiplier.type = ValueType::real;
+  multiplier.default_value = ConfigValue(1.0);
+  multiplier.minimum = 0;
+  multiplier.maximum = 1e6;
+  multiplier.help = "factor on lr, to say a rate by a factor of another's";
+  return {lr, multiplier};
+}
+
+std::vector<KeySpec> ttt_transform_host_keys() {
+  KeySpec order;
+  order.name = "order";
+  order.type = ValueType::string;
+  order.default_value = ConfigValue(std::string(transform_order_word(TransformOrder::queue)));
+  for (const TransformOrder each : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
+    order.choices.emplace_back(transform_order_word(each));
+  }
+  order.help =
+      "in which order it learns the tokens: queue = as they are scored, document = each document by itself, "
+      "file = in the order of the shards, ahead of their scoring, as the published record does, which "
+      "ledger.rules = \"strict\" refuses";
+  return {order};
+}
+
+const char* transform_order_word(TransformOrder order) {
+  switch (order) {
+    case TransformOrder::queue:
+      return "queue";
+    case TransformOrder::document:
+      return "document";
+    case TransformOrder::file:
+      return "file";
+  }
+  return "";
 }
 
 std::vector<KeySpec> ttt_host_keys() {

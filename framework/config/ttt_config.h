@@ -18,6 +18,12 @@ enum class DocumentOrder { longest_first, shortest_first };
 // and no updates (legal: it depends on documents that were scored before).
 enum class OnCollapse { off, warn, fallback };
 
+// In which order a score transform is told the tokens, and so of which others its proposals may know.
+// queue: in the order in which they are scored (of a lane). document: it forgets between documents. file: in
+// the order of the shards, all at once, as the published record does: hints then know documents that are
+// scored later, so no single order makes all scores one product of conditionals.
+enum class TransformOrder { queue, document, file };
+
 // [ttt]
 struct TttConfig {
   int64_t batch_documents = 64;  // documents adapted together; the remainder holds the longest
@@ -46,10 +52,12 @@ struct TttConfig {
 // [ttt] with its plugin tables.
 struct TttSection {
   TttConfig config;
-  Settings settings;                          // its keys, bare names
-  PluginTable adapters;                       // [ttt.adapters]
-  PluginTable optimizer;                      // [ttt.optimizer]
-  double lr = 0;                              // of the adapters; constant
+  Settings settings;                     // its keys, bare names
+  PluginTable adapters;                  // [ttt.adapters]
+  PluginTable optimizer;                 // [ttt.optimizer]
+  double lr = 0;                         // of the adapters; constant; [ttt.optimizer]'s two keys multiplied
+  std::optional<PluginTable> transform;  // [ttt.transform]; absent: losses are booked as they are
+  TransformOrder transform_order = TransformOrder::queue;
   std::optional<PluginTable> base;            // [ttt.base]; absent: the base model is never trained
   std::optional<PluginTable> base_optimizer;  // [ttt.base.optimizer]; there where `base` is
 };
@@ -63,5 +71,9 @@ std::vector<KeySpec> base_optimizer_keys(const PluginTable& table, std::vector<K
 // The host's keys of [ttt], and of [ttt.optimizer] besides plugin and path.
 std::vector<KeySpec> ttt_host_keys();
 std::vector<KeySpec> ttt_optimizer_host_keys();
+// The host's keys of [ttt.transform] besides plugin and path.
+std::vector<KeySpec> ttt_transform_host_keys();
+// "queue", ...: as the key `order` has it.
+const char* transform_order_word(TransformOrder order);
 
 }  // namespace mulligan

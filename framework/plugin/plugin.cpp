@@ -8,7 +8,7 @@
 namespace mulligan {
 namespace {
 
-constexpr std::array<std::pair<PluginKind, std::string_view>, 7> kWords{{
+constexpr std::array<std::pair<PluginKind, std::string_view>, 8> kWords{{
     {PluginKind::backend, "backend"},
     {PluginKind::loss, "loss"},
     {PluginKind::optimizer, "optimizer"},
@@ -16,6 +16,7 @@ constexpr std::array<std::pair<PluginKind, std::string_view>, 7> kWords{{
     {PluginKind::ttt, "ttt"},
     {PluginKind::quantizer, "quantizer"},
     {PluginKind::communicator, "communicator"},
+    {PluginKind::transform, "transform"},
 }};
 
 }  // namespace

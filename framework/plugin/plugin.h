@@ -24,6 +24,7 @@ enum class PluginKind : std::uint32_t {
   ttt = MLG_TTT,
   quantizer = MLG_QUANTIZER,
   communicator = MLG_COMMUNICATOR,
+  transform = MLG_TRANSFORM,
 };
 
 // "optimizer", ...: the word of sentences, listings and the ABI marker.

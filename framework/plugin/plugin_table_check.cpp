@@ -7,6 +7,7 @@
 #include <mulligan/optimizer.h>
 #include <mulligan/quantizer.h>
 #include <mulligan/schedule.h>
+#include <mulligan/transform.h>
 #include <mulligan/ttt.h>
 
 #include <cstddef>
@@ -51,6 +52,11 @@ constexpr Required kCommunicator[] = {
     REQUIRED(mlg_communicator_table, submit), REQUIRED(mlg_communicator_table, join),
     REQUIRED(mlg_communicator_table, poll),   REQUIRED(mlg_communicator_table, abort),
     REQUIRED(mlg_communicator_table, release)};
+constexpr Required kTransform[] = {
+    REQUIRED(mlg_transform_table, create), REQUIRED(mlg_transform_table, destroy),
+    REQUIRED(mlg_transform_table, open),   REQUIRED(mlg_transform_table, close),
+    REQUIRED(mlg_transform_table, begin),  REQUIRED(mlg_transform_table, propose),
+    REQUIRED(mlg_transform_table, observe)};
 #undef REQUIRED
 
 // The required members lie within the table as the first ABI with the kind released it, so their end is the
@@ -71,6 +77,8 @@ std::span<const Required> required_members(PluginKind kind) {
       return kTtt;
     case PluginKind::communicator:
       return kCommunicator;
+    case PluginKind::transform:
+      return kTransform;
   }
   return {};
 }

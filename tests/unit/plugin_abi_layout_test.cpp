@@ -10,6 +10,7 @@
 #include <mulligan/optimizer.h>
 #include <mulligan/quantizer.h>
 #include <mulligan/schedule.h>
+#include <mulligan/transform.h>
 #include <mulligan/ttt.h>
 
 #include <cstddef>
@@ -291,11 +292,28 @@ LAYOUT(mlg_communicator_table, abort, 128);
 LAYOUT(mlg_communicator_table, release, 136);
 LAYOUT(mlg_communicator_table, begun, 144);
 SIZE(mlg_communicator_table, 152);
+LAYOUT(mlg_bias, token, 0);
+LAYOUT(mlg_bias, bias, 8);
+SIZE(mlg_bias, 16);
+LAYOUT(mlg_transform_text, vocabulary, 0);
+LAYOUT(mlg_transform_text, tokens, 8);
+LAYOUT(mlg_transform_text, places, 16);
+SIZE(mlg_transform_text, 24);
+LAYOUT(mlg_transform_table, header, 0);
+LAYOUT(mlg_transform_table, biases, 72);
+LAYOUT(mlg_transform_table, create, 80);
+LAYOUT(mlg_transform_table, destroy, 88);
+LAYOUT(mlg_transform_table, open, 96);
+LAYOUT(mlg_transform_table, close, 104);
+LAYOUT(mlg_transform_table, begin, 112);
+LAYOUT(mlg_transform_table, propose, 120);
+LAYOUT(mlg_transform_table, observe, 128);
+SIZE(mlg_transform_table, 136);
 
-static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 4);
+static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 5);
 static_assert(MLG_DETERMINISM_NONE == 0 && MLG_DETERMINISM_RUN == 1);
 static_assert(MLG_BACKEND == 1 && MLG_LOSS == 2 && MLG_OPTIMIZER == 3 && MLG_SCHEDULE == 4 && MLG_TTT == 5 &&
-              MLG_QUANTIZER == 6 && MLG_COMMUNICATOR == 7);
+              MLG_QUANTIZER == 6 && MLG_COMMUNICATOR == 7 && MLG_TRANSFORM == 8);
 static_assert(MLG_QUEUE_NONE == -1 && MLG_QUEUE_HOST == 0 && MLG_QUEUE_CUDA == 1);
 static_assert(MLG_ALL_REDUCE == 0 && MLG_REDUCE_SCATTER == 1 && MLG_ALL_GATHER == 2 && MLG_ALL_TO_ALL == 3 &&
               MLG_BROADCAST == 4);
@@ -315,7 +333,7 @@ TEST(PluginAbi, BuiltPluginsCarryTheReleasedSizes) {
   const PluginHandle backend = test_plugin_host().load(PluginKind::backend, "null");
   EXPECT_EQ(backend->table<mlg_backend_table>().header.struct_size, sizeof(mlg_backend_table));
   EXPECT_EQ(backend->table<mlg_backend_table>().header.magic, MLG_ABI_MAGIC);
-  EXPECT_EQ(backend->abi(), "1.4");
+  EXPECT_EQ(backend->abi(), "1.5");
   const PluginHandle communicator = test_plugin_host().load(PluginKind::communicator, "self");
   EXPECT_EQ(communicator->table<mlg_communicator_table>().header.struct_size, sizeof(mlg_communicator_table));
 }

@@ -16,7 +16,7 @@
 
 #define MLG_ABI_MAGIC 0x4E474C4Du /* "MLGN" in little-endian bytes */
 #define MLG_ABI_MAJOR 1
-#define MLG_ABI_MINOR 4
+#define MLG_ABI_MINOR 5
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,7 +33,8 @@ typedef enum mlg_kind {
   MLG_SCHEDULE = 4,
   MLG_TTT = 5,
   MLG_QUANTIZER = 6,
-  MLG_COMMUNICATOR = 7 /* since ABI 1.4 */
+  MLG_COMMUNICATOR = 7, /* since ABI 1.4 */
+  MLG_TRANSFORM = 8     /* since ABI 1.5 */
 } mlg_kind;
 
 struct mlg_key;    /* config.h: one configuration key */

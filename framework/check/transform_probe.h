@@ -1,0 +1,32 @@
+// The causality probe of score transforms.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/plugin/transform.h"
+
+namespace mulligan {
+
+// The documents of one batch: tokens[document][position], of which the first is given and not scored.
+using ProbeText = std::vector<std::vector<std::int32_t>>;
+// What was proposed for each scored token, in the order of scoring.
+using Proposals = std::vector<std::vector<mlg_bias>>;
+
+// Proposals for `text` in the queue order of test-time training: chunk by chunk of `chunk_tokens`, in each
+// document by document, in a stream of its own.
+Proposals queue_proposals(const Transform& transform, const ProbeText& text, std::int64_t vocabulary,
+                          std::int64_t chunk_tokens);
+
+// How proposals for a text in chunks come about: queue_proposals, but for tests.
+using ProposalSource = std::function<Proposals(const ProbeText& text, std::int64_t chunk_tokens)>;
+
+// Has a text that repeats itself proposed for, the same text again, and texts that differ from it from some
+// token on, in the order of scoring. A sentence about what is wrong, or empty: proposals that know their own
+// or a later token, or remember an earlier stream.
+std::string transform_problem(const ProposalSource& proposals, std::int64_t vocabulary);
+std::string transform_problem(const Transform& transform, std::int64_t vocabulary);
+
+}  // namespace mulligan
