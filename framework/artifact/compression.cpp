@@ -171,6 +171,8 @@ std::string_view compression_word(Compression compression) {
       return "xz";
     case Compression::zstd:
       return "zstd";
+    case Compression::adaptive:
+      return "adaptive";
   }
   return "";
 }
@@ -182,6 +184,8 @@ std::string compressor_version(Compression compression) {
       return fmt::format("brotli {}.{}.{} quality {} window {}", version >> 24, version >> 12 & 0xFFF,
                          version & 0xFFF, BROTLI_MAX_QUALITY, BROTLI_MAX_WINDOW_BITS);
     }
+    case Compression::adaptive:
+      return "adaptive, " + compressor_version(Compression::brotli);
     case Compression::xz:
       return fmt::format("xz {} preset 9 extreme", lzma_version_string());
     case Compression::zstd:
@@ -193,6 +197,7 @@ std::string compressor_version(Compression compression) {
 std::string compress(Compression compression, std::string_view bytes) {
   switch (compression) {
     case Compression::brotli:
+    case Compression::adaptive:
       return compress_brotli(bytes);
     case Compression::xz:
       return compress_xz(bytes);
@@ -205,6 +210,7 @@ std::string compress(Compression compression, std::string_view bytes) {
 std::string decompress(Compression compression, std::string_view compressed, std::uint64_t raw_bytes) {
   switch (compression) {
     case Compression::brotli:
+    case Compression::adaptive:
       return decompress_brotli(compressed, raw_bytes);
     case Compression::xz:
       return decompress_xz(compressed, raw_bytes);

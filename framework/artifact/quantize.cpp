@@ -94,8 +94,13 @@ QuantizedTensor quantize_integer(const ArtifactPart& part, const QuantizeTensorR
                                      tensor.columns(),
                                      tensor.bits,
                                      row.clip_sigmas,
-                                     plugin_parallel_for};
-  mlg_quantize_result result{tensor.codes.data(), scales.data(), 0};
+                                     plugin_parallel_for,
+                                     nullptr,
+                                     nullptr,
+                                     0,
+                                     0,
+                                     0};
+  mlg_quantize_result result{tensor.codes.data(), scales.data(), 0, nullptr};
   plugin_threads = sources.threads;
   sources.quantizer->quantize(request, result);
   require_sound(tensor, scales);

@@ -64,10 +64,20 @@ Result quantize(const Quantizer& quantizer, const Matrix& m, int bits, bool with
   Result result;
   result.codes.assign(m.weight.size(), static_cast<std::int8_t>(poison));
   result.scales.assign(static_cast<std::size_t>(m.rows), poison == poison_high ? NAN : 12.0f);
-  const mlg_quantize_request request{
-      "check.weight", m.weight.data(), with_hessian ? m.hessian.data() : nullptr, m.rows, m.columns, bits,
-      clip_sigmas,    parallel};
-  mlg_quantize_result out{result.codes.data(), result.scales.data(), NAN};
+  const mlg_quantize_request request{"check.weight",
+                                     m.weight.data(),
+                                     with_hessian ? m.hessian.data() : nullptr,
+                                     m.rows,
+                                     m.columns,
+                                     bits,
+                                     clip_sigmas,
+                                     parallel,
+                                     nullptr,
+                                     nullptr,
+                                     0,
+                                     0,
+                                     0};
+  mlg_quantize_result out{result.codes.data(), result.scales.data(), NAN, nullptr};
   quantizer.quantize(request, out);
   result.squared_error = out.squared_error;
   return result;

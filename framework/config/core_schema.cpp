@@ -540,10 +540,23 @@ const Schema<QuantizeOptions>& quantize_host_schema() {
     s.key("calibration_shard_stride", &QuantizeOptions::calibration_shard_stride,
           "rows come from every so many-th training shard, from the first in the order of names")
         .range(1, 1 << 20);
-    s.choice<Compression>(
-        "compression", &QuantizeOptions::compression,
-        {{"brotli", Compression::brotli}, {"xz", Compression::xz}, {"zstd", Compression::zstd}},
-        "compression of the artifact, each at its strongest setting");
+    s.choice<Compression>("compression", &QuantizeOptions::compression,
+                          {{"brotli", Compression::brotli},
+                           {"xz", Compression::xz},
+                           {"zstd", Compression::zstd},
+                           {"adaptive", Compression::adaptive}},
+                          "compression of the artifact, each at its strongest setting; adaptive = codes by "
+                          "mulligan's own coder, the "
+                          "rest by Brotli");
+    s.choice<CodeStreams>(
+        "streams", &QuantizeOptions::streams,
+        {{"width", CodeStreams::width},
+         {"role", CodeStreams::role},
+         {"role_ordered", CodeStreams::role_ordered},
+         {"role_all_ordered", CodeStreams::role_all_ordered}},
+        "codes compressed together: those of one width, or of one role (embedding, q, ...), transposed, with "
+        "the "
+        "rows of embedding, q and MLP up (or of all) in the order of nearest neighbours; not for adaptive");
     return s;
   }();
   return schema;

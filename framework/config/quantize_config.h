@@ -14,7 +14,14 @@ namespace mulligan {
 // plugin. int8_row: codes of 8 bits, scale absmax/127 per row, by the host.
 enum class TensorFormat { integer, int8_row, fp16, bf16, fp32 };
 
-enum class Compression { brotli, xz, zstd };
+// How the streams of an artifact are compressed. adaptive: codes by the coder of framework/entropy, all else
+// by Brotli.
+enum class Compression { brotli, xz, zstd, adaptive };
+
+// Which codes are compressed together: those of one width, or those of one role (embedding, q, k, v, attention
+// output, MLP up, MLP down), each matrix transposed; then also with the rows of some or all roles in the order of
+// nearest neighbours, which is stored.
+enum class CodeStreams { width, role, role_ordered, role_all_ordered };
 
 // One row of [[quantize.tensors]]; the first row that matches a tensor's name takes it.
 struct QuantizeTensorRow {
@@ -31,6 +38,7 @@ struct QuantizeOptions {
   int64_t calibration_rows = 16;         // rows of train.sequence_length tokens per batch
   int64_t calibration_shard_stride = 1;  // every so many-th training shard, from the first
   Compression compression = Compression::brotli;
+  CodeStreams streams = CodeStreams::width;
 };
 
 // [quantize]

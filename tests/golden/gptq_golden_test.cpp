@@ -64,8 +64,13 @@ MatrixResult quantize_matrix(const GoldenFixture& fixture, const std::string& ma
                                      shape[1],
                                      static_cast<std::int32_t>(number_after(name, ".int")),
                                      number_after(name, ".cs"),
-                                     parallel_for};
-  mlg_quantize_result out{result.codes.data(), result.scales.data(), 0};
+                                     parallel_for,
+                                     nullptr,
+                                     nullptr,
+                                     0,
+                                     0,
+                                     0};
+  mlg_quantize_result out{result.codes.data(), result.scales.data(), 0, nullptr};
   quantizer->quantize(request, out);
   result.squared_error = out.squared_error;
   return result;

@@ -255,8 +255,13 @@ TEST(Quantizers, WithoutSecondMomentsGptqRoundsToNearest) {
         3.0,
         [](std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
           body(context, 0, count);
-        }};
-    mlg_quantize_result result{codes.data(), scales.data(), 0};
+        },
+        nullptr,
+        nullptr,
+        0,
+        0,
+        0};
+    mlg_quantize_result result{codes.data(), scales.data(), 0, nullptr};
     quantizer->quantize(request, result);
     return std::pair(codes, result.squared_error);
   };
@@ -291,8 +296,13 @@ TEST(Quantizers, BrokenInputsAreNamed) {
       3.0,
       [](std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
         body(context, 0, count);
-      }};
-  mlg_quantize_result result{codes.data(), scales.data(), 0};
+      },
+      nullptr,
+      nullptr,
+      0,
+      0,
+      0};
+  mlg_quantize_result result{codes.data(), scales.data(), 0, nullptr};
   const std::string refused = sentence_of([&] { quantizer->quantize(request, result); });
   EXPECT_NE(refused.find("some.matrix"), std::string::npos) << refused;
   EXPECT_NE(refused.find("not positive definite"), std::string::npos) << refused;

@@ -5,17 +5,27 @@
 #include <mulligan/quantizer.h>
 #include <mulligan/plugin.hpp>
 
+#include <cstddef>
+#include <cstring>
 #include <exception>
 #include <mutex>
+#include <span>
 #include <type_traits>
 
 #pragma GCC visibility push(hidden)
 
 namespace mulligan::sdk {
 
-// One matrix; members as in quantizer.h.
+// One matrix; members as in quantizer.h. Hosts before ABI 1.5 protect no group and give no input_rms.
 struct QuantizeRequest : mlg_quantize_request {
-  explicit QuantizeRequest(const mlg_quantize_request& request) : mlg_quantize_request(request) {}
+  explicit QuantizeRequest(const mlg_quantize_request& request) : mlg_quantize_request{} {
+    const std::size_t known = host_has_minor(5) ? sizeof request : offsetof(mlg_quantize_request, input_rms);
+    std::memcpy(static_cast<mlg_quantize_request*>(this), &request, known);
+  }
+
+  std::span<const std::int64_t> protected_groups() const {
+    return {protected_starts, static_cast<std::size_t>(protected_count)};
+  }
 
   // Largest code: 31 for 6 bits.
   int qmax() const { return (1 << (bits - 1)) - 1; }
@@ -41,6 +51,7 @@ struct QuantizeRequest : mlg_quantize_request {
   }
 };
 using QuantizeResult = mlg_quantize_result;
+using QuantizeTensors = std::span<const mlg_quantize_tensor>;
 
 class Quantizer {
  public:
@@ -49,6 +60,18 @@ class Quantizer {
   // Fills result.codes, result.scales and result.squared_error.
   virtual void quantize(const QuantizeRequest& request, QuantizeResult& result) = 0;
 };
+
+// A quantiser that also chooses over the whole model. Needs a host of ABI 1.5.
+class ModelQuantizer : public Quantizer {
+ public:
+  virtual void protect(QuantizeTensors tensors, mlg_quantize_choices& choices) = 0;
+  virtual void correct(QuantizeTensors tensors, mlg_quantize_choices& choices) = 0;
+  virtual double extra_bytes(QuantizeTensors tensors) = 0;
+};
+
+inline ModelQuantizer& model_quantizer(void* self) {
+  return static_cast<ModelQuantizer&>(*static_cast<Quantizer*>(self));
+}
 
 template <typename Class>
 mlg_quantizer_table make_quantizer_table(const char* name) {
@@ -62,6 +85,26 @@ mlg_quantizer_table make_quantizer_table(const char* name) {
                       mlg_quantize_result* result) -> mlg_error {
     return guarded([&] { static_cast<Quantizer*>(self)->quantize(QuantizeRequest(*request), *result); });
   };
+  if constexpr (std::is_base_of_v<ModelQuantizer, Class>) {
+    table.protect = [](void* self, const mlg_quantize_tensor* tensors, std::int64_t count,
+                       mlg_quantize_choices* choices) -> mlg_error {
+      return guarded([&] {
+        model_quantizer(self).protect({tensors, static_cast<std::size_t>(count)}, *choices);
+      });
+    };
+    table.correct = [](void* self, const mlg_quantize_tensor* tensors, std::int64_t count,
+                       mlg_quantize_choices* choices) -> mlg_error {
+      return guarded([&] {
+        model_quantizer(self).correct({tensors, static_cast<std::size_t>(count)}, *choices);
+      });
+    };
+    table.extra_bytes = [](void* self, const mlg_quantize_tensor* tensors, std::int64_t count,
+                           double* bytes) -> mlg_error {
+      return guarded([&] {
+        *bytes = model_quantizer(self).extra_bytes({tensors, static_cast<std::size_t>(count)});
+      });
+    };
+  }
   return table;
 }
 
