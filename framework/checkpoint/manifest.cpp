@@ -261,6 +261,17 @@ void describe(Visitor& v, CheckpointManifest& m) {
 
 constexpr const char* format_name = "mulligan checkpoint";
 
+// Whether the skipped steps rise and lie among the last steps.
+bool has_sound_ring(const LossAccount::State& loss) {
+  const auto known = static_cast<std::int64_t>(loss.ring.size() + loss.skipped.size());
+  std::int64_t least = loss.step_last - known;
+  for (const std::int64_t step : loss.skipped) {
+    if (step < least || step >= loss.step_last) return false;
+    least = step + 1;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string to_json(const CheckpointManifest& manifest) {
@@ -286,6 +297,13 @@ CheckpointManifest manifest_from_json(std::string_view text, const std::string& 
   CheckpointManifest manifest;
   Reader reader(json, "", source);
   describe(reader, manifest);
+  if (!has_sound_ring(manifest.loss)) {
+    throw data_error(
+        "'{}' is not a checkpoint manifest: 'loss.last_steps_skipped' are not among the last steps of the "
+        "losses, in "
+        "order; use another checkpoint.",
+        source);
+  }
   return manifest;
 }
 

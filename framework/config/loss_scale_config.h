@@ -17,9 +17,9 @@ enum class LossScaleMode {
 struct LossScaleConfig {
   LossScaleMode mode = LossScaleMode::automatic;
   double initial = 65536.0;
-  double growth = 2.0;              // factor on the scale
+  double growth = 2.0;               // factor on the scale
   std::int64_t growth_every = 2000;  // after so many updates without a skipped one
-  double backoff = 0.5;             // factor on the scale where an update is skipped
+  double backoff = 0.5;              // factor on the scale where an update is skipped
 };
 
 }  // namespace mulligan

@@ -1,5 +1,7 @@
 #include "framework/data/ablate.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <bit>
 #include <cctype>
@@ -144,6 +146,13 @@ std::vector<std::size_t> exchanged(const std::vector<Symbol>& symbols, const Phi
 
 std::string_view symbol_class_name(SymbolClass symbols) {
   return class_names[static_cast<std::size_t>(symbols)];
+}
+
+bool AblationRules::takes(const std::string& document) const {
+  const auto matches = [&](const std::string& glob) {
+    return fnmatch(glob.c_str(), document.c_str(), 0) == 0;
+  };
+  return domains.empty() || std::ranges::any_of(domains, matches);
 }
 
 std::string_view ablation_mode_name(AblationMode mode) {

@@ -35,7 +35,11 @@ struct AblationRules {
   std::uint64_t seed = 0;
   std::string mask = "\u25A1";
   bool validation = false;  // the validation documents, too; otherwise scores stay comparable
+  // Globs over the names of documents (TextSource::name; * any characters): the text of others stays as it is. Empty:
+  // all.
+  std::vector<std::string> domains = {};
   bool any() const { return !classes.empty(); }
+  bool takes(const std::string& document) const;
 };
 
 // Symbols taken, by class.

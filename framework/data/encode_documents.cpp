@@ -145,7 +145,8 @@ void DocumentEncoder::ablate_block(Block& block, std::span<const CorpusDocument>
   std::vector<std::string> ablated(documents.size());
   std::vector<std::uint64_t> tokens(documents.size());
   parallel_for(documents.size(), options_.threads, [&](std::size_t i) {
-    ablated[i] = ablate(block.texts[i], options_.ablation, taken[i]);
+    const bool of_domain = options_.ablation.takes(documents[i].source->name(documents[i].index));
+    ablated[i] = of_domain ? ablate(block.texts[i], options_.ablation, taken[i]) : block.texts[i];
     tokens[i] = 1 + encode_text(block.texts[i]).size();  // with BOS
   });
   for (std::size_t i = 0; i < documents.size(); ++i) {

@@ -61,6 +61,7 @@ nlohmann::json to_json(const AblationRecord& ablation) {
                        {"taken", ablation.taken},
                        {"train", to_json(ablation.train)},
                        {"comparable", ablation.comparable}};
+  if (!ablation.domains.empty()) value["domains"] = ablation.domains;
   if (ablation.validation) value["validation"] = to_json(*ablation.validation);
   return value;
 }
@@ -127,6 +128,7 @@ AblationRecord ablation_from(const nlohmann::json& value) {
     ablation.taken[name] = count_of(value.at("taken"), name.c_str());
   }
   ablation.train = ablated_from(value.at("train"));
+  if (value.contains("domains")) ablation.domains = value.at("domains").get<std::vector<std::string>>();
   if (value.contains("validation")) ablation.validation = ablated_from(value.at("validation"));
   ablation.comparable = value.at("comparable");
   return ablation;

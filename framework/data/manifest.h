@@ -58,6 +58,7 @@ struct AblationRecord {
   std::string mode, mask;
   double probability = 1;
   std::uint64_t seed = 0;
+  std::vector<std::string> domains;            // globs over names of documents; empty: all
   std::map<std::string, std::uint64_t> taken;  // symbols by class
   AblatedSplit train;
   std::optional<AblatedSplit> validation;  // none: left as it was

@@ -168,6 +168,7 @@ class Preparation {
     Manifest& manifest = summary_.manifest;
     const AblationRules& rules = options_.ablation;
     AblationRecord record;
+    require_domains(corpus);
     if (rules.any() && rules.validation) encoder.begin_ablation();
     manifest.validation = encoder.encode(corpus.validation(), "fineweb_val", &validation_text);
     if (rules.any() && rules.validation) record.validation = encoder.end_ablation();
@@ -190,11 +191,29 @@ class Preparation {
       record.taken[name] = encoder.symbols_taken()[static_cast<std::size_t>(kind)];
     }
     record.mode = ablation_mode_name(rules.mode);
+    record.domains = rules.domains;
     record.mask = rules.mode == AblationMode::mask ? rules.mask : "";
     record.probability = rules.probability;
     record.seed = rules.seed;
     record.comparable = !rules.validation || rules.mode == AblationMode::mask;
     manifest.ablation = std::move(record);
+  }
+
+  // A domain without a document is a mistake in its glob.
+  void require_domains(const Corpus& corpus) const {
+    if (!options_.ablation.any()) return;
+    for (const std::string& domain : options_.ablation.domains) {
+      AblationRules one;
+      one.domains = {domain};
+      const auto takes = [&](const CorpusDocument& document) {
+        return one.takes(document.source->name(document.index));
+      };
+      if (std::ranges::any_of(corpus.train(), takes)) continue;
+      throw data_error(
+          "no training document is of the domain '{}', a glob over names such as '{}'; correct it, or leave "
+          "--ablate-domains out",
+          domain, corpus.train().front().source->name(corpus.train().front().index));
+    }
   }
 
   std::size_t ablated_documents() const {

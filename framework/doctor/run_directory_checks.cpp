@@ -90,7 +90,9 @@ class RateHistory {
 
   // The rise of the rate, without the phases' factors, from line i - 1 to line i; 0 where another event explains it.
   double rise_to(std::size_t i) const {
+    const auto resumed = [&](std::int64_t step) { return within(step, i); };
     if (i == 0 || i >= history_.steps.size() || seam_between(i)) return 0;
+    if (std::ranges::any_of(history_.resumes, resumed)) return 0;
     return std::max(0.0, plain(i) - plain(i - 1));
   }
   double plain(std::size_t i) const {

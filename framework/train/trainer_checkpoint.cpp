@@ -148,7 +148,7 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   result_.resumed_from = checkpoint.path;
   result_.start.restarts = std::max(result_.start.restarts, p.restarts);
   result_.initial_loss_nats = p.initial_loss_nats;
-  result_.final_loss_nats = account_.step_loss_nats(m.step - 1).value_or(0);
+  result_.final_loss_nats = m.loss.ring.empty() ? 0 : m.loss.ring.back();
   log_.print("resumed from '{}': step {}, {:.1f} s of training", checkpoint.path.string(), m.step,
              p.elapsed_seconds);
 }
@@ -227,11 +227,14 @@ void Trainer::stop_at_non_finite(std::int64_t number, double loss_nats, double g
   }
   throw run_error(
       "step {}: the training loss is {} nats and the gradient norm {}; {}; training has stopped and no "
-      "weights were written; {}{}; lower the learning rate or clip harder (train.clip_norm).",
+      "weights were written; {}{}; lower the learning rate{} or clip harder (train.clip_norm).",
       number, loss_nats, gradient_norm, where,
       last_checkpoint_.empty() ? std::string("there is no checkpoint yet")
                                : fmt::format("the last good checkpoint is '{}'", last_checkpoint_.string()),
-      write_failure);
+      write_failure,
+      LossScaler::scales(config_.loss_scale, phases_.phase())
+          ? fmt::format(", begin with a lower loss scale ({} now; loss_scale.initial)", loss_scaler_.text())
+          : "");
 }
 
 // Tensors of this run and its working memory must fit before any of it is allocated.

@@ -115,9 +115,9 @@ void Trainer::report_steps(double budget_fraction) {
   StepRecord record;
   record.window_first = reported_;
   record.window_last = step_;
-  record.loss_nats = result_.final_loss_nats;
+  const double none = std::numeric_limits<double>::quiet_NaN();  // where no step was counted
+  record.loss_nats = account_.run().steps_counted > 0 ? result_.final_loss_nats : none;
   record.gradient_norm = gradient_norm_;
-  const double none = std::numeric_limits<double>::quiet_NaN();  // where all steps were skipped
   const auto window = account_.window(reported_, step_), last = account_.last_steps();
   record.window_loss_nats = window ? window->mean_nats : none;
   record.run_loss_nats = account_.run().steps_counted > 0 ? account_.run().mean_nats() : none;

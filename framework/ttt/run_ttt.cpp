@@ -97,6 +97,15 @@ void require_whole_set(const RunConfig& config) {
       config.ttt->config.document_fraction);
 }
 
+// Its steps have no scale of the loss ([loss_scale]), and gradients of single windows are small.
+void require_wide_exponent(const RunConfig& config) {
+  if (scored_dtype(config) != Precision::fp16) return;
+  throw config_error(
+      "train.compute_dtype = \"fp16\" is for training, whose loss is scaled; test-time training has no such "
+      "scale, "
+      "and its gradients would vanish: score with --set train.compute_dtype=bf16, or fp32.");
+}
+
 }  // namespace
 
 TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
@@ -120,6 +129,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   clock.enter("ttt_setup");
   TttSaver saver(clock);
   require_whole_set(loaded.config);
+  require_wide_exponent(loaded.config);
   const std::string audit_name = loaded.config.ttt->config.audit;
   std::optional<DirectoryLock> lock;
   if (!directory.empty()) {

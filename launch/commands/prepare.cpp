@@ -209,6 +209,10 @@ void declare(CLI::App& command, PrepareArguments& arguments) {
   command.add_option("--ablate-seed", o.ablation.seed, "Seed of the choice")->capture_default_str();
   command.add_option("--ablate-mask", o.ablation.mask, "What stands for a symbol in the mode mask")
       ->capture_default_str();
+  command
+      .add_option("--ablate-domains", o.ablation.domains,
+                  "Only documents whose names match one of these globs, with commas between them")
+      ->delimiter(',');
   command.add_flag("--ablate-validation", o.ablation.validation,
                    "Take symbols out of the validation text, too; scores may then not be comparable");
   command.add_option("--check", arguments.check,

@@ -19,6 +19,7 @@ healthy() { # healthy WHAT CHECKS ARGUMENT...: at least so many checks, and none
 }
 healthy "fp32" 37
 healthy "bf16" 37 --set train.compute_dtype=bf16
+healthy "fp16" 37 --set train.compute_dtype=fp16
 healthy "softcap" 37 --set model.softcap=15 --set loss.plugin=softcap_ce
 healthy "no tied head" 37 --set model.tied_head=false
 healthy "another backend" 29 --stage data --stage loss --stage weights --stage forward --set backend.plugin=cuda --set backend.device=emulated
@@ -75,5 +76,25 @@ check_contains "one stage alone" "12 passed" "$seen"
 "$mulligan" doctor small.toml --set backend.plugin=null >skipped.out 2>&1
 check_equal "a check that cannot be made is no success" 2 $?
 check_contains "and says why" "SKIP D01" "$(cat skipped.out)"
+
+# A finished run: what it recorded. Three steps of training.
+"$mulligan" train small.toml --quiet --set train.steps=3 --set run.directory=done >/dev/null 2>&1
+seen=$("$mulligan" doctor done --json done.json 2>&1)
+check_equal "a finished run: exit code" 0 $?
+check_contains "a finished run: what it found at its end" "PASS D28" "$seen"
+check_contains "a finished run: the rates it had" "PASS D29  learning rate that [optimizer.matrices] had" "$seen"
+sed -i 's/"verdict": "PASS"/"verdict": "FAIL"/' done/result.json
+"$mulligan" doctor done >/dev/null 2>&1
+check_equal "a finished run in which a check failed" 1 $?
+"$mulligan" train small.toml --quiet --set train.steps=3 --set run.directory=unseen --set doctor.level=off >/dev/null 2>&1
+"$mulligan" doctor unseen >unseen.out 2>&1
+check_equal "a finished run that made no checks" 2 $?
+check_contains "and says why" "SKIP D26" "$(cat unseen.out)"
+"$mulligan" doctor unseen --allow-skip >/dev/null 2>&1
+check_equal "which may be allowed" 0 $?
+printf '{' >unseen/result.json
+check_refused "a damaged result" 3 "result.json" doctor unseen
+check_refused "a folder that is no run" 2 "no run directory" doctor data
+check_refused "settings beside a run directory" 2 "for configurations" doctor done --set train.steps=4
 check_refused "no configuration" 2 "nothere.toml" doctor nothere.toml
 finish

@@ -172,6 +172,19 @@ TEST_F(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
   EXPECT_EQ(books.find("ttt_plain"), std::string::npos);
 }
 
+TEST_F(TttEndToEnd, IsRefusedInFp16) {
+  std::vector<std::string> keys = kTtt;
+  keys.push_back("train.compute_dtype=fp16");
+  LoadedConfig loaded = tiny_->config(keys);
+  try {
+    run_ttt(loaded, test_plugin_host(), "run", load, {});
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+    EXPECT_NE(std::string(error.what()).find("train.compute_dtype=bf16"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(TttEndToEnd, NeedsItsSection) {
   LoadedConfig loaded = tiny_->config({});
   try {

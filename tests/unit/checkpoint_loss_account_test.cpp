@@ -90,6 +90,49 @@ TEST(LossAccount, TheHfFigureHasTheFactorOfItsDefect) {
   EXPECT_NE(second.train_loss_hf_nats(), second.run().mean_nats());
 }
 
+// Steps 3 and 7 made no update: no mean holds them, no window is shifted by them.
+TEST(LossAccount, SkippedStepsAreMadeAndNotCounted) {
+  LossAccount account(6);
+  for (std::int64_t step = 0; step < 10; ++step) {
+    if (step == 3 || step == 7) {
+      account.skip(step);
+    } else {
+      count(account, step, step + 1);
+    }
+  }
+  EXPECT_EQ(account.run().steps_counted, 8u);
+  EXPECT_EQ(account.state().steps_skipped, 2);
+  EXPECT_EQ(account.step_last(), 10);
+  EXPECT_FALSE(account.inconsistency());
+  EXPECT_NEAR(account.run().mean_nats(), (10 * mean_of(0, 10) - loss_of(3) - loss_of(7)) / 8, 1e-12);
+  EXPECT_FALSE(account.step_loss_nats(7)) << "skipped";
+  EXPECT_FALSE(account.window(7, 8)) << "no step of it was counted";
+  EXPECT_DOUBLE_EQ(*account.step_loss_nats(8), loss_of(8));
+  EXPECT_DOUBLE_EQ(*account.step_loss_nats(4), loss_of(4)) << "the oldest of six";
+  EXPECT_FALSE(account.step_loss_nats(3));
+  EXPECT_NEAR(account.window(6, 9)->mean_nats, (loss_of(6) + loss_of(8)) / 2, 1e-12);
+  EXPECT_EQ(account.last_steps()->first, 4);
+  EXPECT_NEAR(account.last_steps()->mean_nats, (6 * mean_of(4, 10) - loss_of(7)) / 5, 1e-12);
+
+  LossAccount resumed(6);
+  resumed.restore(account.state());
+  for (LossAccount* one : {&account, &resumed}) count(*one, 10, 15);
+  EXPECT_EQ(resumed.state(), account.state());
+  EXPECT_TRUE(account.state().skipped.empty()) << "none of the last six";
+  EXPECT_NEAR(account.last_steps()->mean_nats, mean_of(9, 15), 1e-12);
+}
+
+TEST(LossAccount, AccountsThatBeginWithSkippedSteps) {
+  LossAccount account;
+  account.skip(0);
+  EXPECT_FALSE(account.last_steps());
+  account.skip(1);
+  count(account, 2, 4);
+  EXPECT_EQ(account.state().step_first, 0);
+  EXPECT_FALSE(account.inconsistency());
+  EXPECT_NEAR(account.last_steps()->mean_nats, mean_of(2, 4), 1e-12);
+}
+
 TEST(LossAccount, SumsThatWereLostAreNoticed) {
   LossAccount account;
   count(account, 0, 100);

@@ -34,11 +34,16 @@ inline CheckpointManifest sample_manifest(std::int64_t step) {
   m.progress.phase_start_seconds = 1.5;
   m.progress.phase_start_epoch = 0.125;
   m.progress.optimizer_start_step = 2;
+  m.progress.loss_scale = 4096;
+  m.progress.clean_updates = 5;
+  m.progress.skipped_updates = 3;
   m.loss.run = {1.0 / 3.0 * 1e6, 4096, 2.0 / 3.0, 7};
   m.loss.phases = {{"plain", m.loss.run}};
   m.loss.step_first = 1;
   m.loss.step_last = 8;
   m.loss.ring = {3.25, 1.0 / 7.0};
+  m.loss.skipped = {6};
+  m.loss.steps_skipped = 2;
   return m;
 }
 

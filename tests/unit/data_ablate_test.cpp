@@ -136,6 +136,30 @@ TEST_F(AblatedData, TheManifestSaysWhatWasTakenAndTheRestIsAsWithout) {
   EXPECT_EQ(read.ablation->taken, without.ablation->taken);
 }
 
+// Documents 10 to 19 are the domain; the texts of all others stay.
+TEST_F(AblatedData, DocumentsOfOtherDomainsStayAsTheyAre) {
+  AblationRules rules;
+  rules.classes = {SymbolClass::digits};
+  rules.domains = {"*/1?.txt"};
+  const PrepareSummary some = prepared("domain", rules);
+  const Manifest all = [&] {
+    AblationRules everywhere = rules;
+    everywhere.domains = {};
+    return prepared("everywhere", everywhere).manifest;
+  }();
+  ASSERT_TRUE(some.manifest.ablation);
+  EXPECT_GT(some.manifest.ablation->train.documents, 0u);
+  EXPECT_LE(some.manifest.ablation->train.documents, 10u);
+  EXPECT_LT(some.manifest.ablation->train.documents, all.ablation->train.documents);
+  EXPECT_EQ(some.manifest.ablation->taken.at("digits"), 2 * some.manifest.ablation->train.documents);
+  for (const DocumentChange& change : some.changes)
+    EXPECT_TRUE(rules.takes(change.document)) << change.document;
+  EXPECT_EQ(load_manifest(fs::path(testing::TempDir()) / "mulligan_ablation_domain").ablation->domains,
+            rules.domains);
+  rules.domains.push_back("*/maths/*");
+  EXPECT_THROW(prepared("nowhere", rules), Error);
+}
+
 TEST_F(AblatedData, AChangedValidationTextIsComparableOnlyWhereItIsMasked) {
   AblationRules rules;
   rules.classes = {SymbolClass::operators, SymbolClass::greek};

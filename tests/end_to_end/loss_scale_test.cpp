@@ -1,0 +1,177 @@
+// fp16 and the scale of the loss: fp32 does not see it, fp16 learns with it, a step that overflows is skipped and
+// counted, and a checkpoint continues where it was.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "framework/checkpoint/checkpoint_folder.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
+#include "tests/support/test_device.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using Overrides = std::vector<std::string>;
+
+TinyRun& tiny() {
+  static TinyRun run;
+  return run;
+}
+
+Overrides with(Overrides base, const Overrides& more) {
+  base.insert(base.end(), more.begin(), more.end());
+  return base;
+}
+
+RunResult train_in(const std::string& directory, const Overrides& overrides, const std::string& resume = "") {
+  LoadedConfig loaded = tiny().config(with(overrides, {"run.directory=" + directory}));
+  TrainOptions options;
+  options.console = nullptr;
+  options.resume = resume;
+  return train(loaded, test_plugin_host(), options);
+}
+
+Json result_of(const std::string& directory) {
+  return Json::parse(read_file(fs::path(directory) / "result.json"));
+}
+
+std::vector<Json> events(const std::string& directory, const std::string& kind) {
+  std::vector<Json> found;
+  for (const std::string& line : lines_of(fs::path(directory) / "metrics.jsonl")) {
+    Json event = Json::parse(line);
+    if (event.at("event") == kind) found.push_back(std::move(event));
+  }
+  return found;
+}
+
+const Overrides kSteps = {"train.steps=16", "train.log_every=1", "train.micro_batches=2", "ema.decay=0.9"};
+const Overrides kFp16 = with(kSteps, {"train.compute_dtype=fp16"});
+
+TEST(LossScale, ChangesNoBitInFp32) {
+  const std::string plain = tiny().next_directory();
+  const RunResult expected = train_in(plain, kSteps);
+  for (const char* mode : {"static", "dynamic"}) {
+    for (const char* fused : {"true", "false"}) {
+      SCOPED_TRACE(std::string(mode) + " " + fused);
+      const std::string scaled = tiny().next_directory(), beside = tiny().next_directory();
+      const Overrides plainly = with(kSteps, {std::string("run.fused_kernels=") + fused});
+      const RunResult result = train_in(
+          scaled, with(plainly, {std::string("loss_scale.mode=") + mode, "loss_scale.growth_every=5"}));
+      EXPECT_EQ(result.step_loss_nats, train_in(beside, plainly).step_loss_nats);
+      EXPECT_EQ(result_of(scaled).at("weights_sha256"), result_of(beside).at("weights_sha256"));
+      EXPECT_EQ(result.step_loss_nats.front(), expected.step_loss_nats.front());
+      const std::vector<Json> steps = events(scaled, "step");
+      EXPECT_EQ(steps.front().at("loss_scale"), 65536);
+      EXPECT_EQ(steps.back().at("loss_scale"), std::string(mode) == "static" ? 65536 : 8 * 65536);
+      EXPECT_EQ(steps.back().at("steps_skipped"), 0);
+    }
+  }
+  EXPECT_FALSE(events(plain, "step").front().contains("loss_scale"));
+}
+
+TEST(LossScale, Fp16LearnsWhatFp32Does) {
+  const RunResult fp32 = tiny().train(with(kSteps, {"train.steps=60"}));
+  const RunResult fp16 = tiny().train(with(kFp16, {"train.steps=60"}));
+  EXPECT_NEAR(fp16.step_loss_nats.front(), fp32.step_loss_nats.front(), 2e-3);
+  EXPECT_NEAR(fp16.validation->val_loss_nats, fp32.validation->val_loss_nats, 5e-2);
+  EXPECT_LT(fp16.step_loss_nats.back(), 0.6 * fp16.step_loss_nats.front());
+  EXPECT_NE(fp16.step_loss_nats, fp32.step_loss_nats) << "another precision";
+}
+
+// The largest scale overflows fp16 in the first steps: it is halved until the gradients fit.
+const Overrides kOverflows = with(kFp16, {"loss_scale.initial=4294967296.0", "loss_scale.growth_every=6"});
+
+TEST(LossScale, AStepThatOverflowsIsSkippedAndCounted) {
+  const std::string directory = tiny().next_directory();
+  const RunResult result = train_in(directory, with(kOverflows, {"train.steps=40"}));
+  const std::vector<Json> skipped = events(directory, "skipped_update"), steps = events(directory, "step");
+  ASSERT_GT(skipped.size(), 3u);
+  double scale = 0x1p32;
+  for (std::size_t i = 0; i < 4; ++i, scale /= 2) {
+    EXPECT_EQ(skipped[i].at("step"), i + 1);
+    EXPECT_EQ(skipped[i].at("loss_scale"), scale);
+  }
+  ASSERT_EQ(steps.size(), 40u);
+  EXPECT_TRUE(steps.front().at("window_loss_nats").is_null()) << "no step was counted yet";
+  EXPECT_EQ(steps.back().at("steps_skipped"), skipped.size());
+  EXPECT_EQ(steps.back().at("steps_counted").get<std::size_t>(), 40 - skipped.size());
+  EXPECT_EQ(result.step_loss_nats.size(), 40 - skipped.size());
+  for (const double loss : result.step_loss_nats) EXPECT_TRUE(std::isfinite(loss));
+  EXPECT_LT(result.step_loss_nats.back(), result.step_loss_nats.front());
+  const Json account = result_of(directory).at("train_loss");
+  EXPECT_EQ(account.at("steps_skipped"), skipped.size());
+  EXPECT_EQ(account.at("window"), Json({0, 40}));
+  bool grew = false;
+  for (std::size_t i = 1; i < steps.size(); ++i)
+    grew |= steps[i].at("loss_scale").get<double>() > steps[i - 1].at("loss_scale").get<double>();
+  EXPECT_TRUE(grew) << "after six updates in a row";
+}
+
+// Skipped updates leave no trace in the optimiser: its bias corrections count updates.
+TEST(LossScale, SkippedStepsAreAsIfTheirDataHadNeverBeen) {
+  const std::string directory = tiny().next_directory();
+  train_in(directory, with(kOverflows, {"checkpoint.every_steps=1", "checkpoint.keep=50", "train.steps=30"}));
+  const std::size_t skipped = events(directory, "skipped_update").size();
+  ASSERT_GT(skipped, 0u);
+  const auto saved = list_checkpoints((fs::path(directory) / "checkpoints").string());
+  ASSERT_FALSE(saved.empty());
+  const Json manifest = Json::parse(read_file(saved.back().path / "manifest.json"));
+  EXPECT_EQ(manifest.at("progress").at("optimizer_start_step"), skipped);
+}
+
+TEST(LossScale, ACheckpointContinuesItToTheBit) {
+  const std::string whole = tiny().next_directory();
+  const Overrides steps = with(
+      kOverflows, {"train.steps=24", "checkpoint.every_steps=1", "checkpoint.keep=50", "train.log_every=3"});
+  const RunResult expected = train_in(whole, steps);
+  std::size_t resumed = 0;
+  for (const CheckpointEntry& saved : list_checkpoints((fs::path(whole) / "checkpoints").string())) {
+    if (saved.step == 24 || saved.step % 5 != 2) continue;
+    SCOPED_TRACE(saved.step);
+    ++resumed;
+    const std::string copy = tiny().next_directory();
+    fs::create_directories(fs::path(copy) / "checkpoints");
+    fs::copy(saved.path, fs::path(copy) / "checkpoints" / saved.path.filename(), fs::copy_options::recursive);
+    const RunResult again = train_in(copy, steps, "auto");
+    EXPECT_EQ(again.final_loss_nats, expected.final_loss_nats);
+    EXPECT_EQ(result_of(copy).at("weights_sha256"), result_of(whole).at("weights_sha256"));
+    EXPECT_EQ(result_of(copy).at("train_loss"), result_of(whole).at("train_loss"));
+  }
+  EXPECT_GT(resumed, 0u);
+}
+
+TEST(LossScale, AStaticOneThatOverflowsEndsTheRun) {
+  const std::string sentence =
+      sentence_of([&] { tiny().train(with(kOverflows, {"loss_scale.mode=static"})); });
+  EXPECT_NE(sentence.find("step 1: the training loss is"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("loss scale 4294967296"), std::string::npos) << sentence;
+}
+
+TEST(LossScale, WhatIsNoPowerOfTwoIsRefused) {
+  for (const char* key : {"loss_scale.initial=1000.0", "loss_scale.growth=3.0", "loss_scale.backoff=0.3"}) {
+    const std::string sentence = sentence_of([&] { tiny().config({key}); });
+    EXPECT_NE(sentence.find("which is no power of two"), std::string::npos) << key << ": " << sentence;
+  }
+}
+
+TEST(LossScale, Fp16ComputesAlikeOnTheCudaBackend) {
+  TinyRun few(2);  // the emulated device scores them
+  const Overrides steps = {"train.steps=4", "train.tokens_per_step=128", "train.log_every=1",
+                           "train.compute_dtype=fp16"};
+  const RunResult cpu = few.train(steps),
+                  cuda = few.train(with(steps, {"backend.plugin=cuda", "backend.device=" + test_device()}));
+  ASSERT_EQ(cuda.step_loss_nats.size(), cpu.step_loss_nats.size());
+  for (std::size_t i = 0; i < cpu.step_loss_nats.size(); ++i)
+    EXPECT_NEAR(cuda.step_loss_nats[i], cpu.step_loss_nats[i], 5e-3) << i;
+  EXPECT_NEAR(cuda.validation->val_loss_nats, cpu.validation->val_loss_nats, 1e-2);
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end
