@@ -157,7 +157,7 @@ std::string cost_category(const Graph& graph, const Call& call, bool in_micro_st
   }
   if (starts_with_any(kernel, {"qk_norm_rope", "qkv_split_norm_rope", "concat_rows", "head_gate_xsa"}))
     return "q-k norm, rotary, XSA, gate";
-  if (starts_with_any(kernel, {"softcap", "cross_entropy"})) return "cross entropy";
+  if (starts_with_any(kernel, {"softcap", "asymmetric_softcap", "cross_entropy"})) return "cross entropy";
   return "skips, lanes, embedding, sums";
 }
 

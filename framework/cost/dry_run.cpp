@@ -23,14 +23,16 @@ std::vector<DryRun::Tensor> describe(const RunConfig& config,
   std::vector<DryRun::Tensor> tensors;
   for (const PlannedParameter& parameter : parameters) {
     const TensorType& type = parameter.layout.spec.type;
-    const OptimizerConfig& optimizer = config.optimizers[parameter.optimizer];
     DryRun::Tensor tensor;
     tensor.name = parameter.name();
     tensor.shape = fmt::format("[{}]", fmt::join(type.dims.begin(), type.dims.begin() + type.rank, ", "));
     tensor.elements = type.elements();
     tensor.master_dtype = dtype_name(parameter.layout.master);
-    tensor.optimizer = optimizer.name;
-    tensor.plugin = optimizer.table.plugin;
+    tensor.optimizer = no_optimizer;
+    if (parameter.trained()) {
+      tensor.optimizer = config.optimizers[parameter.optimizer].name;
+      tensor.plugin = config.optimizers[parameter.optimizer].table.plugin;
+    }
     tensor.lr_multiplier = parameter.lr_multiplier;
     tensor.weight_decay_multiplier = parameter.weight_decay_multiplier;
     tensor.communication = parameter.communication == Communication::sharded ? "sharded" : "replicated";
@@ -112,8 +114,8 @@ std::string format_dry_run(const DryRun& plan) {
        "optimiser", "lr x", "wd x", "communication");
   for (const DryRun::Tensor& t : plan.tensors) {
     line("{:<28} {:<16} {:>12}  {:<6} {:<20} {:>6} {:>6}  {}", t.name, t.shape, grouped(t.elements),
-         t.master_dtype, fmt::format("{} ({})", t.optimizer, t.plugin), t.lr_multiplier,
-         t.weight_decay_multiplier, t.communication);
+         t.master_dtype, t.plugin.empty() ? t.optimizer : fmt::format("{} ({})", t.optimizer, t.plugin),
+         t.lr_multiplier, t.weight_decay_multiplier, t.communication);
   }
   line("");
   line("parameters: {}", grouped(plan.parameters));

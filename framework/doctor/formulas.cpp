@@ -231,7 +231,7 @@ ReferenceResults head_gate_xsa(const ReferenceCall& c) {
       for (std::int64_t i = 0; i < width; ++i) at[i] -= dot * value[i] / length;
     }
     if (gate.empty()) continue;
-    for (std::int64_t i = 0; i < width; ++i) at[i] *= sigmoid(gate[index(head)]);
+    for (std::int64_t i = 0; i < width; ++i) at[i] *= sigmoid(c.attribute("gate_scale") * gate[index(head)]);
   }
   return {{3, o}};
 }
@@ -243,7 +243,12 @@ ReferenceResults concat_rows(const ReferenceCall& c) {
   for (std::size_t part = 0; part < 4; ++part) {
     if (!c.has(part)) continue;
     const std::int64_t row = part == 0 ? 0 : static_cast<std::int64_t>(c.attribute(rows[part]));
-    std::ranges::copy(c[part], y.begin() + row * width);
+    const Numbers values = c[part];
+    const std::int64_t columns = c.dim(part, 1);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      y[index((row + at / columns) * width + at % columns)] = values[i];
+    }
   }
   return {{4, y}};
 }
@@ -356,6 +361,32 @@ ReferenceResults softcap(const ReferenceCall& c) {
   return {{1, y}};
 }
 
+ReferenceResults asymmetric_softcap(const ReferenceCall& c) {
+  Numbers y = c[0];
+  const double positive = c[1][0], negative = c[2][0];
+  for (double& value : y) {
+    const double cap = value > 0 ? positive : negative;
+    value = cap * std::tanh(value / cap);
+  }
+  return {{3, y}};
+}
+
+// Each row takes in a gated share of the one before it, as that one was.
+ReferenceResults smear_gate(const ReferenceCall& c) {
+  const Numbers x = c[0], tokens = c[1], weight = c[2];
+  Numbers y = x;
+  const std::size_t width = index(c.dim(0, 1));
+  const auto row_length = static_cast<std::size_t>(c.attribute("row_length"));
+  for (std::size_t t = 0; t < tokens.size(); ++t) {
+    if (t % row_length == 0 || tokens[t] == c.attribute("document_start")) continue;
+    double logit = 0;
+    for (std::size_t j = 0; j < weight.size(); ++j) logit += weight[j] * x[t * width + j];
+    const double share = c[3][0] * sigmoid(logit);
+    for (std::size_t j = 0; j < width; ++j) y[t * width + j] += share * x[(t - 1) * width + j];
+  }
+  return {{4, y}};
+}
+
 ReferenceResults cross_entropy(const ReferenceCall& c) {
   const Numbers logits = c[0], targets = c[1];
   const std::int64_t columns = c.dim(0, 1);
@@ -376,6 +407,7 @@ ReferenceResults cast(const ReferenceCall& c) {
 }
 
 const std::map<std::string, Formula, std::less<>> formulas = {
+    {"asymmetric_softcap_fwd", asymmetric_softcap},
     {"attention_fwd", attention},
     {"axpby", axpby},
     {"cast", cast},
@@ -399,6 +431,7 @@ const std::map<std::string, Formula, std::less<>> formulas = {
     {"scaled_add_norm_fwd", scaled_add_norm},
     {"silu_gate_fwd", silu_gate},
     {"skip_merge_fwd", skip_merge},
+    {"smear_gate_fwd", smear_gate},
     {"softcap_fwd", softcap},
     {"weighted_rms_norm_fwd", weighted_rms_norm},
 };

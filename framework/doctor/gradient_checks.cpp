@@ -74,7 +74,7 @@ Finding check_gradients(Backend& backend, const Loss& loss, const RunConfig& con
   probe.run();
   std::map<std::string, std::vector<float>> gradients;
   for (const PlannedParameter& parameter : probe.parameters())
-    gradients[parameter.name()] = probe.gradient(parameter.name());
+    if (parameter.trained()) gradients[parameter.name()] = probe.gradient(parameter.name());
 
   Slope slope(probe, weights);
   double worst = 0;

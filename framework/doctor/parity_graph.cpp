@@ -7,7 +7,7 @@
 
 #include "framework/graph/fuse_residuals.h"
 #include "framework/graph/ops/cross_entropy.h"
-#include "framework/graph/ops/softcap.h"
+#include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "framework/model/packed_inputs.h"
 
@@ -72,9 +72,9 @@ ParityGraph::ParityGraph(const ModelConfig& model, const std::vector<ParameterLa
     names_.try_emplace(stream.id, full_name("block", slot));
     block_ends.push_back(built.value_count());
   };
-  const Value raw =
-      build_forward(tape, model, ParameterValues(tape, layouts, false), inputs.forward, options);
-  const Value logits = model.softcap > 0 ? ops::softcap(tape, raw, model.softcap) : raw;
+  const ParameterValues parameters(tape, layouts, false);
+  const Value raw = build_forward(tape, model, parameters, inputs.forward, options);
+  const Value logits = transform_head(tape, model, parameters, raw, HeadUse::scoring);
   names_.try_emplace(logits.id, "softcapped_logits");
   token_loss_ = built.scratch(TensorType(MLG_F32, {tokens}), "token_loss");
   names_[token_loss_.id] = "nll";

@@ -54,6 +54,7 @@ std::string product_name(const Mention& weight, std::int64_t layers) {
 }
 
 const std::map<std::string, const char*, std::less<>> names_of_kernels = {
+    {"asymmetric_softcap_fwd", "capped logits"},
     {"attention_fwd", "attn_out"},
     {"axpby", "mean of the lanes"},
     {"concat_rows_fwd", "packed q, k, v weights"},
@@ -73,6 +74,7 @@ const std::map<std::string, const char*, std::less<>> names_of_kernels = {
     {"scale_rows_fwd", "scaled weights"},
     {"silu_gate_fwd", "act"},
     {"skip_merge_fwd", "skip connection"},
+    {"smear_gate_fwd", "smeared embedding"},
     {"softcap_fwd", "capped logits"},
     {"weighted_rms_norm_fwd", "norm"},
 };
@@ -83,7 +85,8 @@ std::vector<std::string> tap_names(const Graph& graph, const ModelConfig& model,
                                    const std::vector<ParameterLayout>& layouts) {
   std::map<std::string, std::string, std::less<>> parameters;
   for (const ParameterLayout& layout : layouts) parameters[layout.read_name()] = layout.spec.name;
-  std::map<std::uint32_t, Mention> scaled;  // weights that are a parameter's but for the scale of their rows
+  std::map<std::uint32_t, Mention>
+      scaled;  // weights that are a parameter's but for scale or width of their rows
   const auto mention_of = [&](Value value) -> Mention {
     if (const auto known = scaled.find(value ? graph.root(value).id : 0); known != scaled.end())
       return known->second;
@@ -114,6 +117,10 @@ std::vector<std::string> tap_names(const Graph& graph, const ModelConfig& model,
     }
     if (call.kernel == "scale_rows_fwd")
       scaled[graph.root(call.arguments[2]).id] = mention_of(call.arguments[0]);
+    if (call.kernel == "concat_rows_fwd" && !call.arguments[1]) {
+      scaled[graph.root(call.arguments[4]).id] = mention_of(call.arguments[0]);
+      name = "widened gate weight";
+    }
     // What the head multiplies is the final norm.
     if (name == "logits" && !names.empty() && names.back().starts_with("norm")) names.back() = "final_norm";
     const bool of_layer = layer >= 0 && name != "logits" && name != "capped logits" && name != "nll";

@@ -7,7 +7,7 @@
 #include "framework/core/stop_request.h"
 #include "framework/data/byte_count.h"
 #include "framework/graph/fuse_residuals.h"
-#include "framework/graph/ops/softcap.h"
+#include "framework/model/elements/stages.h"
 
 namespace mulligan {
 namespace {
@@ -55,9 +55,9 @@ Graph Evaluator::build(const ModelConfig& model, const std::vector<ParameterLayo
   ForwardOptions forward;
   forward.layer_order = options.layer_order;
   forward.row_length = row_positions(options);
-  const Value raw =
-      build_forward(tape, model, ParameterValues(tape, layouts, false), inputs.forward, forward);
-  const Value logits = model.softcap > 0 ? ops::softcap(tape, raw, model.softcap) : raw;
+  const ParameterValues parameters(tape, layouts, false);
+  const Value raw = build_forward(tape, model, parameters, inputs.forward, forward);
+  const Value logits = transform_head(tape, model, parameters, raw, HeadUse::scoring);
   const TensorType per_token(MLG_F32, {tokens});
   graph.call("cross_entropy_fwd", {logits, inputs.targets, graph.external(token_loss_name, per_token),
                                    graph.scratch(per_token, "lse")});

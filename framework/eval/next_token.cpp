@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "framework/graph/fuse_residuals.h"
-#include "framework/graph/ops/softcap.h"
+#include "framework/model/elements/stages.h"
 
 namespace mulligan {
 namespace {
@@ -43,9 +43,9 @@ NextToken::Length NextToken::make(const ModelConfig& model, const std::vector<Pa
   forward.row_length = tokens;
   forward.taps = length.adapters.get();
   forward.head_rows = graph.external(last_name(tokens), TensorType(MLG_I32, {1}));
-  const Value raw =
-      build_forward(tape, model, ParameterValues(tape, layouts, false), inputs.forward, forward);
-  const Value logits = model.softcap > 0 ? ops::softcap(tape, raw, model.softcap) : raw;
+  const ParameterValues parameters(tape, layouts, false);
+  const Value raw = build_forward(tape, model, parameters, inputs.forward, forward);
+  const Value logits = transform_head(tape, model, parameters, raw, HeadUse::scoring);
   graph.call("cast", {logits, graph.external(logits_name, TensorType(MLG_F32, {1, model.vocabulary}))});
   store_.create_externals(graph);
   fuse_residuals(graph, tape.fused());

@@ -10,7 +10,6 @@
 #include "framework/graph/ops/attention.h"
 #include "framework/graph/ops/embedding.h"
 #include "framework/graph/ops/gather_rows.h"
-#include "framework/graph/ops/head_gate_xsa.h"
 #include "framework/graph/ops/lane_chain.h"
 #include "framework/graph/ops/lane_merge.h"
 #include "framework/graph/ops/leaky_relu_squared.h"
@@ -21,6 +20,7 @@
 #include "framework/graph/ops/scale_rows.h"
 #include "framework/graph/ops/scaled_add_norm.h"
 #include "framework/graph/ops/skip_merge.h"
+#include "framework/model/elements/stages.h"
 #include "framework/model/layer_order.h"
 #include "framework/model/qkv_projection.h"
 #include "framework/model/qwen2/forward.h"
@@ -40,12 +40,15 @@ class ForwardBuilder {
         p_(parameters),
         in_(inputs),
         options_(options),
+        elements_{tape, model, parameters},
         eps_(norm_epsilon(model)),
         attention_inputs_(tape, model, parameters, inputs, options) {}
 
   Value build() {
     const LayerOrder order = layer_order(m_, options_.layer_order);
-    x0_ = ops::rms_norm(tape_, ops::embedding(tape_, in_.tokens, p_("tok_emb.weight")), 1.0, eps_);
+    const Value embedded = ops::embedding(tape_, in_.tokens, p_("tok_emb.weight"));
+    const Value entering = mix_embedding(elements_, {in_.tokens, options_.row_length, embedded});
+    x0_ = ops::rms_norm(tape_, entering, 1.0, eps_);
     Value x = x0_;
     std::vector<Value> skips;
     for (const std::int64_t layer : order.encoder) {
@@ -212,9 +215,8 @@ class ForwardBuilder {
   // `scale` [D]: of the results, or absent.
   Value attention_part(Value n, std::int64_t layer, Value scale = {}) {
     const ops::AttentionInputs in = attention_inputs_(n, layer, slot_);
-    Value o = ops::attention(tape_, in.q, in.k, in.v, in_.cu_seqlens);
-    const bool xsa = layer_has_xsa(m_, layer);
-    if (xsa || in.gate) o = ops::head_gate_xsa(tape_, o, xsa ? in.v_again : Value{}, in.gate);
+    const Value heads = ops::attention(tape_, in.q, in.k, in.v, in_.cu_seqlens);
+    const Value o = mix_attention(elements_, {tape_, layer, heads, in.v_again, n, in.gate});
     const Value out =
         ops::linear(tape_, o, output_weight("qo_bank", m_.layers + layer, scale), matrix(tokens(), m_.width));
     return tap({TapKind::attention_output, slot_, layer, o, n, out});
@@ -249,6 +251,7 @@ class ForwardBuilder {
   const ParameterValues& p_;
   const ForwardInputs& in_;
   const ForwardOptions& options_;
+  ElementContext elements_;
   double eps_;
   QkvProjection attention_inputs_;
   std::map<std::pair<std::string, std::int64_t>, Value> scaled_weights_;  // by bank and index

@@ -23,7 +23,7 @@ std::vector<ParameterLayout> parameter_layouts(const ModelConfig& model, DType c
     const auto master = master_dtypes.find(spec.name);
     const DType compute = spec.matrix ? compute_dtype : MLG_F32;
     layouts.push_back(
-        {std::move(spec), master == master_dtypes.end() ? MLG_F32 : master->second, compute, {}});
+        {std::move(spec), master == master_dtypes.end() ? MLG_F32 : master->second, compute, {}, true});
   }
   return layouts;
 }
@@ -39,7 +39,7 @@ Value ParameterValues::operator()(std::string_view name) const {
   const ParameterLayout& layout = found->second;
   Graph& graph = tape_.graph();
   const Value value = graph.external(layout.read_name(), layout.spec.type.as(layout.compute));
-  if (trainable_) tape_.watch(value, graph.external(gradient_name(name), layout.spec.type));
+  if (trainable_ && layout.trained) tape_.watch(value, graph.external(gradient_name(name), layout.spec.type));
   return value;
 }
 

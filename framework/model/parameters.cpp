@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "framework/model/elements/stages.h"
 #include "framework/model/layer_order.h"
 #include "framework/model/qwen2/parameters.h"
 
 namespace mulligan {
 namespace {
-
-// Standard deviation of the attention gate's initial weights (docs/record_run.md#parameters).
-constexpr double attention_gate_init_std = 0.005;
-// Initial residual weight of both lanes (parallel_resid_lambdas).
 
 ParameterSpec uniform(std::string name, TensorType type, Initial kind, double value, bool matrix) {
   const std::int64_t entries = type.dims[0];
@@ -32,10 +29,7 @@ void add_block_parameters(const ModelConfig& m, std::int64_t layer, std::vector<
   add("mlp_scale", TensorType(MLG_F32, {m.width}), Initial::constant, 1.0);
   if (m.residual_mix) add("resid_mix", TensorType(MLG_F32, {2, m.width}), Initial::residual_mix, 0.0);
   if (m.q_gain != 0) add("attn.q_gain", TensorType(MLG_F32, {m.heads}), Initial::constant, m.q_gain);
-  if (m.attention_gate) {
-    add("attn.attn_gate_w", TensorType(MLG_F32, {m.heads, m.width}), Initial::normal, attention_gate_init_std,
-        true);
-  }
+  add_element_block_parameters(m, layer, out);
 }
 
 }  // namespace
@@ -72,6 +66,7 @@ std::vector<ParameterSpec> model_parameters(const ModelConfig& m) {
   }
   if (!m.tied_head)
     out.push_back(uniform("lm_head.weight", table, Initial::normal, m.embedding_init_std, true));
+  add_element_parameters(m, out);
   return out;
 }
 

@@ -48,9 +48,10 @@ ops::AttentionInputs QkvProjection::single_products(Value n, std::int64_t layer,
   };
   out.q = rotated(q, gain(layer));
   out.k = rotated(k, Value{});
-  if (m_.attention_gate) {
+  if (gate_) {
     const TensorType& input = graph.type(n);
-    out.gate = ops::linear(tape_, n, gate_weight(layer), TensorType(input.dtype, {input.dims[0], m_.heads}));
+    out.gate =
+        ops::linear(tape_, n, wide_gate_weight(layer), TensorType(input.dtype, {input.dims[0], m_.heads}));
   }
   return out;
 }
@@ -62,7 +63,7 @@ ops::AttentionInputs QkvProjection::packed_product(Value n, std::int64_t layer, 
   const Value packed = ops::linear(
       tape_, n, weight, TensorType(input.dtype, {input.dims[0], tape_.graph().type(weight).dims[0]}));
   return ops::qkv_split_norm_rope(tape_, packed, in_.rope_cos, in_.rope_sin, gain(layer),
-                                  {m_.heads, m_.kv_heads, m_.head_width, m_.attention_gate}, rotation());
+                                  {m_.heads, m_.kv_heads, m_.head_width, gate_.has_value()}, rotation());
 }
 
 Value QkvProjection::packed_weight(std::int64_t layer) {
@@ -71,10 +72,17 @@ Value QkvProjection::packed_weight(std::int64_t layer) {
   Graph& graph = tape_.graph();
   std::vector<Value> parts = {graph.slice(p_("qo_bank"), layer), graph.slice(p_("kv_bank"), layer),
                               graph.slice(p_("kv_bank"), m_.layers + layer)};
-  if (m_.attention_gate) parts.push_back(gate_weight(layer));
-  const ops::PackedHeads heads{m_.heads, m_.kv_heads, m_.head_width, m_.attention_gate};
+  if (gate_) parts.push_back(gate_weight(layer));
+  const ops::PackedHeads heads{m_.heads, m_.kv_heads, m_.head_width, gate_.has_value()};
   const std::int64_t rows = (heads.width() + row_multiple - 1) / row_multiple * row_multiple;
-  return known->second = ops::concat_rows(tape_, parts, rows);
+  return known->second = ops::concat_rows(tape_, parts, rows, m_.width);
+}
+
+Value QkvProjection::wide_gate_weight(std::int64_t layer) {
+  if (gate_->window == m_.width) return gate_weight(layer);
+  const auto [known, is_new] = wide_gate_weights_.try_emplace(layer);
+  if (is_new) known->second = ops::concat_rows(tape_, std::vector{gate_weight(layer)}, m_.heads, m_.width);
+  return known->second;
 }
 
 Value QkvProjection::tap(TapKind kind, Value n, Value output, std::int64_t layer, std::int64_t slot) {

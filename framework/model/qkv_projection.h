@@ -2,11 +2,13 @@
 // packed into one matrix.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 
 #include "framework/config/model_config.h"
 #include "framework/graph/ops/qkv_split_norm_rope.h"
 #include "framework/graph/tape.h"
+#include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "framework/model/parameter_values.h"
 
@@ -17,7 +19,7 @@ class QkvProjection {
  public:
   QkvProjection(Tape& tape, const ModelConfig& model, const ParameterValues& parameters,
                 const ForwardInputs& inputs, const ForwardOptions& options)
-      : tape_(tape), m_(model), p_(parameters), in_(inputs), options_(options) {}
+      : tape_(tape), m_(model), p_(parameters), in_(inputs), options_(options), gate_(head_gate(model)) {}
 
   // Of the normed input n [T, D]; passes the taps q, k and v of execution slot `slot`.
   ops::AttentionInputs operator()(Value n, std::int64_t layer, std::int64_t slot);
@@ -33,7 +35,10 @@ class QkvProjection {
   Value tap(TapKind kind, Value n, Value output, std::int64_t layer, std::int64_t slot);
   // Of the results of the products q, k and v.
   TensorType heads(Value n, TapKind kind) const;
-  Value gate_weight(std::int64_t layer) const { return p_(block_parameter(layer, "attn.attn_gate_w")); }
+  // [H, window]
+  Value gate_weight(std::int64_t layer) const { return p_(block_parameter(layer, gate_->parameter)); }
+  // The same with columns of zeros up to [H, D], made once for all passes of a layer.
+  Value wide_gate_weight(std::int64_t layer);
   Value gain(std::int64_t layer) const {
     return m_.q_gain != 0 ? p_(block_parameter(layer, "attn.q_gain")) : Value{};
   }
@@ -44,7 +49,8 @@ class QkvProjection {
   const ParameterValues& p_;
   const ForwardInputs& in_;
   const ForwardOptions& options_;
-  std::unordered_map<std::int64_t, Value> packed_weights_;  // by layer
+  std::optional<HeadGate> gate_;
+  std::unordered_map<std::int64_t, Value> packed_weights_, wide_gate_weights_;  // by layer
 };
 
 }  // namespace mulligan

@@ -11,6 +11,7 @@ namespace mulligan {
 namespace {
 
 std::size_t optimizer_index(const RunConfig& config, const std::string& name) {
+  if (name == no_optimizer) return 0;
   const auto found = std::ranges::find(config.optimizers, name, &OptimizerConfig::name);
   if (found == config.optimizers.end()) {
     throw config_error("[[parameters]]: optimizer = \"{}\" names no [optimizer.NAME] table; add one.", name);
@@ -20,7 +21,8 @@ std::size_t optimizer_index(const RunConfig& config, const std::string& name) {
 
 void refuse_idle_optimizers(const RunConfig& config, const std::vector<PlannedParameter>& parameters) {
   for (std::size_t i = 0; i < config.optimizers.size(); ++i) {
-    if (std::ranges::find(parameters, i, &PlannedParameter::optimizer) != parameters.end()) continue;
+    const auto updated = [i](const PlannedParameter& p) { return p.trained() && p.optimizer == i; };
+    if (std::ranges::any_of(parameters, updated)) continue;
     throw config_error(
         "[optimizer.{}] updates no parameter; refer to it in a row of [[parameters]] or remove it.",
         config.optimizers[i].name);
@@ -79,9 +81,10 @@ std::vector<PlannedParameter> plan_parameters(const RunConfig& config) {
   for (ParameterLayout& layout :
        parameter_layouts(config.model, to_dtype(config.phases.front().compute_dtype), masters)) {
     const ParameterRow& row = config.parameters[rows[planned.size()]];
+    layout.trained = row.optimizer != no_optimizer;
     planned.push_back({std::move(layout), optimizer_index(config, row.optimizer), row.lr_multiplier,
                        row.weight_decay_multiplier, row.communication, to_dtype(row.communication_dtype)});
-    if (config.parallel.strategy == ParallelStrategy::ddp) {
+    if (config.parallel.strategy == ParallelStrategy::ddp || !planned.back().trained()) {
       planned.back().communication = Communication::replicated;
       planned.back().communication_dtype = MLG_F32;
     }

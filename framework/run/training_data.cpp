@@ -5,6 +5,7 @@
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
 #include "framework/data/shard_checks.h"
+#include "framework/model/elements/stages.h"
 
 namespace mulligan {
 
@@ -40,6 +41,7 @@ TrainingData open_training_data(const RunConfig& config, const ValidationSet* va
     use.tokenizer_sha256 = tokenizer.sha256();
     use.pieces = tokenizer.vocab_size();
     opened.bos_id = tokenizer.bos_id();
+    check_tokenizer(config.model, opened.bos_id);
     require_vocabulary(use.vocabulary, use.pieces, file);
     if (const std::string note = padding_note(use.vocabulary, use.pieces); !note.empty()) {
       opened.notes.push_back(note);

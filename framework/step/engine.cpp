@@ -61,8 +61,12 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
   place_sums();
   for (const PlannedParameter& unit : units) {
     const TensorType& type = unit.layout.spec.type;
-    groups.units().place(store_, gradient_name(unit.name()), type);
     groups.units().place(store_, master_name(unit.name()), type.as(unit.layout.master));
+    if (!unit.trained()) {
+      if (config.ema.decay > 0) store_.create(average_name(unit.name()), type);
+      continue;
+    }
+    groups.units().place(store_, gradient_name(unit.name()), type);
     gradients_.push_back(gradient_name(unit.name()));
   }
   plan_ = std::make_unique<StepPlan>(config, section, plugins, parameters, groups, world_size, ring, store_);

@@ -26,7 +26,7 @@ std::string evaluation_name(std::string_view parameter) {
 }
 
 bool has_evaluation_weights(const PlannedParameter& parameter, const OptimizerGroups& groups) {
-  return groups.groups()[parameter.optimizer].optimizer->has_evaluation_weights();
+  return parameter.trained() && groups.groups()[parameter.optimizer].optimizer->has_evaluation_weights();
 }
 
 bool has_evaluation_weights(const OptimizerGroups& groups) {

@@ -68,7 +68,7 @@ void GradientExchange::declare_slices() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const PlannedParameter& parameter = parameters_[i];
     const TensorType whole = gradient_type(parameter);
-    store_.create(gradient_name(parameter.name()), whole);
+    if (parameter.trained()) store_.create(gradient_name(parameter.name()), whole);
     store_.create(master_name(parameter.name()), whole.as(parameter.layout.master));
     if (!parameter.is_cut(world_size_)) continue;
     const TensorType slice = parameter.updated_type(world_size_);
@@ -85,7 +85,7 @@ void GradientExchange::declare_carried() {
   if (world_size_ == 1) return;
   Graph pack, unpack;
   for (const PlannedParameter& parameter : parameters_) {
-    if (parameter.communication_dtype == MLG_F32) continue;
+    if (!parameter.trained() || parameter.communication_dtype == MLG_F32) continue;
     const TensorType whole = gradient_type(parameter), slice = parameter.updated_type(world_size_);
     const TensorType carried = whole.as(parameter.communication_dtype);
     const Value gradient = pack.external(gradient_name(parameter.name()), whole);
@@ -113,6 +113,7 @@ void GradientExchange::prepare(Communicator& communicator) {
   if (tree_) return tree_->prepare(communicator);
   std::vector<Transfer> reduce;
   for (const PlannedParameter& parameter : parameters_) {
+    if (!parameter.trained()) continue;
     const bool carried = world_size_ > 1 && parameter.communication_dtype != MLG_F32;
     const std::string gradient = carried ? carried_name(parameter) : gradient_name(parameter.name());
     if (!parameter.is_cut(world_size_)) {

@@ -95,6 +95,7 @@ Graph GradientNoise::build_add(NoiseMode mode) const {
   const Value sigma = graph.external(strength, TensorType(MLG_F32, {1}));
   for (std::int64_t i = 0; i < count; ++i) {
     const PlannedParameter& parameter = parameters_[static_cast<std::size_t>(i)];
+    if (!parameter.trained()) continue;
     const Part part = part_of(parameter);
     const Value square = sum(graph, part.cut, 2 + i);
     if (part.cut) graph.call("sum_f64", {square, sum(graph, false, 1)});

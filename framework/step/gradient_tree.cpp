@@ -62,7 +62,7 @@ void require_tree(const RunConfig& config, const std::vector<PlannedParameter>& 
     refuse("cannot clip what each rank has by itself; set train.clip_order = \"after_reduction\"");
   }
   for (const PlannedParameter& parameter : parameters) {
-    if (parameter.communication_dtype == MLG_F32) continue;
+    if (!parameter.trained() || parameter.communication_dtype == MLG_F32) continue;
     refuse(fmt::format("needs gradients to travel in fp32; set communication_dtype of the row of '{}'",
                        parameter.name()));
   }
@@ -97,6 +97,7 @@ void GradientTree::declare_levels(std::int64_t leaves) {
        level < static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(leaves))) - 1; ++level) {
     Graph graph;
     for (const PlannedParameter& parameter : parameters_) {
+      if (!parameter.trained()) continue;
       const TensorType type = gradient_type(parameter);
       add(graph, graph.external(level_name(level, parameter.name()), type),
           graph.external(gradient_name(parameter.name()), type));
@@ -112,6 +113,7 @@ void GradientTree::declare_pieces() {
   const TensorType one(MLG_F64, {1});
   Graph graph;
   for (const PlannedParameter& parameter : parameters_) {
+    if (!parameter.trained()) continue;
     const std::int64_t piece = piece_elements(parameter, world_size_);
     store_.reserve(gradient_name(parameter.name()), piece * world_size_ * dtype_size(MLG_F32));
     const Value pieces = graph.external(pieces_name(parameter), TensorType(MLG_F32, {piece * world_size_}));
@@ -131,6 +133,7 @@ void GradientTree::prepare(Communicator& communicator) {
   if (world_size_ == 1) return;
   std::vector<Transfer> deal, share;
   for (const PlannedParameter& parameter : parameters_) {
+    if (!parameter.trained()) continue;
     const std::string gradient = gradient_name(parameter.name()), pieces = pieces_name(parameter);
     const std::int64_t piece = piece_elements(parameter, world_size_);
     deal.push_back({Collective::all_to_all, gradient, pieces, piece});
@@ -164,7 +167,8 @@ void GradientTree::add_leaf(std::int64_t micro, std::int64_t count) {
   for (auto rest = static_cast<std::uint64_t>(micro); rest & 1; rest >>= 1) levels_.at(level++)->run();
   if (micro + 1 == count) return;
   for (const PlannedParameter& parameter : parameters_) {
-    store_.copy(level_name(level, parameter.name()), gradient_name(parameter.name()));
+    if (parameter.trained())
+      store_.copy(level_name(level, parameter.name()), gradient_name(parameter.name()));
   }
   store_.copy(level_name(level, "loss_sum"), step_tensor::loss_sum);
 }

@@ -115,7 +115,7 @@ OptimizerGroups::OptimizerGroups(const RunConfig& config, const RunPlugins& plug
     group.scalars.resize(group.optimizer->scalar_count());
     group.scalars_tensor = fmt::format("scalars/{}", group.name);
     for (std::size_t unit = 0; unit < units.size(); ++unit) {
-      if (units[unit].optimizer == i) group.parameters.push_back(unit);
+      if (units[unit].trained() && units[unit].optimizer == i) group.parameters.push_back(unit);
     }
     if (!group.parameters.empty()) {
       const ParameterLayout& first = units[group.parameters.front()].layout;

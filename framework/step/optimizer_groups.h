@@ -64,7 +64,7 @@ class OptimizerGroups {
   bool scales_gradients(std::size_t optimizer) const { return groups_[optimizer].fused; }
   // Whether it makes averages and copies of `unit`, too: of what it updates whole.
   bool makes_copies(const PlannedParameter& unit, int world_size) const {
-    return groups_[unit.optimizer].fused && !unit.is_cut(world_size);
+    return unit.trained() && groups_[unit.optimizer].fused && !unit.is_cut(world_size);
   }
   // States of a cut parameter, which every rank has a slice of, with the type of the whole.
   const std::map<std::string, TensorType>& cut_states() const { return cut_states_; }

@@ -6,6 +6,7 @@
 
 #include "framework/graph/fuse_residuals.h"
 #include "framework/graph/tape.h"
+#include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "framework/model/packed_inputs.h"
 #include "framework/step/loss_node.h"
@@ -51,7 +52,9 @@ Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParame
   Value hidden;
   forward.hidden = &hidden;
   const ParameterValues values(tape, layouts_of(parameters), true);
-  const Value logits = build_forward(tape, model, values, inputs.forward, forward);
+  const Value logits =
+      transform_head(tape, model, values, build_forward(tape, model, values, inputs.forward, forward),
+                     HeadUse::training_uncapped);
   const Value weight = graph.external(step_tensor::loss_weight, TensorType(MLG_F32, {tokens}));
   const Value token_loss = attach_loss(tape, loss, model.softcap, hidden, logits, inputs.targets, weight);
   graph.call("sum_f64", {token_loss, graph.external(step_tensor::loss_sum, one_f64)});
@@ -67,8 +70,9 @@ bool clips_before_reduction(const TrainConfig& train) {
 Graph build_unscale(const std::vector<PlannedParameter>& parameters) {
   Graph graph;
   const Value factor = graph.external(step_tensor::unscale, one_f32);
-  for (const PlannedParameter& parameter : parameters)
-    graph.call("scale_by", {gradient(graph, parameter), factor});
+  for (const PlannedParameter& parameter : parameters) {
+    if (parameter.trained()) graph.call("scale_by", {gradient(graph, parameter), factor});
+  }
   return graph;
 }
 
@@ -80,13 +84,15 @@ Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_nor
   const Value total = graph.external(step_tensor::square_sum, one_f64);
   const Value scale = graph.external(step_tensor::clip_scale, one_f32);
   std::size_t groups = 0;
-  for (const PlannedParameter& parameter : parameters) groups = std::max(groups, parameter.optimizer + 1);
+  for (const PlannedParameter& parameter : parameters) {
+    if (parameter.trained()) groups = std::max(groups, parameter.optimizer + 1);
+  }
   std::vector<Value> sums;
   for (std::size_t group = 0; group < groups; ++group) {
     sums.push_back(graph.external(group_square_sum_name(group), one_f64));
   }
   for (const PlannedParameter& parameter : parameters) {
-    if (is_slice(parameter)) continue;
+    if (!parameter.trained() || is_slice(parameter)) continue;
     graph.call("sum_squares_f64", {gradient(graph, parameter), sums[parameter.optimizer]});
   }
   if (std::ranges::any_of(parameters, is_slice)) {
@@ -107,6 +113,7 @@ Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_nor
                {{"alpha", scope.factor}, {"beta", 0}, {"accumulate_y", 0}});
   }
   for (const PlannedParameter& parameter : parameters) {
+    if (!parameter.trained()) continue;
     if (!scope.scaled_by_update.empty() && scope.scaled_by_update[parameter.optimizer]) continue;
     const Value scaled = is_slice(parameter) ? graph.external(parameter.updated_gradient(scope.world_size),
                                                               parameter.updated_type(scope.world_size))

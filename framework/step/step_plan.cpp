@@ -147,8 +147,10 @@ const StepPlan::Copies& StepPlan::copies(DType compute) {
   Program* update = add(groups_.record_update(extras, world_size_), role_name(StepRole::update));
   const std::vector<PlannedParameter> units = with_compute_dtype(groups_.units().parameters(), compute);
   std::vector<PlannedParameter> left = units;
-  std::erase_if(left,
-                [this](const PlannedParameter& unit) { return groups_.makes_copies(unit, world_size_); });
+  // What nothing updates stays as it was refreshed, and is its own average.
+  std::erase_if(left, [this](const PlannedParameter& unit) {
+    return !unit.trained() || groups_.makes_copies(unit, world_size_);
+  });
   Program* follow_up = add(build_follow_up(left, config_.ema.decay), role_name(StepRole::follow_up));
   Program* refresh = add(build_refresh(units), role_name(StepRole::refresh));
   return copies_.emplace_back(Copies{compute, update, refresh, follow_up});

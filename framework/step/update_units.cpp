@@ -14,8 +14,8 @@ constexpr std::int64_t part_alignment = 128;
 
 // What parameters of one unit agree on.
 auto treatment(const PlannedParameter& p) {
-  return std::make_tuple(p.optimizer, p.lr_multiplier, p.weight_decay_multiplier, p.layout.master,
-                         p.layout.spec.matrix, p.communication_dtype);
+  return std::make_tuple(p.trained(), p.optimizer, p.lr_multiplier, p.weight_decay_multiplier,
+                         p.layout.master, p.layout.spec.matrix, p.communication_dtype);
 }
 
 std::int64_t aligned(std::int64_t elements) {
@@ -28,7 +28,7 @@ UpdateUnits::UpdateUnits(const std::vector<PlannedParameter>& parameters,
                          const std::vector<std::string>& optimizers,
                          const std::function<bool(std::size_t)>& joins) {
   const auto joinable = [&](const PlannedParameter& p) {
-    return p.communication == Communication::replicated && joins(p.optimizer);
+    return p.trained() && p.communication == Communication::replicated && joins(p.optimizer);
   };
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const PlannedParameter& first = parameters[i];

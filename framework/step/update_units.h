@@ -21,7 +21,8 @@ class UpdateUnits {
               const std::function<bool(std::size_t)>& joins);
 
   // In the order of their first parameters. A joined unit is a parameter of rank 1, whose elements between
-  // its members are zero in every tensor; its tensors have its name in the place of a parameter's.
+  // its members are zero in every tensor; its tensors have its name in the place of a parameter's. What
+  // nothing updates is a unit, too, for it has copies and averages.
   const std::vector<PlannedParameter>& parameters() const { return units_; }
 
   // A tensor of one parameter within that of a unit.

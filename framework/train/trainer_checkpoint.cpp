@@ -211,7 +211,7 @@ void Trainer::stop_at_non_finite(std::int64_t number, double loss_nats, double g
   }
   std::vector<std::string> gradients, masters;
   for (const PlannedParameter& parameter : parameters_) {
-    gradients.push_back(gradient_name(parameter.name()));
+    if (parameter.trained()) gradients.push_back(gradient_name(parameter.name()));
     masters.push_back(master_name(parameter.name()));
   }
   const auto gradient = find_non_finite(engine_->store(), gradients);

@@ -8,7 +8,7 @@
 #include "framework/graph/fuse_residuals.h"
 #include "framework/graph/graph_recorder.h"
 #include "framework/graph/ops/cross_entropy.h"
-#include "framework/graph/ops/softcap.h"
+#include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 
 namespace mulligan {
@@ -33,6 +33,14 @@ const mlg_base_update& checked(const mlg_base_update& numbers, const TttPlugin& 
   return numbers;
 }
 
+bool has_external(const Graph& graph, const std::string& name) {
+  for (std::uint32_t id = 1; id <= graph.value_count(); ++id) {
+    const Graph::ValueInfo& info = graph.info(Value{id});
+    if (info.storage == Graph::Storage::external && info.name == name) return true;
+  }
+  return false;
+}
+
 Value gradient(Graph& graph, const ParameterLayout& layout) {
   return graph.external(gradient_name(layout.spec.name), layout.spec.type);
 }
@@ -55,7 +63,11 @@ BaseTraining::BaseTraining(const BaseModel& model, const TttPlugin& plugin, cons
     model.store.create_externals(graph);
     return std::make_unique<Program>(model.store.backend(), std::move(graph), name);
   };
-  step_ = make(build_step(), "base step");
+  Graph step = build_step();
+  for (const ParameterLayout& layout : model.layouts) {
+    if (has_external(step, gradient_name(layout.spec.name))) trained_.push_back(layout);
+  }
+  step_ = make(std::move(step), "base step");
   clip_ = make(build_clip(), "base clip");
   update_ = make(build_update(), "base update");
   inputs_.upload_rope(model.store, model.config, positions());
@@ -74,7 +86,7 @@ Graph BaseTraining::build_step() const {
   options.row_length = positions();
   const ParameterValues parameters(tape, model_.layouts, true);
   const Value raw = build_forward(tape, model_.config, parameters, inputs.forward, options);
-  const Value logits = model_.config.softcap > 0 ? ops::softcap(tape, raw, model_.config.softcap) : raw;
+  const Value logits = transform_head(tape, model_.config, parameters, raw, HeadUse::training);
   const TensorType per_token(MLG_F32, {step_tokens()});
   const Value losses = graph.external(losses_name, per_token);
   ops::cross_entropy(tape, logits, inputs.targets, losses);
@@ -87,14 +99,13 @@ Graph BaseTraining::build_clip() const {
   Graph graph;
   const Value total = graph.external(square_sum_name, TensorType(MLG_F64, {1}));
   const Value scale = graph.external(clip_name, TensorType(MLG_F32, {1}));
-  for (const ParameterLayout& layout : model_.layouts) {
+  for (const ParameterLayout& layout : trained_) {
     graph.call("sum_squares_f64", {gradient(graph, layout), total});
   }
   graph.call("clip_scale", {total, graph.external(norm_name, TensorType(MLG_F32, {1})), scale},
              {{"max_norm", numbers_.clip_norm}});
   if (numbers_.clip_norm > 0) {
-    for (const ParameterLayout& layout : model_.layouts)
-      graph.call("scale_by", {gradient(graph, layout), scale});
+    for (const ParameterLayout& layout : trained_) graph.call("scale_by", {gradient(graph, layout), scale});
   }
   return graph;
 }
@@ -102,7 +113,7 @@ Graph BaseTraining::build_clip() const {
 Graph BaseTraining::build_update() {
   Graph graph;
   std::vector<mlg_parameter> rows;
-  for (const ParameterLayout& layout : model_.layouts) {
+  for (const ParameterLayout& layout : trained_) {
     const Value master = graph.external(master_name(layout.spec.name), layout.spec.type.as(layout.master));
     rows.push_back({layout.spec.name.c_str(), master.id, gradient(graph, layout).id, 1.0, 1.0});
   }
@@ -144,7 +155,7 @@ BaseStep BaseTraining::step(std::span<const std::uint16_t> tokens, std::int64_t 
   std::fill(weights_.begin(), weights_.end(), 0.0F);
   std::fill_n(weights_.begin(), used, static_cast<float>(1.0 / static_cast<double>(used)));
   store.upload(weights_name, weights_);
-  for (const ParameterLayout& layout : model_.layouts) store.zero(gradient_name(layout.spec.name));
+  for (const ParameterLayout& layout : trained_) store.zero(gradient_name(layout.spec.name));
   store.zero(square_sum_name);
   step_->run();
   clip_->run();

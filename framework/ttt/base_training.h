@@ -57,6 +57,7 @@ class BaseTraining {
   const TttPlugin& plugin_;
   const Optimizer& optimizer_;
   mlg_base_update numbers_;
+  std::vector<ParameterLayout> trained_;  // those of which the loss has a gradient
   std::int64_t row_tokens_;
   int bos_id_;
   std::unique_ptr<Program> step_, clip_, update_;

@@ -4,7 +4,7 @@
 
 #include "framework/graph/fuse_residuals.h"
 #include "framework/graph/ops/cross_entropy.h"
-#include "framework/graph/ops/softcap.h"
+#include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "framework/model/rope.h"
 
@@ -53,7 +53,7 @@ WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
   options.head_rows = graph.external(prefix_ + "/positions", TensorType(MLG_I32, {shape.positions()}));
   const ParameterValues parameters(tape, model.layouts, false);
   const Value raw = build_forward(tape, model.config, parameters, inputs, options);
-  const Value logits = model.config.softcap > 0 ? ops::softcap(tape, raw, model.config.softcap) : raw;
+  const Value logits = transform_head(tape, model.config, parameters, raw, HeadUse::scoring);
   const TensorType per_token(MLG_F32, {shape.positions()});
   const Value losses = graph.external(prefix_ + "/token_loss", per_token);
   ops::cross_entropy(tape, logits, targets, losses);

@@ -103,7 +103,7 @@ std::vector<Subject> subjects(mlg_dtype a) {
        {scale, eps, {"accumulate_dx", 0}, {"accumulate_da", 0}}},
       {"qk_norm_rope_fwd", {q, table, table, gain, q}, rope},
       {"qk_norm_rope_bwd", {q, table, table, gain, q, q, gain}, rope_backward},
-      {"head_gate_xsa_fwd", {q, k, gate, q}},
+      {"head_gate_xsa_fwd", {q, k, gate, q}, {{"gate_scale", 1}}},
       {"head_gate_xsa_bwd", {q, k, gate, q, q, k, gate}, xsa, {5}},
       {"leaky_relu_squared_fwd", {mlp, mlp}, {slope}},
       {"leaky_relu_squared_bwd", {mlp, mlp, mlp}, {slope, {"accumulate_du", 0}}},

@@ -10,4 +10,7 @@ namespace mulligan {
 // `config`: the manifest's "config" object, with the reference script's names.
 ModelConfig golden_model(const nlohmann::json& config);
 
+// The model of the fixture model-2014 and those that share its parameters: their manifests use other names.
+ModelConfig golden_later_model(const nlohmann::json& config);
+
 }  // namespace mulligan

@@ -60,14 +60,18 @@ Operator qk_norm_rope() {
   });
 }
 
-Case gate_case(std::int64_t tokens, std::int64_t heads, std::int64_t kv_heads, std::int64_t width) {
+Case gate_case(std::int64_t tokens, std::int64_t heads, std::int64_t kv_heads, std::int64_t width,
+               double gate_scale) {
   const Shape o{tokens, heads, width};
-  return {{{"o", o}, {"v", {tokens, kv_heads, width}}, {"gate", {tokens, heads}}}, {{"y", o}}, {}};
+  return {{{"o", o}, {"v", {tokens, kv_heads, width}}, {"gate", {tokens, heads}}},
+          {{"y", o}},
+          {{"gate_scale", gate_scale}}};
 }
 
 Operator head_gate_xsa() {
   Operator op{.forward = "head_gate_xsa_fwd", .backward = "head_gate_xsa_bwd", .cases = {}};
-  op.cases = {gate_case(5, 4, 2, 7), gate_case(3, 3, 3, 5), gate_case(33, 6, 1, 64), gate_case(300, 4, 2, 9)};
+  op.cases = {gate_case(5, 4, 2, 7, 1), gate_case(3, 3, 3, 5, 0.5), gate_case(33, 6, 1, 64, 1),
+              gate_case(300, 4, 2, 9, -2)};
   return op.computes([](auto& call) {
     using std::exp;
     using std::sqrt;
@@ -90,7 +94,7 @@ Operator head_gate_xsa() {
             y(t, head, j) = o(t, head, j) - product / n * (v(t, kv, j) / n);
         }
         if (!call.has("gate")) continue;
-        const S s = 1.0 / (1.0 + exp(-call.in("gate")(t, head)));
+        const S s = 1.0 / (1.0 + exp(-call.attribute("gate_scale") * call.in("gate")(t, head)));
         for (std::int64_t j = 0; j < o.dim(2); ++j) y(t, head, j) = y(t, head, j) * s;
       }
     }
@@ -105,18 +109,18 @@ TEST(HeadGateXsa, ZeroValueVectorIsHarmless) {
   BackendFixture& backend = backend_with_threads(1);
   const auto forward = backend.run({.kernel = "head_gate_xsa_fwd",
                                     .arguments = {{"o", o}, {"v", v}, {"y", {MLG_F32, {1, 2, 3}, {}}}},
-                                    .attributes = {},
+                                    .attributes = {{"gate_scale", 1}},
                                     .aliases = {}});
   EXPECT_EQ(forward.written.at("y").values, o.values);
-  const auto backward =
-      backend.run({.kernel = "head_gate_xsa_bwd",
-                   .arguments = {{"o", o},
-                                 {"v", v},
-                                 {"dy", o},
-                                 {"do", {MLG_F32, {1, 2, 3}, std::vector<double>(6, 0.0)}},
-                                 {"dv", {MLG_F32, {1, 1, 3}, std::vector<double>(3, 0.0)}}},
-                   .attributes = {{"accumulate_do", 0}, {"accumulate_dv", 0}, {"accumulate_dgate", 0}},
-                   .aliases = {}});
+  const auto backward = backend.run(
+      {.kernel = "head_gate_xsa_bwd",
+       .arguments = {{"o", o},
+                     {"v", v},
+                     {"dy", o},
+                     {"do", {MLG_F32, {1, 2, 3}, std::vector<double>(6, 0.0)}},
+                     {"dv", {MLG_F32, {1, 1, 3}, std::vector<double>(3, 0.0)}}},
+       .attributes = {{"gate_scale", 1}, {"accumulate_do", 0}, {"accumulate_dv", 0}, {"accumulate_dgate", 0}},
+       .aliases = {}});
   EXPECT_EQ(backward.written.at("do").values, o.values);
   for (const double value : backward.written.at("dv").values) EXPECT_EQ(value, 0.0);
 }

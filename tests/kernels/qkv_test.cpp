@@ -85,14 +85,16 @@ Operator qkv_split_norm_rope() {
   });
 }
 
-Case concat_case(std::vector<std::int64_t> rows, std::int64_t width, std::int64_t gap, std::int64_t behind) {
+// `last`: columns of the last matrix, 0: as many as the others have.
+Case concat_case(std::vector<std::int64_t> rows, std::int64_t width, std::int64_t gap, std::int64_t behind,
+                 std::int64_t last = 0) {
   const char* names[] = {"a", "b", "c", "d"};
   const char* firsts[] = {"", "row_b", "row_c", "row_d"};
   Case c;
   std::int64_t end = 0;
   for (std::size_t i = 0; i < 4; ++i) {
     if (i > 0) c.attributes[firsts[i]] = static_cast<double>(end);
-    c.inputs.push_back({names[i], {rows[i], width}});
+    c.inputs.push_back({names[i], {rows[i], i == 3 && last > 0 ? last : width}});
     end += rows[i] + (i == 1 ? gap : 0);
   }
   c.outputs = {{"y", {end + behind, width}}};
@@ -102,7 +104,9 @@ Case concat_case(std::vector<std::int64_t> rows, std::int64_t width, std::int64_
 Operator concat_rows() {
   Operator op{.forward = "concat_rows_fwd", .backward = "concat_rows_bwd", .cases = {}};
   op.cases = {concat_case({3, 2, 1, 4}, 5, 0, 0), concat_case({2, 1, 3, 1}, 8, 2, 3),
-              concat_case({70, 40, 40, 6}, 64, 0, 4)};
+              concat_case({70, 40, 40, 6}, 64, 0, 4), concat_case({3, 2, 1, 4}, 7, 1, 2, 3),
+              concat_case({64, 32, 32, 8}, 64, 0, 0, 12)};
+  op.free_extents = {"y"};  // a matrix may have fewer columns
   op.f32_gradients = {"da", "db", "dc", "dd"};
   return op.computes([](auto& call) {
     std::int64_t row = 0;
@@ -110,7 +114,8 @@ Operator concat_rows() {
       if (name[0] != 'a') row = static_cast<std::int64_t>(call.attribute(std::string("row_") + name));
       if (!call.has(name)) continue;
       auto& part = call.in(name);
-      for (std::int64_t i = 0; i < part.size(); ++i) call.out("y")[row * part.dim(1) + i] = part[i];
+      for (std::int64_t i = 0; i < part.dim(0); ++i)
+        for (std::int64_t j = 0; j < part.dim(1); ++j) call.out("y")(row + i, j) = part(i, j);
     }
   });
 }
@@ -129,6 +134,17 @@ TEST(ConcatRows, RowsThatOverlapAreRefused) {
   EXPECT_EQ(refusal(2, 4), "");
   EXPECT_NE(refusal(1, 4).find("argument b must begin behind"), std::string::npos) << refusal(1, 4);
   EXPECT_NE(refusal(3, 4).find("argument b must end within the 4 rows"), std::string::npos) << refusal(3, 4);
+}
+
+// A matrix of more columns than the whole does not fit.
+TEST(ConcatRows, AWiderMatrixIsRefused) {
+  const Array a{MLG_F32, {2, 3}, {}}, b{MLG_F32, {1, 4}, {}}, y{MLG_F32, {4, 3}, {}};
+  const std::string refusal =
+      backend_with_threads(1).refusal({.kernel = "concat_rows_fwd",
+                                       .arguments = {{"a", a}, {"b", b}, {"y", y}},
+                                       .attributes = {{"row_b", 2}, {"row_c", 0}, {"row_d", 0}},
+                                       .aliases = {}});
+  EXPECT_NE(refusal.find("argument b must have at most the 3 columns"), std::string::npos) << refusal;
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "framework/graph/fuse_residuals.h"
-#include "framework/graph/ops/softcap.h"
 #include "framework/model/rope.h"
 
 namespace mulligan {
@@ -66,10 +65,10 @@ void ModelRunner::build(const ModelConfig& model, std::int64_t tokens, const Opt
       keep(graph, value, "point/" + points_.back());
     };
   }
-  const Value raw =
-      build_forward(tape, model, ParameterValues(tape, layouts_, options.gradients), inputs, forward);
+  const ParameterValues parameters(tape, layouts_, options.gradients);
+  const Value raw = build_forward(tape, model, parameters, inputs, forward);
   keep(graph, raw, "out/pre_logits");
-  const Value logits = model.softcap > 0 ? ops::softcap(tape, raw, model.softcap) : raw;
+  const Value logits = transform_head(tape, model, parameters, raw, options.head);
   keep(graph, logits, "out/logits");
   attach_cross_entropy(tape, logits, graph.external("in/targets", per_token));
 

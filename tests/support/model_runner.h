@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/graph/program.h"
+#include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "tests/support/plugins.h"
 
@@ -21,7 +22,8 @@ class ModelRunner {
     bool keep_points = false;     // keep every named point of the forward pass
     std::int64_t row_length = 0;  // 0: one packed row
     DType compute = MLG_F32;
-    std::size_t segments = 0;  // entries of cu_seqlens
+    HeadUse head = HeadUse::training;  // what the logits are for
+    std::size_t segments = 0;          // entries of cu_seqlens
   };
   ModelRunner(Backend& backend, const ModelConfig& model, std::int64_t tokens, const Options& options);
 

@@ -140,7 +140,7 @@ TEST(Tape, APackedWeightHasOneGradientInF32) {
               b = graph.external("b", TensorType(MLG_BF16, {1, 4}));
   tape.watch(a, graph.external("da", TensorType(MLG_F32, {3, 4})));
   tape.watch(b, graph.external("db", TensorType(MLG_F32, {1, 4})));
-  const Value packed = ops::concat_rows(tape, std::vector<Value>{a, b}, 4);
+  const Value packed = ops::concat_rows(tape, std::vector<Value>{a, b}, 4, 4);
   const Value once = ops::linear(tape, graph.external("x", x_type), packed, x_type);
   const Value twice = ops::linear(tape, once, packed, x_type);
   tape.backward(twice, graph.external("seed", x_type));

@@ -139,5 +139,55 @@ optimizer = "a"
   EXPECT_NE(message.find("[optimizer.b]"), std::string::npos) << message;
 }
 
+// A row may say that nothing updates what it takes: no optimiser, no slice, in whatever dtype it is sent
+// elsewhere.
+TEST(ParameterPlan, NoneIsSaidInPlaceOfAnOptimizer) {
+  const auto parameters = plan(std::string(two_optimizers) + R"(
+[[parameters]]
+match = "skip_*"
+optimizer = "none"
+communication = "sharded"
+[[parameters]]
+match = "*_bank"
+optimizer = "b"
+[[parameters]]
+match = "*"
+optimizer = "a"
+)");
+  int kept = 0;
+  for (const PlannedParameter& parameter : parameters) {
+    const bool none = parameter.name().starts_with("skip_");
+    EXPECT_EQ(parameter.trained(), !none) << parameter.name();
+    if (none) EXPECT_FALSE(parameter.is_cut(2)) << parameter.name();
+    kept += none ? 1 : 0;
+  }
+  EXPECT_EQ(kept, 2);
+}
+
+TEST(ParameterPlan, NoneIsNoNameOfAnOptimizer) {
+  const std::string message = refusal(R"(
+[optimizer.none]
+plugin = "adamw"
+lr = 0.1
+[[parameters]]
+match = "*"
+optimizer = "none"
+)");
+  EXPECT_NE(message.find("give the table another name"), std::string::npos) << message;
+}
+
+// Where rows take everything for none, an optimiser has nothing to do, and is named.
+TEST(ParameterPlan, AnOptimizerBesideNoneMustUpdateSomething) {
+  const std::string message = refusal(std::string(two_optimizers) + R"(
+[[parameters]]
+match = "skip_*"
+optimizer = "none"
+[[parameters]]
+match = "*"
+optimizer = "b"
+)");
+  EXPECT_NE(message.find("[optimizer.a]"), std::string::npos) << message;
+}
+
 }  // namespace
 }  // namespace mulligan

@@ -15,10 +15,9 @@ const KernelRules rules{{"concat_rows_fwd", RowRule::mixing, ""}, {"concat_rows_
 
 }  // namespace
 
-Value concat_rows(Tape& tape, std::span<const Value> matrices, std::int64_t rows) {
+Value concat_rows(Tape& tape, std::span<const Value> matrices, std::int64_t rows, std::int64_t width) {
   if (matrices.empty() || matrices.size() > most) throw std::logic_error("concat_rows: one to four matrices");
   Graph& graph = tape.graph();
-  const TensorType& first = graph.type(matrices[0]);
   std::vector<Value> parts(matrices.begin(), matrices.end());
   parts.resize(most);
   std::array<double, most> begin{};
@@ -27,7 +26,7 @@ Value concat_rows(Tape& tape, std::span<const Value> matrices, std::int64_t rows
     begin[i] = begin[i - 1] + (before ? static_cast<double>(graph.type(before).dims[0]) : 0.0);
   }
   const std::vector<Attribute> attributes = {{"row_b", begin[1]}, {"row_c", begin[2]}, {"row_d", begin[3]}};
-  const Value y = graph.scratch(TensorType(first.dtype, {rows, first.dims[1]}), "packed weights");
+  const Value y = graph.scratch(TensorType(graph.type(matrices[0]).dtype, {rows, width}), "packed weights");
   std::vector<Value> arguments = parts;
   arguments.push_back(y);
   graph.call("concat_rows_fwd", std::move(arguments), attributes);

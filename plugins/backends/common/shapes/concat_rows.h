@@ -11,17 +11,18 @@ struct ConcatRows {
   static constexpr std::uint32_t matrices = 4;
   enum Attribute : std::uint32_t { row_b, row_c, row_d };
 
-  // Elements [begin, end) of y that a matrix takes; none for an absent one.
+  // Rows [begin, end) of y that a matrix takes, none for an absent one, and the columns of it, from 0 on.
   struct Part {
-    std::int64_t begin = 0, end = 0;
+    std::int64_t begin = 0, end = 0, width = 0;
   };
-  // Of the arguments first, first + 1, ... with rows of `width` elements.
-  static std::array<Part, matrices> parts(const sdk::Launch& call, std::uint32_t first, std::int64_t width) {
+  // Of the arguments first, first + 1, ...
+  static std::array<Part, matrices> parts(const sdk::Launch& call, std::uint32_t first) {
     std::array<Part, matrices> result;
     for (std::uint32_t i = 0; i < matrices; ++i) {
-      const std::int64_t row = i == 0 ? 0 : static_cast<std::int64_t>(call.attribute(row_b + i - 1));
-      result[i].begin = row * width;
-      result[i].end = result[i].begin + (call.has(first + i) ? call.size(first + i) : 0);
+      result[i].begin = result[i].end = i == 0 ? 0 : static_cast<std::int64_t>(call.attribute(row_b + i - 1));
+      if (!call.has(first + i)) continue;
+      result[i].end += call.dim(first + i, 0);
+      result[i].width = call.dim(first + i, 1);
     }
     return result;
   }
@@ -34,8 +35,10 @@ struct ConcatRows {
       call.attribute_range(row_b + i, 0.0, static_cast<double>(rows));
     std::int64_t end = 0;
     for (std::uint32_t i = 0; i < matrices; ++i) {
-      call.shape(first + i, {-1, width});
+      call.rank(first + i, 2, 2);
       if (!call.has(first + i)) continue;
+      call.require(call.dim(first + i, 1) <= width, first + i,
+                   "must have at most the " + std::to_string(width) + " columns of the whole");
       const std::int64_t row = i == 0 ? 0 : static_cast<std::int64_t>(call.attribute(row_b + i - 1));
       call.require(row >= end, first + i, "must begin behind the rows of the matrix before it");
       end = row + call.dim(first + i, 0);

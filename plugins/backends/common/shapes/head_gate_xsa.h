@@ -23,10 +23,12 @@ struct HeadGateXsa {
 
 struct HeadGateXsaForward : HeadGateXsa {
   static constexpr const char* name = "head_gate_xsa_fwd";
-  static constexpr const char* signature = "in o, in? v, in? gate, out y";
+  static constexpr const char* signature = "in o, in? v, in? gate, out y; gate_scale";
   enum Output : std::uint32_t { y = 3 };
+  enum Attribute : std::uint32_t { gate_scale };
   static void check(const sdk::CallChecks& call) {
     check_inputs(call);
+    call.attribute_range(gate_scale, -1e6, 1e6);
     call.like(y, o);
   }
 };
@@ -35,11 +37,12 @@ struct HeadGateXsaBackward : HeadGateXsa {
   static constexpr const char* name = "head_gate_xsa_bwd";
   static constexpr const char* signature =
       "in o, in? v, in? gate, in dy, inout do, inout? dv, inout? dgate; "
-      "accumulate_do accumulate_dv accumulate_dgate";
+      "gate_scale accumulate_do accumulate_dv accumulate_dgate";
   enum Gradient : std::uint32_t { dy = 3, d_o, dv, dgate };
-  enum Attribute : std::uint32_t { accumulate_do, accumulate_dv, accumulate_dgate };
+  enum Attribute : std::uint32_t { gate_scale, accumulate_do, accumulate_dv, accumulate_dgate };
   static void check(const sdk::CallChecks& call) {
     check_inputs(call);
+    call.attribute_range(gate_scale, -1e6, 1e6);
     call.like(dy, o);
     call.like(d_o, o);
     call.require(call.has(v), dv, "must be absent where v is absent");

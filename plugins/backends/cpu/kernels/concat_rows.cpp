@@ -1,7 +1,10 @@
-// concat_rows: y [R, w] is the matrices a, b, c and d one below the other, from rows 0, row_b, row_c and row_d
-// on; all other rows are zero. Backward: da += the rows of dy that hold a, and so on; da ... are f32.
+// concat_rows: y [R, w] is the matrices a, b, c and d one below the other, from rows 0, row_b, row_c and
+// row_d on; a matrix may have fewer columns; all that no matrix gives is zero. Backward: da += what dy has in
+// the place of a, and so on; da ... are f32.
 //
 // Determinism: elements are independent.
+#include <algorithm>
+
 #include "plugins/backends/common/shapes/concat_rows.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
 
@@ -15,43 +18,44 @@ struct Backward : shapes::ConcatRowsBackward {
   static void run(const Launch& launch);
 };
 
-// Calls body(argument, begin, end, offset) for what lies in the elements [begin, end) of the whole: a part of
-// the matrix `argument` from its element `offset` on.
+// Calls body(row, part) for each of the rows of a matrix [rows, width], part null where no matrix has that
+// row.
 template <typename Parts, typename Body>
-void for_parts(const Parts& parts, std::uint32_t first, std::int64_t begin, std::int64_t end, Body&& body) {
-  for (std::uint32_t i = 0; i < parts.size(); ++i) {
-    const std::int64_t from = std::max(begin, parts[i].begin), to = std::min(end, parts[i].end);
-    if (from < to) body(first + i, from, to, from - parts[i].begin);
-  }
+void for_rows(const Launch& launch, const Parts& parts, std::int64_t rows, std::int64_t width, Body&& body) {
+  launch.parallel_for(rows, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const auto holds = [row](const auto& part) { return row >= part.begin && row < part.end; };
+      const auto part = std::find_if(parts.begin(), parts.end(), holds);
+      body(row, part == parts.end() ? nullptr : &*part);
+    }
+  });
 }
 
 void Forward::run(const Launch& launch) {
-  const auto all = parts(launch, a, launch.dim(y, 1));
+  const auto all = parts(launch, a);
+  const std::int64_t width = launch.dim(y, 1);
   dispatch_compute(launch.dtype(y), [&]<typename T>() {
-    T* whole = launch.data<T>(y);
-    for_elements(launch, launch.size(y), [&](std::int64_t begin, std::int64_t end) {
-      std::int64_t done = begin;  // elements before it are written
-      for_parts(all, a, begin, end,
-                [&](std::uint32_t argument, std::int64_t from, std::int64_t to, std::int64_t offset) {
-                  std::fill(whole + done, whole + from, T(0.0f));
-                  std::copy_n(launch.data<const T>(argument) + offset, to - from, whole + from);
-                  done = to;
-                });
-      std::fill(whole + done, whole + end, T(0.0f));
+    for_rows(launch, all, launch.dim(y, 0), width, [&](std::int64_t row, const Part* part) {
+      T* to = launch.data<T>(y) + row * width;
+      const std::int64_t taken = part ? part->width : 0;
+      if (part) {
+        const auto argument = static_cast<std::uint32_t>(a + (part - all.data()));
+        std::copy_n(launch.data<const T>(argument) + (row - part->begin) * taken, taken, to);
+      }
+      std::fill(to + taken, to + width, T(0.0f));
     });
   });
 }
 
 void Backward::run(const Launch& launch) {
-  const auto all = parts(launch, da, launch.dim(dy, 1));
+  const auto all = parts(launch, da);
+  const std::int64_t width = launch.dim(dy, 1);
   dispatch_compute(launch.dtype(dy), [&]<typename T>() {
-    const T* whole = launch.data<const T>(dy);
-    for_elements(launch, launch.size(dy), [&](std::int64_t begin, std::int64_t end) {
-      for_parts(all, da, begin, end,
-                [&](std::uint32_t argument, std::int64_t from, std::int64_t to, std::int64_t offset) {
-                  write_row(launch.data<float>(argument) + offset, to - from, true,
-                            [added = whole + from](std::int64_t i) { return float(added[i]); });
-                });
+    for_rows(launch, all, launch.dim(dy, 0), width, [&](std::int64_t row, const Part* part) {
+      if (!part) return;
+      const auto argument = static_cast<std::uint32_t>(da + (part - all.data()));
+      write_row(launch.data<float>(argument) + (row - part->begin) * part->width, part->width, true,
+                [added = launch.data<const T>(dy) + row * width](std::int64_t j) { return float(added[j]); });
     });
   });
 }

@@ -1,9 +1,9 @@
 // head_gate_xsa on o [T,H,h], v [T,K,h], gate [T,H]; head g belongs to kv head g / (H/K). With u = v / n,
-// n = max(norm2(v), 1e-12), p = o.u and s = sigmoid(gate):
+// n = max(norm2(v), 1e-12), p = o.u and s = sigmoid(k gate), k = gate_scale:
 //   y = s (o - p u)      (v absent: y = s o; gate absent: s = 1)
 // Backward, with q = s dy.u:
 //   do (+)= s dy - q u,   dv (+)= sum over the kv head's heads of (2 p q u - q o - p s dy) / n,
-//   dgate (+)= s (1 - s) (dy.o - p dy.u)
+//   dgate (+)= k s (1 - s) (dy.o - p dy.u)
 // (Where norm2(v) < 1e-12, n is a constant, and the term 2 p q u is missing.)
 //
 // Determinism: tokens are independent; a dot product is summed in fixed lanes.
@@ -36,6 +36,7 @@ template <typename T>
 struct Heads {
   const T *o, *v, *gate;
   std::int64_t tokens, count, width, kv_count, group;
+  float gate_scale;
 
   explicit Heads(const Launch& launch)
       : o(launch.data<const T>(shapes::HeadGateXsa::o)),
@@ -45,8 +46,13 @@ struct Heads {
         count(launch.dim(shapes::HeadGateXsa::o, 1)),
         width(launch.dim(shapes::HeadGateXsa::o, 2)),
         kv_count(v ? launch.dim(shapes::HeadGateXsa::v, 1) : count),
-        group(count / kv_count) {}
-  float openness(std::int64_t row) const { return gate ? sdk::fast_sigmoid(float(gate[row])) : 1.0f; }
+        group(count / kv_count),
+        gate_scale(static_cast<float>(launch.attribute(Forward::gate_scale))) {
+    static_assert(static_cast<int>(Forward::gate_scale) == static_cast<int>(Backward::gate_scale));
+  }
+  float openness(std::int64_t row) const {
+    return gate ? sdk::fast_sigmoid(gate_scale * float(gate[row])) : 1.0f;
+  }
 };
 
 // v of one kv head as floats, in `scratch`, and its norm.
@@ -114,7 +120,7 @@ void backward(const Launch& launch) {
         const float p = heads.v ? dot(o, v, width) * inverse : 0.0f;
         const float dy_u = heads.v ? dot(dy, v, width) * inverse : 0.0f;
         if (dgate) {
-          const float slope = s * (1.0f - s) * (dot(dy, o, width) - p * dy_u);
+          const float slope = heads.gate_scale * s * (1.0f - s) * (dot(dy, o, width) - p * dy_u);
           dgate[row] = T(accumulate_dgate ? float(dgate[row]) + slope : slope);
         }
         T* d_o = all_do + row * width;

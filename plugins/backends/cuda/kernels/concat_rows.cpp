@@ -15,13 +15,23 @@ constexpr char kSource[] =
     ;
 
 using sdk::CudaCall;
+using Parts = std::array<shapes::ConcatRows::Part, shapes::ConcatRows::matrices>;
+
+void give_widths(CudaCall& call, std::int64_t width, const Parts& p) {
+  call.constant("width", width);
+  call.constant("width_a", p[0].width);
+  call.constant("width_b", p[1].width);
+  call.constant("width_c", p[2].width);
+  call.constant("width_d", p[3].width);
+}
 
 struct Forward : shapes::ConcatRowsForward {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
     const std::int64_t width = call.dim(y, 1);
-    const auto p = parts(call, a, width);
+    const Parts p = parts(call, a);
+    give_widths(call, width, p);
     sdk::dispatch_rows(call, y, width, {a, b, c, d, y}, [&]<typename T, int N>() {
       const sdk::ElementPlan elements{call.size(y), N};
       call.launch(MLG_INSTANCE(concat_rows_fwd, T, N), elements.grid(), elements.block(), call.tensor(a),
@@ -36,7 +46,8 @@ struct Backward : shapes::ConcatRowsBackward {
   static void plan(CudaCall& call) {
     check(call);
     const std::int64_t width = call.dim(dy, 1);
-    const auto p = parts(call, da, width);
+    const Parts p = parts(call, da);
+    give_widths(call, width, p);
     sdk::dispatch_rows(call, dy, width, {dy, da, db, dc, dd}, [&]<typename T, int N>() {
       const sdk::ElementPlan elements{call.size(dy), N};
       call.launch(MLG_INSTANCE(concat_rows_bwd, T, N), elements.grid(), elements.block(), call.tensor(dy),

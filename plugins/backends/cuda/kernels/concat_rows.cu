@@ -1,11 +1,28 @@
-// concat_rows: y is the matrices a, b, c and d one below the other; from elements `first` (of a: 0) up to `end`
-// on, all others zero. Backward: da += what dy has in the place of a, and so on; da ... are f32.
+// concat_rows: y [rows, width] is the matrices a, b, c and d one below the other; from rows `first` (of a: 0)
+// up to `end` on; a matrix may have fewer columns; all that no matrix gives is zero. Backward: da += what dy
+// has in the place of a, and so on; da ... are f32.
 //
 // Determinism: elements are independent.
 #include <mulligan/cuda/elements.cuh>
 
-// b, c and d may be null, their parts are empty then. Parts begin and end at multiples of N.
-MLG_KERNEL(concat_rows_fwd)
+MLG_CONST_INT(width)    // columns of y
+MLG_CONST_INT(width_a)  // of a, and so on; of an absent one 0
+MLG_CONST_INT(width_b)
+MLG_CONST_INT(width_c)
+MLG_CONST_INT(width_d)
+
+// values = the N elements of a row of `part_width` elements from `column` on, zeros behind its end.
+template <int N, typename P>
+__device__ inline void load_part(P part, long long row, int column, int part_width, float (&values)[N]) {
+  if (part_width == width) return load<N>(part, row * part_width + column, values);
+  MLG_UNROLL
+  for (int n = 0; n < N; ++n) {
+    if (column + n < part_width) values[n] = to_float(part[row * part_width + column + n]);
+  }
+}
+
+// b, c and d may be null, their parts are empty then.
+MLG_KERNEL(concat_rows_fwd, width, width_a, width_b, width_c, width_d)
 template <typename T, int N>
 __global__ void concat_rows_fwd(global<const T> a, global<const T> b, global<const T> c, global<const T> d,
                                 global<T> y, long long end_a, long long first_b, long long end_b,
@@ -13,28 +30,39 @@ __global__ void concat_rows_fwd(global<const T> a, global<const T> b, global<con
                                 long long count) {
   const long long i = first_element<N>();
   if (i >= count) return;
+  const long long row = i / width;
+  const int column = int(i - row * width);
   float values[N] = {};
-  if (i < end_a) {
-    load<N>(a, i, values);
-  } else if (i >= first_b && i < end_b) {
-    load<N>(b, i - first_b, values);
-  } else if (i >= first_c && i < end_c) {
-    load<N>(c, i - first_c, values);
-  } else if (i >= first_d && i < end_d) {
-    load<N>(d, i - first_d, values);
+  if (row < end_a) {
+    load_part<N>(a, row, column, width_a, values);
+  } else if (row >= first_b && row < end_b) {
+    load_part<N>(b, row - first_b, column, width_b, values);
+  } else if (row >= first_c && row < end_c) {
+    load_part<N>(c, row - first_c, column, width_c, values);
+  } else if (row >= first_d && row < end_d) {
+    load_part<N>(d, row - first_d, column, width_d, values);
   }
   store<N>(y, i, values);
 }
 
 template <typename T, int N>
-__device__ inline void add_part(global<const T> dy, global<float> gradient, long long i, long long first) {
+__device__ inline void add_part(global<const T> dy, long long i, global<float> gradient, long long row,
+                                int column, int part_width) {
   float values[N];
   load_elements<N>(dy, i, values);
-  store_elements<N>(gradient, i - first, values, true);
+  if (part_width == width) {
+    store_elements<N>(gradient, row * part_width + column, values, true);
+    return;
+  }
+  MLG_UNROLL
+  for (int n = 0; n < N; ++n) {
+    const long long at = row * part_width + column + n;
+    if (column + n < part_width) gradient[at] = gradient[at] + values[n];
+  }
 }
 
 // Gradients may be null, their parts are empty then.
-MLG_KERNEL(concat_rows_bwd)
+MLG_KERNEL(concat_rows_bwd, width, width_a, width_b, width_c, width_d)
 template <typename T, int N>
 __global__ void concat_rows_bwd(global<const T> dy, global<float> da, global<float> db, global<float> dc,
                                 global<float> dd, long long end_a, long long first_b, long long end_b,
@@ -42,13 +70,15 @@ __global__ void concat_rows_bwd(global<const T> dy, global<float> da, global<flo
                                 long long count) {
   const long long i = first_element<N>();
   if (i >= count) return;
-  if (i < end_a) {
-    add_part<T, N>(dy, da, i, 0);
-  } else if (i >= first_b && i < end_b) {
-    add_part<T, N>(dy, db, i, first_b);
-  } else if (i >= first_c && i < end_c) {
-    add_part<T, N>(dy, dc, i, first_c);
-  } else if (i >= first_d && i < end_d) {
-    add_part<T, N>(dy, dd, i, first_d);
+  const long long row = i / width;
+  const int column = int(i - row * width);
+  if (row < end_a) {
+    add_part<T, N>(dy, i, da, row, column, width_a);
+  } else if (row >= first_b && row < end_b) {
+    add_part<T, N>(dy, i, db, row - first_b, column, width_b);
+  } else if (row >= first_c && row < end_c) {
+    add_part<T, N>(dy, i, dc, row - first_c, column, width_c);
+  } else if (row >= first_d && row < end_d) {
+    add_part<T, N>(dy, i, dd, row - first_d, column, width_d);
   }
 }

@@ -25,6 +25,7 @@ struct Forward : shapes::HeadGateXsaForward {
   static void plan(CudaCall& call) {
     check(call);
     call.constant("members", call.dim(o, 1) / kv_heads_of(call));
+    call.numbers({gate_scale});
     const std::int64_t rows = call.dim(o, 0) * call.dim(o, 1);
     sdk::dispatch_rows(call, o, call.dim(o, 2), {o, v, y}, [&]<typename T, int N>() {
       const sdk::HeadPlan plan(call, rows, call.dim(o, 2), N);
@@ -39,6 +40,7 @@ struct Backward : shapes::HeadGateXsaBackward {
   static void plan(CudaCall& call) {
     check(call);
     call.constant("members", call.dim(o, 1) / kv_heads_of(call));
+    call.numbers({gate_scale});
     call.flags({accumulate_do, accumulate_dv, accumulate_dgate});
     const std::int64_t kv_rows = call.dim(o, 0) * kv_heads_of(call);
     sdk::dispatch_rows(call, o, call.dim(o, 2), {o, v, dy, d_o, dv}, [&]<typename T, int N>() {

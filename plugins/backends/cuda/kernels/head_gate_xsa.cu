@@ -1,15 +1,16 @@
 // head_gate_xsa on o [T, H, h], v [T, K, h], gate [T, H]; head g belongs to kv head g / (H/K). With u = v /
-// n, n = max(norm2(v), 1e-12), p = o.u and s = sigmoid(gate):
+// n, n = max(norm2(v), 1e-12), p = o.u and s = sigmoid(k gate), k = gate_scale:
 //   y = s (o - p u)      (v absent: y = s o; gate absent: s = 1)
 // Backward, with q = s dy.u:
 //   do (+)= s dy - q u,   dv (+)= sum over the kv head's heads of (2 p q u - q o - p s dy) / n,
-//   dgate (+)= s (1 - s) (dy.o - p dy.u)
+//   dgate (+)= k s (1 - s) (dy.o - p dy.u)
 // (Where norm2(v) < 1e-12, n is a constant, and the term 2 p q u is missing.)
 //
 // A few lanes per head; backward per kv head. Determinism: tokens are independent; sums have a fixed order.
 #include <mulligan/cuda/heads.cuh>
 
 MLG_CONST_INT(members)  // heads of a kv head
+MLG_CONST_FLOAT(gate_scale)
 MLG_CONST_INT(accumulate_do)
 MLG_CONST_INT(accumulate_dv)
 MLG_CONST_INT(accumulate_dgate)
@@ -17,7 +18,7 @@ MLG_CONST_INT(accumulate_dgate)
 constexpr float kSmallestNorm = 1e-12f;
 
 // v and gate may be null. rows = T H.
-MLG_KERNEL(head_gate_xsa_fwd, members, MLG_HEAD_CONSTANTS)
+MLG_KERNEL(head_gate_xsa_fwd, members, gate_scale, MLG_HEAD_CONSTANTS)
 template <typename T, int N>
 __global__ void head_gate_xsa_fwd(global<const T> o, global<const T> v, global<const T> gate, global<T> y,
                                   long long rows) {
@@ -34,7 +35,7 @@ __global__ void head_gate_xsa_fwd(global<const T> o, global<const T> v, global<c
     along = product * inverse * inverse;
   }
   if (!active) return;
-  const float s = gate ? sigmoid(to_float(gate[row])) : 1.0f;
+  const float s = gate ? sigmoid(gate_scale * to_float(gate[row])) : 1.0f;
   for_head<N>([&](int i, int) {
     MLG_UNROLL
     for (int n = 0; n < N; ++n)
@@ -44,7 +45,8 @@ __global__ void head_gate_xsa_fwd(global<const T> o, global<const T> v, global<c
 }
 
 // v, gate, dv, dgate may be null. kv_rows = T K.
-MLG_KERNEL(head_gate_xsa_bwd, members, accumulate_do, accumulate_dv, accumulate_dgate, MLG_HEAD_CONSTANTS)
+MLG_KERNEL(head_gate_xsa_bwd, members, gate_scale, accumulate_do, accumulate_dv, accumulate_dgate,
+           MLG_HEAD_CONSTANTS)
 template <typename T, int N>
 __global__ void head_gate_xsa_bwd(global<const T> o, global<const T> v, global<const T> gate,
                                   global<const T> dy, global<T> d_o, global<T> dv, global<T> dgate,
@@ -76,9 +78,9 @@ __global__ void head_gate_xsa_bwd(global<const T> o, global<const T> v, global<c
     float dy_o = 0;
     if (dgate) dy_o = head_sum<N>([&](int i, int n) { return g.v[i][n] * a.v[i][n]; });
     if (!active) continue;
-    const float s = gate ? sigmoid(to_float(gate[row])) : 1.0f;
+    const float s = gate ? sigmoid(gate_scale * to_float(gate[row])) : 1.0f;
     if (dgate && head_lane() == 0) {
-      const float slope[1] = {s * (1.0f - s) * (dy_o - p * dy_u)};
+      const float slope[1] = {gate_scale * s * (1.0f - s) * (dy_o - p * dy_u)};
       store<1>(dgate, row, slope, accumulate_dgate);
     }
     const float of_v = s * dy_u * inverse, of_dy = -p * s * inverse, of_self = turns * p * of_v * inverse;

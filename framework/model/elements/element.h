@@ -1,0 +1,74 @@
+// An element of the model: a part of the forward pass that a configuration switches on or off, in a folder of
+// its own (framework/model/elements/NAME). It declares its keys (keys.cpp), its parameters, and what it does
+// at one or more named stages of the one forward pass. framework/model/elements/list.inc names all;
+// docs/architecture.md shows how one is added.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/config/model_config.h"
+#include "framework/graph/tape.h"
+#include "framework/model/elements/attention_output.h"
+#include "framework/model/parameter_values.h"
+
+namespace mulligan {
+
+// What an element builds with.
+struct ElementContext {
+  Tape& tape;
+  const ModelConfig& model;
+  const ParameterValues& parameters;
+};
+
+// Stage "embedding": between the embedding and the first norm.
+struct EmbeddingSite {
+  Value tokens;             // [T] i32
+  std::int64_t row_length;  // token t begins a row where t mod row_length is 0: nothing crosses such a place
+  Value x;  // [T, D] in the compute dtype: the embedding, or what the element before made of it
+};
+
+// Stage "head": what the logits are for. A loss plugin may apply the softcap itself, in the same pass.
+enum class HeadUse {
+  scoring,           // evaluation, test-time training and the next token
+  training,          // the loss reads what comes out
+  training_uncapped  // the same, and whoever asks applies model.softcap
+};
+
+// A gate of attention heads: logits [T, H] = n[:, :window] W^T, computed along with queries, keys and values.
+struct HeadGate {
+  std::string_view parameter;  // W [H, window], by its name within a block
+  std::int64_t window = 0;     // first dimensions of the attention part's input n [T, D] that the gate reads
+  double scale = 1;            // a head's result is multiplied by sigmoid(scale * logit)
+};
+
+// Members that an element does not need stay null. All are called while a graph is built; order and number of
+// calls of `parameters` decide the order in which tensors are stored.
+struct Element {
+  std::string_view name;
+  bool (*active)(const ModelConfig& model) = nullptr;
+
+  // Throws config_error where the element and a tokenizer whose documents begin with token `bos_id` do not go
+  // together.
+  void (*check_tokenizer)(const ModelConfig& model, int bos_id) = nullptr;
+
+  // Appends the parameters that it has once, or once in each layer (block_parameter(layer, ...)).
+  void (*parameters)(const ModelConfig& model, std::vector<ParameterSpec>& out) = nullptr;
+  void (*block_parameters)(const ModelConfig& model, std::int64_t layer,
+                           std::vector<ParameterSpec>& out) = nullptr;
+
+  // Stage "embedding": returns what takes the place of site.x, of the same type.
+  Value (*mix_embedding)(const ElementContext& context, const EmbeddingSite& site) = nullptr;
+  // Stage "attention output": the gate that mix_attention will apply; at most one active element has one.
+  HeadGate (*head_gate)(const ModelConfig& model) = nullptr;
+  // Stage "attention output": acts on each head's result before the output projection.
+  void (*mix_attention)(const ElementContext& context, AttentionOutput& output) = nullptr;
+  // Stage "head": returns what takes the place of the logits [T, V].
+  Value (*transform_head)(const ElementContext& context, HeadUse use, Value logits) = nullptr;
+  // Stage "head": the element that it stands in for where it is active and tokens are scored; empty: none.
+  std::string_view scores_instead_of = {};
+};
+
+}  // namespace mulligan

@@ -1,0 +1,19 @@
+// The softcap as an element: where it is recorded. Its numbers: tests/kernels/element_test.cpp.
+#include <gtest/gtest.h>
+
+#include "tests/support/element_testing.h"
+
+namespace mulligan {
+namespace {
+
+TEST(SoftcapElement, CapsEveryUseButThatOfALossThatCapsItself) {
+  const ModelConfig capped = element_model({"model.softcap=30"}), open = element_model();
+  for (const HeadUse use : {HeadUse::scoring, HeadUse::training}) {
+    EXPECT_EQ(count_calls(capped, "softcap_fwd", use), 1);
+    EXPECT_EQ(count_calls(open, "softcap_fwd", use), 0);
+  }
+  EXPECT_EQ(count_calls(capped, "softcap_fwd", HeadUse::training_uncapped), 0);
+}
+
+}  // namespace
+}  // namespace mulligan

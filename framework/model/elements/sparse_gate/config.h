@@ -1,0 +1,20 @@
+// [model.sparse_gate]
+#pragma once
+
+#include <cstdint>
+
+#include "framework/config/model_elements.h"
+
+namespace mulligan::elements::sparse_gate {
+
+struct Config {
+  std::int64_t window = 0;  // first dimensions of the normed input that the gate reads; 0 = off
+  double scale = 0.5;       // of the gate's logit, before the sigmoid
+};
+
+// Throws nothing; what the table does not say has its default.
+Config config_of(const ModelConfig& model);
+// For code that fills a ModelConfig by hand.
+void set_config(ModelConfig& model, const Config& config);
+
+}  // namespace mulligan::elements::sparse_gate

@@ -1,0 +1,101 @@
+// asymmetric_softcap on z [T,V]:  y = c tanh(z / c), c = positive where z > 0, else negative
+//   dz (+)= dy (1 - t^2), t = tanh(z / c)
+//   dc += sum over the elements of that cap of dy (t - (z / c) (1 - t^2))
+//
+// Determinism: elements are independent; the two sums go through partial sums over fixed pieces of rows.
+#include <mulligan/vector_math.hpp>
+
+#include <algorithm>
+
+#include "plugins/backends/common/shapes/asymmetric_softcap.h"
+#include "plugins/backends/cpu/kernels/row_math.h"
+#include "plugins/backends/cpu/kernels/row_sums.h"
+
+namespace mulligan::cpu {
+namespace {
+
+struct Forward : shapes::AsymmetricSoftcapForward {
+  static void run(const Launch& launch);
+};
+struct Backward : shapes::AsymmetricSoftcapBackward {
+  static void check(sdk::CallChecks& call);
+  static void run(const Launch& launch);
+};
+
+// Beyond it the slope is below what a float's tanh shows, whatever it is multiplied by.
+constexpr float kSaturated = 9.1f;
+
+struct Caps {
+  float positive, negative, inverse_positive, inverse_negative;
+
+  explicit Caps(const Launch& launch)
+      : positive(*launch.data<const float>(shapes::AsymmetricSoftcap::positive)),
+        negative(*launch.data<const float>(shapes::AsymmetricSoftcap::negative)),
+        inverse_positive(1.0f / positive),
+        inverse_negative(1.0f / negative) {}
+  float inverse(float z) const { return z > 0.0f ? inverse_positive : inverse_negative; }
+};
+
+void Forward::run(const Launch& launch) {
+  const Caps caps(launch);
+  dispatch_compute(launch.dtype(z), [&]<typename T>() {
+    for_elements(launch, launch.size(z), [&](std::int64_t begin, std::int64_t end) {
+      const T* from = launch.data<const T>(z) + begin;
+      write_row(launch.data<T>(y) + begin, end - begin, false, [=](std::int64_t i) {
+        const float value = float(from[i]);
+        return (value > 0.0f ? caps.positive : caps.negative) * sdk::fast_tanh(value * caps.inverse(value));
+      });
+    });
+  });
+}
+
+void Backward::check(sdk::CallChecks& call) {
+  AsymmetricSoftcapBackward::check(call);
+  call.workspace(static_cast<std::size_t>(aligned_floats(2)) * sizeof(float) +
+                 row_sums_bytes(call.dim(z, 0), 2));
+}
+
+template <typename T>
+void backward(const Launch& launch) {
+  const Caps caps(launch);
+  const std::int64_t width = launch.dim(Backward::z, 1);
+  const bool accumulate = launch.attribute(Backward::accumulate_dz) != 0;
+  float* dpositive = launch.data<float>(Backward::dpositive);
+  float* dnegative = launch.data<float>(Backward::dnegative);
+  float* total = launch.workspace<float>();
+  std::fill_n(total, 2, 0.0f);
+  const auto rows = [&](float* partial, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const T* z = launch.data<const T>(Backward::z) + row * width;
+      const T* dy = launch.data<const T>(Backward::dy) + row * width;
+      // How the result grows with the cap of its side.
+      const auto growth = [=](std::int64_t j) {
+        const float ratio = float(z[j]) * caps.inverse(float(z[j]));
+        const auto tanh = sdk::fast_tanh_and_slope(ratio);
+        return float(dy[j]) * (tanh.value - std::clamp(ratio, -kSaturated, kSaturated) * tanh.slope);
+      };
+      if (partial) {
+        partial[0] += lane_sum(width, [=](std::int64_t j) { return float(z[j]) > 0.0f ? growth(j) : 0.0f; });
+        partial[1] += lane_sum(width, [=](std::int64_t j) { return float(z[j]) > 0.0f ? 0.0f : growth(j); });
+      }
+      if (!launch.has(Backward::dz)) continue;
+      write_row(launch.data<T>(Backward::dz) + row * width, width, accumulate, [=](std::int64_t j) {
+        return float(dy[j]) * sdk::fast_tanh_and_slope(float(z[j]) * caps.inverse(float(z[j]))).slope;
+      });
+    }
+  };
+  const bool sums = dpositive || dnegative;
+  add_row_sums(launch, launch.dim(Backward::z, 0), 2, total + aligned_floats(2), sums ? total : nullptr,
+               rows);
+  if (dpositive) *dpositive += total[0];
+  if (dnegative) *dnegative += total[1];
+}
+
+void Backward::run(const Launch& launch) {
+  dispatch_compute(launch.dtype(z), [&]<typename T>() { backward<T>(launch); });
+}
+
+const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
+
+}  // namespace
+}  // namespace mulligan::cpu

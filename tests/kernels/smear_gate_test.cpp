@@ -1,0 +1,90 @@
+// smear_gate against its formula (docs/kernels.md).
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/operator_tests.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+Case smear_case(std::int64_t tokens, std::int64_t width, std::int64_t window, std::int64_t row_length,
+                double document_start) {
+  return {{{"x", {tokens, width}},
+           {"tokens", {tokens}, MLG_I32, uniform_integer(0, 5)},
+           {"weight", {1, window}},
+           {"lambda", {1}, MLG_F32, normal(0.7, 0.1)}},
+          {{"y", {tokens, width}}},
+          {{"row_length", static_cast<double>(row_length)}, {"document_start", document_start}}};
+}
+
+Operator smear_gate() {
+  Operator op{.forward = "smear_gate_fwd", .backward = "smear_gate_bwd", .cases = {}};
+  op.cases = {
+      smear_case(7, 9, 4, 7, 1),       // one row
+      smear_case(12, 5, 5, 4, 1),      // three rows, the whole width is the window
+      smear_case(9, 16, 12, 9, -1),    // no mask
+      smear_case(1, 8, 3, 1, 1),       // nothing before the only token
+      smear_case(6, 8, 1, 1, -1),      // every token begins a row
+      smear_case(75, 64, 12, 25, 1),   // several pieces of rows, whole accesses
+      smear_case(70, 1030, 12, 70, 2)  // a row of several slices
+  };
+  op.f32_gradients = {"dweight"};
+  op.free_extents = {"weight"};  // any window up to the width
+  return op.computes([](auto& call) {
+    using std::exp;
+    using S = typename std::decay_t<decltype(call)>::Scalar;
+    auto &x = call.in("x"), &weight = call.in("weight"), &y = call.out("y");
+    const auto row_length = static_cast<std::int64_t>(call.attribute("row_length"));
+    for (std::int64_t t = 0; t < x.dim(0); ++t) {
+      for (std::int64_t j = 0; j < x.dim(1); ++j) y(t, j) = x(t, j);
+      if (t % row_length == 0 ||
+          static_cast<double>(call.index("tokens", t)) == call.attribute("document_start"))
+        continue;
+      S logit = 0.0;
+      for (std::int64_t j = 0; j < weight.size(); ++j) logit += weight[j] * x(t, j);
+      const S share = call.in("lambda")[0] / (1.0 + exp(-logit));
+      for (std::int64_t j = 0; j < x.dim(1); ++j) y(t, j) = x(t, j) + share * x(t - 1, j);
+    }
+  });
+}
+
+const RegisterOperator test{smear_gate()};
+
+// With lambda 0 the embedding goes through, bit for bit, and only lambda has a gradient beside it.
+TEST(SmearGate, BeginsAsTheIdentity) {
+  const Array x{MLG_F32, {3, 2}, {1, 2, 3, 4, 5, 6}}, tokens{MLG_I32, {3}, {1, 7, 8}},
+      weight{MLG_F32, {1, 2}, {0, 0}}, lambda{MLG_F32, {1}, {0}}, zeros{MLG_F32, {1, 2}, {0, 0}};
+  BackendFixture& backend = backend_with_threads(1);
+  const std::map<std::string, double> attributes = {{"row_length", 3}, {"document_start", 1}};
+  const auto forward = backend.run({.kernel = "smear_gate_fwd",
+                                    .arguments = {{"x", x},
+                                                  {"tokens", tokens},
+                                                  {"weight", weight},
+                                                  {"lambda", lambda},
+                                                  {"y", {MLG_F32, {3, 2}, {}}}},
+                                    .attributes = attributes,
+                                    .aliases = {}});
+  EXPECT_EQ(forward.written.at("y").values, x.values);
+  std::map<std::string, double> backward_attributes = attributes;
+  backward_attributes["accumulate_dx"] = 0;
+  const auto backward = backend.run({.kernel = "smear_gate_bwd",
+                                     .arguments = {{"x", x},
+                                                   {"tokens", tokens},
+                                                   {"weight", weight},
+                                                   {"lambda", lambda},
+                                                   {"dy", x},
+                                                   {"dx", {MLG_F32, {3, 2}, std::vector<double>(6, 0.0)}},
+                                                   {"dweight", zeros},
+                                                   {"dlambda", lambda}},
+                                     .attributes = backward_attributes,
+                                     .aliases = {}});
+  EXPECT_EQ(backward.written.at("dx").values, x.values);
+  EXPECT_EQ(backward.written.at("dweight").values, zeros.values);
+  // 0.5 (<dy_1, x_0> + <dy_2, x_1>) = 0.5 (11 + 39)
+  EXPECT_NEAR(backward.written.at("dlambda").values[0], 25.0, 1e-4);
+}
+
+}  // namespace
+}  // namespace mulligan::kernel_test

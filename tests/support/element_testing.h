@@ -1,0 +1,88 @@
+// What tests of the model's elements (framework/model/elements/NAME/NAME_test.cpp) share: a small model of
+// which all elements are off but those that a test sets, and the graph that it becomes.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/core/error.h"
+#include "framework/model/elements/stages.h"
+#include "framework/model/forward.h"
+#include "framework/model/packed_inputs.h"
+#include "framework/model/parameters.h"
+
+namespace mulligan {
+
+// Two layers of width 16 with four heads. `sets`: as of --set.
+inline ModelConfig element_model(std::vector<std::string> sets = {}) {
+  constexpr const char* text = R"(
+[data]
+train = "t"
+validation = "v"
+tokenizer = "m"
+[model]
+vocabulary = 64
+layers = 2
+width = 16
+heads = 4
+softcap = 0
+attention_gate = false
+xsa_last_layers = 0
+[optimizer.all]
+plugin = "adamw"
+lr = 0.1
+[[parameters]]
+match = "*"
+optimizer = "all"
+[train]
+steps = 1
+tokens_per_step = 64
+)";
+  return parse_run_config(text, "element.toml", sets).config.model;
+}
+
+// The sentence with which such a configuration is refused; empty: it is not.
+inline std::string element_refusal(std::vector<std::string> sets) {
+  try {
+    element_model(std::move(sets));
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+// Names of the calls of forward and backward pass over 8 tokens, unfused.
+inline std::vector<std::string> element_calls(const ModelConfig& model, HeadUse use = HeadUse::training) {
+  Graph graph;
+  Tape tape(graph, true);
+  const PackedInputs inputs = declare_packed_inputs(graph, "in", model, 8, 8);
+  ForwardOptions options;
+  options.row_length = 8;
+  options.layer_order = scored_order(model);
+  const ParameterValues parameters(tape, parameter_layouts(model, MLG_F32), true);
+  const Value raw = build_forward(tape, model, parameters, inputs.forward, options);
+  const Value logits = transform_head(tape, model, parameters, raw, use);
+  tape.backward(logits, graph.external("seed", graph.type(logits)));
+  std::vector<std::string> calls;
+  for (const Call& call : graph.calls()) calls.push_back(call.kernel);
+  return calls;
+}
+inline std::int64_t count_calls(const ModelConfig& model, const std::string& kernel,
+                                HeadUse use = HeadUse::training) {
+  return std::ranges::count(element_calls(model, use), kernel);
+}
+
+// The parameters that `model` has beyond those of a model without elements.
+inline std::vector<ParameterSpec> element_parameters(const ModelConfig& model) {
+  std::vector<std::string> plain;
+  for (const ParameterSpec& spec : model_parameters(element_model())) plain.push_back(spec.name);
+  std::vector<ParameterSpec> own;
+  for (const ParameterSpec& spec : model_parameters(model)) {
+    if (std::ranges::find(plain, spec.name) == plain.end()) own.push_back(spec);
+  }
+  return own;
+}
+
+}  // namespace mulligan
