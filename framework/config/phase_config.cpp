@@ -104,7 +104,8 @@ void check_ends(const std::vector<Phase>& phases, const std::vector<ConfigNode>&
     const bool last = i + 1 == phases.size();
     if (last && end.any()) {
       throw config_error(
-          "{} is the last one and ends with the budget; leave until_steps, until_fraction, through_fraction and "
+          "{} is the last one and ends with the budget; leave until_steps, until_fraction, through_fraction "
+          "and "
           "until_seconds out.",
           where);
     }

@@ -132,8 +132,9 @@ void check_shares(const EvalConfig& e, const Settings& s) {
                        s.where("eval.shares"), e.shares, s.where("eval.mode"));
   }
   if (e.drop_remainder) {
-    throw config_error("{} is {}, but {} is on, which cuts the text by the number of ranks; leave one of them out.",
-                       s.where("eval.shares"), e.shares, s.where("eval.drop_remainder"));
+    throw config_error(
+        "{} is {}, but {} is on, which cuts the text by the number of ranks; leave one of them out.",
+        s.where("eval.shares"), e.shares, s.where("eval.drop_remainder"));
   }
 }
 

@@ -49,7 +49,8 @@ char upper(char c) {
 void append_word(std::string_view word, std::string& out) {
   const std::string_view rest = word.substr(1);
   const bool rest_lower = std::ranges::all_of(rest, is_lower);
-  const bool whole = (is_lower(word[0]) && rest_lower) || (word.size() > 1 && std::ranges::all_of(word, is_upper));
+  const bool whole =
+      (is_lower(word[0]) && rest_lower) || (word.size() > 1 && std::ranges::all_of(word, is_upper));
   if (is_upper(word[0])) out += text_of(whole ? Control::allcaps : Control::title);
   out += lower(word[0]);
   for (const char letter : rest) {
@@ -90,7 +91,8 @@ class Inverse {
 
   void literal(std::string_view character) {
     const bool is_word = character.size() == 1 && is_letter(character[0]);
-    if (mode_ != Control::none && !is_word) throw wrong("has an escaped character where a mark wants a letter");
+    if (mode_ != Control::none && !is_word)
+      throw wrong("has an escaped character where a mark wants a letter");
     out_ += character;
     at_ += character.size();
     escaped_ = false;
@@ -145,8 +147,7 @@ std::string CaseOps::apply(std::string_view text) const {
       text.remove_prefix(kControlBytes);
       continue;
     }
-    const auto letters =
-        static_cast<std::size_t>(std::ranges::find_if_not(text, is_letter) - text.begin());
+    const auto letters = static_cast<std::size_t>(std::ranges::find_if_not(text, is_letter) - text.begin());
     if (letters == 0) {
       out += text.front();
       text.remove_prefix(1);

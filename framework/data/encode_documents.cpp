@@ -97,7 +97,8 @@ struct DocumentEncoder::Block {
   std::vector<Part> parts;                         // in order
   std::vector<std::vector<std::uint16_t>> tokens;  // per document, BOS first
   std::vector<char> shared;                        // per document: it holds one of the passages
-  std::vector<std::vector<std::uint16_t>> bytes;   // of the originals, likewise; empty without a text transform
+  std::vector<std::vector<std::uint16_t>>
+      bytes;  // of the originals, likewise; empty without a text transform
 };
 
 DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer,

@@ -32,9 +32,9 @@ class DocumentEncoder {
   std::uint64_t left_out() const { return left_out_; }
 
   // Writes the documents, in order, to STEM_%06d.bin; appends their text, as the tokens spell it, to `text`
-  // unless that is null; with a text transform instead the originals as JSON Lines, and writes the side tables
-  // STEM_bytes_%06d.bin. Works by blocks, in parallel, long documents in parts. Throws data_error for a
-  // tokenizer that has no piece for some text.
+  // unless that is null; with a text transform instead the originals as JSON Lines, and writes the side
+  // tables STEM_bytes_%06d.bin. Works by blocks, in parallel, long documents in parts. Throws data_error for
+  // a tokenizer that has no piece for some text.
   SplitRecord encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
                      std::string* text);
 

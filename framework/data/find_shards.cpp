@@ -76,7 +76,8 @@ std::vector<std::string> shards_of_glob(const std::string& pattern) {
 std::vector<fs::path> find_files(const std::string& pattern, bool (*wanted)(const fs::path& file)) {
   std::error_code failed;
   std::vector<fs::path> files;
-  for (const std::string& name : fs::is_directory(pattern, failed) ? shards_in(pattern) : shards_of_glob(pattern)) {
+  for (const std::string& name :
+       fs::is_directory(pattern, failed) ? shards_in(pattern) : shards_of_glob(pattern)) {
     if (wanted(name)) files.emplace_back(name);
   }
   std::ranges::sort(files);
@@ -93,7 +94,8 @@ std::vector<fs::path> find_shards(const std::vector<std::string>& patterns, std:
         std::erase_if(found, [](const std::string& name) { return names_side_table(name); });
     if (found.empty() && tables > 0) {
       throw data_error(
-          "'{}' names byte side tables and no token shard; tables belong into data.validation_bytes", pattern);
+          "'{}' names byte side tables and no token shard; tables belong into data.validation_bytes",
+          pattern);
     }
     if (found.empty()) {
       throw data_error("no {}token shard matches '{}'; run 'mulligan prepare' or give the right folder",

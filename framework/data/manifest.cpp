@@ -178,11 +178,13 @@ void check_split(const std::filesystem::path& manifest, const std::string& name,
   check_total(manifest, name + " bytes", split.bytes, found.bytes);
 }
 
-// Under a text transform the tables beside the shards count, and the original documents are there to compare with.
-// Training text has neither, so only its tokens and documents are counted.
-void check_transformed(const std::filesystem::path& file, const Manifest& manifest, const Tokenizer& tokenizer) {
+// Under a text transform the tables beside the shards count, and the original documents are there to compare
+// with. Training text has neither, so only its tokens and documents are counted.
+void check_transformed(const std::filesystem::path& file, const Manifest& manifest,
+                       const Tokenizer& tokenizer) {
   const std::filesystem::path folder = file.parent_path();
-  for (const auto& [name, split] : {std::pair("training", &manifest.train), {"validation", &manifest.validation}}) {
+  for (const auto& [name, split] :
+       {std::pair("training", &manifest.train), {"validation", &manifest.validation}}) {
     std::vector<std::filesystem::path> shards;
     for (const ShardRecord& record : split->shards) shards.push_back(folder / record.file);
     const std::vector<std::uint16_t> tokens = read_tokens(shards);

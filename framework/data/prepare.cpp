@@ -295,7 +295,8 @@ class Preparation {
     for (const std::string& symbol : transform_->symbols()) {
       if (tokenizer.find(symbol) >= 0) continue;
       throw data_error(
-          "tokenizer '{}' has no piece of its own for the symbols of the text transform {}; use one trained for "
+          "tokenizer '{}' has no piece of its own for the symbols of the text transform {}; use one trained "
+          "for "
           "it, or leave --tokenizer out and train one",
           origin, transform_->name());
     }

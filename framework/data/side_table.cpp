@@ -99,9 +99,10 @@ SideTable SideTable::load(const std::vector<fs::path>& tables, const std::vector
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const Shard table(tables[i]), shard(shards[i]);
     if (table.token_count() != shard.token_count()) {
-      throw data_error("the byte side table '{}' has {} counts, but its shard '{}' {} tokens; bring back the "
-                       "table of that shard",
-                       tables[i].string(), table.token_count(), shards[i].string(), shard.token_count());
+      throw data_error(
+          "the byte side table '{}' has {} counts, but its shard '{}' {} tokens; bring back the "
+          "table of that shard",
+          tables[i].string(), table.token_count(), shards[i].string(), shard.token_count());
     }
     const std::vector<std::uint16_t> counts = table.read_all();
     bytes.insert(bytes.end(), counts.begin(), counts.end());
@@ -145,7 +146,8 @@ fs::path original_documents(const std::vector<fs::path>& shards) {
   }
   const std::optional<Manifest> manifest = find_manifest(folder);
   if (!manifest || !manifest->text || manifest->text->transform.empty()) return {};
-  if (manifest->validation.shards.size() != shards.size()) return {};  // a part of them, which may begin anywhere
+  if (manifest->validation.shards.size() != shards.size())
+    return {};  // a part of them, which may begin anywhere
   const fs::path file = folder / manifest->validation_text_file;
   std::error_code failed;
   if (!fs::exists(file, failed)) return {};
@@ -167,7 +169,8 @@ void refuse_transform_symbols(const Tokenizer& tokenizer, std::span<const std::u
     for (const std::uint16_t token : tokens) found += std::ranges::find(ids, token) != ids.end() ? 1 : 0;
     if (found == 0) continue;
     throw data_error(
-        "'{}' holds {} symbols of the text transform {}, which stand for no text, but by the tokenizer's pieces "
+        "'{}' holds {} symbols of the text transform {}, which stand for no text, but by the tokenizer's "
+        "pieces "
         "each would count {} bytes; name the shards' byte side tables (fineweb_val_bytes_*.bin) with "
         "data.validation_bytes",
         shards.front().string(), found, transform->name(), transform->symbols().front().size());
@@ -179,7 +182,8 @@ void require_fit(const SideTable& table, std::span<const std::uint16_t> tokens, 
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i] != bos_id || table.bytes_at(tokens, i) == 0) continue;
     throw data_error(
-        "the byte side tables count {} bytes for the BOS at token {}, which stands for no text; name the tables "
+        "the byte side tables count {} bytes for the BOS at token {}, which stands for no text; name the "
+        "tables "
         "of these shards",
         table.bytes_at(tokens, i), i);
   }
@@ -190,7 +194,8 @@ void require_original_bytes(const SideTable& table, std::span<const std::uint16_
   const std::vector<Document> documents = find_documents(tokens, bos_id);
   if (originals.size() < documents.size()) {
     throw data_error(
-        "data.validation_documents holds {} documents, but the validation shards {}; give the originals of all of "
+        "data.validation_documents holds {} documents, but the validation shards {}; give the originals of "
+        "all of "
         "them, in their order",
         originals.size(), documents.size());
   }
@@ -203,7 +208,8 @@ void require_original_bytes(const SideTable& table, std::span<const std::uint16_
     const std::uint64_t expected = counted_bytes(tokenizer, originals.raw(i));
     if (counted == expected) continue;
     throw data_error(
-        "the byte side table counts {} bytes in validation document {}, its original {} has {}, so no bits per "
+        "the byte side table counts {} bytes in validation document {}, its original {} has {}, so no bits "
+        "per "
         "byte can be given; bring together shards, side tables and documents of one preparation",
         counted, i + 1, originals.name(i), expected);
   }

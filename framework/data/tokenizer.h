@@ -43,8 +43,8 @@ class Tokenizer {
   // model changes text.
   std::vector<int> encode_part(std::string_view part, bool at_start) const;
   std::size_t cut_after(std::string_view text, std::size_t position) const;
-  // The ids of a whole document with the slices of `text` that they stand for. What the model's own rules leave
-  // out at both ends belongs to none. Of bytes that together are one character the last has all of it.
+  // The ids of a whole document with the slices of `text` that they stand for. What the model's own rules
+  // leave out at both ends belongs to none. Of bytes that together are one character the last has all of it.
   struct Slice {
     int id = 0;
     std::string text;

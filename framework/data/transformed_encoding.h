@@ -15,9 +15,9 @@ struct TransformedEncoding {
   std::vector<std::uint16_t> bytes;  // of the original text, for each id
 };
 
-// Tokens of the transformed `document` and the bytes of the original that they stand for: all of it but what the
-// tokenizer's own rules leave out at both ends. Throws data_error for a piece of more than 65,535 bytes, which
-// side tables cannot hold.
+// Tokens of the transformed `document` and the bytes of the original that they stand for: all of it but what
+// the tokenizer's own rules leave out at both ends. Throws data_error for a piece of more than 65,535 bytes,
+// which side tables cannot hold.
 TransformedEncoding encode_transformed(const Tokenizer& tokenizer, const TextTransform& transform,
                                        std::string_view document);
 

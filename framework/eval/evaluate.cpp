@@ -53,9 +53,10 @@ void choose_counter(ValidationSet& validation, const DataConfig& data, std::int6
   std::filesystem::path originals = data.validation_documents;
   if (originals.empty()) originals = original_documents(validation.files);
   if (originals.empty()) {
-    note(fmt::format("bytes are counted by {} side tables, which are taken at their word: there are no original "
-                     "documents to compare them with (data.validation_documents)",
-                     tables.size()));
+    note(fmt::format(
+        "bytes are counted by {} side tables, which are taken at their word: there are no original "
+        "documents to compare them with (data.validation_documents)",
+        tables.size()));
     return;
   }
   const TextSource documents({originals});
@@ -71,8 +72,8 @@ EvalSums score_share(Evaluator& evaluator, const ValidationSet& validation, Host
   std::optional<Error> interrupted;
   EvalSums sums;
   try {
-    sums = evaluator.score(validation.tokens, validation.counter(), group.world_size(), group.rank(), {}, hooks.passed,
-                           hooks.from ? *hooks.from : EvalPosition{});
+    sums = evaluator.score(validation.tokens, validation.counter(), group.world_size(), group.rank(), {},
+                           hooks.passed, hooks.from ? *hooks.from : EvalPosition{});
   } catch (const Error& error) {
     if (error.code() != ExitCode::interrupted) throw;
     interrupted = error;

@@ -43,9 +43,9 @@ struct ValidationSet {
 };
 
 // Reads the shards and the tokenizer that `data` names, every byte checked (check_shards). Throws data_error
-// when a token lies outside of `vocabulary` or a file is bad, where the shards hold symbols of a text transform and no
-// side tables, where side tables and original documents disagree, and config_error when the tokenizer has more
-// pieces than `vocabulary`.
+// when a token lies outside of `vocabulary` or a file is bad, where the shards hold symbols of a text
+// transform and no side tables, where side tables and original documents disagree, and config_error when the
+// tokenizer has more pieces than `vocabulary`.
 ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary);
 
 struct EvalResult {

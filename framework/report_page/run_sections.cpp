@@ -347,7 +347,8 @@ std::string ttt_section(const RunRecord& run) {
   }
   if (ttt.contested) {
     html +=
-        "<p class=\"warning\">Contested: the transform knew documents that were scored later, as in the published "
+        "<p class=\"warning\">Contested: the transform knew documents that were scored later, as in the "
+        "published "
         "record.</p>\n";
   }
   if (ttt.collapsed_at_batch) {

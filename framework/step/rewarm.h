@@ -5,8 +5,8 @@
 
 namespace mulligan {
 
-// From `start` on (updates done) the rates grow linearly over `steps` steps: in the first 1/steps of what they
-// are without it. steps = 0: there is none. It multiplies what the schedule says, its floor included.
+// From `start` on (updates done) the rates grow linearly over `steps` steps: in the first 1/steps of what
+// they are without it. steps = 0: there is none. It multiplies what the schedule says, its floor included.
 struct Rewarm {
   std::int64_t start = 0, steps = 0;
   double factor(std::int64_t step) const {

@@ -158,7 +158,7 @@ class Trainer {
   // optimisers count updates, for their bias corrections.
   std::int64_t optimizer_start_ = 0;
   LossScaler loss_scaler_;
-  Rewarm rewarm_;                     // of the last phase that has one
+  Rewarm rewarm_;  // of the last phase that has one
   std::string weights_sha256_;
   doctor::RunRecord doctor_;  // of the first rank
   RunResult result_;

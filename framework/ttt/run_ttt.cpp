@@ -104,7 +104,8 @@ void require_valid_order(const LoadedConfig& loaded) {
   const std::string key = ttt.transform->host.where("order");
   if (ttt.config.document_fraction < 1) {
     throw config_error(
-        "{} is \"file\", which tells the transform the documents that ttt.document_fraction = {} leaves out, too; "
+        "{} is \"file\", which tells the transform the documents that ttt.document_fraction = {} leaves out, "
+        "too; "
         "take \"queue\" or \"document\".",
         key, ttt.config.document_fraction);
   }
@@ -215,8 +216,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   setup.lanes = lanes;
   setup.communicator = communicator.get();
   if (losses) setup.losses = &*losses;
-  const TttData data{tokens, validation.bos_id, validation.counter(),
-                     reference};
+  const TttData data{tokens, validation.bos_id, validation.counter(), reference};
   BatchLines lines(log, config.ttt->config);
   TttListener* listener = &lines;
   std::optional<TttMetrics> metrics;

@@ -8,7 +8,8 @@ namespace mulligan {
 double transformed_loss(double loss, std::int32_t target, std::span<const mlg_bias> proposal,
                         std::span<const double> proposed_losses) {
   if (proposal.empty()) return loss;
-  double own = 0, share = 0, raised = 0;  // bias of the target; probability of what is proposed, before and after
+  double own = 0, share = 0,
+         raised = 0;  // bias of the target; probability of what is proposed, before and after
   for (std::size_t i = 0; i < proposal.size(); ++i) {
     const double probability = std::min(1.0, std::exp(-proposed_losses[i]));
     share += probability;

@@ -14,8 +14,8 @@
 namespace mulligan {
 
 // The loss of `target` in nats when the biases of `proposal` are added to the logits and the softmax is made
-// anew: loss - [bias of the target] + log(sum over all tokens of p e^bias). `loss` is the target's without them,
-// proposed_losses[i] that of proposal[i].token, from the same logits.
+// anew: loss - [bias of the target] + log(sum over all tokens of p e^bias). `loss` is the target's without
+// them, proposed_losses[i] that of proposal[i].token, from the same logits.
 double transformed_loss(double loss, std::int32_t target, std::span<const mlg_bias> proposal,
                         std::span<const double> proposed_losses);
 
@@ -66,11 +66,11 @@ class TransformFeed {
   std::span<const std::uint16_t> tokens_;
   const DocumentPlan& plan_;
   std::int64_t vocabulary_, places_;
-  std::map<std::int64_t, std::unique_ptr<Transform::Stream>> lanes_;   // queue order
-  Transform::Stream* lane_ = nullptr;                                  // of them
-  std::vector<std::unique_ptr<Transform::Stream>> documents_;          // document order, by place
-  std::vector<Hint> file_;                                             // file order, by target
-  std::vector<mlg_bias> found_;                                        // of_file's result
+  std::map<std::int64_t, std::unique_ptr<Transform::Stream>> lanes_;  // queue order
+  Transform::Stream* lane_ = nullptr;                                 // of them
+  std::vector<std::unique_ptr<Transform::Stream>> documents_;         // document order, by place
+  std::vector<Hint> file_;                                            // file order, by target
+  std::vector<mlg_bias> found_;                                       // of_file's result
 };
 
 }  // namespace mulligan

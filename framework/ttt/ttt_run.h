@@ -203,11 +203,11 @@ class TttRun {
   std::vector<float> losses_, weights_;
   // Where there is a score transform:
   std::unique_ptr<TransformFeed> feed_;
-  std::vector<std::vector<mlg_bias>> proposals_;   // of the scored positions of a turn
-  std::vector<std::int32_t> proposed_tokens_;      // of one number
-  std::vector<std::vector<float>> proposed_;       // losses of the proposed tokens, by number
-  std::vector<float> plain_losses_;                // of a turn, as the model gives them
-  std::vector<float> plain_book_;                  // the same of all that was booked, by stream position
+  std::vector<std::vector<mlg_bias>> proposals_;  // of the scored positions of a turn
+  std::vector<std::int32_t> proposed_tokens_;     // of one number
+  std::vector<std::vector<float>> proposed_;      // losses of the proposed tokens, by number
+  std::vector<float> plain_losses_;               // of a turn, as the model gives them
+  std::vector<float> plain_book_;                 // the same of all that was booked, by stream position
 };
 
 }  // namespace mulligan

@@ -102,8 +102,7 @@ void save_ttt(ScoreState& state, const TttProgress& progress, const PhaseSeconds
     const TttStanding& standing = *progress.standing;
     json[standing_key] = standing_json(standing);
     tensors.push_back(stored(losses_name, standing.losses));
-    if (!standing.plain_losses.empty())
-      tensors.push_back(stored(plain_losses_name, standing.plain_losses));
+    if (!standing.plain_losses.empty()) tensors.push_back(stored(plain_losses_name, standing.plain_losses));
     for (const auto& [name, bytes] : standing.tensors) {
       tensors.push_back({std::string(tensor_prefix) + name,
                          StoredType::u8,

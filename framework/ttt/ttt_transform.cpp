@@ -1,4 +1,5 @@
-// The score transform of a run: what is proposed for the tokens of a turn, and what that makes of their losses.
+// The score transform of a run: what is proposed for the tokens of a turn, and what that makes of their
+// losses.
 #include <algorithm>
 
 #include "framework/check/transform_probe.h"
@@ -38,7 +39,7 @@ void TttRun::propose(const Turn& turn) {
     feed_->propose(place, first, row.window.chunk_length,
                    [&](std::int64_t target, std::span<const mlg_bias> proposal) {
                      proposals_[slot * scored + static_cast<std::size_t>(target - first)] = {proposal.begin(),
-                                                                                           proposal.end()};
+                                                                                             proposal.end()};
                    });
   }
   proposed_tokens_.resize(losses_.size());
@@ -63,8 +64,8 @@ void TttRun::apply_proposals(const WindowProgram& program, std::span<float> loss
     if (count == 0) continue;
     for (std::size_t number = 0; number < count; ++number)
       of_one[number] = static_cast<double>(proposed_[number][i]);
-    losses[i] = static_cast<float>(transformed_loss(static_cast<double>(losses[i]), targets_[i], proposals_[i],
-                                                    std::span(of_one).first(count)));
+    losses[i] = static_cast<float>(transformed_loss(static_cast<double>(losses[i]), targets_[i],
+                                                    proposals_[i], std::span(of_one).first(count)));
   }
 }
 

@@ -61,8 +61,9 @@ WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
   for (int number = 0; number < proposals; ++number) {
     const Value tokens =
         graph.external(proposed("proposal", number), TensorType(MLG_I32, {shape.positions()}));
-    graph.call("cross_entropy_fwd", {logits, tokens, graph.external(proposed("proposed_loss", number), per_token),
-                                     graph.scratch(per_token, "proposal_lse")});
+    graph.call("cross_entropy_fwd",
+               {logits, tokens, graph.external(proposed("proposed_loss", number), per_token),
+                graph.scratch(per_token, "proposal_lse")});
   }
   ops::cross_entropy(tape, logits, targets, losses);
   split_ = graph.calls().size();

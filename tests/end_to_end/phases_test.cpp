@@ -196,7 +196,11 @@ sequence_length = 64
   // Two batches of one span each are not read.
   const auto position = [](const std::string& run, int step) {
     for (const CheckpointEntry& saved : list_checkpoints((fs::path(run) / "checkpoints").string())) {
-      if (saved.step == step) return Json::parse(read_file(saved.path / "manifest.json")).at("data").at("consumed_spans").get<std::int64_t>();
+      if (saved.step == step)
+        return Json::parse(read_file(saved.path / "manifest.json"))
+            .at("data")
+            .at("consumed_spans")
+            .get<std::int64_t>();
     }
     return std::int64_t{-1};
   };

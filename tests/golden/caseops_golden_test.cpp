@@ -1,5 +1,5 @@
-// The text transform caseops against the public reference: texts and their inverses, token ids, original bytes of
-// each token, and shards of whole documents. Everything exact.
+// The text transform caseops against the public reference: texts and their inverses, token ids, original
+// bytes of each token, and shards of whole documents. Everything exact.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -18,12 +18,12 @@ using nlohmann::json;
 
 class CaseopsGolden : public testing::Test {
  protected:
-  CaseopsGolden()
-      : fixture_("caseops"), tokenizer_(Tokenizer::load(fixture_.folder() / "tokenizer.model")) {}
+  CaseopsGolden() : fixture_("caseops"), tokenizer_(Tokenizer::load(fixture_.folder() / "tokenizer.model")) {}
 
   // The part of a concatenation that belongs to one text.
   template <typename T>
-  std::vector<T> part(const std::vector<T>& all, const std::vector<std::int32_t>& offsets, std::size_t i) const {
+  std::vector<T> part(const std::vector<T>& all, const std::vector<std::int32_t>& offsets,
+                      std::size_t i) const {
     return {all.begin() + offsets.at(i), all.begin() + offsets.at(i + 1)};
   }
   std::string text_part(const char* name, std::size_t i) const {

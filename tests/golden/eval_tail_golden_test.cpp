@@ -1,5 +1,5 @@
-// The evaluation that drops nothing, as shares of several ranks, against the public reference: rows, segments,
-// sums of losses, tokens and side-table bytes. The model is the fixture's table of bigram logits.
+// The evaluation that drops nothing, as shares of several ranks, against the public reference: rows,
+// segments, sums of losses, tokens and side-table bytes. The model is the fixture's table of bigram logits.
 #include <gtest/gtest.h>
 
 #include <cmath>

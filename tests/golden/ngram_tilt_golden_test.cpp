@@ -1,5 +1,5 @@
-// The score transform ngram_tilt against the public reference: hints of whole streams in file order, exact, and
-// the tilted loss.
+// The score transform ngram_tilt against the public reference: hints of whole streams in file order, exact,
+// and the tilted loss.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,8 +24,7 @@ std::unique_ptr<Transform> ngram_tilt(const Json& of, double threshold) {
 // Proposals for tokens[1..], each before its token is told.
 std::vector<std::vector<mlg_bias>> proposals_of(const Transform& transform, const Json& of,
                                                 const std::vector<std::int32_t>& tokens) {
-  const auto stream =
-      transform.open({of.at("vocab"), static_cast<std::int64_t>(tokens.size()) - 1, 1});
+  const auto stream = transform.open({of.at("vocab"), static_cast<std::int64_t>(tokens.size()) - 1, 1});
   std::vector<std::vector<mlg_bias>> proposals;
   for (std::size_t i = 1; i < tokens.size(); ++i) {
     const auto proposal = stream->propose(0);
@@ -40,7 +39,8 @@ TEST(NgramTiltGolden, HintsOfWholeStreams) {
   int cases = 0;
   for (const auto& [name, info] : fixture.manifest().at("cases").items()) {
     SCOPED_TRACE(name);
-    const std::vector<std::int32_t> tokens = fixture.ints(name + ".tokens"), hints = fixture.ints(name + ".hint");
+    const std::vector<std::int32_t> tokens = fixture.ints(name + ".tokens"),
+                                    hints = fixture.ints(name + ".hint");
     const std::vector<std::uint8_t> gate = fixture.bytes(name + ".gate");
     const double boost = info.at("boost");
     const auto proposals = proposals_of(*ngram_tilt(info, info.at("threshold")), info, tokens);
@@ -76,8 +76,7 @@ TEST(NgramTiltGolden, TokensAndConfidences) {
     for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
       float expected = 0;
       if (history.size() >= length) {
-        const std::uint64_t key =
-            transforms::NgramCounts::context_key(std::span(history).last(length));
+        const std::uint64_t key = transforms::NgramCounts::context_key(std::span(history).last(length));
         if (const transforms::ContextCount* found = counts.find(key)) expected = found->confidence();
         counts.count(key, tokens[i + 1]);
       }

@@ -28,9 +28,10 @@ std::vector<Stage> stages_of(const Json& plan) {
   return stages;
 }
 
-// A run whose phases are the stages, with the loop from `loop_at` on (2: never): the rows that a configuration
-// has for such a schedule.
-std::vector<Phase> phases_of(const std::vector<Stage>& stages, std::int64_t rewarm_steps, double loop_at = 2) {
+// A run whose phases are the stages, with the loop from `loop_at` on (2: never): the rows that a
+// configuration has for such a schedule.
+std::vector<Phase> phases_of(const std::vector<Stage>& stages, std::int64_t rewarm_steps,
+                             double loop_at = 2) {
   const bool loops = loop_at <= 1;
   std::string rows;
   const auto row = [&](std::int64_t length, bool looped, bool new_length, const std::string& end) {
@@ -52,7 +53,8 @@ std::vector<Phase> phases_of(const std::vector<Stage>& stages, std::int64_t rewa
   }
   std::int64_t longest = 0;
   for (const Stage& stage : stages) longest = std::max(longest, stage.length);
-  const std::string text = fmt::format(R"(
+  const std::string text =
+      fmt::format(R"(
 [data]
 train = "a"
 validation = "b"
@@ -75,8 +77,7 @@ tokens_per_step = 3072
 sequence_length = {}
 {}
 )",
-                                       loops ? "[model.loop]\nfirst = 1\nlast = 2\nextra_passes = 1\n" : "",
-                                       longest, rows);
+                  loops ? "[model.loop]\nfirst = 1\nlast = 2\nextra_passes = 1\n" : "", longest, rows);
   return parse_run_config(text, "run.toml").config.phases;
 }
 
@@ -132,10 +133,10 @@ TEST(SeqScheduleGolden, SimulatedRuns) {
     SCOPED_TRACE(name);
     const std::vector<Stage> stages = stages_of(infos.at(info.at("plan").get<std::string>()));
     const std::vector<Phase> phases = phases_of(stages, info.at("rewarm_steps"), info.at("loop_at"));
-    const auto warmdown =
-        make_plugin<Schedule>(PluginKind::schedule, "warmdown",
-                              fmt::format("fraction = {:.17g}\nmin_factor = {:.17g}\nby = 'budget'",
-                                          info.at("warmdown_frac").get<double>(), info.at("min_lr").get<double>()));
+    const auto warmdown = make_plugin<Schedule>(
+        PluginKind::schedule, "warmdown",
+        fmt::format("fraction = {:.17g}\nmin_factor = {:.17g}\nby = 'budget'",
+                    info.at("warmdown_frac").get<double>(), info.at("min_lr").get<double>()));
     const std::vector<double> rows = fixture.doubles(name);
     std::size_t phase = 0;
     Rewarm rewarm;

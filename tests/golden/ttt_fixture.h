@@ -23,7 +23,7 @@ inline constexpr double val_loss_tolerance = 1e-5, val_bpb_tolerance = 5e-6;
 inline constexpr double adapter_tolerance = 5e-4, adapter_share = 0.999;
 inline constexpr double delta_tolerance = 6e-6;
 inline constexpr double forward_loss_tolerance = 1e-4,
-                 forward_gradient_tolerance = 1e-4;  // gradient: of the tensor's largest
+                        forward_gradient_tolerance = 1e-4;  // gradient: of the tensor's largest
 inline constexpr double sgd_loss_tolerance = 1e-4;
 
 // The fixture's names of the adapters' places.

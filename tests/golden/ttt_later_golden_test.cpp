@@ -1,6 +1,7 @@
-// Test-time training of two later records against their public scripts (fixtures ttt-2014 and ttt-2135, weights of
-// model-2014): chunks by document length, adapters on some of the linear layers, side-table bytes, the smear gate
-// with and without its mask, and the token n-gram tilt, whose hints our transform makes itself.
+// Test-time training of two later records against their public scripts (fixtures ttt-2014 and ttt-2135,
+// weights of model-2014): chunks by document length, adapters on some of the linear layers, side-table bytes,
+// the smear gate with and without its mask, and the token n-gram tilt, whose hints our transform makes
+// itself.
 #include "framework/data/side_table.h"
 #include "framework/model/elements/smear_gate/config.h"
 #include "tests/golden/golden_model.h"
@@ -18,7 +19,8 @@ class TttLaterGolden : public testing::TestWithParam<const char*>, protected Ttt
 
   std::vector<std::uint16_t> side_bytes() const {
     std::vector<std::uint16_t> bytes;
-    for (const std::int32_t count : data_.ints("val_bytes")) bytes.push_back(static_cast<std::uint16_t>(count));
+    for (const std::int32_t count : data_.ints("val_bytes"))
+      bytes.push_back(static_cast<std::uint16_t>(count));
     return bytes;
   }
 
@@ -52,19 +54,19 @@ class TttLaterGolden : public testing::TestWithParam<const char*>, protected Ttt
         config_.at("rank").get<int>(), config_.at("alpha").get<double>(),
         config_.at("warm_start_a").get<bool>(), wants("q"), wants("k"), wants("v"), wants("o"), wants("mlp"));
     options.lr = config_.at("lr").get<double>() * settings.value("ttt_local_lr_mult", 1.0);
-    options.optimizer_keys =
-        fmt::format("beta1 = {}\nbeta2 = {}\neps = {}\nweight_decay = {}", config_.at("betas").at(0).get<double>(),
-                    settings.value("ttt_beta2", config_.at("betas").at(1).get<double>()),
-                    config_.at("eps").get<double>(), settings.at("ttt_weight_decay").get<double>());
+    options.optimizer_keys = fmt::format(
+        "beta1 = {}\nbeta2 = {}\neps = {}\nweight_decay = {}", config_.at("betas").at(0).get<double>(),
+        settings.value("ttt_beta2", config_.at("betas").at(1).get<double>()), config_.at("eps").get<double>(),
+        settings.at("ttt_weight_decay").get<double>());
     options.base = base_keys(json::object());
     options.row_tokens = config_.at("eval_seq_len");
     options.draws = std::make_shared<FixtureDraws>(data_);
     if (tilts(settings)) {
       options.transform = "ngram_tilt";
       options.transform_order = TransformOrder::file;
-      options.transform_keys = fmt::format("order = {}\nthreshold = {}\nboost = {}", config_.at("token_order").get<int>(),
-                                           config_.at("token_threshold").get<double>(),
-                                           config_.at("token_boost").get<double>());
+      options.transform_keys =
+          fmt::format("order = {}\nthreshold = {}\nboost = {}", config_.at("token_order").get<int>(),
+                      config_.at("token_threshold").get<double>(), config_.at("token_boost").get<double>());
     }
     return options;
   }
@@ -74,7 +76,8 @@ class TttLaterGolden : public testing::TestWithParam<const char*>, protected Ttt
     config.batch_documents = config_.at("ttt_batch");
     config.chunk_tokens = config_.at("chunk_size");
     config.context_tokens = config_.at("ttt_eval_seq_len");
-    config.prefix_documents = settings.value("phased_ttt_prefix_docs", config_.at("prefix_docs").get<std::int64_t>());
+    config.prefix_documents =
+        settings.value("phased_ttt_prefix_docs", config_.at("prefix_docs").get<std::int64_t>());
     config.phases = config_.at("num_phases");
     config.on_collapse = OnCollapse::off;
     if (!settings.value("ttt_short_score_first_enabled", false)) return config;
@@ -118,12 +121,21 @@ TEST_P(TttLaterGolden, EveryRun) {
     SCOPED_TRACE(name);
     const json& settings = result.at("settings");
     for (const auto& [key, value] : settings.items()) {
-      static const std::vector<std::string> known = {
-          "ttt_q_lora",         "ttt_k_lora",        "ttt_v_lora",
-          "ttt_o_lora",         "ttt_mlp_lora",      "ttt_short_score_first_enabled",
-          "ttt_short_doc_len",  "ttt_weight_decay",  "ttt_short_score_first_steps",
-          "ttt_beta2",          "ttt_local_lr_mult", "ttt_short_chunk_size",
-          "phased_ttt_prefix_docs", "tilt",          "bos_mask"};
+      static const std::vector<std::string> known = {"ttt_q_lora",
+                                                     "ttt_k_lora",
+                                                     "ttt_v_lora",
+                                                     "ttt_o_lora",
+                                                     "ttt_mlp_lora",
+                                                     "ttt_short_score_first_enabled",
+                                                     "ttt_short_doc_len",
+                                                     "ttt_weight_decay",
+                                                     "ttt_short_score_first_steps",
+                                                     "ttt_beta2",
+                                                     "ttt_local_lr_mult",
+                                                     "ttt_short_chunk_size",
+                                                     "phased_ttt_prefix_docs",
+                                                     "tilt",
+                                                     "bos_mask"};
       EXPECT_NE(std::ranges::find(known, key), known.end()) << "this test does not know the setting " << key;
     }
     const std::string prefix = "cfg." + name;

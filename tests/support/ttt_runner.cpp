@@ -27,7 +27,8 @@ TttRunner::TttRunner(const Options& options)
   if (!options.transform.empty()) {
     const PluginHandle transform =
         test_plugin_host().load(PluginKind::transform, options.transform, options.transform_file);
-    transform_ = std::make_unique<Transform>(transform, test_plugin_config(transform, options.transform_keys));
+    transform_ =
+        std::make_unique<Transform>(transform, test_plugin_config(transform, options.transform_keys));
   }
   backend_->add_kernels(adapters_->plugin());
   backend_->add_kernels(optimizer_->plugin());

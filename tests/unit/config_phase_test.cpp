@@ -190,7 +190,8 @@ TEST(Phases, APhaseMayHoldThroughAShare) {
   EXPECT_NE(refusal(row + through + "until_fraction = 0.5\n" + row).find("say its share of the budget once"),
             std::string::npos);
   EXPECT_NE(refusal(row + "through_fraction = 1.0\n" + row).find("holds through all"), std::string::npos);
-  EXPECT_NE(refusal(row + through + row + "until_fraction = 0.5\n" + row).find("no later than"), std::string::npos);
+  EXPECT_NE(refusal(row + through + row + "until_fraction = 0.5\n" + row).find("no later than"),
+            std::string::npos);
   EXPECT_NE(refusal(row + through + row + through + row).find("no later than"), std::string::npos);
   EXPECT_NE(refusal(row + through).find("is the last one"), std::string::npos);
 }

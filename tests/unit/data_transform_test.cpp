@@ -23,15 +23,16 @@ namespace fs = std::filesystem;
 // characters of the transform, and a byte that vanishes.
 std::vector<std::string> documents() {
   std::vector<std::string> all = {
-      "A\xCC\x81 BC and \xEF\xAC\x81ne \xC2\xBD",   // A with a combining accent, a ligature, a half
-      "  Leading and trailing  \n",                  // white space at both ends
-      "ends with a control character\x01",           // which vanishes
+      "A\xCC\x81 BC and \xEF\xAC\x81ne \xC2\xBD",  // A with a combining accent, a ligature, a half
+      "  Leading and trailing  \n",                // white space at both ends
+      "ends with a control character\x01",         // which vanishes
       "ends so and with a space\x01 ",
       "literal \xEE\x80\x81 and \xEE\x80\x84\xEE\x80\x83X in text",
       "\xE2\x80\x8Bzero width\xE2\x80\x8B in\xE2\x80\x8Bside \xC2\xAD soft",
       "NASA's iPhone, McDonald's USA; X-Ray x-ray X-RAY 3.50 USD",
       "\xE6\x97\xA5\xE6\x9C\xAC Text \xF0\x9F\x98\x80 Done"};
-  const std::vector<std::string> words = {"Bridge", "water", "STONE", "iPad", "light", "Garden", "NASA", "record"};
+  const std::vector<std::string> words = {"Bridge", "water",  "STONE", "iPad",
+                                          "light",  "Garden", "NASA",  "record"};
   std::uint32_t state = 7;
   for (int i = 0; i < 60; ++i) {
     std::string text;
@@ -106,7 +107,8 @@ TEST(TransformedData, PreparesAndVerifies) {
   for (const ShardRecord& shard : manifest.validation.shards) EXPECT_FALSE(shard.bytes_file.empty());
   for (const ShardRecord& shard : manifest.train.shards) EXPECT_TRUE(shard.bytes_file.empty());
   const Tokenizer tokenizer = Tokenizer::load(prepared() / manifest.tokenizer_file);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(tokenizer.piece(4 + i), CaseOps().symbols()[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(tokenizer.piece(4 + i), CaseOps().symbols()[static_cast<std::size_t>(i)]);
   // Bytes are those of the originals but for white space at their ends.
   const TextSource originals({prepared() / "validation.jsonl"});
   std::uint64_t counted = 0;
@@ -199,7 +201,8 @@ TEST(TransformedData, TablesThatDoNotFitAreRefused) {
   EXPECT_NE(message_of([&] { load_validation(fewer, 420); }).find("holds 1 documents"), std::string::npos);
   DataConfig tables = data;
   tables.validation = (folder / "fineweb_val_bytes_*.bin").string();
-  EXPECT_NE(message_of([&] { load_validation(tables, 420); }).find("data.validation_bytes"), std::string::npos);
+  EXPECT_NE(message_of([&] { load_validation(tables, 420); }).find("data.validation_bytes"),
+            std::string::npos);
 }
 
 TEST(TransformedData, WhatCannotBePreparedIsRefused) {
@@ -211,7 +214,8 @@ TEST(TransformedData, WhatCannotBePreparedIsRefused) {
   plain.transform.clear();
   prepare(plain);
   foreign.tokenizer = plain.output / "tokenizer.model";
-  EXPECT_NE(message_of([&] { prepare(foreign); }).find("symbols of the text transform caseops"), std::string::npos);
+  EXPECT_NE(message_of([&] { prepare(foreign); }).find("symbols of the text transform caseops"),
+            std::string::npos);
   PrepareOptions bytes = options_for("transform_bytes");
   const fs::path folder = fresh_folder("transform_bytes_texts");
   write_file_atomically(folder / "a.txt", "not \xFF UTF-8");
@@ -224,7 +228,8 @@ TEST(TransformedData, WhatCannotBePreparedIsRefused) {
 // Side tables hold 16 bits.
 TEST(TransformedData, ATokenOfTooManyBytesIsRefused) {
   const Tokenizer tokenizer = Tokenizer::load(prepared() / "tokenizer.model");
-  const std::string fits = "a" + std::string(65000, ' ') + "b", long_run = "a" + std::string(70000, ' ') + "b";
+  const std::string fits = "a" + std::string(65000, ' ') + "b",
+                    long_run = "a" + std::string(70000, ' ') + "b";
   std::uint64_t bytes = 0;
   for (const std::uint16_t count : encode_transformed(tokenizer, CaseOps(), fits).bytes) bytes += count;
   EXPECT_EQ(bytes, fits.size());
@@ -234,8 +239,17 @@ TEST(TransformedData, ATokenOfTooManyBytesIsRefused) {
 
 TEST(CaseOps, EveryShortTextComesBack) {
   const CaseOps caseops;
-  const std::vector<std::string> alphabet = {"a", "B", " ", "\xEE\x80\x81", "\xEE\x80\x82", "\xEE\x80\x83",
-                                             "\xEE\x80\x84", "\xEE\x80\x85", "\xC3\x89", "\xEE", "\x80"};
+  const std::vector<std::string> alphabet = {"a",
+                                             "B",
+                                             " ",
+                                             "\xEE\x80\x81",
+                                             "\xEE\x80\x82",
+                                             "\xEE\x80\x83",
+                                             "\xEE\x80\x84",
+                                             "\xEE\x80\x85",
+                                             "\xC3\x89",
+                                             "\xEE",
+                                             "\x80"};
   std::vector<std::string> texts = {""};
   for (int length = 1; length <= 4; ++length) {
     std::vector<std::string> longer;

@@ -1,5 +1,5 @@
-// Score transforms in test-time training: in which order they learn, what they change and what not, that a peeking one
-// is refused, and that an interrupted run goes on to the bit.
+// Score transforms in test-time training: in which order they learn, what they change and what not, that a
+// peeking one is refused, and that an interrupted run goes on to the bit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -96,7 +96,8 @@ TEST(TransformFeed, QueueOrderLearnsInTheOrderOfScoring) {
         std::vector<int>& history = histories[number];
         if (history.empty()) history = {1};
         const std::int64_t first = chunk * batch.chunk_tokens + 1;
-        for (std::int64_t i = first; i < std::min(first + batch.chunk_tokens, plan.document(number).length); ++i) {
+        for (std::int64_t i = first; i < std::min(first + batch.chunk_tokens, plan.document(number).length);
+             ++i) {
           const std::int64_t target = plan.document(number).start + i;
           expected[target] = ngrams.propose(history);
           const int token = tokens[static_cast<std::size_t>(target)];
@@ -162,8 +163,8 @@ Outcome run(const TttRunner::Options& options, const std::vector<std::uint16_t>&
   return outcome;
 }
 
-// Scores move where something was proposed, and nowhere else; adapters and base model train on the plain loss, so
-// that without the transform the same scores come out.
+// Scores move where something was proposed, and nowhere else; adapters and base model train on the plain
+// loss, so that without the transform the same scores come out.
 TEST(TttTransform, ChangesScoresAndNothingElse) {
   const std::vector<std::uint16_t> tokens = repeating_stream();
   const Outcome plain = run(tiny_options(), tokens);
@@ -258,10 +259,11 @@ TEST(TttTransform, APeekingTransformIsRefused) {
   }
 }
 
-// The probe finds a host that tells a token before it asks for the proposal, as it would find one that tells later
-// ones; and it has something to find it by.
+// The probe finds a host that tells a token before it asks for the proposal, as it would find one that tells
+// later ones; and it has something to find it by.
 TEST(TransformProbe, FindsAnOrderThatTellsTooEarly) {
-  const auto transform = make_plugin<Transform>(PluginKind::transform, "ngram_tilt", "order = 16\nthreshold = 0.8");
+  const auto transform =
+      make_plugin<Transform>(PluginKind::transform, "ngram_tilt", "order = 16\nthreshold = 0.8");
   EXPECT_EQ(transform_problem(*transform, 8192), "");
   EXPECT_EQ(transform_problem(*transform, 2), "");
   std::size_t made = 0;
@@ -279,7 +281,8 @@ TEST(TransformProbe, FindsAnOrderThatTellsTooEarly) {
       for (std::size_t d = 0; d < text.size(); ++d) {
         for (std::size_t i = first; i < std::min(first + step, text[d].size()); ++i) {
           const auto place = static_cast<std::int64_t>(d);
-          for (; told[d] < std::min(text[d].size(), i + ahead); ++told[d]) stream->observe(place, text[d][told[d]]);
+          for (; told[d] < std::min(text[d].size(), i + ahead); ++told[d])
+            stream->observe(place, text[d][told[d]]);
           const auto proposal = stream->propose(place);
           proposals.emplace_back(proposal.begin(), proposal.end());
           made += proposal.size();
@@ -290,7 +293,9 @@ TEST(TransformProbe, FindsAnOrderThatTellsTooEarly) {
   };
   const auto problem = [&](std::size_t ahead) {
     return transform_problem(
-        [&](const ProbeText& text, std::int64_t chunk) { return early(text, static_cast<std::size_t>(chunk), ahead); },
+        [&](const ProbeText& text, std::int64_t chunk) {
+          return early(text, static_cast<std::size_t>(chunk), ahead);
+        },
         8192);
   };
   EXPECT_EQ(problem(0), "");

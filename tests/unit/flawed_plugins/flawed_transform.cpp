@@ -1,4 +1,5 @@
-// A score transform with a flaw of one's choice. Sound, it raises the token that followed the present one last.
+// A score transform with a flaw of one's choice. Sound, it raises the token that followed the present one
+// last.
 #include <mulligan/transform.hpp>
 
 #include <map>
@@ -24,7 +25,9 @@ class Stream : public sdk::TransformStream {
   Stream(std::string how, std::size_t places)
       : how_(std::move(how)), last_(places, -1), is_first_(first_text().empty()) {}
 
-  void begin(std::int64_t place, std::int32_t token) override { last_[static_cast<std::size_t>(place)] = token; }
+  void begin(std::int64_t place, std::int32_t token) override {
+    last_[static_cast<std::size_t>(place)] = token;
+  }
 
   std::uint32_t propose(std::int64_t place, sdk::Bias* out) const override {
     if (how_ == "remembers" && !is_first_ && told_ < first_text().size()) {
