@@ -62,7 +62,9 @@ TEST(EvalRows, SharesScoreEveryTokenOnceForEveryWorldSize) {
         EXPECT_LE(row.length, 16);
         EXPECT_GT(row.length, 0);
       }
-      if (shares == 1) EXPECT_EQ(single, plain_eval_rows(tokens, {8, 2, 1, 0, false}));
+      if (shares == 1) {
+        EXPECT_EQ(single, plain_eval_rows(tokens, {8, 2, 1, 0, false}));
+      }
     }
   }
 }
