@@ -166,7 +166,7 @@ TttResult read_ttt_result(const fs::path& path) {
     result.fell_back = !fell_back.is_null() && fell_back.get<bool>();
     if (const Json& transform = member(json, "transform"); transform.is_object()) {
       result.transform = text(transform, "plugin");
-      result.transform_order = text(transform, "order");
+      result.transform_order = text(transform, "text_order");
       result.contested = transform.value("contested", false);
       result.untransformed_bpb = number(member(transform, "without"), result.bits ? "bpb" : "loss_nats");
     }

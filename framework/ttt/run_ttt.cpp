@@ -101,7 +101,7 @@ void require_whole_set(const RunConfig& config) {
 void require_valid_order(const LoadedConfig& loaded) {
   const TttSection& ttt = *loaded.config.ttt;
   if (!ttt.transform || ttt.transform_order != TransformOrder::file) return;
-  const std::string key = ttt.transform->host.where("order");
+  const std::string key = ttt.transform->host.where("text_order");
   if (ttt.config.document_fraction < 1) {
     throw config_error(
         "{} is \"file\", which tells the transform the documents that ttt.document_fraction = {} leaves out, "
@@ -181,7 +181,8 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   }
   if (result.contested) {
     log.print(
-        "warning: ttt.transform.order = \"file\" is the published record's way and contested: proposals know "
+        "warning: ttt.transform.text_order = \"file\" is the published record's way and contested: proposals "
+        "know "
         "documents that are scored later; \"queue\" and \"document\" do not");
   }
   std::unique_ptr<Communicator> communicator;

@@ -26,7 +26,7 @@ Json norms_json(const std::vector<AdapterNorm>& norms) {
 Json transform_json(const TttResult& result) {
   if (result.transform.empty()) return nullptr;
   return {{"plugin", result.transform},
-          {"order", result.transform_order},
+          {"text_order", result.transform_order},
           {"contested", result.contested},
           {"without", sums_json(result.report.untransformed)}};
 }

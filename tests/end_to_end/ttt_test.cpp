@@ -76,7 +76,7 @@ TEST_F(TttEndToEnd, AContestedOrderIsMarkedOrRefused) {
     std::vector<std::string> overrides = kTtt;
     overrides.insert(overrides.end(),
                      {"ttt.audit=''", "ttt.document_fraction=" + fraction, "ttt.transform.plugin=ngram_tilt",
-                      "ttt.transform.order=" + order, "ledger.rules=" + rules});
+                      "ttt.transform.order=3", "ttt.transform.text_order=" + order, "ledger.rules=" + rules});
     LoadedConfig loaded = tiny_->config(overrides);
     TttOptions options;
     options.console = nullptr;
@@ -99,7 +99,7 @@ TEST_F(TttEndToEnd, AContestedOrderIsMarkedOrRefused) {
     const nlohmann::json result = run(order, "open", "1.0");
     const nlohmann::json& transform = result.at("transform");
     EXPECT_EQ(transform.at("plugin"), "ngram_tilt");
-    EXPECT_EQ(transform.at("order"), order);
+    EXPECT_EQ(transform.at("text_order"), order);
     EXPECT_EQ(transform.at("contested"), order == "file");
     const double plain = transform.at("without").at("bpb");
     if (without == 0) without = plain;

@@ -56,9 +56,11 @@ TEST(TttConfig, AScoreTransformHasAnOrder) {
   EXPECT_NE(std::ranges::find(sections, "ttt.transform"), sections.end());
   for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
     const std::string word = transform_order_word(order);
-    EXPECT_EQ(load(table + "[ttt.transform]\norder = '" + word + "'\n").config.ttt->transform_order, order);
+    EXPECT_EQ(load(table + "[ttt.transform]\ntext_order = '" + word + "'\n").config.ttt->transform_order,
+              order);
   }
-  EXPECT_NE(refusal(table + "[ttt.transform]\norder = 'random'\n").find("order"), std::string::npos);
+  EXPECT_NE(refusal(table + "[ttt.transform]\ntext_order = 'random'\n").find("text_order"),
+            std::string::npos);
 }
 
 TEST(TttConfig, TheRateHasAFactor) {
