@@ -225,6 +225,8 @@ void describe_progress(Visitor& v, CheckpointProgress& progress) {
   v.number_of_later_programs("loss_scale", progress.loss_scale);
   v.count_of_later_programs("clean_updates", progress.clean_updates);
   v.count_of_later_programs("skipped_updates", progress.skipped_updates);
+  v.count_of_later_programs("rewarm_start_step", progress.rewarm_start_step);
+  v.count_of_later_programs("rewarm_steps", progress.rewarm_steps);
 }
 
 template <typename Visitor>

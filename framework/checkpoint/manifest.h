@@ -66,6 +66,7 @@ struct CheckpointProgress {
   std::int64_t phase_start_step = 0;
   double phase_start_fraction = 0, phase_start_seconds = 0, phase_start_epoch = 0;
   std::int64_t optimizer_start_step = 0;
+  std::int64_t rewarm_start_step = 0, rewarm_steps = 0;  // of the last phase that had a re-warm-up
   std::int64_t restarts = 0;  // after failures, by what started the ranks; 0 in checkpoints of older programs
   // Of the loss (LossScaler::State); 0 in checkpoints of older programs.
   double loss_scale = 0;

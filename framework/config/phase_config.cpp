@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/config/core_schema.h"
 #include "framework/config/run_config.h"
@@ -91,6 +92,11 @@ Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loade
   return phase;
 }
 
+// The share of the budget that ends a phase, and whether the phase still holds there: in the order of phases.
+std::pair<double, bool> last_share(const PhaseEnd& end) {
+  return {std::max(end.fraction, end.through_fraction), end.through_fraction > 0};
+}
+
 void check_ends(const std::vector<Phase>& phases, const std::vector<ConfigNode>& rows) {
   for (std::size_t i = 0; i < phases.size(); ++i) {
     const PhaseEnd& end = phases[i].until;
@@ -98,19 +104,30 @@ void check_ends(const std::vector<Phase>& phases, const std::vector<ConfigNode>&
     const bool last = i + 1 == phases.size();
     if (last && end.any()) {
       throw config_error(
-          "{} is the last one and ends with the budget; leave until_steps, until_fraction and until_seconds "
-          "out.",
+          "{} is the last one and ends with the budget; leave until_steps, until_fraction, through_fraction "
+          "and "
+          "until_seconds out.",
           where);
     }
     if (!last && !end.any()) {
       throw config_error(
-          "{} never ends, but '{}' follows it; give it until_steps, until_fraction or until_seconds.", where,
+          "{} never ends, but '{}' follows it; give it until_steps, until_fraction, through_fraction or "
+          "until_seconds.",
+          where, phases[i + 1].name);
+    }
+    if (end.fraction > 0 && end.through_fraction > 0) {
+      throw config_error("{} has both until_fraction and through_fraction; say its share of the budget once.",
+                         where);
+    }
+    if (end.through_fraction == 1) {
+      throw config_error(
+          "{} holds through all of the budget, but '{}' follows it; lower its through_fraction.", where,
           phases[i + 1].name);
     }
     for (std::size_t j = 0; j < i; ++j) {
       const PhaseEnd& earlier = phases[j].until;
       const bool steps_fall = end.steps > 0 && earlier.steps >= end.steps;
-      const bool fractions_fall = end.fraction > 0 && earlier.fraction >= end.fraction;
+      const bool fractions_fall = last_share(end).first > 0 && last_share(earlier) >= last_share(end);
       const bool seconds_fall = end.seconds > 0 && earlier.seconds >= end.seconds;
       if (steps_fall || fractions_fall || seconds_fall) {
         throw config_error("{} would be over no later than '{}' before it; let the limits grow.", where,

@@ -125,6 +125,19 @@ void check_eval(const EvalConfig& e, const Settings& s) {
   }
 }
 
+void check_shares(const EvalConfig& e, const Settings& s) {
+  if (e.shares == 0) return;
+  if (e.mode == EvalMode::sliding) {
+    throw config_error("{} is {}, but {} is \"sliding\", and windows are not cut into shares; leave it out.",
+                       s.where("eval.shares"), e.shares, s.where("eval.mode"));
+  }
+  if (e.drop_remainder) {
+    throw config_error(
+        "{} is {}, but {} is on, which cuts the text by the number of ranks; leave one of them out.",
+        s.where("eval.shares"), e.shares, s.where("eval.drop_remainder"));
+  }
+}
+
 void check_parameters(const LoadedConfig& loaded) {
   const RunConfig& c = loaded.config;
   if (c.optimizers.empty()) {
@@ -192,6 +205,7 @@ void check_rules(const LoadedConfig& loaded) {
   check_noise(c, loaded.core);
   check_loss_scale(c.loss_scale, loaded.core);
   check_eval(c.eval, loaded.core);
+  check_shares(c.eval, loaded.core);
   check_parameters(loaded);
 }
 

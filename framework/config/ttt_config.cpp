@@ -100,7 +100,7 @@ std::optional<TttSection> read_ttt(const ConfigNode* table, const std::string& s
   if (const ConfigNode* transform = table->find("transform")) {
     section.transform =
         read_plugin_table(transform, "ttt.transform", source, "ngram_tilt", ttt_transform_host_keys());
-    const std::string order = section.transform->host.at("order").value.string();
+    const std::string order = section.transform->host.at("text_order").value.string();
     for (const TransformOrder each : {TransformOrder::document, TransformOrder::file}) {
       if (order == transform_order_word(each)) section.transform_order = each;
     }
@@ -152,7 +152,7 @@ std::vector<KeySpec> ttt_optimizer_host_keys() {
 
 std::vector<KeySpec> ttt_transform_host_keys() {
   KeySpec order;
-  order.name = "order";
+  order.name = "text_order";
   order.type = ValueType::string;
   order.default_value = ConfigValue(std::string(transform_order_word(TransformOrder::queue)));
   for (const TransformOrder each : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {

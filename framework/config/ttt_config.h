@@ -73,7 +73,7 @@ std::vector<KeySpec> ttt_host_keys();
 std::vector<KeySpec> ttt_optimizer_host_keys();
 // The host's keys of [ttt.transform] besides plugin and path.
 std::vector<KeySpec> ttt_transform_host_keys();
-// "queue", ...: as the key `order` has it.
+// "queue", ...: as the key `text_order` has it.
 const char* transform_order_word(TransformOrder order);
 
 }  // namespace mulligan

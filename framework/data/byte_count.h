@@ -17,7 +17,20 @@ namespace mulligan {
 
 class Tokenizer;
 
-class ByteTable {
+// Bytes of the targets of a token stream. What is counted of a target does not depend on what follows it.
+class ByteCounter {
+ public:
+  virtual ~ByteCounter() = default;
+  // Equal for counters that count alike.
+  virtual std::string sha256() const = 0;
+  // Bytes of the target tokens[position], position >= 1. `tokens` is the stream from its beginning.
+  virtual int bytes_at(std::span<const std::uint16_t> tokens, std::size_t position) const = 0;
+  // Sum over the targets tokens[1..]; tokens[0] is only their context. Throws data_error for a token that the
+  // counter does not know.
+  virtual std::uint64_t count(std::span<const std::uint16_t> tokens) const = 0;
+};
+
+class ByteTable : public ByteCounter {
  public:
   // From look-up tables of equal length [V]. Throws data_error when lengths differ or a base is negative.
   ByteTable(std::vector<std::int32_t> base_bytes, std::vector<std::uint8_t> has_leading_space,
@@ -26,8 +39,7 @@ class ByteTable {
   // for models whose output is padded. Throws data_error when the tokenizer has more pieces than that.
   static ByteTable from_tokenizer(const Tokenizer& tokenizer, int vocabulary = 0);
 
-  // Equal for tables that count alike.
-  std::string sha256() const;
+  std::string sha256() const override;
   int vocabulary() const { return static_cast<int>(base_bytes_.size()); }
 
   // Bytes of target `token` after `previous`; both must be below vocabulary().
@@ -36,8 +48,11 @@ class ByteTable {
     const bool space = has_leading_space_[t] != 0 && is_boundary_[static_cast<std::size_t>(previous)] == 0;
     return base_bytes_[t] + (space ? 1 : 0);
   }
-  // Sum over the targets tokens[1..]; tokens[0] is only their context. Throws data_error for an id outside.
-  std::uint64_t count(std::span<const std::uint16_t> tokens) const;
+  int bytes_at(std::span<const std::uint16_t> tokens, std::size_t position) const override {
+    return bytes(tokens[position - 1], tokens[position]);
+  }
+  // Throws data_error for an id outside.
+  std::uint64_t count(std::span<const std::uint16_t> tokens) const override;
 
  private:
   std::vector<std::int32_t> base_bytes_;         // [V]

@@ -11,6 +11,7 @@
 #include "framework/data/manifest.h"
 #include "framework/data/overlap_search.h"
 #include "framework/data/prepare.h"
+#include "framework/data/text_transform.h"
 #include "framework/data/tokenizer.h"
 
 namespace mulligan {
@@ -31,8 +32,9 @@ class DocumentEncoder {
   std::uint64_t left_out() const { return left_out_; }
 
   // Writes the documents, in order, to STEM_%06d.bin; appends their text, as the tokens spell it, to `text`
-  // unless that is null. Works by blocks, in parallel, long documents in parts. Throws data_error for a
-  // tokenizer that has no piece for some text.
+  // unless that is null; with a text transform instead the originals as JSON Lines, and writes the side
+  // tables STEM_bytes_%06d.bin. Works by blocks, in parallel, long documents in parts. Throws data_error for
+  // a tokenizer that has no piece for some text.
   SplitRecord encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
                      std::string* text);
 
@@ -44,9 +46,14 @@ class DocumentEncoder {
   Block encode_block(std::span<const CorpusDocument> documents);
   void ablate_block(Block& block, std::span<const CorpusDocument> documents);
   std::vector<int> encode_text(std::string_view text) const;
+  void encode_plain(Block& block, std::span<const CorpusDocument> documents);
+  void encode_under_transform(Block& block, std::span<const CorpusDocument> documents);
+  // Whether tokens spell the text, after the transform is undone.
+  bool spells(const std::string& spelled, const std::string& text) const;
 
   const PrepareOptions& options_;
   const Tokenizer& tokenizer_;
+  const TextTransform* transform_;  // null: none
   std::filesystem::path folder_;
   std::vector<DocumentChange> changes_;
   std::optional<AblatedSplit> ablated_;

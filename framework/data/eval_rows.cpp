@@ -45,6 +45,16 @@ std::vector<EvalSpan> plain_eval_rows(std::int64_t token_count, const PlainEvalO
     return rows;
   }
   const std::int64_t scored = std::max<std::int64_t>(token_count - 1, 0);
+  if (options.shares > 0) {
+    const auto shares = static_cast<int>(options.shares);
+    const Share own = share_of(shares, options.world_size, options.rank);
+    for (std::int64_t part = own.begin; part < own.end; ++part) {
+      const Share targets = share_of(scored, shares, static_cast<int>(part));
+      for (std::int64_t row = targets.begin; row < targets.end; row += row_tokens)
+        rows.push_back({row, std::min(row_tokens, targets.end - row), 0});
+    }
+    return rows;
+  }
   const Share share = share_of((scored + row_tokens - 1) / row_tokens, options.world_size, options.rank);
   for (std::int64_t row = share.begin; row < share.end; ++row) {
     rows.push_back({row * row_tokens, std::min(row_tokens, scored - row * row_tokens), 0});

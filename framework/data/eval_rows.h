@@ -27,6 +27,10 @@ struct PlainEvalOptions {
   // partial row. Otherwise every token is scored, the last row may be short, and the rows do not depend
   // on the world size.
   bool drop_remainder = false;
+  // Not 0: the targets are cut into so many equal shares, with rows of their own, which the ranks deal out
+  // among them. The rows then do not depend on the world size either. (docs/evaluation.md; fixture
+  // `eval_tail`)
+  std::int64_t shares = 0;
 };
 
 // The rows of one rank, in order; all positions of a row are scored. Together the ranks score each of the

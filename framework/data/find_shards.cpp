@@ -6,6 +6,7 @@
 #include "framework/core/error.h"
 #include "framework/data/manifest.h"
 #include "framework/data/shard.h"
+#include "framework/data/side_table.h"
 
 namespace mulligan {
 namespace {
@@ -72,13 +73,30 @@ std::vector<std::string> shards_of_glob(const std::string& pattern) {
 
 }  // namespace
 
+std::vector<fs::path> find_files(const std::string& pattern, bool (*wanted)(const fs::path& file)) {
+  std::error_code failed;
+  std::vector<fs::path> files;
+  for (const std::string& name :
+       fs::is_directory(pattern, failed) ? shards_in(pattern) : shards_of_glob(pattern)) {
+    if (wanted(name)) files.emplace_back(name);
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
 std::vector<fs::path> find_shards(const std::vector<std::string>& patterns, std::optional<DataSplit> split) {
   std::set<std::string> names;
   for (const std::string& pattern : patterns) {
     std::error_code failed;
     const bool folder = fs::is_directory(pattern, failed);
-    const std::vector<std::string> found =
-        folder ? shards_of_folder(pattern, split) : shards_of_glob(pattern);
+    std::vector<std::string> found = folder ? shards_of_folder(pattern, split) : shards_of_glob(pattern);
+    const std::size_t tables =
+        std::erase_if(found, [](const std::string& name) { return names_side_table(name); });
+    if (found.empty() && tables > 0) {
+      throw data_error(
+          "'{}' names byte side tables and no token shard; tables belong into data.validation_bytes",
+          pattern);
+    }
     if (found.empty()) {
       throw data_error("no {}token shard matches '{}'; run 'mulligan prepare' or give the right folder",
                        !folder || !split            ? ""

@@ -8,6 +8,7 @@
 #include "framework/core/parse_json.h"
 #include "framework/data/byte_count.h"
 #include "framework/data/shard.h"
+#include "framework/data/side_table.h"
 #include "framework/data/tokenizer.h"
 
 namespace mulligan {
@@ -20,7 +21,12 @@ constexpr const char* kManifestName = "manifest.json";
 nlohmann::json to_json(const SplitRecord& split) {
   nlohmann::json shards = nlohmann::json::array();
   for (const ShardRecord& shard : split.shards) {
-    shards.push_back({{"file", shard.file}, {"tokens", shard.tokens}, {"sha256", shard.sha256}});
+    nlohmann::json record{{"file", shard.file}, {"tokens", shard.tokens}, {"sha256", shard.sha256}};
+    if (!shard.bytes_file.empty()) {
+      record["bytes_file"] = shard.bytes_file;
+      record["bytes_sha256"] = shard.bytes_sha256;
+    }
+    shards.push_back(std::move(record));
   }
   nlohmann::json value{
       {"documents", split.documents}, {"tokens", split.tokens}, {"bytes", split.bytes}, {"shards", shards}};
@@ -38,6 +44,7 @@ nlohmann::json to_json(const TextRecord& text) {
                        {"binary_dropped", text.binary_dropped},
                        {"hidden_left_out", text.hidden_left_out}};
   if (text.overlap_left_out > 0) value["overlap_left_out"] = text.overlap_left_out;
+  if (!text.transform.empty()) value["transform"] = text.transform;
   if (!text.changes_file.empty()) {
     value["changes"] = {{"file", text.changes_file}, {"sha256", text.changes_sha256}};
   }
@@ -88,7 +95,12 @@ T count_of(const nlohmann::json& object, const char* key, T largest = std::numer
 SplitRecord split_from(const nlohmann::json& value) {
   SplitRecord split{count_of(value, "documents"), count_of(value, "tokens"), count_of(value, "bytes"), {}, 0};
   for (const auto& shard : value.at("shards")) {
-    split.shards.push_back({local_name(shard.at("file")), count_of(shard, "tokens"), shard.at("sha256")});
+    ShardRecord record{local_name(shard.at("file")), count_of(shard, "tokens"), shard.at("sha256")};
+    if (shard.contains("bytes_file")) {
+      record.bytes_file = local_name(shard.at("bytes_file"));
+      record.bytes_sha256 = shard.at("bytes_sha256");
+    }
+    split.shards.push_back(std::move(record));
   }
   if (value.contains("source_bytes")) split.source_bytes = count_of(value, "source_bytes");
   return split;
@@ -105,6 +117,7 @@ TextRecord text_from(const nlohmann::json& value) {
   text.binary_dropped = count_of(value, "binary_dropped");
   text.hidden_left_out = count_of(value, "hidden_left_out");
   if (value.contains("overlap_left_out")) text.overlap_left_out = count_of(value, "overlap_left_out");
+  if (value.contains("transform")) text.transform = value.at("transform");
   if (value.contains("changes")) {
     text.changes_file = local_name(value.at("changes").at("file"));
     text.changes_sha256 = value.at("changes").at("sha256");
@@ -167,6 +180,28 @@ void check_split(const std::filesystem::path& manifest, const std::string& name,
   check_total(manifest, name + " bytes", split.bytes, found.bytes);
 }
 
+// Under a text transform the tables beside the shards count, and the original documents are there to compare
+// with. Training text has neither, so only its tokens and documents are counted.
+void check_transformed(const std::filesystem::path& file, const Manifest& manifest,
+                       const Tokenizer& tokenizer) {
+  const std::filesystem::path folder = file.parent_path();
+  for (const auto& [name, split] :
+       {std::pair("training", &manifest.train), {"validation", &manifest.validation}}) {
+    std::vector<std::filesystem::path> shards;
+    for (const ShardRecord& record : split->shards) shards.push_back(folder / record.file);
+    const std::vector<std::uint16_t> tokens = read_tokens(shards);
+    check_total(file, std::string(name) + " tokens", split->tokens, tokens.size());
+    check_total(file, std::string(name) + " documents", split->documents,
+                static_cast<std::uint64_t>(std::ranges::count(tokens, manifest.bos_id)));
+    if (split != &manifest.validation) continue;
+    const SideTable table = SideTable::load(find_side_tables("", shards), shards);
+    require_fit(table, tokens, manifest.bos_id);
+    check_total(file, "validation bytes", split->bytes, table.count(tokens));
+    require_original_bytes(table, tokens, manifest.bos_id, tokenizer,
+                           TextSource({folder / manifest.validation_text_file}));
+  }
+}
+
 void check_totals(const std::filesystem::path& file, const Manifest& manifest) {
   const std::filesystem::path folder = file.parent_path();
   const Tokenizer tokenizer = Tokenizer::load(folder / manifest.tokenizer_file);
@@ -176,6 +211,10 @@ void check_totals(const std::filesystem::path& file, const Manifest& manifest) {
     throw data_error(
         "'{}' says that the BOS id is {}, but the tokenizer's is {}; prepare or download the data again",
         file.string(), manifest.bos_id, tokenizer.bos_id());
+  }
+  if (manifest.text && !manifest.text->transform.empty()) {
+    check_transformed(file, manifest, tokenizer);
+    return;
   }
   const ByteTable table = ByteTable::from_tokenizer(tokenizer);
   check_split(file, "training", manifest.train, table, manifest.bos_id);

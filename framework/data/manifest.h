@@ -14,6 +14,7 @@ struct ShardRecord {
   std::string file;  // relative to the manifest
   std::uint64_t tokens = 0;
   std::string sha256;
+  std::string bytes_file = {}, bytes_sha256 = {};  // its byte side table (side_table.h); "": it has none
 };
 
 // One side of the split.
@@ -34,8 +35,10 @@ struct TextRecord {
   std::uint64_t documents_changed_by_tokenizer = 0;  // those whose tokens spell another text
   std::uint64_t documents_with_nul = 0;              // kept, but perhaps no text
   std::uint64_t binary_dropped = 0;                  // left out for a NUL byte
-  std::uint64_t hidden_left_out = 0;                 // files and folders
-  std::uint64_t overlap_left_out = 0;                // of training, for a passage of a validation document
+  // Of the text transform behind the tokens; "": none. `bytes` of a split are then of the original text.
+  std::string transform;
+  std::uint64_t hidden_left_out = 0;   // files and folders
+  std::uint64_t overlap_left_out = 0;  // of training, for a passage of a validation document
   // a line {"document": ..., "change": ...} for each of these and each duplicate and empty document; empty:
   // there was none
   std::string changes_file;
@@ -62,8 +65,8 @@ struct AblationRecord {
   std::map<std::string, std::uint64_t> taken;  // symbols by class
   AblatedSplit train;
   std::optional<AblatedSplit> validation;  // none: left as it was
-  // Whether bits per byte of the validation text can be held against those without the ablation: it is the same text,
-  // or masked, and then validation.bytes_before is what to divide by.
+  // Whether bits per byte of the validation text can be held against those without the ablation: it is the
+  // same text, or masked, and then validation.bytes_before is what to divide by.
   bool comparable = true;
 };
 
@@ -79,7 +82,8 @@ struct Manifest {
   std::uint64_t empty_dropped = 0;
   SplitRecord train;
   SplitRecord validation;
-  // the validation documents' text, joined without separator: `bytes` bytes
+  // the validation documents' text, joined without separator: `bytes` bytes; under a text transform the
+  // original documents as JSON Lines, of `bytes` bytes but for white space at their ends
   std::string validation_text_file;
   std::string validation_text_sha256;
   // none: prepared before this was recorded, with text cleaned and normalised

@@ -16,6 +16,8 @@
 #include "framework/data/output_folder.h"
 #include "framework/data/overlap_search.h"
 #include "framework/data/shard.h"
+#include "framework/data/side_table.h"
+#include "framework/data/text_transform.h"
 #include "framework/data/tokenizer.h"
 #include "framework/data/tokenizer_training.h"
 
@@ -25,6 +27,7 @@ namespace {
 constexpr const char* kModelFile = "tokenizer.model";
 constexpr const char* kVocabFile = "tokenizer.vocab";
 constexpr const char* kValidationTextFile = "validation.txt";
+constexpr const char* kValidationDocumentsFile = "validation.jsonl";  // under a text transform
 constexpr const char* kChangesFile = "changes.jsonl";
 constexpr const char* kManifestFile = "manifest.json";
 
@@ -59,7 +62,7 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
   std::set<std::string> own{kManifestFile, kVocabFile, old.tokenizer_file, old.validation_text_file};
   if (old.text) own.insert(old.text->changes_file);
   for (const SplitRecord* split : {&old.train, &old.validation}) {
-    for (const ShardRecord& shard : split->shards) own.insert(shard.file);
+    for (const ShardRecord& shard : split->shards) own.insert({shard.file, shard.bytes_file});
   }
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (own.contains(entry.path().filename().string())) continue;
@@ -94,6 +97,7 @@ class Preparation {
     }
     if (options.tokenizer_bytes < 1)
       throw config_error("a tokenizer needs at least one byte of text to train on");
+    if (!options.transform.empty()) transform_ = &text_transform(options.transform);
   }
 
   PrepareSummary run() {
@@ -115,6 +119,7 @@ class Preparation {
         options_.tokenizer.empty() ? "the trained tokenizer" : options_.tokenizer.string();
     const Tokenizer tokenizer = Tokenizer::from_bytes(model, origin);
     require_usable(tokenizer, origin);
+    require_symbols(tokenizer, origin);
     summary_.tokenizer_seconds = watch.lap();
 
     Manifest& manifest = summary_.manifest;
@@ -130,10 +135,12 @@ class Preparation {
     manifest.text->documents_changed_by_tokenizer = encoder.changes().size() - ablated - encoder.left_out();
     manifest.text->overlap_left_out = encoder.left_out();
     begin("", "", 0);
-    check_bytes(tokenizer, validation_text);
+    if (!transform_) check_bytes(tokenizer, validation_text);
     write_file_atomically(folder_ / kModelFile, model);
     write_file_atomically(folder_ / kVocabFile, vocab_listing(tokenizer));
-    write_file_atomically(folder_ / kValidationTextFile, validation_text);
+    const char* text_file = transform_ ? kValidationDocumentsFile : kValidationTextFile;
+    write_file_atomically(folder_ / text_file, validation_text);
+    if (transform_) check_originals(tokenizer);
 
     manifest.source = options_.source.empty() ? input_names() : options_.source;
     manifest.split_rule = corpus.split_rule();
@@ -144,8 +151,9 @@ class Preparation {
     manifest.bos_id = tokenizer.bos_id();
     manifest.duplicates_dropped = corpus.duplicates_dropped();
     manifest.empty_dropped = corpus.empty_dropped();
-    manifest.validation_text_file = kValidationTextFile;
+    manifest.validation_text_file = text_file;
     manifest.validation_text_sha256 = sha256_hex(validation_text);
+    if (transform_) manifest.text->transform = transform_->name();
     if (manifest.tokenizer_trained) manifest.text->normalization = options_.normalization;
     manifest.text->kept = manifest.text->documents_cleaned == 0 &&
                           manifest.text->documents_changed_by_tokenizer == 0 && ablated == 0;
@@ -273,9 +281,10 @@ class Preparation {
           std::string text = sample[next++]->text();
           if (text.size() > left) text.resize(left);
           left -= text.size();
-          return text;
+          return transform_ ? transform_->apply(text) : text;
         },
-        options_.vocab_size, options_.normalization);
+        options_.vocab_size, options_.normalization,
+        transform_ ? transform_->symbols() : std::vector<std::string>{});
     begin("", "", 0);
     return model;
   }
@@ -299,7 +308,31 @@ class Preparation {
     }
   }
 
+  // A tokenizer that knows the transform's symbols.
+  void require_symbols(const Tokenizer& tokenizer, const std::string& origin) const {
+    if (!transform_) return;
+    for (const std::string& symbol : transform_->symbols()) {
+      if (tokenizer.find(symbol) >= 0) continue;
+      throw data_error(
+          "tokenizer '{}' has no piece of its own for the symbols of the text transform {}; use one trained "
+          "for "
+          "it, or leave --tokenizer out and train one",
+          origin, transform_->name());
+    }
+  }
+
+  // Each validation document's bytes by its side table and by its original.
+  void check_originals(const Tokenizer& tokenizer) const {
+    std::vector<std::filesystem::path> shards;
+    for (const ShardRecord& shard : summary_.manifest.validation.shards)
+      shards.push_back(folder_ / shard.file);
+    const SideTable table = SideTable::load(find_side_tables("", shards), shards);
+    require_original_bytes(table, read_tokens(shards), tokenizer.bos_id(), tokenizer,
+                           TextSource({folder_ / kValidationDocumentsFile}));
+  }
+
   const PrepareOptions& options_;
+  const TextTransform* transform_ = nullptr;
   std::filesystem::path folder_;  // being filled
   std::vector<DocumentChange> changes_;
   PrepareSummary summary_;

@@ -22,6 +22,7 @@ struct PrepareOptions {
   std::filesystem::path output;  // folder that does not exist or is empty
   bool overwrite = false;        // `output` may hold an earlier preparation, and nothing else: it is replaced
   TextRules text;
+  std::string transform;  // text_transform.h; "": none
   // After the documents were divided and the tokenizer trained, so that neither depends on it.
   AblationRules ablation;
 
@@ -37,8 +38,8 @@ struct PrepareOptions {
   // At most so much text is trained on: whole documents, chosen by digest, and the start of the next one.
   std::int64_t tokenizer_bytes = 16'000'000;
 
-  // Leave out training documents that hold 64 consecutive tokens of a validation document: text copied from one
-  // document into others, which the division by whole documents does not part.
+  // Leave out training documents that hold 64 consecutive tokens of a validation document: text copied from
+  // one document into others, which the division by whole documents does not part.
   bool drop_overlap = false;
 
   std::int64_t tokens_per_shard = 100'000'000;
@@ -66,6 +67,10 @@ struct PrepareSummary {
 // that takes its place at the end (OutputFolder), so `output` never holds a part. Equal documents are kept
 // once. A document is cut by a shard's end only when it is longer than a shard. The same inputs and options
 // give the same bytes.
+//
+// With a text transform the tokens are those of the transformed documents, fineweb_val_bytes_%06d.bin holds
+// the original bytes of each validation token (side_table.h), and validation.jsonl the original documents in
+// place of validation.txt.
 //
 // Throws config_error for options out of range and an output that must not be replaced, run_error for one
 // that cannot be written, and data_error for: no documents, an empty side of the split, a document in both

@@ -182,6 +182,7 @@ std::string TextSource::raw(std::size_t document) const {
         "{}: the line is not valid JSON; correct or remove it (a JSONL file holds one object per line)",
         name(document));
   }
+  if (line.is_string()) return line.get<std::string>();
   if (!line.is_object()) {
     throw data_error(
         "{}: the line is JSON but not an object such as {{\"{}\": \"...\"}}; correct or remove it",

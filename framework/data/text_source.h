@@ -26,8 +26,8 @@ std::string clean_text(std::string_view text);
 class TextSource {
  public:
   // inputs: folders (all regular files below, one document each; *.jsonl and *.ndjson hold one per line), or
-  // files. Throws data_error for an input that does not exist and for a JSONL line that is not {"text":
-  // "..."} (file:line).
+  // files. Throws data_error for an input that does not exist and for a JSONL line that is neither {"text":
+  // "..."} nor a bare "..." (file:line).
   explicit TextSource(const std::vector<std::filesystem::path>& inputs, TextRules rules = {});
   ~TextSource();
   TextSource(TextSource&&) noexcept;

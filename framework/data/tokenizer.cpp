@@ -132,6 +132,29 @@ std::vector<int> Tokenizer::encode_part(std::string_view part, bool at_start) co
   return ids;
 }
 
+std::vector<Tokenizer::Slice> Tokenizer::encode_slices(std::string_view text) const {
+  std::vector<Slice> slices;
+  if (!model_->keeps_text) {
+    const auto encoded = model_->processor.EncodeAsImmutableProto(text);
+    for (const auto& piece : encoded.pieces())
+      slices.push_back({static_cast<int>(piece.id()), piece.surface()});
+    return slices;
+  }
+  // Exact encoding: each piece spells its own part of the text.
+  std::size_t at = 0;
+  for (const int id : encode(text)) {
+    const std::string& spelled = piece(id);
+    std::size_t length = is_byte(id) ? 1 : spelled.size();
+    for (std::size_t mark = 0; !is_byte(id) && (mark = spelled.find(kSpaceMark, mark)) != std::string::npos;
+         mark += kSpaceMark.size()) {
+      length -= kSpaceMark.size() - 1;
+    }
+    slices.push_back({id, std::string(text.substr(at, length))});
+    at += length;
+  }
+  return slices;
+}
+
 std::string Tokenizer::decode(const std::vector<int>& ids) const {
   std::string text;
   const auto status = model_->processor.Decode(ids, &text);

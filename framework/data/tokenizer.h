@@ -43,6 +43,13 @@ class Tokenizer {
   // model changes text.
   std::vector<int> encode_part(std::string_view part, bool at_start) const;
   std::size_t cut_after(std::string_view text, std::size_t position) const;
+  // The ids of a whole document with the slices of `text` that they stand for. What the model's own rules
+  // leave out at both ends belongs to none. Of bytes that together are one character the last has all of it.
+  struct Slice {
+    int id = 0;
+    std::string text;
+  };
+  std::vector<Slice> encode_slices(std::string_view text) const;
   // SentencePiece's own decoder.
   std::string decode(const std::vector<int>& ids) const;
   // The text that a document's tokens stand for, byte tokens as raw bytes: exactly the bytes that byte

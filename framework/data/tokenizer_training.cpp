@@ -97,7 +97,8 @@ std::string explained(const std::string& message, int vocab_size) {
 
 }  // namespace
 
-std::string train_tokenizer(const TextStream& texts, int vocab_size, const std::string& normalization) {
+std::string train_tokenizer(const TextStream& texts, int vocab_size, const std::string& normalization,
+                            const std::vector<std::string>& symbols) {
   static const std::set<std::string> rewriting{"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf"};
   const bool identity = normalization == kIdentity;
   if (!identity && !rewriting.contains(normalization)) {
@@ -127,6 +128,7 @@ std::string train_tokenizer(const TextStream& texts, int vocab_size, const std::
       {"input_sentence_size", "0"},  // no random sampling: the caller chooses the texts
       {"num_threads", "8"},          // the model file records it, so it may not depend on the machine
       {"minloglevel", "2"},
+      {"user_defined_symbols", fmt::format("{}", fmt::join(symbols, ","))},
   };
   Sentences sentences(texts);
   if (sentences.done()) throw data_error("there is no text to train a tokenizer on; give documents");

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "framework/data/tokenizer.h"
 
@@ -22,10 +23,13 @@ inline constexpr const char* kIdentity = "identity";
 // others ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf") rewrite characters and white space. The published
 // FineWeb tokenizers have "nmt_nfkc" and otherwise these settings.
 //
+// `symbols` become pieces of their own, with the first ids behind the special ones.
+//
 // Throws config_error for a size or a normalisation that does not exist, and data_error when SentencePiece
 // refuses: a vocabulary too large or too small for the texts.
 std::string train_tokenizer(const TextStream& texts, int vocab_size,
-                            const std::string& normalization = kIdentity);
+                            const std::string& normalization = kIdentity,
+                            const std::vector<std::string>& symbols = {});
 
 // The .vocab file that belongs to a model: one "piece<TAB>score" line per id. A line end, a tab and a
 // carriage return in a piece are written \n, \t and \r.

@@ -26,7 +26,8 @@ std::uint64_t bytes_by_decoding(ValidationSet& validation, const EvalSums& sums)
 }
 
 void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
-  if (!validation.tokenizer || sums.tokens == 0) return;
+  // Side tables were compared with the original documents when they were read.
+  if (!validation.byte_table || sums.tokens == 0) return;
   const std::uint64_t decoded = bytes_by_decoding(validation, sums);
   if (decoded == sums.bytes) return;
   throw data_error(
@@ -35,15 +36,44 @@ void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
       sums.bytes, sums.tokens, decoded);
 }
 
+// Tables beside the shards where there are some, else the tokenizer's pieces.
+void choose_counter(ValidationSet& validation, const DataConfig& data, std::int64_t vocabulary) {
+  const auto note = [&](const std::string& sentence) {
+    validation.note += (validation.note.empty() ? "" : "; ") + sentence;
+  };
+  const std::vector<std::filesystem::path> tables = find_side_tables(data.validation_bytes, validation.files);
+  if (tables.empty()) {
+    if (!has_plain_text(validation.files))
+      refuse_transform_symbols(*validation.tokenizer, validation.tokens, validation.files);
+    validation.byte_table = ByteTable::from_tokenizer(*validation.tokenizer, static_cast<int>(vocabulary));
+    return;
+  }
+  validation.side_table = SideTable::load(tables, validation.files);
+  require_fit(*validation.side_table, validation.tokens, validation.bos_id);
+  std::filesystem::path originals = data.validation_documents;
+  if (originals.empty()) originals = original_documents(validation.files);
+  if (originals.empty()) {
+    note(fmt::format(
+        "bytes are counted by {} side tables, which are taken at their word: there are no original "
+        "documents to compare them with (data.validation_documents)",
+        tables.size()));
+    return;
+  }
+  const TextSource documents({originals});
+  require_original_bytes(*validation.side_table, validation.tokens, validation.bos_id, *validation.tokenizer,
+                         documents);
+  note(fmt::format("bytes are counted by {} side tables, which agree with '{}' document by document",
+                   tables.size(), originals.string()));
+}
+
 // This rank's part. A signal to one rank ends the evaluation of all.
 EvalSums score_share(Evaluator& evaluator, const ValidationSet& validation, HostGroup& group,
                      const EvaluateHooks& hooks) {
-  const ByteTable* table = validation.byte_table ? &*validation.byte_table : nullptr;
   std::optional<Error> interrupted;
   EvalSums sums;
   try {
-    sums = evaluator.score(validation.tokens, table, group.world_size(), group.rank(), {}, hooks.passed,
-                           hooks.from ? *hooks.from : EvalPosition{});
+    sums = evaluator.score(validation.tokens, validation.counter(), group.world_size(), group.rank(), {},
+                           hooks.passed, hooks.from ? *hooks.from : EvalPosition{});
   } catch (const Error& error) {
     if (error.code() != ExitCode::interrupted) throw;
     interrupted = error;
@@ -63,9 +93,7 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
     use.pieces = validation.tokenizer->vocab_size();
     require_vocabulary(vocabulary, use.pieces, data.tokenizer);
     validation.note = padding_note(vocabulary, use.pieces);
-    validation.byte_table = ByteTable::from_tokenizer(*validation.tokenizer, static_cast<int>(vocabulary));
     validation.bos_id = validation.tokenizer->bos_id();
-    validation.data.byte_table_sha256 = validation.byte_table->sha256();
   }
   validation.files = find_shards({data.validation}, DataSplit::validation);
   CheckedShards checked = check_shards(validation.files, use);
@@ -76,11 +104,15 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
     throw data_error("the validation shards '{}' hold {} tokens, but scoring needs at least 2.",
                      data.validation, validation.tokens.size());
   }
-  if (validation.byte_table && validation.byte_table->count(validation.tokens) == 0) {
+  if (validation.tokenizer) {
+    choose_counter(validation, data, vocabulary);
+    validation.data.byte_table_sha256 = validation.counter()->sha256();
+  }
+  if (validation.tokenizer && validation.counter()->count(validation.tokens) == 0) {
     throw data_error(
-        "by the tokenizer '{}' the tokens of the validation shards '{}' stand for no text: all of them are "
+        "by the {} of '{}' the tokens of the validation shards '{}' stand for no text: all of them are "
         "unknown or control pieces; prepare the data with a tokenizer that has byte fallback.",
-        data.tokenizer, data.validation);
+        validation.side_table ? "side tables beside the pieces" : "pieces", data.tokenizer, data.validation);
   }
   return validation;
 }
@@ -89,8 +121,9 @@ std::string packing_text(const EvalConfig& eval) {
   if (eval.mode == EvalMode::sliding) {
     return fmt::format("windows of {} tokens every {}", eval.sequence_length, eval.stride);
   }
-  return fmt::format("rows of {} x {} tokens{}", eval.packed_sequences, eval.sequence_length,
-                     eval.drop_remainder ? ", the remainder left out" : "");
+  return fmt::format("rows of {} x {} tokens{}{}", eval.packed_sequences, eval.sequence_length,
+                     eval.drop_remainder ? ", the remainder left out" : "",
+                     eval.shares > 0 ? fmt::format(", in {} shares", eval.shares) : "");
 }
 
 std::string score_text(const EvalResult& result) {

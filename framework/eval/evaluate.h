@@ -14,6 +14,7 @@
 #include "framework/config/eval_config.h"
 #include "framework/data/byte_count.h"
 #include "framework/data/data_identity.h"
+#include "framework/data/side_table.h"
 #include "framework/data/tokenizer.h"
 
 namespace mulligan {
@@ -26,18 +27,25 @@ struct EvalPosition;
 struct ValidationSet {
   std::vector<std::filesystem::path> files;
   DataIdentity data;  // tokenizer, byte table and validation shards
-  std::string note;   // a sentence about a padded vocabulary; "" otherwise
+  std::string note;   // sentences about a padded vocabulary and about side tables; "" otherwise
   std::vector<std::uint16_t> tokens;
   std::optional<Tokenizer> tokenizer;  // absent: no bytes, so no bits per byte
+  // What counts the bytes of its targets: the pieces of the tokenizer, or tables beside the shards.
   std::optional<ByteTable> byte_table;
+  std::optional<SideTable> side_table;
+  const ByteCounter* counter() const {
+    if (side_table) return &*side_table;
+    return byte_table ? &*byte_table : nullptr;
+  }
   int bos_id = 1;
   // Bytes of scored ranges [first target, last target + 1) that both routes agreed on.
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> verified;
 };
 
 // Reads the shards and the tokenizer that `data` names, every byte checked (check_shards). Throws data_error
-// when a token lies outside of `vocabulary` or a file is bad, and config_error when the tokenizer has more
-// pieces than that.
+// when a token lies outside of `vocabulary` or a file is bad, where the shards hold symbols of a text
+// transform and no side tables, where side tables and original documents disagree, and config_error when the
+// tokenizer has more pieces than `vocabulary`.
 ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary);
 
 struct EvalResult {

@@ -80,6 +80,7 @@ std::vector<EvalSpan> Evaluator::spans(std::int64_t token_count, int world_size,
   rows.world_size = world_size;
   rows.rank = rank;
   rows.drop_remainder = eval.drop_remainder;
+  rows.shares = eval.shares;
   return plain_eval_rows(token_count, rows);
 }
 
@@ -105,7 +106,7 @@ void Evaluator::upload_pass(std::span<const std::uint16_t> tokens, std::span<con
   inputs_.upload(store_, tokens_, targets_, cu_seqlens_);
 }
 
-EvalSums Evaluator::score(std::span<const std::uint16_t> tokens, const ByteTable* bytes, int world_size,
+EvalSums Evaluator::score(std::span<const std::uint16_t> tokens, const ByteCounter* bytes, int world_size,
                           int rank, const RowListener& listener, const PassListener& passed,
                           const EvalPosition& from) {
   const std::vector<EvalSpan> rows = spans(static_cast<std::int64_t>(tokens.size()), world_size, rank);
@@ -141,8 +142,7 @@ EvalSums Evaluator::score(std::span<const std::uint16_t> tokens, const ByteTable
         for (std::int64_t i = begin; i < end; ++i) {
           const auto position = static_cast<std::size_t>(span.start + i);
           part_nats += static_cast<double>(losses[static_cast<std::size_t>(i)]);
-          if (bytes)
-            sums.bytes += static_cast<std::uint64_t>(bytes->bytes(tokens[position], tokens[position + 1]));
+          if (bytes) sums.bytes += static_cast<std::uint64_t>(bytes->bytes_at(tokens, position + 1));
         }
         sums.loss_nats += part_nats;
         if (world_size > 1) sums.parts_nats.push_back(part_nats);

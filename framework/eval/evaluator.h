@@ -16,7 +16,7 @@
 
 namespace mulligan {
 
-class ByteTable;
+class ByteCounter;
 
 struct EvaluatorOptions {
   EvalConfig eval;
@@ -73,7 +73,7 @@ class Evaluator {
   // fp32 cross entropy, summed in fp64. Without `bytes` none are counted. BOS as a target costs loss and
   // counts 0 bytes. Begins at `from`, a position of an earlier scoring of the same share, with the same sums
   // to the bit as without an interruption. Where a signal asks for an end it throws between two passes.
-  EvalSums score(std::span<const std::uint16_t> tokens, const ByteTable* bytes, int world_size = 1,
+  EvalSums score(std::span<const std::uint16_t> tokens, const ByteCounter* bytes, int world_size = 1,
                  int rank = 0, const RowListener& listener = {}, const PassListener& passed = {},
                  const EvalPosition& from = {});
 

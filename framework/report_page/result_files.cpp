@@ -164,6 +164,12 @@ TttResult read_ttt_result(const fs::path& path) {
     result.collapsed_at_batch = number(json, "collapsed_at_batch");
     const Json& fell_back = member(json, "fell_back");
     result.fell_back = !fell_back.is_null() && fell_back.get<bool>();
+    if (const Json& transform = member(json, "transform"); transform.is_object()) {
+      result.transform = text(transform, "plugin");
+      result.transform_order = text(transform, "text_order");
+      result.contested = transform.value("contested", false);
+      result.untransformed_bpb = number(member(transform, "without"), result.bits ? "bpb" : "loss_nats");
+    }
     for (const Json& batch : member(json, "batches")) result.batches.push_back(ttt_batch(batch, result.bits));
     for (const Json& bin : member(json, "length_bins")) {
       result.bins.push_back({number_or(bin, "shortest_tokens", nan), number_or(bin, "longest_tokens", nan),

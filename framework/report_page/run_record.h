@@ -76,6 +76,10 @@ struct TttResult {
   std::string void_reason;  // not empty: the run is void, and there is no score
   std::optional<double> collapsed_at_batch;
   bool bits = true;  // scores are bits per byte
+  // Of the score transform; "": none.
+  std::string transform, transform_order;
+  bool contested = false;
+  std::optional<double> untransformed_bpb;  // the same scores without it
   std::vector<Batch> batches;
   std::vector<Bin> bins;
   std::vector<Phase> phases;

@@ -338,6 +338,19 @@ std::string ttt_section(const RunRecord& run) {
                         bpb_text(*ttt.without_bpb - *ttt.with_bpb));
   }
   if (!ttt.weights.empty()) html += note("Scored: " + ttt.weights);
+  if (!ttt.transform.empty()) {
+    html += fmt::format("<p>Scored through the transform {}, which learns in {} order{}.</p>\n",
+                        escape(ttt.transform), escape(ttt.transform_order),
+                        ttt.untransformed_bpb ? fmt::format("; without it the same model scores {} {}",
+                                                            bpb_text(*ttt.untransformed_bpb), score_unit(ttt))
+                                              : "");
+  }
+  if (ttt.contested) {
+    html +=
+        "<p class=\"warning\">Contested: the transform knew documents that were scored later, as in the "
+        "published "
+        "record.</p>\n";
+  }
   if (ttt.collapsed_at_batch) {
     html += fmt::format(
         "<p class=\"warning\">After batch {} the score was worse than without test-time training{}.</p>\n",

@@ -22,8 +22,8 @@ mlg_progress phase_progress(const RunConfig& config, std::size_t phase, const Ph
     done = std::max(done, share(static_cast<double>(start.step), static_cast<double>(end.steps),
                                 static_cast<double>(of_run.step)));
   }
-  if (end.fraction > 0) {
-    done = std::max(done, share(start.budget_fraction, end.fraction, of_run.budget_fraction));
+  for (const double fraction : {end.fraction, end.through_fraction}) {
+    if (fraction > 0) done = std::max(done, share(start.budget_fraction, fraction, of_run.budget_fraction));
   }
   if (end.seconds > 0) {
     done = std::max(done, share(start.elapsed_seconds, end.seconds, elapsed_seconds));

@@ -186,7 +186,9 @@ void Trainer::begin_phase(std::size_t phase, const Decision& now) {
   phase_start_ = {step_, now.budget_fraction, now.elapsed_seconds, progress(now.budget_fraction).epoch};
   record.optimizer_reset = phases_.phase().reset_optimizer;
   if (record.optimizer_reset) optimizer_start_ = step_;
+  if (phases_.phase().rewarm_steps > 0 && step_ > 0) rewarm_ = {step_, phases_.phase().rewarm_steps};
   set_rates(now);
+  skip_batches();
   // Where a schedule begins or is taken up again the switch is told, and no restart.
   for (std::size_t i = 0; i < cycles_.size() && phases_.phase().lr_policy != LrPolicy::continued; ++i) {
     cycles_[i] = device_->groups.groups()[i].rate.cycle;
@@ -210,6 +212,16 @@ std::string Trainer::counters() const {
                      optimizer_start_, loss_scaler_.text());
 }
 
+// What the loader of a later record had prepared for the phase before, and loses.
+void Trainer::skip_batches() {
+  const std::int64_t batches = phases_.phase().skip_batches;
+  if (batches == 0 || step_ == 0) return;
+  const std::int64_t micro_batches = engine_->coming_micro_batches();
+  rows_->set_group_spans(micro_batches);
+  const std::int64_t rows = batches * micro_batches / ranks_.group().world_size();
+  for (std::int64_t row = 0; row < rows; ++row) rows_->next();
+}
+
 // The trainer's own part of being in a phase.
 void Trainer::follow_phase() {
   device_ = &phases_.device();
@@ -225,7 +237,7 @@ void Trainer::set_rates(const Decision& now) {
   const mlg_progress of_run = progress(now.budget_fraction);
   device_->groups.set_rates(
       phase_progress(config_, phases_.index(), phase_start_, of_run, now.elapsed_seconds),
-      phase.lr_multiplier);
+      phase.lr_multiplier * rewarm_.factor(step_));
   engine_->set_noise(noise_sigma(config_.noise, phase, step_, now.budget_fraction), step_);
 }
 

@@ -21,6 +21,7 @@
 #include "framework/step/loss_scaler.h"
 #include "framework/step/phase_devices.h"
 #include "framework/step/phase_progress.h"
+#include "framework/step/rewarm.h"
 #include "framework/train/resume.h"
 #include "framework/train/train.h"
 
@@ -63,6 +64,7 @@ class Trainer {
   void follow_schedules(const Decision& now);
   void choose_phase(const Decision& now);
   void begin_phase(std::size_t phase, const Decision& now);
+  void skip_batches();
   void follow_phase();
   std::vector<std::pair<std::string, double>> rates() const;
   std::string counters() const;
@@ -156,6 +158,7 @@ class Trainer {
   // optimisers count updates, for their bias corrections.
   std::int64_t optimizer_start_ = 0;
   LossScaler loss_scaler_;
+  Rewarm rewarm_;  // of the last phase that has one
   std::string weights_sha256_;
   doctor::RunRecord doctor_;  // of the first rank
   RunResult result_;

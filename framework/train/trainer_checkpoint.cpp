@@ -53,6 +53,8 @@ CheckpointManifest Trainer::manifest() const {
   p.loss_scale = loss_scaler_.state().scale;
   p.clean_updates = loss_scaler_.state().clean_updates;
   p.skipped_updates = loss_scaler_.state().skipped_updates;
+  p.rewarm_start_step = rewarm_.start;
+  p.rewarm_steps = rewarm_.steps;
   Ledger so_far = ledger_;
   so_far.close();
   p.ledger_seconds = so_far.phases();
@@ -135,6 +137,7 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   phase_start_ = {p.phase_start_step, p.phase_start_fraction, p.phase_start_seconds, p.phase_start_epoch};
   optimizer_start_ = p.optimizer_start_step;
   loss_scaler_.restore({p.loss_scale, p.clean_updates, p.skipped_updates});
+  rewarm_ = {p.rewarm_start_step, p.rewarm_steps};
   for (const auto& [name, cycle] : p.cycles) {
     const auto group = std::ranges::find(device_->groups.groups(), name, &OptimizerGroup::name);
     if (group != device_->groups.groups().end()) {

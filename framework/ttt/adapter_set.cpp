@@ -72,7 +72,7 @@ AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t 
   };
   for (const WindowShape& shape : shapes) {
     windows_[shape] = std::make_unique<WindowProgram>(model, &setup.plugin, prefix_, shape, setup.positions,
-                                                      update, documents);
+                                                      update, documents, setup.proposals);
   }
   states_.assign(states.begin(), states.end());
   for (const auto& tensor : tensors()) {

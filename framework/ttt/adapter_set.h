@@ -30,6 +30,7 @@ class AdapterSet {
     const Optimizer& optimizer;
     const AdapterDraws& draws;
     std::int64_t positions = 0;  // of the rotary tables
+    int proposals = 0;           // tokens of a score transform's proposal, at most
   };
 
   // Plans a program for each of `shapes` (not empty), each for the last shape.documents of `documents`

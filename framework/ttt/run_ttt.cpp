@@ -106,6 +106,26 @@ void require_wide_exponent(const RunConfig& config) {
       "and its gradients would vanish: score with --set train.compute_dtype=bf16, or fp32.");
 }
 
+// Proposals in the order of the files know documents that are scored after the ones that they are for.
+void require_valid_order(const LoadedConfig& loaded) {
+  const TttSection& ttt = *loaded.config.ttt;
+  if (!ttt.transform || ttt.transform_order != TransformOrder::file) return;
+  const std::string key = ttt.transform->host.where("text_order");
+  if (ttt.config.document_fraction < 1) {
+    throw config_error(
+        "{} is \"file\", which tells the transform the documents that ttt.document_fraction = {} leaves out, "
+        "too; "
+        "take \"queue\" or \"document\".",
+        key, ttt.config.document_fraction);
+  }
+  if (loaded.config.ledger.rules != LedgerRules::strict) return;
+  throw config_error(
+      "{} is \"file\": proposals then know documents that are scored later, so no order makes the scores one "
+      "product of conditional probabilities, and ledger.rules = \"strict\" refuses them; take \"queue\" or "
+      "\"document\".",
+      key);
+}
+
 }  // namespace
 
 TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
@@ -130,6 +150,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   TttSaver saver(clock);
   require_whole_set(loaded.config);
   require_wide_exponent(loaded.config);
+  require_valid_order(loaded);
   const std::string audit_name = loaded.config.ttt->config.audit;
   std::optional<DirectoryLock> lock;
   if (!directory.empty()) {
@@ -163,6 +184,17 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
 
   TttResult result;
   result.weights = origin.name;
+  if (config.ttt->transform) {
+    result.transform = config.ttt->transform->plugin;
+    result.transform_order = transform_order_word(config.ttt->transform_order);
+    result.contested = config.ttt->transform_order == TransformOrder::file;
+  }
+  if (result.contested) {
+    log.print(
+        "warning: ttt.transform.text_order = \"file\" is the published record's way and contested: proposals "
+        "know "
+        "documents that are scored later; \"queue\" and \"document\" do not");
+  }
   std::unique_ptr<Communicator> communicator;
   std::optional<LossExchange> losses;
   if (!ranks.alone() || !directory.empty()) {
@@ -195,8 +227,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   setup.lanes = lanes;
   setup.communicator = communicator.get();
   if (losses) setup.losses = &*losses;
-  const TttData data{tokens, validation.bos_id, validation.byte_table ? &*validation.byte_table : nullptr,
-                     reference};
+  const TttData data{tokens, validation.bos_id, validation.counter(), reference};
   BatchLines lines(log, config.ttt->config);
   TttListener* listener = &lines;
   std::optional<TttMetrics> metrics;
@@ -247,6 +278,10 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
       "causality: {} scores of {} turns were the same to the bit with other tokens behind them (seed {})",
       checks.scores, checks.turns, checks.seed);
   if (result.without) log.result(fmt::format("without test-time training: {}", score_text(*result.without)));
+  if (result.report.untransformed.tokens > 0) {
+    log.result(fmt::format("  of it without '{}':      {}", result.transform,
+                           score_text(eval_result(result.report.untransformed, 0))));
+  }
   log.result(
       fmt::format("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds));
   if (metrics) {

@@ -39,6 +39,10 @@ struct TttResult {
   double setup_seconds = 0;  // planning and preparing the programs
   std::int64_t peak_device_memory_bytes = 0;  // that the backend had allocated at once
   TttReport report;
+  // Of the score transform: "ngram_tilt", and the order in which it learns; "": none.
+  std::string transform, transform_order;
+  // No single order makes the scores one product of conditionals (TransformOrder::file).
+  bool contested = false;
 };
 
 // `load` fills the masters of the weights, `origin` says where they come from. Tokens of the validation

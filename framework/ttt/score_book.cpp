@@ -25,13 +25,13 @@ double ScoreSums::bpb() const {
   return loss_nats / std::numbers::ln2 / static_cast<double>(bytes);
 }
 
-ScoreBook::ScoreBook(std::span<const std::uint16_t> tokens, const ByteTable* bytes)
+ScoreBook::ScoreBook(std::span<const std::uint16_t> tokens, const ByteCounter* bytes)
     : tokens_(tokens), bytes_(bytes), booked_(tokens.size()), losses_(tokens.size()) {}
 
 std::uint64_t ScoreBook::bytes_of(std::int64_t target) const {
   if (!bytes_) return 0;
   const auto position = static_cast<std::size_t>(target);
-  return static_cast<std::uint64_t>(bytes_->bytes(tokens_[position - 1], tokens_[position]));
+  return static_cast<std::uint64_t>(bytes_->bytes_at(tokens_, position));
 }
 
 void ScoreBook::enter(std::int64_t target, float loss_nats) {

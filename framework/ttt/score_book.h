@@ -25,7 +25,7 @@ struct ScoreSums {
 class ScoreBook {
  public:
   // `tokens` is the whole stream; `bytes` may be null. Both must outlive this object.
-  ScoreBook(std::span<const std::uint16_t> tokens, const ByteTable* bytes);
+  ScoreBook(std::span<const std::uint16_t> tokens, const ByteCounter* bytes);
 
   // Enters the loss of the target at stream position `target` (>= 1). Throws std::logic_error when it was
   // booked before, and run_error when the loss is not finite.
@@ -52,7 +52,7 @@ class ScoreBook {
   std::uint64_t bytes_of(std::int64_t target) const;
 
   std::span<const std::uint16_t> tokens_;
-  const ByteTable* bytes_;
+  const ByteCounter* bytes_;
   std::vector<bool> booked_;   // by stream position
   std::vector<float> losses_;  // by stream position
   ScoreSums sums_;

@@ -43,7 +43,7 @@ ValidationSet scored_validation(const RunConfig& config) {
 }
 
 void require_equal_bytes(const ValidationSet& validation, const TttConfig& config) {
-  if (!validation.tokenizer) return;
+  if (!validation.byte_table) return;  // side tables were compared when they were read
   std::uint64_t table = 0, decoded = 0, tokens = 0;
   for (const std::span<const std::uint16_t> run : scored_runs(validation, config)) {
     table += validation.byte_table->count(run);

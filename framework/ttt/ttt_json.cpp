@@ -22,6 +22,15 @@ Json norms_json(const std::vector<AdapterNorm>& norms) {
   return json;
 }
 
+// The score transform, and what the same scores are without it.
+Json transform_json(const TttResult& result) {
+  if (result.transform.empty()) return nullptr;
+  return {{"plugin", result.transform},
+          {"text_order", result.transform_order},
+          {"contested", result.contested},
+          {"without", sums_json(result.report.untransformed)}};
+}
+
 }  // namespace
 
 double json_number(const Json& json) {
@@ -85,6 +94,7 @@ Json totals_json(const TttResult& result) {
   return {{"weights", result.weights},
           {"with_ttt", eval_json(result.with)},
           {"without_ttt", result.without ? eval_json(*result.without) : Json()},
+          {"transform", transform_json(result)},
           {"setup_seconds", result.setup_seconds},
           {"peak_device_memory_bytes", result.peak_device_memory_bytes},
           {"documents", report.documents},

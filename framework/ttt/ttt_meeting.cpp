@@ -76,6 +76,15 @@ void TttRun::merge_losses(const LanePlan::Stretch& stretch) {
   setup_.losses->merge(losses);
   for_targets(false,
               [&](std::int64_t target) { book_.enter(target, losses[static_cast<std::size_t>(target)]); });
+  if (!feed_) return;
+  std::vector<float> plain(data_.tokens.size(), 0.0F);
+  for_targets(true, [&](std::int64_t target) {
+    plain[static_cast<std::size_t>(target)] = plain_book_[static_cast<std::size_t>(target)];
+  });
+  setup_.losses->merge(plain);
+  for_targets(false, [&](std::int64_t target) {
+    plain_book_[static_cast<std::size_t>(target)] = plain[static_cast<std::size_t>(target)];
+  });
 }
 
 // What is scored, as far as every batch before it is.
@@ -99,6 +108,7 @@ TttBatchReport TttRun::report_batch(const TttPendingBatch& pending) {
   for (const int number : batch.batch.documents) {
     const std::int64_t first = plan_.document(number).start + 1;
     report.sums += book_.range(first, first + plan_.targets(number));
+    if (feed_) plain_ += book_.range_of(plain_book_, first, first + plan_.targets(number));
     if (!data_.reference.empty()) {
       reference_ += book_.range_of(data_.reference, first, first + plan_.targets(number));
     }

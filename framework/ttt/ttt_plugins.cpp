@@ -49,6 +49,8 @@ TttPlugins::TttPlugins(const LoadedConfig& loaded, PluginHost& host, RunPlugins&
       refuse_evaluation_weights(*base_optimizer_, "the base model's weights are");
     }
   }
+  if (const auto& table = section(loaded).transform)
+    transform_.emplace(load_plugin(host, MLG_TRANSFORM, *table), loaded.plugin("ttt.transform"));
   std::vector<const Plugin*> known;
   if (run.loss) known.push_back(&run.loss->plugin());
   for (const auto& other : run.optimizers) known.push_back(&other->plugin());
@@ -73,7 +75,9 @@ TttSetup TttPlugins::setup(const RunConfig& config, const AdapterDraws& draws) c
           base_ ? &*base_ : nullptr,
           base_optimizer_.get(),
           config.eval.sequence_length,
-          draws};
+          draws,
+          transform_ ? &*transform_ : nullptr,
+          ttt.transform_order};
 }
 
 }  // namespace mulligan

@@ -7,6 +7,7 @@
 #include "framework/config/run_config.h"
 #include "framework/plugin/optimizer.h"
 #include "framework/plugin/plugin_host.h"
+#include "framework/plugin/transform.h"
 #include "framework/plugin/ttt.h"
 #include "framework/run/run_plugins.h"
 #include "framework/ttt/ttt_run.h"
@@ -25,6 +26,7 @@ class TttPlugins {
  private:
   TttPlugin adapters_;
   Optimizer optimizer_;
+  std::optional<Transform> transform_;
   std::optional<TttPlugin> base_;
   std::unique_ptr<Optimizer> base_optimizer_;
 };

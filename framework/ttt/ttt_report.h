@@ -53,6 +53,7 @@ struct TttChecks {
 
 struct TttReport {
   ScoreSums sums, reference;  // of all scored documents; reference.tokens is 0 when no reference was given
+  ScoreSums untransformed;    // the same scores without the score transform; tokens is 0 where there is none
   std::int64_t documents = 0;
   std::vector<TttBatchReport> batches;
   std::vector<TttPhaseReport> phases;

@@ -67,7 +67,8 @@ TttRun::TttRun(const BaseModel& model, const TttSetup& setup, const TttData& dat
                                 window_context(batch, chunk, context_tokens), batch.chunk_tokens});
     }
   }
-  const AdapterSet::Setup adapters{setup.adapters, setup.optimizer, setup.draws, context_tokens};
+  const AdapterSet::Setup adapters{setup.adapters, setup.optimizer, setup.draws, context_tokens,
+                                   setup.transform ? setup.transform->biases() : 0};
   for (const auto& [documents, of_size] : shapes) {
     auto& set = sets_[documents];
     set = std::make_unique<AdapterSet>(model, adapters, documents, of_size);
@@ -98,6 +99,7 @@ std::vector<std::int64_t> TttRun::own_order() const {
 TttReport TttRun::run(const TttStanding* from) {
   order_ = make_order();
   for (const auto& [documents, set] : sets_) probe_causality(*set, model_, setup_.adapters);
+  prepare_transform();
   if (from) restore(*from);
   for (; stretch_ < lanes_.stretches.size(); ++stretch_) {
     score_stretch(stretch_);
@@ -107,6 +109,7 @@ TttReport TttRun::run(const TttStanding* from) {
   report_.ranks = world_size();
   report_.sums = report_.batches.empty() ? ScoreSums{} : report_.batches.back().running;
   report_.reference = reference_;
+  report_.untransformed = plain_;
   report_.documents = plan_.chosen_documents;
   report_.bins = length_bins();
   return report_;
@@ -122,6 +125,7 @@ void TttRun::score_stretch(std::size_t stretch) {
     const std::int64_t queue = own_[done_];
     if (done_ == 0 || own_[done_ - 1] < begin || lane_of(own_[done_ - 1]) != lane_of(queue))
       begin_lane(stretch, queue);
+    if (feed_) feed_->enter_lane(lane_of(queue));
     const auto start = std::chrono::steady_clock::now();
     AdapterSet& set = begin_batch(queue);
     try {

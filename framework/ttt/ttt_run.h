@@ -25,6 +25,7 @@
 #include "framework/ttt/lane_plan.h"
 #include "framework/ttt/loss_exchange.h"
 #include "framework/ttt/score_book.h"
+#include "framework/ttt/score_transform.h"
 #include "framework/ttt/suffix_check.h"
 #include "framework/ttt/ttt_message.h"
 #include "framework/ttt/ttt_report.h"
@@ -58,6 +59,8 @@ struct TttSetup {
   const Optimizer* base_optimizer = nullptr;  // with the momentum that `base` asks for
   std::int64_t row_tokens = 0;  // of the base model's training rows: the evaluation's sequence length
   const AdapterDraws& draws;
+  const Transform* transform = nullptr;  // null: losses are booked as they are
+  TransformOrder transform_order = TransformOrder::queue;
   std::int64_t lanes = 1;  // at least as many as ranks
   // Of all ranks, which have the same weights, data and setup; null: there is one.
   Communicator* communicator = nullptr;
@@ -67,7 +70,7 @@ struct TttSetup {
 struct TttData {
   std::span<const std::uint16_t> tokens;  // the stream, cut to what is to be scored
   int bos_id = 1;
-  const ByteTable* bytes = nullptr;  // null: no bytes, so no bits per byte
+  const ByteCounter* bytes = nullptr;  // null: no bytes, so no bits per byte
   // Losses without test-time training by stream position, from a plain evaluation; empty: no reference,
   // no collapse detector.
   std::span<const float> reference;
@@ -162,6 +165,12 @@ class TttRun {
 
   // ttt_run_standing.cpp
   void restore(const TttStanding& from);
+
+  // ttt_transform.cpp
+  void prepare_transform();
+  void propose(const Turn& turn);
+  void apply_proposals(const WindowProgram& program, std::span<float> losses);
+  void tell_again(std::int64_t queue);
   std::vector<std::string> standing_tensors() const;
 
   const BaseModel& model_;
@@ -183,6 +192,7 @@ class TttRun {
   DrawNumbers draws_;
   std::vector<ScoredDocument> scored_;  // up to the last meeting
   ScoreSums reference_;                 // of the reported batches
+  ScoreSums plain_;                     // of the same, without the score transform
   TttReport report_;  // its batches: the first of the queue, as far as all of these are scored
   std::map<std::int64_t, TttPendingBatch> pending_;  // scored and not reported, by position in the queue
   std::vector<TttMessage::Event> unheard_;           // since the last meeting; only of other ranks than 0
@@ -191,6 +201,13 @@ class TttRun {
   std::function<void()> at_boundary_, at_chunk_;
   std::vector<std::int32_t> tokens_, positions_, targets_;
   std::vector<float> losses_, weights_;
+  // Where there is a score transform:
+  std::unique_ptr<TransformFeed> feed_;
+  std::vector<std::vector<mlg_bias>> proposals_;  // of the scored positions of a turn
+  std::vector<std::int32_t> proposed_tokens_;     // of one number
+  std::vector<std::vector<float>> proposed_;      // losses of the proposed tokens, by number
+  std::vector<float> plain_losses_;               // of a turn, as the model gives them
+  std::vector<float> plain_book_;                 // the same of all that was booked, by stream position
 };
 
 }  // namespace mulligan

@@ -25,6 +25,8 @@ TttStanding TttRun::standing() const {
   standing.sums = book_.sums();
   standing.reference = reference_;
   standing.losses = book_.losses();
+  standing.untransformed = plain_;
+  standing.plain_losses = plain_book_;
   for (const std::string& name : standing_tensors()) {
     std::vector<std::byte>& bytes = standing.tensors[name];
     bytes.resize(static_cast<std::size_t>(model_.store.type(name).bytes()));
@@ -36,7 +38,7 @@ TttStanding TttRun::standing() const {
 void TttRun::restore(const TttStanding& from) {
   if (from.done.size() >= own_.size() ||
       !std::ranges::equal(from.done, std::span(own_).first(from.done.size())) ||
-      from.losses.size() != data_.tokens.size()) {
+      from.losses.size() != data_.tokens.size() || from.plain_losses.size() != plain_book_.size()) {
     throw data_error("the saved state of test-time training is of other documents; start without --resume.");
   }
   report_ = from.report;
@@ -51,6 +53,9 @@ void TttRun::restore(const TttStanding& from) {
     }
   }
   book_.restore(from.losses, from.sums, ranges);
+  plain_ = from.untransformed;
+  plain_book_ = from.plain_losses;
+  for (const std::int64_t queue : from.done) tell_again(queue);
   // The stretches before the one under way are done as a whole.
   for (; own_[done_] >= lanes_.stretches[stretch_].end; ++stretch_) note_scored(lanes_.stretches[stretch_]);
   for (const std::string& name : standing_tensors()) {

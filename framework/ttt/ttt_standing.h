@@ -16,7 +16,9 @@ struct TttStanding {
   TttReport report;                      // reported batches and phases so far, collapse; no bins
   std::vector<TttPendingBatch> pending;  // batches that are done and not reported
   ScoreSums sums, reference;             // of the reported batches
+  ScoreSums untransformed;               // of the same
   std::vector<float> losses;             // by stream position; of tokens without a score: 0
+  std::vector<float> plain_losses;       // the same without the score transform; empty where there is none
   // Device tensors by name: adapters that the next batch inherits and, once it was trained, the base model.
   std::map<std::string, std::vector<std::byte>> tensors;
 };

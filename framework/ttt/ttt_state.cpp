@@ -12,6 +12,7 @@ namespace {
 constexpr const char* standing_key = "standing";
 constexpr const char* reference_name = "reference";
 constexpr const char* losses_name = "losses";
+constexpr const char* plain_losses_name = "plain_losses";
 constexpr std::string_view tensor_prefix = "tensor/";
 
 Json exact_json(const ScoreSums& sums) {
@@ -59,6 +60,7 @@ Json standing_json(const TttStanding& standing) {
   return {{"done", standing.done},
           {"sums", exact_json(standing.sums)},
           {"reference", exact_json(standing.reference)},
+          {"untransformed", exact_json(standing.untransformed)},
           {"collapsed_at", standing.report.collapsed_at},
           {"fell_back", standing.report.fell_back},
           {"batches", batches},
@@ -71,12 +73,14 @@ TttStanding read_standing(const Json& json, const SafetensorsFile& file) {
   standing.done = json.at("done").get<std::vector<std::int64_t>>();
   standing.sums = read_sums(json.at("sums"));
   standing.reference = read_sums(json.at("reference"));
+  standing.untransformed = read_sums(json.at("untransformed"));
   standing.report.collapsed_at = json.at("collapsed_at");
   standing.report.fell_back = json.at("fell_back");
   for (const Json& batch : json.at("batches")) standing.report.batches.push_back(read_batch(batch));
   for (const Json& batch : json.at("pending")) standing.pending.push_back(read_pending(batch));
   for (const Json& phase : json.at("phases")) standing.report.phases.push_back(read_phase(phase));
   standing.losses = file.at(losses_name).copy<float>();
+  if (file.find(plain_losses_name)) standing.plain_losses = file.at(plain_losses_name).copy<float>();
   for (const StoredTensor& tensor : file.tensors()) {
     if (!tensor.name.starts_with(tensor_prefix)) continue;
     standing.tensors[tensor.name.substr(tensor_prefix.size())] = {tensor.bytes.begin(), tensor.bytes.end()};
@@ -98,6 +102,7 @@ void save_ttt(ScoreState& state, const TttProgress& progress, const PhaseSeconds
     const TttStanding& standing = *progress.standing;
     json[standing_key] = standing_json(standing);
     tensors.push_back(stored(losses_name, standing.losses));
+    if (!standing.plain_losses.empty()) tensors.push_back(stored(plain_losses_name, standing.plain_losses));
     for (const auto& [name, bytes] : standing.tensors) {
       tensors.push_back({std::string(tensor_prefix) + name,
                          StoredType::u8,

@@ -77,10 +77,12 @@ std::vector<SuffixCheck::Window> TttRun::windows_of(const Turn& turn) const {
 
 void TttRun::score(Turn& turn) {
   order_->score();
+  propose(turn);
   const auto score_windows = [&](std::span<const std::int32_t> tokens, std::span<float> losses) {
     turn.program.set_inputs(tokens, positions_, targets_);
     turn.program.forward();
     turn.program.download_losses(losses);
+    apply_proposals(turn.program, losses);
   };
   const auto sample = suffixes_.next(tokens_, windows_of(turn));
   std::vector<float> changed(sample ? losses_.size() : 0);
@@ -104,7 +106,9 @@ void TttRun::book(Turn& turn) {
     const std::int64_t first =
         plan_.document(turn.documents[slot]).start + row.window.window_start + row.window.chunk_offset + 1;
     for (std::int64_t i = 0; i < row.window.chunk_length; ++i) {
-      book_.enter(first + i, losses_[slot * scored + static_cast<std::size_t>(i)]);
+      const std::size_t place = slot * scored + static_cast<std::size_t>(i);
+      book_.enter(first + i, losses_[place]);
+      if (feed_) plain_book_[static_cast<std::size_t>(first + i)] = plain_losses_[place];
     }
   }
   tell(TttEventKind::book, turn, false);

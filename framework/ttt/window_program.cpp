@@ -31,7 +31,8 @@ ForwardInputs declare_inputs(Graph& graph, const std::string& prefix, const Mode
 
 WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
                              const std::string& adapter_prefix, const WindowShape& shape,
-                             std::int64_t rotary_positions, GradientSink sink, std::int64_t adapter_documents)
+                             std::int64_t rotary_positions, GradientSink sink, std::int64_t adapter_documents,
+                             int proposals)
     : store_(model.store),
       shape_(shape),
       prefix_(fmt::format("ttt/window/{}x{}x{}{}", shape.documents, shape.context, shape.scored,
@@ -56,6 +57,14 @@ WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
   const Value logits = transform_head(tape, model.config, parameters, raw, HeadUse::scoring);
   const TensorType per_token(MLG_F32, {shape.positions()});
   const Value losses = graph.external(prefix_ + "/token_loss", per_token);
+  // Before the loss, whose gradient takes the logits' place.
+  for (int number = 0; number < proposals; ++number) {
+    const Value tokens =
+        graph.external(proposed("proposal", number), TensorType(MLG_I32, {shape.positions()}));
+    graph.call("cross_entropy_fwd",
+               {logits, tokens, graph.external(proposed("proposed_loss", number), per_token),
+                graph.scratch(per_token, "proposal_lse")});
+  }
   ops::cross_entropy(tape, logits, targets, losses);
   split_ = graph.calls().size();
   if (adapters) tape.backward(losses, graph.external(prefix_ + "/weights", per_token));
@@ -80,6 +89,18 @@ void WindowProgram::set_inputs(std::span<const std::int32_t> tokens, std::span<c
   store_.upload(prefix_ + "/tokens", std::as_bytes(tokens));
   store_.upload(prefix_ + "/positions", std::as_bytes(positions));
   store_.upload(prefix_ + "/targets", std::as_bytes(targets));
+}
+
+std::string WindowProgram::proposed(const char* what, int number) const {
+  return fmt::format("{}/{}{}", prefix_, what, number);
+}
+
+void WindowProgram::set_proposal(int number, std::span<const std::int32_t> tokens) {
+  store_.upload(proposed("proposal", number), std::as_bytes(tokens));
+}
+
+void WindowProgram::download_proposed_losses(int number, std::span<float> losses) const {
+  store_.download(proposed("proposed_loss", number), std::as_writable_bytes(losses));
 }
 
 void WindowProgram::set_weights(std::span<const float> weights) {

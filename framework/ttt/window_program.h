@@ -33,10 +33,11 @@ class WindowProgram {
   // `sink` records. Rotary positions count from 0 in each window; the tables hold `rotary_positions` of them.
   // `adapters` null: no taps, no second part. Base parameters get no gradient. Makes the tensors it needs in
   // the model's store. The windows are those of the last shape.documents of `adapter_documents` documents
-  // (0: there are no others).
+  // (0: there are no others). With `proposals` each scored position also gives the losses of so many proposed
+  // tokens, which nothing differentiates.
   WindowProgram(const BaseModel& model, const TttPlugin* adapters, const std::string& adapter_prefix,
                 const WindowShape& shape, std::int64_t rotary_positions, GradientSink sink,
-                std::int64_t adapter_documents = 0);
+                std::int64_t adapter_documents = 0, int proposals = 0);
 
   const WindowShape& shape() const { return shape_; }
   // Must be bound before it runs.
@@ -57,6 +58,11 @@ class WindowProgram {
   void forward() { program_->run_range(0, split_); }
   // The losses of the last forward(), [N] nats. Waits.
   void download_losses(std::span<float> losses) const;
+  // proposal[i] for each scored position: the token whose loss forward() gives besides, [N]. `number` below
+  // `proposals`.
+  void set_proposal(int number, std::span<const std::int32_t> tokens);
+  // Their losses, as download_losses().
+  void download_proposed_losses(int number, std::span<float> losses) const;
   // Gradients of sum(weights * losses), from the activations of the last forward(), and what the sink
   // recorded for them.
   void update() { program_->run_range(split_, program_->graph().calls().size()); }
@@ -65,6 +71,7 @@ class WindowProgram {
   TensorStore& store_;
   WindowShape shape_;
   std::string prefix_;
+  std::string proposed(const char* what, int number) const;
   std::unique_ptr<AdapterTaps> taps_;
   std::unique_ptr<Program> program_;
   std::size_t split_ = 0;

@@ -178,6 +178,10 @@ void declare(CLI::App& command, PrepareArguments& arguments) {
       ->capture_default_str();
   command.add_option("--validation-documents", o.validation_documents,
                      "Exactly so many documents held out instead");
+  command.add_option(
+      "--text-transform", o.transform,
+      "Transform of each document before it is tokenised, whose original bytes are counted: caseops "
+      "(docs/data.md)");
   command.add_option("--tokenizer", o.tokenizer, "SentencePiece model to use; without it one is trained");
   command.add_option("--vocab-size", o.vocab_size, "Pieces of the trained tokenizer")->capture_default_str();
   command

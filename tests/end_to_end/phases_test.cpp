@@ -156,6 +156,72 @@ TEST(TrainingPhases, AFactorOnRatesHoldsInItsPhase) {
                    0.25 * steps[3].at("lr").at("rest").get<double>());
 }
 
+// A later record's length schedule: behind a change of length all rates grow anew, also over the start of the
+// loop, and the batches that its loader has prepared are lost. A checkpoint within it goes on to the same bits.
+TEST(TrainingPhases, ANewLengthWarmsUpAgainAndSkipsBatches) {
+  const auto rows = [](int rewarm, int skip) {
+    return fmt::format(R"(
+[[phase]]
+name = "short"
+through_fraction = 0.25
+layer_order = "plain"
+sequence_length = 32
+[[phase]]
+name = "long"
+until_fraction = 0.5
+layer_order = "plain"
+sequence_length = 64
+rewarm_steps = {}
+skip_batches = {}
+[[phase]]
+name = "looped"
+layer_order = "looped"
+sequence_length = 64
+)",
+                       rewarm, skip);
+  };
+  const std::string whole = tiny().next_directory(), plain = tiny().next_directory();
+  const RunResult result = train(rows(5, 2), kSteps, whole);
+  train(rows(0, 0), kSteps, plain);
+  const std::vector<Json> with = events(whole, "step"), without = events(plain, "step");
+  ASSERT_EQ(with.size(), 12u);
+  // 3 of 12 steps done are a quarter, at which the first phase still holds; the loop starts at 6 of 12.
+  const std::vector<double> factors = {1, 1, 1, 1, 0.2, 0.4, 0.6, 0.8, 1, 1, 1, 1};
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(with[i].at("phase"), i < 4 ? "short" : i < 6 ? "long" : "looped");
+    for (const auto& [group, rate] : with[i].at("lr").items())
+      EXPECT_DOUBLE_EQ(rate.get<double>(), factors[i] * without[i].at("lr").at(group).get<double>()) << group;
+  }
+  // Two batches of one span each are not read.
+  const auto position = [](const std::string& run, int step) {
+    for (const CheckpointEntry& saved : list_checkpoints((fs::path(run) / "checkpoints").string())) {
+      if (saved.step == step)
+        return Json::parse(read_file(saved.path / "manifest.json"))
+            .at("data")
+            .at("consumed_spans")
+            .get<std::int64_t>();
+    }
+    return std::int64_t{-1};
+  };
+  EXPECT_EQ(position(whole, 12), position(plain, 12) + 2 * position(plain, 12) / 12);
+
+  int resumed = 0;
+  for (const CheckpointEntry& saved : list_checkpoints((fs::path(whole) / "checkpoints").string())) {
+    if (saved.step < 3 || saved.step > 8) continue;
+    SCOPED_TRACE(saved.step);
+    const std::string copy = tiny().next_directory();
+    fs::create_directories(fs::path(copy) / "checkpoints");
+    fs::copy(saved.path, fs::path(copy) / "checkpoints" / saved.path.filename(), fs::copy_options::recursive);
+    const RunResult again = train(rows(5, 2), kSteps, copy, "auto");
+    EXPECT_EQ(again.first_step, saved.step);
+    EXPECT_EQ(again.final_loss_nats, result.final_loss_nats);
+    EXPECT_EQ(again.validation->val_bpb, result.validation->val_bpb);
+    ++resumed;
+  }
+  EXPECT_GT(resumed, 0);
+}
+
 TEST(TrainingPhases, AnotherPhaseThanTheSavedOneIsRefused) {
   const std::string directory = tiny().next_directory();
   train(kThree, kSteps, directory);

@@ -69,6 +69,47 @@ TEST_F(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
   EXPECT_EQ(first.with.val_bpb, second.with.val_bpb);
 }
 
+// A score transform in the order of the files is the record's and contested: it is marked as such, and strict rules
+// refuse it. The legal orders are taken, and each result says what the same scores are without.
+TEST_F(TttEndToEnd, AContestedOrderIsMarkedOrRefused) {
+  const auto run = [&](const std::string& order, const std::string& rules, const std::string& fraction) {
+    std::vector<std::string> overrides = kTtt;
+    overrides.insert(overrides.end(),
+                     {"ttt.audit=''", "ttt.document_fraction=" + fraction, "ttt.transform.plugin=ngram_tilt",
+                      "ttt.transform.order=3", "ttt.transform.text_order=" + order, "ledger.rules=" + rules});
+    LoadedConfig loaded = tiny_->config(overrides);
+    TttOptions options;
+    options.console = nullptr;
+    options.directory = trained_->directory;
+    run_ttt(loaded, test_plugin_host(), "weights", load, options);
+    return nlohmann::json::parse(read_file(trained_->directory / "ttt_result.json"));
+  };
+  const auto refusal = [&](const std::string& order, const std::string& rules, const std::string& fraction) {
+    try {
+      run(order, rules, fraction);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  double without = 0;
+  for (const std::string order : {"queue", "document", "file"}) {
+    SCOPED_TRACE(order);
+    const nlohmann::json result = run(order, "open", "1.0");
+    const nlohmann::json& transform = result.at("transform");
+    EXPECT_EQ(transform.at("plugin"), "ngram_tilt");
+    EXPECT_EQ(transform.at("text_order"), order);
+    EXPECT_EQ(transform.at("contested"), order == "file");
+    const double plain = transform.at("without").at("bpb");
+    if (without == 0) without = plain;
+    EXPECT_EQ(plain, without) << "what the model learns does not depend on the transform";
+    EXPECT_NE(plain, result.at("with_ttt").at("val_bpb").get<double>());
+  }
+  EXPECT_NE(refusal("file", "strict", "1.0").find("strict"), std::string::npos);
+  EXPECT_NE(refusal("file", "open", "0.5").find("ttt.document_fraction"), std::string::npos);
+}
+
 // Steps of the base model that are small beside a bf16 number round away in masters of that dtype, and do not in fp32
 // ones.
 TEST_F(TttEndToEnd, TheBaseModelsMastersKeepTheirDtypesWhereAsked) {

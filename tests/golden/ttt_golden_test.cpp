@@ -2,107 +2,21 @@
 // configuration, the sums, the base model's phases, the adapters at the end, and their gradients.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <map>
 #include <numeric>
 
 #include "framework/data/shard.h"
-#include "tests/golden/golden_fixture.h"
 #include "tests/golden/golden_model.h"
-#include "tests/support/ttt_runner.h"
+#include "tests/golden/ttt_fixture.h"
 
 namespace mulligan {
 namespace {
 
-using nlohmann::json;
-
-// Tolerances of the fixtures' README, section 11, for an f32 implementation.
-constexpr double token_loss_mean = 2e-5, token_loss_max = 1e-3;
-constexpr double val_loss_tolerance = 1e-5, val_bpb_tolerance = 5e-6;
-constexpr double adapter_tolerance = 5e-4, adapter_share = 0.999;
-constexpr double delta_tolerance = 6e-6;
-constexpr double forward_loss_tolerance = 1e-4,
-                 forward_gradient_tolerance = 1e-4;  // gradient: of the tensor's largest
-constexpr double sgd_loss_tolerance = 1e-4;
-
-// The fixture's names of the adapters' places.
-std::string place_of(TapKind kind) {
-  switch (kind) {
-    case TapKind::head:
-      return "lm_head";
-    case TapKind::attention_output:
-      return "o";
-    case TapKind::mlp_down:
-      return "mlp";
-    default:
-      return tap_kind_name(kind);
-  }
-}
-
-// The part of a fixture tensor [slots, ...] (head: [...]) that belongs to an adapter, as `T`s.
-template <typename T>
-std::vector<T> slot_part(const std::vector<T>& all, const std::vector<std::int64_t>& shape,
-                         const AdapterTensor& tensor) {
-  if (tensor.slot < 0) return all;
-  const auto size = all.size() / static_cast<std::size_t>(shape.at(0));
-  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(size) * tensor.slot;
-  return {begin, begin + static_cast<std::ptrdiff_t>(size)};
-}
-
-class FixtureDraws : public AdapterDraws {
- public:
-  explicit FixtureDraws(const GoldenFixture& data) : data_(data) {}
-  void fill(std::int64_t draw, const AdapterTensor& tensor, std::span<float> values) const override {
-    const std::string name = fmt::format("draw{}.{}.{}", draw, place_of(tensor.kind), tensor.group);
-    const std::vector<float> part = slot_part(data_.floats(name), data_.shape(name), tensor);
-    // The first documents of the draw, when the batch is short.
-    std::copy_n(part.begin(), values.size(), values.begin());
-  }
-
- private:
-  const GoldenFixture& data_;
-};
-
-// Keeps what the comparison needs while a run goes on.
-class Recording : public TttListener {
- public:
-  Recording(TttRunner& runner) : runner_(runner) {}
-  void on_event(const TttEvent& event) override {
-    if (event.kind == TttEventKind::phase) phase_queues.push_back(event.queue);
-    if (event.kind != TttEventKind::update) return;
-    std::map<std::string, double> squares;
-    for (const AdapterNorm& norm : event.adapters->norms()) squares[norm.name] = norm.norm * norm.norm;
-    trace.insert(trace.end(), {static_cast<double>(event.queue), static_cast<double>(event.chunk),
-                               squares.at("A"), squares.at("B")});
-  }
-  void on_phase(const TttPhaseReport&) override {
-    auto& after = parameters.emplace_back();
-    for (const ParameterLayout& layout : runner_.model().layouts) {
-      after[layout.spec.name] = runner_.parameter(layout.spec.name);
-    }
-  }
-
-  std::vector<double> trace;  // rows of queue position, chunk, sum(A^2), sum(B^2)
-  std::vector<std::int64_t> phase_queues;
-  std::vector<std::map<std::string, std::vector<float>>> parameters;  // after each phase
-
- private:
-  TttRunner& runner_;
-};
-
-class TttGolden : public testing::Test {
+class TttGolden : public testing::Test, protected TttFixture {
  protected:
   TttGolden()
-      : data_("ttt"),
+      : TttFixture("ttt", "model"),
         model_data_("model"),
-        params_("model", "params.safetensors"),
-        config_(data_.manifest().at("config")),
-        results_(data_.manifest().at("results")),
-        bytes_(data_.ints("base_bytes"), data_.bytes("has_leading_space"), data_.bytes("is_boundary")) {
-    for (const std::int32_t token : data_.ints("val_tokens"))
-      tokens_.push_back(static_cast<std::uint16_t>(token));
-  }
+        bytes_(data_.ints("base_bytes"), data_.bytes("has_leading_space"), data_.bytes("is_boundary")) {}
 
   TttRunner::Options options(const json& settings) const {
     TttRunner::Options options;
@@ -134,22 +48,6 @@ class TttGolden : public testing::Test {
     return options;
   }
 
-  // Keys of global_sgd; `settings` with the reference script's names.
-  std::string base_keys(const json& settings) const {
-    const json& sgd = config_.at("global_sgd");
-    const auto number = [&](const char* script, const char* name) {
-      return settings.value(script, sgd.at(name).get<double>());
-    };
-    return fmt::format(
-        "lr = {}\nmomentum = {}\nclip_norm = {}\nchunk_tokens = {}\nbatch_rows = {}\nepochs = {}\n"
-        "respect_documents = {}\nwarmup_chunks = {}\nwarmup_start_lr = {}",
-        number("global_ttt_lr", "lr"), number("global_ttt_momentum", "momentum"),
-        number("global_ttt_grad_clip", "grad_clip"), sgd.at("chunk_tokens").get<int>(),
-        sgd.at("batch_seqs").get<int>(), settings.value("global_ttt_epochs", sgd.at("epochs").get<int>()),
-        settings.value("global_ttt_respect_doc_boundaries", sgd.at("respect_doc_boundaries").get<bool>()),
-        settings.value("global_ttt_warmup_chunks", 0), settings.value("global_ttt_warmup_start_lr", 0.0));
-  }
-
   TttConfig ttt_config(const json& settings) const {
     TttConfig config;
     config.batch_documents = config_.at("ttt_batch");
@@ -165,122 +63,8 @@ class TttGolden : public testing::Test {
     return config;
   }
 
-  std::unique_ptr<TttRunner> runner(const TttRunner::Options& options) const {
-    auto runner = std::make_unique<TttRunner>(options);
-    for (const ParameterLayout& layout : runner->model().layouts) {
-      runner->set_parameter(layout.spec.name, params_.floats(layout.spec.name));
-    }
-    return runner;
-  }
-
-  void compare_losses(const std::string& prefix, const TttRun& run) const {
-    const std::vector<std::int32_t> order = data_.ints(prefix + ".doc_index");
-    const std::vector<std::int32_t> batches = data_.ints(prefix + ".batch_index");
-    const std::vector<double> expected = data_.doubles(prefix + ".token_loss");
-    std::size_t document = 0, token = 0;
-    double sum = 0, largest = 0;
-    for (const PlannedBatch& batch : run.plan().queue) {
-      for (const int number : batch.batch.documents) {
-        ASSERT_LT(document, order.size());
-        EXPECT_EQ(number, order[document]);
-        EXPECT_EQ(batch.batch.index, batches[document++]);
-        const std::int64_t first = run.plan().document(number).start + 1;
-        for (std::int64_t target = first; target < first + run.plan().targets(number); ++target) {
-          ASSERT_LT(token, expected.size());
-          const double difference = std::abs(run.book().loss(target) - expected[token++]);
-          sum += difference;
-          largest = std::max(largest, difference);
-        }
-      }
-    }
-    EXPECT_EQ(document, order.size());
-    EXPECT_EQ(token, expected.size());
-    EXPECT_LE(sum / static_cast<double>(token), token_loss_mean);
-    EXPECT_LE(largest, token_loss_max);
-  }
-
-  void compare_sums(const std::string& prefix, const TttReport& report) const {
-    const std::vector<double> sums = data_.doubles(prefix + ".loss_sum_byte_sum_token_count");
-    EXPECT_EQ(static_cast<double>(report.sums.bytes), sums.at(1));
-    EXPECT_EQ(static_cast<double>(report.sums.tokens), sums.at(2));
-    const std::vector<double> scores = data_.doubles(prefix + ".val_loss_val_bpb");
-    EXPECT_NEAR(report.sums.mean_loss_nats(), scores.at(0), val_loss_tolerance);
-    EXPECT_NEAR(report.sums.bpb(), scores.at(1), val_bpb_tolerance);
-  }
-
-  void compare_trace(const std::string& prefix, const std::vector<double>& trace) const {
-    const std::vector<double> expected = data_.doubles(prefix + ".step_trace");
-    ASSERT_EQ(trace.size(), expected.size());
-    for (std::size_t i = 0; i < trace.size(); ++i) {
-      const bool count = i % 4 < 2;
-      EXPECT_NEAR(trace[i], expected[i], count ? 0.0 : 1e-3 * expected[i] + 1e-9)
-          << "row " << i / 4 << " column " << i % 4;
-    }
-  }
-
-  static void compare_phases(const json& expected, const TttReport& report) {
-    ASSERT_EQ(report.phases.size(), expected.size());
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      SCOPED_TRACE(fmt::format("phase {}", i + 1));
-      const TttPhaseReport& phase = report.phases[i];
-      EXPECT_EQ(phase.tokens, expected[i].at("tokens").get<std::int64_t>());
-      ASSERT_EQ(phase.steps.size(), expected[i].at("lr").size());
-      for (std::size_t step = 0; step < phase.steps.size(); ++step) {
-        EXPECT_NEAR(phase.steps[step].lr, expected[i].at("lr")[step].get<double>(), 1e-12);
-        EXPECT_NEAR(phase.steps[step].loss_nats, expected[i].at("loss")[step].get<double>(),
-                    sgd_loss_tolerance);
-        const double norm = expected[i].at("grad_norm")[step];
-        EXPECT_NEAR(phase.steps[step].gradient_norm, norm, 1e-4 * norm);
-      }
-    }
-  }
-
-  // The change of a parameter since the start against `name`.
-  void compare_delta(const std::string& name, const std::string& parameter,
-                     const std::vector<float>& now) const {
-    const std::vector<double> expected = data_.doubles(name);
-    const std::vector<float> before = params_.floats(parameter);
-    ASSERT_EQ(now.size(), expected.size());
-    double largest = 0;
-    for (std::size_t i = 0; i < now.size(); ++i) {
-      largest = std::max(largest, std::abs(static_cast<double>(now[i]) - before[i] - expected[i]));
-    }
-    EXPECT_LE(largest, delta_tolerance) << name;
-  }
-
-  // Compares every delta of the fixture below `prefix`; returns how many there are.
-  int compare_deltas(const std::string& prefix,
-                     const std::map<std::string, std::vector<float>>& parameters) const {
-    int compared = 0;
-    for (const std::string& name : data_.names()) {
-      if (!name.starts_with(prefix + ".delta.")) continue;
-      const std::string parameter = name.substr(prefix.size() + 7);
-      compare_delta(name, parameter, parameters.at(parameter));
-      ++compared;
-    }
-    return compared;
-  }
-
-  void compare_adapters(const std::string& prefix, AdapterSet& set, TensorStore& store) const {
-    std::size_t elements = 0, strays = 0;
-    for (const auto& tensor : set.tensors()) {
-      const std::string name = fmt::format("{}.final.{}.{}", prefix, place_of(tensor->kind), tensor->group);
-      const std::vector<float> expected = slot_part(data_.floats(name), data_.shape(name), *tensor);
-      const std::vector<float> ours = store.download_as<float>(tensor->master);
-      ASSERT_EQ(ours.size(), expected.size());
-      for (std::size_t i = 0; i < ours.size(); ++i) {
-        ++elements;
-        if (!(std::abs(ours[i] - expected[i]) <= adapter_tolerance)) ++strays;
-      }
-    }
-    EXPECT_GT(elements, 0u);
-    EXPECT_LE(static_cast<double>(strays), (1.0 - adapter_share) * static_cast<double>(elements));
-  }
-
-  GoldenFixture data_, model_data_, params_;
-  json config_, results_;
+  GoldenFixture model_data_;
   ByteTable bytes_;
-  std::vector<std::uint16_t> tokens_;
 };
 
 TEST_F(TttGolden, StreamAndDocuments) {

@@ -24,6 +24,12 @@ TttRunner::TttRunner(const Options& options)
     base_optimizer_ = make_plugin<Optimizer>(PluginKind::optimizer, "sgd",
                                              fmt::format("momentum = {}", base_->base_update().momentum));
   }
+  if (!options.transform.empty()) {
+    const PluginHandle transform =
+        test_plugin_host().load(PluginKind::transform, options.transform, options.transform_file);
+    transform_ =
+        std::make_unique<Transform>(transform, test_plugin_config(transform, options.transform_keys));
+  }
   backend_->add_kernels(adapters_->plugin());
   backend_->add_kernels(optimizer_->plugin());
   if (base_optimizer_ && options.optimizer != "sgd") backend_->add_kernels(base_optimizer_->plugin());
@@ -57,7 +63,9 @@ TttSetup TttRunner::setup(const TttConfig& config) const {
           base_.get(),
           base_optimizer_.get(),
           options_.row_tokens,
-          *options_.draws};
+          *options_.draws,
+          transform_.get(),
+          options_.transform_order};
 }
 
 }  // namespace mulligan

@@ -29,6 +29,10 @@ class TttRunner {
     std::string adapter_plugin = "doc_lora";
     std::string adapter_file = "";  // its library, where it is not one of this build's plugins
     int threads = 1;
+    std::string transform = "";       // plugin of the score transform; none
+    std::string transform_keys = "";  // its keys as TOML
+    std::string transform_file = "";  // its library, where it is not one of this build's plugins
+    TransformOrder transform_order = TransformOrder::queue;
   };
   explicit TttRunner(const Options& options);
 
@@ -44,6 +48,7 @@ class TttRunner {
   const TttPlugin& adapters() const { return *adapters_; }
   const TttPlugin* base() const { return base_.get(); }
   const Optimizer& optimizer() const { return *optimizer_; }
+  const Transform* transform() const { return transform_.get(); }
   const Optimizer* base_optimizer() const { return base_optimizer_.get(); }
   const Options& options() const { return options_; }
   // For a TttRun, with this configuration.
@@ -57,6 +62,7 @@ class TttRunner {
   BaseModel model_;
   std::unique_ptr<TttPlugin> adapters_, base_;
   std::unique_ptr<Optimizer> optimizer_, base_optimizer_;
+  std::unique_ptr<Transform> transform_;
 };
 
 }  // namespace mulligan

@@ -170,6 +170,32 @@ reset_optimizer = true
   EXPECT_TRUE(diff_configs(loaded, parse_run_config(printed, "again.toml")).empty()) << printed;
 }
 
+// until_fraction ends where the share is reached, through_fraction where it is passed.
+TEST(Phases, APhaseMayHoldThroughAShare) {
+  const std::string rows =
+      "[[phase]]\nuntil_fraction = 0.35\n[[phase]]\nthrough_fraction = 0.35\n[[phase]]\n"
+      "through_fraction = 0.7\n[[phase]]\nrewarm_steps = 32\nskip_batches = 2\n";
+  const LoadedConfig loaded = load(rows);
+  const std::vector<Phase>& made = loaded.config.phases;
+  EXPECT_EQ(phase_at(made, 0, 0, 0.3499), 0u);
+  EXPECT_EQ(phase_at(made, 0, 0, 0.35), 1u);
+  EXPECT_EQ(phase_at(made, 0, 0, 0.3501), 2u);
+  EXPECT_EQ(phase_at(made, 0, 0, 0.7), 2u);
+  EXPECT_EQ(phase_at(made, 0, 0, 1.0), 3u);
+  EXPECT_EQ(made[3].rewarm_steps, 32);
+  EXPECT_EQ(made[3].skip_batches, 2);
+  EXPECT_EQ(made[0].rewarm_steps, 0);
+  EXPECT_TRUE(diff_configs(loaded, parse_run_config(print_resolved(loaded), "again.toml")).empty());
+  const std::string row = "[[phase]]\n", through = "through_fraction = 0.5\n";
+  EXPECT_NE(refusal(row + through + "until_fraction = 0.5\n" + row).find("say its share of the budget once"),
+            std::string::npos);
+  EXPECT_NE(refusal(row + "through_fraction = 1.0\n" + row).find("holds through all"), std::string::npos);
+  EXPECT_NE(refusal(row + through + row + "until_fraction = 0.5\n" + row).find("no later than"),
+            std::string::npos);
+  EXPECT_NE(refusal(row + through + row + through + row).find("no later than"), std::string::npos);
+  EXPECT_NE(refusal(row + through).find("is the last one"), std::string::npos);
+}
+
 TEST(Phases, SchedulesThatHaveEndedDoNotContinue) {
   const std::string own = "[[phase]]\nuntil_steps = 3\nlr_policy = \"independent\"\n";
   EXPECT_NE(refusal(own + "[[phase]]\n").find("say \"rejoin\""), std::string::npos);

@@ -216,6 +216,13 @@ TEST(ConfigRun, RulesBetweenTrainingKeys) {
             "'eval.stride' (default) is 64, but a window has only 'eval.sequence_length' (--set) = 32 "
             "tokens, so some would "
             "never be scored.");
+  EXPECT_EQ(
+      refusal({"eval.shares=8", "eval.mode=sliding"}),
+      "'eval.shares' (--set) is 8, but 'eval.mode' (--set) is \"sliding\", and windows are not cut into "
+      "shares; leave it out.");
+  EXPECT_EQ(refusal({"eval.shares=8", "eval.drop_remainder=true"}),
+            "'eval.shares' (--set) is 8, but 'eval.drop_remainder' (--set) is on, which cuts the text by the "
+            "number of ranks; leave one of them out.");
   EXPECT_EQ(refusal({"parameters.0.optimizer=none"}),
             "--set: optimizer = \"none\" names no [optimizer.NAME] table; there are: all.");
 }

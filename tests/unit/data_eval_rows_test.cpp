@@ -37,6 +37,38 @@ TEST(EvalRows, PlainRowsScoreEveryTokenOnceForEveryWorldSize) {
   }
 }
 
+// Shares are of the targets, so that no share's rows reach into the next; more shares than targets leave some empty.
+TEST(EvalRows, SharesScoreEveryTokenOnceForEveryWorldSize) {
+  for (const std::int64_t tokens : {1, 2, 9, 17, 18, 64, 65, 66, 1000}) {
+    for (const std::int64_t shares : {1, 2, 7, 8, 70}) {
+      std::vector<EvalSpan> single;
+      for (const int world_size : {1, 2, 3, 8}) {
+        std::vector<std::vector<EvalSpan>> ranks;
+        std::vector<EvalSpan> joined;
+        for (int rank = 0; rank < world_size; ++rank) {
+          PlainEvalOptions options{8, 2, world_size, rank, false};
+          options.shares = shares;
+          ranks.push_back(plain_eval_rows(tokens, options));
+          joined.insert(joined.end(), ranks.back().begin(), ranks.back().end());
+        }
+        for (const int times : coverage(tokens, ranks))
+          ASSERT_EQ(times, 1) << tokens << " tokens, " << shares << " shares, " << world_size << " ranks";
+        if (world_size == 1) single = joined;
+        EXPECT_EQ(joined, single) << "rows depend on the world size";
+      }
+      for (const EvalSpan& row : single) {
+        const std::int64_t share = ((row.start + 1) * shares - 1) / (tokens - 1);
+        EXPECT_LE(row.start + row.length, (tokens - 1) * (share + 1) / shares) << "a row beyond its share";
+        EXPECT_LE(row.length, 16);
+        EXPECT_GT(row.length, 0);
+      }
+      if (shares == 1) {
+        EXPECT_EQ(single, plain_eval_rows(tokens, {8, 2, 1, 0, false}));
+      }
+    }
+  }
+}
+
 TEST(EvalRows, SlidingWindowsScoreEveryTokenOnceWithFullContext) {
   for (const std::int64_t tokens : {1, 2, 7, 8, 9, 10, 63, 64, 65, 200}) {
     for (const std::int64_t stride : {1, 3, 8}) {

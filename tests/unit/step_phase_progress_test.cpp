@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "framework/step/gradient_noise.h"
+#include "framework/step/rewarm.h"
 
 namespace mulligan {
 namespace {
@@ -49,6 +50,16 @@ TEST(PhaseProgress, TheSecondIndependentPhaseStartsAnew) {
   const mlg_progress half = phase_progress(config, 1, start, {300, 500, 0.6, 1.0}, 9.0);
   EXPECT_DOUBLE_EQ(half.budget_fraction, 0.5);
   EXPECT_DOUBLE_EQ(half.epoch, 0.6);
+}
+
+TEST(Rewarm, GrowsFromOneStepOn) {
+  EXPECT_EQ(Rewarm{}.factor(0), 1);
+  const Rewarm four{10, 4};
+  EXPECT_EQ(four.factor(9), 1);
+  EXPECT_EQ(four.factor(10), 0.25);
+  EXPECT_EQ(four.factor(12), 0.75);
+  EXPECT_EQ(four.factor(13), 1);
+  EXPECT_EQ(four.factor(1000), 1);
 }
 
 TEST(PhaseProgress, TheNearestLimitCounts) {

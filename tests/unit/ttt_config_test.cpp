@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "framework/config/config_report.h"
 #include "framework/config/run_config.h"
 #include "tests/unit/config_testing.h"
@@ -41,6 +43,31 @@ TEST(TttConfig, TablesHaveDefaultsAndComeAfterTheOptimizers) {
   EXPECT_EQ(sections,
             (std::vector<std::string>{"backend", "loss", "schedule", "optimizer.all", "ttt.adapters",
                                       "ttt.optimizer", "ttt.base", "ttt.base.optimizer"}));
+}
+
+TEST(TttConfig, AScoreTransformHasAnOrder) {
+  const std::string table = std::string("[ttt]\n") + kOptimizer;
+  EXPECT_FALSE(load(table).config.ttt->transform.has_value());
+  const LoadedConfig plain = load(table + "[ttt.transform]\n");
+  EXPECT_EQ(plain.config.ttt->transform->plugin, "ngram_tilt");
+  EXPECT_EQ(plain.config.ttt->transform_order, TransformOrder::queue);
+  std::vector<std::string> sections;
+  for (const PluginTableRef& ref : plugin_tables(plain.config)) sections.push_back(ref.table->section);
+  EXPECT_NE(std::ranges::find(sections, "ttt.transform"), sections.end());
+  for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
+    const std::string word = transform_order_word(order);
+    EXPECT_EQ(load(table + "[ttt.transform]\ntext_order = '" + word + "'\n").config.ttt->transform_order,
+              order);
+  }
+  EXPECT_NE(refusal(table + "[ttt.transform]\ntext_order = 'random'\n").find("text_order"),
+            std::string::npos);
+}
+
+TEST(TttConfig, TheRateHasAFactor) {
+  const std::string table = std::string("[ttt]\n") + kOptimizer;
+  EXPECT_EQ(load(table).config.ttt->lr, 1e-4);
+  EXPECT_DOUBLE_EQ(load(table + "lr_multiplier = 0.75\n").config.ttt->lr, 0.75e-4);
+  EXPECT_NE(refusal(table + "lr_multiplier = -1.0\n").find("lr_multiplier"), std::string::npos);
 }
 
 TEST(TttConfig, IsPrintedAndCompared) {

@@ -126,6 +126,25 @@ TEST(TttRanks, FourLanesScoreTheSameOnOneTwoThreeAndFourRanks) {
   }
 }
 
+// With a score transform each lane is a text of its own, whichever rank works through it.
+TEST(TttRanks, AScoreTransformKnowsTheLaneAlone) {
+  for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
+    Options options = with_lanes(4);
+    options.runner.transform = "ngram_tilt";
+    options.runner.transform_keys = "order = 2\nthreshold = 0.3\nboost = 1.5";
+    options.runner.transform_order = order;
+    const Outcome alone = run(options, 1)[0];
+    EXPECT_NE(alone.report.untransformed.loss_nats, alone.report.sums.loss_nats);
+    for (const int ranks : {2, 3}) {
+      SCOPED_TRACE(ranks);
+      for (const Outcome& outcome : run(options, ranks)) {
+        expect_the_same(alone, outcome);
+        EXPECT_EQ(outcome.report.untransformed.loss_nats, alone.report.untransformed.loss_nats);
+      }
+    }
+  }
+}
+
 // Each lane has a chain of adapters of its own, so with warm start the lanes matter, as the record's ranks do.
 TEST(TttRanks, WithWarmStartTheNumberOfLanesMatters) {
   Options one = with_lanes(1), four = with_lanes(4);

@@ -1,0 +1,72 @@
+// SideTable: the bytes of each token of a stream, from files beside the token shards.
+//
+// For shards of transformed text (text_transform.h) a token's piece does not say how many bytes it stands
+// for. fineweb_val_bytes_000000.bin holds them: a shard (shard.h) whose tokens are the counts, cut as the
+// token shard of that number.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/data/byte_count.h"
+#include "framework/data/text_source.h"
+#include "framework/data/tokenizer.h"
+
+namespace mulligan {
+
+class SideTable : public ByteCounter {
+ public:
+  // One count for each token of the stream.
+  explicit SideTable(std::vector<std::uint16_t> bytes) : bytes_(std::move(bytes)) {}
+  // Reads the tables of these token shards, in the same order. Throws data_error for a bad file and for one
+  // that has another number of tokens than its shard.
+  static SideTable load(const std::vector<std::filesystem::path>& tables,
+                        const std::vector<std::filesystem::path>& shards);
+
+  std::string sha256() const override;
+  // Which token it is does not matter, its place does.
+  int bytes_at(std::span<const std::uint16_t>, std::size_t position) const override {
+    return bytes_[position];
+  }
+  // Throws data_error where the stream is longer than the table.
+  std::uint64_t count(std::span<const std::uint16_t> tokens) const override;
+
+  std::size_t size() const { return bytes_.size(); }
+
+ private:
+  std::vector<std::uint16_t> bytes_;
+};
+
+// Whether a file's name is that of a byte side table, which no pattern for token shards means.
+bool names_side_table(const std::filesystem::path& file);
+
+// The side tables of validation shards: those that `pattern` (data.validation_bytes) names, else the ones
+// that the shards' manifests list or that lie beside them under the published names; empty where no shard has
+// one. Throws data_error where their number is not that of the shards.
+std::vector<std::filesystem::path> find_side_tables(const std::string& pattern,
+                                                    const std::vector<std::filesystem::path>& shards);
+
+// Whether all of these shards are by their manifests of untransformed text.
+bool has_plain_text(const std::vector<std::filesystem::path>& shards);
+// The original validation documents that the shards' manifest names; "" where there are none, or of several
+// sets.
+std::filesystem::path original_documents(const std::vector<std::filesystem::path>& shards);
+
+// Throws data_error where `tokens`, which piece tables are to count, hold symbols of a text transform that
+// stand for no text: each would count its own bytes. `shards` are named in the sentence.
+void refuse_transform_symbols(const Tokenizer& tokenizer, std::span<const std::uint16_t> tokens,
+                              const std::vector<std::filesystem::path>& shards);
+
+// Throws data_error where the table and the stream differ in length, or a BOS stands for bytes.
+void require_fit(const SideTable& table, std::span<const std::uint16_t> tokens, int bos_id);
+
+// Compares the counts of each document with its original (counted_bytes); originals beyond the stream's
+// documents are ignored. Throws data_error naming the first that differs, and where there are fewer
+// originals.
+void require_original_bytes(const SideTable& table, std::span<const std::uint16_t> tokens, int bos_id,
+                            const Tokenizer& tokenizer, const TextSource& originals);
+
+}  // namespace mulligan

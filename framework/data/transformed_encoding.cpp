@@ -1,0 +1,69 @@
+#include "framework/data/transformed_encoding.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "framework/core/error.h"
+#include "framework/core/utf8.h"
+
+namespace mulligan {
+namespace {
+
+// The character that begins at `text`; a byte where there is none.
+std::string_view first_character(std::string_view text) {
+  return text.substr(0, std::max<std::size_t>(utf8_length(text), 1));
+}
+std::string_view last_character(std::string_view text) {
+  for (std::size_t length = 1; length <= std::min<std::size_t>(4, text.size()); ++length) {
+    const std::string_view end = text.substr(text.size() - length);
+    if (utf8_length(end) == length) return end;
+  }
+  return text.substr(text.size() - 1);
+}
+
+// Whether the tokenizer reads nothing where this character stands between two others: not even a space.
+bool vanishes(const Tokenizer& tokenizer, std::string_view character) {
+  return tokenizer.encode("a" + std::string(character) + "a") == tokenizer.encode("aa");
+}
+
+}  // namespace
+
+TransformedEncoding encode_transformed(const Tokenizer& tokenizer, const TextTransform& transform,
+                                       std::string_view document) {
+  TransformedEncoding result;
+  std::vector<std::string> slices;
+  for (Tokenizer::Slice& slice : tokenizer.encode_slices(transform.apply(document))) {
+    result.ids.push_back(slice.id);
+    slices.push_back(std::move(slice.text));
+  }
+  for (const std::uint64_t bytes : transform.original_bytes(slices)) {
+    if (bytes > std::numeric_limits<std::uint16_t>::max()) {
+      throw data_error(
+          "one token stands for {} bytes of text (a long run of white space), more than the 65535 that a "
+          "byte "
+          "side table can say; leave the document out or clean it with --clean",
+          bytes);
+    }
+    result.bytes.push_back(static_cast<std::uint16_t>(bytes));
+  }
+  return result;
+}
+
+std::uint64_t counted_bytes(const Tokenizer& tokenizer, std::string_view document) {
+  if (tokenizer.keeps_text()) return document.size();
+  const auto silent = [&](std::string_view character) { return tokenizer.encode(character).empty(); };
+  std::string_view rest = document;
+  while (!rest.empty() && silent(first_character(rest))) rest.remove_prefix(first_character(rest).size());
+  std::size_t tail = 0;  // bytes at the end that no piece stands for alone
+  while (tail < rest.size() && silent(last_character(rest.substr(0, rest.size() - tail))))
+    tail += last_character(rest.substr(0, rest.size() - tail)).size();
+  // Of these the ones that vanish without a trace belong to the character before them.
+  while (tail > 0) {
+    const std::string_view next = first_character(rest.substr(rest.size() - tail));
+    if (!vanishes(tokenizer, next)) break;
+    tail -= next.size();
+  }
+  return rest.size() - tail;
+}
+
+}  // namespace mulligan

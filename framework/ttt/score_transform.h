@@ -1,0 +1,76 @@
+// What a score transform makes of losses, and who tells it which token when.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "framework/config/ttt_config.h"
+#include "framework/plugin/transform.h"
+#include "framework/ttt/document_plan.h"
+
+namespace mulligan {
+
+// The loss of `target` in nats when the biases of `proposal` are added to the logits and the softmax is made
+// anew: loss - [bias of the target] + log(sum over all tokens of p e^bias). `loss` is the target's without
+// them, proposed_losses[i] that of proposal[i].token, from the same logits.
+double transformed_loss(double loss, std::int32_t target, std::span<const mlg_bias> proposal,
+                        std::span<const double> proposed_losses);
+
+// Asks a transform for its proposals and then tells it the tokens, in one of the orders of [ttt.transform].
+class TransformFeed {
+ public:
+  // `places` documents of a batch at most. In file order it makes all proposals here. The arguments must
+  // outlive this object. Throws what the plugin's calls throw.
+  TransformFeed(const Transform& transform, TransformOrder order, std::span<const std::uint16_t> tokens,
+                const DocumentPlan& plan, std::int64_t vocabulary, std::int64_t places);
+
+  // Batches of this lane follow; it knows what earlier batches of it have told.
+  void enter_lane(std::int64_t lane);
+  // The document `number` begins at `place`: its first token is given.
+  void begin(std::int64_t place, int number);
+  // Called for the targets [first, first + count) of the document at `place`, in order: each is proposed for,
+  // handed to `proposed`, and then told.
+  template <typename Proposed>
+  void propose(std::int64_t place, std::int64_t first, std::int64_t count, Proposed&& proposed) {
+    for (std::int64_t target = first; target < first + count; ++target) {
+      if (order_ == TransformOrder::file) {
+        proposed(target, of_file(target));
+        continue;
+      }
+      const auto [stream, at] = stream_of(place);
+      proposed(target, stream->propose(at));
+      stream->observe(at, token(target));
+    }
+  }
+
+ private:
+  struct Hint {
+    std::int64_t target = 0;
+    mlg_bias bias{};
+  };
+  struct Reader {
+    Transform::Stream* stream = nullptr;
+    std::int64_t place = 0;
+  };
+  std::int32_t token(std::int64_t position) const { return tokens_[static_cast<std::size_t>(position)]; }
+  Reader stream_of(std::int64_t place) const;
+  std::unique_ptr<Transform::Stream> open(std::int64_t tokens, std::int64_t places) const;
+  std::span<const mlg_bias> of_file(std::int64_t target);
+  void read_file();
+
+  const Transform& transform_;
+  TransformOrder order_;
+  std::span<const std::uint16_t> tokens_;
+  const DocumentPlan& plan_;
+  std::int64_t vocabulary_, places_;
+  std::map<std::int64_t, std::unique_ptr<Transform::Stream>> lanes_;  // queue order
+  Transform::Stream* lane_ = nullptr;                                 // of them
+  std::vector<std::unique_ptr<Transform::Stream>> documents_;         // document order, by place
+  std::vector<Hint> file_;                                            // file order, by target
+  std::vector<mlg_bias> found_;                                       // of_file's result
+};
+
+}  // namespace mulligan

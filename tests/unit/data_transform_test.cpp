@@ -1,0 +1,274 @@
+// Data under a text transform: what `prepare` writes and how its bytes are counted, and what is refused.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/data/caseops.h"
+#include "framework/data/manifest.h"
+#include "framework/data/prepare.h"
+#include "framework/data/shard.h"
+#include "framework/data/side_table.h"
+#include "framework/data/transformed_encoding.h"
+#include "framework/eval/evaluate.h"
+#include "tests/unit/data_support.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Documents with capitals, text that the normalisation changes for good, white space at the ends, control
+// characters of the transform, and a byte that vanishes.
+std::vector<std::string> documents() {
+  std::vector<std::string> all = {
+      "A\xCC\x81 BC and \xEF\xAC\x81ne \xC2\xBD",  // A with a combining accent, a ligature, a half
+      "  Leading and trailing  \n",                // white space at both ends
+      "ends with a control character\x01",         // which vanishes
+      "ends so and with a space\x01 ",
+      "literal \xEE\x80\x81 and \xEE\x80\x84\xEE\x80\x83X in text",
+      "\xE2\x80\x8Bzero width\xE2\x80\x8B in\xE2\x80\x8Bside \xC2\xAD soft",
+      "NASA's iPhone, McDonald's USA; X-Ray x-ray X-RAY 3.50 USD",
+      "\xE6\x97\xA5\xE6\x9C\xAC Text \xF0\x9F\x98\x80 Done"};
+  const std::vector<std::string> words = {"Bridge", "water",  "STONE", "iPad",
+                                          "light",  "Garden", "NASA",  "record"};
+  std::uint32_t state = 7;
+  for (int i = 0; i < 60; ++i) {
+    std::string text;
+    for (int w = 0; w < 30; ++w) {
+      state = state * 1664525u + 1013904223u;
+      text += words[(state >> 16) % words.size()] + (w % 7 == 6 ? ". " : " ");
+    }
+    all.push_back(text + std::to_string(i));
+  }
+  return all;
+}
+
+fs::path documents_file(const fs::path& folder) {
+  std::string lines;
+  for (const std::string& text : documents()) lines += nlohmann::json{{"text", text}}.dump() + "\n";
+  write_file_atomically(folder / "documents.jsonl", lines);
+  return folder / "documents.jsonl";
+}
+
+PrepareOptions options_for(const std::string& name) {
+  PrepareOptions options;
+  options.inputs = {documents_file(fresh_folder(name + "_in"))};
+  options.output = fresh_folder(name) / "data";
+  options.vocab_size = 420;
+  options.normalization = "nmt_nfkc";
+  options.validation_fraction = 0.4;
+  options.transform = "caseops";
+  return options;
+}
+
+// Prepared once.
+const fs::path& prepared() {
+  static const fs::path folder = [] {
+    const PrepareOptions options = options_for("transform_prepared");
+    prepare(options);
+    return options.output;
+  }();
+  return folder;
+}
+
+DataConfig data_config(const fs::path& folder) {
+  DataConfig data;
+  data.validation = folder.string();
+  data.tokenizer = (folder / "tokenizer.model").string();
+  return data;
+}
+
+std::string message_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {};
+}
+
+// A copy of the prepared data without its manifest, as a published set has none of ours.
+fs::path published(const std::string& name) {
+  const fs::path folder = fresh_folder(name);
+  for (const auto& entry : fs::directory_iterator(prepared())) {
+    if (entry.path().filename() != "manifest.json") fs::copy(entry.path(), folder / entry.path().filename());
+  }
+  return folder;
+}
+
+TEST(TransformedData, PreparesAndVerifies) {
+  const Manifest manifest = verify_manifest(prepared());
+  ASSERT_TRUE(manifest.text.has_value());
+  EXPECT_EQ(manifest.text->transform, "caseops");
+  EXPECT_EQ(manifest.validation_text_file, "validation.jsonl");
+  for (const ShardRecord& shard : manifest.validation.shards) EXPECT_FALSE(shard.bytes_file.empty());
+  for (const ShardRecord& shard : manifest.train.shards) EXPECT_TRUE(shard.bytes_file.empty());
+  const Tokenizer tokenizer = Tokenizer::load(prepared() / manifest.tokenizer_file);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(tokenizer.piece(4 + i), CaseOps().symbols()[static_cast<std::size_t>(i)]);
+  // Bytes are those of the originals but for white space at their ends.
+  const TextSource originals({prepared() / "validation.jsonl"});
+  std::uint64_t counted = 0;
+  for (std::size_t i = 0; i < originals.size(); ++i) counted += counted_bytes(tokenizer, originals.raw(i));
+  EXPECT_EQ(manifest.validation.bytes, counted);
+  EXPECT_LT(counted, manifest.validation.source_bytes);
+}
+
+// For every document, not only those that fell to validation: the count of the original alone is that of its
+// tokens.
+TEST(TransformedData, BytesByTokensAndByOriginals) {
+  const Tokenizer tokenizer = Tokenizer::load(prepared() / "tokenizer.model");
+  for (const std::string& document : documents()) {
+    SCOPED_TRACE(document);
+    std::uint64_t bytes = 0;
+    for (const std::uint16_t count : encode_transformed(tokenizer, CaseOps(), document).bytes) bytes += count;
+    EXPECT_EQ(bytes, counted_bytes(tokenizer, document));
+  }
+}
+
+TEST(TransformedData, ATokenizerThatKeepsTextCountsEveryByte) {
+  PrepareOptions options = options_for("transform_identity");
+  options.normalization = "identity";
+  const PrepareSummary summary = prepare(options);
+  EXPECT_EQ(summary.manifest.validation.bytes, summary.manifest.validation.source_bytes);
+  EXPECT_TRUE(summary.manifest.text->kept);
+  verify_manifest(options.output);
+}
+
+TEST(TransformedData, LoadsWithItsSideTables) {
+  const Manifest manifest = load_manifest(prepared());
+  const ValidationSet set = load_validation(data_config(prepared()), 420);
+  ASSERT_TRUE(set.side_table.has_value());
+  EXPECT_FALSE(set.byte_table.has_value());
+  EXPECT_EQ(set.counter()->count(set.tokens), manifest.validation.bytes);
+  EXPECT_NE(set.note.find("agree with"), std::string::npos) << set.note;
+  EXPECT_EQ(set.data.byte_table_sha256, set.side_table->sha256());
+}
+
+// A published set: tables beside the shards, found by a folder and by a pattern that matches both.
+TEST(TransformedData, PublishedShardsWorkAsTheyAre) {
+  const fs::path folder = published("transform_published");
+  const std::uint64_t bytes = load_manifest(prepared()).validation.bytes;
+  for (const std::string& pattern : {folder.string(), (folder / "fineweb_val_*.bin").string()}) {
+    DataConfig data = data_config(folder);
+    data.validation = pattern;
+    const ValidationSet set = load_validation(data, 420);
+    EXPECT_EQ(set.files.size(), 1u);
+    ASSERT_TRUE(set.side_table.has_value());
+    EXPECT_EQ(set.counter()->count(set.tokens), bytes);
+    EXPECT_NE(set.note.find("at their word"), std::string::npos) << set.note;
+    data.validation_documents = (folder / "validation.jsonl").string();
+    EXPECT_NE(load_validation(data, 420).note.find("agree with"), std::string::npos);
+    data.validation_bytes = (folder / "fineweb_val_bytes_*.bin").string();
+    EXPECT_EQ(load_validation(data, 420).counter()->count(set.tokens), bytes);
+  }
+}
+
+TEST(TransformedData, PieceTablesAreRefused) {
+  const fs::path folder = published("transform_no_tables");
+  fs::remove(folder / "fineweb_val_bytes_000000.bin");
+  const std::string message = message_of([&] { load_validation(data_config(folder), 420); });
+  for (const char* part : {"caseops", "3 bytes", "data.validation_bytes"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST(TransformedData, TablesThatDoNotFitAreRefused) {
+  const fs::path folder = published("transform_other_tables");
+  const fs::path table = folder / "fineweb_val_bytes_000000.bin";
+  const std::vector<std::uint16_t> good = read_tokens({table});
+  const DataConfig data = data_config(folder);
+  const auto refusal = [&](std::vector<std::uint16_t> counts, bool originals = false) {
+    write_shard(table, counts);
+    DataConfig with = data;
+    if (originals) with.validation_documents = (folder / "validation.jsonl").string();
+    return message_of([&] { load_validation(with, 420); });
+  };
+  std::vector<std::uint16_t> counts(good.begin(), good.end() - 1);
+  EXPECT_NE(refusal(counts).find("counts, but its shard"), std::string::npos);
+  counts = good;
+  counts[0] = 3;
+  EXPECT_NE(refusal(counts).find("BOS"), std::string::npos);
+  counts = good;
+  ++counts[5];  // one byte more in the first document
+  EXPECT_NE(refusal(counts, true).find("validation document 1"), std::string::npos);
+  write_shard(table, good);
+  DataConfig fewer = data;
+  fewer.validation_documents = (fresh_folder("transform_fewer") / "one.jsonl").string();
+  write_file_atomically(fewer.validation_documents, "{\"text\": \"one\"}\n");
+  EXPECT_NE(message_of([&] { load_validation(fewer, 420); }).find("holds 1 documents"), std::string::npos);
+  DataConfig tables = data;
+  tables.validation = (folder / "fineweb_val_bytes_*.bin").string();
+  EXPECT_NE(message_of([&] { load_validation(tables, 420); }).find("data.validation_bytes"),
+            std::string::npos);
+}
+
+TEST(TransformedData, WhatCannotBePreparedIsRefused) {
+  PrepareOptions unknown = options_for("transform_unknown");
+  unknown.transform = "casefold";
+  EXPECT_NE(message_of([&] { prepare(unknown); }).find("there is caseops"), std::string::npos);
+  PrepareOptions foreign = options_for("transform_foreign");
+  PrepareOptions plain = options_for("transform_plain");
+  plain.transform.clear();
+  prepare(plain);
+  foreign.tokenizer = plain.output / "tokenizer.model";
+  EXPECT_NE(message_of([&] { prepare(foreign); }).find("symbols of the text transform caseops"),
+            std::string::npos);
+  PrepareOptions bytes = options_for("transform_bytes");
+  const fs::path folder = fresh_folder("transform_bytes_texts");
+  write_file_atomically(folder / "a.txt", "not \xFF UTF-8");
+  write_file_atomically(folder / "b.txt", "another");
+  bytes.inputs.push_back(folder);
+  EXPECT_NE(message_of([&] { prepare(bytes); }).find("is not UTF-8"), std::string::npos);
+  EXPECT_FALSE(fs::exists(bytes.output));
+}
+
+// Side tables hold 16 bits.
+TEST(TransformedData, ATokenOfTooManyBytesIsRefused) {
+  const Tokenizer tokenizer = Tokenizer::load(prepared() / "tokenizer.model");
+  const std::string fits = "a" + std::string(65000, ' ') + "b",
+                    long_run = "a" + std::string(70000, ' ') + "b";
+  std::uint64_t bytes = 0;
+  for (const std::uint16_t count : encode_transformed(tokenizer, CaseOps(), fits).bytes) bytes += count;
+  EXPECT_EQ(bytes, fits.size());
+  EXPECT_NE(message_of([&] { encode_transformed(tokenizer, CaseOps(), long_run); }).find("65535"),
+            std::string::npos);
+}
+
+TEST(CaseOps, EveryShortTextComesBack) {
+  const CaseOps caseops;
+  const std::vector<std::string> alphabet = {"a",
+                                             "B",
+                                             " ",
+                                             "\xEE\x80\x81",
+                                             "\xEE\x80\x82",
+                                             "\xEE\x80\x83",
+                                             "\xEE\x80\x84",
+                                             "\xEE\x80\x85",
+                                             "\xC3\x89",
+                                             "\xEE",
+                                             "\x80"};
+  std::vector<std::string> texts = {""};
+  for (int length = 1; length <= 4; ++length) {
+    std::vector<std::string> longer;
+    for (const std::string& text : texts) {
+      for (const std::string& letter : alphabet) longer.push_back(text + letter);
+    }
+    for (const std::string& text : longer) {
+      ASSERT_EQ(caseops.undo(caseops.apply(text)), text);
+      // Slices of any kind count the whole.
+      std::vector<std::string> bytes;
+      for (const char byte : caseops.apply(text)) bytes.emplace_back(1, byte);
+      std::uint64_t counted = 0;
+      for (const std::uint64_t count : caseops.original_bytes(bytes)) counted += count;
+      ASSERT_EQ(counted, text.size());
+    }
+    texts = std::move(longer);
+  }
+}
+
+}  // namespace
+}  // namespace mulligan

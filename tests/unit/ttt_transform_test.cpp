@@ -1,0 +1,308 @@
+// Score transforms in test-time training: in which order they learn, what they change and what not, that a
+// peeking one is refused, and that an interrupted run goes on to the bit.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "framework/check/transform_probe.h"
+#include "tests/unit/ttt_world.h"
+
+namespace mulligan {
+namespace {
+
+const std::vector<int> kLengths = {9, 14, 31, 7, 22, 12, 18, 27, 5, 16};
+constexpr const char* kNgram = "order = 3\nthreshold = 0.4\nboost = 1.75";
+
+// Text of few words, so that contexts come again.
+std::vector<std::uint16_t> repeating_stream() {
+  std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+  for (std::uint16_t& token : tokens) token = token == 1 ? 1 : static_cast<std::uint16_t>(2 + token % 3);
+  return tokens;
+}
+
+TttRunner::Options with_transform(TransformOrder order, const std::string& keys = kNgram) {
+  TttRunner::Options options = tiny_options();
+  options.transform = "ngram_tilt";
+  options.transform_keys = keys;
+  options.transform_order = order;
+  return options;
+}
+
+// An n-gram model by its definition, without keys or tables.
+class NaiveNgrams {
+ public:
+  std::vector<int> propose(const std::vector<int>& history) const {
+    const auto found = counts_.find(context(history));
+    if (history.size() < 2 || found == counts_.end()) return {};
+    int total = 0, most = 0;
+    for (const auto& [token, count] : found->second) total += count, most = std::max(most, count);
+    if (static_cast<float>(most) / static_cast<float>(total) < 0.4F) return {};
+    return {top_.at(context(history))};
+  }
+  void learn(const std::vector<int>& history, int token) {
+    if (history.size() < 2) return;
+    auto& of = counts_[context(history)];
+    int most = 0;
+    for (const auto& [other, count] : of) most = std::max(most, count);
+    if (++of[token] > most) top_[context(history)] = token;  // the first that is so frequent
+  }
+
+ private:
+  static std::vector<int> context(const std::vector<int>& history) {
+    return {history.end() - std::min<std::ptrdiff_t>(2, std::ssize(history)), history.end()};
+  }
+  std::map<std::vector<int>, std::map<int, int>> counts_;
+  std::map<std::vector<int>, int> top_;
+};
+
+using Proposed = std::map<std::int64_t, std::vector<int>>;  // by target
+
+// What a feed proposes for the batches of a plan, asked as a run asks.
+Proposed fed(TransformOrder order, const std::vector<std::uint16_t>& tokens, const DocumentPlan& plan) {
+  const auto transform = make_plugin<Transform>(PluginKind::transform, "ngram_tilt", kNgram);
+  TransformFeed feed(*transform, order, tokens, plan, kTinyVocabulary, 3);
+  Proposed proposed;
+  feed.enter_lane(0);
+  for (const PlannedBatch& batch : plan.queue) {
+    for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
+      for (std::size_t slot = 0; slot < batch.batch.documents.size(); ++slot) {
+        const int number = batch.batch.documents[slot];
+        const std::int64_t begin = chunk * batch.chunk_tokens;
+        const std::int64_t length = std::min(batch.chunk_tokens, plan.targets(number) - begin);
+        if (length <= 0) continue;
+        const auto place = static_cast<std::int64_t>(slot);
+        if (chunk == 0) feed.begin(place, number);
+        feed.propose(place, plan.document(number).start + 1 + begin, length,
+                     [&](std::int64_t target, std::span<const mlg_bias> biases) {
+                       auto& list = proposed[target];
+                       for (const mlg_bias& bias : biases) list.push_back(bias.token);
+                     });
+      }
+    }
+  }
+  return proposed;
+}
+
+TEST(TransformFeed, QueueOrderLearnsInTheOrderOfScoring) {
+  const std::vector<std::uint16_t> tokens = repeating_stream();
+  const DocumentPlan plan = plan_documents(tokens, 1, tiny_config());
+  NaiveNgrams ngrams;
+  Proposed expected;
+  std::map<int, std::vector<int>> histories;
+  for (const PlannedBatch& batch : plan.queue) {
+    for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
+      for (const int number : batch.batch.documents) {
+        std::vector<int>& history = histories[number];
+        if (history.empty()) history = {1};
+        const std::int64_t first = chunk * batch.chunk_tokens + 1;
+        for (std::int64_t i = first; i < std::min(first + batch.chunk_tokens, plan.document(number).length);
+             ++i) {
+          const std::int64_t target = plan.document(number).start + i;
+          expected[target] = ngrams.propose(history);
+          const int token = tokens[static_cast<std::size_t>(target)];
+          ngrams.learn(history, token);
+          history.push_back(token);
+        }
+      }
+    }
+  }
+  const Proposed found = fed(TransformOrder::queue, tokens, plan);
+  EXPECT_EQ(found, expected);
+  EXPECT_GT(std::ranges::count_if(found, [](const auto& p) { return !p.second.empty(); }), 20);
+}
+
+TEST(TransformFeed, DocumentOrderKnowsTheDocumentAlone) {
+  const std::vector<std::uint16_t> tokens = repeating_stream();
+  const DocumentPlan plan = plan_documents(tokens, 1, tiny_config());
+  Proposed expected;
+  for (const Document& document : plan.documents) {
+    if (document.length < 2) continue;
+    NaiveNgrams ngrams;
+    std::vector<int> history = {1};
+    for (std::int64_t i = document.start + 1; i < document.start + document.length; ++i) {
+      expected[i] = ngrams.propose(history);
+      ngrams.learn(history, tokens[static_cast<std::size_t>(i)]);
+      history.push_back(tokens[static_cast<std::size_t>(i)]);
+    }
+  }
+  EXPECT_EQ(fed(TransformOrder::document, tokens, plan), expected);
+}
+
+// The record's way: one text from the first to the last token, seeded with its own first target.
+TEST(TransformFeed, FileOrderIsTheOrderOfTheStream) {
+  const std::vector<std::uint16_t> tokens = repeating_stream();
+  const DocumentPlan plan = plan_documents(tokens, 1, tiny_config());
+  NaiveNgrams ngrams;
+  std::vector<int> history = {tokens[1]};
+  Proposed expected;
+  for (std::size_t i = 1; i < tokens.size(); ++i) {
+    expected[static_cast<std::int64_t>(i)] = ngrams.propose(history);
+    ngrams.learn(history, tokens[i]);
+    history.push_back(tokens[i]);
+  }
+  EXPECT_EQ(fed(TransformOrder::file, tokens, plan), expected);
+}
+
+struct Outcome {
+  TttReport report;
+  std::vector<float> losses;
+};
+
+Outcome run(const TttRunner::Options& options, const std::vector<std::uint16_t>& tokens,
+            std::vector<TttStanding>* standings = nullptr, const TttStanding* from = nullptr) {
+  TttRunner runner(options);
+  runner.set_random_parameters(3);
+  refresh_copies(runner.model().store, runner.model().layouts);
+  const TttConfig config = tiny_config();
+  const TttSetup setup = runner.setup(config);
+  TttRun ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+  if (standings) ttt.at_boundaries([&] { standings->push_back(ttt.standing()); }, {});
+  Outcome outcome{ttt.run(from), {}};
+  outcome.losses = ttt.book().losses();
+  return outcome;
+}
+
+// Scores move where something was proposed, and nowhere else; adapters and base model train on the plain
+// loss, so that without the transform the same scores come out.
+TEST(TttTransform, ChangesScoresAndNothingElse) {
+  const std::vector<std::uint16_t> tokens = repeating_stream();
+  const Outcome plain = run(tiny_options(), tokens);
+  EXPECT_EQ(plain.report.untransformed.tokens, 0u);
+  const DocumentPlan plan = plan_documents(tokens, 1, tiny_config());
+  for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
+    SCOPED_TRACE(transform_order_word(order));
+    const Outcome tilted = run(with_transform(order), tokens);
+    EXPECT_EQ(tilted.report.untransformed.loss_nats, plain.report.sums.loss_nats);
+    EXPECT_EQ(tilted.report.untransformed.tokens, plain.report.sums.tokens);
+    int hits = 0, misses = 0;
+    for (const auto& [target, proposal] : fed(order, tokens, plan)) {
+      const auto at = static_cast<std::size_t>(target);
+      const double change = static_cast<double>(tilted.losses[at]) - static_cast<double>(plain.losses[at]);
+      if (proposal.empty()) {
+        EXPECT_EQ(tilted.losses[at], plain.losses[at]) << "target " << target;
+      } else if (proposal[0] == tokens[at]) {
+        // The hint's own probability is that of the target: log(1 - p + p e^b) - b.
+        const double p = std::exp(-static_cast<double>(plain.losses[at]));
+        EXPECT_NEAR(change, std::log(1 - p + p * std::exp(1.75)) - 1.75, 1e-5) << "target " << target;
+        ++hits;
+      } else {
+        EXPECT_GE(change, 0) << "target " << target;
+        EXPECT_LE(change, 1.75) << "target " << target;
+        ++misses;
+      }
+    }
+    EXPECT_GT(hits, 0);
+    EXPECT_GT(misses, 0);
+  }
+}
+
+// Whatever is proposed, the probabilities of all tokens sum to one.
+TEST(TransformedLoss, ProbabilitiesSumToOne) {
+  const std::vector<double> logits = {0.3, -2.0, 5.5, 1.0, -0.25, 30.0, -40.0};
+  double sum = 0;
+  for (const double logit : logits) sum += std::exp(logit);
+  const auto loss = [&](std::size_t token) { return std::log(sum) - logits[token]; };
+  const std::vector<std::vector<mlg_bias>> proposals = {
+      {}, {{2, 2.625}}, {{5, 2.625}}, {{5, -50.0}}, {{6, 50.0}}, {{0, 1.0}, {5, -3.0}, {2, 0.5}, {1, 4.0}}};
+  for (const auto& proposal : proposals) {
+    std::vector<double> proposed;
+    for (const mlg_bias& bias : proposal) proposed.push_back(loss(static_cast<std::size_t>(bias.token)));
+    double total = 0;
+    for (std::size_t token = 0; token < logits.size(); ++token)
+      total += std::exp(-transformed_loss(loss(token), static_cast<std::int32_t>(token), proposal, proposed));
+    EXPECT_NEAR(total, 1.0, 1e-9) << proposal.size() << " biases";
+  }
+}
+
+TEST(TttTransform, AnInterruptedRunGoesOnToTheBit) {
+  const std::vector<std::uint16_t> tokens = repeating_stream();
+  for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
+    SCOPED_TRACE(transform_order_word(order));
+    std::vector<TttStanding> standings;
+    const Outcome whole = run(with_transform(order), tokens, &standings);
+    ASSERT_EQ(standings.size(), 3u);
+    for (const TttStanding& standing : standings) {
+      const Outcome continued = run(with_transform(order), tokens, nullptr, &standing);
+      EXPECT_EQ(continued.losses, whole.losses);
+      EXPECT_EQ(continued.report.sums.loss_nats, whole.report.sums.loss_nats);
+      EXPECT_EQ(continued.report.untransformed.loss_nats, whole.report.untransformed.loss_nats);
+    }
+  }
+}
+
+TttRunner::Options flawed(const std::string& how) {
+  TttRunner::Options options = tiny_options();
+  options.transform = "flawed_transform";
+  options.transform_keys = "how = '" + how + "'";
+  options.transform_file = std::string(MULLIGAN_FLAWED_PLUGIN_DIRECTORY) + "/mulligan_flawed_transform.so";
+  return options;
+}
+
+TEST(TttTransform, APeekingTransformIsRefused) {
+  const std::vector<std::uint16_t> tokens = repeating_stream();
+  EXPECT_GT(run(flawed("not_at_all"), tokens).report.sums.tokens, 0u);
+  try {
+    run(flawed("remembers"), tokens);
+    ADD_FAILURE() << "a transform that remembers an earlier stream was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+    const std::string text = error.what();
+    EXPECT_NE(text.find("[ttt.transform]"), std::string::npos) << text;
+    EXPECT_NE(text.find("knows more than the tokens before it"), std::string::npos) << text;
+  }
+  try {
+    run(flawed("outside"), tokens);
+    ADD_FAILURE() << "a token beyond the vocabulary was taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("the vocabulary has 24"), std::string::npos) << error.what();
+  }
+}
+
+// The probe finds a host that tells a token before it asks for the proposal, as it would find one that tells
+// later ones; and it has something to find it by.
+TEST(TransformProbe, FindsAnOrderThatTellsTooEarly) {
+  const auto transform =
+      make_plugin<Transform>(PluginKind::transform, "ngram_tilt", "order = 16\nthreshold = 0.8");
+  EXPECT_EQ(transform_problem(*transform, 8192), "");
+  EXPECT_EQ(transform_problem(*transform, 2), "");
+  std::size_t made = 0;
+  // Told `ahead` tokens before they are proposed for; 0: as it should be.
+  const auto early = [&](const ProbeText& text, std::size_t step, std::size_t ahead) {
+    const auto stream = transform->open({8192, 1000, static_cast<std::int64_t>(text.size())});
+    Proposals proposals;
+    std::vector<std::size_t> told(text.size(), 1);
+    std::size_t longest = 0;
+    for (std::size_t d = 0; d < text.size(); ++d) {
+      stream->begin(static_cast<std::int64_t>(d), text[d][0]);
+      longest = std::max(longest, text[d].size());
+    }
+    for (std::size_t first = 1; first < longest; first += step) {
+      for (std::size_t d = 0; d < text.size(); ++d) {
+        for (std::size_t i = first; i < std::min(first + step, text[d].size()); ++i) {
+          const auto place = static_cast<std::int64_t>(d);
+          for (; told[d] < std::min(text[d].size(), i + ahead); ++told[d])
+            stream->observe(place, text[d][told[d]]);
+          const auto proposal = stream->propose(place);
+          proposals.emplace_back(proposal.begin(), proposal.end());
+          made += proposal.size();
+        }
+      }
+    }
+    return proposals;
+  };
+  const auto problem = [&](std::size_t ahead) {
+    return transform_problem(
+        [&](const ProbeText& text, std::int64_t chunk) {
+          return early(text, static_cast<std::size_t>(chunk), ahead);
+        },
+        8192);
+  };
+  EXPECT_EQ(problem(0), "");
+  for (const std::size_t ahead : {1u, 2u, 7u})
+    EXPECT_NE(problem(ahead).find("changes with the tokens from"), std::string::npos) << ahead;
+  EXPECT_GT(made, 0u);
+}
+
+}  // namespace
+}  // namespace mulligan
