@@ -48,8 +48,9 @@ class LqerGolden : public testing::Test {
     int compared = 0;
     for (const auto& [name, settings] : fixture_.manifest().at("cases").items()) {
       SCOPED_TRACE(name);
-      body(name, settings, settings.at("rows").get<std::int64_t>(), settings.at("cols").get<std::int64_t>(),
-           settings.at("rank").get<std::int64_t>(), settings.at("group").get<std::int64_t>());
+      const nlohmann::json& sizes = settings;
+      body(name, sizes, sizes.at("rows").get<std::int64_t>(), sizes.at("cols").get<std::int64_t>(),
+           sizes.at("rank").get<std::int64_t>(), sizes.at("group").get<std::int64_t>());
       ++compared;
     }
     EXPECT_GT(compared, 0);
@@ -58,7 +59,8 @@ class LqerGolden : public testing::Test {
 };
 
 TEST_F(LqerGolden, CodesAndScalesOfTheGivenFactors) {
-  for_cases([&](const std::string& name, const auto&, auto rows, auto columns, auto rank, auto group) {
+  for_cases([&](const std::string& name, const nlohmann::json&, auto rows, auto columns, auto rank,
+                auto group) {
     LowRankFactors factors{rank, wide(fixture_.floats(name + ".A")), wide(fixture_.floats(name + ".B")), {}};
     const LowRankCodes ours = quantize_factors(factors, rows, columns, group);
     EXPECT_EQ(ours.left, codes(fixture_, name + ".qA"));
@@ -73,36 +75,36 @@ TEST_F(LqerGolden, CodesAndScalesOfTheGivenFactors) {
 }
 
 TEST_F(LqerGolden, OurDecompositionIsTheirs) {
-  for_cases([&](const std::string& name, const auto& settings, auto rows, auto columns, auto rank, auto) {
-    const std::vector<double> error = wide(fixture_.floats(name + ".E"));
-    const LowRankFactors ours = low_rank_factors(error, rows, columns, rank);
-    const std::vector<double> values = fixture_.doubles(name + ".sv");
-    ASSERT_EQ(ours.singular_values.size(), values.size());
-    for (std::size_t i = 0; i < values.size(); ++i)
-      EXPECT_NEAR(ours.singular_values[i], values[i], 1e-6 * values[i]);
-    // The product does not know signs; the fixture's factors are rounded to f32.
-    const std::vector<float> a = fixture_.floats(name + ".A"), b = fixture_.floats(name + ".B");
-    double squares = 0;
-    for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = 0; j < columns; ++j) {
-        double theirs = 0, product = 0;
-        for (std::int64_t k = 0; k < rank; ++k) {
-          const auto left = static_cast<std::size_t>(i * rank + k);
-          const auto right = static_cast<std::size_t>(k * columns + j);
-          theirs += static_cast<double>(a[left]) * b[right];
-          product += ours.left[left] * ours.right[right];
+  for_cases(
+      [&](const std::string& name, const nlohmann::json& settings, auto rows, auto columns, auto rank, auto) {
+        const std::vector<double> error = wide(fixture_.floats(name + ".E"));
+        const LowRankFactors ours = low_rank_factors(error, rows, columns, rank);
+        const std::vector<double> values = fixture_.doubles(name + ".sv");
+        ASSERT_EQ(ours.singular_values.size(), values.size());
+        for (std::size_t i = 0; i < values.size(); ++i)
+          EXPECT_NEAR(ours.singular_values[i], values[i], 1e-6 * values[i]);
+        // The product does not know signs; the fixture's factors are rounded to f32.
+        const std::vector<float> a = fixture_.floats(name + ".A"), b = fixture_.floats(name + ".B");
+        double squares = 0;
+        for (std::int64_t i = 0; i < rows; ++i) {
+          for (std::int64_t j = 0; j < columns; ++j) {
+            double theirs = 0, product = 0;
+            for (std::int64_t k = 0; k < rank; ++k) {
+              const auto left = static_cast<std::size_t>(i * rank + k);
+              const auto right = static_cast<std::size_t>(k * columns + j);
+              theirs += static_cast<double>(a[left]) * b[right];
+              product += ours.left[left] * ours.right[right];
+            }
+            EXPECT_NEAR(product, theirs, 1e-5 * values[0]);
+            squares += std::pow(error[static_cast<std::size_t>(i * columns + j)] - product, 2);
+          }
         }
-        EXPECT_NEAR(product, theirs, 1e-5 * values[0]);
-        squares += std::pow(error[static_cast<std::size_t>(i * columns + j)] - product, 2);
-      }
-    }
-    EXPECT_NEAR(std::sqrt(squares), settings.at("norm_after_exact_rank").template get<double>(),
-                1e-6 * values[0]);
-  });
+        EXPECT_NEAR(std::sqrt(squares), settings.at("norm_after_exact_rank").get<double>(), 1e-6 * values[0]);
+      });
 }
 
 TEST_F(LqerGolden, TheSignsAreTheBestOfAllChoices) {
-  for_cases([&](const std::string& name, const auto& settings, auto rows, auto columns, auto rank,
+  for_cases([&](const std::string& name, const nlohmann::json& settings, auto rows, auto columns, auto rank,
                 auto group) {
     const std::vector<double> error = wide(fixture_.floats(name + ".E"));
     const std::vector<double> by_sign = fixture_.doubles(name + ".error_by_sign");
@@ -112,7 +114,7 @@ TEST_F(LqerGolden, TheSignsAreTheBestOfAllChoices) {
     EXPECT_NEAR(remaining_error(error, read_back(given, rows, columns)), best, 1e-5 * best);
     const LowRankCodes own = low_rank_codes(error, rows, columns, rank, group);
     EXPECT_NEAR(remaining_error(error, read_back(own, rows, columns)), best, 1e-5 * best);
-    EXPECT_LT(best, settings.at("norm_E").template get<double>());
+    EXPECT_LT(best, settings.at("norm_E").get<double>());
   });
 }
 
@@ -121,7 +123,7 @@ TEST_F(LqerGolden, TensorsAreChosenByTheNormOfTheirError) {
   std::vector<mlg_quantize_tensor> tensors;
   std::vector<double> norms;
   std::vector<float> zeros(1 << 16);
-  for_cases([&](const std::string& name, const auto& settings, auto, auto, auto, auto) {
+  for_cases([&](const std::string& name, const nlohmann::json& settings, auto, auto, auto, auto) {
     errors.push_back(fixture_.floats(name + ".E"));
     norms.push_back(settings.at("norm_E"));
   });

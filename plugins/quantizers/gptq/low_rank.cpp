@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
 #include <mulligan/half_of_double.hpp>
 
 #include "plugins/quantizers/gptq/dot.h"
@@ -59,7 +60,7 @@ class SignChoice {
     for (double& value : turned.left) value = -value;
     for (double& value : turned.right) value = -value;
     std::vector<double> left, right;  // [2 rank, rows], [2 rank, columns]
-    for (const LowRankFactors* sign : {&factors, &turned}) {
+    for (const LowRankFactors* sign : std::initializer_list<const LowRankFactors*>{&factors, &turned}) {
       const LowRankCodes codes = quantize_factors(*sign, rows, columns, group);
       for (std::int64_t k = 0; k < rank_; ++k) {
         for (std::int64_t i = 0; i < rows; ++i) {
