@@ -8,9 +8,11 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/compression.h"
+#include "framework/artifact/role_streams.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/parallel.h"
@@ -26,6 +28,7 @@ using Json = nlohmann::ordered_json;
 struct Candidate {
   const StreamKind* kind;
   std::string layout;
+  Compression compression = Compression::brotli;
   std::uint64_t raw_bytes = 0;
   std::string compressed;
 };
@@ -47,26 +50,69 @@ std::string_view trial_piece(std::string_view bytes) {
   return bytes.substr(middle, trial_bytes);
 }
 
-std::vector<Candidate> compress_streams(const Artifact& artifact, Compression compression, int threads) {
+// A copy whose rows have the orders that the streams want.
+Artifact with_row_orders(Artifact artifact, CodeStreams streams, int threads) {
+  for (const StreamKind& kind : stream_kinds(streams)) {
+    if (kind.content != "orders") continue;
+    parallel_for(artifact.tensors.size(), threads, [&](std::size_t i) {
+      QuantizedTensor& tensor = artifact.tensors[i];
+      const std::uint64_t rows = stream_elements(tensor, kind);
+      if (rows == 0) return;
+      if (rows > most_ordered_rows) {
+        throw run_error(
+            "the tensor '{}' has {} rows, but an order of rows names {} at most; take quantize.streams = "
+            "\"role\"",
+            tensor.name, rows, most_ordered_rows);
+      }
+      tensor.row_order = neighbour_order(tensor.codes, static_cast<std::int64_t>(tensor.codes.size() / rows));
+    });
+  }
+  return artifact;
+}
+
+std::vector<CodeMatrix> matrices_of(const Artifact& artifact, const StreamKind& kind) {
+  std::vector<CodeMatrix> matrices;
+  for (const QuantizedTensor& tensor : artifact.tensors) {
+    const std::vector<CodeMatrix> own = stream_matrices(tensor, kind);
+    matrices.insert(matrices.end(), own.begin(), own.end());
+  }
+  return matrices;
+}
+
+std::vector<Candidate> compress_streams(const Artifact& artifact, Compression compression,
+                                        CodeStreams streams, int threads) {
   std::vector<std::string> raw;
   std::vector<Candidate> candidates;
   std::vector<std::size_t> source;
-  for (const StreamKind& kind : stream_kinds()) {
+  for (const StreamKind& kind : stream_kinds(streams)) {
     std::string bytes = gather(artifact, kind);
     if (bytes.empty()) continue;
     raw.push_back(std::move(bytes));
+    if (compression == Compression::adaptive && kind.matrices) {
+      candidates.push_back({&kind, "matrices", Compression::adaptive, 0, {}});
+      source.push_back(raw.size() - 1);
+      continue;
+    }
+    const Compression general = compression == Compression::adaptive ? Compression::brotli : compression;
     for (const std::string& layout : kind.layouts) {
-      candidates.push_back({&kind, layout, 0, {}});
+      candidates.push_back({&kind, layout, general, 0, {}});
       source.push_back(raw.size() - 1);
     }
   }
   const auto fill = [&](Candidate& candidate, std::string_view bytes) {
+    if (candidate.compression == Compression::adaptive) {
+      candidate.raw_bytes = bytes.size();
+      candidate.compressed = encode_codes({reinterpret_cast<const std::int8_t*>(bytes.data()), bytes.size()},
+                                          matrices_of(artifact, *candidate.kind));
+      return;
+    }
     const std::string encoded = encode_layout(bytes, *candidate.kind, candidate.layout);
     candidate.raw_bytes = encoded.size();
-    candidate.compressed = compress(compression, encoded);
+    candidate.compressed = compress(candidate.compression, encoded);
   };
-  parallel_for(candidates.size(), threads,
-               [&](std::size_t i) { fill(candidates[i], trial_piece(raw[source[i]])); });
+  parallel_for(candidates.size(), threads, [&](std::size_t i) {
+    if (candidates[i].layout != "matrices") fill(candidates[i], trial_piece(raw[source[i]]));
+  });
   std::vector<Candidate> smallest;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const bool same_stream = i > 0 && source[i] == source[i - 1];
@@ -77,7 +123,7 @@ std::vector<Candidate> compress_streams(const Artifact& artifact, Compression co
     }
   }
   parallel_for(smallest.size(), threads, [&](std::size_t i) {
-    if (raw[i].size() > large_part) fill(smallest[i], raw[i]);
+    if (raw[i].size() > large_part || smallest[i].layout == "matrices") fill(smallest[i], raw[i]);
   });
   return smallest;
 }
@@ -89,16 +135,30 @@ Json data_entry(const DataIdentity& data) {
   return entry;
 }
 
-Json manifest_of(const Artifact& artifact, std::span<const Candidate> streams, Compression compression) {
+// What a tensor's entry says beyond name, shape, format and bits.
+void add_choices(const QuantizedTensor& tensor, Json& entry) {
+  const ProtectedColumns& fine = tensor.protected_columns;
+  if (!fine.starts.empty())
+    entry["protected"] = {{"starts", fine.starts}, {"size", fine.size}, {"bits", fine.bits}};
+  const LowRankCorrection& correction = tensor.correction;
+  if (correction.rank > 0) {
+    entry["correction"] = {{"rank", correction.rank},
+                           {"left_group", correction.left_group},
+                           {"right_group", correction.right_group}};
+  }
+}
+
+Json manifest_of(const Artifact& artifact, std::span<const Candidate> streams, CodeStreams code_streams) {
   Json manifest{{"configuration", artifact.configuration},
                 {"tokenizer_sha256", artifact.data.tokenizer_sha256},
                 {"data", data_entry(artifact.data)},
                 {"streams", Json::array()},
                 {"tensors", Json::array()}};
+  if (code_streams != CodeStreams::width) manifest["code_streams"] = code_streams_word(code_streams);
   for (const Candidate& stream : streams) {
     manifest["streams"].push_back({{"content", stream.kind->content},
                                    {"layout", stream.layout},
-                                   {"compression", compression_word(compression)},
+                                   {"compression", compression_word(stream.compression)},
                                    {"raw_bytes", stream.raw_bytes},
                                    {"bytes", stream.compressed.size()}});
   }
@@ -107,8 +167,20 @@ Json manifest_of(const Artifact& artifact, std::span<const Candidate> streams, C
                                    {"shape", tensor.shape},
                                    {"format", format_word(tensor.format)},
                                    {"bits", tensor.bits}});
+    add_choices(tensor, manifest["tensors"].back());
   }
   return manifest;
+}
+
+// The lowest version whose readers know what the file holds.
+std::uint32_t version_of(const Artifact& artifact, std::span<const Candidate> streams,
+                         CodeStreams code_streams) {
+  const bool chosen = std::ranges::any_of(artifact.tensors, [](const QuantizedTensor& tensor) {
+    return !tensor.protected_columns.starts.empty() || tensor.correction.rank > 0;
+  });
+  const bool matrices =
+      std::ranges::any_of(streams, [](const Candidate& stream) { return stream.layout == "matrices"; });
+  return chosen || matrices || code_streams != CodeStreams::width ? 2 : 1;
 }
 
 void put_u32(std::string& bytes, std::size_t value) {
@@ -139,7 +211,7 @@ void share_out(const Artifact& artifact, std::span<const Candidate> streams, Art
     std::vector<double> bits;
     double total = 0;
     for (const QuantizedTensor& tensor : artifact.tensors) {
-      const std::string_view part = stream_part(tensor, *stream.kind);
+      const std::string part = stream_part(tensor, *stream.kind);
       bits.push_back(part.empty() ? 0 : entropy_bits(part, stream.kind->element_bytes) + 1);
       total += bits.back();
     }
@@ -153,14 +225,17 @@ void share_out(const Artifact& artifact, std::span<const Candidate> streams, Art
 
 }  // namespace
 
-std::string serialize_artifact(const Artifact& artifact, Compression compression, ArtifactSizes* sizes,
-                               int threads) {
-  const std::vector<Candidate> streams = compress_streams(artifact, compression, threads);
-  const std::string manifest = manifest_of(artifact, streams, compression).dump();
+std::string serialize_artifact(const Artifact& given, Compression compression, ArtifactSizes* sizes,
+                               int threads, CodeStreams code_streams) {
+  std::optional<Artifact> ordered;
+  if (code_streams != CodeStreams::width) ordered = with_row_orders(given, code_streams, threads);
+  const Artifact& artifact = ordered ? *ordered : given;
+  const std::vector<Candidate> streams = compress_streams(artifact, compression, code_streams, threads);
+  const std::string manifest = manifest_of(artifact, streams, code_streams).dump();
   const std::string packed_manifest = compress(Compression::brotli, manifest);
 
   std::string bytes(artifact_magic);
-  put_u32(bytes, artifact_version);
+  put_u32(bytes, version_of(artifact, streams, code_streams));
   put_u32(bytes, packed_manifest.size());
   put_u32(bytes, manifest.size());
   bytes.append(artifact_header_bytes - bytes.size(), '\0');

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/artifact/quantize.h"
+#include "framework/entropy/code_coder.h"
 
 namespace mulligan {
 
@@ -29,14 +30,21 @@ struct StreamKind {
   int element_bytes = 1;             // as one byte per code, two per fp16, ...
   int bits = 8;                      // codes: their width
   std::vector<std::string> layouts;  // tried in this order; the first of the smallest is kept
+  bool matrices = false;             // codes, which may also be in the layout "matrices" (framework/entropy)
+  CodeStreams streams =
+      CodeStreams::width;  // of the file; int tensors with a role are in its stream, not in codesN
 };
-std::span<const StreamKind> stream_kinds();
+std::span<const StreamKind> stream_kinds(CodeStreams streams);
 
 // Elements that a tensor of this shape and format has in the stream; 0: none.
 std::uint64_t stream_elements(const QuantizedTensor& tensor, const StreamKind& kind);
 // The tensor's part of the stream in the layout "bytes", and the reverse (`bytes` has the size that belongs).
-std::string_view stream_part(const QuantizedTensor& tensor, const StreamKind& kind);
+std::string stream_part(const QuantizedTensor& tensor, const StreamKind& kind);
+// set_stream_part throws std::runtime_error with a reason for an order of rows that is none.
 void set_stream_part(QuantizedTensor& tensor, const StreamKind& kind, std::string_view bytes);
+
+// The matrices of codes that the tensor has in the stream, for the layout "matrices".
+std::vector<CodeMatrix> stream_matrices(const QuantizedTensor& tensor, const StreamKind& kind);
 
 // A stream from the layout "bytes" into another and back. decode throws std::runtime_error with a reason.
 std::string encode_layout(std::string_view bytes, const StreamKind& kind, std::string_view layout);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <mulligan/half.hpp>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include "framework/artifact/artifact_file.h"
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/compression.h"
+#include "framework/artifact/role_streams.h"
 #include "framework/core/error.h"
 #include "framework/core/parse_json.h"
 
@@ -60,11 +62,15 @@ class ArtifactReader {
     Artifact artifact;
     artifact.configuration = string_of(manifest, "configuration");
     artifact.data = read_data(manifest);
+    code_streams_ = read_code_streams(manifest);
     for (const Json& entry : list_of(manifest, "tensors")) artifact.tensors.push_back(read_tensor(entry));
     const std::vector<DeclaredStream> streams = read_streams(list_of(manifest, "streams"), artifact);
     if (declared) declared(artifact);
     for (const DeclaredStream& stream : streams) fill_tensors(stream, artifact);
-    for (const QuantizedTensor& tensor : artifact.tensors) require_sound(tensor);
+    for (QuantizedTensor& tensor : artifact.tensors) {
+      tensor.row_order.clear();
+      require_sound(tensor);
+    }
     return artifact;
   }
 
@@ -99,9 +105,11 @@ class ArtifactReader {
       throw data_error("'{}' is not an artifact of mulligan: it does not start with the word {}", origin_,
                        artifact_magic);
     }
-    if (const std::uint32_t version = u32(artifact_version_offset); version != artifact_version) {
-      throw data_error("the artifact '{}' has format version {}, but this program reads version {} only",
-                       origin_, version, artifact_version);
+    version_ = u32(artifact_version_offset);
+    if (version_ < 1 || version_ > artifact_version) {
+      throw data_error(
+          "the artifact '{}' has format version {}, but this program reads versions 1 to {} only", origin_,
+          version_, artifact_version);
     }
     if (bytes_.substr(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset) !=
         artifact_hash(bytes_)) {
@@ -176,7 +184,60 @@ class ArtifactReader {
     if (!sound)
       throw bad("has a tensor '{}' of format {} with {} bits", tensor.name, format_word(tensor.format), bits);
     tensor.bits = static_cast<int>(bits);
+    read_choices(entry, tensor);
     return tensor;
+  }
+
+  CodeStreams read_code_streams(const Json& manifest) const {
+    if (!manifest.contains("code_streams")) return CodeStreams::width;
+    const std::string word = string_of(manifest, "code_streams");
+    for (const CodeStreams streams :
+         {CodeStreams::role, CodeStreams::role_ordered, CodeStreams::role_all_ordered}) {
+      if (version_ >= 2 && code_streams_word(streams) == word) return streams;
+    }
+    throw bad("has its codes in the unknown streams '{}'", word);
+  }
+
+  void read_choices(const Json& entry, QuantizedTensor& tensor) const {
+    const auto fine = entry.find("protected"), correction = entry.find("correction");
+    if (fine == entry.end() && correction == entry.end()) return;
+    if (version_ < 2 || tensor.format != TensorFormat::integer)
+      throw bad("protects or corrects the tensor '{}' of format {} in a file of version {}", tensor.name,
+                format_word(tensor.format), version_);
+    if (fine != entry.end()) read_protected(entry_of(*fine), tensor);
+    if (correction != entry.end()) read_correction(entry_of(*correction), tensor);
+  }
+
+  void read_protected(const Json& entry, QuantizedTensor& tensor) const {
+    ProtectedColumns& fine = tensor.protected_columns;
+    const std::uint64_t size = number_of(entry, "size"), bits = number_of(entry, "bits");
+    const auto columns = static_cast<std::uint64_t>(tensor.columns());
+    std::uint64_t end = 0;
+    bool sound = size >= 1 && size <= columns && bits >= 2 && bits <= 8 && !list_of(entry, "starts").empty();
+    for (const Json& number : list_of(entry, "starts")) {
+      const std::uint64_t start = number.is_number_unsigned() ? number.get<std::uint64_t>() : columns;
+      sound = sound && start >= end && start <= columns - size;
+      if (!sound) break;
+      end = start + size;
+      fine.starts.push_back(static_cast<std::int64_t>(start));
+    }
+    if (!sound) throw bad("protects columns in the tensor '{}' that cannot be", tensor.name);
+    fine.size = static_cast<std::int64_t>(size);
+    fine.bits = static_cast<int>(bits);
+  }
+
+  void read_correction(const Json& entry, QuantizedTensor& tensor) const {
+    const std::int64_t columns = tensor.columns(), rows = tensor.elements() / columns;
+    const std::uint64_t rank = number_of(entry, "rank");
+    const std::uint64_t left = number_of(entry, "left_group"), right = number_of(entry, "right_group");
+    constexpr std::uint64_t largest_group = most_elements;
+    if (rank < 1 || rank > static_cast<std::uint64_t>(std::min(rows, columns)) || left < 1 || right < 1 ||
+        left > largest_group || right > largest_group) {
+      throw bad("has a correction of the tensor '{}' that cannot be", tensor.name);
+    }
+    tensor.correction.rank = static_cast<std::int64_t>(rank);
+    tensor.correction.left_group = static_cast<std::int64_t>(left);
+    tensor.correction.right_group = static_cast<std::int64_t>(right);
   }
 
   TensorFormat read_format(const std::string& word, const std::string& tensor) const {
@@ -191,7 +252,7 @@ class ArtifactReader {
   std::vector<DeclaredStream> read_streams(const Json& list, const Artifact& artifact) const {
     std::vector<DeclaredStream> streams;
     std::uint64_t raw_total = 0, numbers = 0, total = position_;
-    for (const StreamKind& kind : stream_kinds()) {
+    for (const StreamKind& kind : stream_kinds(code_streams_)) {
       const std::uint64_t elements = elements_of(artifact, kind);
       if (elements == 0) continue;
       if (streams.size() == list.size()) throw bad("lacks the part '{}' that its tensors need", kind.content);
@@ -201,8 +262,11 @@ class ArtifactReader {
       }
       DeclaredStream stream{&kind, string_of(entry, "layout"), read_compression(entry),
                             number_of(entry, "raw_bytes"), number_of(entry, "bytes")};
-      if (std::ranges::find(kind.layouts, stream.layout) == kind.layouts.end()) {
-        throw bad("has a part '{}' in the unknown layout '{}'", kind.content, stream.layout);
+      const bool matrices = kind.matrices && version_ >= 2 && stream.layout == "matrices";
+      if (matrices != (stream.compression == Compression::adaptive) ||
+          (!matrices && std::ranges::find(kind.layouts, stream.layout) == kind.layouts.end())) {
+        throw bad("has a part '{}' in the layout '{}' and compression '{}', which is not known", kind.content,
+                  stream.layout, compression_word(stream.compression));
       }
       if (stream.raw_bytes != layout_bytes(elements, kind, stream.layout)) {
         throw bad("declares {} bytes for the part '{}', but its tensors have {}", stream.raw_bytes,
@@ -234,7 +298,8 @@ class ArtifactReader {
 
   Compression read_compression(const Json& entry) const {
     const std::string word = string_of(entry, "compression");
-    for (const Compression compression : {Compression::brotli, Compression::xz, Compression::zstd}) {
+    for (const Compression compression :
+         {Compression::brotli, Compression::xz, Compression::zstd, Compression::adaptive}) {
       if (compression_word(compression) == word) return compression;
     }
     throw bad("has a part in the unknown compression '{}'", word);
@@ -242,11 +307,19 @@ class ArtifactReader {
 
   void fill_tensors(const DeclaredStream& stream, Artifact& artifact) {
     const std::string_view packed = take(stream.bytes, stream.kind->content.c_str());
-    std::string encoded = decompressed(stream.compression, packed, stream.raw_bytes, stream.kind->content);
     std::string bytes;
     try {
-      bytes =
-          decode_layout(std::move(encoded), *stream.kind, stream.layout, elements_of(artifact, *stream.kind));
+      if (stream.compression == Compression::adaptive) {
+        std::vector<CodeMatrix> matrices;
+        for (const QuantizedTensor& tensor : artifact.tensors) {
+          std::ranges::copy(stream_matrices(tensor, *stream.kind), std::back_inserter(matrices));
+        }
+        const std::vector<std::int8_t> codes = decode_codes(packed, matrices);
+        bytes.assign(reinterpret_cast<const char*>(codes.data()), codes.size());
+      } else {
+        bytes = decode_layout(decompress(stream.compression, packed, stream.raw_bytes), *stream.kind,
+                              stream.layout, elements_of(artifact, *stream.kind));
+      }
     } catch (const std::runtime_error& error) {
       throw bad("has a part '{}' that {}", stream.kind->content, error.what());
     }
@@ -256,7 +329,11 @@ class ArtifactReader {
       if (elements == 0) continue;
       const auto size =
           static_cast<std::size_t>(elements) * static_cast<std::size_t>(stream.kind->element_bytes);
-      set_stream_part(tensor, *stream.kind, std::string_view(bytes).substr(offset, size));
+      try {
+        set_stream_part(tensor, *stream.kind, std::string_view(bytes).substr(offset, size));
+      } catch (const std::runtime_error& error) {
+        throw bad("has a part '{}' that {}", stream.kind->content, error.what());
+      }
       offset += size;
     }
   }
@@ -267,12 +344,23 @@ class ArtifactReader {
     if (std::ranges::any_of(tensor.codes, beyond)) {
       throw bad("has codes in the tensor '{}' outside of [-{}, {}]", tensor.name, qmax, qmax);
     }
+    const ProtectedColumns& fine = tensor.protected_columns;
+    const int fine_qmax = fine.bits > 0 ? (1 << (fine.bits - 1)) - 1 : 0;
+    if (std::ranges::any_of(fine.codes,
+                            [&](std::int8_t code) { return code > fine_qmax || code < -fine_qmax; })) {
+      throw bad("has protected codes in the tensor '{}' outside of [-{}, {}]", tensor.name, fine_qmax,
+                fine_qmax);
+    }
     const auto unusable = [](std::uint16_t bits) {
       return !(std::isfinite(sdk::half_value(bits)) && bits < 0x8000U);
     };
-    if (std::ranges::any_of(tensor.scales, unusable))
+    const LowRankCorrection& correction = tensor.correction;
+    for (const auto* scales :
+         {&tensor.scales, &fine.scales, &correction.left_scales, &correction.right_scales}) {
+      if (!std::ranges::any_of(*scales, unusable)) continue;
       throw bad("has a scale in the tensor '{}' that is none", tensor.name);
-    if (!tensor.codes.empty()) return;
+    }
+    if (tensor.bits > 0) return;
     const std::vector<float> values = dequantize(tensor);
     if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) {
       throw bad("has a value in the tensor '{}' that is not finite", tensor.name);
@@ -283,6 +371,8 @@ class ArtifactReader {
   const std::string& origin_;
   std::uint64_t raw_limit_;
   std::size_t position_ = 0;
+  std::uint32_t version_ = 0;
+  CodeStreams code_streams_ = CodeStreams::width;
   std::set<std::string> names_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "framework/graph/fuse_residuals.h"
@@ -20,11 +21,13 @@ std::string moment_name(const TapPoint& point) {
 // Adds X^T X of what each site's linear layer reads to the point's moments.
 class MomentTaps : public Taps {
  public:
-  explicit MomentTaps(std::vector<TapPoint> points) : points_(std::move(points)) {}
+  MomentTaps(std::vector<TapPoint> points, std::map<TapPoint, std::int64_t>& executions)
+      : points_(std::move(points)), executions_(executions) {}
 
   Value at(Tape& tape, const TapSite& site) override {
     const TapPoint point{site.kind, site.layer};
     if (std::ranges::find(points_, point) == points_.end()) return site.output;
+    ++executions_[point];
     Graph& graph = tape.graph();
     const TensorType& type = graph.type(site.layer_input);
     const std::int64_t tokens = type.dims[0];
@@ -39,6 +42,7 @@ class MomentTaps : public Taps {
 
  private:
   std::vector<TapPoint> points_;
+  std::map<TapPoint, std::int64_t>& executions_;
 };
 
 std::vector<TapPoint> tap_points(const ModelConfig& model) {
@@ -78,7 +82,7 @@ Graph Calibrator::build(const ModelConfig& model, const std::vector<ParameterLay
   Tape tape(graph, false, FusedKernels(store_.backend()));
   const PackedInputs inputs =
       declare_packed_inputs(graph, prefix, model, rows_per_pass() * shape_.row_tokens, shape_.row_tokens);
-  MomentTaps taps(points_);
+  MomentTaps taps(points_, executions_);
   ForwardOptions forward;
   forward.layer_order = scored_order(model);
   forward.row_length = shape_.row_tokens;
@@ -108,6 +112,17 @@ std::vector<float> Calibrator::hessian(const TapPoint& point) const {
   const auto count = static_cast<double>(batches_);
   for (float& value : moments) value = static_cast<float>(value / count);
   return moments;
+}
+
+std::vector<float> Calibrator::input_rms(const TapPoint& point) const {
+  const std::vector<float> moments = hessian(point);
+  const auto columns = static_cast<std::size_t>(std::llround(std::sqrt(static_cast<double>(moments.size()))));
+  const auto rows = static_cast<double>(executions_.at(point) * shape_.batch_rows * shape_.row_tokens);
+  std::vector<float> rms;
+  for (std::size_t i = 0; i < columns; ++i) {
+    rms.push_back(static_cast<float>(std::sqrt(static_cast<double>(moments[i * columns + i]) / rows)));
+  }
+  return rms;
 }
 
 void Calibrator::reset() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -39,6 +40,9 @@ class Calibrator {
 
   // [columns, columns] f32. Waits for the backend. Throws std::logic_error before the first batch.
   std::vector<float> hessian(const TapPoint& point) const;
+  // [columns]: root mean square of each column of X over all rows of all batches and executions; the square root of H's
+  // diagonal over rows in place of batches. Throws like hessian.
+  std::vector<float> input_rms(const TapPoint& point) const;
   // Frees nothing, but starts anew with zero moments.
   void reset();
 
@@ -49,6 +53,7 @@ class Calibrator {
   TensorStore& store_;
   CalibrationShape shape_;
   std::vector<TapPoint> points_;
+  std::map<TapPoint, std::int64_t> executions_;  // of a point in one forward pass
   Program program_;
   PackedInputWriter inputs_;
   std::vector<std::int32_t> boundaries_;

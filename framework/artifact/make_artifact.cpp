@@ -6,6 +6,7 @@
 
 #include "framework/artifact/calibrate.h"
 #include "framework/artifact/calibration_rows.h"
+#include "framework/artifact/quantize_model.h"
 #include "framework/config/config_report.h"
 #include "framework/core/file.h"
 #include "framework/plugin/quantizer.h"
@@ -50,7 +51,7 @@ class Calibration {
     }
     sources.store->backend().synchronize();
   }
-  std::vector<float> hessian(const TapPoint& point) const { return calibrator_.hessian(point); }
+  const Calibrator& moments() const { return calibrator_; }
 
  private:
   CalibrationShape shape_;
@@ -93,7 +94,8 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
   }
   QuantizeSources quantize;
   quantize.weights = sources.weights;
-  quantize.hessian = [&](const TapPoint& point) { return calibration->hessian(point); };
+  quantize.hessian = [&](const TapPoint& point) { return calibration->moments().hessian(point); };
+  quantize.input_rms = [&](const TapPoint& point) { return calibration->moments().input_rms(point); };
   quantize.quantizer = sources.quantizer;
   quantize.threads = static_cast<int>(config.run.threads);
   QuantizedModel model;
@@ -116,7 +118,7 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
   made.quantize_seconds = watch.lap();
   const Progress progress(sources.progress, {.what = "compressing", .ticks = true});
   made.bytes = serialize_artifact(made.artifact, config.quantize->options.compression, &made.sizes,
-                                  static_cast<int>(config.run.threads));
+                                  static_cast<int>(config.run.threads), config.quantize->options.streams);
   made.compress_seconds = watch.lap();
   return made;
 }

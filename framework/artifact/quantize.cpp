@@ -5,29 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <map>
-#include <mulligan/half.hpp>
+#include <mulligan/half_of_double.hpp>
 #include <mulligan/kernel.hpp>
 
 #include "framework/core/error.h"
-#include "framework/core/parallel.h"
-#include "framework/plugin/quantizer.h"
 
 namespace mulligan {
 namespace {
 
 bool matches(const QuantizeTensorRow& row, const std::string& name) {
   return fnmatch(row.match.c_str(), name.c_str(), 0) == 0;
-}
-
-void require_finite(const std::string& name, std::span<const float> weights) {
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (std::isfinite(weights[i])) continue;
-    throw run_error(
-        "element {} of the tensor '{}' is {}, so the model cannot be quantised; the training run has "
-        "diverged",
-        i, name, weights[i]);
-  }
 }
 
 template <typename T>
@@ -42,74 +29,65 @@ T element(const std::string& bytes, std::size_t index) {
   return value;
 }
 
-// The threads of the quantisation under way, for the plugin's parallel_for (a C function without an object).
-thread_local int plugin_threads = 0;
-
-void plugin_parallel_for(std::int64_t count, std::int64_t grain,
-                         void (*body)(void* context, std::int64_t begin, std::int64_t end), void* context) {
-  // Enough pieces for an even load, none below the grain.
-  constexpr std::int64_t pieces = 64;
-  const std::int64_t piece = std::max({std::int64_t{1}, grain, (count + pieces - 1) / pieces});
-  parallel_for(static_cast<std::size_t>((count + piece - 1) / piece), plugin_threads, [&](std::size_t index) {
-    const std::int64_t begin = static_cast<std::int64_t>(index) * piece;
-    body(context, begin, std::min(count, begin + piece));
-  });
-}
-
-std::vector<std::int64_t> shape_of(const TensorType& type) {
-  return {type.dims.begin(), type.dims.begin() + type.rank};
-}
-
-void require_sound(const QuantizedTensor& tensor, std::span<const float> scales) {
-  const int qmax = (1 << (tensor.bits - 1)) - 1;
-  for (const std::int8_t code : tensor.codes) {
-    if (std::abs(code) > qmax) {
-      throw run_error(
-          "the quantiser gave the code {} in '{}', outside of [-{}, {}]; this is a mistake of the plugin",
-          code, tensor.name, qmax, qmax);
-    }
+// The factor's codes with their scales, in f64.
+std::vector<double> factor_of(std::span<const std::int8_t> codes, std::span<const std::uint16_t> scales,
+                              std::int64_t group) {
+  std::vector<double> values;
+  values.reserve(codes.size());
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    values.push_back(codes[i] *
+                     static_cast<double>(sdk::half_value(scales[i / static_cast<std::size_t>(group)])));
   }
-  for (const float scale : scales) {
-    if (!std::isfinite(scale) || sdk::round_to_half(scale) != scale) {
-      throw run_error(
-          "the quantiser gave the scale {} in '{}', which fp16 does not hold; this is a mistake of the "
-          "plugin",
-          scale, tensor.name);
+  return values;
+}
+
+// weights [rows, columns] += left right, summed in f64.
+void add_correction(const LowRankCorrection& correction, std::int64_t columns, std::vector<float>& weights) {
+  const auto rank = static_cast<std::size_t>(correction.rank), width = static_cast<std::size_t>(columns);
+  const std::vector<double> left = factor_of(correction.left, correction.left_scales, correction.left_group);
+  const std::vector<double> right =
+      factor_of(correction.right, correction.right_scales, correction.right_group);
+  std::vector<double> sums(width);
+  for (std::size_t i = 0; i * width < weights.size(); ++i) {
+    std::ranges::fill(sums, 0.0);
+    for (std::size_t k = 0; k < rank; ++k) {
+      for (std::size_t j = 0; j < width; ++j) sums[j] += left[i * rank + k] * right[k * width + j];
+    }
+    for (std::size_t j = 0; j < width; ++j) {
+      float& weight = weights[i * width + j];
+      weight = static_cast<float>(static_cast<double>(weight) + sums[j]);
     }
   }
 }
 
-QuantizedTensor quantize_integer(const ArtifactPart& part, const QuantizeTensorRow& row,
-                                 std::span<const float> weights, std::span<const float> hessian,
-                                 const QuantizeSources& sources, double& error) {
-  QuantizedTensor tensor{
-      part.name, shape_of(part.type), TensorFormat::integer, static_cast<int>(row.bits), {}, {}, {}};
-  const std::int64_t rows = tensor.elements() / tensor.columns();
-  tensor.codes.resize(weights.size());
-  std::vector<float> scales(static_cast<std::size_t>(rows));
-  const mlg_quantize_request request{part.name.c_str(),
-                                     weights.data(),
-                                     hessian.empty() ? nullptr : hessian.data(),
-                                     rows,
-                                     tensor.columns(),
-                                     tensor.bits,
-                                     row.clip_sigmas,
-                                     plugin_parallel_for,
-                                     nullptr,
-                                     nullptr,
-                                     0,
-                                     0,
-                                     0};
-  mlg_quantize_result result{tensor.codes.data(), scales.data(), 0, nullptr};
-  plugin_threads = sources.threads;
-  sources.quantizer->quantize(request, result);
-  require_sound(tensor, scales);
-  for (const float scale : scales) tensor.scales.push_back(sdk::half_bits(scale));
-  error = result.squared_error;
-  return tensor;
+std::vector<float> of_codes(const QuantizedTensor& tensor) {
+  const std::int64_t columns = tensor.columns(), rows = tensor.elements() / columns;
+  const ProtectedColumns& fine = tensor.protected_columns;
+  const std::vector<bool> is_fine = fine.mask(columns);
+  std::vector<float> weights;
+  weights.reserve(static_cast<std::size_t>(tensor.elements()));
+  std::size_t usual_at = 0, fine_at = 0;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const auto row = static_cast<std::size_t>(i);
+    const float scale = sdk::half_value(tensor.scales[row]);
+    const float fine_scale = fine.starts.empty() ? 0.0F : sdk::half_value(fine.scales[row]);
+    for (std::int64_t j = 0; j < columns; ++j) {
+      weights.push_back(is_fine[static_cast<std::size_t>(j)]
+                            ? static_cast<float>(fine.codes[fine_at++]) * fine_scale
+                            : static_cast<float>(tensor.codes[usual_at++]) * scale);
+    }
+  }
+  if (tensor.correction.rank > 0) add_correction(tensor.correction, columns, weights);
+  return weights;
 }
 
 }  // namespace
+
+std::vector<bool> ProtectedColumns::mask(std::int64_t columns) const {
+  std::vector<bool> mask(static_cast<std::size_t>(columns));
+  for (const std::int64_t start : starts) std::fill_n(mask.begin() + start, size, true);
+  return mask;
+}
 
 std::int64_t QuantizedTensor::elements() const {
   std::int64_t count = 1;
@@ -174,7 +152,7 @@ QuantizedTensor quantize_int8_rows(std::string name, std::vector<std::int64_t> s
     const auto row = weights.subspan(begin, columns);
     float largest = 1e-8F;
     for (const float weight : row) largest = std::max(largest, std::abs(weight));
-    tensor.scales.push_back(sdk::half_bits(largest / 127.0F));
+    tensor.scales.push_back(sdk::half_bits(static_cast<double>(largest) / 127.0));
     for (const float weight : row) {
       const double code = std::nearbyint(static_cast<double>(weight) / largest * 127.0);
       tensor.codes.push_back(static_cast<std::int8_t>(std::clamp(code, -127.0, 127.0)));
@@ -204,58 +182,20 @@ QuantizedTensor store_as(TensorFormat format, std::string name, std::vector<std:
 }
 
 std::vector<float> dequantize(const QuantizedTensor& tensor) {
+  if (tensor.format == TensorFormat::integer || tensor.format == TensorFormat::int8_row)
+    return of_codes(tensor);
   const auto count = static_cast<std::size_t>(tensor.elements());
-  const auto columns = static_cast<std::size_t>(tensor.columns());
   std::vector<float> weights(count);
   for (std::size_t i = 0; i < count; ++i) {
-    switch (tensor.format) {
-      case TensorFormat::integer:
-      case TensorFormat::int8_row:
-        weights[i] = static_cast<float>(tensor.codes[i]) * sdk::half_value(tensor.scales[i / columns]);
-        break;
-      case TensorFormat::fp16:
-        weights[i] = sdk::half_value(element<std::uint16_t>(tensor.values, i));
-        break;
-      case TensorFormat::bf16:
-        weights[i] = static_cast<float>(element<sdk::bfloat16>(tensor.values, i));
-        break;
-      case TensorFormat::fp32:
-        weights[i] = element<float>(tensor.values, i);
-        break;
+    if (tensor.format == TensorFormat::fp16) {
+      weights[i] = sdk::half_value(element<std::uint16_t>(tensor.values, i));
+    } else if (tensor.format == TensorFormat::bf16) {
+      weights[i] = static_cast<float>(element<sdk::bfloat16>(tensor.values, i));
+    } else {
+      weights[i] = element<float>(tensor.values, i);
     }
   }
   return weights;
-}
-
-QuantizedModel quantize_model(const ModelConfig& model, std::span<const QuantizeTensorRow> rows,
-                              const QuantizeSources& sources) {
-  const std::vector<ArtifactPart> parts = artifact_parts(model);
-  const std::vector<const QuantizeTensorRow*> table = resolve_quantize_table(parts, rows);
-  QuantizedModel quantized;
-  std::map<std::string, std::vector<float>> parameters;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const ArtifactPart& part = parts[i];
-    const QuantizeTensorRow& row = *table[i];
-    auto [whole, fresh] = parameters.try_emplace(part.parameter);
-    if (fresh) whole->second = sources.weights(part.parameter);
-    const auto weights =
-        std::span<const float>(whole->second)
-            .subspan(static_cast<std::size_t>(part.offset), static_cast<std::size_t>(part.type.elements()));
-    require_finite(part.name, weights);
-    double error = 0;
-    if (row.format == TensorFormat::integer) {
-      std::vector<float> hessian;
-      if (part.input && sources.quantizer->needs_hessian()) hessian = sources.hessian(*part.input);
-      quantized.tensors.push_back(quantize_integer(part, row, weights, hessian, sources, error));
-    } else if (row.format == TensorFormat::int8_row) {
-      quantized.tensors.push_back(quantize_int8_rows(part.name, shape_of(part.type), weights));
-    } else {
-      quantized.tensors.push_back(store_as(row.format, part.name, shape_of(part.type), weights));
-    }
-    quantized.squared_error.push_back(error);
-    if (sources.quantized) sources.quantized(part.type.elements());
-  }
-  return quantized;
 }
 
 }  // namespace mulligan

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,8 +12,6 @@
 
 namespace mulligan {
 
-class Quantizer;
-
 // Columns of an int tensor with a finer scale of their own: `size` columns from each start.
 struct ProtectedColumns {
   std::vector<std::int64_t> starts = {};  // ascending, groups apart
@@ -24,6 +21,8 @@ struct ProtectedColumns {
   std::vector<std::uint16_t> scales = {};  // fp16 bits, one per row
 
   std::int64_t columns() const { return static_cast<std::int64_t>(starts.size()) * size; }
+  // Of each of `columns` columns, whether it is one of these.
+  std::vector<bool> mask(std::int64_t columns) const;
   bool operator==(const ProtectedColumns&) const = default;
 };
 
@@ -50,6 +49,8 @@ struct QuantizedTensor {
   std::string values;                 // fp16, bf16, fp32: the elements as little-endian bytes; else empty
   ProtectedColumns protected_columns = {};  // integer only
   LowRankCorrection correction = {};        // integer only
+  // The order in which a file holds the rows of the codes; empty: as they are. Only while a file is written or read.
+  std::vector<std::uint16_t> row_order = {};
 
   std::int64_t elements() const;
   std::int64_t columns() const { return shape.empty() ? 1 : shape.back(); }
@@ -71,31 +72,7 @@ QuantizedTensor quantize_int8_rows(std::string name, std::vector<std::int64_t> s
 // fp16, bf16 (nearest, ties to even) or fp32. A finite weight beyond fp16's range is a run_error.
 QuantizedTensor store_as(TensorFormat format, std::string name, std::vector<std::int64_t> shape,
                          std::span<const float> weights);
-// The weights that an evaluation works with: code * scale, or the stored value, in f32.
+// The weights that an evaluation works with, in f32: code * scale and the correction, or the stored value.
 std::vector<float> dequantize(const QuantizedTensor& tensor);
-
-// What quantising needs from outside.
-struct QuantizeSources {
-  // f32 elements of a whole parameter, masters or averaged weights.
-  std::function<std::vector<float>(const std::string& parameter)> weights;
-  // The second moments of a point's input; may be empty when the quantiser needs none.
-  std::function<std::vector<float>(const TapPoint&)> hessian;
-  // Root mean square of each column of a point's input; empty like hessian.
-  std::function<std::vector<float>(const TapPoint&)> input_rms = {};
-  const Quantizer* quantizer = nullptr;
-  int threads = 0;  // 0: all cores
-  // Called with the elements of each part that is done; may be empty.
-  std::function<void(std::int64_t elements)> quantized;
-};
-
-struct QuantizedModel {
-  std::vector<QuantizedTensor> tensors;  // in the order of artifact_parts
-  std::vector<double> squared_error;     // by tensor, as the plugin reports it; 0 for the host's formats
-};
-
-// Quantises every part of the model as the table says. Throws config_error for the table, run_error for
-// weights that are not finite or a quantiser that fails or returns codes or scales out of range.
-QuantizedModel quantize_model(const ModelConfig& model, std::span<const QuantizeTensorRow> rows,
-                              const QuantizeSources& sources);
 
 }  // namespace mulligan

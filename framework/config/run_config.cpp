@@ -134,6 +134,14 @@ void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
   quantize.table =
       read_plugin_table(table, "quantize", loaded.file, "gptq", quantize_host_keys(), own_tables);
   store_quantize_host_keys(quantize);
+  if (quantize.options.compression == Compression::adaptive &&
+      quantize.options.streams != CodeStreams::width) {
+    throw config_error(
+        "{}: quantize.streams is for general compressors; with quantize.compression = \"adaptive\", which "
+        "knows rows "
+        "and roles by itself, leave it \"width\".",
+        table->origin.text());
+  }
   const ConfigNode* list = table->find("tensors");
   if (list == nullptr || list->kind != ConfigNode::Kind::table_list) {
     throw config_error(

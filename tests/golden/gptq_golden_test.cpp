@@ -7,7 +7,7 @@
 
 #include "framework/artifact/byte_layout.h"
 #include "framework/artifact/calibrate.h"
-#include "framework/artifact/quantize.h"
+#include "framework/artifact/quantize_model.h"
 #include "framework/core/parallel.h"
 #include "framework/plugin/quantizer.h"
 #include "tests/golden/golden_fixture.h"

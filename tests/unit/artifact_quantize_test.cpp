@@ -1,5 +1,5 @@
 // Formats, quantisers, calibration rows, sizes: the parts of an artifact without a file.
-#include "framework/artifact/quantize.h"
+#include "framework/artifact/quantize_model.h"
 
 #include <gtest/gtest.h>
 

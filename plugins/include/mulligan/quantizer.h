@@ -89,7 +89,7 @@ typedef struct mlg_quantizer_table {
    * how parallel_for cuts. One call at a time. */
   mlg_error (*quantize)(void* instance, const mlg_quantize_request* request, mlg_quantize_result* result);
   /* Since ABI 1.5, all may be NULL. Over all matrices of format int of a model, in the model's order: protect()
-   * before the first quantize(), correct() after the last. */
+   * before the first quantize(), correct() after the last; neither where extra_bytes() says 0. */
   mlg_error (*protect)(void* instance, const mlg_quantize_tensor* tensors, int64_t count,
                        mlg_quantize_choices* choices);
   mlg_error (*correct)(void* instance, const mlg_quantize_tensor* tensors, int64_t count,

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <mulligan/half.hpp>
+#include <mulligan/half_of_double.hpp>
 
 namespace mulligan {
 
@@ -19,7 +19,7 @@ inline float row_scale(const float* row, std::int64_t columns, double clip_sigma
   for (std::int64_t j = 0; j < columns; ++j) squares += (row[j] - mean) * (row[j] - mean);
   const double reach = columns > 1 ? clip_sigmas * std::sqrt(squares / static_cast<double>(columns - 1))
                                    : std::abs(static_cast<double>(row[0]));
-  return sdk::round_to_half(static_cast<float>(std::max(reach / qmax, 1e-10)));
+  return sdk::round_to_half(std::max(reach / qmax, 1e-10));
 }
 
 // clamp(round(w / scale), -qmax, qmax), ties to even; 0 for a scale of 0.

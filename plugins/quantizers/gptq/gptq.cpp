@@ -16,6 +16,8 @@
 
 #include "plugins/quantizers/common/row_scale.h"
 #include "plugins/quantizers/gptq/cholesky.h"
+#include "plugins/quantizers/gptq/low_rank.h"
+#include "plugins/quantizers/gptq/saliency.h"
 
 namespace mulligan {
 namespace {
@@ -26,6 +28,8 @@ struct GptqConfig {
   double damping = 0.01;
   std::int64_t block = 128;
   std::string order = "descending";
+  std::int64_t protected_groups = 0, protected_size = 64, protected_bits = 8;
+  std::int64_t corrected_tensors = 0, correction_rank = 4, correction_group = 64;
 };
 
 // The Hessian made fit for factoring: H[order][order] damped, replaced by its Cholesky factor.
@@ -35,6 +39,7 @@ struct Factor {
   std::vector<double> lower;  // [n, n]
   std::vector<bool> dead;     // by original column: the layer never saw a value other than 0 there
   double damping = 0;         // what was added to the diagonal
+  std::vector<bool> is_protected;  // by original column
 };
 
 Factor factor_of(const sdk::QuantizeRequest& request, const GptqConfig& config) {
@@ -71,6 +76,10 @@ Factor factor_of(const sdk::QuantizeRequest& request, const GptqConfig& config) 
   }
   cholesky(factor.lower.data(), n,
            [&](std::int64_t count, const auto& body) { request.parallel(count, 8, body); });
+  factor.is_protected.resize(static_cast<std::size_t>(n));
+  for (const std::int64_t start : request.protected_groups()) {
+    std::fill_n(factor.is_protected.begin() + start, request.protected_size, true);
+  }
   return factor;
 }
 
@@ -88,23 +97,32 @@ class RowGroup {
 
   // Rows [first, first + count), count <= lane_count. Returns sum of d H d^T over them.
   double run(std::int64_t first, std::int64_t count, sdk::QuantizeResult& result) {
-    double scale[lane_count] = {};
+    RowScales scales;
     for (std::int64_t r = 0; r < count; ++r) {
-      scale[r] = row_scale(request_.weight + (first + r) * n_, n_, request_.clip_sigmas, request_.qmax());
-      result.scales[first + r] = static_cast<float>(scale[r]);
+      const float* row = request_.weight + (first + r) * n_;
+      scales.usual[r] = row_scale(row, n_, request_.clip_sigmas, request_.qmax());
+      result.scales[first + r] = static_cast<float>(scales.usual[r]);
+      if (request_.protected_count == 0) continue;
+      scales.fine[r] = row_scale(row, n_, request_.clip_sigmas, protected_qmax());
+      result.protected_scales[first + r] = static_cast<float>(scales.fine[r]);
     }
     double error = 0;
     for (std::int64_t end = n_; end > 0; end -= block_) {
       const std::int64_t begin = std::max<std::int64_t>(0, end - block_);
       carry_over(begin, end);
       for (std::int64_t k = end - 1; k >= begin; --k)
-        error += round_column(k, begin, first, count, scale, result);
+        error += round_column(k, begin, first, count, scales, result);
       if (begin == 0) break;
     }
     return error;
   }
 
  private:
+  struct RowScales {
+    double usual[lane_count] = {}, fine[lane_count] = {};  // fine: of protected columns
+  };
+
+  int protected_qmax() const { return (1 << (request_.protected_bits - 1)) - 1; }
   const double* l(std::int64_t j) const { return factor_.lower.data() + j * n_; }
 
   // target_[k - begin] = sum over j >= end of d_j L[j, k], for k in [begin, end).
@@ -126,9 +144,12 @@ class RowGroup {
   }
 
   double round_column(std::int64_t k, std::int64_t begin, std::int64_t first, std::int64_t count,
-                      const double* scale, sdk::QuantizeResult& result) {
+                      const RowScales& scales, sdk::QuantizeResult& result) {
     const std::int64_t column = factor_.order[static_cast<std::size_t>(k)];
     const bool dead = factor_.dead[static_cast<std::size_t>(column)];
+    const bool fine = factor_.is_protected[static_cast<std::size_t>(column)];
+    const double* scale = fine ? scales.fine : scales.usual;
+    const int qmax = fine ? protected_qmax() : request_.qmax();
     const double pivot = l(k)[k];
     double* d = difference_.data() + k * lane_count;
     const double* carried = target_.data() + (k - begin) * lane_count;
@@ -137,7 +158,7 @@ class RowGroup {
       const std::int64_t at = (first + r) * n_ + column;
       const double weight = dead ? 0.0 : request_.weight[at];
       const double wanted = weight + carried[r] / pivot;
-      const double code = code_of(wanted, scale[r], request_.qmax());
+      const double code = code_of(wanted, scale[r], qmax);
       result.codes[at] = static_cast<std::int8_t>(code);
       d[r] = weight - code * scale[r];
       // d H d^T of the damped Hessian is the squared norm of d L; without the damping it is the error
@@ -161,9 +182,9 @@ class RowGroup {
   std::vector<double> target_;      // [block, lane_count]
 };
 
-class Gptq : public sdk::Quantizer {
+class Gptq : public sdk::ModelQuantizer {
  public:
-  static constexpr const char* version = "1.0";
+  static constexpr const char* version = "1.1";
   static constexpr const char* summary = "GPTQ: rounding errors of a column are made up by later columns";
   static constexpr bool needs_hessian = true;
   static inline const sdk::Schema<GptqConfig> schema{
@@ -172,7 +193,24 @@ class Gptq : public sdk::Quantizer {
       sdk::key("block", &GptqConfig::block, "columns rounded as a block; changes the speed, not the result")
           .range(1, 65536),
       sdk::key("order", &GptqConfig::order, "columns by descending Hessian diagonal, or as they stand")
-          .choices("descending|none")};
+          .choices("descending|none"),
+      sdk::key("protected_groups", &GptqConfig::protected_groups,
+               "groups of columns with finer codes, those that matter most in the whole model (AWQ-lite)")
+          .range(0, 1 << 20),
+      sdk::key("protected_size", &GptqConfig::protected_size, "columns of a protected group")
+          .range(1, 1 << 20),
+      sdk::key("protected_bits", &GptqConfig::protected_bits,
+               "bits of the codes of protected columns; tensors with as many bits are left alone")
+          .range(3, 8),
+      sdk::key(
+          "corrected_tensors", &GptqConfig::corrected_tensors,
+          "tensors with a correction of low rank, those with the largest error in the whole model (LQER)")
+          .range(0, 1 << 20),
+      sdk::key("correction_rank", &GptqConfig::correction_rank, "rank of a correction")
+          .range(1, largest_rank),
+      sdk::key("correction_group", &GptqConfig::correction_group,
+               "codes of a correction's right factor that share a scale")
+          .range(1, 1 << 20)};
 
   explicit Gptq(const GptqConfig& config) : config_(config) {}
 
@@ -191,6 +229,32 @@ class Gptq : public sdk::Quantizer {
     } catch (const std::runtime_error& error) {
       throw sdk::Error("matrix '" + std::string(request.name) + "': " + error.what());
     }
+  }
+
+  void protect(sdk::QuantizeTensors tensors, mlg_quantize_choices& choices) override {
+    choices.protected_size = config_.protected_size;
+    choices.protected_bits = static_cast<std::int32_t>(config_.protected_bits);
+    for (const ColumnGroup& group : most_salient_groups(tensors, config_.protected_size,
+                                                        config_.protected_bits, config_.protected_groups)) {
+      choices.protect(choices.context, group.tensor, group.start);
+    }
+  }
+
+  void correct(sdk::QuantizeTensors tensors, mlg_quantize_choices& choices) override {
+    for (const std::int64_t index : largest_errors(tensors, config_.corrected_tensors)) {
+      const mlg_quantize_tensor& tensor = tensors[static_cast<std::size_t>(index)];
+      const LowRankCodes codes = low_rank_codes(error_of(tensor), tensor.rows, tensor.columns,
+                                                config_.correction_rank, config_.correction_group);
+      const mlg_low_rank correction = codes.view();
+      choices.correct(choices.context, index, &correction);
+    }
+  }
+
+  double extra_bytes(sdk::QuantizeTensors tensors) override {
+    return most_protection_bytes(tensors, config_.protected_size, config_.protected_bits,
+                                 config_.protected_groups) +
+           most_correction_bytes(tensors, config_.corrected_tensors, config_.correction_rank,
+                                 config_.correction_group);
   }
 
  private:

@@ -1,0 +1,228 @@
+#include "framework/artifact/quantize_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mulligan/half.hpp>
+
+#include "framework/artifact/model_choices.h"
+#include "framework/core/error.h"
+#include "framework/core/parallel.h"
+#include "framework/plugin/quantizer.h"
+
+namespace mulligan {
+namespace {
+
+void require_finite(const std::string& name, std::span<const float> weights) {
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (std::isfinite(weights[i])) continue;
+    throw run_error(
+        "element {} of the tensor '{}' is {}, so the model cannot be quantised; the training run has "
+        "diverged",
+        i, name, weights[i]);
+  }
+}
+
+// The threads of the quantisation under way, for the plugin's parallel_for (a C function without an object).
+thread_local int plugin_threads = 0;
+
+void plugin_parallel_for(std::int64_t count, std::int64_t grain,
+                         void (*body)(void* context, std::int64_t begin, std::int64_t end), void* context) {
+  // Enough pieces for an even load, none below the grain.
+  constexpr std::int64_t pieces = 64;
+  const std::int64_t piece = std::max({std::int64_t{1}, grain, (count + pieces - 1) / pieces});
+  parallel_for(static_cast<std::size_t>((count + piece - 1) / piece), plugin_threads, [&](std::size_t index) {
+    const std::int64_t begin = static_cast<std::int64_t>(index) * piece;
+    body(context, begin, std::min(count, begin + piece));
+  });
+}
+
+std::vector<std::int64_t> shape_of(const TensorType& type) {
+  return {type.dims.begin(), type.dims.begin() + type.rank};
+}
+
+void require_sound(const std::string& name, std::span<const std::int8_t> codes, int bits,
+                   std::span<const float> scales) {
+  const int qmax = (1 << (bits - 1)) - 1;
+  for (const std::int8_t code : codes) {
+    if (std::abs(code) > qmax) {
+      throw run_error(
+          "the quantiser gave the code {} in '{}', outside of [-{}, {}]; this is a mistake of the plugin",
+          code, name, qmax, qmax);
+    }
+  }
+  for (const float scale : scales) {
+    if (!std::isfinite(scale) || sdk::round_to_half(scale) != scale) {
+      throw run_error(
+          "the quantiser gave the scale {} in '{}', which fp16 does not hold; this is a mistake of the "
+          "plugin",
+          scale, name);
+    }
+  }
+}
+
+std::vector<std::uint16_t> stored_scales(std::span<const float> scales) {
+  std::vector<std::uint16_t> bits;
+  for (const float scale : scales) bits.push_back(sdk::half_bits(scale));
+  return bits;
+}
+
+class ModelQuantization {
+ public:
+  ModelQuantization(const ModelConfig& model, std::span<const QuantizeTensorRow> rows,
+                    const QuantizeSources& sources)
+      : sources_(sources), parts_(artifact_parts(model)), table_(resolve_quantize_table(parts_, rows)) {
+    integer_ = integer_shapes(parts_, table_);
+    chooses_ = !integer_.empty() && sources.quantizer->extra_bytes(integer_) > 0;
+  }
+
+  QuantizedModel run() {
+    QuantizedModel quantized;
+    if (chooses_) {
+      for_integer_parts([&](std::size_t i, mlg_quantize_tensor& tensor) {
+        tensor.weight = weights_of(parts_[i]).data();
+        if (moments(parts_[i])) tensor.input_rms = input_rms_of(*parts_[i].input).data();
+      });
+      protected_ = chosen_columns(*sources_.quantizer, integer_);
+    }
+    std::size_t integers = 0;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const auto weights = weights_of(parts_[i]);
+      require_finite(parts_[i].name, weights);
+      double error = 0;
+      if (table_[i]->format == TensorFormat::integer) {
+        quantized.tensors.push_back(
+            quantize_integer(i, weights, chooses_ ? protected_[integers] : ProtectedColumns(), error));
+        ++integers;
+      } else if (table_[i]->format == TensorFormat::int8_row) {
+        quantized.tensors.push_back(quantize_int8_rows(parts_[i].name, shape_of(parts_[i].type), weights));
+      } else {
+        quantized.tensors.push_back(
+            store_as(table_[i]->format, parts_[i].name, shape_of(parts_[i].type), weights));
+      }
+      quantized.squared_error.push_back(error);
+      if (sources_.quantized) sources_.quantized(parts_[i].type.elements());
+    }
+    if (chooses_) correct(quantized);
+    return quantized;
+  }
+
+ private:
+  // Calls body(index of the part, its entry of integer_) for all int tensors.
+  template <typename Body>
+  void for_integer_parts(Body&& body) {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (table_[i]->format == TensorFormat::integer) body(i, integer_[next++]);
+    }
+  }
+
+  std::span<const float> weights_of(const ArtifactPart& part) {
+    auto [whole, fresh] = parameters_.try_emplace(part.parameter);
+    if (fresh) whole->second = sources_.weights(part.parameter);
+    return std::span<const float>(whole->second)
+        .subspan(static_cast<std::size_t>(part.offset), static_cast<std::size_t>(part.type.elements()));
+  }
+
+  // Whether second moments of what the part is multiplied with are known.
+  bool moments(const ArtifactPart& part) const { return part.input && sources_.quantizer->needs_hessian(); }
+
+  const std::vector<float>& input_rms_of(const TapPoint& point) {
+    auto [rms, fresh] = input_rms_.try_emplace(point);
+    if (fresh) rms->second = sources_.input_rms(point);
+    return rms->second;
+  }
+
+  QuantizedTensor quantize_integer(std::size_t index, std::span<const float> weights, ProtectedColumns fine,
+                                   double& error) {
+    const ArtifactPart& part = parts_[index];
+    const QuantizeTensorRow& row = *table_[index];
+    QuantizedTensor tensor{
+        part.name, shape_of(part.type), TensorFormat::integer, static_cast<int>(row.bits), {}, {}, {}};
+    const std::int64_t columns = tensor.columns(), rows = tensor.elements() / columns;
+    std::vector<std::int8_t> codes(weights.size());
+    std::vector<float> scales(static_cast<std::size_t>(rows)),
+        fine_scales(fine.starts.empty() ? 0 : scales.size());
+    std::vector<float> hessian, rms;
+    if (moments(part)) {
+      hessian = sources_.hessian(*part.input);
+      if (sources_.input_rms) rms = input_rms_of(*part.input);
+    }
+    const mlg_quantize_request request{part.name.c_str(),
+                                       weights.data(),
+                                       hessian.empty() ? nullptr : hessian.data(),
+                                       rows,
+                                       columns,
+                                       tensor.bits,
+                                       row.clip_sigmas,
+                                       plugin_parallel_for,
+                                       rms.empty() ? nullptr : rms.data(),
+                                       fine.starts.empty() ? nullptr : fine.starts.data(),
+                                       static_cast<std::int64_t>(fine.starts.size()),
+                                       fine.size,
+                                       fine.bits};
+    mlg_quantize_result result{codes.data(), scales.data(), 0,
+                               fine_scales.empty() ? nullptr : fine_scales.data()};
+    plugin_threads = sources_.threads;
+    sources_.quantizer->quantize(request, result);
+    error = result.squared_error;
+    tensor.scales = stored_scales(scales);
+    if (fine.starts.empty()) {
+      tensor.codes = std::move(codes);
+    } else {
+      const std::vector<bool> mask = fine.mask(columns);
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        (mask[i % static_cast<std::size_t>(columns)] ? fine.codes : tensor.codes).push_back(codes[i]);
+      }
+      require_sound(part.name, fine.codes, fine.bits, fine_scales);
+      fine.scales = stored_scales(fine_scales);
+    }
+    require_sound(part.name, tensor.codes, tensor.bits, scales);
+    tensor.protected_columns = std::move(fine);
+    return tensor;
+  }
+
+  void correct(QuantizedModel& quantized) {
+    std::vector<std::vector<float>> read_back;
+    for_integer_parts([&](std::size_t i, mlg_quantize_tensor& tensor) {
+      read_back.push_back(dequantize(quantized.tensors[i]));
+      tensor.read_back = read_back.back().data();
+    });
+    std::vector<LowRankCorrection> corrections = chosen_corrections(*sources_.quantizer, integer_);
+    auto next = corrections.begin();
+    for_integer_parts(
+        [&](std::size_t i, mlg_quantize_tensor&) { quantized.tensors[i].correction = std::move(*next++); });
+  }
+
+  const QuantizeSources& sources_;
+  std::vector<ArtifactPart> parts_;
+  std::vector<const QuantizeTensorRow*> table_;
+  std::vector<mlg_quantize_tensor> integer_;  // the int tensors, in the model's order
+  bool chooses_ = false;                      // the quantiser wants to see the whole model
+  std::map<std::string, std::vector<float>> parameters_;
+  std::map<TapPoint, std::vector<float>> input_rms_;
+  std::vector<ProtectedColumns> protected_;  // as integer_
+};
+
+}  // namespace
+
+std::vector<mlg_quantize_tensor> integer_shapes(std::span<const ArtifactPart> parts,
+                                                std::span<const QuantizeTensorRow* const> table) {
+  std::vector<mlg_quantize_tensor> shapes;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (table[i]->format != TensorFormat::integer) continue;
+    const TensorType& type = parts[i].type;
+    const std::int64_t columns = type.dims[static_cast<std::size_t>(type.rank - 1)];
+    shapes.push_back({parts[i].name.c_str(), type.elements() / columns, columns,
+                      static_cast<std::int32_t>(table[i]->bits), table[i]->clip_sigmas, nullptr, nullptr,
+                      nullptr});
+  }
+  return shapes;
+}
+
+QuantizedModel quantize_model(const ModelConfig& model, std::span<const QuantizeTensorRow> rows,
+                              const QuantizeSources& sources) {
+  return ModelQuantization(model, rows, sources).run();
+}
+
+}  // namespace mulligan
