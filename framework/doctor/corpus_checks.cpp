@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 
+#include "framework/core/printable.h"
 #include "framework/data/shard.h"
 
 namespace mulligan::doctor {
@@ -31,7 +32,7 @@ std::string percent(double share) {
 
 std::string token_name(int id, const Tokenizer* tokenizer) {
   if (!tokenizer || id >= tokenizer->vocab_size()) return fmt::format("{}", id);
-  return fmt::format("{} ({})", id, tokenizer->piece(id));
+  return fmt::format("{} ({})", id, printable(tokenizer->piece(id)));
 }
 
 // D20

@@ -55,7 +55,10 @@ std::string kept_text(const RunConfig& config, OptimizerGroups& groups) {
   std::map<std::string, DType> types;
   for (std::uint32_t id = 1; id <= update.value_count(); ++id) {
     const Graph::ValueInfo& info = update.info(Value{id});
-    if (info.storage == Graph::Storage::external) types[info.name] = info.type.dtype;
+    if (info.storage != Graph::Storage::external) continue;
+    types[info.name] = info.type.dtype;
+    for (const UpdateUnits::Part& part : groups.units().parts(info.name, info.type))
+      types[part.name] = info.type.dtype;
   }
   std::string text = fmt::format("masters: {}; gradients: f32, between ranks {}", counts_text(masters),
                                  counts_text(travelling));
