@@ -91,6 +91,7 @@ DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& opti
   OptimizerGroups groups(config, plugins, parameters);
 
   plan.parameters = parameter_count(model_parameters(config.model));
+  plan.stages = model_stages(config.model);
   plan.tensors = describe(config, parameters);
   plan.tokens_per_step = config.train.tokens_per_step;
   plan.ranks = options.ranks;
@@ -119,6 +120,9 @@ std::string format_dry_run(const DryRun& plan) {
   }
   line("");
   line("parameters: {}", grouped(plan.parameters));
+  for (const StageList& stage : plan.stages) {
+    if (!stage.elements.empty()) line("stage {}: {}", stage.stage, fmt::join(stage.elements, ", "));
+  }
   line("");
   line("memory of one of {} rank{}:", plan.ranks, plan.ranks == 1 ? "" : "s");
   for (const MemoryRow& row : plan.memory) line("{}", memory_line(row));

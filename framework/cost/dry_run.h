@@ -8,6 +8,7 @@
 
 #include "framework/config/run_config.h"
 #include "framework/cost/cost.h"
+#include "framework/model/elements/stages.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/run/memory_categories.h"
 
@@ -24,8 +25,8 @@ struct DryRun {
     std::string shape;  // "[22, 512, 512]"
     std::int64_t elements = 0;
     std::string master_dtype;
-    std::string optimizer;  // NAME of [optimizer.NAME]
-    std::string plugin;
+    std::string optimizer;  // NAME of [optimizer.NAME], or no_optimizer
+    std::string plugin;     // its; empty without one
     double lr_multiplier = 1;
     double weight_decay_multiplier = 1;
     std::string communication;
@@ -37,6 +38,7 @@ struct DryRun {
     Cost cost;
   };
   std::int64_t parameters = 0;
+  std::vector<StageList> stages;  // the elements of the model
   std::vector<Tensor> tensors;
   // Bytes of one rank on its device: persistent tensors by category, the shared arena, and, where known,
   // the workspace of the kernels; they add up to the total, which is what

@@ -120,6 +120,9 @@ void expect_fused_is_plain(Backend& backend, const std::vector<std::string>& key
 const std::vector<std::vector<std::string>> kVariants = {
     {},
     {"model.attention_gate=false"},
+    {"model.attention_gate=false", "model.smear_gate.window=12", "model.sparse_gate.window=12"},
+    {"model.attention_gate=false", "model.smear_gate.window=5", "model.smear_gate.document_start=-1",
+     "model.sparse_gate.window=7", "model.sparse_gate.scale=2", "model.xsa_last_layers=2"},
     {"model.qk_norm=false", "model.q_gain=0"},
     {"model.xsa_last_layers=0"},
     {"model.skip_weights=false", "model.skip_gates=false"},  // both lanes begin as one tensor

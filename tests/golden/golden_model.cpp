@@ -1,5 +1,9 @@
 #include "tests/golden/golden_model.h"
 
+#include "framework/model/elements/asymmetric_softcap/config.h"
+#include "framework/model/elements/smear_gate/config.h"
+#include "framework/model/elements/sparse_gate/config.h"
+
 namespace mulligan {
 
 ModelConfig golden_model(const nlohmann::json& config) {
@@ -25,6 +29,37 @@ ModelConfig golden_model(const nlohmann::json& config) {
   model.norm_eps = config.at("rms_eps");
   model.tied_head = config.at("tie_embeddings");
   const std::string lane = config.at("parallel_final_lane");
+  model.lanes.final_lane = lane == "mean"  ? FinalLane::mean
+                           : lane == "mlp" ? FinalLane::mlp
+                                           : FinalLane::attention;
+  resolve_model_defaults(model);
+  return model;
+}
+
+ModelConfig golden_later_model(const nlohmann::json& config) {
+  ModelConfig model;
+  model.layers = config.at("layers");
+  model.width = config.at("dim");
+  model.heads = config.at("heads");
+  model.kv_heads = config.at("kv_heads");
+  model.head_width = config.at("head_dim");
+  model.rope.dims = config.at("rope_dims");
+  model.mlp_hidden = config.at("mlp_hidden");
+  model.vocabulary = config.at("vocab");
+  model.ln_scale = config.at("ln_scale");
+  model.loop.first = config.at("loop").at(0);
+  model.loop.last = config.at("loop").at(1);
+  model.loop.extra_passes = config.at("num_loops");
+  model.lanes.parallel_start = config.at("parallel_start");
+  model.softcap = config.at("softcap");
+  if (config.at("xsa").is_number()) model.xsa_last_layers = config.at("xsa");
+  model.attention_gate = false;
+  elements::smear_gate::set_config(
+      model, {config.at("gate_window").get<std::int64_t>(), config.at("bos").get<std::int64_t>()});
+  elements::sparse_gate::set_config(
+      model, {config.at("gate_window").get<std::int64_t>(), config.at("sparse_gate_scale").get<double>()});
+  elements::asymmetric_softcap::set_config(model, {true});
+  const std::string lane = config.at("final_lane");
   model.lanes.final_lane = lane == "mean"  ? FinalLane::mean
                            : lane == "mlp" ? FinalLane::mlp
                                            : FinalLane::attention;
