@@ -167,26 +167,27 @@ std::vector<std::uint64_t> CaseOps::original_bytes(std::span<const std::string> 
   std::vector<std::uint64_t> counts;
   counts.reserve(slices.size());
   bool escaped = false;
-  std::string character;  // begun in an earlier slice
+  std::string waiting;  // what may become a control character
   for (const std::string& slice : slices) {
     std::uint64_t count = 0;
     for (const char byte : slice) {
-      character += byte;
-      // The first bytes of what may become a control character wait for its last one.
-      const bool begun = character == "\xEE" || character == "\xEE\x80";
-      if (begun) continue;
-      const Control control = control_at(character);
-      if (control == Control::none || escaped) {
-        count += character.size();
+      waiting += byte;
+      while (!waiting.empty() && waiting != "\xEE" && waiting != "\xEE\x80") {
+        const Control control = control_at(waiting);
+        if (control != Control::none && !escaped) {
+          escaped = control == Control::escape;
+          waiting.clear();
+          continue;
+        }
+        const std::size_t length = control == Control::none ? 1 : kControlBytes;
+        count += length;
         escaped = false;
-      } else {
-        escaped = control == Control::escape;
+        waiting.erase(0, length);
       }
-      character.clear();
     }
     counts.push_back(count);
   }
-  if (!character.empty() && !counts.empty()) counts.back() += character.size();
+  if (!counts.empty()) counts.back() += waiting.size();
   return counts;
 }
 

@@ -57,7 +57,7 @@ PrepareOptions options_for(const std::string& name) {
   PrepareOptions options;
   options.inputs = {documents_file(fresh_folder(name + "_in"))};
   options.output = fresh_folder(name) / "data";
-  options.vocab_size = 420;
+  options.vocab_size = 340;
   options.normalization = "nmt_nfkc";
   options.validation_fraction = 0.4;
   options.transform = "caseops";
@@ -141,7 +141,7 @@ TEST(TransformedData, ATokenizerThatKeepsTextCountsEveryByte) {
 
 TEST(TransformedData, LoadsWithItsSideTables) {
   const Manifest manifest = load_manifest(prepared());
-  const ValidationSet set = load_validation(data_config(prepared()), 420);
+  const ValidationSet set = load_validation(data_config(prepared()), 340);
   ASSERT_TRUE(set.side_table.has_value());
   EXPECT_FALSE(set.byte_table.has_value());
   EXPECT_EQ(set.counter()->count(set.tokens), manifest.validation.bytes);
@@ -156,22 +156,22 @@ TEST(TransformedData, PublishedShardsWorkAsTheyAre) {
   for (const std::string& pattern : {folder.string(), (folder / "fineweb_val_*.bin").string()}) {
     DataConfig data = data_config(folder);
     data.validation = pattern;
-    const ValidationSet set = load_validation(data, 420);
+    const ValidationSet set = load_validation(data, 340);
     EXPECT_EQ(set.files.size(), 1u);
     ASSERT_TRUE(set.side_table.has_value());
     EXPECT_EQ(set.counter()->count(set.tokens), bytes);
     EXPECT_NE(set.note.find("at their word"), std::string::npos) << set.note;
     data.validation_documents = (folder / "validation.jsonl").string();
-    EXPECT_NE(load_validation(data, 420).note.find("agree with"), std::string::npos);
+    EXPECT_NE(load_validation(data, 340).note.find("agree with"), std::string::npos);
     data.validation_bytes = (folder / "fineweb_val_bytes_*.bin").string();
-    EXPECT_EQ(load_validation(data, 420).counter()->count(set.tokens), bytes);
+    EXPECT_EQ(load_validation(data, 340).counter()->count(set.tokens), bytes);
   }
 }
 
 TEST(TransformedData, PieceTablesAreRefused) {
   const fs::path folder = published("transform_no_tables");
   fs::remove(folder / "fineweb_val_bytes_000000.bin");
-  const std::string message = message_of([&] { load_validation(data_config(folder), 420); });
+  const std::string message = message_of([&] { load_validation(data_config(folder), 340); });
   for (const char* part : {"caseops", "3 bytes", "data.validation_bytes"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
 }
@@ -185,7 +185,7 @@ TEST(TransformedData, TablesThatDoNotFitAreRefused) {
     write_shard(table, counts);
     DataConfig with = data;
     if (originals) with.validation_documents = (folder / "validation.jsonl").string();
-    return message_of([&] { load_validation(with, 420); });
+    return message_of([&] { load_validation(with, 340); });
   };
   std::vector<std::uint16_t> counts(good.begin(), good.end() - 1);
   EXPECT_NE(refusal(counts).find("counts, but its shard"), std::string::npos);
@@ -199,10 +199,10 @@ TEST(TransformedData, TablesThatDoNotFitAreRefused) {
   DataConfig fewer = data;
   fewer.validation_documents = (fresh_folder("transform_fewer") / "one.jsonl").string();
   write_file_atomically(fewer.validation_documents, "{\"text\": \"one\"}\n");
-  EXPECT_NE(message_of([&] { load_validation(fewer, 420); }).find("holds 1 documents"), std::string::npos);
+  EXPECT_NE(message_of([&] { load_validation(fewer, 340); }).find("holds 1 documents"), std::string::npos);
   DataConfig tables = data;
   tables.validation = (folder / "fineweb_val_bytes_*.bin").string();
-  EXPECT_NE(message_of([&] { load_validation(tables, 420); }).find("data.validation_bytes"),
+  EXPECT_NE(message_of([&] { load_validation(tables, 340); }).find("data.validation_bytes"),
             std::string::npos);
 }
 
