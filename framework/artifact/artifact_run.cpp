@@ -7,6 +7,7 @@
 #include "framework/artifact/artifact_model.h"
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/known_sizes.h"
+#include "framework/artifact/quantize_model.h"
 #include "framework/artifact/size_prediction.h"
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
@@ -146,7 +147,8 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   sources.progress = &log;
   MadeArtifact made = make_artifact(loaded, sources);
   write_file_atomically(options.output, made.bytes);
-  const std::vector<double> predicted = predict_sizes(artifact_parts(config.model), quantize.tensors);
+  const std::vector<double> predicted =
+      predict_sizes(artifact_parts(config.model), quantize.tensors, quantize.options.compression);
   log.result(format_sizes(made.artifact, made.sizes, predicted, code, config.ledger.artifact_bytes));
   log.print("calibration {:.1f} s (training time), quantisation {:.1f} s, compression {:.1f} s",
             made.calibrate_seconds, made.quantize_seconds, made.compress_seconds);
@@ -164,10 +166,22 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   return made;
 }
 
+namespace {
+
+// What the quantiser may add by its choices over the whole model.
+double choice_bytes(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
+                    const LoadedConfig& loaded, PluginHost& host) {
+  const Quantizer quantizer(quantizer_plugin(loaded, host), loaded.plugin("quantize"));
+  return quantizer.extra_bytes(integer_shapes(parts, resolve_quantize_table(parts, quantize.tensors)));
+}
+
+}  // namespace
+
 std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options) {
   const QuantizeConfig& quantize = require_quantize(loaded);
   resolve_run_plugins(loaded, host, PluginUse::quantize);
-  return format_prediction(artifact_parts(loaded.config.model), quantize.tensors,
+  const std::vector<ArtifactPart> parts = artifact_parts(loaded.config.model);
+  return format_prediction(parts, quantize, choice_bytes(parts, quantize, loaded, host),
                            count_code(loaded, host, options), loaded.config.ledger.artifact_bytes);
 }
 
