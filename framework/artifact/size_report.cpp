@@ -50,10 +50,16 @@ std::string totals(double model, const CodeSizes& code, std::int64_t limit) {
     return fmt::format("{:<44} {:>14}\n", name,
                        bytes ? grouped(static_cast<std::int64_t>(*bytes)) : "not counted");
   };
-  return total_line("artifact", model, 0, limit) + code_line("code, compressed source", code.source_bytes) +
+  std::string folders;
+  if (code.evaluation_bytes)
+    folders = fmt::format("the code of an evaluation: {}\n", fmt::join(code.evaluation_folders, ", "));
+  return total_line("artifact", model, 0, limit) +
+         code_line("code of an evaluation, compressed source", code.evaluation_bytes) +
+         code_line("code, all of the source compressed", code.source_bytes) +
          code_line("code, stripped binary and plugins compressed", code.binary_bytes) +
-         total_line("artifact + source", model, code.source_bytes, limit) +
-         total_line("artifact + binary", model, code.binary_bytes, limit);
+         total_line("artifact + code of an evaluation", model, code.evaluation_bytes, limit) +
+         total_line("artifact + all source", model, code.source_bytes, limit) +
+         total_line("artifact + binary", model, code.binary_bytes, limit) + folders;
 }
 
 }  // namespace
@@ -91,6 +97,7 @@ std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, con
   using Json = nlohmann::ordered_json;
   const auto optional = [](std::optional<std::uint64_t> bytes) { return bytes ? Json(*bytes) : Json(); };
   Json json{{"artifact_bytes", sizes.total_bytes},
+            {"evaluation_source_bytes", optional(code.evaluation_bytes)},
             {"source_bytes", optional(code.source_bytes)},
             {"binary_bytes", optional(code.binary_bytes)},
             {"limit_bytes", limit_bytes}};
