@@ -263,10 +263,12 @@ class ArtifactReader {
       DeclaredStream stream{&kind, string_of(entry, "layout"), read_compression(entry),
                             number_of(entry, "raw_bytes"), number_of(entry, "bytes")};
       const bool matrices = kind.matrices && version_ >= 2 && stream.layout == "matrices";
-      if (matrices != (stream.compression == Compression::adaptive) ||
-          (!matrices && std::ranges::find(kind.layouts, stream.layout) == kind.layouts.end())) {
-        throw bad("has a part '{}' in the layout '{}' and compression '{}', which is not known", kind.content,
-                  stream.layout, compression_word(stream.compression));
+      if (!matrices && std::ranges::find(kind.layouts, stream.layout) == kind.layouts.end()) {
+        throw bad("has a part '{}' in the unknown layout '{}'", kind.content, stream.layout);
+      }
+      if (matrices != (stream.compression == Compression::adaptive)) {
+        throw bad("has a part '{}' in the layout '{}' and the compression '{}', which do not go together",
+                  kind.content, stream.layout, compression_word(stream.compression));
       }
       if (stream.raw_bytes != layout_bytes(elements, kind, stream.layout)) {
         throw bad("declares {} bytes for the part '{}', but its tensors have {}", stream.raw_bytes,

@@ -6,7 +6,9 @@
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/artifact_model.h"
 #include "framework/artifact/code_size.h"
+#include "framework/artifact/evaluation_source.h"
 #include "framework/artifact/known_sizes.h"
+#include "framework/artifact/quantize_model.h"
 #include "framework/artifact/size_prediction.h"
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
@@ -34,8 +36,31 @@ const QuantizeConfig& require_quantize(const LoadedConfig& loaded) {
       loaded.file);
 }
 
+// Names of the plugins that scoring an artifact takes, with test-time training where the configuration has it.
+std::vector<std::string> scoring_plugins(const RunConfig& config) {
+  std::vector<std::string> names{config.backend.plugin};
+  if (config.communicator) names.push_back(config.communicator->plugin);
+  if (!config.ttt) return names;
+  names.insert(names.end(), {config.ttt->adapters.plugin, config.ttt->optimizer.plugin});
+  for (const auto& table : {config.ttt->transform, config.ttt->base, config.ttt->base_optimizer}) {
+    if (table) names.push_back(table->plugin);
+  }
+  return names;
+}
+
 PluginHandle quantizer_plugin(const LoadedConfig& loaded, PluginHost& host) {
   return load_plugin(host, MLG_QUANTIZER, loaded.config.quantize->table);
+}
+
+// Of an evaluation's code. A plugin that is none of the tree's cannot be counted, which strict rules refuse.
+void count_evaluation(const LoadedConfig& loaded, const fs::path& tree, CodeSizes& code) {
+  try {
+    EvaluationSource source = evaluation_source(tree, scoring_plugins(loaded.config));
+    code.evaluation_bytes = compressed_evaluation_bytes(tree, source, known_sizes_folder());
+    code.evaluation_folders = std::move(source.folders);
+  } catch (const Error&) {
+    if (loaded.config.ledger.rules == LedgerRules::strict) throw;
+  }
 }
 
 // The source where there is any, and the binaries: this program, the plugins loaded so far, and those that
@@ -48,6 +73,7 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
   if (here || !source.empty()) {
     const fs::path tree = here ? fs::path(".") : source;
     code.source_bytes = compressed_source_bytes(tree, known_sizes_folder());
+    count_evaluation(loaded, tree, code);
     const bool other = !options.built_from.empty() && source_digest(tree) != options.built_from;
     if (other && loaded.config.ledger.rules == LedgerRules::strict) {
       throw run_error(
@@ -76,7 +102,7 @@ LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSizes& code) {
                    {"quantise", made.quantize_seconds},
                    {"compress", made.compress_seconds}};
   entry.bytes = {{"artifact", made.sizes.total_bytes}};
-  if (code.source_bytes) entry.bytes.emplace_back("code_source", *code.source_bytes);
+  if (code.evaluation_bytes) entry.bytes.emplace_back("code_source", *code.evaluation_bytes);
   if (code.binary_bytes) entry.bytes.emplace_back("code_binary", *code.binary_bytes);
   return entry;
 }
@@ -146,7 +172,8 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   sources.progress = &log;
   MadeArtifact made = make_artifact(loaded, sources);
   write_file_atomically(options.output, made.bytes);
-  const std::vector<double> predicted = predict_sizes(artifact_parts(config.model), quantize.tensors);
+  const std::vector<double> predicted =
+      predict_sizes(artifact_parts(config.model), quantize.tensors, quantize.options.compression);
   log.result(format_sizes(made.artifact, made.sizes, predicted, code, config.ledger.artifact_bytes));
   log.print("calibration {:.1f} s (training time), quantisation {:.1f} s, compression {:.1f} s",
             made.calibrate_seconds, made.quantize_seconds, made.compress_seconds);
@@ -164,10 +191,22 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   return made;
 }
 
+namespace {
+
+// What the quantiser may add by its choices over the whole model.
+double choice_bytes(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
+                    const LoadedConfig& loaded, PluginHost& host) {
+  const Quantizer quantizer(quantizer_plugin(loaded, host), loaded.plugin("quantize"));
+  return quantizer.extra_bytes(integer_shapes(parts, resolve_quantize_table(parts, quantize.tensors)));
+}
+
+}  // namespace
+
 std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options) {
   const QuantizeConfig& quantize = require_quantize(loaded);
   resolve_run_plugins(loaded, host, PluginUse::quantize);
-  return format_prediction(artifact_parts(loaded.config.model), quantize.tensors,
+  const std::vector<ArtifactPart> parts = artifact_parts(loaded.config.model);
+  return format_prediction(parts, quantize, choice_bytes(parts, quantize, loaded, host),
                            count_code(loaded, host, options), loaded.config.ledger.artifact_bytes);
 }
 

@@ -7,8 +7,10 @@
 namespace mulligan {
 namespace {
 
-// What Brotli's prefix codes need beyond the entropy.
-constexpr double coder_overhead = 1.015;
+// What a coder needs of the entropy of normal codes: Brotli's prefix codes, and the adaptive coder's learning.
+double coder_overhead(Compression compression) {
+  return compression == Compression::adaptive ? 1.001 : 1.015;
+}
 
 double normal_cdf(double x) {
   return 0.5 * std::erfc(-x / std::sqrt(2.0));
@@ -28,7 +30,8 @@ double normal_code_entropy(double step, int qmax) {
 }
 
 std::vector<double> predict_sizes(std::span<const ArtifactPart> parts,
-                                  std::span<const QuantizeTensorRow> rows) {
+                                  std::span<const QuantizeTensorRow> rows, Compression compression) {
+  const double overhead = coder_overhead(compression);
   const std::vector<const QuantizeTensorRow*> table = resolve_quantize_table(parts, rows);
   std::vector<double> sizes;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -41,13 +44,13 @@ std::vector<double> predict_sizes(std::span<const ArtifactPart> parts,
       case TensorFormat::integer: {
         const int qmax = (1 << (table[i]->bits - 1)) - 1;
         const double bits = normal_code_entropy(table[i]->clip_sigmas / qmax, qmax);
-        sizes.push_back(elements * bits / 8 * coder_overhead + scales);
+        sizes.push_back(elements * bits / 8 * overhead + scales);
         break;
       }
       case TensorFormat::int8_row: {
         // The largest of n normal magnitudes is near sqrt(2 ln n).
         const double largest = std::max(1.0, std::sqrt(2 * std::log(columns)));
-        sizes.push_back(elements * normal_code_entropy(largest / 127, 127) / 8 * coder_overhead + scales);
+        sizes.push_back(elements * normal_code_entropy(largest / 127, 127) / 8 * overhead + scales);
         break;
       }
       case TensorFormat::fp16:

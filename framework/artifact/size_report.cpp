@@ -40,15 +40,26 @@ std::string total_line(const char* name, double model, std::optional<std::uint64
   return line + "\n";
 }
 
+// Header, configuration and manifest of an artifact of so many tensors, which Brotli packs to about so much.
+double header_bytes(std::size_t tensors) {
+  return 3000 + 12.0 * static_cast<double>(tensors);
+}
+
 std::string totals(double model, const CodeSizes& code, std::int64_t limit) {
   const auto code_line = [](const char* name, std::optional<std::uint64_t> bytes) {
     return fmt::format("{:<44} {:>14}\n", name,
                        bytes ? grouped(static_cast<std::int64_t>(*bytes)) : "not counted");
   };
-  return total_line("artifact", model, 0, limit) + code_line("code, compressed source", code.source_bytes) +
+  std::string folders;
+  if (code.evaluation_bytes)
+    folders = fmt::format("the code of an evaluation: {}\n", fmt::join(code.evaluation_folders, ", "));
+  return total_line("artifact", model, 0, limit) +
+         code_line("code of an evaluation, compressed source", code.evaluation_bytes) +
+         code_line("code, all of the source compressed", code.source_bytes) +
          code_line("code, stripped binary and plugins compressed", code.binary_bytes) +
-         total_line("artifact + source", model, code.source_bytes, limit) +
-         total_line("artifact + binary", model, code.binary_bytes, limit);
+         total_line("artifact + code of an evaluation", model, code.evaluation_bytes, limit) +
+         total_line("artifact + all source", model, code.source_bytes, limit) +
+         total_line("artifact + binary", model, code.binary_bytes, limit) + folders;
 }
 
 }  // namespace
@@ -86,6 +97,7 @@ std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, con
   using Json = nlohmann::ordered_json;
   const auto optional = [](std::optional<std::uint64_t> bytes) { return bytes ? Json(*bytes) : Json(); };
   Json json{{"artifact_bytes", sizes.total_bytes},
+            {"evaluation_source_bytes", optional(code.evaluation_bytes)},
             {"source_bytes", optional(code.source_bytes)},
             {"binary_bytes", optional(code.binary_bytes)},
             {"limit_bytes", limit_bytes}};
@@ -102,10 +114,10 @@ std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, con
   return json.dump(1) + "\n";
 }
 
-std::string format_prediction(std::span<const ArtifactPart> parts, std::span<const QuantizeTensorRow> rows,
-                              const CodeSizes& code, std::int64_t limit_bytes) {
-  const std::vector<double> predicted = predict_sizes(parts, rows);
-  const std::vector<const QuantizeTensorRow*> table = resolve_quantize_table(parts, rows);
+std::string format_prediction(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
+                              double choice_bytes, const CodeSizes& code, std::int64_t limit_bytes) {
+  const std::vector<double> predicted = predict_sizes(parts, quantize.tensors, quantize.options.compression);
+  const std::vector<const QuantizeTensorRow*> table = resolve_quantize_table(parts, quantize.tensors);
   std::string text = fmt::format("{:<34} {:<16} {:<9} {:>12} {:>12}\n", "tensor", "shape", "format",
                                  "predicted", "bits/element");
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -115,7 +127,12 @@ std::string format_prediction(std::span<const ArtifactPart> parts, std::span<con
                         format_text(table[i]->format, table[i]->bits), rounded(predicted[i]),
                         predicted[i] * 8 / static_cast<double>(type.elements()));
   }
-  const double sum = std::accumulate(predicted.begin(), predicted.end(), 0.0);
+  if (choice_bytes > 0)
+    text +=
+        fmt::format("{:<61} {:>12}\n", "protected columns and corrections, at most", rounded(choice_bytes));
+  const double sum =
+      std::accumulate(predicted.begin(), predicted.end(), choice_bytes + header_bytes(parts.size()));
+  text += fmt::format("{:<61} {:>12}\n", "header and manifest, about", rounded(header_bytes(parts.size())));
   return text + "\n" + totals(sum, code, limit_bytes);
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "framework/artifact/artifact_file.h"
 #include "framework/artifact/tensor_map.h"
@@ -12,14 +13,17 @@
 
 namespace mulligan {
 
-// Bytes of code, counted in two ways; what cannot be counted here is absent.
+// Bytes of code, counted in three ways; what cannot be counted here is absent.
 struct CodeSizes {
   std::optional<std::uint64_t> source_bytes;  // source of training and evaluation, compressed
   std::optional<std::uint64_t> binary_bytes;  // program and plugins, stripped and compressed
+  // What a budget counts: source that an evaluation needs (evaluation_source.h), and its folders.
+  std::optional<std::uint64_t> evaluation_bytes = {};
+  std::vector<std::string> evaluation_folders = {};
 };
 
 // One line per tensor: shape, format, bytes in the file, bits per element; then the streams, the file, the
-// code both ways, and each total against `limit_bytes` (0: no limit). `predicted` (by tensor; may be empty)
+// code each way, and each total against `limit_bytes` (0: no limit). `predicted` (by tensor; may be empty)
 // adds a column.
 std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
                          std::span<const double> predicted, const CodeSizes& code, std::int64_t limit_bytes);
@@ -28,8 +32,9 @@ std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
 std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, const CodeSizes& code,
                        std::int64_t limit_bytes);
 
-// The table before there are weights: predicted bytes alone.
-std::string format_prediction(std::span<const ArtifactPart> parts, std::span<const QuantizeTensorRow> rows,
-                              const CodeSizes& code, std::int64_t limit_bytes);
+// The table before there are weights: predicted bytes alone. `choice_bytes`: at most, of what the quantiser chooses over
+// the whole model (Quantizer::extra_bytes).
+std::string format_prediction(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
+                              double choice_bytes, const CodeSizes& code, std::int64_t limit_bytes);
 
 }  // namespace mulligan

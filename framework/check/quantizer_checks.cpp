@@ -110,6 +110,63 @@ bool same(const Result& a, const Result& b) {
   return a.codes == b.codes && a.scales == b.scales && a.squared_error == b.squared_error;
 }
 
+// Two groups of columns with codes of 7 bits, the rest of 4: codes within their widths, scales of fp16, and an error
+// that is nearer to the weights than without the groups.
+std::string protected_columns_problem(const Quantizer& quantizer) {
+  const Matrix m = matrix(17, 33);
+  const std::vector<std::int64_t> starts{3, 20};
+  constexpr std::int64_t size = 5;
+  constexpr int bits = 4, fine_bits = 7;
+  const auto is_fine = [&](std::int64_t column) {
+    return std::ranges::any_of(starts,
+                               [&](std::int64_t start) { return column >= start && column < start + size; });
+  };
+  Result result;
+  result.codes.assign(m.weight.size(), static_cast<std::int8_t>(poison_high));
+  result.scales.assign(static_cast<std::size_t>(m.rows), NAN);
+  std::vector<float> fine(result.scales);
+  const std::vector<float> rms(static_cast<std::size_t>(m.columns), 1.0f);
+  const mlg_quantize_request request{"check.weight",
+                                     m.weight.data(),
+                                     m.hessian.data(),
+                                     m.rows,
+                                     m.columns,
+                                     bits,
+                                     clip_sigmas,
+                                     serial,
+                                     rms.data(),
+                                     starts.data(),
+                                     static_cast<std::int64_t>(starts.size()),
+                                     size,
+                                     fine_bits};
+  mlg_quantize_result out{result.codes.data(), result.scales.data(), NAN, fine.data()};
+  quantizer.quantize(request, out);
+  for (std::int64_t i = 0; i < m.rows * m.columns; ++i) {
+    const int most = (1 << ((is_fine(i % m.columns) ? fine_bits : bits) - 1)) - 1;
+    const int code = result.codes[static_cast<std::size_t>(i)];
+    if (code < -most || code > most)
+      return fmt::format("the code {} in column {} is beyond {}", code, i % m.columns, most);
+  }
+  for (const std::vector<float>* scales : {&result.scales, &fine}) {
+    for (const float scale : *scales) {
+      if (!std::isfinite(scale) || sdk::half_value(sdk::half_bits(scale)) != scale)
+        return fmt::format("the scale {} is not an fp16 number", scale);
+    }
+  }
+  // What the fine columns lose by themselves: at most half a step each, and their step is a ninth of the others'.
+  double loss = 0, weights = 0;
+  for (std::int64_t i = 0; i < m.rows * m.columns; ++i) {
+    if (!is_fine(i % m.columns)) continue;
+    const auto at = static_cast<std::size_t>(i);
+    const double value =
+        result.codes[at] * static_cast<double>(fine[static_cast<std::size_t>(i / m.columns)]);
+    loss += std::pow(static_cast<double>(m.weight[at]) - value, 2);
+    weights += std::pow(static_cast<double>(m.weight[at]), 2);
+  }
+  if (loss <= 0.25 * weights) return {};
+  return fmt::format("protected columns lose {:.4g} of {:.4g}", loss, weights);
+}
+
 // Calls `body` for matrices of odd extents, every number of bits, with and without a hessian.
 std::string for_all(const Quantizer& quantizer,
                     const std::function<std::string(const Matrix&, int bits, bool with_hessian)>& body) {
@@ -173,6 +230,9 @@ void check_quantizer(const PluginHandle& plugin, const PluginConfig& config, Che
     if (error <= share * zeros) return {};
     return fmt::format("the squared error is {:.4g}, that of a matrix of zeros {:.4g}", error, zeros);
   });
+  if (quantizer.chooses())
+    list.add("protected columns have their own bits and scales",
+             [&] { return protected_columns_problem(quantizer); });
   add("the same bits however the work is cut", [&](const Matrix& m, int bits, bool hessian) {
     return same(quantize(quantizer, m, bits, hessian, poison_high, serial),
                 quantize(quantizer, m, bits, hessian, poison_high, backwards))

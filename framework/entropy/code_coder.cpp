@@ -52,11 +52,11 @@ void encode(RansEncoder& out, const CodeModel::Expected& expected, int code) {
   if (symbol > CodeModel::escape && symbol < SymbolTable::symbols) {
     out.put(expected.table->places(symbol));
     expected.table->count(symbol);
-    out.put_bits(static_cast<std::uint32_t>(difference) & ((1U << expected.shift) - 1U), expected.shift);
+    out.put_bits(static_cast<std::uint32_t>(difference), expected.shift);
   } else {
     out.put(expected.table->places(CodeModel::escape));
     expected.table->count(CodeModel::escape);
-    out.put_bits(static_cast<std::uint32_t>(code) & 0xFFU, escape_bits);
+    out.put_bits(static_cast<std::uint32_t>(code), escape_bits);
   }
 }
 

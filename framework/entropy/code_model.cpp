@@ -8,7 +8,7 @@ namespace mulligan {
 namespace {
 
 constexpr std::int32_t one = 1 << 16;
-constexpr std::array<std::int64_t, 3> rows_remembered = {48, 64, 12};  // of spread, slow, fast
+constexpr std::array<std::int64_t, 4> rows_remembered = {32, 200, 24, 6};  // of spread, slow, middle, fast
 constexpr std::int32_t smallest_spread = one / 64;
 // Beyond this spread low bits are so even that they are coded as they are.
 constexpr std::int32_t widest_table = 6 * one;
@@ -16,8 +16,11 @@ constexpr int classes_per_octave = 4;
 constexpr int weight_bits = 24;
 constexpr std::int32_t heaviest_weight = 2 << weight_bits;
 // Step of the weights: step / 2^16 * error * input / (power of the inputs).
-constexpr std::int64_t step = 150;
+constexpr std::int64_t step = 300;
 constexpr std::uint32_t prior_strength = 150;
+// A row counts as usual until it shows otherwise: as if sums of so much had been as expected.
+constexpr std::int64_t usual_distance = std::int64_t{64 * 3} << 12;
+constexpr std::int64_t usual_square = std::int64_t{32} << 16;
 
 std::int32_t scaled(std::int64_t a, std::int64_t b) {
   return static_cast<std::int32_t>(a * b >> 16);
@@ -63,7 +66,7 @@ SymbolTable& SpreadTables::at(std::int32_t spread, int fraction) {
 }
 
 void CodeModel::begin(std::int64_t columns) {
-  columns_.assign(static_cast<std::size_t>(columns), Column{usual_spread_, 0, 0});
+  columns_.assign(static_cast<std::size_t>(columns), Column{usual_spread_, 0, 0, 0});
   row_ = -1;
   power_ = 12 * columns << 16;
 }
@@ -78,16 +81,21 @@ void CodeModel::begin_row() {
   power_ = 0;
   row_distance_ = row_spread_ = 0;
   row_ratio_ = one;
+  row_gain_ = one;
+  row_product_ = row_square_ = 0;
   input_ = {};
 }
 
 CodeModel::Expected CodeModel::expect(std::int64_t column) {
   const Column& above = columns_[static_cast<std::size_t>(column)];
   input_[0] = above.slow;
-  input_[1] = above.fast;
+  input_[1] = above.middle;
+  input_[2] = above.fast;
   std::int64_t mean = 0;
   for (int i = 0; i < inputs; ++i) mean += std::int64_t{weights_[i]} * input_[i];
-  expected_ = static_cast<std::int32_t>(std::clamp<std::int64_t>(mean >> weight_bits, -127 * one, 127 * one));
+  foretold_ = std::clamp<std::int64_t>(mean >> weight_bits, -127 * one, 127 * one);
+  expected_ =
+      static_cast<std::int32_t>(std::clamp<std::int64_t>(foretold_ * row_gain_ >> 16, -127 * one, 127 * one));
   std::int32_t spread = std::max(scaled(above.spread, row_ratio_), smallest_spread);
   int shift = 0;
   for (; spread >= widest_table; spread >>= 1) ++shift;
@@ -111,15 +119,21 @@ void CodeModel::learn(std::int64_t column, int code) {
   }
   row_distance_ += (distance >> 4) - (row_distance_ >> 7);
   row_spread_ += (above.spread >> 4) - (row_spread_ >> 7);
+  row_product_ += (foretold_ >> 8) * (value >> 8) - (row_product_ >> 10);
+  row_square_ += (foretold_ >> 8) * (foretold_ >> 8) - (row_square_ >> 10);
+  // Divisions are slow: every 16 columns are enough.
   if ((column & 15) == 15) {
-    constexpr std::int64_t caution = std::int64_t{64 * 3} << 12;  // as if so much had been as usual
-    row_ratio_ = static_cast<std::int32_t>(((row_distance_ + caution) << 16) / (row_spread_ + caution));
+    row_ratio_ = static_cast<std::int32_t>(std::clamp<std::int64_t>(
+        ((row_distance_ + usual_distance) << 16) / (row_spread_ + usual_distance), one / 8, 8 * one));
+    row_gain_ = std::clamp<std::int64_t>(((row_product_ + usual_square) << 16) / (row_square_ + usual_square),
+                                         0, 4 * one);
   }
   usual_spread_ += (distance - usual_spread_) >> 11;
   above.spread += scaled(distance - above.spread, rates_[0]);
   above.slow += scaled(std::int64_t{value} - above.slow, rates_[1]);
-  above.fast += scaled(std::int64_t{value} - above.fast, rates_[2]);
-  input_[2] = value;
+  above.middle += scaled(std::int64_t{value} - above.middle, rates_[2]);
+  above.fast += scaled(std::int64_t{value} - above.fast, rates_[3]);
+  input_[3] = value;
 }
 
 }  // namespace mulligan

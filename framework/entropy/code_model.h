@@ -44,10 +44,10 @@ class CodeModel {
  private:
   // Of what was seen above in a column.
   struct Column {
-    std::int32_t spread = 0;          // mean distance from what was expected
-    std::int32_t slow = 0, fast = 0;  // means over about 64 and 12 rows
+    std::int32_t spread = 0;                      // mean distance from what was expected
+    std::int32_t slow = 0, middle = 0, fast = 0;  // means over about 200, 24 and 6 rows
   };
-  static constexpr int inputs = 3;  // slow and fast mean of the column, the code to the left
+  static constexpr int inputs = 4;  // the three means of the column, the code to the left
 
   SpreadTables tables_;
   std::vector<Column> columns_;
@@ -60,7 +60,10 @@ class CodeModel {
   std::int64_t row_ = -1;
   std::int32_t row_distance_ = 0, row_spread_ = 0;  // decaying sums along the row
   std::int32_t row_ratio_ = 1 << 16;
-  std::array<std::int32_t, 3> rates_{};  // of spread, slow, fast in this row
+  // How much of what the columns foretell holds in this row, from sums of code x foretold and of its square.
+  std::int64_t foretold_ = 0, row_product_ = 0, row_square_ = 0;
+  std::int64_t row_gain_ = 1 << 16;
+  std::array<std::int32_t, 4> rates_{};  // of spread, slow, middle, fast in this row
 };
 
 }  // namespace mulligan

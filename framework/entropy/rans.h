@@ -28,7 +28,8 @@ class RansEncoder {
   // The low `bits` (0 to 15) of value, each of probability 1/2.
   void put_bits(std::uint32_t value, int bits) {
     if (bits > 0) {
-      put({static_cast<std::uint16_t>(value << (place_bits - bits)),
+      const std::uint32_t low = value & ((1U << bits) - 1U);
+      put({static_cast<std::uint16_t>(low << (place_bits - bits)),
            static_cast<std::uint16_t>(place_count >> bits)});
     }
   }

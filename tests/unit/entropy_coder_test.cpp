@@ -122,7 +122,7 @@ TEST(EntropyCoder, BytesAreTheSameEverywhere) {
   }
   const std::vector<CodeMatrix> matrices{{60, 70, 0}, {33, 5, 6}};
   const std::string bytes = encode_codes(codes, matrices);
-  EXPECT_EQ(sha256_hex(bytes), "FROZEN") << bytes.size();
+  EXPECT_EQ(sha256_hex(bytes), "ecbc3919a73dfb669c2b95bae63c6c2c92cd20d38fff8d56333e31f93fd885fa");
 }
 
 TEST(EntropyCoder, DamagedBytesAreRefusedOrReadButNeverHarm) {
@@ -149,7 +149,7 @@ TEST(SymbolTable, PlacesPartTheWholeAndFollowTheCounts) {
   weights[41] = 1;
   SymbolTable table;
   EXPECT_FALSE(table.started());
-  table.start(weights, 100);
+  table.start(weights, 2000);
   const auto check = [&] {
     std::uint32_t next = 0;
     for (int symbol = 0; symbol < SymbolTable::symbols; ++symbol) {
