@@ -288,8 +288,8 @@ Manifest load_manifest(const std::filesystem::path& path) {
     if (value.contains("ablation")) manifest.ablation = ablation_from(value.at("ablation"));
     if (value.contains("symbols")) {
       const auto& symbols = value.at("symbols");
-      manifest.symbols = {symbols.at("per_1000_tokens").get<std::map<std::string, double>>(),
-                          count_of(symbols, "lines"), count_of(symbols, "templates")};
+      manifest.symbols = SymbolRecord{symbols.at("per_1000_tokens").get<std::map<std::string, double>>(),
+                                      count_of(symbols, "lines"), count_of(symbols, "templates")};
     }
     return manifest;
   } catch (const std::exception& error) {
