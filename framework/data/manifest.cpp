@@ -252,6 +252,11 @@ void save_manifest(const std::filesystem::path& folder, const Manifest& manifest
        {{"file", manifest.validation_text_file}, {"sha256", manifest.validation_text_sha256}}}};
   if (manifest.text) value["text"] = to_json(*manifest.text);
   if (manifest.ablation) value["ablation"] = to_json(*manifest.ablation);
+  if (manifest.symbols) {
+    value["symbols"] = {{"per_1000_tokens", manifest.symbols->per_1000_tokens},
+                        {"lines", manifest.symbols->lines},
+                        {"templates", manifest.symbols->templates}};
+  }
   write_file_atomically(folder / kManifestName, value.dump(2) + "\n");
 }
 
@@ -281,6 +286,11 @@ Manifest load_manifest(const std::filesystem::path& path) {
     manifest.validation_text_sha256 = value.at("validation_text").at("sha256");
     if (value.contains("text")) manifest.text = text_from(value.at("text"));
     if (value.contains("ablation")) manifest.ablation = ablation_from(value.at("ablation"));
+    if (value.contains("symbols")) {
+      const auto& symbols = value.at("symbols");
+      manifest.symbols = SymbolRecord{symbols.at("per_1000_tokens").get<std::map<std::string, double>>(),
+                                      count_of(symbols, "lines"), count_of(symbols, "templates")};
+    }
     return manifest;
   } catch (const std::exception& error) {
     throw data_error("'{}' is not a usable data manifest: {}; prepare the data again", file.string(),

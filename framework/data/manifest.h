@@ -70,6 +70,13 @@ struct AblationRecord {
   bool comparable = true;
 };
 
+// How much of the training text is symbols, and how alike its lines are (symbol_statistics.h).
+struct SymbolRecord {
+  std::map<std::string, double> per_1000_tokens;  // by class
+  std::uint64_t lines = 0;                        // that were looked at
+  std::uint64_t templates = 0;                    // different ones among them
+};
+
 struct Manifest {
   std::string source;      // where the text came from, in words
   std::string split_rule;  // how documents were divided, in words
@@ -89,6 +96,7 @@ struct Manifest {
   // none: prepared before this was recorded, with text cleaned and normalised
   std::optional<TextRecord> text;
   std::optional<AblationRecord> ablation;
+  std::optional<SymbolRecord> symbols;  // of the documents before an ablation; none: not asked for
 };
 
 // Writes folder/manifest.json atomically.

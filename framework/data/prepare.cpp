@@ -17,6 +17,7 @@
 #include "framework/data/overlap_search.h"
 #include "framework/data/shard.h"
 #include "framework/data/side_table.h"
+#include "framework/data/symbol_statistics.h"
 #include "framework/data/text_transform.h"
 #include "framework/data/tokenizer.h"
 #include "framework/data/tokenizer_training.h"
@@ -135,6 +136,12 @@ class Preparation {
     manifest.text->documents_changed_by_tokenizer = encoder.changes().size() - ablated - encoder.left_out();
     manifest.text->overlap_left_out = encoder.left_out();
     begin("", "", 0);
+    if (options_.symbol_statistics) {
+      report("counting symbols");
+      const std::uint64_t tokens =
+          manifest.ablation ? manifest.ablation->train.tokens_before : manifest.train.tokens;
+      manifest.symbols = symbol_statistics(corpus.train(), tokens, options_.threads);
+    }
     if (!transform_) check_bytes(tokenizer, validation_text);
     write_file_atomically(folder_ / kModelFile, model);
     write_file_atomically(folder_ / kVocabFile, vocab_listing(tokenizer));

@@ -25,6 +25,7 @@ struct PrepareOptions {
   std::string transform;  // text_transform.h; "": none
   // After the documents were divided and the tokenizer trained, so that neither depends on it.
   AblationRules ablation;
+  bool symbol_statistics = false;  // Manifest::symbols; reads the training documents once more
 
   // Division of `inputs`, by the sha256 of each document, so it depends on nothing else: a fraction
   // in (0, 1), or exactly so many documents when validation_documents > 0.

@@ -140,6 +140,9 @@ TEST_P(CudaCompile, NoKernelSpills) {
     plain.push_back("run.fused_kernels=false");
     compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", plain));
     compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/2014.toml", record));
+    std::vector<std::string> half = record;
+    half.push_back("train.compute_dtype=fp16");
+    compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", half));
     std::vector<std::string> rounded = device();
     rounded.insert(rounded.end(), {"optimizer.rest.state_dtype=bf16",
                                    "optimizer.rest.stochastic_rounding=true", "ema.decay=0.9"});
