@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "framework/core/error.h"
+#include "framework/model/elements/stages.h"
 
 namespace mulligan {
 namespace {
@@ -27,6 +28,16 @@ void refuse_idle_optimizers(const RunConfig& config, const std::vector<PlannedPa
         "[optimizer.{}] updates no parameter; refer to it in a row of [[parameters]] or remove it.",
         config.optimizers[i].name);
   }
+}
+
+// Weight decay alone would move it.
+void refuse_inert(const ModelConfig& model, const ParameterLayout& layout, const ParameterRow& row) {
+  if (!layout.trained || !is_inert(model, layout.spec.name)) return;
+  throw config_error(
+      "{}: the row with match = \"{}\" gives '{}' the optimizer \"{}\", but no loss of training depends on "
+      "it; "
+      "put a row for it with optimizer = \"{}\" above.",
+      row.origin.text(), row.match, layout.spec.name, row.optimizer, no_optimizer);
 }
 
 }  // namespace
@@ -82,6 +93,7 @@ std::vector<PlannedParameter> plan_parameters(const RunConfig& config) {
        parameter_layouts(config.model, to_dtype(config.phases.front().compute_dtype), masters)) {
     const ParameterRow& row = config.parameters[rows[planned.size()]];
     layout.trained = row.optimizer != no_optimizer;
+    refuse_inert(config.model, layout, row);
     planned.push_back({std::move(layout), optimizer_index(config, row.optimizer), row.lr_multiplier,
                        row.weight_decay_multiplier, row.communication, to_dtype(row.communication_dtype)});
     if (config.parallel.strategy == ParallelStrategy::ddp || !planned.back().trained()) {

@@ -189,5 +189,22 @@ optimizer = "b"
   EXPECT_NE(message.find("[optimizer.a]"), std::string::npos) << message;
 }
 
+// Nothing gives the asymmetric caps a gradient: an optimiser would only decay them.
+TEST(ParameterPlan, WhatNoLossDependsOnCanOnlyHaveNone) {
+  const std::string caps = "[model.asymmetric_softcap]\nenabled = true\n", rows = R"(
+[optimizer.a]
+plugin = "adamw"
+lr = 0.1
+[[parameters]]
+match = "*"
+optimizer = "a"
+)";
+  const std::string message = refusal(caps + rows);
+  EXPECT_NE(message.find("'softcap_pos'"), std::string::npos) << message;
+  EXPECT_NE(message.find("no loss of training depends on it"), std::string::npos) << message;
+  const std::string none = "[[parameters]]\nmatch = \"softcap_*\"\noptimizer = \"none\"\n";
+  EXPECT_EQ(refusal(caps + none + rows), "");
+}
+
 }  // namespace
 }  // namespace mulligan

@@ -59,6 +59,9 @@ struct Element {
   void (*block_parameters)(const ModelConfig& model, std::int64_t layer,
                            std::vector<ParameterSpec>& out) = nullptr;
 
+  // Whether no loss of training depends on its parameter of that name, so that no optimiser can have it.
+  bool (*is_inert)(std::string_view parameter) = nullptr;
+
   // Stage "embedding": returns what takes the place of site.x, of the same type.
   Value (*mix_embedding)(const ElementContext& context, const EmbeddingSite& site) = nullptr;
   // Stage "attention output": the gate that mix_attention will apply; at most one active element has one.

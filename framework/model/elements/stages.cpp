@@ -86,6 +86,13 @@ Value transform_head(Tape& tape, const ModelConfig& model, const ParameterValues
   return logits;
 }
 
+bool is_inert(const ModelConfig& model, std::string_view parameter) {
+  bool inert = false;
+  for_active(model, &Element::is_inert,
+             [&](const Element& element) { inert = inert || element.is_inert(parameter); });
+  return inert;
+}
+
 void add_element_parameters(const ModelConfig& model, std::vector<ParameterSpec>& out) {
   for_active(model, &Element::parameters, [&](const Element& element) { element.parameters(model, out); });
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/model/elements/element.h"
@@ -38,6 +39,9 @@ Value mix_attention(const ElementContext& context, AttentionOutput output);
 // here.
 Value transform_head(Tape& tape, const ModelConfig& model, const ParameterValues& parameters, Value logits,
                      HeadUse use);
+
+// Whether no loss of training depends on the parameter, which is an active element's.
+bool is_inert(const ModelConfig& model, std::string_view parameter);
 
 // The parameters of all active elements, those of one layer or those that the model has once.
 void add_element_parameters(const ModelConfig& model, std::vector<ParameterSpec>& out);

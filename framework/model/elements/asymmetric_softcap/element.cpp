@@ -24,10 +24,12 @@ Value transform_head(const ElementContext& context, HeadUse use, Value logits) {
 }  // namespace
 
 extern const Element element;
-const Element element = {.name = "asymmetric_softcap",
-                         .active = [](const ModelConfig& model) { return config_of(model).enabled; },
-                         .parameters = parameters,
-                         .transform_head = transform_head,
-                         .scores_instead_of = "softcap"};
+const Element element = {
+    .name = "asymmetric_softcap",
+    .active = [](const ModelConfig& model) { return config_of(model).enabled; },
+    .parameters = parameters,
+    .is_inert = [](std::string_view parameter) { return parameter == positive || parameter == negative; },
+    .transform_head = transform_head,
+    .scores_instead_of = "softcap"};
 
 }  // namespace mulligan::elements::asymmetric_softcap
