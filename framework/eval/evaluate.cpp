@@ -38,9 +38,6 @@ void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
 
 // Tables beside the shards where there are some, else the tokenizer's pieces.
 void choose_counter(ValidationSet& validation, const DataConfig& data, std::int64_t vocabulary) {
-  const auto note = [&](const std::string& sentence) {
-    validation.note += (validation.note.empty() ? "" : "; ") + sentence;
-  };
   const std::vector<std::filesystem::path> tables = find_side_tables(data.validation_bytes, validation.files);
   if (tables.empty()) {
     if (!has_plain_text(validation.files))
@@ -53,17 +50,16 @@ void choose_counter(ValidationSet& validation, const DataConfig& data, std::int6
   std::filesystem::path originals = data.validation_documents;
   if (originals.empty()) originals = original_documents(validation.files);
   if (originals.empty()) {
-    note(fmt::format(
-        "bytes are counted by {} side tables, which are taken at their word: there are no original "
-        "documents to compare them with (data.validation_documents)",
-        tables.size()));
+    validation.byte_note =
+        "bytes are counted by the shards' side tables, which are taken at their word: there are no original "
+        "documents to compare them with (data.validation_documents)";
     return;
   }
-  const TextSource documents({originals});
   require_original_bytes(*validation.side_table, validation.tokens, validation.bos_id, *validation.tokenizer,
-                         documents);
-  note(fmt::format("bytes are counted by {} side tables, which agree with '{}' document by document",
-                   tables.size(), originals.string()));
+                         TextSource({originals}));
+  validation.byte_note =
+      fmt::format("bytes are counted by the shards' side tables, which agree with '{}' document by document",
+                  originals.string());
 }
 
 // This rank's part. A signal to one rank ends the evaluation of all.

@@ -26,8 +26,9 @@ struct EvalPosition;
 // The tokens of the validation shards and what is needed to count their bytes.
 struct ValidationSet {
   std::vector<std::filesystem::path> files;
-  DataIdentity data;  // tokenizer, byte table and validation shards
-  std::string note;   // sentences about a padded vocabulary and about side tables; "" otherwise
+  DataIdentity data;      // tokenizer, byte table and validation shards
+  std::string note;       // a sentence about a padded vocabulary; "" otherwise
+  std::string byte_note;  // and one about side tables
   std::vector<std::uint16_t> tokens;
   std::optional<Tokenizer> tokenizer;  // absent: no bytes, so no bits per byte
   // What counts the bytes of its targets: the pieces of the tokenizer, or tables beside the shards.

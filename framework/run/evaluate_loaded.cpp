@@ -39,6 +39,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   RunLog log(options, {});
   ValidationSet validation = load_validation(config.data, config.model.vocabulary);
   if (!validation.note.empty()) log.line(validation.note);
+  if (!validation.byte_note.empty()) log.line(validation.byte_note);
   DataIdentity scored = validation.data;
   scored.packing = packing_text(config.eval);
   for (const std::string& note : require_data_of(origin, scored, config.data)) log.line(note);

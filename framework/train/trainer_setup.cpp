@@ -150,6 +150,7 @@ void Trainer::open_data() {
   if (!config_.data.validation.empty()) {
     validation_ = std::make_unique<ValidationSet>(load_validation(config_.data, config_.model.vocabulary));
     log_.print("validation: {} tokens", validation_->tokens.size());
+    if (!validation_->byte_note.empty()) log_.line(validation_->byte_note);
   }
   data_ = open_training_data(config_, validation_.get());
   for (const std::string& note : data_.notes) log_.line(note);

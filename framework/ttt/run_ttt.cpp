@@ -173,6 +173,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   const ValidationSet validation = scored_validation(config);
   const std::span<const std::uint16_t> tokens = validation.tokens;
   if (!validation.note.empty()) log.line(validation.note);
+  if (!validation.byte_note.empty()) log.line(validation.byte_note);
   for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
   require_equal_bytes(validation, config.ttt->config);
   log.print("test-time training on {} tokens with '{}' on {}", tokens.size() - 1, origin.name,

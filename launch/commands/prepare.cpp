@@ -54,7 +54,10 @@ void print_text(const Manifest& manifest) {
     fmt::print("warning: {} documents hold NUL bytes and may be no text; --skip-binary leaves them out\n",
                text.documents_with_nul);
   }
-  if (manifest.text && !text.kept) {
+  if (!text.transform.empty()) {
+    fmt::print("transform   {}; bytes are those of the original documents, by side tables\n",
+               printable(text.transform));
+  } else if (manifest.text && !text.kept) {
     const std::uint64_t given = manifest.train.source_bytes + manifest.validation.source_bytes;
     const std::uint64_t scored = manifest.train.bytes + manifest.validation.bytes;
     fmt::print(

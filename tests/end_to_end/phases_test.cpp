@@ -157,7 +157,8 @@ TEST(TrainingPhases, AFactorOnRatesHoldsInItsPhase) {
 }
 
 // A later record's length schedule: behind a change of length all rates grow anew, also over the start of the
-// loop, and the batches that its loader has prepared are lost. A checkpoint within it goes on to the same bits.
+// loop, and the batches that its loader has prepared are lost. A checkpoint within it goes on to the same
+// bits.
 TEST(TrainingPhases, ANewLengthWarmsUpAgainAndSkipsBatches) {
   const auto rows = [](int rewarm, int skip) {
     return fmt::format(R"(
@@ -206,20 +207,13 @@ sequence_length = 64
   };
   EXPECT_EQ(position(whole, 12), position(plain, 12) + 2 * position(plain, 12) / 12);
 
-  int resumed = 0;
-  for (const CheckpointEntry& saved : list_checkpoints((fs::path(whole) / "checkpoints").string())) {
-    if (saved.step < 3 || saved.step > 8) continue;
-    SCOPED_TRACE(saved.step);
-    const std::string copy = tiny().next_directory();
-    fs::create_directories(fs::path(copy) / "checkpoints");
-    fs::copy(saved.path, fs::path(copy) / "checkpoints" / saved.path.filename(), fs::copy_options::recursive);
-    const RunResult again = train(rows(5, 2), kSteps, copy, "auto");
-    EXPECT_EQ(again.first_step, saved.step);
+  for (const int step : {5, 7}) {  // before and behind the start of the loop
+    SCOPED_TRACE(step);
+    const RunResult again = train(rows(5, 2), kSteps, stopped_at(step, rows(5, 2), kSteps), "auto");
+    EXPECT_EQ(again.first_step, step);
     EXPECT_EQ(again.final_loss_nats, result.final_loss_nats);
     EXPECT_EQ(again.validation->val_bpb, result.validation->val_bpb);
-    ++resumed;
   }
-  EXPECT_GT(resumed, 0);
 }
 
 TEST(TrainingPhases, AnotherPhaseThanTheSavedOneIsRefused) {

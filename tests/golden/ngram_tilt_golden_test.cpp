@@ -116,8 +116,7 @@ TEST(NgramTiltGolden, TiltedDistribution) {
   const std::vector<double> expected = fixture.doubles("tilt.tilted_log_probs_row1");
   const std::size_t vocabulary = expected.size();
   const std::vector<double> logits = fixture.doubles("tilt.logits");
-  // A row of the fixture that is gated.
-  ASSERT_EQ(fixture.bytes("tilt.gate")[1], 1);
+  const std::size_t biases = fixture.bytes("tilt.gate")[1];  // 0: a row that is not gated
   const mlg_bias hint{fixture.ints("tilt.hints")[1], fixture.doubles("tilt.boost")[1]};
   const std::span<const double> row(&logits[vocabulary], vocabulary);
   double sum = 0, total = 0;
@@ -125,8 +124,8 @@ TEST(NgramTiltGolden, TiltedDistribution) {
   const auto loss = [&](std::size_t token) { return std::log(sum) - row[token]; };
   const double hint_loss = loss(static_cast<std::size_t>(hint.token));
   for (std::size_t token = 0; token < vocabulary; ++token) {
-    const double tilted =
-        transformed_loss(loss(token), static_cast<std::int32_t>(token), {&hint, 1}, {&hint_loss, 1});
+    const double tilted = transformed_loss(loss(token), static_cast<std::int32_t>(token), {&hint, biases},
+                                           {&hint_loss, biases});
     EXPECT_NEAR(-tilted, expected[token], fixture.manifest().at("tolerance").at("tilt_f64").get<double>());
     total += std::exp(-tilted);
   }

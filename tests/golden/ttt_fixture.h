@@ -189,11 +189,13 @@ class TttFixture {
     }
   }
 
-  // The one phase of a run against the tensors phase1.*.
+  // A phase of a run, counted from 1, against the tensors phaseN.*.
   void compare_phase(const TttPhaseReport& phase) const {
-    const std::vector<double> lr = data_.doubles("phase1.lr"), loss = data_.doubles("phase1.loss"),
-                              norm = data_.doubles("phase1.grad_norm");
-    EXPECT_EQ(phase.tokens, static_cast<std::int64_t>(data_.ints("phase1.tokens").size()));
+    const std::string prefix = fmt::format("phase{}", phase.phase);
+    SCOPED_TRACE(prefix);
+    const std::vector<double> lr = data_.doubles(prefix + ".lr"), loss = data_.doubles(prefix + ".loss"),
+                              norm = data_.doubles(prefix + ".grad_norm");
+    EXPECT_EQ(phase.tokens, static_cast<std::int64_t>(data_.ints(prefix + ".tokens").size()));
     ASSERT_EQ(phase.steps.size(), lr.size());
     for (std::size_t step = 0; step < phase.steps.size(); ++step) {
       EXPECT_NEAR(phase.steps[step].lr, lr[step], 1e-12);

@@ -145,7 +145,7 @@ TEST(TransformedData, LoadsWithItsSideTables) {
   ASSERT_TRUE(set.side_table.has_value());
   EXPECT_FALSE(set.byte_table.has_value());
   EXPECT_EQ(set.counter()->count(set.tokens), manifest.validation.bytes);
-  EXPECT_NE(set.note.find("agree with"), std::string::npos) << set.note;
+  EXPECT_NE(set.byte_note.find("agree with"), std::string::npos) << set.byte_note;
   EXPECT_EQ(set.data.byte_table_sha256, set.side_table->sha256());
 }
 
@@ -160,9 +160,9 @@ TEST(TransformedData, PublishedShardsWorkAsTheyAre) {
     EXPECT_EQ(set.files.size(), 1u);
     ASSERT_TRUE(set.side_table.has_value());
     EXPECT_EQ(set.counter()->count(set.tokens), bytes);
-    EXPECT_NE(set.note.find("at their word"), std::string::npos) << set.note;
+    EXPECT_NE(set.byte_note.find("at their word"), std::string::npos) << set.byte_note;
     data.validation_documents = (folder / "validation.jsonl").string();
-    EXPECT_NE(load_validation(data, 340).note.find("agree with"), std::string::npos);
+    EXPECT_NE(load_validation(data, 340).byte_note.find("agree with"), std::string::npos);
     data.validation_bytes = (folder / "fineweb_val_bytes_*.bin").string();
     EXPECT_EQ(load_validation(data, 340).counter()->count(set.tokens), bytes);
   }

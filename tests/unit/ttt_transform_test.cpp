@@ -204,7 +204,7 @@ TEST(TransformedLoss, ProbabilitiesSumToOne) {
   for (const double logit : logits) sum += std::exp(logit);
   const auto loss = [&](std::size_t token) { return std::log(sum) - logits[token]; };
   const std::vector<std::vector<mlg_bias>> proposals = {
-      {}, {{2, 2.625}}, {{5, 2.625}}, {{5, -50.0}}, {{6, 50.0}}, {{0, 1.0}, {5, -3.0}, {2, 0.5}, {1, 4.0}}};
+      {}, {{2, 2.625}}, {{5, 2.625}}, {{2, -50.0}}, {{6, 50.0}}, {{0, 1.0}, {5, -3.0}, {2, 0.5}, {1, 4.0}}};
   for (const auto& proposal : proposals) {
     std::vector<double> proposed;
     for (const mlg_bias& bias : proposal) proposed.push_back(loss(static_cast<std::size_t>(bias.token)));
