@@ -1,12 +1,12 @@
-// Bytes and seconds of codes under every compressor, by role (docs/artifact.md has the figures and the commands):
+// Bytes and seconds of codes under every compressor, by role (docs/artifact.md has figures and commands):
 //
-//   code_compression_bench ARTIFACT...             the int codes of artifacts
-//   code_compression_bench --gaussian ROWS COLUMNS codes of normal rows at the steps of the record's three clip widths
+//   code_compression_bench ARTIFACT...               the int codes of artifacts
+//   code_compression_bench --gaussian ROWS COLUMNS   codes of normal rows at the record's three clip widths
 //
-// "entropy" is what an ideal coder without memory needs: that of the histogram of the role's codes. General compressors
-// get the codes as bytes, row by row and transposed, and the smaller result counts; zpaq is lrzip -z -L 9 (where it is
-// installed) on the record's stream: transposed, in embedding, q and MLP up with the rows in the order of nearest
-// neighbours, whose own bytes are named apart.
+// "entropy" is what an ideal coder without memory needs: that of the histogram of the role's codes. General
+// compressors get the codes as bytes, row by row and transposed, and the smaller result counts; zpaq is
+// lrzip -z -L 9 (where it is installed) on the record's stream: transposed, and once more with the rows of
+// embedding, q and MLP up in the order of nearest neighbours, whose own bytes are named apart.
 #include <fmt/format.h>
 
 #include <array>

@@ -1,5 +1,6 @@
-// The later records' quantisation of a whole model against the public reference (fixture folder quant-2014/, weights and
-// tokens of model-2014/): statistics, choices over the model, codes and scales, the loss afterwards.
+// The later records' quantisation of a whole model against the public reference (fixture folder quant-2014/,
+// weights and tokens of model-2014/): statistics, choices over the model, codes and scales, the loss
+// afterwards.
 #include <gtest/gtest.h>
 
 #include <algorithm>

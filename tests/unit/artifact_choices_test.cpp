@@ -1,4 +1,5 @@
-// What version 2 of the artifact file adds: protected columns, corrections, the adaptive coder, streams by role.
+// What version 2 of the artifact file adds: protected columns, corrections, the adaptive coder, streams by
+// role.
 #include <gtest/gtest.h>
 
 #include <algorithm>
