@@ -94,7 +94,7 @@ void report(const Group& group) {
   const double entropy = entropy_bytes(group);
   const auto line = [&](const char* name, double bytes, double encode, double decode,
                         const std::string& more = {}) {
-    fmt::print("{:<18} {:<12} {:>12.0f} {:>+8.2f} % {:>8.4f} {:>8.1f} s {:>8} {}\n", group.name, name, bytes,
+    fmt::print("{:<18} {:<13} {:>11.0f} {:>+8.2f} % {:>8.4f} {:>8.1f} s {:>8} {}\n", group.name, name, bytes,
                100 * (bytes / entropy - 1), bytes * 8 / count, encode,
                decode > 0 ? fmt::format("{:.1f} MB/s", count / 1e6 / decode) : "", more);
     std::fflush(stdout);
@@ -131,12 +131,14 @@ void report(const Group& group) {
   };
   if (std::system("command -v lrzip > /dev/null 2>&1") != 0) return;
   auto start = Clock::now();
-  line("zpaq", static_cast<double>(zpaq(columns).size()), wall(start), 0);
+  const std::string plain = zpaq(columns);
+  line("zpaq", static_cast<double>(plain.size()), wall(start), 0);
   if (!orders_rows(CodeStreams::role_ordered, group.role)) return;
   start = Clock::now();
   const std::string ordered = zpaq(transposed_group(group, CodeStreams::role_ordered, orders));
   const std::string packed_orders = compress(Compression::brotli, orders);
-  line("zpaq, ordered", static_cast<double>(ordered.size() + packed_orders.size()), wall(start), 0,
+  const double seconds = wall(start);
+  line("zpaq, ordered", static_cast<double>(ordered.size() + packed_orders.size()), seconds, 0,
        fmt::format("of it orders {}", packed_orders.size()));
 }
 
@@ -188,7 +190,7 @@ int run(const std::vector<std::string>& arguments) {
     fmt::print(stderr, "usage: code_compression_bench ARTIFACT... | --gaussian ROWS COLUMNS\n");
     return 2;
   }
-  fmt::print("{:<18} {:<12} {:>12} {:>10} {:>8} {:>10} {:>13}\n", "codes", "compressor", "bytes", "entropy",
+  fmt::print("{:<18} {:<13} {:>11} {:>10} {:>8} {:>10} {:>13}\n", "codes", "compressor", "bytes", "entropy",
              "bits", "to pack", "to unpack");
   for (const Group& group : gaussian ? gaussian_groups(std::stoll(arguments[1]), std::stoll(arguments[2]))
                                      : groups_of(arguments)) {

@@ -132,6 +132,7 @@ std::vector<std::int64_t> largest_errors(sdk::QuantizeTensors tensors, std::int6
   std::vector<Candidate> candidates;
   if (count == 0) return {};
   for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i].input_rms) continue;
     const std::vector<double> error = error_of(tensors[i]);
     const double squares = dot(error.data(), error.data(), static_cast<std::int64_t>(error.size()));
     if (squares > 0) candidates.push_back({squares, static_cast<std::int64_t>(i)});

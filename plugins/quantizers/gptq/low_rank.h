@@ -32,7 +32,7 @@ struct LowRankCodes {
 std::vector<double> error_of(const mlg_quantize_tensor& tensor);
 
 // Indices of the `count` tensors with the largest Frobenius norm of the error, from the largest; of equal
-// ones the first. Tensors without error are left out.
+// ones the first. Tensors without error, or whose inputs are not known, are left out.
 std::vector<std::int64_t> largest_errors(sdk::QuantizeTensors tensors, std::int64_t count);
 
 // The singular value decomposition of error [rows, columns], cut to `rank` (at most min(rows, columns)).
