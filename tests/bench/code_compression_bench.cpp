@@ -109,6 +109,23 @@ void report(const Group& group) {
     std::exit(1);
   }
   line("adaptive", static_cast<double>(own.size()), encode, decode);
+  if (orders_rows(CodeStreams::role_ordered, group.role)) {
+    std::string own_orders;
+    std::vector<std::int8_t> reordered;
+    for (const Matrix& matrix : group.matrices) {
+      const std::vector<std::uint16_t> order = neighbour_order(matrix.codes, matrix.columns);
+      own_orders.append(reinterpret_cast<const char*>(order.data()), 2 * order.size());
+      for (const std::uint16_t row : order) {
+        const auto begin = matrix.codes.begin() + row * matrix.columns;
+        reordered.insert(reordered.end(), begin, begin + matrix.columns);
+      }
+    }
+    std::string packed;
+    const double seconds = cpu_seconds([&] { packed = encode_codes(reordered, shapes); });
+    const std::string packed_orders = compress(Compression::brotli, own_orders);
+    line("adaptive, ord.", static_cast<double>(packed.size() + packed_orders.size()), seconds, 0,
+         fmt::format("of it orders {}", packed_orders.size()));
+  }
   const std::string rows(reinterpret_cast<const char*>(codes.data()), codes.size());
   std::string orders;
   const std::string columns = transposed_group(group, CodeStreams::role, orders);
