@@ -55,7 +55,7 @@ void add_plugin(const fs::path& root, const std::string& plugin, std::set<std::s
 }
 
 bool is_code(const fs::path& file) {
-  static const std::set<std::string> kinds = {".h", ".hpp", ".c", ".cpp", ".cu", ".cuh"};
+  static const std::set<std::string> kinds = {".h", ".hpp", ".inc", ".c", ".cpp", ".cu", ".cuh"};
   return kinds.contains(file.extension().string());
 }
 
@@ -137,7 +137,8 @@ EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::
     if (!fs::is_directory(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const fs::path name = entry.path().filename();
-      const bool built = is_code(name) || name == "CMakeLists.txt" || name.extension() == ".cmake";
+      const bool built = is_code(name) || name == "CMakeLists.txt" || name.extension() == ".cmake" ||
+                         name.extension() == ".in";
       if (entry.is_regular_file() && built) source.files.push_back(entry.path().lexically_relative(root));
     }
   }

@@ -130,6 +130,7 @@ QuantizeResult read_quantize_result(const fs::path& path) {
   return read_json_object<Json>(path, [](const Json& json) {
     QuantizeResult result;
     result.artifact_bytes = json.at("artifact_bytes").get<double>();
+    result.evaluation_source_bytes = number(json, "evaluation_source_bytes");
     result.source_bytes = number(json, "source_bytes");
     result.binary_bytes = number(json, "binary_bytes");
     result.limit_bytes = number_or(json, "limit_bytes", 0);

@@ -39,7 +39,8 @@ struct QuantizeResult {
     double bytes = 0, bits_per_element = 0;
   };
   double artifact_bytes = 0;
-  std::optional<double> source_bytes, binary_bytes;
+  // Of code; evaluation_source_bytes is what the budget counts, absent in results of older programs.
+  std::optional<double> evaluation_source_bytes, source_bytes, binary_bytes;
   double limit_bytes = 0;  // 0: none
   std::vector<Tensor> tensors;
 };

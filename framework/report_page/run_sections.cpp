@@ -308,6 +308,8 @@ std::string artifact_section(const RunRecord& run) {
     chart.bars.push_back({what, bytes, count_text(bytes), limit});
   };
   bar("artifact", quantize.artifact_bytes);
+  if (quantize.evaluation_source_bytes)
+    bar("artifact + code of an evaluation", quantize.artifact_bytes + *quantize.evaluation_source_bytes);
   if (quantize.source_bytes) bar("artifact + source", quantize.artifact_bytes + *quantize.source_bytes);
   if (quantize.binary_bytes) bar("artifact + binary", quantize.artifact_bytes + *quantize.binary_bytes);
   std::vector<std::vector<Cell>> rows;

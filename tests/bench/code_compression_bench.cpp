@@ -1,12 +1,12 @@
-// Bytes and seconds of codes under every compressor, by role (docs/artifact.md has the figures and the commands):
+// Bytes and seconds of codes under every compressor, by role (docs/artifact.md has figures and commands):
 //
-//   code_compression_bench ARTIFACT...             the int codes of artifacts
-//   code_compression_bench --gaussian ROWS COLUMNS codes of normal rows at the steps of the record's three clip widths
+//   code_compression_bench ARTIFACT...               the int codes of artifacts
+//   code_compression_bench --gaussian ROWS COLUMNS   codes of normal rows at the record's three clip widths
 //
-// "entropy" is what an ideal coder without memory needs: that of the histogram of the role's codes. General compressors
-// get the codes as bytes, row by row and transposed, and the smaller result counts; zpaq is lrzip -z -L 9 (where it is
-// installed) on the record's stream: transposed, in embedding, q and MLP up with the rows in the order of nearest
-// neighbours, whose own bytes are named apart.
+// "entropy" is what an ideal coder without memory needs: that of the histogram of the role's codes. General
+// compressors get the codes as bytes, row by row and transposed, and the smaller result counts; zpaq is
+// lrzip -z -L 9 (where it is installed) on the record's stream: transposed, and once more with the rows of
+// embedding, q and MLP up in the order of nearest neighbours, whose own bytes are named apart.
 #include <fmt/format.h>
 
 #include <array>
@@ -94,7 +94,7 @@ void report(const Group& group) {
   const double entropy = entropy_bytes(group);
   const auto line = [&](const char* name, double bytes, double encode, double decode,
                         const std::string& more = {}) {
-    fmt::print("{:<18} {:<12} {:>12.0f} {:>+8.2f} % {:>8.4f} {:>8.1f} s {:>8} {}\n", group.name, name, bytes,
+    fmt::print("{:<18} {:<13} {:>11.0f} {:>+8.2f} % {:>8.4f} {:>8.1f} s {:>8} {}\n", group.name, name, bytes,
                100 * (bytes / entropy - 1), bytes * 8 / count, encode,
                decode > 0 ? fmt::format("{:.1f} MB/s", count / 1e6 / decode) : "", more);
     std::fflush(stdout);
@@ -109,6 +109,23 @@ void report(const Group& group) {
     std::exit(1);
   }
   line("adaptive", static_cast<double>(own.size()), encode, decode);
+  if (orders_rows(CodeStreams::role_ordered, group.role)) {
+    std::string own_orders;
+    std::vector<std::int8_t> reordered;
+    for (const Matrix& matrix : group.matrices) {
+      const std::vector<std::uint16_t> order = neighbour_order(matrix.codes, matrix.columns);
+      own_orders.append(reinterpret_cast<const char*>(order.data()), 2 * order.size());
+      for (const std::uint16_t row : order) {
+        const auto begin = matrix.codes.begin() + row * matrix.columns;
+        reordered.insert(reordered.end(), begin, begin + matrix.columns);
+      }
+    }
+    std::string packed;
+    const double seconds = cpu_seconds([&] { packed = encode_codes(reordered, shapes); });
+    const std::string packed_orders = compress(Compression::brotli, own_orders);
+    line("adaptive, ord.", static_cast<double>(packed.size() + packed_orders.size()), seconds, 0,
+         fmt::format("of it orders {}", packed_orders.size()));
+  }
   const std::string rows(reinterpret_cast<const char*>(codes.data()), codes.size());
   std::string orders;
   const std::string columns = transposed_group(group, CodeStreams::role, orders);
@@ -131,12 +148,14 @@ void report(const Group& group) {
   };
   if (std::system("command -v lrzip > /dev/null 2>&1") != 0) return;
   auto start = Clock::now();
-  line("zpaq", static_cast<double>(zpaq(columns).size()), wall(start), 0);
+  const std::string plain = zpaq(columns);
+  line("zpaq", static_cast<double>(plain.size()), wall(start), 0);
   if (!orders_rows(CodeStreams::role_ordered, group.role)) return;
   start = Clock::now();
   const std::string ordered = zpaq(transposed_group(group, CodeStreams::role_ordered, orders));
   const std::string packed_orders = compress(Compression::brotli, orders);
-  line("zpaq, ordered", static_cast<double>(ordered.size() + packed_orders.size()), wall(start), 0,
+  const double seconds = wall(start);
+  line("zpaq, ordered", static_cast<double>(ordered.size() + packed_orders.size()), seconds, 0,
        fmt::format("of it orders {}", packed_orders.size()));
 }
 
@@ -188,7 +207,7 @@ int run(const std::vector<std::string>& arguments) {
     fmt::print(stderr, "usage: code_compression_bench ARTIFACT... | --gaussian ROWS COLUMNS\n");
     return 2;
   }
-  fmt::print("{:<18} {:<12} {:>12} {:>10} {:>8} {:>10} {:>13}\n", "codes", "compressor", "bytes", "entropy",
+  fmt::print("{:<18} {:<13} {:>11} {:>10} {:>8} {:>10} {:>13}\n", "codes", "compressor", "bytes", "entropy",
              "bits", "to pack", "to unpack");
   for (const Group& group : gaussian ? gaussian_groups(std::stoll(arguments[1]), std::stoll(arguments[2]))
                                      : groups_of(arguments)) {

@@ -1,6 +1,7 @@
-// Input: a first byte; 'd': shapes, then bytes that claim to be coded codes of these shapes. Anything else: shapes, then
-// codes, which must come back from the coder; then one byte of what was coded is changed, which must be refused or read.
-// Shapes: the number of matrices, then rows, columns and role of each, a byte each.
+// Input: a first byte; 'd': shapes, then bytes that claim to be coded codes of these shapes. Anything else:
+// shapes, then codes, which must come back from the coder; then one byte of what was coded is changed, which
+// must be refused or read. Shapes: the number of matrices, then rows, columns and role of each, a byte each
+// (taken modulo what keeps a run short).
 #include "framework/entropy/code_coder.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ void codes(std::string_view input) {
   std::vector<CodeMatrix> matrices;
   std::size_t count = 0;
   for (int left = take_byte(input) % 8; left > 0; --left) {
-    const std::int64_t rows = 1 + take_byte(input), columns = 1 + take_byte(input);
+    const std::int64_t rows = 1 + take_byte(input) % 16, columns = 1 + take_byte(input) % 32;
     matrices.push_back({rows, columns, take_byte(input) % code_roles});
     count += static_cast<std::size_t>(rows * columns);
   }

@@ -42,7 +42,8 @@ INSTANTIATE_TEST_SUITE_P(Targets, FuzzCorpus,
                          testing::Values(Target{"toml", toml}, Target{"shard", shard},
                                          Target{"data_manifest", data_manifest},
                                          Target{"checkpoint", checkpoint}, Target{"metrics", metrics},
-                                         Target{"artifact", artifact}, Target{"codes", codes}, Target{"rendezvous", rendezvous}),
+                                         Target{"artifact", artifact}, Target{"codes", codes},
+                                         Target{"rendezvous", rendezvous}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Protected columns against the public reference (fixture folder awq_lite/): which groups, codes and both scales.
+// Protected columns against the public reference (fixture folder awq_lite/): which groups, codes and both
+// scales.
 #include <gtest/gtest.h>
 
 #include <algorithm>

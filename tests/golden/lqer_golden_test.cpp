@@ -129,8 +129,8 @@ TEST_F(LqerGolden, TensorsAreChosenByTheNormOfTheirError) {
   });
   for (const std::vector<float>& error : errors)
     tensors.push_back(
-        {"t", 1, static_cast<std::int64_t>(error.size()), 6, 13, error.data(), nullptr, zeros.data()});
-  tensors.push_back({"exact", 1, 100, 6, 13, zeros.data(), nullptr, zeros.data()});
+        {"t", 1, static_cast<std::int64_t>(error.size()), 6, 13, error.data(), zeros.data(), zeros.data()});
+  tensors.push_back({"exact", 1, 100, 6, 13, zeros.data(), zeros.data(), zeros.data()});
   const std::vector<std::int64_t> chosen = largest_errors(tensors, 100);
   ASSERT_EQ(chosen.size(), norms.size()) << "a tensor without error needs no correction";
   for (std::size_t i = 1; i < chosen.size(); ++i)

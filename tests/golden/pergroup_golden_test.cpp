@@ -1,5 +1,5 @@
-// Streams of codes by role against the public reference (fixture folder pergroup/): orders of rows, and the bytes that go
-// to the compressor.
+// Streams of codes by role against the public reference (fixture folder pergroup/): orders of rows, and the
+// bytes that go to the compressor.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,7 +59,8 @@ TEST(PergroupGolden, StreamsAndTheirOrders) {
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const auto group = groups.at(i).get<std::string>();
     SCOPED_TRACE(group);
-    // The order of the roles is that of the streams: the enumeration's. Names there begin with a dot or with nothing.
+    // The order of the roles is that of the streams: the enumeration's. Names there begin with a dot or with
+    // nothing.
     const auto role = static_cast<CodeRole>(i);
     ASSERT_TRUE(by_role.contains(role));
     const bool ordered = std::ranges::find(sorted, groups.at(i)) != sorted.end();

@@ -1,5 +1,6 @@
-// The later records' quantisation of a whole model against the public reference (fixture folder quant-2014/, weights and
-// tokens of model-2014/): statistics, choices over the model, codes and scales, the loss afterwards.
+// The later records' quantisation of a whole model against the public reference (fixture folder quant-2014/,
+// weights and tokens of model-2014/): statistics, choices over the model, codes and scales, the loss
+// afterwards.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,7 +60,9 @@ class Quant2014Golden : public testing::Test {
     calibrator_ = std::make_unique<Calibrator>(*store_, model_, layouts,
                                                CalibrationShape{shape[1], shape[2], shape[2] * 2});
     for (const ParameterLayout& layout : layouts) {
-      store_->upload(master_name(layout.spec.name), params_.floats(layout.spec.name));
+      // Calibration goes as far as the final norm: what the head alone reads is not there.
+      if (store_->contains(master_name(layout.spec.name)))
+        store_->upload(master_name(layout.spec.name), params_.floats(layout.spec.name));
     }
     SharedArena arena(*backend_);
     arena.bind({&calibrator_->program()}, *store_);
@@ -97,7 +100,7 @@ class Quant2014Golden : public testing::Test {
         row("blocks.*.attn.*.weight", TensorFormat::integer, bits, settings.at("attn_clip_sigmas")),
         row("blocks.*.mlp.*.weight", TensorFormat::integer, bits, settings.at("mlp_clip_sigmas"))};
     if (settings.at("gated_attn_quant_gate").get<bool>())
-      rows.push_back(row("*.attn_gate_w", TensorFormat::int8_row));
+      rows.push_back(row("*.attn_gate_w", TensorFormat::integer, 8, 1));
     rows.push_back(row("*", TensorFormat::fp16));
     return rows;
   }
@@ -108,7 +111,7 @@ class Quant2014Golden : public testing::Test {
         PluginKind::quantizer, "gptq",
         fmt::format(
             "protected_groups = {}\nprotected_size = {}\nprotected_bits = {}\ncorrected_tensors = {}\n"
-            "correction_rank = {}\ncorrection_group = {}",
+            "correction_rank = {}\ncorrection_group = {}\nplain_range = \"largest\"",
             protects ? settings.at("awq_lite_group_top_k").get<int>() : 0,
             settings.at("awq_lite_group_size").get<int>(), settings.at("awq_lite_bits").get<int>(),
             settings.at("lqer_top_k").get<int>(), settings.at("lqer_rank").get<int>(),
@@ -174,7 +177,7 @@ TEST_F(Quant2014Golden, ChoicesCodesAndScalesOfEverySetting) {
     for (const QuantizedTensor& tensor : ours.tensors) {
       SCOPED_TRACE(tensor.name);
       const std::string theirs = name + "." + tensor.name;
-      if (tensor.format == TensorFormat::int8_row) {
+      if (tensor.name.ends_with(".attn_gate_w") && tensor.format == TensorFormat::integer) {
         EXPECT_EQ(tensor.codes, codes(fixture_, theirs + ".gq"));
         EXPECT_EQ(values(tensor.scales), fixture_.floats(theirs + ".gs"));
         continue;

@@ -1,4 +1,5 @@
-// The source of an evaluation: it is closed under includes, and what is taken out of it means nothing to a compiler.
+// The source of an evaluation: it is closed under includes, and what is taken out of it means nothing to a
+// compiler.
 #include "framework/artifact/evaluation_source.h"
 
 #include <gtest/gtest.h>

@@ -56,6 +56,23 @@ TEST(ConfigRun, TheOldNameOfThePackingKeepsItsMeaningWhereAProgramSavedIt) {
   EXPECT_TRUE(load({}, old + "packed_sequences = 2\n").notes.empty());
 }
 
+// The adaptive coder knows rows and roles by itself; orders made for general compressors would be lost on it.
+TEST(ConfigRun, StreamsByRoleAreForGeneralCompressors) {
+  const std::string quantize = "[quantize]\n[[quantize.tensors]]\nmatch = '*'\nformat = 'fp16'\n";
+  const QuantizeOptions plain = load({}, quantize).config.quantize->options;
+  EXPECT_EQ(plain.compression, Compression::brotli);
+  EXPECT_EQ(plain.streams, CodeStreams::width);
+  const QuantizeOptions ordered =
+      load({"quantize.streams=role_ordered", "quantize.compression=xz"}, quantize).config.quantize->options;
+  EXPECT_EQ(ordered.streams, CodeStreams::role_ordered);
+  EXPECT_EQ(load({"quantize.compression=adaptive"}, quantize).config.quantize->options.compression,
+            Compression::adaptive);
+  const std::string refused = error_of([&] {
+    load({"quantize.compression=adaptive", "quantize.streams=role"}, quantize);
+  });
+  EXPECT_NE(refused.find("leave it \"width\""), std::string::npos) << refused;
+}
+
 TEST(ConfigRun, XsaCoversTheLastLayers) {
   const ModelConfig model = load({"model.xsa_last_layers=1"}).config.model;
   EXPECT_FALSE(layer_has_xsa(model, 2));

@@ -1,4 +1,5 @@
-/* Quantiser plugins: a weight matrix to small integers with one scale per row, or two; corrections of low rank. */
+/* Quantiser plugins: a weight matrix to small integers with one scale per row, or two; corrections of low
+ * rank. */
 #ifndef MULLIGAN_QUANTIZER_H
 #define MULLIGAN_QUANTIZER_H
 
@@ -28,8 +29,9 @@ typedef struct mlg_quantize_request {
   /* Since ABI 1.5. */
   const float*
       input_rms; /* [columns]: root mean square of each input column over all rows read; NULL like hessian */
-  /* Columns with a finer scale of their own, in groups of protected_size from each start, ascending and apart. 0
-   * groups unless the table has protect(). Their codes lie in [-p, p] with p = 2^(protected_bits-1) - 1. */
+  /* Columns with a finer scale of their own, in groups of protected_size from each start, ascending and
+   * apart. 0 groups unless the table has protect(). Their codes lie in [-p, p] with p =
+   * 2^(protected_bits-1) - 1. */
   const int64_t* protected_starts;
   int64_t protected_count, protected_size;
   int32_t protected_bits;
@@ -43,8 +45,8 @@ typedef struct mlg_quantize_result {
   /* To be written: sum over rows of d H d^T with d = weight - codes * scale and H the hessian, the identity
    * without. */
   double squared_error;
-  /* Since ABI 1.5; NULL without protected groups. To be written like scales: what the codes of protected columns
-   * are multiplied with. */
+  /* Since ABI 1.5; NULL without protected groups. To be written like scales: what the codes of protected
+   * columns are multiplied with. */
   float* protected_scales;
 } mlg_quantize_result;
 
@@ -59,9 +61,9 @@ typedef struct mlg_quantize_tensor {
   const float* read_back; /* [rows, columns]: what codes and scales give back; correct() only */
 } mlg_quantize_tensor;
 
-/* Since ABI 1.5. A correction that is added to what a matrix gives back: left [rows, rank] times right [rank,
- * columns], codes in [-128, 127]. In row-major order each `group` codes have one scale, the last group what is left;
- * scales are values that fp16 holds. */
+/* Since ABI 1.5. A correction that is added to what a matrix gives back: left [rows, rank] times right
+ * [rank, columns], codes in [-128, 127]. In row-major order each `group` codes have one scale, the last
+ * group what is left; scales are values that fp16 holds. */
 typedef struct mlg_low_rank {
   int64_t rank;
   const int8_t *left, *right;
@@ -69,7 +71,8 @@ typedef struct mlg_low_rank {
   const float *left_scales, *right_scales;
 } mlg_low_rank;
 
-/* Since ABI 1.5. Where the stages say what they chose; `tensor` is an index of their list. The host copies. */
+/* Since ABI 1.5. Where the stages say what they chose; `tensor` is an index of their list. The host
+ * copies. */
 typedef struct mlg_quantize_choices {
   void* context;
   void (*protect)(void* context, int64_t tensor, int64_t start); /* of protect() only */
@@ -88,8 +91,8 @@ typedef struct mlg_quantizer_table {
   /* Not on the step path: may allocate. The result depends on the request and the configuration only, not on
    * how parallel_for cuts. One call at a time. */
   mlg_error (*quantize)(void* instance, const mlg_quantize_request* request, mlg_quantize_result* result);
-  /* Since ABI 1.5, all may be NULL. Over all matrices of format int of a model, in the model's order: protect()
-   * before the first quantize(), correct() after the last; neither where extra_bytes() says 0. */
+  /* Since ABI 1.5, all may be NULL. Over all matrices of format int of a model, in the model's order:
+   * protect() before the first quantize(), correct() after the last; neither where extra_bytes() says 0. */
   mlg_error (*protect)(void* instance, const mlg_quantize_tensor* tensors, int64_t count,
                        mlg_quantize_choices* choices);
   mlg_error (*correct)(void* instance, const mlg_quantize_tensor* tensors, int64_t count,

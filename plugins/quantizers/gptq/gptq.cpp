@@ -28,6 +28,7 @@ struct GptqConfig {
   double damping = 0.01;
   std::int64_t block = 128;
   std::string order = "descending";
+  std::string plain_range = "deviations";
   std::int64_t protected_groups = 0, protected_size = 64, protected_bits = 8;
   std::int64_t corrected_tensors = 0, correction_rank = 4, correction_group = 64;
 };
@@ -194,6 +195,11 @@ class Gptq : public sdk::ModelQuantizer {
           .range(1, 65536),
       sdk::key("order", &GptqConfig::order, "columns by descending Hessian diagonal, or as they stand")
           .choices("descending|none"),
+      sdk::key("plain_range", &GptqConfig::plain_range,
+               "range of a row where no linear layer reads the matrix, as of gates: clip_sigmas deviations, "
+               "or the "
+               "row's largest magnitude")
+          .choices("deviations|largest"),
       sdk::key("protected_groups", &GptqConfig::protected_groups,
                "groups of columns with finer codes, those that matter most in the whole model (AWQ-lite)")
           .range(0, 1 << 20),
@@ -215,6 +221,7 @@ class Gptq : public sdk::ModelQuantizer {
   explicit Gptq(const GptqConfig& config) : config_(config) {}
 
   void quantize(const sdk::QuantizeRequest& request, sdk::QuantizeResult& result) override {
+    if (!request.hessian && config_.plain_range == "largest") return round_to_largest(request, result);
     // Without second moments no column can make up for another: H = 1, and this is rounding to nearest.
     std::vector<float> identity;
     sdk::QuantizeRequest complete = request;
@@ -241,6 +248,7 @@ class Gptq : public sdk::ModelQuantizer {
   }
 
   void correct(sdk::QuantizeTensors tensors, mlg_quantize_choices& choices) override {
+    // Matrices that no linear layer reads, such as gates, are no candidates.
     for (const std::int64_t index : largest_errors(tensors, config_.corrected_tensors)) {
       const mlg_quantize_tensor& tensor = tensors[static_cast<std::size_t>(index)];
       const LowRankCodes codes = low_rank_codes(error_of(tensor), tensor.rows, tensor.columns,
@@ -258,6 +266,24 @@ class Gptq : public sdk::ModelQuantizer {
   }
 
  private:
+  // scale = fp16(max(largest magnitude, 1e-10) / qmax), codes by that scale.
+  static void round_to_largest(const sdk::QuantizeRequest& request, sdk::QuantizeResult& result) {
+    result.squared_error = 0;
+    for (std::int64_t i = 0; i < request.rows; ++i) {
+      const float* row = request.weight + i * request.columns;
+      double largest = 1e-10;
+      for (std::int64_t j = 0; j < request.columns; ++j)
+        largest = std::max(largest, std::abs(static_cast<double>(row[j])));
+      const float scale = sdk::round_to_half(largest / request.qmax());
+      result.scales[i] = scale;
+      for (std::int64_t j = 0; j < request.columns; ++j) {
+        const double code = code_of(row[j], scale, request.qmax());
+        result.codes[i * request.columns + j] = static_cast<std::int8_t>(code);
+        result.squared_error += (row[j] - code * scale) * (row[j] - code * scale);
+      }
+    }
+  }
+
   void quantize_with_hessian(const sdk::QuantizeRequest& request, sdk::QuantizeResult& result) {
     const Factor factor = factor_of(request, config_);
     const std::int64_t groups = (request.rows + lane_count - 1) / lane_count;
