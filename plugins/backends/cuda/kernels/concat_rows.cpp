@@ -18,7 +18,7 @@ using sdk::CudaCall;
 using Parts = std::array<shapes::ConcatRows::Part, shapes::ConcatRows::matrices>;
 
 void give_widths(CudaCall& call, std::int64_t width, const Parts& p) {
-  call.constant("width", width);
+  call.constant("y_width", width);
   call.constant("width_a", p[0].width);
   call.constant("width_b", p[1].width);
   call.constant("width_c", p[2].width);

@@ -5,7 +5,7 @@
 // Determinism: elements are independent.
 #include <mulligan/cuda/elements.cuh>
 
-MLG_CONST_INT(width)    // columns of y
+MLG_CONST_INT(y_width)  // columns of y (rows.cuh has a width)
 MLG_CONST_INT(width_a)  // of a, and so on; of an absent one 0
 MLG_CONST_INT(width_b)
 MLG_CONST_INT(width_c)
@@ -14,7 +14,7 @@ MLG_CONST_INT(width_d)
 // values = the N elements of a row of `part_width` elements from `column` on, zeros behind its end.
 template <int N, typename P>
 __device__ inline void load_part(P part, long long row, int column, int part_width, float (&values)[N]) {
-  if (part_width == width) return load<N>(part, row * part_width + column, values);
+  if (part_width == y_width) return load<N>(part, row * part_width + column, values);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) {
     if (column + n < part_width) values[n] = to_float(part[row * part_width + column + n]);
@@ -22,7 +22,7 @@ __device__ inline void load_part(P part, long long row, int column, int part_wid
 }
 
 // b, c and d may be null, their parts are empty then.
-MLG_KERNEL(concat_rows_fwd, width, width_a, width_b, width_c, width_d)
+MLG_KERNEL(concat_rows_fwd, y_width, width_a, width_b, width_c, width_d)
 template <typename T, int N>
 __global__ void concat_rows_fwd(global<const T> a, global<const T> b, global<const T> c, global<const T> d,
                                 global<T> y, long long end_a, long long first_b, long long end_b,
@@ -30,8 +30,8 @@ __global__ void concat_rows_fwd(global<const T> a, global<const T> b, global<con
                                 long long count) {
   const long long i = first_element<N>();
   if (i >= count) return;
-  const long long row = i / width;
-  const int column = int(i - row * width);
+  const long long row = i / y_width;
+  const int column = int(i - row * y_width);
   float values[N] = {};
   if (row < end_a) {
     load_part<N>(a, row, column, width_a, values);
@@ -50,7 +50,7 @@ __device__ inline void add_part(global<const T> dy, long long i, global<float> g
                                 int column, int part_width) {
   float values[N];
   load_elements<N>(dy, i, values);
-  if (part_width == width) {
+  if (part_width == y_width) {
     store_elements<N>(gradient, row * part_width + column, values, true);
     return;
   }
@@ -62,7 +62,7 @@ __device__ inline void add_part(global<const T> dy, long long i, global<float> g
 }
 
 // Gradients may be null, their parts are empty then.
-MLG_KERNEL(concat_rows_bwd, width, width_a, width_b, width_c, width_d)
+MLG_KERNEL(concat_rows_bwd, y_width, width_a, width_b, width_c, width_d)
 template <typename T, int N>
 __global__ void concat_rows_bwd(global<const T> dy, global<float> da, global<float> db, global<float> dc,
                                 global<float> dd, long long end_a, long long first_b, long long end_b,
@@ -70,8 +70,8 @@ __global__ void concat_rows_bwd(global<const T> dy, global<float> da, global<flo
                                 long long count) {
   const long long i = first_element<N>();
   if (i >= count) return;
-  const long long row = i / width;
-  const int column = int(i - row * width);
+  const long long row = i / y_width;
+  const int column = int(i - row * y_width);
   if (row < end_a) {
     add_part<T, N>(dy, i, da, row, column, width_a);
   } else if (row >= first_b && row < end_b) {
