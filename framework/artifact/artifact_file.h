@@ -14,8 +14,8 @@
 
 namespace mulligan {
 
-// The newest format. Files without anything that came with version 2 (protected columns, corrections, the coder of
-// framework/entropy) are written as version 1, which older programs read.
+// The newest format. Files without anything that came with version 2 (protected columns, corrections, the
+// coder of framework/entropy) are written as version 1, which older programs read.
 inline constexpr std::uint32_t artifact_version = 2;
 
 struct Artifact {
@@ -49,8 +49,8 @@ struct ArtifactSizes {
 
 // The bytes of the file. Every stream is compressed in each of its layouts (of one beyond 4 MiB: a piece of 1
 // MiB), and the smallest layout is kept. The result depends on the artifact and the compression library
-// alone. `sizes` may be null. threads 0: all cores. streams: width with Compression::adaptive. Throws run_error where rows
-// are to be ordered that are more than an order can name.
+// alone. `sizes` may be null. threads 0: all cores. streams: width with Compression::adaptive. Throws
+// run_error where rows are to be ordered that are more than an order can name.
 std::string serialize_artifact(const Artifact& artifact, Compression compression,
                                ArtifactSizes* sizes = nullptr, int threads = 0,
                                CodeStreams streams = CodeStreams::width);

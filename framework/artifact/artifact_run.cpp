@@ -36,7 +36,8 @@ const QuantizeConfig& require_quantize(const LoadedConfig& loaded) {
       loaded.file);
 }
 
-// Names of the plugins that scoring an artifact takes, with test-time training where the configuration has it.
+// Names of the plugins that scoring an artifact takes, with test-time training where the configuration has
+// it.
 std::vector<std::string> scoring_plugins(const RunConfig& config) {
   std::vector<std::string> names{config.backend.plugin};
   if (config.communicator) names.push_back(config.communicator->plugin);

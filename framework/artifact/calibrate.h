@@ -40,8 +40,8 @@ class Calibrator {
 
   // [columns, columns] f32. Waits for the backend. Throws std::logic_error before the first batch.
   std::vector<float> hessian(const TapPoint& point) const;
-  // [columns]: root mean square of each column of X over all rows of all batches and executions; the square root of H's
-  // diagonal over rows in place of batches. Throws like hessian.
+  // [columns]: root mean square of each column of X over all rows of all batches and executions; the square
+  // root of H's diagonal over rows in place of batches. Throws like hessian.
   std::vector<float> input_rms(const TapPoint& point) const;
   // Frees nothing, but starts anew with zero moments.
   void reset();

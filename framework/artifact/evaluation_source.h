@@ -10,23 +10,23 @@
 namespace mulligan {
 
 // Of a source tree: the modules of framework/ that `artifact` and `ttt` stand on (by the DEPENDS of their
-// CMakeLists.txt), the folders of the named plugins with what plugins of their kind share, the plugin SDK, and
-// launch/evaluator, whose program mulligan_evaluate is built from these alone.
+// CMakeLists.txt), the folders of the named plugins with what plugins of their kind share, the plugin SDK,
+// and launch/evaluator, whose program mulligan_evaluate is built from these alone.
 struct EvaluationSource {
   std::vector<std::string> folders;          // relative to the root, ascending
   std::vector<std::filesystem::path> files;  // of these folders, ascending: C++, CUDA and CMake
 };
 
-// plugins: names as configurations have them ("cuda", "doc_lora"). Throws data_error when `root` holds no source tree, and
-// for a plugin that is none of the tree's.
+// plugins: names as configurations have them ("cuda", "doc_lora"). Throws data_error when `root` holds no
+// source tree, and for a plugin that is none of the tree's.
 EvaluationSource evaluation_source(const std::filesystem::path& root,
                                    const std::vector<std::string>& plugins);
 
 // C++ or CUDA without comments, indentation, empty lines and repeated spaces; literals stay as they are.
 std::string without_comments(std::string_view source);
 
-// Names, lengths and contents of the files (C++ and CUDA without_comments), compressed with Brotli 11. `known` as for
-// compressed_source_bytes().
+// Names, lengths and contents of the files (C++ and CUDA without_comments), compressed with Brotli 11.
+// `known` as for compressed_source_bytes().
 std::uint64_t compressed_evaluation_bytes(const std::filesystem::path& root, const EvaluationSource& source,
                                           const std::filesystem::path& known = {});
 

@@ -34,14 +34,14 @@ struct QuantizedModel {
   std::vector<double> squared_error;     // by tensor, as the plugin reports it; 0 for the host's formats
 };
 
-// Quantises every part of the model as the table says; a quantiser that chooses over the whole model is asked before the
-// first tensor which columns to protect, and after the last what to correct. Throws config_error for the table,
-// run_error for weights that are not finite or a quantiser that fails or returns what an artifact cannot hold.
+// Quantises every part of the model as the table says; one that chooses over the whole model is asked before
+// the first tensor which columns to protect, after the last what to correct. Throws config_error for rows,
+// run_error for weights that are not finite or a quantiser that fails or gives what an artifact cannot hold.
 QuantizedModel quantize_model(const ModelConfig& model, std::span<const QuantizeTensorRow> rows,
                               const QuantizeSources& sources);
 
-// The shapes of the parts that the table stores as int, without weights, as Quantizer::extra_bytes wants them. Names
-// point into `parts`.
+// The shapes of the parts that the table stores as int, without weights, as Quantizer::extra_bytes wants
+// them. Names point into `parts`.
 std::vector<mlg_quantize_tensor> integer_shapes(std::span<const ArtifactPart> parts,
                                                 std::span<const QuantizeTensorRow* const> table);
 

@@ -1,5 +1,5 @@
-// Codes as public record runs hand them to a general compressor: by role, each matrix transposed, perhaps with its rows in
-// the order of nearest neighbours.
+// Codes as public record runs hand them to a general compressor: by role, each matrix transposed, perhaps
+// with its rows in the order of nearest neighbours.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ std::string_view code_streams_word(CodeStreams streams);
 // Whether the rows of a role are put in order.
 bool orders_rows(CodeStreams streams, CodeRole role);
 
-// Starts at row 0; then always the row not yet taken with the smallest L1 distance to the last one, of equal ones the
-// first. codes [rows, columns] row-major, 1 to most_ordered_rows rows. Quadratic in the rows.
+// Starts at row 0; then always the row not yet taken with the smallest L1 distance to the last one, of equal
+// ones the first. codes [rows, columns] row-major, 1 to most_ordered_rows rows. Quadratic in the rows.
 std::vector<std::uint16_t> neighbour_order(std::span<const std::int8_t> codes, std::int64_t columns);
 
 // [rows, columns] to [columns, rows] with the rows in the given order; empty: as they are.
 std::string transposed_codes(std::span<const std::int8_t> codes, std::int64_t columns,
                              std::span<const std::uint16_t> order);
-// The reverse. Throws std::runtime_error with a reason that reads on from the name of what was read when the order does
-// not name every row once.
+// The reverse. Throws std::runtime_error with a reason that reads on from the name of what was read when the
+// order does not name every row once.
 std::vector<std::int8_t> untransposed_codes(std::string_view bytes, std::int64_t columns,
                                             std::span<const std::uint16_t> order);
 

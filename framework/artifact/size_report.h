@@ -32,8 +32,8 @@ std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
 std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, const CodeSizes& code,
                        std::int64_t limit_bytes);
 
-// The table before there are weights: predicted bytes alone. `choice_bytes`: at most, of what the quantiser chooses over
-// the whole model (Quantizer::extra_bytes).
+// The table before there are weights: predicted bytes alone. `choice_bytes`: at most, of what the quantiser
+// chooses over the whole model (Quantizer::extra_bytes).
 std::string format_prediction(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
                               double choice_bytes, const CodeSizes& code, std::int64_t limit_bytes);
 

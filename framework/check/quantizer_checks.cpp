@@ -110,8 +110,8 @@ bool same(const Result& a, const Result& b) {
   return a.codes == b.codes && a.scales == b.scales && a.squared_error == b.squared_error;
 }
 
-// Two groups of columns with codes of 7 bits, the rest of 4: codes within their widths, scales of fp16, and an error
-// that is nearer to the weights than without the groups.
+// Two groups of columns with codes of 7 bits, the rest of 4: codes within their widths, scales of fp16, and
+// an error that is nearer to the weights than without the groups.
 std::string protected_columns_problem(const Quantizer& quantizer) {
   const Matrix m = matrix(17, 33);
   const std::vector<std::int64_t> starts{3, 20};
@@ -153,7 +153,8 @@ std::string protected_columns_problem(const Quantizer& quantizer) {
         return fmt::format("the scale {} is not an fp16 number", scale);
     }
   }
-  // What the fine columns lose by themselves: at most half a step each, and their step is a ninth of the others'.
+  // What the fine columns lose by themselves: at most half a step each, and their step is a ninth of the
+  // others'.
   double loss = 0, weights = 0;
   for (std::int64_t i = 0; i < m.rows * m.columns; ++i) {
     if (!is_fine(i % m.columns)) continue;

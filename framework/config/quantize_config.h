@@ -18,9 +18,9 @@ enum class TensorFormat { integer, int8_row, fp16, bf16, fp32 };
 // by Brotli.
 enum class Compression { brotli, xz, zstd, adaptive };
 
-// Which codes are compressed together: those of one width, or those of one role (embedding, q, k, v, attention
-// output, MLP up, MLP down), each matrix transposed; then also with the rows of some or all roles in the order of
-// nearest neighbours, which is stored.
+// Which codes are compressed together: those of one width, or those of one role (embedding, q, k, v,
+// attention output, MLP up, MLP down), each matrix transposed; then also with the rows of some or all roles
+// in the order of nearest neighbours, which is stored.
 enum class CodeStreams { width, role, role_ordered, role_all_ordered };
 
 // One row of [[quantize.tensors]]; the first row that matches a tensor's name takes it.

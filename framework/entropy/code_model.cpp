@@ -33,8 +33,8 @@ int class_of(std::int32_t spread) {
   return std::clamp((octave - 10) * classes_per_octave + quarter, 0, SpreadTables::classes - 1);
 }
 
-// Student's t distribution with 7 degrees of freedom around the fraction of the mean, for a first guess: near the normal
-// one, with tails that forgive.
+// Student's t distribution with 7 degrees of freedom around the fraction of the mean, for a first guess: near
+// the normal one, with tails that forgive.
 std::array<std::uint32_t, SymbolTable::symbols> first_guess(int spread_class, int fraction) {
   const int octave = spread_class / classes_per_octave + 10;
   const std::int64_t spread = (std::int64_t{9} + 2 * (spread_class % classes_per_octave)) << octave >> 3;

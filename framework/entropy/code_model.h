@@ -1,4 +1,4 @@
-// What the coder expects of the next code of a matrix: a mean, a spread, and a table of probabilities for both.
+// What the coder expects of the next code of a matrix: mean, spread, and a table of probabilities for both.
 #pragma once
 
 #include <array>
@@ -21,9 +21,9 @@ class SpreadTables {
   std::array<std::unique_ptr<SymbolTable>, 4 * classes> tables_;
 };
 
-// Learns over all matrices of one role; begin() starts each matrix anew but for what was learned. Encoder and decoder
-// call expect() and learn() in the same order and so hold the same numbers. Integers alone, in units of 2^-16 of a
-// code where nothing else is said.
+// Learns over all matrices of one role; begin() starts each matrix anew but for what was learned. Encoder and
+// decoder call expect() and learn() in the same order and so hold the same numbers. Integers alone, in units
+// of 2^-16 of a code where nothing else is said.
 class CodeModel {
  public:
   // How a code is to be coded: code = mean + ((symbol - 32) << shift) + the low `shift` bits.

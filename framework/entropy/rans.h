@@ -1,5 +1,5 @@
-// The arithmetic coder below the models: range asymmetric numeral systems (Duda, "Asymmetric numeral systems",
-// arXiv 1311.2540, the range variant) with a state of 64 bits and words of 32.
+// The arithmetic coder below the models: range asymmetric numeral systems (Duda, "Asymmetric numeral
+// systems", arXiv 1311.2540, the range variant) with a state of 64 bits and words of 32.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 
 namespace mulligan {
 
-// Counts grow with each symbol; places are made of them anew at intervals that grow with their number, so that a
-// symbol costs a look-up and an addition. Integers alone: the same on every machine.
+// Counts grow with each symbol; places are made of them anew at intervals that grow with their number, so
+// that a symbol costs a look-up and an addition. Integers alone: the same on every machine.
 class SymbolTable {
  public:
   static constexpr int symbols = 64;

@@ -1,5 +1,5 @@
-// mulligan_evaluate: scores an artifact, and nothing else. Its source is what a budget of bytes counts as code
-// (docs/artifact.md).
+// mulligan_evaluate: scores an artifact, and nothing else. Its source is what a budget of bytes counts as
+// code (docs/artifact.md).
 #include <fmt/format.h>
 
 #include <cstdio>

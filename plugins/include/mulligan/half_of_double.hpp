@@ -1,4 +1,4 @@
-// fp16 of a double in one rounding. By way of a float there would be two, and ties of the second may lie on the wrong side.
+// fp16 of a double in one rounding. By way of a float there would be two, the second with wrong ties.
 #pragma once
 
 #include <cmath>
@@ -8,8 +8,8 @@
 
 namespace mulligan::sdk {
 
-// Nearest fp16 bits, ties to even. Rounding to a float whose last digit is odd unless it is exact ("round to odd",
-// Boldo and Melquiond, IEEE Transactions on Computers 2008) leaves the second rounding the right one.
+// Nearest fp16 bits, ties to even. Rounding to a float whose last digit is odd unless it is exact ("round to
+// odd", Boldo and Melquiond, IEEE Transactions on Computers 2008) leaves the second rounding the right one.
 inline std::uint16_t half_bits(double value) {
   auto narrow = static_cast<float>(value);
   if (std::isfinite(narrow) && static_cast<double>(narrow) != value) {

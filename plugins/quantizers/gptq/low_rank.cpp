@@ -34,7 +34,8 @@ std::vector<double> transposed(const std::vector<double>& a, std::int64_t rows, 
   return out;
 }
 
-// Codes of values in pieces of `group` with a scale each: fp16(largest magnitude / reach), clamped to [low, high].
+// Codes of values in pieces of `group` with a scale each: fp16(largest magnitude / reach), clamped to [low,
+// high].
 void quantize_groups(const std::vector<double>& values, std::int64_t group, double reach, double low,
                      double high, std::vector<std::int8_t>& codes, std::vector<float>& scales) {
   for (std::size_t begin = 0; begin < values.size(); begin += static_cast<std::size_t>(group)) {
@@ -147,7 +148,8 @@ std::vector<std::int64_t> largest_errors(sdk::QuantizeTensors tensors, std::int6
 LowRankFactors low_rank_factors(const std::vector<double>& error, std::int64_t rows, std::int64_t columns,
                                 std::int64_t rank) {
   const std::int64_t n = std::min(rows, columns), m = std::max(rows, columns);
-  // Rows of the short side: its Gram matrix has the squares of the singular values and the vectors of that side.
+  // Rows of the short side: its Gram matrix has the squares of the singular values and the vectors of that
+  // side.
   const std::vector<double> wide = rows <= columns ? error : transposed(error, rows, columns);
   const SymmetricEigen eigen = symmetric_eigen(gram(wide, n, m), n);
   LowRankFactors factors;

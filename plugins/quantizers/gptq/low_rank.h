@@ -1,5 +1,5 @@
-// What quantising lost, given back in part by a product of two thin matrices: LQER (Zhang et al., "LQER: low-rank
-// quantization error reconstruction for LLMs", ICML 2024) with the coarse factors of public record runs.
+// What quantising lost, given back in part by a product of two thin matrices: LQER (Zhang et al., "LQER:
+// low-rank quantization error reconstruction for LLMs", ICML 2024) with the coarse factors of public records.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace mulligan {
 
 inline constexpr std::int64_t largest_rank = 12;
 
-// The first singular triplets of a matrix: left [rows, rank] = U S, right [rank, columns] = V^T, from the largest.
+// The largest singular triplets of a matrix in order: left [rows, rank] = U S, right [rank, columns] = V^T.
 struct LowRankFactors {
   std::int64_t rank = 0;
   std::vector<double> left, right;
@@ -29,22 +29,22 @@ struct LowRankCodes {
 // weight - read_back, [rows, columns].
 std::vector<double> error_of(const mlg_quantize_tensor& tensor);
 
-// Indices of the `count` tensors with the largest Frobenius norm of the error, from the largest; of equal ones the first.
-// Tensors without error are left out.
+// Indices of the `count` tensors with the largest Frobenius norm of the error, from the largest; of equal
+// ones the first. Tensors without error are left out.
 std::vector<std::int64_t> largest_errors(sdk::QuantizeTensors tensors, std::int64_t count);
 
 // The singular value decomposition of error [rows, columns], cut to `rank` (at most min(rows, columns)).
 LowRankFactors low_rank_factors(const std::vector<double>& error, std::int64_t rows, std::int64_t columns,
                                 std::int64_t rank);
 
-// Codes of the factors as they are. Where rank x columns is a multiple of `group`: the left factor in [-2, 1] with one
-// scale fp16(largest / 1.5), each `group` numbers of the right one in [-8, 7] with fp16(largest / 7.5). Else each row of
-// both in [-7, 7] with fp16(largest / 7). Ties to even.
+// Codes of the factors as they are. Where rank x columns is a multiple of `group`: the left factor in [-2, 1]
+// with one scale fp16(largest / 1.5), each `group` numbers of the right one in [-8, 7] with fp16(largest /
+// 7.5). Else each row of both in [-7, 7] with fp16(largest / 7). Ties to even.
 LowRankCodes quantize_factors(const LowRankFactors& factors, std::int64_t rows, std::int64_t columns,
                               std::int64_t group);
 
-// Decomposes and quantises. Codes of [-2, 1] are not symmetric, so the sign of each singular pair matters: of all
-// choices the one with the smallest remaining error.
+// Decomposes and quantises. Codes of [-2, 1] are not symmetric, so the sign of each singular pair matters: of
+// all choices the one with the smallest remaining error.
 LowRankCodes low_rank_codes(const std::vector<double>& error, std::int64_t rows, std::int64_t columns,
                             std::int64_t rank, std::int64_t group);
 // The same for given factors of `error`.

@@ -1,5 +1,5 @@
-// Which columns of a model deserve finer codes: AWQ-lite of public record runs, after Lin et al., "AWQ: activation-aware
-// weight quantization", MLSys 2024, without its rescaling.
+// Which columns of a model deserve finer codes: AWQ-lite of public record runs, after Lin et al., "AWQ:
+// activation-aware weight quantization", MLSys 2024, without its rescaling.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ struct ColumnGroup {
   std::int64_t tensor = 0, start = 0;
 };
 
-// Score of each group of `size` columns from 0: sum over its columns of the root mean square of the input times the mean
-// magnitude of the weights. What is left over at the end is no group.
+// Score of each group of `size` columns from 0: sum over its columns of the root mean square of the input
+// times the mean magnitude of the weights. What is left over at the end is no group.
 std::vector<double> group_scores(const mlg_quantize_tensor& tensor, std::int64_t size);
 
-// The `count` groups of the highest score among all tensors with fewer than `bits` bits whose inputs are known, from the
-// highest; of equal ones the first.
+// The `count` groups of the highest score among all tensors with fewer than `bits` bits whose inputs are
+// known, from the highest; of equal ones the first.
 std::vector<ColumnGroup> most_salient_groups(sdk::QuantizeTensors tensors, std::int64_t size,
                                              std::int64_t bits, std::int64_t count);
 

@@ -6,9 +6,9 @@
 
 namespace mulligan {
 
-// Of a positive semidefinite matrix [n, n], row-major, which is destroyed: eigenvalues from the largest, and in row k of
-// `vectors` [n, n] the unit eigenvector of values[k]; signs are arbitrary. One-sided Jacobi (Hestenes, 1958): rows are
-// turned in pairs until all are orthogonal. Relative errors near the machine's epsilon; time n^3 times some ten sweeps.
+// Of a positive semidefinite matrix [n, n], row-major, destroyed: eigenvalues from the largest, in row
+// k of `vectors` [n, n] the unit eigenvector of values[k], any sign. One-sided Jacobi (Hestenes, 1958): rows
+// are turned in pairs until all are orthogonal. Errors near the machine's epsilon; time n^3 times ten sweeps.
 struct SymmetricEigen {
   std::vector<double> values, vectors;
 };
