@@ -60,8 +60,8 @@ class LossAccount {
   const std::vector<std::pair<std::string, LossSums>>& phases() const { return state_.phases; }
   std::int64_t step_last() const { return state_.step_last; }
 
-  // The mean loss of one step, or of the counted steps of a window; absent unless the ring holds all of it, and
-  // where no step of it was counted.
+  // The mean loss of one step, or of the counted steps of a window; absent unless the ring holds all of it,
+  // and where no step of it was counted.
   std::optional<double> step_loss_nats(std::int64_t step) const;
   std::optional<WindowMean> window(std::int64_t first, std::int64_t last) const;
   // The mean over the last steps, as many as the ring holds; absent before the first counted step.
@@ -72,7 +72,7 @@ class LossAccount {
   // anything; it exists to compare with logs made that way (metrics.hf_compat).
   double train_loss_hf_nats() const;
 
-  // A sentence when the steps counted and skipped are not the steps made, which means that the sums were lost once.
+  // A sentence when the steps counted and skipped are not the steps made: then the sums were lost once.
   std::optional<std::string> inconsistency() const;
 
   const State& state() const { return state_; }

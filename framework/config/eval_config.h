@@ -19,8 +19,8 @@ struct EvalConfig {
   int64_t packed_sequences = 16;
   int64_t batch_rows = 1;       // rows per forward pass, at most: no score depends on it
   bool drop_remainder = false;  // leave out the last partial batch, to match figures of the record's script
-  // Equal shares of the targets, rows of each beginning at its first; 0: rows follow one another over the whole
-  // stream. Part of what is scored, whatever the number of ranks.
+  // Equal shares of the targets, rows of each beginning at its first; 0: rows follow one another over the
+  // whole stream. Part of what is scored, whatever the number of ranks.
   int64_t shares = 0;
   double save_seconds = 60;  // between saved states of eval and ttt; 0: only where a signal stops them
   bool use_ema = true;       // score the averaged weights where ema.decay > 0

@@ -1,5 +1,5 @@
-// The [loss_scale] section: a power of two that the loss is multiplied with before it is differentiated, and the
-// gradients are divided by before anything reads them, so that small gradients are not lost in fp16.
+// The [loss_scale] section: a power of two that the loss is multiplied with before it is differentiated, and
+// the gradients are divided by before anything reads them, so that small gradients are not lost in fp16.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ enum class LossScaleMode {
   dynamic,   // in all phases; a gradient that is not finite skips the update and lowers the scale
 };
 
-// [loss_scale]; scale and factors are powers of two: then a scale that nothing overflows under changes no result.
+// [loss_scale]; scale and factors are powers of two: a scale under which nothing overflows changes nothing.
 struct LossScaleConfig {
   LossScaleMode mode = LossScaleMode::automatic;
   double initial = 65536.0;

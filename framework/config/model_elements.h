@@ -1,5 +1,5 @@
-// What an element of the model (framework/model/elements/NAME) declares to the configuration: its keys and the
-// rules between them. The struct that its keys fill is the element's own, so that no other file names it.
+// What an element of the model (framework/model/elements/NAME) declares to the configuration: its keys and
+// the rules between them. The struct that its keys fill is the element's own, so that no other file names it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The [noise] section: noise that is added to the gradients of training, for experiments on what precision does.
+// The [noise] section: noise in the gradients of training, for experiments on what precision does.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ enum class NoiseMode {
   anneal,           // g + sqrt(sigma / (1 + t)^0.55) xi, t the updates done (Neelakantan et al. 2015)
 };
 
-// Whether before the gradient is clipped, so that the clip sees it, or after it. Either is after the reduction.
+// Whether before the gradient is clipped, so that the clip sees it, or after it; after the reduction.
 enum class NoiseOrder { before_clip, after_clip };
 
 // [noise]

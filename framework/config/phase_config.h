@@ -83,7 +83,7 @@ struct PhaseRow {
 // Reads the [[phase]] rows of a file into `loaded`, or gives it the phases of its model. Throws config_error.
 void read_phases(const ConfigNode* list, LoadedConfig& loaded);
 
-// The phase that follows `phase` after `steps_done` updates and so many seconds of training, or `phase` itself.
+// The phase that follows `phase` after `steps_done` updates and so many seconds of training, or itself.
 std::size_t phase_at(const std::vector<Phase>& phases, std::size_t phase, std::int64_t steps_done,
                      double budget_fraction, double elapsed_seconds = 0);
 

@@ -1,5 +1,5 @@
-// The number formats a user may ask for by name: compute dtype of the model (all), master dtype of a parameter and
-// dtype of its gradient between ranks (fp32 and bf16).
+// The number formats a user may ask for by name: compute dtype of the model (all), master dtype of a
+// parameter and dtype of its gradient between ranks (fp32 and bf16).
 #pragma once
 
 namespace mulligan {

@@ -55,9 +55,9 @@ struct TrainConfig {
   double reserve_seconds = 0.0;  // kept back from the budget; fraction f = elapsed / (budget - reserve)
   int64_t steps = 0;             // upper limit of optimiser steps; 0 = none, then the budget ends the run
   int64_t tokens_per_step = 0;   // target tokens per optimiser step over all ranks and micro-batches
-  // Micro-batches per step over all ranks: each is one packed row of tokens_per_step / micro_batches tokens, and
-  // each of W ranks runs micro_batches / W of them one after the other (so W must divide it, and results do
-  // not depend on W).
+  // Micro-batches per step over all ranks: each is one packed row of tokens_per_step / micro_batches tokens,
+  // and each of W ranks runs micro_batches / W of them one after the other (so W must divide it, and results
+  // do not depend on W).
   int64_t micro_batches = 1;
   int64_t sequence_length = 2048;  // longest attention segment in tokens; longer documents are cut
   Precision compute_dtype = Precision::fp32;

@@ -14,8 +14,8 @@ enum class DocumentOrder { longest_first, shortest_first };
 
 // What happens when the running bits per byte exceed the score without test-time training on the same
 // documents by the margin. off: nothing, and there is no such score: the pass for it, over all of the text
-// before anything is adapted, does not run. fallback: the remaining documents are scored with adapters at zero
-// and no updates (legal: it depends on documents that were scored before).
+// before anything is adapted, does not run. fallback: the remaining documents are scored with adapters at
+// zero and no updates (legal: it depends on documents that were scored before).
 enum class OnCollapse { off, warn, fallback };
 
 // In which order a score transform is told the tokens, and so of which others its proposals may know.
@@ -43,8 +43,8 @@ struct TttConfig {
       0;  // chains of batches that inherit adapters, each worked through by one rank; 0: one for each rank
   OnCollapse on_collapse = OnCollapse::warn;
   double collapse_margin = 0.005;  // bits per byte
-  // Whether [ttt.base] trains masters of the dtypes that training had ([[parameters]] master_dtype), in which small
-  // steps of a bf16 embedding round away, as in the record; else all are f32.
+  // Whether [ttt.base] trains masters of the dtypes that training had ([[parameters]] master_dtype), in which
+  // small steps of a bf16 embedding round away, as in the record; else all are f32.
   bool base_keeps_dtypes = false;
   std::string audit;  // file of the audit log; empty: none
 };

@@ -10,8 +10,8 @@
 namespace mulligan {
 namespace {
 
-// The backend's keys are taken over where they are the cuda backend's; the device plans, or compiles where the
-// configuration says so.
+// The backend's keys are taken over where they are the cuda backend's; the device plans, or compiles where
+// the configuration says so.
 void plan_on_cuda(LoadedConfig& loaded) {
   RunConfig& config = loaded.config;
   if (config.backend.plugin != "cuda") {

@@ -35,8 +35,8 @@ struct AblationRules {
   std::uint64_t seed = 0;
   std::string mask = "\u25A1";
   bool validation = false;  // the validation documents, too; otherwise scores stay comparable
-  // Globs over the names of documents (TextSource::name; * any characters): the text of others stays as it is. Empty:
-  // all.
+  // Globs over the names of documents (TextSource::name; * any characters): the text of others stays as it
+  // is. Empty: all.
   std::vector<std::string> domains = {};
   bool any() const { return !classes.empty(); }
   bool takes(const std::string& document) const;
@@ -45,8 +45,8 @@ struct AblationRules {
 // Symbols taken, by class.
 using SymbolCounts = std::array<std::uint64_t, symbol_class_count>;
 
-// The text without the symbols that are taken. Which they are, and their new places, follows from seed and text alone.
-// Bytes that are no UTF-8 stay as they are. Adds what was taken to `taken`.
+// The text without the symbols that are taken. Which they are, and their new places, follows from seed and
+// text alone. Bytes that are no UTF-8 stay as they are. Adds what was taken to `taken`.
 std::string ablate(std::string_view text, const AblationRules& rules, SymbolCounts& taken);
 
 // "latex,digits" and "mask": throws config_error for other words, a class given twice, or none.

@@ -6,9 +6,9 @@
 // does not fit. After the last shard the first follows. A training step reads one group.
 // (docs/record_run.md#reading-order, fixture `loader`: groups of one span for each rank.)
 //
-// With parts each is such a stream of its own, and each span of a group is taken from the part that lags most behind
-// its weight (smooth weighted round robin): after n spans every part has read n times its share, give or take less than
-// one span per part.
+// With parts each is such a stream of its own, and each span of a group is taken from the part that lags most
+// behind its weight (smooth weighted round robin): after n spans every part has read n times its share, give
+// or take less than one span per part.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a token stream looks like from outside: entropies, commonest and unknown tokens, overlap of two streams.
+// What a token stream looks like from outside: entropies, commonest and unknown tokens, overlap of two.
 #pragma once
 
 #include <cstdint>
@@ -24,22 +24,22 @@ struct TokenStatistics {
 };
 
 // `pieces` hold consecutive tokens each; a pair is never taken over the edge of a piece. Throws
-// std::invalid_argument for no tokens or a vocabulary below 1; one above 65,536 counts as that, since ids have
-// 16 bits.
+// std::invalid_argument for no tokens or a vocabulary below 1; one above 65,536 counts as that, since ids
+// have 16 bits.
 TokenStatistics token_statistics(std::span<const std::vector<std::uint16_t>> pieces, int vocabulary);
 
-// Kullback-Leibler divergence of the shares `p` from `q` in nats, with q mixed with a hundredth of the uniform
-// distribution, so that an id that q misses does not make it infinite. Equal lengths.
+// Kullback-Leibler divergence of the shares `p` from `q` in nats, with q mixed with a hundredth of the
+// uniform distribution, so that an id that q misses does not make it infinite. Equal lengths.
 double divergence_nats(std::span<const double> p, std::span<const double> q);
 
-// Consecutive tokens out of the shards: all of them where they are at most `budget` together, otherwise equal pieces of
-// 65,536 tokens at even distances over the whole, the first at the first shard's beginning and the last at the last
-// shard's end. The order of `shards` counts. Throws data_error for bad shards.
+// Consecutive tokens out of the shards: all of them where they are at most `budget` together, otherwise equal
+// pieces of 65,536 tokens at even distances over the whole, the first at the first shard's beginning and the
+// last at the last shard's end. The order of `shards` counts. Throws data_error for bad shards.
 std::vector<std::vector<std::uint16_t>> sample_tokens(const std::vector<std::filesystem::path>& shards,
                                                       std::uint64_t budget);
 
-// Share of the windows of `window` tokens of `pieces` (side by side) that also stand, at any place, in `others`; by
-// 64-bit hashes.
+// Share of the windows of `window` tokens of `pieces` (side by side) that also stand, at any place, in
+// `others`; by 64-bit hashes.
 double window_overlap(std::span<const std::vector<std::uint16_t>> pieces,
                       std::span<const std::vector<std::uint16_t>> others, std::size_t window = 64);
 

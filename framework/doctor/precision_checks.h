@@ -18,8 +18,8 @@ namespace mulligan::doctor {
 Finding check_precision(Backend& backend, DType compute, const std::string& kept);
 
 // In which dtypes a run keeps masters and optimiser states, and sends gradients between ranks:
-// "masters: 9 in f32; optimizer matrices: momentum_buffer 9 in bf16; ...". `groups` are the run's, of which an
-// update is recorded.
+// "masters: 9 in f32; optimizer matrices: momentum_buffer 9 in bf16; ...". `groups` are the run's, of which
+// an update is recorded.
 std::string kept_text(const RunConfig& config, OptimizerGroups& groups);
 
 }  // namespace mulligan::doctor

@@ -19,8 +19,8 @@ RunConfig shortened(RunConfig config, std::int64_t tokens);
 
 class Rehearsal {
  public:
-  // Plugins of `loaded`, tensors and programs of its own, with the initial weights of the run's seed. `config`
-  // is shortened() from that of `loaded`; both must outlive this object. Throws Error.
+  // Plugins of `loaded`, tensors and programs of its own, with the initial weights of the run's seed.
+  // `config` is shortened() from that of `loaded`; both must outlive this object. Throws Error.
   Rehearsal(const LoadedConfig& loaded, const RunConfig& config, PluginHost& host);
 
   // Step `number`, from 1, on this row, with the rates at a third of the run. Returns the row's loss

@@ -88,7 +88,8 @@ class RateHistory {
           fmt::format("where phase '{}' begins", change.to));
   }
 
-  // The rise of the rate, without the phases' factors, from line i - 1 to line i; 0 where another event explains it.
+  // The rise of the rate, without the phases' factors, from line i - 1 to line i; 0 where another event
+  // explains it.
   double rise_to(std::size_t i) const {
     const auto resumed = [&](std::int64_t step) { return within(step, i); };
     if (i == 0 || i >= history_.steps.size() || seam_between(i)) return 0;

@@ -69,9 +69,9 @@ MagnitudeSpread magnitude_spread(const std::vector<float>& values) {
 
 namespace {
 
-// The sign and the exponent's upper five bits of a bf16 number are the sign and exponent of an f16 one: weights
-// between 2^-16 and 2 turn into numbers between 1/4 and 2. A spread as small elsewhere has another cause: the
-// first updates of AdamW move every element by as much.
+// The sign and the exponent's upper five bits of a bf16 number are the sign and exponent of an f16 one:
+// weights between 2^-16 and 2 turn into numbers between 1/4 and 2. A spread as small elsewhere has another
+// cause: the first updates of AdamW move every element by as much.
 Verdict judge_spread(const MagnitudeSpread& spread) {
   const Verdict verdict = judge(spread.log2_std, {0.5, 6, 0.9, 3});
   const bool narrow = spread.log2_std < 1;

@@ -64,8 +64,8 @@ class Tape {
   // external), which the caller zeroes. Views of `leaf` write into the same part of `gradient`.
   void watch(Value leaf, Value gradient);
 
-  // The gradient of the computed `value` is kept in `dtype`, not in its own: f32 for sums over many products of
-  // a bf16 one. Before backward().
+  // The gradient of the computed `value` is kept in `dtype`, not in its own: f32 for sums over many products
+  // of a bf16 one. Before backward().
   void keep_gradient_in(Value value, DType dtype);
 
   // Whether `value` is, or was computed from, a watched leaf.

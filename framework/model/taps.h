@@ -29,8 +29,8 @@ class Taps {
   // Returns the value that replaces site.output: itself, or a new value such as
   // output + adapter(block_input).
   virtual Value at(Tape& tape, const TapSite& site) = 0;
-  // Whether at() will change the result of that layer, in place or by another value. Asked before there is a result
-  // (site.output is absent, its type is `output`): false lets the forward pass compute what follows along with it.
+  // Whether at() will change the result of that layer, in place or by another. Asked before there is one
+  // (site.output is absent, its type is `output`): false lets the forward pass compute what follows with it.
   virtual bool changes(const Graph& graph, const TapSite& site, const TensorType& output) const = 0;
 };
 

@@ -147,8 +147,8 @@ class Backend : public PluginInstance<mlg_backend_table> {
     return device_ ? device_->kernel_at(index) : table().kernel_at(instance(), index);
   }
   bool has_kernel(std::string_view name) const;
-  // Whether graphs for this backend may use the fused kernels among its own (run.fused_kernels); at first they
-  // may.
+  // Whether graphs for this backend may use the fused kernels among its own (run.fused_kernels); at first
+  // they may.
   bool fused_kernels() const { return device_ ? device_->fused_kernels() : fused_kernels_; }
   void set_fused_kernels(bool use) { fused_kernels_ = use; }
   // Graphs that are made for this backend from now on are those that `device` would be given: for plans on a

@@ -1,7 +1,7 @@
 // MetricsFile: metrics.jsonl, one JSON object per line.
 //
-// {"event":"step", ...} every train.log_every steps; "memory" once per process; "skipped_update", "restart", "phase_start",
-// "phase_switch", "validation", "attempt", "resume" and "initial_loss" when they happen. Numbers carry their unit in their
+// {"event":"step", ...} every train.log_every steps; "memory" once per process; others, such as "restart",
+// "phase_switch", "skipped_update" and "validation", when they happen. Numbers carry their unit in their
 // name; a number that is not finite is null. docs/report.md lists all fields; metrics_reader.h reads them.
 #pragma once
 

@@ -20,17 +20,18 @@ std::span<const RunMetric> run_metrics();
 // The last of val_bpb, quantised_bpb and ttt_bpb that every run has. Throws data_error where there is none.
 std::string final_metric(const std::vector<RunRecord>& runs);
 
-// `metric` of every run. A condition is a set of values of the settings `factors`; with none, of all settings in which
-// the runs differ, seed, names and places left out, as one factor "configuration". Throws config_error for an unknown
-// metric or setting, and data_error for a run that has no such figure.
+// `metric` of every run. A condition is a set of values of the settings `factors`; with none, of all settings
+// in which the runs differ, seed, names and places left out, as one factor "configuration". Throws
+// config_error for an unknown metric or setting, and data_error for a run that has no such figure.
 stats::Observations observe_runs(const std::vector<RunRecord>& runs, const std::string& metric,
                                  const std::vector<std::string>& factors = {});
 
-// The study of the runs' final metric over their conditions, as text for people; a sentence that says why where there
-// can be none; empty where no two conditions are there, one of them with runs of several seeds.
+// The study of the runs' final metric over their conditions, as text for people; a sentence that says why
+// where there can be none; empty where no two conditions are there, one of them with runs of several seeds.
 std::string study_of_runs(const std::vector<RunRecord>& runs);
 
-// Bytes of text per token of what a run was scored on. Throws data_error where it does not say, or two runs differ.
+// Bytes of text per token of what a run was scored on. Throws data_error where it does not say, or two runs
+// differ.
 double bytes_per_token(const std::vector<RunRecord>& runs);
 
 }  // namespace mulligan::report

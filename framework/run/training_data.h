@@ -21,8 +21,8 @@ struct TrainingData {
   std::vector<std::string> notes;  // for the log: padded vocabulary, shared documents
 };
 
-// Finds and checks (check_shards) what data.train or [[data.mix]] names. Throws data_error also where a shard is in the
-// validation set, too, or in two parts of the mix. `validation` may be null.
+// Finds and checks (check_shards) what data.train or [[data.mix]] names. Throws data_error also where a shard
+// is in the validation set, too, or in two parts of the mix. `validation` may be null.
 TrainingData open_training_data(const RunConfig& config, const ValidationSet* validation);
 
 // The shards' names and where documents begin, and no more: what a measurement needs, which has not

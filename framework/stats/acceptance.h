@@ -1,4 +1,5 @@
-// The challenge's rule for a new record: better than the reference by at least 0.005 nats per token, at p < 0.01.
+// The challenge's rule for a new record: better than the reference by at least 0.005 nats per token, at p <
+// 0.01.
 #pragma once
 
 #include <optional>
@@ -12,7 +13,8 @@ namespace mulligan::stats {
 struct AcceptanceRule {
   double margin_nats = 0.005;
   double alpha = 0.01;
-  // Bytes of text per token of the data that is scored: nats per token = bits per byte * ln 2 * bytes per token.
+  // Bytes of text per token of the data that is scored: nats per token = bits per byte * ln 2 * bytes per
+  // token.
   double bytes_per_token = 0;
   bool paired = false;  // value i of both comes from the same seed and shares its randomness
 };
@@ -27,12 +29,14 @@ struct Acceptance {
       notes;  // what a reader must know: a reference without variance, collapsed runs, ...
 };
 
-// Bits per byte of the new runs, two or more, against those of the reference: two runs or more by Welch's test (or the
-// paired one), a single published number as if it had no error, which is noted. Throws std::invalid_argument.
+// Bits per byte of the new runs, two or more, against those of the reference: two runs or more by Welch's
+// test (or the paired one), a single published number as if it had no error, which is noted. Throws
+// std::invalid_argument.
 Acceptance accept_record(const std::vector<double>& new_bpb, const std::vector<double>& reference_bpb,
                          const AcceptanceRule& rule);
 
-// Which of the values stand out upwards: by more than five median absolute deviations from the median, or by more than
+// Which of the values stand out upwards: by more than five median absolute deviations from the median, or by
+// more than
 // 0.02 (bits per byte). Of fewer than three values only the second. They are reported, never left out.
 std::vector<std::size_t> collapsed_values(const std::vector<double>& bpb);
 

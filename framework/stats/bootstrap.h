@@ -22,8 +22,9 @@ struct BootstrapOptions {
 struct Bootstrap {
   double estimate = 0;  // the statistic of the sample itself
   Interval percentile;
-  // Bias-corrected and accelerated (Efron, "Better bootstrap confidence intervals", JASA 1987): bias from the share
-  // of draws below the estimate, acceleration from the jackknife. Where nothing varies it is the percentiles'.
+  // Bias-corrected and accelerated (Efron, "Better bootstrap confidence intervals", JASA 1987): bias from the
+  // share of draws below the estimate, acceleration from the jackknife. Where nothing varies it is the
+  // percentiles'.
   Interval bca;
 };
 
@@ -31,8 +32,8 @@ struct Bootstrap {
 Bootstrap bootstrap(std::span<const double> values, const SampleStatistic& statistic = mean_of,
                     const BootstrapOptions& options = {});
 
-// The percentile interval of the mean over seeds of the means over items: seeds are drawn first, then items within each
-// drawn seed. Two seeds or more, each with an item.
+// The percentile interval of the mean over seeds of the means over items: seeds are drawn first, then items
+// within each drawn seed. Two seeds or more, each with an item.
 Interval hierarchical_bootstrap(std::span<const std::vector<double>> items_by_seed,
                                 const BootstrapOptions& options = {});
 

@@ -15,8 +15,8 @@ namespace {
 
 using Matrix = std::vector<std::vector<double>>;
 
-// Inverse and log determinant of a symmetric positive definite matrix by Gauss and Jordan with pivots on the diagonal;
-// absent where it is singular.
+// Inverse and log determinant of a symmetric positive definite matrix by Gauss and Jordan with pivots on the
+// diagonal; absent where it is singular.
 struct Inverse {
   Matrix matrix;
   double log_determinant = 0;
@@ -133,9 +133,9 @@ class Fit {
   std::vector<GroupSums> groups_;
 };
 
-// Satterthwaite: 2 v^2 / (g' C g), where v is the coefficient's variance as a function of both variances, g its
-// gradient and C the covariance of the estimated variances (twice the inverse of the deviance's second derivatives).
-// Differences are central, with steps relative to the sum of the variances.
+// Satterthwaite: 2 v^2 / (g' C g), where v is the coefficient's variance as a function of both variances, g
+// its gradient and C the covariance of the estimated variances (twice the inverse of the deviance's second
+// derivatives). Differences are central, with steps relative to the sum of the variances.
 class Satterthwaite {
  public:
   Satterthwaite(const Fit& fit, double group, double noise) : fit_(fit), at_{group, noise} {

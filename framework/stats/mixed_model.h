@@ -1,4 +1,5 @@
-// A linear model with a random intercept: y = X beta + u of the seed + noise, by restricted maximum likelihood.
+// A linear model with a random intercept: y = X beta + u of the seed + noise, by restricted maximum
+// likelihood.
 #pragma once
 
 #include <cstddef>
@@ -26,15 +27,15 @@ struct MixedModel {
   double log_likelihood = 0;  // restricted, without constants
 };
 
-// Fits by a one-dimensional search over the intercepts' share of the variance: with that share the covariance of a
-// group of n values is (1 - share) I + share J, whose inverse and determinant are known. For a balanced design it is
-// the analysis of variance with repeated measures. Throws std::invalid_argument where rows do not fit together, the
-// columns of x are linearly dependent, or there are no more values than columns.
+// Fits by a one-dimensional search over the intercepts' share of the variance: with that share the covariance
+// of a group of n values is (1 - share) I + share J, whose inverse and determinant are known. For a balanced
+// design it is the analysis of variance with repeated measures. Throws std::invalid_argument where rows do
+// not fit together, the columns of x are linearly dependent, or there are no more values than columns.
 MixedModel fit_mixed_model(const MixedData& data);
 
 // Treatment coding of factors: an intercept, a column for every level but the first of each factor, and with
-// `interactions` the products of the columns of each two factors. levels[i][f] is the level of factor f of value i; a
-// factor's first level is that of the first value.
+// `interactions` the products of the columns of each two factors. levels[i][f] is the level of factor f of
+// value i; a factor's first level is that of the first value.
 struct Design {
   std::vector<std::string>
       names;  // of the columns: "intercept", "FACTOR=LEVEL", "FACTOR=LEVEL x FACTOR=LEVEL"

@@ -12,8 +12,8 @@ struct Observation {
   std::vector<std::string> levels;  // by factor
   std::string seed;                 // runs of one seed in several conditions are pairs; "" = no seed
   double value = 0;
-  // What the value was taken over, in words ("validation: 62021846 tokens", "steps 0 to 500"). Values over different
-  // windows cannot be compared.
+  // What the value was taken over, in words ("validation: 62021846 tokens", "steps 0 to 500"). Values over
+  // different windows cannot be compared.
   std::string window;
 };
 
@@ -29,9 +29,9 @@ std::string condition_of(const Observations& all, const Observation& value);
 // Throws data_error naming two runs whose windows differ.
 void require_one_window(const Observations& all);
 
-// A CSV file (RFC 4180, UTF-8) with a line of column names: the value stands in column `metric`; `seed`, `run` and
-// `window` are what they say, where they are there; every other column is a factor. Throws data_error naming file and
-// line.
+// A CSV file (RFC 4180, UTF-8) with a line of column names: the value stands in column `metric`; `seed`,
+// `run` and `window` are what they say, where they are there; every other column is a factor. Throws
+// data_error naming file and line.
 Observations read_observations(const std::filesystem::path& path, const std::string& metric);
 
 }  // namespace mulligan::stats

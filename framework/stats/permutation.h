@@ -16,13 +16,14 @@ struct PermutationTest {
   std::uint64_t arrangements = 0;  // counted, or drawn
 };
 
-// Pairs first[i], second[i] with their signs exchanged: all 2^n of them up to n = 20, otherwise 100,000 draws with
-// p = (1 + found) / (1 + drawn). As many values of both, at least one; throws std::invalid_argument otherwise.
+// Pairs first[i], second[i] with their signs exchanged: all 2^n of them up to n = 20, otherwise 100,000 draws
+// with p = (1 + found) / (1 + drawn). As many values of both, at least one; throws std::invalid_argument
+// otherwise.
 PermutationTest sign_flip_test(std::span<const double> first, std::span<const double> second,
                                std::uint64_t seed = 1);
 
-// Values dealt anew to both samples: all C(n + m, n) ways up to 200,000, otherwise 100,000 draws. At least one
-// value of both.
+// Values dealt anew to both samples: all C(n + m, n) ways up to 200,000, otherwise 100,000 draws. At least
+// one value of both.
 PermutationTest shuffle_test(std::span<const double> first, std::span<const double> second,
                              std::uint64_t seed = 1);
 

@@ -52,7 +52,8 @@ struct Study {
   StudyOptions options;
   std::vector<ConditionSummary> conditions;  // in the order of their first values; the baseline first
   std::vector<ConditionComparison> comparisons;
-  // Random intercept of the seed, by factor; absent with fewer than two factors or seeds, or where it cannot be fitted.
+  // Random intercept of the seed, by factor; absent with fewer than two factors or seeds, or where it cannot
+  // be fitted.
   std::optional<MixedModel> model;
   std::vector<std::string> model_columns;
   std::vector<std::string> notes;  // what a reader must know

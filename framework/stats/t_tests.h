@@ -26,13 +26,15 @@ double t_cdf(double t, double degrees);
 // The t that P(T <= t) = `probability` has; 0 < probability < 1.
 double t_quantile(double probability, double degrees);
 
-// Of the mean; two values or more, 0 < confidence < 1. Throws std::invalid_argument otherwise, as all below do.
+// Of the mean; two values or more, 0 < confidence < 1. Throws std::invalid_argument otherwise, as all below
+// do.
 Interval t_interval(std::span<const double> values, double confidence = 0.95);
 
 // Mean of `values` against a number without error.
 TTest one_sample_test(std::span<const double> values, double number, double margin = 0,
                       double confidence = 0.95);
-// first[i] against second[i]: as many values, two or more. Legitimate where value i of both shares its randomness.
+// first[i] against second[i]: as many values, two or more. Legitimate where value i of both shares its
+// randomness.
 TTest paired_test(std::span<const double> first, std::span<const double> second, double margin = 0,
                   double confidence = 0.95);
 // Two independent samples with variances of their own, two values each or more; Satterthwaite's degrees.

@@ -57,20 +57,20 @@ class TrainingEngine {
   // rounded to whole ones. Throws config_error where less than one is left, or the ranks do not divide them.
   std::int64_t coming_micro_batches() const;
 
-  // One optimiser step of the phase, number `number` (from 1) since the optimisers' states were empty, on this
-  // rank's next micro-batches; the groups' rates must be set. Only enqueues work: it neither allocates nor reads
-  // anything back. In a phase with a scale of the loss it waits for the gradient's norm: where that is not finite
-  // it returns false, on all ranks alike, and nothing was updated.
+  // One optimiser step of the phase, number `number` (from 1) since the optimisers' states were empty, on
+  // this rank's next micro-batches; the groups' rates must be set. Only enqueues work: it neither allocates
+  // nor reads anything back. In a phase with a scale of the loss it waits for the gradient's norm: where that
+  // is not finite it returns false, on all ranks alike, and nothing was updated.
   bool step(std::int64_t number, Prefetcher& rows);
   // The same on rows that `next_row` gives, one per micro-batch of this rank.
   bool step(std::int64_t number, const std::function<const Batch&()>& next_row);
-  // The scale of the loss in the coming steps of a phase that has one (loss_scaler.h); the configuration's first
-  // one until it is set.
+  // The scale of the loss in the coming steps of a phase that has one (loss_scaler.h); the configuration's
+  // first one until it is set.
   void set_loss_scale(double scale);
   // The noise of the coming steps: its strength (noise_sigma; 0 = none), drawn for the updates done, `step`.
   void set_noise(double sigma, std::int64_t step) { noise_sigma_ = sigma, noise_step_ = step; }
-  // The norm of the noise of the last step over that of the gradient it was added to; absent where there was none.
-  // Waits for the device.
+  // The norm of the noise of the last step over that of the gradient it was added to; absent where there was
+  // none. Waits for the device.
   std::optional<double> noise_ratio() const;
   // Empties all states of the optimisers: the coming step's `number` is then 1 again.
   void reset_optimizers();

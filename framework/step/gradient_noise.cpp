@@ -18,8 +18,8 @@ constexpr std::int64_t apart = 64;
 constexpr const char* keys = "noise/keys";       // [parameters * apart] i32: four words of each
 constexpr const char* moment = "noise/step";     // [1] i32
 constexpr const char* strength = "noise/sigma";  // [1] f32
-// [(2 + parameters) * apart] f64 each: squares of the noise, of the gradients, and of each gradient. Of slices they
-// are this rank's until they are summed over ranks.
+// [(2 + parameters) * apart] f64 each: squares of the noise, of the gradients, and of each gradient. Of
+// slices they are this rank's until they are summed over ranks.
 constexpr const char* sums = "noise/sums";
 constexpr const char* slice_sums = "noise/slice_sums";
 // The squares of slices' noise stand apart from the other sums: they are summed over ranks later.

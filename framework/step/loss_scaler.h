@@ -1,7 +1,7 @@
-// LossScaler: what the loss is multiplied with before it is differentiated ([loss_scale]), and how that changes.
+// LossScaler: what the loss is multiplied with before it is differentiated ([loss_scale]), how that changes.
 //
-// Dynamic: after growth_every updates in a row the scale grows; a gradient that is not finite costs an update and
-// lowers it (Micikevicius et al., Mixed Precision Training, 2018, section 3.2).
+// Dynamic: after growth_every updates in a row the scale grows; a gradient that is not finite costs an update
+// and lowers it (Micikevicius et al., Mixed Precision Training, 2018, section 3.2).
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ class LossScaler {
   bool note(bool updated);
 
   const State& state() const { return state_; }
-  // Continues from a saved state; one of an older program, with scale 0, is the first. Throws data_error for a
-  // scale that no configuration leads to.
+  // Continues from a saved state; one of an older program, with scale 0, is the first. Throws data_error for
+  // a scale that no configuration leads to.
   void restore(const State& state);
   // "loss scale 65536, 12 updates since it changed, 3 skipped"
   std::string text() const;

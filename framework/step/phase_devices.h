@@ -32,8 +32,8 @@ struct Handover {
   std::optional<double> tolerance_nats;
 };
 
-// How far two phases' losses of one row may lie apart by their precision: 1e-4 nats where both compute in fp32,
-// otherwise 2e-2; absent where they compute different things.
+// How far two phases' losses of one row may lie apart by their precision: 1e-4 nats where both compute in
+// fp32, otherwise 2e-2; absent where they compute different things.
 std::optional<double> probe_tolerance_nats(const Phase& before, const Phase& after);
 
 // Makes the communicator of a backend: all ranks in the same order.
@@ -61,11 +61,11 @@ class PhaseDevices {
 
   // Goes to a phase without handing anything over: its state is set from outside, or it shares the backend.
   void start_at(std::size_t phase);
-  // Goes to a later phase, all ranks alike and between two steps. A declared one is verified: the state is handed over
-  // to its backend, compute copies are made anew from the masters, the canonical image of the state must have one
-  // sha256 before and after, and `probe` is scored both ways; with reset_optimizer the optimisers' states are then
-  // emptied. `counters` says what belongs to the state and is no tensor. Throws run_error when the state does not
-  // arrive as it left, or the losses lie too far apart.
+  // Goes to a later phase, all ranks alike and between two steps. A declared one is verified: the state is
+  // handed over to its backend, compute copies are made anew from the masters, the canonical image of the
+  // state must have one sha256 before and after, and `probe` is scored both ways; with reset_optimizer the
+  // optimisers' states are then emptied. `counters` says what belongs to the state and is no tensor. Throws
+  // run_error when the state does not arrive as it left, or the losses lie too far apart.
   std::optional<Handover> enter(std::size_t phase, const Batch& probe,
                                 const std::function<std::string()>& counters);
 

@@ -17,9 +17,9 @@ struct PhaseStart {
   bool operator==(const PhaseStart&) const = default;
 };
 
-// What a schedule is told in phase number `phase`: with lr_policy = "independent" steps and epochs since `start`, and
-// the share of the phase that is over, 0 to 1, by whichever of its limits is nearest (the last phase ends with the
-// budget); its number of steps where it ends at a step. Otherwise `of_run`, the progress of the run. Pure.
+// What a schedule sees in phase number `phase`: with lr_policy = "independent" steps, epochs since `start`,
+// the share of the phase that is over, 0 to 1, by the nearest of its limits (the last phase ends with the
+// budget), and its number of steps where it ends at a step. Otherwise `of_run`, the run's progress. Pure.
 mlg_progress phase_progress(const RunConfig& config, std::size_t phase, const PhaseStart& start,
                             const mlg_progress& of_run, double elapsed_seconds);
 

@@ -24,9 +24,9 @@ class StateSnapshot {
   std::vector<std::vector<std::byte>> contents_;  // empty: all zero
 };
 
-// The canonical image of a state as sha256: of each tensor (its name, type and bytes), and of `counters` (what is no
-// tensor, in words) with these. Equal for equal states on whatever backend and, with whole tensors, for any
-// number of ranks.
+// The canonical image of a state as sha256: of each tensor (its name, type and bytes), and of `counters`
+// (what is no tensor, in words) with these. Equal for equal states on whatever backend and, with whole
+// tensors, for any number of ranks.
 struct StateDigest {
   std::string sha256;
   std::vector<std::string> tensors;  // in the order given

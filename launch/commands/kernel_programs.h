@@ -7,8 +7,8 @@
 
 namespace mulligan {
 
-// Each makes the programs of one stage of `loaded`, whose plugins it resolves, and binds them, then waits for the
-// backend. That of [backend] must compute nothing, as the cuda backend's device "compile"; phases run on
+// Each makes the programs of one stage of `loaded`, whose plugins it resolves, and binds them, then waits for
+// the backend. That of [backend] must compute nothing, as the cuda backend's device "compile"; phases run on
 // it too. Throws Error.
 // Training with validation, as the first of `ranks` ranks, with the checks before the start.
 void make_training_programs(LoadedConfig& loaded, PluginHost& host, int ranks);

@@ -53,11 +53,11 @@ struct AdamwUpdate {
   static void run(const sdk::Launch& call);
 };
 
-// AdamwUpdate with both moments in bf16, rounded stochastically: to one of the two neighbours, the upper one with the
-// probability of the part that is cut off, so that small changes count on average. (To the nearest a second moment of
-// beta2 = 0.999 never moves: a step changes it by less than half of the distance of its neighbours.) Element i draws
-// number i + 2^32 t of the Philox stream `stream`, a whole number up to 2^53: the lower halves of its first word for m
-// and of its second for v.
+// AdamwUpdate with both moments in bf16, rounded stochastically: to one of the two neighbours, the upper one
+// with the probability of the part that is cut off, so that small changes count on average. (To the nearest a
+// second moment of beta2 = 0.999 never moves: a step changes it by less than half of the distance of its
+// neighbours.) Element i draws number i + 2^32 t of the Philox stream `stream`, a whole number up to 2^53:
+// the lower halves of its first word for m and of its second for v.
 struct AdamwStochasticUpdate : AdamwUpdate {
   static constexpr const char* name = "adamw_stochastic_update";
   static constexpr const char* signature =

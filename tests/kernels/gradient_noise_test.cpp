@@ -131,7 +131,7 @@ TEST(GradientNoise, TheNormModeNeedsTheSum) {
                                                                  {"step", {MLG_I32, {1}, {0}}},
                                                                  {"sigma", {MLG_F32, {1}, {1}}},
                                                                  {"noise", {MLG_F32, {4}, {}}}},
-                                                                {{"mode", 4}},
+                                                                {{"mode", 4}, {"first", 0}, {"elements", 4}},
                                                                 {}});
   EXPECT_NE(sentence.find("needs the argument squares"), std::string::npos) << sentence;
 }

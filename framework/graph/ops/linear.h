@@ -9,8 +9,8 @@ namespace mulligan::ops {
 // its type (T*out elements, for example [T, heads, head width]).
 Value linear(Tape& tape, Value x, Value weight, const TensorType& result);
 
-// Its parts, for ops that compute more along with it: the result, without a rule on a tape; the gradients of weight and
-// x, in this order, out of that of y; the weight's alone.
+// Its parts, for ops that compute more along with it: the result, without a rule on a tape; the gradients of
+// weight and x, in this order, out of that of y; the weight's alone.
 Value linear_forward(Graph& graph, Value x, Value weight, const TensorType& result);
 void linear_backward(Backward& backward, Value x, Value weight, Value y);
 void linear_weight_gradient(Backward& backward, Value x, Value weight, Value y);

@@ -5,8 +5,8 @@
 
 namespace mulligan::ops {
 
-// A packed row: `heads` query heads, `kv_heads` key heads and as many value heads, `head_width` elements each;
-// with `gated` a gate per query head; padding.
+// A packed row: `heads` query heads, `kv_heads` key heads and as many value heads, `head_width` elements
+// each; with `gated` a gate per query head; padding.
 struct PackedHeads {
   std::int64_t heads = 0, kv_heads = 0, head_width = 0;
   bool gated = false;
@@ -22,8 +22,8 @@ struct AttentionInputs {
   Value gate;     // [T, H], before the sigmoid; absent without gates
 };
 
-// packed [T, W], W >= width(); cos, sin and gain as for qk_norm_rope, gain of queries alone. The objective must
-// depend on q, k and v (std::logic_error else).
+// packed [T, W], W >= width(); cos, sin and gain as for qk_norm_rope, gain of queries alone. The objective
+// must depend on q, k and v (std::logic_error else).
 AttentionInputs qkv_split_norm_rope(Tape& tape, Value packed, Value cos, Value sin, Value gain,
                                     const PackedHeads& heads, const QkNormRope& options);
 

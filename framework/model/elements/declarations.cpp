@@ -1,5 +1,5 @@
-// The part of the elements that the configuration stands on. It is compiled into the module config, as are the
-// keys.cpp of the folders, and includes nothing of the model's.
+// The part of the elements that the configuration stands on. It is compiled into the module config, as are
+// the keys.cpp of the folders, and includes nothing of the model's.
 #include "framework/config/model_elements.h"
 
 namespace mulligan {

@@ -232,7 +232,7 @@ class CudaCall : public CallChecks {
   std::unique_ptr<cuda_detail::Plan> plan_ = std::make_unique<cuda_detail::Plan>();
 };
 
-// Calls body.template operator()<T>() with T = float or bf16, as device code calls the dtypes of dispatch_master().
+// Calls body.template operator()<T>() with T = float or bf16: the dtypes of dispatch_master() in device code.
 template <typename Body>
 decltype(auto) dispatch_cuda_master(mlg_dtype dtype, Body&& body) {
   if (dtype == MLG_BF16) return std::forward<Body>(body).template operator()<bf16>();

@@ -92,7 +92,7 @@ class Launch {
   const mlg_launch& launch_;
 };
 
-// Calls body.template operator()<T>() with T = float or bfloat16, in which weights and optimiser states are kept.
+// Calls body.template operator()<T>() with T = float or bfloat16, what weights and states are kept in.
 template <typename Body>
 decltype(auto) dispatch_master(mlg_dtype dtype, Body&& body) {
   if (dtype == MLG_BF16) return std::forward<Body>(body).template operator()<bfloat16>();

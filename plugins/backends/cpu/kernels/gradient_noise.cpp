@@ -1,12 +1,12 @@
-// gradient_noise:  what is to be added to a gradient g, element by element, in f32. The call has all of it, or a
-// part: from element `first` on, of d = `elements`:
+// gradient_noise:  what is to be added to a gradient g, element by element, in f32. The call has all of it,
+// or a part: from element `first` on, of d = `elements`:
 //   bf16_round       bf16(g) - g, to the nearest, ties to even
 //   bf16_stochastic  bf16(g) - g, up with the probability of the part cut off (16 random bits)
 //   relative         sigma g xi
 //   norm             sigma sqrt(squares / d) xi, with squares the sum of g^2
 //   anneal           sigma xi
-// xi is standard normal (Box-Muller in f64, as PhiloxStream::normal): number first + i + 2^32 step of the stream
-// that key names. A gradient that is not finite is not rounded.
+// xi is standard normal (Box-Muller in f64, as PhiloxStream::normal): number first + i + 2^32 step of the
+// stream that key names. A gradient that is not finite is not rounded.
 //
 // Determinism: elements are independent.
 #include "plugins/backends/common/shapes/gradient_noise.h"

@@ -1,4 +1,5 @@
-// linear_leaky_relu_squared: a product whose result passes the MLP's activation tile by tile, while it is in the cache.
+// linear_leaky_relu_squared: a product whose result passes the MLP's activation tile by tile, while it is in
+// the cache.
 //   forward   u = x W^T,  y = f(u)          f(u) = (u > 0 ? u : slope u)^2
 //   backward  du = (dy W) f'(u)
 // Both round u and dy W to their dtype first: the bits are those of matmul and leaky_relu_squared.

@@ -1,5 +1,5 @@
-// qkv_split_norm_rope: a row of packed [T,W] holds H query heads, K key heads and K value heads of h elements,
-// H gates and padding.
+// qkv_split_norm_rope: a row of packed [T,W] holds H query heads, K key heads and K value heads of h
+// elements, H gates and padding.
 //   q, k: the heads as in head_rotation.h, gain [H] of queries alone;   v, gate: as they lie
 // Backward: the rows of dpacked (+)= gradients of the heads before norm and rotation, dv + dv_xsa, dgate, and
 // zeros where nothing is (an absent one counts as zero);  dgain [H] as in head_rotation.h.

@@ -3,8 +3,8 @@
 // and copied to the upper triangle while they are in the cache. Panels of h rows compute (1 + h/n) / 2 of the
 // whole product. The panels are a function of the shape, so the bits do not depend on the number of threads.
 //
-// bf16, f16, and what one panel holds: the whole product. oneDNN's matrix-unit products take dense operands only,
-// and the tiles of a triangle are not; what it has for them is slower than computing both halves.
+// bf16, f16, and what one panel holds: the whole product. oneDNN's matrix-unit products take dense operands
+// only, and the tiles of a triangle are not; what it has for them is slower than computing both halves.
 
 #include <algorithm>
 #include <atomic>

@@ -1,6 +1,6 @@
-// Tiles of c are one-threaded oneDNN products that run in parallel: oneDNN itself divides the inner dimension by the
-// number of threads when the output is small, and its bits then change with it (seen in 2.6 at 512 x 8 x 4096 with 2
-// threads and at 8192 x 512 x 4096 with 64).
+// Tiles of c are one-threaded oneDNN products that run in parallel: oneDNN itself divides the inner dimension
+// by the number of threads when the output is small, and its bits then change with it (seen in 2.6 at 512 x 8
+// x 4096 with 2 threads and at 8192 x 512 x 4096 with 64).
 //
 // Where the inner dimension is cut, the pieces' partial products [count_k, batch, m, n] f32 are added in
 // order. Where bf16 products do not pay (Gemm::fast), and of f16, a and b are widened to f32 first.

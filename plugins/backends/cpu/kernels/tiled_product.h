@@ -1,5 +1,5 @@
-// Matrix products cut into tiles by shape alone (MatmulPlan), each a one-threaded oneDNN product: what matmul and the
-// kernels that work on a product's result while it is in the cache are made of.
+// Matrix products cut into tiles by shape alone (MatmulPlan), each a one-threaded oneDNN product: what matmul
+// and the kernels that work on a product's result while it is in the cache are made of.
 #pragma once
 
 #include <array>

@@ -14,8 +14,8 @@ class CompileDevice final : public PlanDevice {
  public:
   // `kernel_file`: where synchronize() leaves what was compiled, together with what the file holds already,
   // if that goes with it; empty: nowhere. `cubins`: folder for the machine code of each function and
-  // functions.tsv, a line for each: kernel, function, registers, shared, spilled and stack bytes, file, symbol;
-  // empty: none is written. Throws std::runtime_error when NVRTC is missing.
+  // functions.tsv, a line for each: kernel, function, registers, shared, spilled and stack bytes, file,
+  // symbol; empty: none is written. Throws std::runtime_error when NVRTC is missing.
   CompileDevice(CompilerOptions options, std::string kernel_file, std::string cubins);
 
   DeviceFacts facts() const override;

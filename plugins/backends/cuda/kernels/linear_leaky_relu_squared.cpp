@@ -1,5 +1,6 @@
-// linear_leaky_relu_squared where no compiled kernel takes its place (docs/triton.md): the library's product, and then the
-// launch of leaky_relu_squared.cu on its result, in place where it may be. That is what the plain calls do, and no less.
+// linear_leaky_relu_squared where no compiled kernel takes its place (docs/triton.md): the library's product,
+// and then the launch of leaky_relu_squared.cu on its result, in place where it may be. That is what the
+// plain calls do, and no less.
 #include "plugins/backends/cuda/kernels/linear_leaky_relu_squared.h"
 
 #include <mulligan/cuda/element_plan.hpp>

@@ -58,8 +58,8 @@ struct Backward : shapes::QkvSplitNormRopeBackward {
     const std::int64_t all_heads = call.dim(dq, 1) + 2 * call.dim(dk, 1);
     const Extents extents = declare(call, dq, dk, call.dim(packed, 1) > all_heads * call.dim(dq, 2));
     const std::int64_t tokens = call.dim(dq, 0);
-    // Groups with more registers than those of qk_norm_rope: pieces so short that what is left for a last, partly
-    // filled round of a large GPU's blocks is little.
+    // Groups with more registers than those of qk_norm_rope: pieces so short that what is left for a last,
+    // partly filled round of a large GPU's blocks is little.
     const TokenPieces pieces(tokens, 2 * sdk::kPieces);
     sdk::dispatch_rows(call, packed, extents.access, {packed, cos, sin, dq, dk, dv, dv_xsa, dgate, dpacked},
                        [&]<typename T, int N>() {

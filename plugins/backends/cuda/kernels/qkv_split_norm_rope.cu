@@ -1,5 +1,5 @@
-// qkv_split_norm_rope: a row of packed [T, W] holds H query heads, K key heads and K value heads of h elements,
-// H gates and padding, the tail.
+// qkv_split_norm_rope: a row of packed [T, W] holds H query heads, K key heads and K value heads of h
+// elements, H gates and padding, the tail.
 //   q [T, H, h], k [T, K, h]: the heads as in rotary.cuh, gain [H] of queries alone;
 //   v [T, K, h], gate [T, H]: as they lie
 // Backward: the rows of dpacked (+)= gradients of the heads before norm and rotation, dv + dv_xsa, dgate, and

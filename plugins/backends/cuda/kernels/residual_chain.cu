@@ -143,7 +143,8 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
       if (dx0 && accumulate_dx0) load_packs(group, dx0, row, of_dx0);
       if (dskip && accumulate_dskip) load_packs(group, dskip, row, of_dskip);
     };
-    // What the forward pass had at an access of the thread. (No generic lambda: NVRTC takes those for host code.)
+    // What the forward pass had at an access of the thread. (No generic lambda: NVRTC takes those for host
+    // code.)
     const auto forward = [&](int i, int column, float(&sum)[N], float(&merged)[N], float(&mix0)[N],
                              float(&mix1)[N]) {
       load_scales<N>(s, column, mix0);
