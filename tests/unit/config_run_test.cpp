@@ -161,7 +161,7 @@ TEST(ConfigRun, UnknownKeysAreFoundInEveryKindOfTable) {
   EXPECT_EQ(with("[[parameters]]\nmatch = 'x'\n"),
             "conf/small.toml:19: the required key 'parameters.optimizer' is missing (NAME of the "
             "[optimizer.NAME] that "
-            "updates them); set it to a string.");
+            "updates them; none = they keep their initial values); set it to a string.");
 }
 
 TEST(ConfigRun, MisshapenOptimizerAndParameterTables) {
@@ -240,8 +240,8 @@ TEST(ConfigRun, RulesBetweenTrainingKeys) {
   EXPECT_EQ(refusal({"eval.shares=8", "eval.drop_remainder=true"}),
             "'eval.shares' (--set) is 8, but 'eval.drop_remainder' (--set) is on, which cuts the text by the "
             "number of ranks; leave one of them out.");
-  EXPECT_EQ(refusal({"parameters.0.optimizer=none"}),
-            "--set: optimizer = \"none\" names no [optimizer.NAME] table; there are: all.");
+  EXPECT_EQ(refusal({"parameters.0.optimizer=nobody"}),
+            "--set: optimizer = \"nobody\" names no [optimizer.NAME] table; there are: all.");
 }
 
 TEST(ConfigRun, ARunNeedsAnOptimizerAndAParameterRow) {
