@@ -164,9 +164,10 @@ void check_parameters(const LoadedConfig& loaded) {
   for (size_t i = 0; i < c.parameters.size(); ++i) {
     const ParameterRow& row = c.parameters[i];
     if (row.optimizer == no_optimizer || std::ranges::find(names, row.optimizer) != names.end()) continue;
-    throw config_error("{}: optimizer = \"{}\" names no [optimizer.NAME] table; there are: {}, and none.",
-                       loaded.parameter_rows[i].at("optimizer").origin.text(), row.optimizer,
-                       fmt::join(names, ", "));
+    throw config_error(
+        "{}: optimizer = \"{}\" names no [optimizer.NAME] table; there are: {}; \"none\" leaves parameters "
+        "as they are.",
+        loaded.parameter_rows[i].at("optimizer").origin.text(), row.optimizer, fmt::join(names, ", "));
   }
 }
 

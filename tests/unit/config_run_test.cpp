@@ -241,7 +241,8 @@ TEST(ConfigRun, RulesBetweenTrainingKeys) {
             "'eval.shares' (--set) is 8, but 'eval.drop_remainder' (--set) is on, which cuts the text by the "
             "number of ranks; leave one of them out.");
   EXPECT_EQ(refusal({"parameters.0.optimizer=nobody"}),
-            "--set: optimizer = \"nobody\" names no [optimizer.NAME] table; there are: all.");
+            "--set: optimizer = \"nobody\" names no [optimizer.NAME] table; there are: all; \"none\" leaves "
+            "parameters as they are.");
 }
 
 TEST(ConfigRun, ARunNeedsAnOptimizerAndAParameterRow) {
