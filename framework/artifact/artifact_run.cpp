@@ -36,19 +36,6 @@ const QuantizeConfig& require_quantize(const LoadedConfig& loaded) {
       loaded.file);
 }
 
-// Names of the plugins that scoring an artifact takes, with test-time training where the configuration has
-// it.
-std::vector<std::string> scoring_plugins(const RunConfig& config) {
-  std::vector<std::string> names{config.backend.plugin};
-  if (config.communicator) names.push_back(config.communicator->plugin);
-  if (!config.ttt) return names;
-  names.insert(names.end(), {config.ttt->adapters.plugin, config.ttt->optimizer.plugin});
-  for (const auto& table : {config.ttt->transform, config.ttt->base, config.ttt->base_optimizer}) {
-    if (table) names.push_back(table->plugin);
-  }
-  return names;
-}
-
 PluginHandle quantizer_plugin(const LoadedConfig& loaded, PluginHost& host) {
   return load_plugin(host, MLG_QUANTIZER, loaded.config.quantize->table);
 }
@@ -74,7 +61,6 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
   if (here || !source.empty()) {
     const fs::path tree = here ? fs::path(".") : source;
     code.source_bytes = compressed_source_bytes(tree, known_sizes_folder());
-    count_evaluation(loaded, tree, code);
     const bool other = !options.built_from.empty() && source_digest(tree) != options.built_from;
     if (other && loaded.config.ledger.rules == LedgerRules::strict) {
       throw run_error(
@@ -83,6 +69,7 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
           "--source, or build this one.",
           tree.string());
     }
+    count_evaluation(loaded, tree, code);
   }
   std::vector<fs::path> binaries{fs::read_symlink("/proc/self/exe")};
   for (const PluginHandle& plugin : host.loaded()) binaries.push_back(plugin->path());

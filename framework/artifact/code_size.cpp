@@ -83,13 +83,16 @@ void strip(const fs::path& from, const fs::path& to) {
 }  // namespace
 
 std::string tar_archive(const fs::path& root, const std::vector<fs::path>& files) {
-  std::vector<std::pair<std::string, fs::path>> entries;
+  std::vector<std::pair<std::string, std::string>> contents;
   for (const fs::path& file : files)
-    entries.emplace_back(file.lexically_relative(root).generic_string(), file);
-  std::ranges::sort(entries);
+    contents.emplace_back(file.lexically_relative(root).generic_string(), read_file(file));
+  return tar_archive(std::move(contents));
+}
+
+std::string tar_archive(std::vector<std::pair<std::string, std::string>> files) {
+  std::ranges::sort(files);
   std::string archive;
-  for (const auto& [name, path] : entries) {
-    const std::string contents = read_file(path);
+  for (const auto& [name, contents] : files) {
     archive += tar_header(name, contents.size());
     archive += contents;
     archive.append((tar_block - contents.size() % tar_block) % tar_block, '\0');

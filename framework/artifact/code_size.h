@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mulligan {
@@ -12,6 +13,9 @@ namespace mulligan {
 // equal bytes. Names are relative to `root`. Throws data_error for an unreadable file and for a name that
 // ustar cannot hold.
 std::string tar_archive(const std::filesystem::path& root, const std::vector<std::filesystem::path>& files);
+
+// The same of contents by name.
+std::string tar_archive(std::vector<std::pair<std::string, std::string>> contents);
 
 // Source of training and evaluation: all files below framework, plugins, optimizers, ttt, launch and
 // configs of `root`, as tar_archive. Throws data_error when `root` holds no framework folder.

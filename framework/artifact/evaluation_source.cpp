@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 
+#include "framework/artifact/code_size.h"
 #include "framework/artifact/known_sizes.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -123,6 +124,17 @@ std::string without_comments(std::string_view source) {
   return out;
 }
 
+std::vector<std::string> scoring_plugins(const RunConfig& config) {
+  std::vector<std::string> names{config.backend.plugin};
+  if (config.communicator) names.push_back(config.communicator->plugin);
+  if (!config.ttt) return names;
+  names.insert(names.end(), {config.ttt->adapters.plugin, config.ttt->optimizer.plugin});
+  for (const auto& table : {config.ttt->transform, config.ttt->base, config.ttt->base_optimizer}) {
+    if (table) names.push_back(table->plugin);
+  }
+  return names;
+}
+
 EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::string>& plugins) {
   if (!fs::is_directory(root / "framework")) {
     throw data_error(
@@ -146,16 +158,19 @@ EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::
   return source;
 }
 
-std::uint64_t compressed_evaluation_bytes(const fs::path& root, const EvaluationSource& source,
-                                          const fs::path& known) {
-  std::string archive;
+std::string evaluation_archive(const fs::path& root, const EvaluationSource& source) {
+  std::vector<std::pair<std::string, std::string>> contents;
   for (const fs::path& file : source.files) {
     std::string text = read_file(root / file);
     if (is_code(file)) text = without_comments(text);
-    archive += fmt::format("{}\n{}\n", file.generic_string(), text.size());
-    archive += text;
+    contents.emplace_back(file.generic_string(), std::move(text));
   }
-  return compressed_size(Compression::brotli, archive, known);
+  return tar_archive(std::move(contents));
+}
+
+std::uint64_t compressed_evaluation_bytes(const fs::path& root, const EvaluationSource& source,
+                                          const fs::path& known) {
+  return compressed_size(Compression::brotli, evaluation_archive(root, source), known);
 }
 
 }  // namespace mulligan

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/config/run_config.h"
+
 namespace mulligan {
 
 // Of a source tree: the modules of framework/ that `artifact` and `ttt` stand on (by the DEPENDS of their
@@ -17,6 +19,10 @@ struct EvaluationSource {
   std::vector<std::filesystem::path> files;  // of these folders, ascending: C++, CUDA and CMake
 };
 
+// Names of the plugins that scoring an artifact takes, with test-time training where the configuration has
+// it.
+std::vector<std::string> scoring_plugins(const RunConfig& config);
+
 // plugins: names as configurations have them ("cuda", "doc_lora"). Throws data_error when `root` holds no
 // source tree, and for a plugin that is none of the tree's.
 EvaluationSource evaluation_source(const std::filesystem::path& root,
@@ -25,8 +31,10 @@ EvaluationSource evaluation_source(const std::filesystem::path& root,
 // C++ or CUDA without comments, indentation, empty lines and repeated spaces; literals stay as they are.
 std::string without_comments(std::string_view source);
 
-// Names, lengths and contents of the files (C++ and CUDA without_comments), compressed with Brotli 11.
-// `known` as for compressed_source_bytes().
+// The files as tar_archive(), C++ and CUDA of them without_comments().
+std::string evaluation_archive(const std::filesystem::path& root, const EvaluationSource& source);
+
+// Its bytes, compressed with Brotli 11. `known` as for compressed_source_bytes().
 std::uint64_t compressed_evaluation_bytes(const std::filesystem::path& root, const EvaluationSource& source,
                                           const std::filesystem::path& known = {});
 

@@ -8,6 +8,7 @@
 
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/compression.h"
+#include "framework/artifact/evaluation_source.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/statistic.h"
@@ -82,7 +83,8 @@ class Folder {
 };
 
 void ship_source(Folder& folder, const SubmissionOptions& options, const Submission& submission) {
-  const std::string packed = compress(Compression::brotli, source_archive(options.source));
+  const EvaluationSource source = evaluation_source(options.source, options.scoring);
+  const std::string packed = compress(Compression::brotli, evaluation_archive(options.source, source));
   const std::uint64_t counted = submission.results.front().code_bytes.value();
   if (packed.size() != counted) {
     throw run_error(
@@ -92,6 +94,7 @@ void ship_source(Folder& folder, const SubmissionOptions& options, const Submiss
         options.source.string(), packed.size(), counted);
   }
   folder.ship(source_file, packed);
+  folder.ship(whole_source_file, compress(Compression::brotli, source_archive(options.source)));
 }
 
 }  // namespace

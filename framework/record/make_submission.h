@@ -19,6 +19,7 @@ struct SubmissionOptions {
   LedgerConfig limits;                   // strict
   std::optional<Comparison> comparison;  // name, reference_bpb, margin_nats, alpha, paired
   std::filesystem::path source;          // tree whose code was counted
+  std::vector<std::string> scoring;      // plugins, as scoring_plugins() names them
   bool ship_artifacts = false;
   std::filesystem::path out;  // the folder, which must not exist
 };

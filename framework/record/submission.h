@@ -14,7 +14,8 @@ namespace mulligan::record {
 
 inline constexpr const char* submission_file = "submission.json";
 inline constexpr const char* readme_file = "README.md";
-inline constexpr const char* source_file = "source.tar.br";  // source_archive(), Brotli
+inline constexpr const char* source_file = "evaluation_source.tar.br";  // evaluation_archive(), Brotli
+inline constexpr const char* whole_source_file = "source.tar.br";       // source_archive(), Brotli
 inline constexpr double overlap_limit = 0.01;  // of windows of 64 tokens, as D25 of mulligan doctor
 
 // One run. Submissions by others say less: what they leave out is absent.

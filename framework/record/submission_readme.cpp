@@ -79,11 +79,11 @@ std::string readme_text(const Submission& s) {
       "its score does not depend on later tokens is checked while scoring (the log's line "
       "\"causality\").\n\n";
   text += fmt::format(
-      "## Files\n\n- `{}`: the source of program, plugins and configurations (`brotli -d {} && tar xf "
-      "source.tar`)\n"
+      "## Files\n\n- `{}`: the source that an evaluation needs, which counts (`brotli -d -c {} | tar x`)\n"
+      "- `{}`: the source of program, plugins and configurations, training included\n"
       "- `config.toml`: every setting of the first seed; the others differ in `run.seed` and `run.directory` "
       "alone\n",
-      source_file, source_file);
+      source_file, source_file, whole_source_file);
   for (const SeedResult& result : s.results)
     text += fmt::format("- `{}`: seed {}\n", result.log, result.seed.value_or(0));
   text += "\n`mulligan record --verify FOLDER` checks sums, sizes, claims and statistics of this folder.\n";

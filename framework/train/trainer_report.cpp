@@ -91,16 +91,17 @@ void Trainer::collect_losses() {
   if (collected_ == step_) return;
   for (const StepMetrics& metrics : engine_->read_metrics(collected_, step_)) {
     const auto tokens = static_cast<std::uint64_t>(uncollected_.front().tokens);
-    const bool updated = uncollected_.front().updated;
-    uncollected_.pop_front();
-    if (!updated) {
+    if (!uncollected_.front().updated) {
+      uncollected_.pop_front();
       account_.skip(collected_++);
       continue;
     }
     const double loss_nats = metrics.loss_sum_nats / static_cast<double>(tokens);
     if (!std::isfinite(loss_nats) || !std::isfinite(metrics.gradient_norm)) {
+      // It stays uncollected, so that whoever wants to save this state is stopped in the same way.
       stop_at_non_finite(collected_ + 1, loss_nats, metrics.gradient_norm);
     }
+    uncollected_.pop_front();
     account_.add(collected_, metrics.loss_sum_nats, tokens, phases_.phase().name);
     gradient_norm_ = metrics.gradient_norm;
     result_.step_loss_nats.push_back(loss_nats);

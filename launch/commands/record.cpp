@@ -9,6 +9,7 @@
 #include <set>
 
 #include "framework/artifact/code_size.h"
+#include "framework/artifact/evaluation_source.h"
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -213,6 +214,7 @@ class Record {
     if (about.date.empty()) about.date = process_start_time().substr(0, 10);
     options_.runs = runs_;
     options_.source = arguments_.source;
+    options_.scoring = scoring_plugins(load(runs_.front()).config);
     options_.ship_artifacts = arguments_.ship_artifacts;
     options_.out = folder_path(arguments_.out);
     const Submission made = record::make_submission(options_);
