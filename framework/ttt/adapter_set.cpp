@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "framework/core/stop_request.h"
 #include "framework/graph/graph_recorder.h"
 #include "framework/graph/trial_recording.h"
 
@@ -71,6 +72,7 @@ AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t 
     }
   };
   for (const WindowShape& shape : shapes) {
+    throw_if_stopping();  // a long list of programs takes seconds
     windows_[shape] = std::make_unique<WindowProgram>(model, &setup.plugin, prefix_, shape, setup.positions,
                                                       update, documents, setup.proposals);
   }

@@ -24,15 +24,20 @@ wait_until_started() {
 }
 # files FOLDER: what lies in it, with its digests; without the states that stopped scorings left for --resume.
 files() { (cd "$1" && find . -type f -not -name '*.state*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum); }
-# stopped WHAT SIGNAL PROCESS: sends it; the process ends within two seconds with exit code 4 and one sentence.
+# stopped WHAT SIGNAL PROCESS: sends it; the process ends with exit code 4 and one sentence. How soon depends on the machine
+# (milliseconds, for the log); one that does not end by itself within a minute is killed, and has another code.
 stopped() {
-  local what=$1 began code
+  local what=$1 began code watch
+  (sleep 60 && kill -KILL "$3") 2>/dev/null &
+  watch=$!
   kill "-$2" "$3"
   began=$(date +%s%N)
   wait "$3"
   code=$?
+  echo "# $what: ended after $((($(date +%s%N) - began) / 1000000)) ms"
+  pkill -P $watch 2>/dev/null
+  wait $watch
   check_equal "$what: exit code 4" 4 $code
-  check_true "$what: ends within two seconds" "$((($(date +%s%N) - began) / 1000000)) < 2000"
   check_contains "$what: says what stopped it" "mulligan: stopped by SIG$2" "$(cat stop.err)"
   check_equal "$what: one sentence ($(grep -v "^mulligan: " stop.err))" 1 "$(grep -c "^mulligan: " stop.err)"
 }

@@ -3,10 +3,16 @@
 #include "framework/ttt/ttt_run.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cmath>
+#include <csignal>
+#include <thread>
 
+#include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/stop_request.h"
 #include "framework/ttt/ttt_metrics.h"
 #include "framework/ttt/ttt_text.h"
 #include "tests/support/scratch_folder.h"
@@ -33,6 +39,28 @@ Outcome run(const TttRunner::Options& options, const TttConfig& config, std::vec
   for (std::size_t i = 1; i < tokens.size(); ++i)
     outcome.losses[i] = ttt.book().loss(static_cast<std::int64_t>(i));
   return outcome;
+}
+
+// Where windows are of many shapes, building their programs takes seconds, in which a signal must not wait. In a process of
+// its own, because signals are taken over before there are threads.
+TEST(TttRunDeathTest, ASignalEndsTheBuildingOfItsPrograms) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto build_when_stopped = [] {
+    const StopSignals signals;
+    kill(getpid(), SIGTERM);
+    while (stop_signal() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+    TttRunner runner(tiny_options());
+    const TttConfig config = tiny_config();
+    const TttSetup setup = runner.setup(config);
+    try {
+      TttRun(runner.model(), setup, {tokens, 1, nullptr, {}});
+    } catch (const Error& error) {
+      _exit(error.code() == ExitCode::interrupted ? 7 : 1);
+    }
+    _exit(2);
+  };
+  EXPECT_EXIT(build_when_stopped(), ::testing::ExitedWithCode(7), "");
 }
 
 TEST(TttRun, TheSameRunTwiceGivesTheSameBits) {
