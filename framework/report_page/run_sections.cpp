@@ -310,7 +310,7 @@ std::string artifact_section(const RunRecord& run) {
   bar("artifact", quantize.artifact_bytes);
   if (quantize.evaluation_source_bytes)
     bar("artifact + code of an evaluation", quantize.artifact_bytes + *quantize.evaluation_source_bytes);
-  if (quantize.source_bytes) bar("artifact + source", quantize.artifact_bytes + *quantize.source_bytes);
+  if (quantize.source_bytes) bar("artifact + all source", quantize.artifact_bytes + *quantize.source_bytes);
   if (quantize.binary_bytes) bar("artifact + binary", quantize.artifact_bytes + *quantize.binary_bytes);
   std::vector<std::vector<Cell>> rows;
   for (const QuantizeResult::Tensor& tensor : quantize.tensors) {

@@ -21,7 +21,7 @@ seen=$("$mulligan" ttt $run/artifact.mulligan --output $run 2>&1)
 check_equal "ttt" 0 $?
 # The table is the end of the output.
 for line in "before quantisation" "after quantisation" "after test-time training" "(train + calibrate)" \
-  "(artifact + source)" "(ttt_setup + ttt_plain + ttt)"; do
+  "(artifact + counted source)" "(ttt_setup + ttt_plain + ttt)"; do
   check_contains "the table has: $line" "$line" "$(sed -n '/^before quantisation/,$p' <<<"$seen")"
 done
 score() { sed -n "/\"$2\": {/,/}/p" "$1" >part.json && json part.json val_bpb; } # score FILE OBJECT

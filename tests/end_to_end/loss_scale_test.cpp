@@ -43,15 +43,6 @@ Json result_of(const std::string& directory) {
   return Json::parse(read_file(fs::path(directory) / "result.json"));
 }
 
-std::vector<Json> events(const std::string& directory, const std::string& kind) {
-  std::vector<Json> found;
-  for (const std::string& line : lines_of(fs::path(directory) / "metrics.jsonl")) {
-    Json event = Json::parse(line);
-    if (event.at("event") == kind) found.push_back(std::move(event));
-  }
-  return found;
-}
-
 const Overrides kSteps = {"train.steps=16", "train.log_every=1", "train.micro_batches=2", "ema.decay=0.9"};
 const Overrides kFp16 = with(kSteps, {"train.compute_dtype=fp16"});
 
@@ -68,13 +59,13 @@ TEST(LossScale, ChangesNoBitInFp32) {
       EXPECT_EQ(result.step_loss_nats, train_in(beside, plainly).step_loss_nats);
       EXPECT_EQ(result_of(scaled).at("weights_sha256"), result_of(beside).at("weights_sha256"));
       EXPECT_EQ(result.step_loss_nats.front(), expected.step_loss_nats.front());
-      const std::vector<Json> steps = events(scaled, "step");
+      const std::vector<Json> steps = events_of(scaled, "step");
       EXPECT_EQ(steps.front().at("loss_scale"), 65536);
       EXPECT_EQ(steps.back().at("loss_scale"), std::string(mode) == "static" ? 65536 : 8 * 65536);
       EXPECT_EQ(steps.back().at("steps_skipped"), 0);
     }
   }
-  EXPECT_FALSE(events(plain, "step").front().contains("loss_scale"));
+  EXPECT_FALSE(events_of(plain, "step").front().contains("loss_scale"));
 }
 
 TEST(LossScale, Fp16LearnsWhatFp32Does) {
@@ -92,7 +83,8 @@ const Overrides kOverflows = with(kFp16, {"loss_scale.initial=4294967296.0", "lo
 TEST(LossScale, AStepThatOverflowsIsSkippedAndCounted) {
   const std::string directory = tiny().next_directory();
   const RunResult result = train_in(directory, with(kOverflows, {"train.steps=40"}));
-  const std::vector<Json> skipped = events(directory, "skipped_update"), steps = events(directory, "step");
+  const std::vector<Json> skipped = events_of(directory, "skipped_update"),
+                          steps = events_of(directory, "step");
   ASSERT_GT(skipped.size(), 3u);
   double scale = 0x1p32;
   for (std::size_t i = 0; i < 4; ++i, scale /= 2) {
@@ -119,7 +111,7 @@ TEST(LossScale, AStepThatOverflowsIsSkippedAndCounted) {
 TEST(LossScale, SkippedStepsAreAsIfTheirDataHadNeverBeen) {
   const std::string directory = tiny().next_directory();
   train_in(directory, with(kOverflows, {"checkpoint.at_end=true", "train.steps=30"}));
-  const std::size_t skipped = events(directory, "skipped_update").size();
+  const std::size_t skipped = events_of(directory, "skipped_update").size();
   ASSERT_GT(skipped, 0u);
   const auto saved = list_checkpoints((fs::path(directory) / "checkpoints").string());
   ASSERT_FALSE(saved.empty());
@@ -139,13 +131,7 @@ TEST(LossScale, ACheckpointContinuesItToTheBit) {
         with(steps, {"checkpoint.every_steps=" + std::to_string(step), "checkpoint.keep=50"});
     const std::string first = tiny().next_directory();
     train_in(first, saving);
-    const auto entries = list_checkpoints((fs::path(first) / "checkpoints").string());
-    const auto saved = std::ranges::find(entries, step, &CheckpointEntry::step);
-    ASSERT_NE(saved, entries.end());
-    const std::string copy = tiny().next_directory();
-    fs::create_directories(fs::path(copy) / "checkpoints");
-    fs::copy(saved->path, fs::path(copy) / "checkpoints" / saved->path.filename(),
-             fs::copy_options::recursive);
+    const std::string copy = only_checkpoint(tiny(), first, step);
     const RunResult again = train_in(copy, saving, "auto");
     EXPECT_EQ(again.first_step, step);
     EXPECT_EQ(again.final_loss_nats, expected.final_loss_nats);

@@ -65,15 +65,6 @@ RunResult train(const std::string& rows, Overrides overrides, const std::string&
   return mulligan::train(loaded, test_plugin_host(), options);
 }
 
-std::vector<Json> events(const fs::path& directory, const std::string& kind) {
-  std::vector<Json> found;
-  for (const std::string& line : lines_of(directory / "metrics.jsonl")) {
-    Json event = Json::parse(line);
-    if (event.at("event") == kind) found.push_back(std::move(event));
-  }
-  return found;
-}
-
 const Overrides kSteps = {"train.steps=12",     "train.log_every=1", "train.warmup.steps=1",
                           "checkpoint.keep=20", "ema.decay=0.9",     "train.validate_every=1"};
 
@@ -84,28 +75,20 @@ std::string stopped_at(int step, const std::string& rows, const Overrides& setti
   saving.push_back("checkpoint.every_steps=" + std::to_string(step));
   const std::string first = tiny().next_directory();
   train(rows, saving, first);
-  const auto saved = list_checkpoints((fs::path(first) / "checkpoints").string());
-  const auto entry = std::ranges::find(saved, step, &CheckpointEntry::step);
-  EXPECT_NE(entry, saved.end());
-  const std::string stopped = tiny().next_directory();
-  fs::create_directories(fs::path(stopped) / "checkpoints");
-  if (entry != saved.end())
-    fs::copy(entry->path, fs::path(stopped) / "checkpoints" / entry->path.filename(),
-             fs::copy_options::recursive);
-  return stopped;
+  return only_checkpoint(tiny(), first, step);
 }
 
 TEST(TrainingPhases, PrecisionLengthAndOrderChangeAndEachPhaseResumes) {
   const std::string whole = tiny().next_directory();
   const RunResult result = train(kThree, kSteps, whole);
-  const std::vector<Json> starts = events(whole, "phase_start");
+  const std::vector<Json> starts = events_of(whole, "phase_start");
   ASSERT_EQ(starts.size(), 3u);
   EXPECT_EQ(starts[0].at("phase"), "short");
   EXPECT_EQ(starts[1].at("step"), 4);
   EXPECT_EQ(starts[1].at("way"), "plain, bf16, segments of 32 tokens");
   EXPECT_EQ(starts[2].at("step"), 9) << "the first step that finds 0.7 of 12 steps done";
   EXPECT_EQ(starts[2].at("way"), "looped, bf16, segments of 64 tokens");
-  for (const Json& step : events(whole, "step")) {
+  for (const Json& step : events_of(whole, "step")) {
     const int number = step.at("step");
     EXPECT_EQ(step.at("phase"), number <= 4 ? "short" : number <= 9 ? "half" : "long") << step.dump();
   }
@@ -150,7 +133,7 @@ TEST(TrainingPhases, AFactorOnRatesHoldsInItsPhase) {
   const std::string directory = tiny().next_directory();
   train("[[phase]]\nuntil_steps = 3\nlr_multiplier = 0.25\n[[phase]]\n",
         {"train.steps=6", "train.log_every=1", "schedule.plugin=constant"}, directory);
-  const std::vector<Json> steps = events(directory, "step");
+  const std::vector<Json> steps = events_of(directory, "step");
   ASSERT_EQ(steps.size(), 6u);
   EXPECT_DOUBLE_EQ(steps[2].at("lr").at("rest").get<double>(),
                    0.25 * steps[3].at("lr").at("rest").get<double>());
@@ -184,7 +167,7 @@ sequence_length = 64
   const std::string whole = tiny().next_directory(), plain = tiny().next_directory();
   const RunResult result = train(rows(5, 2), kSteps, whole);
   train(rows(0, 0), kSteps, plain);
-  const std::vector<Json> with = events(whole, "step"), without = events(plain, "step");
+  const std::vector<Json> with = events_of(whole, "step"), without = events_of(plain, "step");
   ASSERT_EQ(with.size(), 12u);
   // 3 of 12 steps done are a quarter, at which the first phase still holds; the loop starts at 6 of 12.
   const std::vector<double> factors = {1, 1, 1, 1, 0.2, 0.4, 0.6, 0.8, 1, 1, 1, 1};
@@ -250,7 +233,7 @@ TEST(TrainingPhases, AnotherBackendTakesOver) {
     EXPECT_NEAR(result.step_loss_nats[step], loss, step < 4 ? 0 : 2e-4 * loss) << step;
   }
   EXPECT_NEAR(result.validation->val_bpb, expected.validation->val_bpb, 1e-3);
-  const std::vector<Json> switches = events(mixed, "phase_switch");
+  const std::vector<Json> switches = events_of(mixed, "phase_switch");
   ASSERT_EQ(switches.size(), 1u);
   EXPECT_EQ(switches[0].at("state_sha256").get<std::string>().size(), 64u);
   EXPECT_EQ(switches[0].at("probe_tolerance_nats"), 1e-4);
@@ -270,7 +253,7 @@ const Overrides kShort = {"train.steps=12", "train.log_every=1", "train.warmup.s
 TEST(TrainingPhases, ASwitchIsVerifiedAndTold) {
   const std::string directory = tiny().next_directory();
   train(kThree, kShort, directory);
-  const std::vector<Json> switches = events(directory, "phase_switch");
+  const std::vector<Json> switches = events_of(directory, "phase_switch");
   ASSERT_EQ(switches.size(), 2u);
   const Json& rounded = switches[0];
   EXPECT_EQ(rounded.at("step"), 4);
@@ -303,9 +286,9 @@ TEST(TrainingPhases, EachPolicyHasItsSchedule) {
     train("[[phase]]\nuntil_steps = 4\nlr_policy = \"" + first + "\"\n[[phase]]\nlr_policy = \"" + second +
               "\"\n",
           {"train.steps=12", "train.log_every=1", "schedule.plugin=cosine"}, directory);
-    const Json change = events(directory, "phase_switch").at(0);
+    const Json change = events_of(directory, "phase_switch").at(0);
     std::vector<double> found;
-    for (const Json& step : events(directory, "step")) found.push_back(rate(step));
+    for (const Json& step : events_of(directory, "step")) found.push_back(rate(step));
     EXPECT_DOUBLE_EQ(change.at("lr_before").at("rest").get<double>(), found.at(3));
     EXPECT_DOUBLE_EQ(change.at("lr_after").at("rest").get<double>(), found.at(4));
     return found;
@@ -327,10 +310,11 @@ TEST(TrainingPhases, BatchAndClockChangeOnTheWay) {
       "4\n[[phase]]\nmicro_batches = 1\n",
       {"train.steps=5", "train.log_every=1", "train.micro_batches=2"}, directory);
   std::vector<std::int64_t> tokens;
-  for (const Json& step : events(directory, "step")) tokens.push_back(step.at("tokens").get<std::int64_t>());
+  for (const Json& step : events_of(directory, "step"))
+    tokens.push_back(step.at("tokens").get<std::int64_t>());
   EXPECT_EQ(tokens, (std::vector<std::int64_t>{512, 1024, 1536, 1664, 1792}));
   // Some clock time has passed before the first step is made.
-  EXPECT_EQ(events(directory, "phase_start").at(1).at("step"), 0);
+  EXPECT_EQ(events_of(directory, "phase_start").at(1).at("step"), 0);
 }
 
 // With empty states the fourth update is a first one: the run with a reset at step 3 goes on as the one that
@@ -340,7 +324,7 @@ TEST(TrainingPhases, AResetOptimiserBeginsAnew) {
     const std::string directory = tiny().next_directory();
     const RunResult result = train("[[phase]]\nuntil_steps = 3\n[[phase]]\n" + second,
                                    {"train.steps=6", "train.log_every=1"}, directory);
-    EXPECT_EQ(events(directory, "phase_switch").at(0).at("optimizer_reset").get<bool>(), !second.empty());
+    EXPECT_EQ(events_of(directory, "phase_switch").at(0).at("optimizer_reset").get<bool>(), !second.empty());
     return result.step_loss_nats;
   };
   const std::vector<double> kept = losses(""), reset = losses("reset_optimizer = true\n");
@@ -442,7 +426,7 @@ lr_policy = "rejoin"
                               "data.train=''"};
   const std::string whole = tiny().next_directory();
   const RunResult result = train(rows, settings, whole);
-  const std::vector<Json> steps = events(whole, "step");
+  const std::vector<Json> steps = events_of(whole, "step");
   ASSERT_EQ(steps.size(), 12u);
   // 4 steps of two spans at 3 : 1, then of four at 1 : 1 (no debt of before), then of two at 3 : 1 anew.
   EXPECT_DOUBLE_EQ(steps[3].at("mix_share").at("most").get<double>(), 0.75);
@@ -450,7 +434,7 @@ lr_policy = "rejoin"
   EXPECT_NEAR(steps[0].at("noise_ratio").get<double>(), 0.00166, 0.0004);
   EXPECT_NEAR(steps[5].at("noise_ratio").get<double>(), 0.0166, 0.004);
   EXPECT_FALSE(steps[11].contains("noise_ratio"));
-  EXPECT_TRUE(events(whole, "phase_switch").at(0).at("optimizer_reset").get<bool>());
+  EXPECT_TRUE(events_of(whole, "phase_switch").at(0).at("optimizer_reset").get<bool>());
 
   for (const int step : {3, 7, 11}) {  // one of each phase
     SCOPED_TRACE(step);
@@ -481,7 +465,7 @@ TEST(TrainingPhases, NoiseChangesTheRunAndNoneDoesNot) {
   for (std::size_t step = 0; step <= 6; ++step)
     EXPECT_EQ(half.step_loss_nats[step], noisy.step_loss_nats[step]) << step;
   EXPECT_NE(half.step_loss_nats[7], noisy.step_loss_nats[7]);
-  const std::vector<Json> steps = events(directory, "step");
+  const std::vector<Json> steps = events_of(directory, "step");
   EXPECT_TRUE(steps[5].contains("noise_ratio"));
   EXPECT_FALSE(steps[6].contains("noise_ratio"));
 }

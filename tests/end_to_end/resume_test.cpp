@@ -66,15 +66,6 @@ std::pair<std::string, ExitCode> refusal(const std::string& directory, const Ove
   return {"", ExitCode::ok};
 }
 
-std::vector<Json> events(const std::string& directory, const std::string& kind) {
-  std::vector<Json> found;
-  for (const std::string& line : lines_of(fs::path(directory) / "metrics.jsonl")) {
-    Json event = Json::parse(line);
-    if (event.at("event") == kind) found.push_back(std::move(event));
-  }
-  return found;
-}
-
 // What depends on the clock, or on having been resumed.
 Json without_times(Json event) {
   for (const char* key :
@@ -159,14 +150,14 @@ TEST_F(Resume, InPlaceTheMetricsAreThoseOfAnUninterruptedRun) {
   EXPECT_EQ(result.first_step, step);
   expect_same_run(directory_, result_, copy, result);
   for (const char* kind : {"initial_loss", "step", "restart", "phase_start"}) {
-    const std::vector<Json> expected = events(directory_, kind), seen = events(copy, kind);
+    const std::vector<Json> expected = events_of(directory_, kind), seen = events_of(copy, kind);
     ASSERT_EQ(seen.size(), expected.size()) << kind;
     for (std::size_t i = 0; i < seen.size(); ++i)
       EXPECT_EQ(without_times(seen[i]), without_times(expected[i]));
   }
-  ASSERT_EQ(events(copy, "resume").size(), 1u);
-  EXPECT_EQ(events(copy, "resume")[0].at("step"), step);
-  EXPECT_EQ(events(copy, "memory").size(), 1u);  // the second process's alone
+  ASSERT_EQ(events_of(copy, "resume").size(), 1u);
+  EXPECT_EQ(events_of(copy, "resume")[0].at("step"), step);
+  EXPECT_EQ(events_of(copy, "memory").size(), 1u);  // the second process's alone
   const Json straight = Json::parse(read_file(fs::path(directory_) / "result.json"));
   const Json json = Json::parse(read_file(fs::path(copy) / "result.json"));
   EXPECT_EQ(json.at("train_loss"), straight.at("train_loss"));
@@ -187,7 +178,8 @@ TEST_F(Resume, AnEvaluationThatWasNotSeenThroughIsToldOnce) {
   for (const char* name : {"result.json", "weights.safetensors"}) fs::remove(fs::path(copy) / name);
   const RunResult result = train_in(copy, everything(), "auto");
   EXPECT_EQ(result.first_step, 24);
-  const std::vector<Json> expected = events(directory_, "validation"), seen = events(copy, "validation");
+  const std::vector<Json> expected = events_of(directory_, "validation"),
+                          seen = events_of(copy, "validation");
   ASSERT_EQ(expected.size(), 1u);
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(without_times(seen[0]), without_times(expected[0]));
@@ -334,8 +326,8 @@ TEST_F(Resume, TheHfFigureIsGivenOnRequestOnlyAndUnderItsName) {
   for (const double step : result.step_loss_nats) sum += step;
   EXPECT_NEAR(loss.at("train_loss_hf").get<double>(), sum / 27, 1e-12);
   EXPECT_EQ(loss.at("steps_counted"), 27);
-  EXPECT_TRUE(events(copy, "step").back().contains("train_loss_hf"));
-  EXPECT_FALSE(events(directory_, "step").back().contains("train_loss_hf"));
+  EXPECT_TRUE(events_of(copy, "step").back().contains("train_loss_hf"));
+  EXPECT_FALSE(events_of(directory_, "step").back().contains("train_loss_hf"));
   EXPECT_EQ(read_file(fs::path(directory_) / "result.json").find("train_loss_hf"), std::string::npos);
 }
 
@@ -351,7 +343,7 @@ TEST_F(Resume, ATimeBudgetGoesOnWithTheSecondsSpent) {
   const double spent = open_checkpoint(saved).manifest.progress.elapsed_seconds;
   ASSERT_GT(spent, 0.0);
   EXPECT_EQ(train_in(second, with(timed, {"train.steps=5"}), saved).first_step, 4);
-  const auto step = events(second, "step").front();
+  const auto step = events_of(second, "step").front();
   EXPECT_GE(step.at("budget_fraction").get<double>(), spent / 10000);
   EXPECT_GT(step.at("elapsed_seconds").get<double>(), spent);
 }
@@ -415,7 +407,7 @@ TEST_F(Resume, ASignalEndsTheStepSavesAndIsResumed) {
   {
     const StopSignals signals;
     std::thread sender([&] {
-      while (!fs::exists(fs::path(directory) / "metrics.jsonl") || events(directory, "step").size() < 2) {
+      while (!fs::exists(fs::path(directory) / "metrics.jsonl") || events_of(directory, "step").size() < 2) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
       }
       ::kill(::getpid(), SIGTERM);

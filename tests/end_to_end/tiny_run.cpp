@@ -3,10 +3,13 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <random>
 
+#include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/core/file.h"
 #include "framework/data/prepare.h"
 #include "tests/support/plugins.h"
@@ -165,6 +168,28 @@ RunResult TinyRun::train(const std::vector<std::string>& overrides) {
   TrainOptions options;
   options.console = nullptr;
   return mulligan::train(loaded, test_plugin_host(), options);
+}
+
+std::string only_checkpoint(TinyRun& tiny, const std::string& directory, std::int64_t step) {
+  namespace fs = std::filesystem;
+  const auto saved = list_checkpoints((fs::path(directory) / "checkpoints").string());
+  const auto entry = std::ranges::find(saved, step, &CheckpointEntry::step);
+  EXPECT_NE(entry, saved.end()) << "no checkpoint of step " << step << " in " << directory;
+  std::string stopped = tiny.next_directory();
+  const fs::path checkpoints = fs::path(stopped) / "checkpoints";
+  fs::create_directories(checkpoints);
+  if (entry != saved.end())
+    fs::copy(entry->path, checkpoints / entry->path.filename(), fs::copy_options::recursive);
+  return stopped;
+}
+
+std::vector<nlohmann::json> events_of(const std::filesystem::path& directory, const std::string& kind) {
+  std::vector<nlohmann::json> found;
+  for (const std::string& line : lines_of(directory / "metrics.jsonl")) {
+    nlohmann::json event = nlohmann::json::parse(line);
+    if (event.at("event") == kind) found.push_back(std::move(event));
+  }
+  return found;
 }
 
 std::vector<std::string> lines_of(const std::filesystem::path& file) {

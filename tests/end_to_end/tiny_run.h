@@ -2,7 +2,9 @@
 // plugins of this build.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -79,6 +81,14 @@ clip_sigmas = 12.0
 match = "*"
 format = "fp16"
 )";
+
+// A fresh run directory of `tiny` with nothing in it but the checkpoint of `step` that the run in `directory` has left.
+// Fails the test where there is none: a checkpoint that is due while another is being written is left out, so a
+// run names one step for certain, with checkpoint.every_steps = step.
+std::string only_checkpoint(TinyRun& tiny, const std::string& directory, std::int64_t step);
+
+// The lines of metrics.jsonl in a run directory that tell of one kind of event.
+std::vector<nlohmann::json> events_of(const std::filesystem::path& directory, const std::string& kind);
 
 // The lines of a text file.
 std::vector<std::string> lines_of(const std::filesystem::path& file);

@@ -33,12 +33,7 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
 
 // The records of one event in metrics.jsonl.
 std::vector<Json> events(const RunResult& result, const std::string& name) {
-  std::vector<Json> found;
-  for (const std::string& line : lines_of(result.directory / "metrics.jsonl")) {
-    Json record = Json::parse(line);
-    if (record.at("event") == name) found.push_back(std::move(record));
-  }
-  return found;
+  return events_of(result.directory, name);
 }
 
 std::string refusal(const std::vector<std::string>& overrides, ExitCode code) {

@@ -81,7 +81,7 @@ TEST(RunLedger, EveryBrokenBudgetIsNamed) {
   EXPECT_NE(broken[0].find("train + calibrate"), std::string::npos) << broken[0];
   EXPECT_NE(broken[1].find("ttt_setup + ttt_plain + ttt took 61.00 s, 1.00 s more"), std::string::npos)
       << broken[1];
-  EXPECT_NE(broken[2].find("artifact + source took 1001 bytes, 1 bytes more"), std::string::npos)
+  EXPECT_NE(broken[2].find("artifact + counted source took 1001 bytes, 1 bytes more"), std::string::npos)
       << broken[2];
   const std::string sentence = refusal(kLimits, ledger);
   for (const std::string& one : broken) EXPECT_NE(sentence.find(one), std::string::npos) << sentence;

@@ -1,0 +1,236 @@
+// The keys of rows ([[phase]], [[parameters]], ...), and what the host reads in plugin tables (core_schema.h).
+#include "framework/config/core_schema.h"
+
+namespace mulligan {
+namespace {
+
+template <typename E>
+std::vector<std::string> words_of(const std::vector<std::pair<std::string, E>>& meanings) {
+  std::vector<std::string> words;
+  for (const auto& [word, meaning] : meanings) words.push_back(word);
+  return words;
+}
+
+}  // namespace
+
+const Schema<KernelRow>& kernel_row_schema() {
+  static const Schema<KernelRow> schema = [] {
+    Schema<KernelRow> s;
+    s.key("match", &KernelRow::match, "name of the kernel that is replaced, for example softcap_ce_fwd")
+        .required();
+    s.key("path", &KernelRow::path,
+          ".ptx or .cubin file, relative to this file, with its .json description beside it (docs/triton.md)")
+        .required();
+    return s;
+  }();
+  return schema;
+}
+
+const std::vector<std::pair<std::string, Precision>>& compute_dtype_words() {
+  static const std::vector<std::pair<std::string, Precision>> words = {
+      {"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}};
+  return words;
+}
+
+const std::vector<std::pair<std::string, NoiseMode>>& noise_words() {
+  static const std::vector<std::pair<std::string, NoiseMode>> words = {
+      {"off", NoiseMode::off},
+      {"bf16_round", NoiseMode::bf16_round},
+      {"bf16_stochastic", NoiseMode::bf16_stochastic},
+      {"relative", NoiseMode::relative},
+      {"norm", NoiseMode::norm},
+      {"anneal", NoiseMode::anneal}};
+  return words;
+}
+
+const Schema<DataMixRow>& data_mix_schema() {
+  static const Schema<DataMixRow> schema = [] {
+    Schema<DataMixRow> s;
+    s.key("name", &DataMixRow::name, "name in log and metrics").required();
+    s.key("train", &DataMixRow::train, "training shards of this part, as data.train names them").required();
+    s.key("weight", &DataMixRow::weight,
+          "its share of the rows read, in proportion to the sum of all weights; 0 = none")
+        .range(0, 1e6);
+    return s;
+  }();
+  return schema;
+}
+
+const Schema<PhaseRow>& phase_row_schema() {
+  static const Schema<PhaseRow> schema = [] {
+    Schema<PhaseRow> s;
+    s.key("name", &PhaseRow::name, "name in log, metrics and report").derived("`phase_N`");
+    s.key("until_steps", &PhaseRow::until_steps,
+          "the phase ends after so many updates since the start of training; 0 = not by steps")
+        .at_least(0);
+    s.key("until_fraction", &PhaseRow::until_fraction,
+          "the phase ends when this share of the budget is spent; 0 = not by budget")
+        .range(0, 1);
+    s.key("until_seconds", &PhaseRow::until_seconds,
+          "the phase ends after so many seconds of the training clock; 0 = not by time")
+        .range(0, 1e9);
+    s.key("through_fraction", &PhaseRow::through_fraction,
+          "the phase ends when more than this share of the budget is spent, and still holds where it is "
+          "exactly "
+          "that; 0 = not by it")
+        .range(0, 1);
+    s.key("layer_order", &PhaseRow::layer_order,
+          "plain = each layer once, looped = with the repeats of [model.loop]")
+        .one_of({"plain", "looped"})
+        .derived("`looped` with model.loop.extra_passes, else `plain`");
+    s.key("compute_dtype", &PhaseRow::compute_dtype,
+          "dtype of activations and of the weights they meet; scores are made in that of the last phase")
+        .one_of(words_of(compute_dtype_words()))
+        .derived("train.compute_dtype");
+    s.key("sequence_length", &PhaseRow::sequence_length, "longest attention segment in tokens")
+        .range(0, 1 << 24)
+        .derived("train.sequence_length");
+    s.key("micro_batches", &PhaseRow::micro_batches,
+          "micro-batches per step over all ranks, each of as many tokens as one of train.micro_batches has: "
+          "another number is another batch size")
+        .range(0, 1 << 20)
+        .derived("train.micro_batches");
+    s.key("lr_multiplier", &PhaseRow::lr_multiplier, "factor on every optimiser's learning rate")
+        .range(0, 1e6);
+    s.choice<LrPolicy>(
+        "lr_policy", &PhaseRow::lr_policy,
+        {{"continue", LrPolicy::continued},
+         {"independent", LrPolicy::independent},
+         {"rejoin", LrPolicy::rejoin}},
+        "continue = the run's one schedule goes on; independent = the schedule from its start to "
+        "its end over this phase; rejoin = the run's schedule at the run's step after an "
+        "independent phase, which is a warm restart where the rate jumps");
+    s.key("reset_optimizer", &PhaseRow::reset_optimizer,
+          "the phase begins with empty optimiser states, which then count their updates from 1");
+    s.key("rewarm_steps", &PhaseRow::rewarm_steps,
+          "over so many first steps of the phase all rates grow linearly, from 1/rewarm_steps of what they "
+          "are "
+          "without it; not where training begins with the phase; 0 = at once")
+        .range(0, 1e6);
+    s.key("skip_batches", &PhaseRow::skip_batches,
+          "batches of a step that are passed over when the phase begins, as the later records' loader loses "
+          "the "
+          "two it has prepared when the segments' length changes")
+        .range(0, 1 << 20);
+    s.key("noise", &PhaseRow::noise, "noise in the gradients of this phase, as noise.mode")
+        .one_of(words_of(noise_words()))
+        .derived("noise.mode");
+    s.key("noise_factor", &PhaseRow::noise_factor, "factor on noise.sigma in this phase").range(0, 1e6);
+    s.key("mix_weights", &PhaseRow::mix_weights,
+          "weights of the rows [[data.mix]] in this phase, in their order")
+        .range(0, 1e6)
+        .derived("the rows' own");
+    return s;
+  }();
+  return schema;
+}
+
+const Schema<ParameterRow>& parameter_row_schema() {
+  static const Schema<ParameterRow> schema = [] {
+    Schema<ParameterRow> s;
+    s.key("match", &ParameterRow::match, "glob over parameter names: * any characters, ? one, [abc] a set")
+        .required();
+    s.key("optimizer", &ParameterRow::optimizer,
+          "NAME of the [optimizer.NAME] that updates them; none = they keep their initial values")
+        .required();
+    s.key("lr_multiplier", &ParameterRow::lr_multiplier, "factor on the optimiser's learning rate")
+        .range(0, 1e6);
+    s.key("weight_decay_multiplier", &ParameterRow::weight_decay_multiplier,
+          "factor on the optimiser's weight decay")
+        .range(0, 1e6);
+    s.choice<Precision>("master_dtype", &ParameterRow::master_dtype,
+                        {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}},
+                        "dtype in which the weights are kept and updated");
+    s.choice<Communication>("communication", &ParameterRow::communication,
+                            {{"replicated", Communication::replicated}, {"sharded", Communication::sharded}},
+                            "every rank updates the whole parameter, or only its slice along the first axis");
+    s.choice<Precision>("communication_dtype", &ParameterRow::communication_dtype,
+                        {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}},
+                        "dtype in which gradients travel between ranks");
+    return s;
+  }();
+  return schema;
+}
+
+namespace {
+
+const Schema<QuantizeOptions>& quantize_host_schema() {
+  static const Schema<QuantizeOptions> schema = [] {
+    Schema<QuantizeOptions> s;
+    s.key("calibration_batches", &QuantizeOptions::calibration_batches,
+          "batches of training text from which second moments are collected")
+        .range(1, 1 << 20);
+    s.key("calibration_rows", &QuantizeOptions::calibration_rows,
+          "rows of train.sequence_length tokens in a calibration batch")
+        .range(1, 1 << 20);
+    s.key("calibration_shard_stride", &QuantizeOptions::calibration_shard_stride,
+          "rows come from every so many-th training shard, from the first in the order of names")
+        .range(1, 1 << 20);
+    s.choice<Compression>("compression", &QuantizeOptions::compression,
+                          {{"brotli", Compression::brotli},
+                           {"xz", Compression::xz},
+                           {"zstd", Compression::zstd},
+                           {"adaptive", Compression::adaptive}},
+                          "compression of the artifact, each at its strongest setting; adaptive = codes by "
+                          "mulligan's own coder, the "
+                          "rest by Brotli");
+    s.choice<CodeStreams>(
+        "streams", &QuantizeOptions::streams,
+        {{"width", CodeStreams::width},
+         {"role", CodeStreams::role},
+         {"role_ordered", CodeStreams::role_ordered},
+         {"role_all_ordered", CodeStreams::role_all_ordered}},
+        "codes compressed together: those of one width, or of one role (embedding, q, ...), transposed, with "
+        "the "
+        "rows of embedding, q and MLP up (or of all) in the order of nearest neighbours; not for adaptive");
+    return s;
+  }();
+  return schema;
+}
+
+}  // namespace
+
+const Schema<QuantizeTensorRow>& quantize_row_schema() {
+  static const Schema<QuantizeTensorRow> schema = [] {
+    Schema<QuantizeTensorRow> s;
+    s.key("match", &QuantizeTensorRow::match,
+          "glob over tensor names, in which banks are taken apart: blocks.3.attn.c_q.weight")
+        .required();
+    s.choice<TensorFormat>(
+         "format", &QuantizeTensorRow::format,
+         {{"int", TensorFormat::integer},
+          {"int8_row", TensorFormat::int8_row},
+          {"fp16", TensorFormat::fp16},
+          {"bf16", TensorFormat::bf16},
+          {"fp32", TensorFormat::fp32}},
+         "int = codes by the quantiser plugin, int8_row = 8 bits by each row's largest magnitude")
+        .required();
+    s.key("bits", &QuantizeTensorRow::bits, "bits of a code; format int only").range(2, 8);
+    s.key("clip_sigmas", &QuantizeTensorRow::clip_sigmas,
+          "scale of a row = clip_sigmas * std(row) / (2^(bits-1) - 1); format int only")
+        .range(1e-3, 1e3);
+    return s;
+  }();
+  return schema;
+}
+
+std::vector<KeySpec> quantize_host_keys() {
+  return quantize_host_schema().keys();
+}
+
+void store_quantize_host_keys(QuantizeConfig& quantize) {
+  quantize_host_schema().store(quantize.table.host, quantize.options);
+}
+
+std::vector<KeySpec> optimizer_host_keys() {
+  KeySpec lr;
+  lr.name = "lr";
+  lr.type = ValueType::real;
+  lr.required = true;
+  lr.minimum = 0;
+  lr.maximum = 1e6;
+  lr.help = "base learning rate, multiplied by the schedule and by a parameter row's lr_multiplier";
+  return {lr};
+}
+
+}  // namespace mulligan
