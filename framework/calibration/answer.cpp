@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/data/tokenizer.h"
+#include "framework/data/transformed_encoding.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"
@@ -77,10 +78,13 @@ struct Text {
 // The texts of a question, a choice each, of at most `longest` tokens; says whether the question was cut.
 bool add_texts(const Question& question, const Tokenizer& tokenizer, int bos_id, std::size_t longest,
                const std::string& file, std::vector<Text>& texts) {
-  const std::vector<int> prompt = tokenizer.encode_part(question.text + "\nAnswer:", true);
+  // As documents were: under the text transform that the tokenizer was trained for, if any.
+  const TextTransform* transform = transform_of(tokenizer);
+  const auto transformed = [&](const std::string& text) { return transform ? transform->apply(text) : text; };
+  const std::vector<int> prompt = tokenizer.encode_part(transformed(question.text + "\nAnswer:"), true);
   bool cut = false;
   for (const std::string& choice : question.choices) {
-    const std::vector<int> ids = tokenizer.encode_part(" " + choice, false);
+    const std::vector<int> ids = tokenizer.encode_part(transformed(" " + choice), false);
     if (ids.empty() || ids.size() + 2 > longest) {
       throw data_error(
           "'{}': a choice of question '{}' has {} tokens, but eval.sequence_length leaves room for {}; "

@@ -21,6 +21,7 @@
 #include "framework/data/text_transform.h"
 #include "framework/data/tokenizer.h"
 #include "framework/data/tokenizer_training.h"
+#include "framework/data/transformed_encoding.h"
 
 namespace mulligan {
 namespace {
@@ -317,15 +318,12 @@ class Preparation {
 
   // A tokenizer that knows the transform's symbols.
   void require_symbols(const Tokenizer& tokenizer, const std::string& origin) const {
-    if (!transform_) return;
-    for (const std::string& symbol : transform_->symbols()) {
-      if (tokenizer.find(symbol) >= 0) continue;
-      throw data_error(
-          "tokenizer '{}' has no piece of its own for the symbols of the text transform {}; use one trained "
-          "for "
-          "it, or leave --tokenizer out and train one",
-          origin, transform_->name());
-    }
+    if (!transform_ || is_trained_for(tokenizer, *transform_)) return;
+    throw data_error(
+        "tokenizer '{}' has no piece of its own for the symbols of the text transform {}; use one trained "
+        "for "
+        "it, or leave --tokenizer out and train one",
+        origin, transform_->name());
   }
 
   // Each validation document's bytes by its side table and by its original.

@@ -162,9 +162,9 @@ fs::path original_documents(const std::vector<fs::path>& shards) {
 void refuse_transform_symbols(const Tokenizer& tokenizer, std::span<const std::uint16_t> tokens,
                               const std::vector<fs::path>& shards) {
   for (const TextTransform* transform : text_transforms()) {
+    if (!is_trained_for(tokenizer, *transform)) continue;
     std::vector<int> ids;
     for (const std::string& symbol : transform->symbols()) ids.push_back(tokenizer.find(symbol));
-    if (std::ranges::find(ids, -1) != ids.end()) continue;  // not a tokenizer for it
     std::uint64_t found = 0;
     for (const std::uint16_t token : tokens) found += std::ranges::find(ids, token) != ids.end() ? 1 : 0;
     if (found == 0) continue;

@@ -23,7 +23,8 @@ class TextTransform {
   virtual std::vector<std::string> symbols() const = 0;
 
   virtual std::string apply(std::string_view text) const = 0;
-  // The original of what apply() gave. Throws data_error for what it cannot have given.
+  // The original of what apply() gave. Throws data_error for what it cannot have given. Text that ends with a space or a line's
+  // end can be undone apart from what follows.
   virtual std::string undo(std::string_view transformed) const = 0;
   // Original bytes behind each of the slices of one transformed text, in their order. Slices may leave out
   // parts of the text (white space at its ends), which then count nowhere.

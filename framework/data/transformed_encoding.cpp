@@ -28,6 +28,18 @@ bool vanishes(const Tokenizer& tokenizer, std::string_view character) {
 
 }  // namespace
 
+bool is_trained_for(const Tokenizer& tokenizer, const TextTransform& transform) {
+  return std::ranges::all_of(transform.symbols(),
+                             [&](const std::string& symbol) { return tokenizer.find(symbol) >= 0; });
+}
+
+const TextTransform* transform_of(const Tokenizer& tokenizer) {
+  for (const TextTransform* transform : text_transforms()) {
+    if (is_trained_for(tokenizer, *transform)) return transform;
+  }
+  return nullptr;
+}
+
 TransformedEncoding encode_transformed(const Tokenizer& tokenizer, const TextTransform& transform,
                                        std::string_view document) {
   TransformedEncoding result;

@@ -10,6 +10,11 @@
 
 namespace mulligan {
 
+// Whether the tokenizer was trained for text under this transform: each of its symbols is a piece of its own.
+bool is_trained_for(const Tokenizer& tokenizer, const TextTransform& transform);
+// The transform whose text the tokenizer was trained for; null: none.
+const TextTransform* transform_of(const Tokenizer& tokenizer);
+
 struct TransformedEncoding {
   std::vector<int> ids;              // without BOS
   std::vector<std::uint16_t> bytes;  // of the original text, for each id

@@ -8,6 +8,8 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/seconds_since.h"
+#include "framework/data/original_text_stream.h"
+#include "framework/data/transformed_encoding.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weight_origin.h"
@@ -104,8 +106,9 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
   model.load(load);
   const BaseModel base = base_model(model, config);
   std::vector<int> text = {tokenizer.bos_id()};
+  const TextTransform* transform = transform_of(tokenizer);
   const auto append = [&](const std::string& part) {
-    const std::vector<int> ids = tokenizer.encode(part);
+    const std::vector<int> ids = tokenizer.encode(transform ? transform->apply(part) : part);
     text.insert(text.end(), ids.begin(), ids.end());
   };
   std::unique_ptr<DocumentAdapters> adapters;
@@ -128,7 +131,13 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
   generating.bos_id = tokenizer.bos_id();
   const auto start = std::chrono::steady_clock::now();
   GenerateRunResult result;
-  result.generated = generate(predictor, tokenizer, text, generating, options.on_text);
+  OriginalTextStream originals(transform);
+  const auto tell = [&](const std::string& part) {
+    if (options.on_text && !part.empty()) options.on_text(part);
+  };
+  result.generated = generate(predictor, tokenizer, text, generating,
+                              [&](std::string_view part) { tell(originals.take(part)); });
+  tell(originals.finish());
   result.seconds = seconds_since(start);
   return result;
 }

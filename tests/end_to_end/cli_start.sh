@@ -16,6 +16,12 @@ check "--overwrite replaces it" "$mulligan" config init mine.toml --data texts -
 check "config check" "$mulligan" config check mine.toml
 check_contains "the shipped base is an origin" "mulligan:quickstart:" "$("$mulligan" config print mine.toml)"
 printf 'extends = "mulligan:quickstar"\n' >wrong.toml
+for record in 2014 2135; do # which extend another one
+  echo "extends = \"mulligan:$record\"" >record.toml
+  check_equal "the shipped configuration of record $record is that of configs/records" \
+    "$(cd "$root" && "$mulligan" config print configs/records/$record.toml | sed 's/ *#.*//')" \
+    "$("$mulligan" config print record.toml | sed 's/ *#.*//')"
+done
 check_refused "a shipped configuration that does not exist" 2 "wrong.toml:1: there is no shipped configuration 'mulligan:quickstar'" config check wrong.toml
 check "prepare, as it said" bash -c "PATH=$(dirname "$mulligan"):\$PATH; $(sed -n 's/^  \(mulligan prepare.*\)/\1/p' <<<"$seen")"
 check "config init: prepared data" "$mulligan" config init prepared.toml --data data/texts

@@ -8,6 +8,7 @@
 #include "framework/core/file.h"
 #include "framework/data/caseops.h"
 #include "framework/data/manifest.h"
+#include "framework/data/original_text_stream.h"
 #include "framework/data/prepare.h"
 #include "framework/data/shard.h"
 #include "framework/data/side_table.h"
@@ -128,6 +129,35 @@ TEST(TransformedData, BytesByTokensAndByOriginals) {
     for (const std::uint16_t count : encode_transformed(tokenizer, CaseOps(), document).bytes) bytes += count;
     EXPECT_EQ(bytes, counted_bytes(tokenizer, document));
   }
+}
+
+// However the transformed text is cut, its pieces give the original.
+TEST(TransformedData, AStreamOfPiecesGivesTheOriginal) {
+  const CaseOps transform;
+  for (const std::string& document : documents()) {
+    const std::string transformed = transform.apply(document);
+    for (const std::size_t size : {1u, 2u, 3u, 7u, 1000u}) {
+      OriginalTextStream stream(&transform);
+      std::string original;
+      for (std::size_t at = 0; at < transformed.size(); at += size)
+        original += stream.take(std::string_view(transformed).substr(at, size));
+      EXPECT_EQ(original + stream.finish(), document) << size;
+    }
+  }
+  OriginalTextStream broken(&transform);  // a mark that no letter follows, as a model may write it
+  EXPECT_EQ(broken.take("\xEE\x80\x81 \xEE\x80\x81word"), "\xEE\x80\x81 ");
+  EXPECT_EQ(broken.finish(), "Word");
+  OriginalTextStream none(nullptr);
+  EXPECT_EQ(none.take("\xEE\x80\x81"), "\xEE\x80\x81");
+  EXPECT_EQ(none.finish(), "");
+}
+
+TEST(TransformedData, ATokenizerTellsWhatItWasTrainedFor) {
+  EXPECT_EQ(transform_of(Tokenizer::load(prepared() / "tokenizer.model")), &text_transform("caseops"));
+  PrepareOptions options = options_for("transform_plain");
+  options.transform.clear();
+  prepare(options);
+  EXPECT_EQ(transform_of(Tokenizer::load(options.output / "tokenizer.model")), nullptr);
 }
 
 TEST(TransformedData, ATokenizerThatKeepsTextCountsEveryByte) {
