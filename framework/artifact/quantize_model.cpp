@@ -7,7 +7,7 @@
 
 #include "framework/artifact/model_choices.h"
 #include "framework/core/error.h"
-#include "framework/core/parallel.h"
+#include "framework/plugin/plugin_threads.h"
 #include "framework/plugin/quantizer.h"
 
 namespace mulligan {
@@ -21,20 +21,6 @@ void require_finite(const std::string& name, std::span<const float> weights) {
         "diverged",
         i, name, weights[i]);
   }
-}
-
-// The threads of the quantisation under way, for the plugin's parallel_for (a C function without an object).
-thread_local int plugin_threads = 0;
-
-void plugin_parallel_for(std::int64_t count, std::int64_t grain,
-                         void (*body)(void* context, std::int64_t begin, std::int64_t end), void* context) {
-  // Enough pieces for an even load, none below the grain.
-  constexpr std::int64_t pieces = 64;
-  const std::int64_t piece = std::max({std::int64_t{1}, grain, (count + pieces - 1) / pieces});
-  parallel_for(static_cast<std::size_t>((count + piece - 1) / piece), plugin_threads, [&](std::size_t index) {
-    const std::int64_t begin = static_cast<std::int64_t>(index) * piece;
-    body(context, begin, std::min(count, begin + piece));
-  });
 }
 
 std::vector<std::int64_t> shape_of(const TensorType& type) {
@@ -163,7 +149,7 @@ class ModelQuantization {
                                        fine.bits};
     mlg_quantize_result result{codes.data(), scales.data(), 0,
                                fine_scales.empty() ? nullptr : fine_scales.data()};
-    plugin_threads = sources_.threads;
+    const PluginThreads threads(sources_.threads);
     sources_.quantizer->quantize(request, result);
     error = result.squared_error;
     tensor.scales = stored_scales(scales);

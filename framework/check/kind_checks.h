@@ -31,6 +31,7 @@ void check_quantizer(const PluginHandle& plugin, const PluginConfig& config, Che
 void check_communicator(const PluginHandle& plugin, const PluginConfig& config, const BackendMaker& make,
                         CheckList& list);
 void check_transform(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
+void check_ensemble(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
 void check_backend(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
 
 // Allocations of `body`, a call of the plugin's function `where`, as a problem, or empty.

@@ -53,6 +53,8 @@ CheckList check_plugin(PluginHost& host, const PluginHandle& plugin, std::span<c
         return check_communicator(plugin, config, make, list);
       case PluginKind::transform:
         return check_transform(plugin, config, list);
+      case PluginKind::ensemble:
+        return check_ensemble(plugin, config, list);
     }
   };
   // What throws outside of a line (a constructor that refuses the keys) is a line of its own.

@@ -228,6 +228,9 @@ Schema<MetricsConfig> metrics_section() {
       "hf_compat", &MetricsConfig::hf_compat,
       "also report train_loss_hf, the loss summed since the process started over all steps since the first, "
       "which is not a mean after a resume; only to compare with logs made that way");
+  s.key("energy", &MetricsConfig::energy,
+        "measure the energy that training takes: of processors by powercap, of GPUs by the driver's counter "
+        "(docs/numerics/data_parallel.md)");
   return s;
 }
 
@@ -467,6 +470,10 @@ std::vector<KeySection> core_sections() {
        "key "
        "momentum, it is what [ttt.base] says.",
        plugin_keys_with_default("sgd")},
+      {"[ensemble]",
+       "Plugin table, optional: models that `mulligan ensemble` makes of a run's weights and scores together "
+       "(docs/numerics/ensembles.md).",
+       plugin_keys_with_default("stochastic_rounding", ensemble_host_keys())},
       {"[ledger]", "Limits of the run.", keys_of_table("ledger")},
   };
   const auto lanes = std::ranges::find(sections, "[model.lanes]", &KeySection::header);

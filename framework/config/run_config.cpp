@@ -14,8 +14,9 @@ namespace mulligan {
 namespace {
 
 // Tables whose members are not known beforehand; read by the functions below.
-const std::vector<std::string> kOpenTables = {"backend",    "loss",  "communicator", "schedule", "optimizer",
-                                              "parameters", "phase", "quantize",     "ttt",      "data.mix"};
+const std::vector<std::string> kOpenTables = {"backend",   "loss",       "communicator", "schedule",
+                                              "optimizer", "parameters", "phase",        "quantize",
+                                              "ttt",       "ensemble",   "data.mix"};
 
 void derive(RunConfig& config, const std::string& file) {
   resolve_model_defaults(config.model);
@@ -183,6 +184,7 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
   read_parameters(tree, loaded);
   read_quantize(tree, loaded);
   loaded.config.ttt = read_ttt(tree.find("ttt"), file);
+  if (const ConfigNode* table = tree.find("ensemble")) loaded.config.ensemble = read_ensemble(table, file);
   check_rules(loaded);
   return loaded;
 }
@@ -235,6 +237,7 @@ std::vector<PluginTableRef> plugin_tables(const RunConfig& config) {
     if (config.ttt->base) tables.push_back({MLG_TTT, &*config.ttt->base});
     if (config.ttt->base_optimizer) tables.push_back({MLG_OPTIMIZER, &*config.ttt->base_optimizer});
   }
+  if (config.ensemble) tables.push_back({MLG_ENSEMBLE, &config.ensemble->table});
   return tables;
 }
 

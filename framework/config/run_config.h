@@ -11,6 +11,7 @@
 
 #include "framework/config/data_config.h"
 #include "framework/config/doctor_config.h"
+#include "framework/config/ensemble_config.h"
 #include "framework/config/eval_config.h"
 #include "framework/config/loss_scale_config.h"
 #include "framework/config/model_config.h"
@@ -79,6 +80,7 @@ struct RunConfig {
   std::vector<ParameterRow> parameters;     // in order: the first row that matches a parameter takes it
   std::optional<QuantizeConfig> quantize;   // absent: the run makes no artifact
   std::optional<TttSection> ttt;            // absent: no test-time training
+  std::optional<EnsembleSection> ensemble;  // absent: `mulligan ensemble` takes the defaults
 };
 
 // A RunConfig together with every setting's value and origin.
@@ -127,7 +129,7 @@ using PluginKeySource = std::function<std::optional<PluginKeys>(mlg_kind kind, c
 void resolve_plugins(LoadedConfig& loaded, const PluginKeySource& source);
 
 // All plugin tables of a configuration with their kinds: backend, loss, schedule, communicator, then each
-// optimiser followed by its own schedule, the quantiser, and those of test-time training.
+// optimiser followed by its own schedule, the quantiser, those of test-time training, and the ensemble.
 struct PluginTableRef {
   mlg_kind kind;
   const PluginTable* table;

@@ -47,6 +47,7 @@ struct CheckpointConfig {
 // [metrics]
 struct MetricsConfig {
   bool hf_compat = false;  // also report train_loss_hf: the loss summed since the process started / all steps
+  bool energy = false;     // measure the joules that training takes, where the machine counts them
 };
 
 // [train]

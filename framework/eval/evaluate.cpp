@@ -25,17 +25,6 @@ std::uint64_t bytes_by_decoding(ValidationSet& validation, const EvalSums& sums)
   return validation.verified[range] = count_bytes_by_decoding(*validation.tokenizer, scored);
 }
 
-void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
-  // Side tables were compared with the original documents when they were read.
-  if (!validation.byte_table || sums.tokens == 0) return;
-  const std::uint64_t decoded = bytes_by_decoding(validation, sums);
-  if (decoded == sums.bytes) return;
-  throw data_error(
-      "the byte table counts {} bytes in the {} scored validation tokens, decoding them gives {}, so no bits "
-      "per byte can be given; use a tokenizer whose pieces hold the space mark at their start only.",
-      sums.bytes, sums.tokens, decoded);
-}
-
 // Tables beside the shards where there are some, else the tokenizer's pieces.
 void choose_counter(ValidationSet& validation, const DataConfig& data, std::int64_t vocabulary) {
   const std::vector<std::filesystem::path> tables = find_side_tables(data.validation_bytes, validation.files);
@@ -79,6 +68,17 @@ EvalSums score_share(Evaluator& evaluator, const ValidationSet& validation, Host
 }
 
 }  // namespace
+
+void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
+  // Side tables were compared with the original documents when they were read.
+  if (!validation.byte_table || sums.tokens == 0) return;
+  const std::uint64_t decoded = bytes_by_decoding(validation, sums);
+  if (decoded == sums.bytes) return;
+  throw data_error(
+      "the byte table counts {} bytes in the {} scored validation tokens, decoding them gives {}, so no bits "
+      "per byte can be given; use a tokenizer whose pieces hold the space mark at their start only.",
+      sums.bytes, sums.tokens, decoded);
+}
 
 ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
   ValidationSet validation;

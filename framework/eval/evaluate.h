@@ -22,6 +22,7 @@ namespace mulligan {
 class HostGroup;
 class Evaluator;
 struct EvalPosition;
+struct EvalSums;
 
 // The tokens of the validation shards and what is needed to count their bytes.
 struct ValidationSet {
@@ -71,6 +72,10 @@ struct EvaluateHooks {
   std::function<void(const EvalPosition&, std::size_t rows)> passed;
   const EvalPosition* from = nullptr;
 };
+
+// Throws data_error where decoding the scored tokens gives another number of bytes than `sums` counts by the
+// byte table. Nothing to compare without one.
+void require_equal_bytes(ValidationSet& validation, const EvalSums& sums);
 
 // Scores all ranks' shares and adds them up. Counts the bytes by the byte table and by decoding; throws
 // data_error when the two routes differ, so that no score is printed then, and run_error for a loss that

@@ -106,18 +106,26 @@ void Evaluator::upload_pass(std::span<const std::uint16_t> tokens, std::span<con
   inputs_.upload(store_, tokens_, targets_, cu_seqlens_);
 }
 
+std::size_t Evaluator::rows_per_pass() const {
+  return static_cast<std::size_t>(pass_tokens(options_) / row_positions(options_));
+}
+
+std::size_t Evaluator::row_count(std::int64_t token_count, int world_size, int rank) const {
+  return spans(token_count, world_size, rank).size();
+}
+
 EvalSums Evaluator::score(std::span<const std::uint16_t> tokens, const ByteCounter* bytes, int world_size,
                           int rank, const RowListener& listener, const PassListener& passed,
-                          const EvalPosition& from) {
+                          const EvalPosition& from, std::size_t until_row) {
   const std::vector<EvalSpan> rows = spans(static_cast<std::int64_t>(tokens.size()), world_size, rank);
   const std::int64_t row_tokens = row_positions(options_);
-  const auto per_pass = static_cast<std::size_t>(pass_tokens(options_) / row_tokens);
+  const std::size_t per_pass = rows_per_pass();
   EvalSums sums = from.sums;
   if (!rows.empty()) {
     sums.first_target = rows.front().start + rows.front().score_begin + 1;
     sums.last_target = rows.back().start + rows.back().length;
   }
-  for (std::size_t first = from.row; first < rows.size(); first += per_pass) {
+  for (std::size_t first = from.row; first < std::min(rows.size(), until_row); first += per_pass) {
     throw_if_stopping();
     const auto pass = std::span(rows).subspan(first, std::min(per_pass, rows.size() - first));
     upload_pass(tokens, pass);

@@ -72,10 +72,15 @@ class Evaluator {
   // Scores one rank's share of the targets tokens[1..]: token losses by softcap in the compute dtype and an
   // fp32 cross entropy, summed in fp64. Without `bytes` none are counted. BOS as a target costs loss and
   // counts 0 bytes. Begins at `from`, a position of an earlier scoring of the same share, with the same sums
-  // to the bit as without an interruption. Where a signal asks for an end it throws between two passes.
+  // to the bit as without an interruption; stops before the pass that begins at or after `until_row`. Where a
+  // signal asks for an end it throws between two passes.
   EvalSums score(std::span<const std::uint16_t> tokens, const ByteCounter* bytes, int world_size = 1,
                  int rank = 0, const RowListener& listener = {}, const PassListener& passed = {},
-                 const EvalPosition& from = {});
+                 const EvalPosition& from = {}, std::size_t until_row = static_cast<std::size_t>(-1));
+
+  // Rows or windows of one pass, and of one rank's share of `token_count` tokens.
+  std::size_t rows_per_pass() const;
+  std::size_t row_count(std::int64_t token_count, int world_size = 1, int rank = 0) const;
 
  private:
   std::vector<EvalSpan> spans(std::int64_t token_count, int world_size, int rank) const;

@@ -8,7 +8,7 @@
 namespace mulligan {
 namespace {
 
-constexpr std::array<std::pair<PluginKind, std::string_view>, 8> kWords{{
+constexpr std::array<std::pair<PluginKind, std::string_view>, 9> kWords{{
     {PluginKind::backend, "backend"},
     {PluginKind::loss, "loss"},
     {PluginKind::optimizer, "optimizer"},
@@ -17,6 +17,7 @@ constexpr std::array<std::pair<PluginKind, std::string_view>, 8> kWords{{
     {PluginKind::quantizer, "quantizer"},
     {PluginKind::communicator, "communicator"},
     {PluginKind::transform, "transform"},
+    {PluginKind::ensemble, "ensemble"},
 }};
 
 }  // namespace

@@ -25,6 +25,7 @@ enum class PluginKind : std::uint32_t {
   quantizer = MLG_QUANTIZER,
   communicator = MLG_COMMUNICATOR,
   transform = MLG_TRANSFORM,
+  ensemble = MLG_ENSEMBLE,
 };
 
 // "optimizer", ...: the word of sentences, listings and the ABI marker.

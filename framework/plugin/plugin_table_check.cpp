@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <mulligan/backend.h>
 #include <mulligan/communicator.h>
+#include <mulligan/ensemble.h>
 #include <mulligan/loss.h>
 #include <mulligan/optimizer.h>
 #include <mulligan/quantizer.h>
@@ -57,6 +58,9 @@ constexpr Required kTransform[] = {
     REQUIRED(mlg_transform_table, open),   REQUIRED(mlg_transform_table, close),
     REQUIRED(mlg_transform_table, begin),  REQUIRED(mlg_transform_table, propose),
     REQUIRED(mlg_transform_table, observe)};
+constexpr Required kEnsemble[] = {REQUIRED(mlg_ensemble_table, create), REQUIRED(mlg_ensemble_table, destroy),
+                                  REQUIRED(mlg_ensemble_table, make),
+                                  REQUIRED(mlg_ensemble_table, stored_bytes)};
 #undef REQUIRED
 
 // The required members lie within the table as the first ABI with the kind released it, so their end is the
@@ -79,6 +83,8 @@ std::span<const Required> required_members(PluginKind kind) {
       return kCommunicator;
     case PluginKind::transform:
       return kTransform;
+    case PluginKind::ensemble:
+      return kEnsemble;
   }
   return {};
 }

@@ -16,12 +16,13 @@ struct RunFiles {
   std::filesystem::path ledger() const { return directory / "ledger.json"; }  // of all commands
   std::filesystem::path failed_log() const { return directory / "log_failed.txt"; }
   std::filesystem::path failed_metrics() const { return directory / "metrics_failed.jsonl"; }
-  // Made later from the weights, by quantize, eval, ttt and calibrate.
+  // Made later from the weights, by quantize, eval, ttt, calibrate and ensemble.
   std::filesystem::path artifact() const { return directory / "artifact.mulligan"; }
   std::filesystem::path quantize_result() const { return directory / "quantize_result.json"; }
   std::filesystem::path evaluations() const { return directory / "evaluations.jsonl"; }
   std::filesystem::path ttt_result() const { return directory / "ttt_result.json"; }
   std::filesystem::path calibration() const { return directory / "calibration.json"; }
+  std::filesystem::path ensemble() const { return directory / "ensemble.json"; }
   // Scores of the weights under other settings than the run's (trials.h): a folder.
   std::filesystem::path trials() const { return directory / "trials"; }
   // Made from all of these, at any time again.
@@ -33,8 +34,8 @@ struct RunFiles {
   // What describes the weights of a finished run, and so is wrong once there are others. (The artifact does
   // not: it is the old weights.)
   std::vector<std::filesystem::path> results() const {
-    return {result(),     ledger(),      quantize_result(), evaluations(),
-            ttt_result(), calibration(), trials(),          report()};
+    return {result(),      ledger(),   quantize_result(), evaluations(), ttt_result(),
+            calibration(), ensemble(), trials(),          report()};
   }
   // All of them, and what a start that failed left of its own (run files of the one before are back then).
   std::vector<std::filesystem::path> all() const {

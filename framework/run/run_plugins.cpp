@@ -19,6 +19,8 @@ bool needs(PluginUse use, const std::string& section) {
       return section == "backend";
     case PluginUse::quantize:
       return section == "backend" || section == "quantize";
+    case PluginUse::ensemble:
+      return section == "backend" || section == "ensemble";
     case PluginUse::adapt:
       return section == "backend" || section.starts_with("ttt.");
   }

@@ -24,8 +24,9 @@ struct RunPlugins {
 
 // What a command does, and so which plugins of a configuration it needs: training all of them, scoring the
 // backend, quantising the backend and the quantiser, adapting (test-time training) the backend and those of
-// [ttt]. No other is looked for.
-enum class PluginUse { train, score, quantize, adapt };
+// [ttt], an ensemble the backend and the plugin of
+// [ensemble]. No other is looked for.
+enum class PluginUse { train, score, quantize, adapt, ensemble };
 
 // Resolves the keys of the plugins of `loaded` that `use` needs (LoadedConfig::plugins), loading them through
 // `host`. A [run] threads > 0 becomes the backend's `threads` where the backend has that key and [backend]

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <mulligan/backend.h>
 #include <mulligan/communicator.h>
+#include <mulligan/ensemble.h>
 #include <mulligan/loss.h>
 #include <mulligan/optimizer.h>
 #include <mulligan/quantizer.h>
@@ -341,11 +342,26 @@ LAYOUT(mlg_transform_table, begin, 112);
 LAYOUT(mlg_transform_table, propose, 120);
 LAYOUT(mlg_transform_table, observe, 128);
 SIZE(mlg_transform_table, 136);
+LAYOUT(mlg_ensemble_weight, name, 0);
+LAYOUT(mlg_ensemble_weight, centre, 8);
+LAYOUT(mlg_ensemble_weight, rows, 16);
+LAYOUT(mlg_ensemble_weight, columns, 24);
+LAYOUT(mlg_ensemble_weight, tensor, 32);
+LAYOUT(mlg_ensemble_weight, seed, 40);
+LAYOUT(mlg_ensemble_weight, member, 48);
+LAYOUT(mlg_ensemble_weight, parallel_for, 56);
+SIZE(mlg_ensemble_weight, 64);
+LAYOUT(mlg_ensemble_table, header, 0);
+LAYOUT(mlg_ensemble_table, create, 72);
+LAYOUT(mlg_ensemble_table, destroy, 80);
+LAYOUT(mlg_ensemble_table, make, 88);
+LAYOUT(mlg_ensemble_table, stored_bytes, 96);
+SIZE(mlg_ensemble_table, 104);
 
-static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 5);
+static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 6);
 static_assert(MLG_DETERMINISM_NONE == 0 && MLG_DETERMINISM_RUN == 1);
 static_assert(MLG_BACKEND == 1 && MLG_LOSS == 2 && MLG_OPTIMIZER == 3 && MLG_SCHEDULE == 4 && MLG_TTT == 5 &&
-              MLG_QUANTIZER == 6 && MLG_COMMUNICATOR == 7 && MLG_TRANSFORM == 8);
+              MLG_QUANTIZER == 6 && MLG_COMMUNICATOR == 7 && MLG_TRANSFORM == 8 && MLG_ENSEMBLE == 9);
 static_assert(MLG_QUEUE_NONE == -1 && MLG_QUEUE_HOST == 0 && MLG_QUEUE_CUDA == 1);
 static_assert(MLG_ALL_REDUCE == 0 && MLG_REDUCE_SCATTER == 1 && MLG_ALL_GATHER == 2 && MLG_ALL_TO_ALL == 3 &&
               MLG_BROADCAST == 4);
@@ -365,7 +381,7 @@ TEST(PluginAbi, BuiltPluginsCarryTheReleasedSizes) {
   const PluginHandle backend = test_plugin_host().load(PluginKind::backend, "null");
   EXPECT_EQ(backend->table<mlg_backend_table>().header.struct_size, sizeof(mlg_backend_table));
   EXPECT_EQ(backend->table<mlg_backend_table>().header.magic, MLG_ABI_MAGIC);
-  EXPECT_EQ(backend->abi(), "1.5");
+  EXPECT_EQ(backend->abi(), "1.6");
   const PluginHandle communicator = test_plugin_host().load(PluginKind::communicator, "self");
   EXPECT_EQ(communicator->table<mlg_communicator_table>().header.struct_size, sizeof(mlg_communicator_table));
 }

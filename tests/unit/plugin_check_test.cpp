@@ -80,6 +80,14 @@ INSTANTIATE_TEST_SUITE_P(
         Flaw{PluginKind::transform, "flawed_transform", "remembers",
              "no proposal knows its own or a later token"},
         Flaw{PluginKind::transform, "flawed_transform", "impure", "asking twice changes nothing"},
+        Flaw{PluginKind::ensemble, "flawed_ensemble", "not_at_all", ""},
+        Flaw{PluginKind::ensemble, "flawed_ensemble", "unwritten",
+             "members and the reference are written whole and finite"},
+        Flaw{PluginKind::ensemble, "flawed_ensemble", "cut",
+             "the same member has the same bits, whatever was made before and however work is cut"},
+        Flaw{PluginKind::ensemble, "flawed_ensemble", "seeded_reference", "the reference depends on no seed"},
+        Flaw{PluginKind::ensemble, "flawed_ensemble", "bytes",
+             "stored bytes are finite, not negative and grow with the weight"},
         Flaw{PluginKind::quantizer, "flawed_quantizer", "not_at_all", ""},
         Flaw{PluginKind::quantizer, "flawed_quantizer", "beyond_bits", "codes lie within their bits"},
         Flaw{PluginKind::quantizer, "flawed_quantizer", "understates", "squared_error is that of the codes"},
@@ -109,6 +117,7 @@ TEST(PluginCheck, WhatIsNotWrittenIsFound) {
         "several parameters as one are updated as one by one");
   fails(PluginKind::ttt, "flawed_adapters", "no_gradient",
         "of gradients[0] at tap 'mlp_down' is not written");
+  fails(PluginKind::ensemble, "flawed_ensemble", "remembers", "the same member has the same bits");
   fails(PluginKind::quantizer, "flawed_quantizer", "no_scale", "codes and scales are written");
   fails(PluginKind::optimizer, "flawed_optimizer", "remembers", "scalars() is a function of the step alone");
   for (const std::string how : {"negative", "nan", "infinite", "negative_factor"})

@@ -16,7 +16,7 @@
 
 #define MLG_ABI_MAGIC 0x4E474C4Du /* "MLGN" in little-endian bytes */
 #define MLG_ABI_MAJOR 1
-#define MLG_ABI_MINOR 5
+#define MLG_ABI_MINOR 6
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,7 +34,8 @@ typedef enum mlg_kind {
   MLG_TTT = 5,
   MLG_QUANTIZER = 6,
   MLG_COMMUNICATOR = 7, /* since ABI 1.4 */
-  MLG_TRANSFORM = 8     /* since ABI 1.5 */
+  MLG_TRANSFORM = 8,    /* since ABI 1.5 */
+  MLG_ENSEMBLE = 9      /* since ABI 1.6 */
 } mlg_kind;
 
 struct mlg_key;    /* config.h: one configuration key */

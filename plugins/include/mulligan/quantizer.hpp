@@ -3,14 +3,14 @@
 #pragma once
 
 #include <mulligan/quantizer.h>
+#include <mulligan/parallel_pieces.hpp>
 #include <mulligan/plugin.hpp>
 
 #include <cstddef>
 #include <cstring>
-#include <exception>
-#include <mutex>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #pragma GCC visibility push(hidden)
 
@@ -32,22 +32,7 @@ struct QuantizeRequest : mlg_quantize_request {
   // Runs body(begin, end) over pieces of [0, count); pieces may run at once. Throws what a piece threw.
   template <typename Body>
   void parallel(std::int64_t count, std::int64_t grain, Body&& body) const {
-    struct Context {
-      std::remove_reference_t<Body>& body;
-      std::mutex mutex;
-      std::exception_ptr failure;
-    } context{body, {}, {}};
-    const auto piece = [](void* self, std::int64_t begin, std::int64_t end) {
-      auto& shared = *static_cast<Context*>(self);
-      try {
-        shared.body(begin, end);
-      } catch (...) {
-        const std::lock_guard lock(shared.mutex);
-        if (!shared.failure) shared.failure = std::current_exception();
-      }
-    };
-    parallel_for(count, grain, piece, &context);
-    if (context.failure) std::rethrow_exception(context.failure);
+    parallel_pieces(parallel_for, count, grain, std::forward<Body>(body));
   }
 };
 using QuantizeResult = mlg_quantize_result;

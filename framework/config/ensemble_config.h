@@ -1,0 +1,31 @@
+// The [ensemble] section: several models made of a run's weights, scored together (docs/numerics/ensembles.md).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/config/plugin_config.h"
+
+namespace mulligan {
+
+// What the host itself reads in [ensemble].
+struct EnsembleOptions {
+  int64_t members = 10;
+  int64_t seed = 0;               // of the members' random numbers, apart from run.seed
+  int64_t chunk_mebibytes = 256;  // host memory for averaged probabilities; no score depends on it
+  bool count_members = false;     // the bytes of all members count against ledger.artifact_bytes
+};
+
+// [ensemble]
+struct EnsembleSection {
+  EnsembleOptions options;
+  PluginTable table;  // the ensemble plugin, section "ensemble"
+};
+
+// The host's keys of [ensemble] besides plugin and path.
+std::vector<KeySpec> ensemble_host_keys();
+
+// Reads [ensemble] of `source`. Throws config_error.
+EnsembleSection read_ensemble(const ConfigNode* table, const std::string& source);
+
+}  // namespace mulligan

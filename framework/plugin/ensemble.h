@@ -1,0 +1,26 @@
+// Ensemble: what makes members of a centre model, made by a plugin; contracts of the calls in
+// <mulligan/ensemble.h>.
+#pragma once
+
+#include <mulligan/ensemble.h>
+
+#include "framework/plugin/plugin_instance.h"
+
+namespace mulligan {
+
+class Ensemble : public PluginInstance<mlg_ensemble_table> {
+ public:
+  using PluginInstance::PluginInstance;
+
+  // Writes all of out [rows, columns].
+  void make(const mlg_ensemble_weight& weight, float* out) const { call("make", table().make, &weight, out); }
+
+  // Bytes in which one member's weight could be stored.
+  double stored_bytes(std::int64_t rows, std::int64_t columns) const {
+    double bytes = 0;
+    call("stored_bytes", table().stored_bytes, rows, columns, &bytes);
+    return bytes;
+  }
+};
+
+}  // namespace mulligan

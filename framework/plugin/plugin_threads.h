@@ -1,0 +1,25 @@
+// The loop over pieces that the host lends to plugins which work on host memory.
+#pragma once
+
+#include <cstdint>
+
+namespace mulligan {
+
+// While it lives, plugin_parallel_for in this thread uses so many threads (0: one per core). The loop is a C
+// function without an object, so the number goes by the thread.
+class PluginThreads {
+ public:
+  explicit PluginThreads(int threads);
+  ~PluginThreads();
+  PluginThreads(const PluginThreads&) = delete;
+  PluginThreads& operator=(const PluginThreads&) = delete;
+
+ private:
+  int before_;
+};
+
+// parallel_for of the plugin kinds that have one: body over [0, count) in pieces of at least `grain`.
+void plugin_parallel_for(std::int64_t count, std::int64_t grain,
+                         void (*body)(void* context, std::int64_t begin, std::int64_t end), void* context);
+
+}  // namespace mulligan

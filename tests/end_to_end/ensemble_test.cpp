@@ -1,0 +1,198 @@
+// Ensembles of a trained model: scored against the model itself and against a naive average, on both backends.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/ensemble/ensemble_text.h"
+#include "framework/ensemble/score_ensemble.h"
+#include "framework/run/run_plugins.h"
+#include "framework/run/weights.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+#include "tests/support/test_device.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+using ensemble::EnsembleScore;
+
+class EnsembleRun : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    tiny_ = std::make_unique<TinyRun>(6);
+    trained_ = std::make_unique<RunResult>(tiny_->train({"train.steps=40", "train.tokens_per_step=512"}));
+  }
+  static void TearDownTestSuite() {
+    trained_.reset();
+    tiny_.reset();
+  }
+  static WeightLoader loader() {
+    return [](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+      load_weights(trained_->directory / "weights.safetensors", store, layouts);
+    };
+  }
+  static EnsembleScore score(std::vector<std::string> overrides, std::int64_t tokens = 1 << 20) {
+    overrides.insert(overrides.begin(), "ensemble.members=4");
+    LoadedConfig loaded = tiny_->config(overrides);
+    ensemble::ScoreOptions options;
+    options.console = nullptr;
+    options.tokens = tokens;
+    return score_ensemble(loaded, test_plugin_host(),
+                          origin_of_weights(trained_->directory / "weights.safetensors"), loader(), options);
+  }
+  static std::string refusal(const std::vector<std::string>& overrides) {
+    try {
+      score(overrides);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+      return error.what();
+    }
+    return {};
+  }
+
+  static std::unique_ptr<TinyRun> tiny_;
+  static std::unique_ptr<RunResult> trained_;
+};
+std::unique_ptr<TinyRun> EnsembleRun::tiny_;
+std::unique_ptr<RunResult> EnsembleRun::trained_;
+
+TEST_F(EnsembleRun, ScoresTheModelItsReferenceAndItsMembers) {
+  const EnsembleScore found = score({"ensemble.bits=4"});
+  ASSERT_TRUE(trained_->validation.has_value());
+  // The centre is the model: the loss that training gave it, whose kernel sums in f32.
+  EXPECT_EQ(found.tokens, trained_->validation->tokens);
+  EXPECT_EQ(found.bytes, trained_->validation->bytes);
+  EXPECT_NEAR(found.centre.loss_nats, trained_->validation->val_loss_nats, 1e-5);
+  EXPECT_NEAR(found.bpb(found.centre.loss_nats), trained_->validation->val_bpb, 1e-5);
+  // Jensen's inequality, and that rounding to 4 bits costs something and members differ.
+  EXPECT_LE(found.ensemble.loss_nats, found.mean_loss_nats);
+  EXPECT_GT(found.ambiguity_nats, 1e-6);
+  EXPECT_NEAR(found.ambiguity_nats, found.mean_loss_nats - found.ensemble.loss_nats, 1e-9);
+  EXPECT_GT(found.mean_loss_nats, found.centre.loss_nats);
+  ASSERT_EQ(found.member_loss_nats.size(), 4U);
+  double mean = 0;
+  for (const double loss : found.member_loss_nats) mean += loss / 4;
+  EXPECT_NEAR(mean, found.mean_loss_nats, 1e-9);
+  EXPECT_NE(found.member_loss_nats[0], found.member_loss_nats[1]);
+  EXPECT_GT(found.disagreement, 0);
+  EXPECT_EQ(found.ensemble.count, found.tokens);
+  // Half a byte a weight, and a scale of 4 bytes a row.
+  const double codes = static_cast<double>(found.stored.changed_weights) / 2;
+  EXPECT_GT(static_cast<double>(found.stored.member), codes);
+  EXPECT_LT(static_cast<double>(found.stored.member), 1.5 * codes);
+  EXPECT_EQ(found.stored.all(4), found.stored.kept + 4 * found.stored.member);
+
+  const auto json = nlohmann::json::parse(ensemble::ensemble_json(found, "weights.safetensors"));
+  EXPECT_EQ(json.at("score"), "ensemble");
+  EXPECT_FALSE(json.contains("val_bpb") || json.contains("val_loss_nats"));
+}
+
+// At 16 bits members are all but the model.
+TEST_F(EnsembleRun, FineGridsGiveTheModelBack) {
+  const EnsembleScore found = score({"ensemble.bits=16", "ensemble.members=2"}, 600);
+  EXPECT_EQ(found.tokens, 600U);
+  EXPECT_NEAR(found.ensemble.loss_nats, found.centre.loss_nats, 1e-4);
+  EXPECT_NEAR(found.reference.loss_nats, found.centre.loss_nats, 1e-4);
+}
+
+// Neither the size of a stretch nor the number of threads is part of a score; the seed is.
+TEST_F(EnsembleRun, DependsOnSeedAndNotOnHowItIsMade) {
+  const EnsembleScore once = score({});
+  for (const std::string other : {"ensemble.chunk_mebibytes=1", "run.threads=3"}) {
+    const EnsembleScore again = score({other});
+    EXPECT_EQ(again.ensemble.loss_nats, once.ensemble.loss_nats) << other;
+    EXPECT_EQ(again.member_loss_nats, once.member_loss_nats) << other;
+    EXPECT_EQ(again.disagreement, once.disagreement) << other;
+    EXPECT_EQ(again.bytes, once.bytes) << other;
+  }
+  EXPECT_NE(score({"ensemble.seed=1"}).member_loss_nats, once.member_loss_nats);
+  EXPECT_EQ(score({"eval.mode=sliding", "eval.stride=16"}).tokens, once.tokens);
+}
+
+// The same bits of every weight on the cpu backend and on the cuda backend: members, reference, and the centre
+// afterwards.
+TEST_F(EnsembleRun, MembersHaveTheSameBitsOnBothBackends) {
+  using Weights = std::map<std::string, std::vector<float>>;
+  const auto made = [&](const std::vector<std::string>& overrides, std::int64_t member) {
+    LoadedConfig loaded = tiny_->config(overrides);
+    resolve_run_plugins(loaded, test_plugin_host(), PluginUse::score);
+    const RunPlugins plugins = make_backend_plugin(loaded, test_plugin_host());
+    const auto plugin = make_plugin<Ensemble>(PluginKind::ensemble, "stochastic_rounding");
+    LoadedModel model(*plugins.backend, loaded.config);
+    model.load(loader());
+    ensemble::Members members(model, loaded.config.model, *plugin, 3, 2);
+    Weights before, found;
+    const auto read = [&](Weights& into) {
+      for (const ParameterLayout& layout : model.layouts())
+        into[layout.spec.name] = model.store().download_as<float>(master_name(layout.spec.name));
+    };
+    read(before);
+    members.make(member);
+    read(found);
+    std::size_t changed = 0;
+    for (const ParameterLayout& layout : model.layouts()) {
+      const std::string& name = layout.spec.name;
+      EXPECT_EQ(before[name] != found[name], ensemble::changes(layout.spec, loaded.config.model)) << name;
+      if (before[name] != found[name]) ++changed;
+    }
+    EXPECT_GT(changed, 1U);
+    EXPECT_EQ(before["tok_emb.weight"], found["tok_emb.weight"]);
+    members.make_centre();
+    Weights after;
+    read(after);
+    EXPECT_EQ(before, after);
+    return found;
+  };
+  const std::vector<std::string> cuda = {"backend.plugin=cuda", "backend.device=" + test_device()};
+  for (const std::int64_t member : {std::int64_t{MLG_ENSEMBLE_REFERENCE}, std::int64_t{2}})
+    EXPECT_EQ(made({}, member), made(cuda, member)) << "member " << member;
+}
+
+TEST_F(EnsembleRun, AStrictLedgerCountsTheMembersBytes) {
+  const std::vector<std::string> strict = {"ledger.rules=strict", "ledger.artifact_bytes=1000"};
+  EXPECT_NE(refusal(strict).find("ensemble.count_members=true"), std::string::npos) << refusal(strict);
+  std::vector<std::string> counted = strict;
+  counted.push_back("ensemble.count_members=true");
+  EXPECT_NE(refusal(counted).find("more than ledger.artifact_bytes = 1,000"), std::string::npos)
+      << refusal(counted);
+  counted[1] = "ledger.artifact_bytes=16000000";
+  EXPECT_EQ(refusal(counted), "");
+}
+
+TEST_F(EnsembleRun, BadInputIsRefused) {
+  EXPECT_NE(refusal({"ensemble.members=0"}).find("ensemble.members"), std::string::npos);
+  EXPECT_NE(refusal({"ensemble.bits=1"}).find("ensemble.bits"), std::string::npos);
+  EXPECT_NE(refusal({"ensemble.scale=row"}).find("scales"), std::string::npos);
+  EXPECT_NE(refusal({"ensemble.plugin=nothing"}).find("nothing"), std::string::npos);
+  EXPECT_NE(refusal({"backend.plugin=null"}).find("computes nothing"), std::string::npos);
+}
+
+// A weight that is not finite has no members.
+TEST_F(EnsembleRun, ADivergedModelIsRefused) {
+  LoadedConfig loaded = tiny_->config({"ensemble.members=2"});
+  ensemble::ScoreOptions options;
+  options.console = nullptr;
+  const WeightLoader broken = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+    loader()(store, layouts);
+    for (const ParameterLayout& layout : layouts) {
+      if (!ensemble::changes(layout.spec, loaded.config.model)) continue;
+      std::vector<float> values = store.download_as<float>(master_name(layout.spec.name));
+      values[7] = std::nanf("");
+      upload_master(store, layout, values);
+    }
+  };
+  try {
+    score_ensemble(loaded, test_plugin_host(), origin_of_weights(trained_->directory / "weights.safetensors"),
+                   broken, options);
+    FAIL() << "scored";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::run_failed);
+    EXPECT_NE(std::string(error.what()).find("element 7 of the weight"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end
