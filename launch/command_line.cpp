@@ -75,6 +75,7 @@ void add_commands(CLI::App& app) {
   add_compare_command(app);
   add_stats_command(app);
   add_calibrate_command(app);
+  add_probe_command(app);
   add_doctor_command(app);
   add_checkpoint_command(app);
   add_config_command(app);

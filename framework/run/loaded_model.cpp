@@ -7,7 +7,7 @@ namespace mulligan {
 
 namespace {
 
-std::vector<ParameterLayout> layouts(const RunConfig& config, LoadedModel::Masters masters) {
+std::vector<ParameterLayout> layouts_in(const RunConfig& config, LoadedModel::Masters masters) {
   const ComputeTypes types = scored_types(config);
   if (masters == LoadedModel::Masters::as_trained)
     return layouts_of(with_compute_dtype(plan_parameters(config), types));
@@ -23,7 +23,7 @@ std::vector<ParameterLayout> layouts(const RunConfig& config, LoadedModel::Maste
 }  // namespace
 
 LoadedModel::LoadedModel(Backend& backend, const RunConfig& config, Masters masters)
-    : store_(backend), compute_(scored_types(config).activations), layouts_(layouts(config, masters)) {
+    : store_(backend), compute_(scored_types(config).activations), layouts_(layouts_in(config, masters)) {
   for (const ParameterLayout& layout : layouts_)
     store_.create(master_name(layout.spec.name), layout.spec.type.as(layout.master));
 }

@@ -20,7 +20,7 @@ struct ProductShape {
   mlg_dtype input = MLG_F32, output = MLG_F32;
   // bf16 or f16 with `input` and `output` f32: b lies in it, and each tile of b is widened into memory of its
   // thread just before the product that reads it, the very product that f32 would take.
-  std::optional<mlg_dtype> stored_b;
+  std::optional<mlg_dtype> stored_b = std::nullopt;
   float alpha = 1.0f, beta = 0.0f;
 };
 
