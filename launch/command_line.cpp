@@ -76,6 +76,7 @@ void add_commands(CLI::App& app) {
   add_stats_command(app);
   add_calibrate_command(app);
   add_ensemble_command(app);
+  add_probe_command(app);
   add_doctor_command(app);
   add_checkpoint_command(app);
   add_config_command(app);

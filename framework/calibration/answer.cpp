@@ -31,7 +31,7 @@ struct Model {
   void score(
       const EvalConfig& eval, bool keep_logits, std::span<const std::uint16_t> tokens, Progress& progress,
       const std::function<void(const Evaluator&, const EvalSpan&, std::span<const float>)>& row) const {
-    LoadedModel weights(backend, config);
+    LoadedModel weights(backend, config, LoadedModel::Masters::scored);
     EvaluatorOptions options;
     options.eval = eval;
     options.compute = weights.compute();

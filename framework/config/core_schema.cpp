@@ -179,6 +179,10 @@ Schema<TrainConfig> train_section() {
       .range(1, 1 << 24);
   s.choice<Precision>("compute_dtype", &TrainConfig::compute_dtype, compute_dtype_words(),
                       "dtype of activations and of the weights they meet");
+  s.choice<LayerCast>(
+      "layercast", &TrainConfig::layercast, layercast_words(),
+      "with compute_dtype fp32: dtype in which the projections' weights are stored and widened "
+      "from as products need them (docs/numerics/layercast.md)");
   s.key("clip_norm", &TrainConfig::clip_norm, "largest global gradient norm; 0 = no clipping").range(0, 1e9);
   s.choice<ClipOrder>(
       "clip_order", &TrainConfig::clip_order,

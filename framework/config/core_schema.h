@@ -20,6 +20,8 @@ const Schema<ParameterRow>& parameter_row_schema();
 const Schema<DataMixRow>& data_mix_schema();
 // The words of train.compute_dtype, in the order of Precision.
 const std::vector<std::pair<std::string, Precision>>& compute_dtype_words();
+// The words of train.layercast, in the order of LayerCast.
+const std::vector<std::pair<std::string, LayerCast>>& layercast_words();
 // The words of noise.mode, in the order of NoiseMode.
 const std::vector<std::pair<std::string, NoiseMode>>& noise_words();
 // The keys of one [[phase]] row.

@@ -18,12 +18,28 @@ const char* word(LayerOrderKind order) {
 const std::string& word(Precision dtype) {
   return compute_dtype_words()[static_cast<std::size_t>(dtype)].first;
 }
+const std::string& word(LayerCast storage) {
+  return layercast_words()[static_cast<std::size_t>(storage)].first;
+}
+template <typename E>
+E meaning(const std::vector<std::pair<std::string, E>>& words, const std::string& word) {
+  return std::ranges::find(words, word, [](const auto& w) { return w.first; })->second;
+}
+
+void check_layercast(const Phase& phase, const std::string& where) {
+  if (phase.layercast == LayerCast::off || phase.compute_dtype == Precision::fp32) return;
+  throw config_error(
+      "{}: layercast = \"{}\" stores weights for products in fp32, but compute_dtype is \"{}\"; set "
+      "compute_dtype = \"fp32\", or layercast = \"off\".",
+      where, word(phase.layercast), word(phase.compute_dtype));
+}
 
 Phase default_phase(const RunConfig& config, std::string name, LayerOrderKind order) {
   Phase phase;
   phase.name = std::move(name);
   phase.layer_order = order;
   phase.compute_dtype = config.train.compute_dtype;
+  phase.layercast = config.train.layercast;
   phase.sequence_length = config.train.sequence_length;
   phase.micro_batches = config.train.micro_batches;
   phase.noise = config.noise.mode;
@@ -56,6 +72,7 @@ Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loade
   if (row.name.empty()) row.name = fmt::format("phase_{}", number);
   if (row.layer_order.empty()) row.layer_order = word(scored_order(config.model));
   if (row.compute_dtype.empty()) row.compute_dtype = word(config.train.compute_dtype);
+  if (row.layercast.empty()) row.layercast = word(config.train.layercast);
   if (row.sequence_length == 0) row.sequence_length = config.train.sequence_length;
   if (row.micro_batches == 0) row.micro_batches = config.train.micro_batches;
   if (row.noise.empty()) row.noise = noise_words()[static_cast<std::size_t>(config.noise.mode)].first;
@@ -64,9 +81,9 @@ Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loade
       config, row.name,
       row.layer_order == word(LayerOrderKind::looped) ? LayerOrderKind::looped : LayerOrderKind::plain);
   phase.until = {row.until_steps, row.until_fraction, row.until_seconds, row.through_fraction};
-  phase.compute_dtype = std::ranges::find(compute_dtype_words(), row.compute_dtype, [](const auto& w) {
-                          return w.first;
-                        })->second;
+  phase.compute_dtype = meaning(compute_dtype_words(), row.compute_dtype);
+  phase.layercast = meaning(layercast_words(), row.layercast);
+  check_layercast(phase, fmt::format("{}: the phase '{}'", node.origin.text(), row.name));
   phase.sequence_length = row.sequence_length;
   phase.micro_batches = row.micro_batches;
   phase.lr_multiplier = row.lr_multiplier;
@@ -74,7 +91,7 @@ Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loade
   phase.reset_optimizer = row.reset_optimizer;
   phase.rewarm_steps = row.rewarm_steps;
   phase.skip_batches = row.skip_batches;
-  phase.noise = std::ranges::find(noise_words(), row.noise, [](const auto& w) { return w.first; })->second;
+  phase.noise = meaning(noise_words(), row.noise);
   phase.noise_factor = row.noise_factor;
   if (!row.mix_weights.empty()) phase.mix_weights = row.mix_weights;
   phase.declared = true;
@@ -194,6 +211,7 @@ void read_phases(const ConfigNode* list, LoadedConfig& loaded) {
   RunConfig& config = loaded.config;
   if (list == nullptr) {
     config.phases = phases_of_model(config);
+    check_layercast(config.phases.front(), loaded.core.where("train.layercast"));
     return;
   }
   if (list->kind != ConfigNode::Kind::table_list || list->rows.empty()) {
@@ -228,9 +246,15 @@ Precision scored_dtype(const RunConfig& config) {
   return config.phases.back().compute_dtype;
 }
 
+LayerCast scored_layercast(const RunConfig& config) {
+  return config.phases.back().layercast;
+}
+
 std::string phase_text(const Phase& phase) {
-  return fmt::format("{}, {}, segments of {} tokens{}", word(phase.layer_order), word(phase.compute_dtype),
-                     phase.sequence_length,
+  const std::string stored =
+      phase.layercast == LayerCast::off ? "" : fmt::format(" with projections in {}", word(phase.layercast));
+  return fmt::format("{}, {}{}, segments of {} tokens{}", word(phase.layer_order), word(phase.compute_dtype),
+                     stored, phase.sequence_length,
                      phase.backend ? fmt::format(", backend {}", phase.backend->plugin) : "");
 }
 

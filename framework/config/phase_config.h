@@ -45,6 +45,7 @@ struct Phase {
   PhaseEnd until;
   LayerOrderKind layer_order = LayerOrderKind::plain;
   Precision compute_dtype = Precision::fp32;
+  LayerCast layercast = LayerCast::off;
   std::int64_t sequence_length = 0;  // longest attention segment in tokens
   std::int64_t micro_batches = 1;    // of a step over all ranks, before a schedule's batch factor
   double lr_multiplier = 1.0;        // on the rate of every optimiser
@@ -68,6 +69,7 @@ struct PhaseRow {
   double through_fraction = 0.0;
   std::string layer_order;
   std::string compute_dtype;
+  std::string layercast;
   std::int64_t sequence_length = 0;
   std::int64_t micro_batches = 0;
   double lr_multiplier = 1.0;
@@ -87,8 +89,9 @@ void read_phases(const ConfigNode* list, LoadedConfig& loaded);
 std::size_t phase_at(const std::vector<Phase>& phases, std::size_t phase, std::int64_t steps_done,
                      double budget_fraction, double elapsed_seconds = 0);
 
-// What weights are scored in: the dtype of the last phase.
+// What weights are scored in: the dtype and the storage of projections of the last phase.
 Precision scored_dtype(const RunConfig& config);
+LayerCast scored_layercast(const RunConfig& config);
 
 // "looped, bf16, segments of 2048 tokens": how a phase makes its steps.
 std::string phase_text(const Phase& phase);

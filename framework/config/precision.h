@@ -6,4 +6,7 @@ namespace mulligan {
 
 enum class Precision { fp32, bf16, fp16 };
 
+// How the projections' weights are stored where everything else computes in fp32 (docs/numerics/layercast.md).
+enum class LayerCast { off, bf16, fp16 };
+
 }  // namespace mulligan

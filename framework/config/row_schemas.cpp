@@ -32,6 +32,12 @@ const std::vector<std::pair<std::string, Precision>>& compute_dtype_words() {
   return words;
 }
 
+const std::vector<std::pair<std::string, LayerCast>>& layercast_words() {
+  static const std::vector<std::pair<std::string, LayerCast>> words = {
+      {"off", LayerCast::off}, {"bf16", LayerCast::bf16}, {"fp16", LayerCast::fp16}};
+  return words;
+}
+
 const std::vector<std::pair<std::string, NoiseMode>>& noise_words() {
   static const std::vector<std::pair<std::string, NoiseMode>> words = {
       {"off", NoiseMode::off},
@@ -82,6 +88,10 @@ const Schema<PhaseRow>& phase_row_schema() {
           "dtype of activations and of the weights they meet; scores are made in that of the last phase")
         .one_of(words_of(compute_dtype_words()))
         .derived("train.compute_dtype");
+    s.key("layercast", &PhaseRow::layercast,
+          "how the projections' weights are stored, with compute_dtype fp32, as train.layercast")
+        .one_of(words_of(layercast_words()))
+        .derived("train.layercast");
     s.key("sequence_length", &PhaseRow::sequence_length, "longest attention segment in tokens")
         .range(0, 1 << 24)
         .derived("train.sequence_length");

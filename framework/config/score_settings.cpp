@@ -9,7 +9,7 @@ bool moves_score(std::string_view key, ScoreCommand command) {
                            "eval.batch_rows", "ttt.audit"}) {
     if (key == idle) return false;
   }
-  if (key == "train.compute_dtype") return true;
+  if (key == "train.compute_dtype" || key == "train.layercast") return true;
   for (const char* table : {"data.", "model.", "eval.", "backend.", "phase."}) {
     if (key.starts_with(table)) return true;
   }

@@ -62,6 +62,8 @@ struct TrainConfig {
   int64_t micro_batches = 1;
   int64_t sequence_length = 2048;  // longest attention segment in tokens; longer documents are cut
   Precision compute_dtype = Precision::fp32;
+  LayerCast layercast =
+      LayerCast::off;      // with compute_dtype fp32: in what the projections' weights are stored
   double clip_norm = 0.0;  // global gradient norm; 0 = off
   ClipOrder clip_order = ClipOrder::after_reduction;
   int64_t log_every = 10;      // steps between progress lines in the log and in metrics.jsonl

@@ -41,7 +41,8 @@ double attention_flops(const Graph& graph, const Call& call, std::int64_t segmen
 }  // namespace
 
 bool is_product(const Call& call) {
-  return call.kernel == "matmul" || call.kernel == "symmetric_matmul" || call.kernel == "matmul_add";
+  return call.kernel == "matmul" || call.kernel == "symmetric_matmul" || call.kernel == "matmul_add" ||
+         call.kernel == "widened_matmul";
 }
 
 Cost& Cost::operator+=(const Cost& other) {

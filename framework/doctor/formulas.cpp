@@ -121,6 +121,22 @@ ReferenceResults matmul(const ReferenceCall& c) {
   return {{2, out}};
 }
 
+ReferenceResults widened_matmul(const ReferenceCall& c) {
+  const Numbers a = c[0], b = c[1];
+  const std::int64_t rows = c.dim(2, 0), columns = c.dim(2, 1), inner = c.dim(0, 1);
+  const bool transposed = c.attribute("transpose_b") != 0;
+  Numbers out(index(rows * columns));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      for (std::int64_t k = 0; k < inner; ++k) {
+        const std::int64_t at = transposed ? j * inner + k : k * columns + j;
+        out[index(i * columns + j)] += a[index(i * inner + k)] * b[index(at)];
+      }
+    }
+  }
+  return {{2, out}};
+}
+
 struct Rotation {
   Numbers cos, sin;
   std::int64_t dims, row_length;
@@ -421,6 +437,7 @@ const std::map<std::string, Formula, std::less<>> formulas = {
     {"leaky_relu_squared_fwd", leaky_relu_squared},
     {"linear_leaky_relu_squared_fwd", linear_leaky_relu_squared},
     {"matmul", matmul},
+    {"widened_matmul", widened_matmul},
     {"qk_norm_rope_fwd", qk_norm_rope},
     {"qkv_split_norm_rope_fwd", qkv_split_norm_rope},
     {"residual_chain_fwd", residual_chain},
@@ -446,7 +463,8 @@ double ReferenceCall::attribute(std::string_view name) const {
 Formula formula_of(const ReferenceCall& call) {
   const auto found = formulas.find(call.call->kernel);
   if (found == formulas.end()) return nullptr;
-  const bool adds = (call.call->kernel == "matmul" && call.attribute("beta") != 0) ||
+  const bool product = call.call->kernel == "matmul" || call.call->kernel == "widened_matmul";
+  const bool adds = (product && call.attribute("beta") != 0) ||
                     (call.call->kernel == "axpby" && call.attribute("accumulate_y") != 0);
   return adds ? nullptr : found->second;
 }

@@ -191,6 +191,10 @@ class ForwardBuilder {
     ++slot_;
   }
 
+  // Whether products widen the projections' weights as they read them (LayerCast): then no scaled copy of a
+  // weight may take its place, for it would be rounded or as large as what was saved.
+  bool widens() const { return graph_.type(p_("mlp_up_bank")).dtype != graph_.type(x0_).dtype; }
+
   // The scale [D] of a linear layer's results, in one of two places.
   struct OutputScale {
     Value of_weight, of_results;
@@ -199,8 +203,8 @@ class ForwardBuilder {
   // Where the scale is trained it goes into the layer's weight, once for all passes of the layer: that saves
   // the gradient of the results before they are scaled. No tap may look at the results.
   OutputScale output_scale(Value scale) const {
-    const bool in_weight = !options_.taps && tape_.differentiating() && tape_.needs_gradient(scale) &&
-                           ops::has_scale_rows(tape_.fused());
+    const bool in_weight = !options_.taps && !widens() && tape_.differentiating() &&
+                           tape_.needs_gradient(scale) && ops::has_scale_rows(tape_.fused());
     return in_weight ? OutputScale{scale, Value{}} : OutputScale{Value{}, scale};
   }
 
@@ -226,7 +230,8 @@ class ForwardBuilder {
     const TensorType hidden = matrix(tokens(), m_.mlp_hidden);
     const TapSite up{TapKind::mlp_up, slot_, layer, n, n, Value{}};
     const bool changed = options_.taps && options_.taps->changes(graph_, up, hidden);
-    if (!changed && ops::can_fuse_activation(tape_)) return fused_mlp_part(n, layer, hidden, scale);
+    if (!changed && !widens() && ops::can_fuse_activation(tape_))
+      return fused_mlp_part(n, layer, hidden, scale);
     Value u = ops::linear(tape_, n, bank("mlp_up_bank", layer), hidden);
     u = tap({TapKind::mlp_up, slot_, layer, n, n, u});
     const Value activation = ops::leaky_relu_squared(tape_, u, mlp_negative_slope);

@@ -16,12 +16,12 @@ std::string gradient_name(std::string_view parameter) {
   return fmt::format("gradient/{}", parameter);
 }
 
-std::vector<ParameterLayout> parameter_layouts(const ModelConfig& model, DType compute_dtype,
+std::vector<ParameterLayout> parameter_layouts(const ModelConfig& model, ComputeTypes types,
                                                const std::unordered_map<std::string, DType>& master_dtypes) {
   std::vector<ParameterLayout> layouts;
   for (ParameterSpec& spec : model_parameters(model)) {
     const auto master = master_dtypes.find(spec.name);
-    const DType compute = spec.matrix ? compute_dtype : MLG_F32;
+    const DType compute = types.of(spec);
     layouts.push_back(
         {std::move(spec), master == master_dtypes.end() ? MLG_F32 : master->second, compute, {}, true});
   }

@@ -16,11 +16,27 @@ std::string master_name(std::string_view parameter);    // what the optimiser up
 std::string compute_name(std::string_view parameter);   // the copy that kernels read, where its dtype differs
 std::string gradient_name(std::string_view parameter);  // f32
 
+// Dtypes of a forward pass: of activations and the matrices they meet, and of the projections' matrices,
+// which may be narrower than f32 activations (LayerCast). One dtype stands for both.
+struct ComputeTypes {
+  DType activations = MLG_F32;
+  DType projections = MLG_F32;
+  ComputeTypes() = default;
+  ComputeTypes(DType compute) : activations(compute), projections(compute) {}
+  ComputeTypes(DType activations_, DType projections_)
+      : activations(activations_), projections(projections_) {}
+  bool operator==(const ComputeTypes&) const = default;
+  // Of the copy that kernels read.
+  DType of(const ParameterSpec& spec) const {
+    return !spec.matrix ? MLG_F32 : spec.projection ? projections : activations;
+  }
+};
+
 // One parameter with its storage decided.
 struct ParameterLayout {
   ParameterSpec spec;
   DType master = MLG_F32;
-  DType compute = MLG_F32;  // dtype that kernels read: matrices the compute dtype, all else f32
+  DType compute = MLG_F32;  // dtype that kernels read: ComputeTypes::of
 
   // tensor that kernels read in place of these two, such as averaged weights; usually empty
   std::string source;
@@ -35,7 +51,7 @@ struct ParameterLayout {
 
 // `master_dtypes` names parameters whose master is not f32.
 std::vector<ParameterLayout> parameter_layouts(
-    const ModelConfig& model, DType compute_dtype,
+    const ModelConfig& model, ComputeTypes compute,
     const std::unordered_map<std::string, DType>& master_dtypes = {});
 
 // Looks parameters up while a forward pass is built.

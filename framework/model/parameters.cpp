@@ -9,15 +9,16 @@
 namespace mulligan {
 namespace {
 
-ParameterSpec uniform(std::string name, TensorType type, Initial kind, double value, bool matrix) {
+ParameterSpec uniform(std::string name, TensorType type, Initial kind, double value, bool matrix,
+                      bool projection = false) {
   const std::int64_t entries = type.dims[0];
-  return {std::move(name), type, {{0, entries, kind, value}}, matrix};
+  return {std::move(name), type, {{0, entries, kind, value}}, matrix, projection};
 }
 
 // A bank of L matrices of one kind followed by L of another.
 ParameterSpec bank(std::string name, TensorType type, Initial first, Initial second) {
   const std::int64_t layers = type.dims[0] / 2;
-  return {std::move(name), type, {{0, layers, first, 0}, {layers, 2 * layers, second, 0}}, true};
+  return {std::move(name), type, {{0, layers, first, 0}, {layers, 2 * layers, second, 0}}, true, true};
 }
 
 void add_block_parameters(const ModelConfig& m, std::int64_t layer, std::vector<ParameterSpec>& out) {
@@ -49,9 +50,9 @@ std::vector<ParameterSpec> model_parameters(const ModelConfig& m) {
   out.push_back(bank("kv_bank", TensorType(MLG_F32, {2 * m.layers, kv_width, m.width}), Initial::orthogonal,
                      Initial::orthogonal));
   out.push_back(uniform("mlp_up_bank", TensorType(MLG_F32, {m.layers, m.mlp_hidden, m.width}),
-                        Initial::orthogonal, 0.0, true));
+                        Initial::orthogonal, 0.0, true, true));
   out.push_back(uniform("mlp_down_bank", TensorType(MLG_F32, {m.layers, m.width, m.mlp_hidden}),
-                        Initial::zeros, 0.0, true));
+                        Initial::zeros, 0.0, true, true));
   for (std::int64_t layer = 0; layer < m.layers; ++layer) add_block_parameters(m, layer, out);
   if (m.skip_weights) {
     const TensorType rows(MLG_F32, {skip_rows(m), m.width});

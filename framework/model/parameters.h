@@ -33,6 +33,9 @@ struct ParameterSpec {
   TensorType type;  // f32: the shape; the master dtype is chosen by the parameter table
   std::vector<InitialPart> initial;
   bool matrix = false;  // enters matrix products (or the embedding gather) in the compute dtype
+  bool projection =
+      false;  // a matrix of a block's q, k, v, o, up (and its gate) or down: not embedding, head,
+              // or gates of heads
 };
 
 // All parameters of `model` in their canonical order.

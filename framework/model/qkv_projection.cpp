@@ -48,11 +48,7 @@ ops::AttentionInputs QkvProjection::single_products(Value n, std::int64_t layer,
   };
   out.q = rotated(q, gain(layer));
   out.k = rotated(k, Value{});
-  if (gate_) {
-    const TensorType& input = graph.type(n);
-    out.gate =
-        ops::linear(tape_, n, wide_gate_weight(layer), TensorType(input.dtype, {input.dims[0], m_.heads}));
-  }
+  if (gate_) out.gate = gate(n, layer);
   return out;
 }
 
@@ -62,8 +58,22 @@ ops::AttentionInputs QkvProjection::packed_product(Value n, std::int64_t layer, 
   const TensorType& input = tape_.graph().type(n);
   const Value packed = ops::linear(
       tape_, n, weight, TensorType(input.dtype, {input.dims[0], tape_.graph().type(weight).dims[0]}));
-  return ops::qkv_split_norm_rope(tape_, packed, in_.rope_cos, in_.rope_sin, gain(layer),
-                                  {m_.heads, m_.kv_heads, m_.head_width, gate_.has_value()}, rotation());
+  ops::AttentionInputs out =
+      ops::qkv_split_norm_rope(tape_, packed, in_.rope_cos, in_.rope_sin, gain(layer),
+                               {m_.heads, m_.kv_heads, m_.head_width, packs_gate(layer)}, rotation());
+  if (gate_ && !packs_gate(layer)) out.gate = gate(n, layer);
+  return out;
+}
+
+bool QkvProjection::packs_gate(std::int64_t layer) const {
+  if (!gate_) return false;
+  const Graph& graph = tape_.graph();
+  return graph.type(gate_weight(layer)).dtype == graph.type(p_("qo_bank")).dtype;
+}
+
+Value QkvProjection::gate(Value n, std::int64_t layer) {
+  const TensorType& input = tape_.graph().type(n);
+  return ops::linear(tape_, n, wide_gate_weight(layer), TensorType(input.dtype, {input.dims[0], m_.heads}));
 }
 
 Value QkvProjection::packed_weight(std::int64_t layer) {
@@ -72,8 +82,8 @@ Value QkvProjection::packed_weight(std::int64_t layer) {
   Graph& graph = tape_.graph();
   std::vector<Value> parts = {graph.slice(p_("qo_bank"), layer), graph.slice(p_("kv_bank"), layer),
                               graph.slice(p_("kv_bank"), m_.layers + layer)};
-  if (gate_) parts.push_back(gate_weight(layer));
-  const ops::PackedHeads heads{m_.heads, m_.kv_heads, m_.head_width, gate_.has_value()};
+  if (packs_gate(layer)) parts.push_back(gate_weight(layer));
+  const ops::PackedHeads heads{m_.heads, m_.kv_heads, m_.head_width, packs_gate(layer)};
   const std::int64_t rows = (heads.width() + row_multiple - 1) / row_multiple * row_multiple;
   return known->second = ops::concat_rows(tape_, parts, rows, m_.width);
 }

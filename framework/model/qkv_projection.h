@@ -29,6 +29,10 @@ class QkvProjection {
   bool can_pack(Value n, std::int64_t layer, std::int64_t slot) const;
   ops::AttentionInputs single_products(Value n, std::int64_t layer, std::int64_t slot);
   ops::AttentionInputs packed_product(Value n, std::int64_t layer, std::int64_t slot);
+  // Whether the gate's weight can lie in the packed matrix: it has the dtype of the others.
+  bool packs_gate(std::int64_t layer) const;
+  // [T, H] in a product of its own.
+  Value gate(Value n, std::int64_t layer);
   // [rows, D], made once for all passes of a layer.
   Value packed_weight(std::int64_t layer);
 

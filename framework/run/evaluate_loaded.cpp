@@ -48,7 +48,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
 
   EvaluatorOptions evaluator_options;
   evaluator_options.eval = config.eval;
-  LoadedModel model(backend, config);
+  LoadedModel model(backend, config, LoadedModel::Masters::scored);
   evaluator_options.compute = model.compute();
   evaluator_options.layer_order = scored_order(config.model);
   evaluator_options.bos_id = validation.bos_id;

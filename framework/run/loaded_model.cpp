@@ -5,11 +5,25 @@
 
 namespace mulligan {
 
+namespace {
+
+std::vector<ParameterLayout> layouts_in(const RunConfig& config, LoadedModel::Masters masters) {
+  const ComputeTypes types = scored_types(config);
+  if (masters == LoadedModel::Masters::as_trained)
+    return layouts_of(with_compute_dtype(plan_parameters(config), types));
+  std::vector<ParameterLayout> layouts = parameter_layouts(config.model, types);
+  if (masters == LoadedModel::Masters::scored && types.projections != types.activations) {
+    for (ParameterLayout& layout : layouts) {
+      if (layout.spec.projection) layout.master = layout.compute;
+    }
+  }
+  return layouts;
+}
+
+}  // namespace
+
 LoadedModel::LoadedModel(Backend& backend, const RunConfig& config, Masters masters)
-    : store_(backend),
-      compute_(to_dtype(scored_dtype(config))),
-      layouts_(masters == Masters::fp32 ? parameter_layouts(config.model, compute_)
-                                        : layouts_of(with_compute_dtype(plan_parameters(config), compute_))) {
+    : store_(backend), compute_(scored_types(config).activations), layouts_(layouts_in(config, masters)) {
   for (const ParameterLayout& layout : layouts_)
     store_.create(master_name(layout.spec.name), layout.spec.type.as(layout.master));
 }

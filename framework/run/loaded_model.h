@@ -16,9 +16,14 @@ using WeightLoader = std::function<void(TensorStore& store, const std::vector<Pa
 
 class LoadedModel {
  public:
-  enum class Masters { fp32, as_trained };
-  // Makes the masters, f32 or of the dtypes of [[parameters]], not their values. `backend` must outlive this
-  // object.
+  enum class Masters {
+    fp32,
+    as_trained,  // of the dtypes of [[parameters]]
+    // For what only computes with them: f32, but projections that are stored narrower (LayerCast) are held as
+    // they are read, without a copy, 2 bytes an element.
+    scored,
+  };
+  // Makes the masters, not their values. `backend` must outlive this object.
   LoadedModel(Backend& backend, const RunConfig& config, Masters masters = Masters::fp32);
 
   TensorStore& store() { return store_; }

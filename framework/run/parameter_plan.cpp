@@ -53,9 +53,26 @@ DType to_dtype(Precision precision) {
   }
 }
 
-std::vector<PlannedParameter> with_compute_dtype(std::vector<PlannedParameter> parameters, DType compute) {
+ComputeTypes compute_types(const Phase& phase) {
+  const DType compute = to_dtype(phase.compute_dtype);
+  switch (phase.layercast) {
+    case LayerCast::bf16:
+      return {compute, MLG_BF16};
+    case LayerCast::fp16:
+      return {compute, MLG_F16};
+    default:
+      return compute;
+  }
+}
+
+ComputeTypes scored_types(const RunConfig& config) {
+  return compute_types(config.phases.back());
+}
+
+std::vector<PlannedParameter> with_compute_dtype(std::vector<PlannedParameter> parameters,
+                                                 ComputeTypes compute) {
   for (PlannedParameter& parameter : parameters) {
-    if (parameter.layout.spec.matrix) parameter.layout.compute = compute;
+    parameter.layout.compute = compute.of(parameter.layout.spec);
   }
   return parameters;
 }
@@ -90,7 +107,7 @@ std::vector<PlannedParameter> plan_parameters(const RunConfig& config) {
   }
   std::vector<PlannedParameter> planned;
   for (ParameterLayout& layout :
-       parameter_layouts(config.model, to_dtype(config.phases.front().compute_dtype), masters)) {
+       parameter_layouts(config.model, compute_types(config.phases.front()), masters)) {
     const ParameterRow& row = config.parameters[rows[planned.size()]];
     layout.trained = row.optimizer != no_optimizer;
     refuse_inert(config.model, layout, row);

@@ -31,11 +31,15 @@ struct PlannedParameter {
 };
 
 DType to_dtype(Precision precision);
+// What a phase computes in, and what weights are scored in.
+ComputeTypes compute_types(const Phase& phase);
+ComputeTypes scored_types(const RunConfig& config);
 
-// The same parameters as kernels of another compute dtype read them.
-std::vector<PlannedParameter> with_compute_dtype(std::vector<PlannedParameter> parameters, DType compute);
+// The same parameters as kernels of other compute dtypes read them.
+std::vector<PlannedParameter> with_compute_dtype(std::vector<PlannedParameter> parameters,
+                                                 ComputeTypes compute);
 
-// In the model's order, with the compute dtype of the first phase. Throws config_error when a parameter is
+// In the model's order, with the compute dtypes of the first phase. Throws config_error when a parameter is
 // matched by no row, a row takes none, or an [optimizer.NAME] updates nothing.
 std::vector<PlannedParameter> plan_parameters(const RunConfig& config);
 

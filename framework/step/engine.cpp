@@ -158,8 +158,8 @@ void TrainingEngine::refresh_copies() {
 }
 
 void TrainingEngine::refresh_scored_copies() {
-  const Precision scored = scored_dtype(config_);
-  if (config_.phases[phase_].compute_dtype != scored) plan_->refresh(to_dtype(scored)).run();
+  const ComputeTypes scored = scored_types(config_);
+  if (compute_types(config_.phases[phase_]) != scored) plan_->refresh(scored).run();
 }
 
 double TrainingEngine::probe_loss(const Batch& row) {

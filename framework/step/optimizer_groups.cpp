@@ -46,7 +46,7 @@ RecordedRows declare_rows(Graph& graph, const std::vector<PlannedParameter>& uni
         {unit.name().c_str(), master.id, gradient.id, unit.lr_multiplier, unit.weight_decay_multiplier});
     Value average, copy;
     if (!unit.is_cut(world_size)) {
-      const DType compute = unit.layout.spec.matrix ? extras.compute : unit.layout.compute;
+      const DType compute = extras.compute.of(unit.layout.spec);
       if (extras.ema_decay > 0) average = graph.external(average_name(unit.name()), type);
       if (compute != unit.layout.master) copy = graph.external(compute_name(unit.name()), type.as(compute));
     }
@@ -102,9 +102,14 @@ OptimizerGroups::OptimizerGroups(const RunConfig& config, const RunPlugins& plug
     : fused_kernels_(*plugins.backend) {
   std::vector<std::string> names;
   for (const OptimizerConfig& optimizer : config.optimizers) names.push_back(optimizer.name);
-  units_ = UpdateUnits(parameters, names, [&](std::size_t optimizer) {
-    return plugins.backend->fused_kernels() && plugins.optimizers[optimizer]->is_elementwise();
-  });
+  const bool apart =
+      std::ranges::any_of(config.phases, [](const Phase& p) { return p.layercast != LayerCast::off; });
+  units_ = UpdateUnits(
+      parameters, names,
+      [&](std::size_t optimizer) {
+        return plugins.backend->fused_kernels() && plugins.optimizers[optimizer]->is_elementwise();
+      },
+      apart);
   const std::vector<PlannedParameter>& units = units_.parameters();
   for (std::size_t i = 0; i < config.optimizers.size(); ++i) {
     OptimizerGroup group;

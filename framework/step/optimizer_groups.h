@@ -42,7 +42,7 @@ struct UpdatePart {
 struct UpdateExtras {
   bool scale_gradients = false;  // by step_tensor::clip_scale
   double ema_decay = 0;          // 0: no averages
-  DType compute = MLG_F32;       // of the compute copies of matrices
+  ComputeTypes compute;          // of the compute copies of matrices
 };
 
 class OptimizerGroups {

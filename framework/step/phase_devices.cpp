@@ -54,7 +54,7 @@ void PhaseDevices::start_at(std::size_t phase) {
 std::optional<double> probe_tolerance_nats(const Phase& before, const Phase& after) {
   if (before.layer_order != after.layer_order) return {};
   const bool fp32 = before.compute_dtype == Precision::fp32 && after.compute_dtype == Precision::fp32;
-  return fp32 ? 1e-4 : 2e-2;
+  return fp32 && before.layercast == after.layercast ? 1e-4 : 2e-2;
 }
 
 std::optional<Handover> PhaseDevices::enter(std::size_t phase, const Batch& probe,

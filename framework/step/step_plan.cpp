@@ -56,8 +56,8 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
   // Micro-steps first: the largest programs fail soonest.
   std::vector<Program*> micro_steps;
   for (const Phase& phase : config.phases) {
-    micro_steps.push_back(
-        runs_on(phase, section) ? micro_step(phase.layer_order, to_dtype(phase.compute_dtype)) : nullptr);
+    micro_steps.push_back(runs_on(phase, section) ? micro_step(phase.layer_order, compute_types(phase))
+                                                  : nullptr);
   }
   const std::vector<PlannedParameter>& units = groups.units().parameters();
   ClipScope scope{world_size, false, 1, {}};
@@ -78,20 +78,20 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
   }
   Program* clip = add(build_clip(units, config.train.clip_norm, scope), role_name(StepRole::clip));
   for (const Phase& phase : config.phases) {
-    if (runs_on(phase, section)) copies(to_dtype(phase.compute_dtype));
+    if (runs_on(phase, section)) copies(compute_types(phase));
   }
-  copies(to_dtype(scored_dtype(config)));
+  copies(scored_types(config));
   Program* record = add(build_record(ring), role_name(StepRole::record));
   Program *evaluation = nullptr, *unscale = nullptr;
   if (has_evaluation_weights(groups)) {
-    evaluation = add(build_evaluation_weights(with_compute_dtype(units, to_dtype(scored_dtype(config))),
-                                              groups, world_size),
-                     role_name(StepRole::evaluation_weights));
+    evaluation =
+        add(build_evaluation_weights(with_compute_dtype(units, scored_types(config)), groups, world_size),
+            role_name(StepRole::evaluation_weights));
   }
   for (std::size_t i = 0; i < config.phases.size(); ++i) {
     std::vector<PlannedStep>& steps = phases_.emplace_back();
     if (micro_steps[i] == nullptr) continue;
-    const Copies& copied = copies(to_dtype(config.phases[i].compute_dtype));
+    const Copies& copied = copies(compute_types(config.phases[i]));
     steps = {{StepRole::micro_step, config.phases[i].micro_batches / world_size, micro_steps[i]}};
     if (LossScaler::scales(config.loss_scale, config.phases[i])) {
       if (!unscale) unscale = add(build_unscale(units), role_name(StepRole::unscale));
@@ -113,7 +113,7 @@ Program* StepPlan::find(std::size_t phase, StepRole role) const {
   return found == phases_[phase].end() ? nullptr : found->program;
 }
 
-Program& StepPlan::refresh(DType compute) {
+Program& StepPlan::refresh(ComputeTypes compute) {
   return *copies(compute).refresh;
 }
 
@@ -124,14 +124,19 @@ Program* StepPlan::add(Graph graph, std::string name) {
   return programs_.back();
 }
 
-Program* StepPlan::micro_step(LayerOrderKind order, DType compute) {
+Program* StepPlan::micro_step(LayerOrderKind order, ComputeTypes compute) {
   for (const MicroStep& made : micro_steps_) {
     if (made.order == order && made.compute == compute) return made.program;
   }
   // The name is for people: tables of memory and of a profile.
   std::string name = role_name(StepRole::micro_step);
   if (order == LayerOrderKind::looped) name += ", looped";
-  if (compute != to_dtype(scored_dtype(config_))) name += fmt::format(", {}", dtype_name(compute));
+  if (const ComputeTypes scored = scored_types(config_); compute != scored) {
+    name += fmt::format(", {}", dtype_name(compute.activations));
+    if (compute.projections != compute.activations) {
+      name += fmt::format(" with projections in {}", dtype_name(compute.projections));
+    }
+  }
   Program* program =
       add(build_micro_step(config_.model, with_compute_dtype(parameters_, compute), *plugins_.loss,
                            tokens_per_micro_batch(config_.train), order, FusedKernels(*plugins_.backend)),
@@ -140,7 +145,7 @@ Program* StepPlan::micro_step(LayerOrderKind order, DType compute) {
   return program;
 }
 
-const StepPlan::Copies& StepPlan::copies(DType compute) {
+const StepPlan::Copies& StepPlan::copies(ComputeTypes compute) {
   const auto found = std::ranges::find(copies_, compute, &Copies::compute);
   if (found != copies_.end()) return *found;
   const UpdateExtras extras{scales_in_update_, config_.ema.decay, compute};

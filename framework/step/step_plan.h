@@ -48,25 +48,25 @@ class StepPlan {
   const std::vector<PlannedStep>& steps(std::size_t phase) const { return phases_[phase]; }
   // The program of a role in a phase that runs here; null where it has none.
   Program* find(std::size_t phase, StepRole role) const;
-  // Compute copies in `compute`, which is the dtype of a phase here or that of scores.
-  Program& refresh(DType compute);
+  // Compute copies in `compute`, the dtypes of a phase here or those of scores.
+  Program& refresh(ComputeTypes compute);
   // All programs, each once.
   const std::vector<Program*>& programs() const { return programs_; }
 
  private:
   struct MicroStep {
     LayerOrderKind order;
-    DType compute;
+    ComputeTypes compute;
     Program* program;
   };
   struct Copies {
-    DType compute;
+    ComputeTypes compute;
     Program *update, *refresh, *follow_up;
   };
   Program* add(Graph graph, std::string name);
-  Program* micro_step(LayerOrderKind order, DType compute);
-  // Update, follow-up and refresh for compute copies in this dtype.
-  const Copies& copies(DType compute);
+  Program* micro_step(LayerOrderKind order, ComputeTypes compute);
+  // Update, follow-up and refresh for compute copies in these dtypes.
+  const Copies& copies(ComputeTypes compute);
 
   const RunConfig& config_;
   const RunPlugins& plugins_;

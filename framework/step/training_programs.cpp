@@ -31,7 +31,7 @@ TrainingPrograms::TrainingPrograms(const RunConfig& config, const std::string& s
   options.compute = to_dtype(scored_dtype(config));
   options.layer_order = scored_order(config.model);
   options.bos_id = *validation_bos_id;
-  const std::vector<PlannedParameter> scored = with_compute_dtype(parameters, options.compute);
+  const std::vector<PlannedParameter> scored = with_compute_dtype(parameters, scored_types(config));
   evaluator_ = std::make_unique<Evaluator>(
       engine_.store(), config.model, averaged ? average_layouts(scored) : evaluation_layouts(scored, groups),
       options);

@@ -13,9 +13,10 @@ namespace {
 constexpr std::int64_t part_alignment = 128;
 
 // What parameters of one unit agree on.
-auto treatment(const PlannedParameter& p) {
+auto treatment(const PlannedParameter& p, bool apart) {
   return std::make_tuple(p.trained(), p.optimizer, p.lr_multiplier, p.weight_decay_multiplier,
-                         p.layout.master, p.layout.spec.matrix, p.communication_dtype);
+                         p.layout.master, p.layout.spec.matrix, apart && p.layout.spec.projection,
+                         p.communication_dtype);
 }
 
 std::int64_t aligned(std::int64_t elements) {
@@ -26,14 +27,14 @@ std::int64_t aligned(std::int64_t elements) {
 
 UpdateUnits::UpdateUnits(const std::vector<PlannedParameter>& parameters,
                          const std::vector<std::string>& optimizers,
-                         const std::function<bool(std::size_t)>& joins) {
+                         const std::function<bool(std::size_t)>& joins, bool apart) {
   const auto joinable = [&](const PlannedParameter& p) {
     return p.trained() && p.communication == Communication::replicated && joins(p.optimizer);
   };
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const PlannedParameter& first = parameters[i];
     const auto same = [&](const PlannedParameter& other) {
-      return joinable(other) && treatment(other) == treatment(first);
+      return joinable(other) && treatment(other, apart) == treatment(first, apart);
     };
     const auto alike = joinable(first) ? std::ranges::count_if(parameters, same) : 1;
     if (alike == 1) {

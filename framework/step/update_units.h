@@ -16,9 +16,10 @@ class UpdateUnits {
   UpdateUnits() = default;
   // Joins parameters whose optimiser `joins` (by its index): those that agree on optimiser, multipliers,
   // dtypes and communication, are replicated, and are not alone in that. The layout depends on nothing else,
-  // so it is that of any number of ranks.
+  // so it is that of any number of ranks. `apart`: projections join none but projections, since their copies
+  // may have a dtype of their own.
   UpdateUnits(const std::vector<PlannedParameter>& parameters, const std::vector<std::string>& optimizers,
-              const std::function<bool(std::size_t)>& joins);
+              const std::function<bool(std::size_t)>& joins, bool apart = false);
 
   // In the order of their first parameters. A joined unit is a parameter of rank 1, whose elements between
   // its members are zero in every tensor; its tensors have its name in the place of a parameter's. What

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "framework/config/model_config.h"
+#include "framework/config/ttt_config.h"
 #include "framework/run/loaded_model.h"
 
 namespace mulligan {
@@ -18,8 +19,9 @@ struct BaseModel {
 };
 
 // Of what test-time training loads.
-inline LoadedModel::Masters base_masters(const TttConfig& config) {
-  return config.base_keeps_dtypes ? LoadedModel::Masters::as_trained : LoadedModel::Masters::fp32;
+inline LoadedModel::Masters base_masters(const TttSection& ttt) {
+  if (ttt.config.base_keeps_dtypes) return LoadedModel::Masters::as_trained;
+  return ttt.base ? LoadedModel::Masters::fp32 : LoadedModel::Masters::scored;
 }
 
 // A view: `model` and `config` must outlive it.

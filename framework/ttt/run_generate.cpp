@@ -102,7 +102,7 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
   for (const std::string& note : require_tokenizer_of(origin, now, config.data)) log.line(note);
   log.print("text by '{}' on {}", origin.name, backend.info().description);
 
-  LoadedModel model(backend, config);
+  LoadedModel model(backend, config, LoadedModel::Masters::scored);
   model.load(load);
   const BaseModel base = base_model(model, config);
   std::vector<int> text = {tokenizer.bos_id()};

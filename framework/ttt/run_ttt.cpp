@@ -179,7 +179,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   log.print("test-time training on {} tokens with '{}' on {}", tokens.size() - 1, origin.name,
             backend.info().description);
 
-  LoadedModel weights(backend, config, base_masters(config.ttt->config));
+  LoadedModel weights(backend, config, base_masters(*config.ttt));
   weights.load(load);
   const BaseModel model = base_model(weights, config);
 

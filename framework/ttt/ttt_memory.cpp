@@ -65,7 +65,7 @@ TttMemory plan_ttt_memory(LoadedConfig& loaded, PluginHost& host) {
   };
 
   Backend& backend = *plugins.backend;
-  LoadedModel model(backend, config, base_masters(config.ttt->config));
+  LoadedModel model(backend, config, base_masters(*config.ttt));
   refresh_copies(model.store(), model.layouts());
   const BaseModel base = base_model(model, config);
   std::int64_t plain_bytes = 0;

@@ -82,7 +82,7 @@ void make_ttt_programs(LoadedConfig& loaded, PluginHost& host) {
   const RunConfig& config = loaded.config;
   RunPlugins plugins = make_backend_plugin(loaded, host);
   const TttPlugins rule(loaded, host, plugins);
-  LoadedModel weights(*plugins.backend, config, base_masters(config.ttt->config));
+  LoadedModel weights(*plugins.backend, config, base_masters(*config.ttt));
   weights.load([](TensorStore&, const std::vector<ParameterLayout>&) {});
   const BaseModel model = base_model(weights, config);
   const PhiloxDraws draws(static_cast<std::uint64_t>(config.run.seed));

@@ -17,13 +17,21 @@ std::vector<Attribute> matmul_attributes(bool transpose_a, bool transpose_b, dou
           {"beta", beta}};
 }
 
+// c = a op(weight) + beta c.
+void weight_product(Graph& graph, Value a, Value weight, Value c, bool transpose_b, double beta) {
+  if (graph.type(weight).dtype == graph.type(a).dtype) {
+    graph.call("matmul", {a, weight, c}, matmul_attributes(false, transpose_b, beta));
+  } else {
+    graph.call("widened_matmul", {a, weight, c}, {{"transpose_b", transpose_b ? 1.0 : 0.0}, {"beta", beta}});
+  }
+}
+
 }  // namespace
 
 Value linear_forward(Graph& graph, Value x, Value weight, const TensorType& result) {
   const std::int64_t out = graph.type(weight).dims[0], in = graph.type(weight).dims[1];
   const Value y = graph.scratch(result, "linear");
-  graph.call("matmul", {as_matrix(graph, x, in), weight, as_matrix(graph, y, out)},
-             matmul_attributes(false, true, 0.0));
+  weight_product(graph, as_matrix(graph, x, in), weight, as_matrix(graph, y, out), true, 0.0);
   return y;
 }
 
@@ -42,8 +50,8 @@ void linear_backward(Backward& backward, Value x, Value weight, Value y) {
   const std::int64_t out = graph.type(weight).dims[0], in = graph.type(weight).dims[1];
   const auto dx = backward.into(x);
   if (!dx.value) return;
-  graph.call("matmul", {as_matrix(graph, backward.of(y), out), weight, as_matrix(graph, dx.value, in)},
-             matmul_attributes(false, false, dx.accumulate));
+  weight_product(graph, as_matrix(graph, backward.of(y), out), weight, as_matrix(graph, dx.value, in), false,
+                 dx.accumulate);
 }
 
 Value linear(Tape& tape, Value x, Value weight, const TensorType& result) {

@@ -15,6 +15,12 @@ ParameterSpec matrix(std::string name, std::int64_t outputs, std::int64_t inputs
           true};
 }
 
+ParameterSpec projection(std::string name, std::int64_t outputs, std::int64_t inputs) {
+  ParameterSpec spec = matrix(std::move(name), outputs, inputs, matrix_init_std);
+  spec.projection = true;
+  return spec;
+}
+
 ParameterSpec vector(std::string name, std::int64_t width, double value) {
   return {std::move(name), TensorType(MLG_F32, {width}), {{0, width, Initial::constant, value}}, false};
 }
@@ -23,16 +29,15 @@ void add_layer(const ModelConfig& m, std::int64_t layer, std::vector<ParameterSp
   const auto name = [layer](std::string_view of) { return layer_parameter(layer, of); };
   const std::int64_t heads = m.heads * m.head_width, kv_heads = m.kv_heads * m.head_width;
   out.push_back(vector(name("input_layernorm.weight"), m.width, 1));
-  for (const auto& [projection, outputs] : {std::pair{'q', heads}, {'k', kv_heads}, {'v', kv_heads}}) {
-    out.push_back(
-        matrix(name(fmt::format("self_attn.{}_proj.weight", projection)), outputs, m.width, matrix_init_std));
-    out.push_back(vector(name(fmt::format("self_attn.{}_proj.bias", projection)), outputs, 0));
+  for (const auto& [letter, outputs] : {std::pair{'q', heads}, {'k', kv_heads}, {'v', kv_heads}}) {
+    out.push_back(projection(name(fmt::format("self_attn.{}_proj.weight", letter)), outputs, m.width));
+    out.push_back(vector(name(fmt::format("self_attn.{}_proj.bias", letter)), outputs, 0));
   }
-  out.push_back(matrix(name("self_attn.o_proj.weight"), m.width, heads, matrix_init_std));
+  out.push_back(projection(name("self_attn.o_proj.weight"), m.width, heads));
   out.push_back(vector(name("post_attention_layernorm.weight"), m.width, 1));
-  out.push_back(matrix(name("mlp.gate_proj.weight"), m.mlp_hidden, m.width, matrix_init_std));
-  out.push_back(matrix(name("mlp.up_proj.weight"), m.mlp_hidden, m.width, matrix_init_std));
-  out.push_back(matrix(name("mlp.down_proj.weight"), m.width, m.mlp_hidden, matrix_init_std));
+  out.push_back(projection(name("mlp.gate_proj.weight"), m.mlp_hidden, m.width));
+  out.push_back(projection(name("mlp.up_proj.weight"), m.mlp_hidden, m.width));
+  out.push_back(projection(name("mlp.down_proj.weight"), m.width, m.mlp_hidden));
 }
 
 }  // namespace

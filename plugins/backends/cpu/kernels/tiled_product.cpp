@@ -3,7 +3,7 @@
 // x 4096 with 2 threads and at 8192 x 512 x 4096 with 64).
 //
 // Where the inner dimension is cut, the pieces' partial products [count_k, batch, m, n] f32 are added in
-// order. Where bf16 products do not pay (Gemm::fast), and of f16, a and b are widened to f32 first.
+// order. Tiles of a 16-bit b with f32 a are widened one by one (stored_b). Where bf16 products do not pay (Gemm::fast), and of f16, a and b are widened to f32 first.
 #include "plugins/backends/cpu/kernels/tiled_product.h"
 
 #include <atomic>
@@ -31,8 +31,9 @@ TiledProduct::TiledProduct(const ProductShape& shape)
   const auto floats = [](std::int64_t count) {
     return aligned(static_cast<std::size_t>(count) * sizeof(float));
   };
+  if (shape_.stored_b) widened_bytes_ = floats(plan_.tile_n * plan_.tile_k);
   const std::size_t output = static_cast<std::size_t>(plan_.batch * plan_.m * plan_.n);
-  a_offset_ = scratch_bytes_ * static_cast<std::size_t>(slots_);
+  a_offset_ = (scratch_bytes_ + widened_bytes_) * static_cast<std::size_t>(slots_);
   b_offset_ = a_offset_ + (widen_ ? floats(plan_.batch * plan_.m * plan_.k) : 0);
   partial_offset_ = b_offset_ + (widen_ ? floats(plan_.batch * plan_.k * plan_.n) : 0);
   partial_bytes_ = partial_ ? output * static_cast<std::size_t>(plan_.count_k()) * sizeof(float) : 0;
@@ -52,8 +53,9 @@ void TiledProduct::make_tiles(bool bf16) {
     if (shape.m == 0 || shape.n == 0 || shape.k == 0) continue;
     shape.a_row = shape_.transpose_a ? 1 : plan_.k;
     shape.a_column = shape_.transpose_a ? plan_.m : 1;
-    shape.b_row = shape_.transpose_b ? 1 : plan_.n;
-    shape.b_column = shape_.transpose_b ? plan_.k : 1;
+    const std::int64_t b_stride = shape_.stored_b ? tile_stride() : shape_.transpose_b ? plan_.k : plan_.n;
+    shape.b_row = shape_.transpose_b ? 1 : b_stride;
+    shape.b_column = shape_.transpose_b ? b_stride : 1;
     shape.c_row = plan_.n;
     shape.ab_bf16 = bf16;
     shape.c_bf16 = shape_.output == MLG_BF16 && !partial_;
@@ -83,6 +85,16 @@ const void* TiledProduct::widened(const Launch& launch, const void* operand, std
   return to;
 }
 
+void TiledProduct::widen_tile(const std::byte* from, std::int64_t rows, std::int64_t columns,
+                              std::int64_t stride, float* to) const {
+  dispatch_compute(*shape_.stored_b, [&]<typename T>() {
+    const T* row = reinterpret_cast<const T*>(from);
+    for (std::int64_t i = 0; i < rows; ++i, row += stride, to += tile_stride()) {
+      for (std::int64_t j = 0; j < columns; ++j) to[j] = row[j];
+    }
+  });
+}
+
 void TiledProduct::run(const Launch& launch, const void* a_operand, const void* b_operand, void* c_result,
                        const Finish& finish) const {
   const MatmulPlan& p = plan_;
@@ -90,7 +102,9 @@ void TiledProduct::run(const Launch& launch, const void* a_operand, const void* 
   const auto* b = static_cast<const std::byte*>(widened(launch, b_operand, p.batch * p.k * p.n, b_offset_));
   std::byte* workspace = launch.workspace<std::byte>();
   auto* c = partial_ ? workspace + partial_offset_ : static_cast<std::byte*>(c_result);
-  const std::int64_t ab_bytes = shape_.input != MLG_F32 && !widen_ ? 2 : 4;
+  const std::int64_t a_bytes = shape_.input != MLG_F32 && !widen_ ? 2 : 4;
+  const std::int64_t b_bytes = shape_.stored_b ? 2 : a_bytes;
+  const std::size_t slot_bytes = scratch_bytes_ + widened_bytes_;
   const std::int64_t c_bytes = shape_.output != MLG_F32 && !partial_ ? 2 : 4;
   std::atomic<bool> failed = false;
   const std::int64_t count_k = p.count_k(), count_n = p.count_n(), count_m = p.count_m();
@@ -108,12 +122,18 @@ void TiledProduct::run(const Launch& launch, const void* a_operand, const void* 
       const std::int64_t a_at = batch * p.m * p.k + (shape_.transpose_a ? k * p.m + m : m * p.k + k);
       const std::int64_t b_at = batch * p.k * p.n + (shape_.transpose_b ? n * p.k + k : k * p.n + n);
       const std::int64_t c_at = ((task % count_k * p.batch + batch) * p.m + m) * p.n + n;
-      if (!tiles_[variant]->run(slot, a + a_at * ab_bytes, b + b_at * ab_bytes, c + c_at * c_bytes,
-                                workspace + scratch_bytes_ * static_cast<std::size_t>(slot))) {
-        failed = true;
-      }
-      if (!finish || partial_) continue;
+      std::byte* scratch = workspace + slot_bytes * static_cast<std::size_t>(slot);
       const std::int64_t rows = std::min(p.tile_m, p.m - m), columns = std::min(p.tile_n, p.n - n);
+      const std::byte* b_tile = b + b_at * b_bytes;
+      if (shape_.stored_b) {
+        const std::int64_t inner = std::min(p.tile_k, p.k - k);
+        auto* widened = reinterpret_cast<float*>(scratch + scratch_bytes_);
+        widen_tile(b_tile, shape_.transpose_b ? columns : inner, shape_.transpose_b ? inner : columns,
+                   shape_.transpose_b ? p.k : p.n, widened);
+        b_tile = reinterpret_cast<const std::byte*>(widened);
+      }
+      if (!tiles_[variant]->run(slot, a + a_at * a_bytes, b_tile, c + c_at * c_bytes, scratch)) failed = true;
+      if (!finish || partial_) continue;
       for (std::int64_t row = 0; row < rows; ++row) finish(c_at + row * p.n, columns);
     }
   });

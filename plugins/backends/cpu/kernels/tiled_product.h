@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "plugins/backends/cpu/cpu_kernel.h"
 #include "plugins/backends/cpu/kernels/matmul_plan.h"
@@ -17,6 +18,9 @@ struct ProductShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   mlg_dtype input = MLG_F32, output = MLG_F32;
+  // bf16 or f16 with `input` and `output` f32: b lies in it, and each tile of b is widened into memory of its
+  // thread just before the product that reads it, the very product that f32 would take.
+  std::optional<mlg_dtype> stored_b = std::nullopt;
   float alpha = 1.0f, beta = 0.0f;
 };
 
@@ -35,6 +39,11 @@ class TiledProduct {
  private:
   void make_tiles(bool bf16);
   const void* widened(const Launch& launch, const void* from, std::int64_t count, std::size_t offset) const;
+  // Of the elements [rows, columns] at `from`, rows `stride` apart, in f32, rows tile_stride() apart.
+  void widen_tile(const std::byte* from, std::int64_t rows, std::int64_t columns, std::int64_t stride,
+                  float* to) const;
+  // Elements between the rows of b that lie behind each other, where a tile was widened.
+  std::int64_t tile_stride() const { return shape_.transpose_b ? plan_.tile_k : plan_.tile_n; }
   void add_pieces(const Launch& launch, void* c, const Finish& finish) const;
 
   ProductShape shape_;
@@ -45,7 +54,8 @@ class TiledProduct {
   int slots_;
   // One per combination of a full (0) or last, shorter tile (1) in m, n and k.
   std::array<std::unique_ptr<Gemm>, 8> tiles_;
-  std::size_t scratch_bytes_ = 0, a_offset_ = 0, b_offset_ = 0, partial_offset_ = 0, partial_bytes_ = 0;
+  std::size_t scratch_bytes_ = 0, widened_bytes_ = 0;  // of a slot: oneDNN's, and behind it a tile of b
+  std::size_t a_offset_ = 0, b_offset_ = 0, partial_offset_ = 0, partial_bytes_ = 0;
 };
 
 }  // namespace mulligan::cpu

@@ -1,0 +1,36 @@
+// How far two computations of the same thing lie apart: logits, and texts that were continued greedily.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace mulligan::probe {
+
+struct LogitDifference {
+  // The largest |difference| of two logits over the root of the mean square of the reference's logits.
+  double largest_over_rms = 0;
+  std::int64_t flips = 0;  // rows whose largest logit is another one
+  std::int64_t rows = 0;
+};
+
+// Both [rows, vocabulary]; of equal logits the lower token counts as the largest. A logit that is not finite on
+// one side alone is an infinite difference. Throws std::logic_error where the sizes differ or are no whole rows.
+LogitDifference compare_logits(std::span<const float> reference, std::span<const float> other,
+                               std::int64_t vocabulary);
+
+// The first place where two continuations of equal length differ; absent where they do not.
+std::optional<std::int64_t> divergence_index(std::span<const std::int32_t> reference,
+                                             std::span<const std::int32_t> other);
+
+// Of several texts.
+struct Divergence {
+  std::int64_t texts = 0, diverged = 0;
+  std::optional<std::int64_t> earliest;  // of those that diverged
+  double mean_index = 0;  // a text that did not diverge counts with its length, as the published index does
+};
+Divergence compare_texts(const std::vector<std::vector<std::int32_t>>& reference,
+                         const std::vector<std::vector<std::int32_t>>& other);
+
+}  // namespace mulligan::probe

@@ -1,0 +1,103 @@
+// mulligan probe
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/printable.h"
+#include "framework/core/stop_request.h"
+#include "framework/probe/probe_text.h"
+#include "launch/commands/commands.h"
+#include "launch/commands/run_options.h"
+#include "launch/commands/run_results.h"
+#include "launch/commands/weight_source.h"
+
+namespace mulligan {
+namespace {
+
+struct ProbeArguments {
+  RunOptions run;
+  probe::ProbeOptions probe;
+  std::string path, json;
+  std::vector<std::string> precisions = {"fp32", "bf16", "layercast-bf16"};
+  std::vector<int> threads;
+};
+
+void run(const ProbeArguments& arguments) {
+  require_one_process("probe");
+  const StopSignals signals;
+  for (const std::string& name : arguments.precisions) probe::find_precision(name);
+  std::vector<probe::Measurement> measurements;
+  const auto measure = [&](const RunOptions& run) {
+    const WeightSource source = open_weights(arguments.path, run);
+    for (const std::string& name : arguments.precisions) {
+      LoadedConfig loaded = source.loaded;
+      PluginHost host = run.plugin_host();
+      measurements.push_back(probe::measure(loaded, host, source.origin, source.load,
+                                            probe::find_precision(name), arguments.probe));
+    }
+  };
+  if (arguments.threads.empty()) measure(arguments.run);
+  for (const int threads : arguments.threads) {
+    RunOptions run = arguments.run;
+    run.overrides.push_back(fmt::format("backend.threads={}", threads));
+    measure(run);
+  }
+  fmt::print("{}", printable(probe::probe_text(measurements, arguments.probe), LineBreaks::kept));
+  if (arguments.json.empty()) return;
+  const std::string weights = weights_of(arguments.path).filename().string();
+  write_file_atomically(arguments.json, probe::probe_json(measurements, arguments.probe, weights));
+}
+
+}  // namespace
+
+void add_probe_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "probe",
+      "What batch size, precision and threads do to a model's logits and to the texts that it continues");
+  auto arguments = std::make_shared<ProbeArguments>();
+  probe::ProbeOptions& options = arguments->probe;
+  command->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
+      ->required()
+      ->type_name("PATH");
+  command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
+      ->type_name("FILE");
+  command
+      ->add_option(
+          "--precisions", arguments->precisions,
+          "fp32, bf16, fp16, layercast-bf16, layercast-fp16; the first is what others are held against")
+      ->delimiter(',')
+      ->type_name("NAMES")
+      ->capture_default_str();
+  command
+      ->add_option("--batches", options.batches,
+                   "Sequences that are computed at once; the first is what others are held against")
+      ->delimiter(',')
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
+      ->type_name("LIST")
+      ->capture_default_str();
+  command
+      ->add_option("--threads", arguments->threads, "Numbers of the backend's threads; without it the run's")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096))
+      ->type_name("LIST");
+  const auto count = [&](const char* name, std::int64_t& value, std::int64_t least, const char* what) {
+    command->add_option(name, value, what)
+        ->check(CLI::Range(least, std::int64_t{1} << 20))
+        ->type_name("N")
+        ->capture_default_str();
+  };
+  count("--sequences", options.sequences, 1, "Sequences of the validation set that are compared");
+  count("--length", options.length, 1, "Tokens of a sequence");
+  count("--prompt", options.prompt, 1, "Tokens of a sequence before its continuation");
+  count("--tokens", options.tokens, 0, "Tokens of a continuation; 0: none");
+  command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
+  arguments->run.declare(*command);
+  declare_quiet(*command, options);
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace mulligan
