@@ -17,9 +17,12 @@ Schema<RunSection> run_section() {
       .at_least(0);
   s.key("threads", &RunSection::threads, "host and CPU-backend threads; 0 = all cores").range(0, 4096);
   s.choice<Determinism>("determinism", &RunSection::determinism,
-                        {{"off", Determinism::off}, {"run", Determinism::run}, {"world", Determinism::world}},
-                        "run = the same run twice is bit-identical, world = also for any world size; refused "
-                        "where it cannot be kept");
+                        {{"off", Determinism::off},
+                         {"run", Determinism::run},
+                         {"batch", Determinism::batch},
+                         {"world", Determinism::world}},
+                        "run = the same run twice is bit-identical, batch = also each row whatever rows are "
+                        "computed with it, world = also for any world size; refused where it cannot be kept");
   s.key(
       "fused_kernels", &RunSection::fused_kernels,
       "compute neighbouring calls in one fused kernel where the backend has one; results differ by rounding");

@@ -25,9 +25,10 @@
 
 namespace mulligan {
 
-// off: fastest. run: the same run twice is bit-identical. world: bit-identical for any world size that
-// divides the micro-batches (fp32). A mode that the backend cannot honour is refused by the trainer.
-enum class Determinism { off, run, world };
+// off: fastest. run: the same run twice is bit-identical. batch: moreover, what is computed of a row does not
+// depend on how many rows are computed with it. world: moreover, bit-identical for any world size that
+// divides the micro-batches (fp32). A level that cannot be honoured is refused (framework/run/determinism.h).
+enum class Determinism { off, run, batch, world };
 
 // [run]
 struct RunSection {

@@ -169,8 +169,11 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // Where collectives stand in the order of this backend's work; kind MLG_QUEUE_NONE: it says none.
   mlg_queue queue() const;
   // Whether the backend promises that a repeated run gives the same bits, with the kernels it has now.
-  bool repeats() const {
-    return table().determinism && table().determinism(instance()) == MLG_DETERMINISM_RUN;
+  bool repeats() const { return promises() >= MLG_DETERMINISM_RUN; }
+  // Its promise; MLG_DETERMINISM_NONE where it says none.
+  mlg_determinism promises() const {
+    return table().determinism ? static_cast<mlg_determinism>(table().determinism(instance()))
+                               : MLG_DETERMINISM_NONE;
   }
 
  private:

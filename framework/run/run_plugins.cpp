@@ -7,6 +7,7 @@
 #include "framework/core/error.h"
 #include "framework/graph/fused_kernel_names.h"
 #include "framework/plugin/plugin_call.h"
+#include "framework/run/determinism.h"
 
 namespace mulligan {
 namespace {
@@ -43,12 +44,14 @@ void pass_on(PluginTable& backend, std::span<const KeySpec> backend_keys, const 
   backend.keys.put(name, ConfigNode::make_leaf(std::move(value), origin));
 }
 
-// What a user sets once, in [run], and the backend takes from there: the number of host threads, and that the
-// same run twice gives the same bits.
+// What a user sets once, in [run], and the backend takes from there: the number of host threads, and what
+// must have the same bits (determinism.h).
 void pass_run_on(const RunSection& run, PluginTable& backend, PluginHost& host) {
   const std::vector<KeySpec> backend_keys = keys_of(*load_plugin(host, MLG_BACKEND, backend));
   if (run.threads != 0) pass_on(backend, backend_keys, "threads", ConfigValue(run.threads));
-  if (run.determinism != Determinism::off) pass_on(backend, backend_keys, "deterministic", ConfigValue(true));
+  if (run.determinism >= Determinism::run) pass_on(backend, backend_keys, "deterministic", ConfigValue(true));
+  if (run.determinism >= Determinism::batch)
+    pass_on(backend, backend_keys, "batch_invariant", ConfigValue(true));
 }
 
 std::unique_ptr<Backend> make_backend(const LoadedConfig& loaded, const PluginHandle& plugin,
@@ -193,15 +196,6 @@ RunPlugins make_phase_plugins(const LoadedConfig& loaded, PluginHost& host, cons
     return plugins;
   }
   return make_run_plugins(loaded, host);
-}
-
-void require_determinism(const RunConfig& config, const Backend& backend) {
-  if (config.run.determinism == Determinism::off || backend.repeats()) return;
-  throw config_error(
-      "run.determinism = \"{}\" cannot be kept: {}{} does not promise that a repeated run gives the same "
-      "bits; set \"off\" or take another backend.",
-      config.run.determinism == Determinism::run ? "run" : "world", backend.plugin().description(),
-      config.kernels.empty() ? "" : " with the kernels of [[backend.kernels]]");
 }
 
 std::vector<PluginHandle> plugins_in_use(const LoadedConfig& loaded, PluginHost& host) {

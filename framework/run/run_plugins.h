@@ -50,10 +50,6 @@ RunPlugins make_backend_plugin(const LoadedConfig& loaded, PluginHost& host, con
 // user allows that one.
 PluginHandle load_plugin(PluginHost& host, mlg_kind kind, const PluginTable& table);
 
-// Throws config_error where [run] determinism asks for more than the backend, with the kernels it
-// has now, promises.
-void require_determinism(const RunConfig& config, const Backend& backend);
-
 // The plugins in use, each once: what result.json and weights name.
 std::vector<PluginHandle> plugins_in_use(const LoadedConfig& loaded, PluginHost& host);
 

@@ -5,6 +5,7 @@
 
 #include "framework/check/start_check.h"
 #include "framework/core/error.h"
+#include "framework/run/determinism.h"
 
 namespace mulligan {
 namespace {

@@ -39,6 +39,7 @@ class CpuCall {
 
 struct CpuConfig {
   int threads = 0;
+  bool batch_invariant = false;
 };
 
 class CpuBackend final : public sdk::Backend {
@@ -51,7 +52,10 @@ class CpuBackend final : public sdk::Backend {
                "Threads of the kernels; 0: one per physical core that the process may use, which the ranks "
                "of a machine "
                "share.")
-          .range(0, 4096)};
+          .range(0, 4096),
+      sdk::key("batch_invariant", &CpuConfig::batch_invariant,
+               "What is computed of a row does not depend on how many rows are computed with it: products of "
+               "one fixed height, whose inner dimension is not cut. [run] determinism sets it.")};
 
   explicit CpuBackend(const CpuConfig& config);
 
@@ -69,17 +73,22 @@ class CpuBackend final : public sdk::Backend {
   void run(std::span<void* const> prepared) override;
   void release(void* prepared) noexcept override;
   void synchronize() override {}  // run() returns when the work is done
-  // Every kernel adds in an order that depends on neither threads nor chance; oneDNN promises the same.
-  mlg_determinism determinism() const noexcept override { return MLG_DETERMINISM_RUN; }
+  // Every kernel adds in an order that depends on neither threads nor chance; oneDNN promises the same. Rows of
+  // tokens are independent in all but products, which `batch_invariant` holds (kernels/fixed_product.h).
+  mlg_determinism determinism() const noexcept override {
+    return batch_invariant_ ? MLG_DETERMINISM_BATCH : MLG_DETERMINISM_RUN;
+  }
   std::optional<mlg_queue> queue() override {
     return mlg_queue{sizeof(mlg_queue), MLG_QUEUE_HOST, nullptr, nullptr};
   }
 
  private:
-  // Makes the calling thread use this instance's number of threads (the pool keeps it per calling thread).
+  // Makes the calling thread use this instance's number of threads and kind of products (kept per calling
+  // thread).
   void enter() const;
 
   int threads_;
+  bool batch_invariant_;
   std::string description_;
   backends::KernelRegistry kernels_{"cpu"};
 };

@@ -27,6 +27,7 @@ struct CudaConfig {
   std::string attention = "library";
   bool attention_fallback = false;
   bool deterministic = false;
+  bool batch_invariant = false;
   std::string architecture = "sm_90a";
   std::string cubins;
   std::string emulated_order = "forward";
@@ -77,6 +78,10 @@ class CudaBackend final : public sdk::Backend {
       sdk::key("deterministic", &CudaConfig::deterministic,
                "The same run twice gives the same bits: a library's backward pass of attention, whose sums "
                "may have no fixed order, is left to the own kernel."),
+      sdk::key("batch_invariant", &CudaConfig::batch_invariant,
+               "What is computed of a row does not depend on how many rows are computed with it: products "
+               "and attention by own kernels, in place of cuBLASLt and cuDNN; slow. [run] determinism sets "
+               "it."),
       sdk::key("architecture", &CudaConfig::architecture,
                "What device = \"compile\" compiles for; a GPU is compiled for as it is."),
       sdk::key("cubins", &CudaConfig::cubins,

@@ -47,10 +47,13 @@ typedef struct mlg_work {
       library_calls; /* products and attentions of a vendor's library, which launches kernels of its own */
 } mlg_work;
 
-/* What a backend promises of a run that is repeated on the same machine with the same settings. */
+/* What a backend promises of a run that is repeated on the same machine with the same settings. Each promise
+ * holds those before it. A backend gives BATCH only where its key `batch_invariant` was set, so no host meets
+ * a promise that it does not know. */
 typedef enum mlg_determinism {
   MLG_DETERMINISM_NONE = 0, /* nothing */
-  MLG_DETERMINISM_RUN = 1   /* every bit of every result */
+  MLG_DETERMINISM_RUN = 1,  /* every bit of every result */
+  MLG_DETERMINISM_BATCH = 2 /* and a row's bits whatever rows are computed with it */
 } mlg_determinism;
 
 /* All work is enqueued in the order of the calls; only download() and synchronize() wait for it. One thread

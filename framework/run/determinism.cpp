@@ -1,0 +1,61 @@
+#include "framework/run/determinism.h"
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+// The promise of a backend that `config` needs; NONE: any backend will do.
+mlg_determinism needed(const RunConfig& config, const Backend& backend) {
+  switch (config.run.determinism) {
+    case Determinism::off:
+      return MLG_DETERMINISM_NONE;
+    case Determinism::batch:
+      return backend.info().computes ? MLG_DETERMINISM_BATCH : MLG_DETERMINISM_RUN;
+    case Determinism::run:
+    case Determinism::world:
+      return MLG_DETERMINISM_RUN;
+  }
+  return MLG_DETERMINISM_NONE;
+}
+
+}  // namespace
+
+std::string_view determinism_name(Determinism level) {
+  switch (level) {
+    case Determinism::off:
+      return "off";
+    case Determinism::run:
+      return "run";
+    case Determinism::batch:
+      return "batch";
+    case Determinism::world:
+      return "world";
+  }
+  return "off";
+}
+
+std::string_view promise_name(mlg_determinism promise) {
+  return promise >= MLG_DETERMINISM_BATCH ? "batch" : promise == MLG_DETERMINISM_RUN ? "run" : "off";
+}
+
+void require_determinism(const RunConfig& config, const Backend& backend) {
+  const mlg_determinism promised = backend.promises(), wanted = needed(config, backend);
+  if (promised >= wanted) return;
+  const std::string_view level = determinism_name(config.run.determinism);
+  const std::string who = backend.plugin().description() +
+                          (config.kernels.empty() ? "" : " with the kernels of [[backend.kernels]]");
+  if (promised < MLG_DETERMINISM_RUN) {
+    throw config_error(
+        "run.determinism = \"{}\" cannot be kept: {} does not promise that a repeated run gives the same "
+        "bits; set \"off\" or take another backend.",
+        level, who);
+  }
+  throw config_error(
+      "run.determinism = \"{}\" cannot be kept: {} does not promise that a row's bits are the same whatever "
+      "rows are computed with it; set backend.batch_invariant = true where it has that key, set \"run\", or "
+      "take another backend.",
+      level, who);
+}
+
+}  // namespace mulligan
