@@ -228,6 +228,10 @@ Schema<MetricsConfig> metrics_section() {
       "hf_compat", &MetricsConfig::hf_compat,
       "also report train_loss_hf, the loss summed since the process started over all steps since the first, "
       "which is not a mean after a resume; only to compare with logs made that way");
+  s.key("attention_every", &MetricsConfig::attention_every,
+        "steps between events `attention` in metrics.jsonl: largest logit, rows with repeated maxima, rounding "
+        "of each layer's attention and norms of its weights, on a row of at most 256 tokens; 0 = none")
+      .range(0, 1e9);
   return s;
 }
 

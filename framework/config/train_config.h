@@ -47,6 +47,7 @@ struct CheckpointConfig {
 // [metrics]
 struct MetricsConfig {
   bool hf_compat = false;  // also report train_loss_hf: the loss summed since the process started / all steps
+  int64_t attention_every = 0;  // steps between looks at attention's rounding (docs/numerics); 0 = none
 };
 
 // [train]
