@@ -10,6 +10,7 @@
 #include "framework/graph/ops/row_bias.h"
 #include "framework/graph/ops/silu_gate.h"
 #include "framework/graph/ops/weighted_rms_norm.h"
+#include "framework/model/elements/stages.h"
 #include "framework/model/qwen2/parameters.h"
 
 namespace mulligan::qwen2 {
