@@ -17,6 +17,14 @@ class ElementSettings {
     const auto found = values_.find(name);
     return found == values_.end() ? nullptr : &found->second;
   }
+  // Those of one element alone.
+  ElementSettings of(const std::string& element) const {
+    ElementSettings kept;
+    for (const auto& [name, value] : values_) {
+      if (name.starts_with(element + ".")) kept.set(name, value);
+    }
+    return kept;
+  }
   void set(std::string name, ConfigValue value) {
     values_.insert_or_assign(std::move(name), std::move(value));
   }

@@ -11,7 +11,7 @@ void switch_off_parts_of_the_record(ModelConfig& model) {
   model.attention_gate = model.skip_weights = model.skip_gates = false;
   model.loop = {};
   model.lanes = {};
-  model.elements = {};
+  model.elements = model.elements.of("attention");  // every family has it
 }
 
 // What Qwen2's configurations have where they say nothing.

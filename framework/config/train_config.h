@@ -48,6 +48,7 @@ struct CheckpointConfig {
 struct MetricsConfig {
   bool hf_compat = false;  // also report train_loss_hf: the loss summed since the process started / all steps
   bool energy = false;     // measure the joules that training takes, where the machine counts them
+  int64_t attention_every = 0;  // steps between looks at attention's rounding (docs/numerics); 0 = none
 };
 
 // [train]

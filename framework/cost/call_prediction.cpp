@@ -42,7 +42,8 @@ double product_rate(const Graph& graph, const Call& call, const Card& card) {
 }
 
 bool is_attention(const Call& call) {
-  return call.kernel == "attention_fwd" || call.kernel == "attention_bwd";
+  return call.kernel == "attention_fwd" || call.kernel == "attention_stable_fwd" ||
+         call.kernel == "attention_bwd";
 }
 
 double attention_rate(const Call& call, bool library, const Card& card) {
@@ -149,7 +150,7 @@ std::string cost_category(const Graph& graph, const Call& call, bool in_micro_st
     return product_class(graph, call) == ProductClass::wide ? "head products" : "layer products";
   }
   if (activates(call)) return "MLP products with activation";
-  if (kernel == "attention_fwd") return "attention, forward";
+  if (kernel == "attention_fwd" || kernel == "attention_stable_fwd") return "attention, forward";
   if (kernel == "attention_bwd") return "attention, backward";
   if (starts_with_any(kernel, {"leaky_relu"})) return "MLP activation";
   if (starts_with_any(kernel, {"residual_chain", "residual_mix_norm", "scaled_add_norm", "rms_norm"})) {

@@ -30,7 +30,7 @@ double linear_flops(const Graph& graph, const Call& call) {
          static_cast<double>(input.dims[1]);
 }
 
-// q [T, H, h] is the first argument of both attention kernels.
+// q [T, H, h] is the first argument of all attention kernels.
 double attention_flops(const Graph& graph, const Call& call, std::int64_t segment_tokens, double per_pair) {
   const TensorType& q = graph.type(call.arguments[0]);
   const auto segment = static_cast<double>(std::min(segment_tokens, q.dims[0]));
@@ -64,7 +64,8 @@ Cost call_cost(const Graph& graph, const Call& call, std::int64_t segment_tokens
   }
   if (is_product(call)) cost.matmul_flops = matmul_flops(graph, call);
   if (call.kernel.starts_with("linear_leaky_relu_squared_")) cost.matmul_flops = linear_flops(graph, call);
-  if (call.kernel == "attention_fwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 4);
+  if (call.kernel == "attention_fwd" || call.kernel == "attention_stable_fwd")
+    cost.attention_flops = attention_flops(graph, call, segment_tokens, 4);
   if (call.kernel == "attention_bwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 10);
   const double flops = cost.matmul_flops + cost.attention_flops;
   const bool bf16 = graph.type(call.arguments[0]).dtype != MLG_F32;  // or f16, which is as fast

@@ -425,6 +425,7 @@ ReferenceResults cast(const ReferenceCall& c) {
 const std::map<std::string, Formula, std::less<>> formulas = {
     {"asymmetric_softcap_fwd", asymmetric_softcap},
     {"attention_fwd", attention},
+    {"attention_stable_fwd", attention},  // but for rounding the same
     {"axpby", axpby},
     {"cast", cast},
     {"concat_rows_fwd", concat_rows},

@@ -56,6 +56,7 @@ std::string product_name(const Mention& weight, std::int64_t layers) {
 const std::map<std::string, const char*, std::less<>> names_of_kernels = {
     {"asymmetric_softcap_fwd", "capped logits"},
     {"attention_fwd", "attn_out"},
+    {"attention_stable_fwd", "attn_out"},
     {"axpby", "mean of the lanes"},
     {"concat_rows_fwd", "packed q, k, v weights"},
     {"cross_entropy_fwd", "nll"},

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "framework/graph/ops/add.h"
-#include "framework/graph/ops/attention.h"
 #include "framework/graph/ops/embedding.h"
 #include "framework/graph/ops/gather_rows.h"
 #include "framework/graph/ops/lane_chain.h"
@@ -219,7 +218,7 @@ class ForwardBuilder {
   // `scale` [D]: of the results, or absent.
   Value attention_part(Value n, std::int64_t layer, Value scale = {}) {
     const ops::AttentionInputs in = attention_inputs_(n, layer, slot_);
-    const Value heads = ops::attention(tape_, in.q, in.k, in.v, in_.cu_seqlens);
+    const Value heads = attend(elements_, {in.q, in.k, in.v, in_.cu_seqlens});
     const Value o = mix_attention(elements_, {tape_, layer, heads, in.v_again, n, in.gate});
     const Value out =
         ops::linear(tape_, o, output_weight("qo_bank", m_.layers + layer, scale), matrix(tokens(), m_.width));

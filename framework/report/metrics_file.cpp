@@ -5,6 +5,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/own_file.h"
+#include "framework/report/attention_record.h"
 #include "framework/report/json_lines.h"
 
 namespace mulligan {
@@ -150,6 +151,26 @@ void MetricsFile::attempt(const AttemptRecord& record) {
 
 void MetricsFile::resume(std::int64_t step, const std::string& checkpoint) {
   write(Json{{"event", "resume"}, {"step", step}, {"checkpoint", checkpoint}}.dump());
+}
+
+void MetricsFile::attention(const AttentionRecord& record) {
+  Json layers = Json::array();
+  for (const AttentionLayerRecord& layer : record.layers) {
+    Json json{{"slot", layer.slot},
+              {"largest_logit", layer.largest_logit},
+              {"repeated_rows", layer.repeated_rows},
+              {"error_ulp", layer.error_ulp},
+              {"error_standard_error_ulp", layer.error_standard_error_ulp}};
+    if (layer.delta_error) json["delta_error"] = *layer.delta_error;
+    if (layer.delta_norm) json["delta_norm"] = *layer.delta_norm;
+    layers.push_back(std::move(json));
+  }
+  write(Json{{"event", "attention"},
+             {"step", record.step},
+             {"rows", record.rows},
+             {"layers", std::move(layers)},
+             {"spectral_norm", object_of(record.spectral_norms)}}
+            .dump());
 }
 
 void MetricsFile::initial_loss(double loss_nats, double ln_vocabulary) {

@@ -91,6 +91,8 @@ struct AttemptRecord {
   std::int64_t restarts = 0;  // after failures, before this attempt
 };
 
+struct AttentionRecord;  // attention_record.h
+
 class MetricsFile {
  public:
   // Keeps nothing: of a rank whose metrics are another's.
@@ -110,6 +112,7 @@ class MetricsFile {
   void phase_switch(const PhaseSwitchRecord& record);
   void attempt(const AttemptRecord& record);
   void resume(std::int64_t step, const std::string& checkpoint);
+  void attention(const AttentionRecord& record);
   void initial_loss(double loss_nats, double ln_vocabulary);
 
  private:

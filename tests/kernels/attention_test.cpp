@@ -1,30 +1,14 @@
 // attention against softmax(scale q k^T) v written out, causal inside each segment: lengths around the tile
 // edge, many short segments, empty ones, grouped heads, odd widths. One and three threads take different
 // schedules in the backward pass (attention_bwd.cpp); the harness demands the same bits.
-#include <cmath>
-
 #include <gtest/gtest.h>
 
+#include "tests/kernels/attention_problem.h"
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
 
 namespace mulligan::kernel_test {
 namespace {
-
-struct Heads {
-  std::int64_t query, kv, width;
-};
-
-Case attention_case(const std::vector<std::int64_t>& lengths, const Heads& heads, double scale = 0.0) {
-  std::vector<double> cu = {0.0};
-  for (const std::int64_t length : lengths) cu.push_back(cu.back() + static_cast<double>(length));
-  const auto tokens = static_cast<std::int64_t>(cu.back());
-  const Shape q{tokens, heads.query, heads.width}, kv{tokens, heads.kv, heads.width};
-  const Shape segments{static_cast<std::int64_t>(cu.size())};
-  return {{{"q", q}, {"k", kv}, {"v", kv}, {"cu_seqlens", segments, MLG_I32, values(cu)}},
-          {{"o", q}, {"lse", {tokens, heads.query}, MLG_F32}},
-          {{"softmax_scale", scale > 0 ? scale : 1.0 / std::sqrt(static_cast<double>(heads.width))}}};
-}
 
 Operator attention() {
   Operator op{.forward = "attention_fwd", .backward = "attention_bwd", .cases = {}};
@@ -37,40 +21,12 @@ Operator attention() {
               attention_case({131, 66}, {2, 2, 64}),
               attention_case({40, 90}, {1, 1, 50}),
               attention_case({67, 2}, {2, 1, 128}),
-              attention_case({100}, {1, 1, 16}, 0.6)};  // larger scores: a sharper softmax
+              attention_case({100}, {1, 1, 16}, {}, 0.6)};  // larger scores: a sharper softmax
   op.free_extents = {"cu_seqlens"};
   // The backward pass reads o in bf16 and rounds probabilities and their gradients to bf16
   // before each product.
   op.tolerance_bf16 = 5e-2;
-  return op.computes([](auto& call) {
-    using S = typename std::remove_reference_t<decltype(call)>::Scalar;
-    using std::exp;
-    using std::log;
-    auto &q = call.in("q"), &k = call.in("k"), &v = call.in("v"), &o = call.out("o"), &lse = call.out("lse");
-    const std::int64_t width = q.dim(2), group = q.dim(1) / k.dim(1);
-    for (std::int64_t segment = 0; segment + 1 < call.in("cu_seqlens").size(); ++segment) {
-      const std::int64_t begin = call.index("cu_seqlens", segment),
-                         end = call.index("cu_seqlens", segment + 1);
-      for (std::int64_t t = begin; t < end; ++t) {
-        for (std::int64_t head = 0; head < q.dim(1); ++head) {
-          // Scores are moderate: exp without subtracting the maximum is exact enough in double.
-          S sum = 0.0;
-          std::vector<S> weights;
-          for (std::int64_t s = begin; s <= t; ++s) {
-            S score = 0.0;
-            for (std::int64_t j = 0; j < width; ++j) score += q(t, head, j) * k(s, head / group, j);
-            weights.push_back(exp(S(call.attribute("softmax_scale")) * score));
-            sum += weights.back();
-          }
-          lse(t, head) = log(sum);
-          for (std::int64_t s = begin; s <= t; ++s) {
-            const S weight = weights[static_cast<std::size_t>(s - begin)] / sum;
-            for (std::int64_t j = 0; j < width; ++j) o(t, head, j) += weight * v(s, head / group, j);
-          }
-        }
-      }
-    }
-  });
+  return op.computes([](auto& call) { attention_formula(call); });
 }
 
 const RegisterOperator test(attention());

@@ -1,22 +1,29 @@
 #include "framework/graph/ops/attention.h"
 
 #include <cmath>
+#include <utility>
+#include <vector>
+
+#include "framework/graph/ops/stable_attention.h"
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
 namespace {
 
-const KernelRules rules{{"attention_fwd", RowRule::causal, ""}, {"attention_bwd", RowRule::mixing, ""}};
+const KernelRules rules{{"attention_fwd", RowRule::causal, ""},
+                        {"attention_stable_fwd", RowRule::causal, ""},
+                        {"attention_bwd", RowRule::mixing, ""}};
 
-}  // namespace
-
-Value attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens) {
+// The calls for one of the forward kernels, whose arguments are the same.
+Value record(Tape& tape, const char* kernel, std::vector<Attribute> rule, Value q, Value k, Value v,
+             Value cu_seqlens) {
   Graph& graph = tape.graph();
   const TensorType& type = graph.type(q);
   const Attribute scale{"softmax_scale", 1.0 / std::sqrt(static_cast<double>(type.dims[2]))};
   const Value o = graph.scratch(type, "attention");
   const Value lse = graph.scratch(TensorType(MLG_F32, {type.dims[0], type.dims[1]}), "attention logsumexp");
-  graph.call("attention_fwd", {q, k, v, cu_seqlens, o, lse}, {scale});
+  rule.insert(rule.begin(), scale);
+  graph.call(kernel, {q, k, v, cu_seqlens, o, lse}, std::move(rule));
   tape.record({o}, {q, k, v}, [=](Backward& b) {
     // The kernel computes all three together; one that nobody needs goes to scratch memory.
     const auto gradient = [&](Value input) {
@@ -34,6 +41,23 @@ Value attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens) {
                     {"accumulate_dv", dv.accumulate}});
   });
   return o;
+}
+
+}  // namespace
+
+Value attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens) {
+  return record(tape, "attention_fwd", {}, q, k, v, cu_seqlens);
+}
+
+Value stable_attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens, const StableAttention& how) {
+  return record(tape, "attention_stable_fwd",
+                {{"beta", how.beta},
+                 {"tolerance", how.tolerance},
+                 {"min_repeats", static_cast<double>(how.min_repeats)},
+                 {"cap", how.cap},
+                 {"round_normalizer", how.round_normalizer ? 1.0 : 0.0},
+                 {"round_sums", how.round_sums ? 1.0 : 0.0}},
+                q, k, v, cu_seqlens);
 }
 
 }  // namespace mulligan::ops

@@ -30,6 +30,13 @@ struct EmbeddingSite {
   Value x;  // [T, D] in the compute dtype: the embedding, or what the element before made of it
 };
 
+// Stage "attention": causal attention inside segments.
+struct AttendSite {
+  Value q;           // [T, H, h] in the compute dtype
+  Value k, v;        // [T, K, h]
+  Value cu_seqlens;  // [N+1] i32
+};
+
 // Stage "head": what the logits are for. A loss plugin may apply the softcap itself, in the same pass.
 enum class HeadUse {
   scoring,           // evaluation, test-time training and the next token
@@ -64,6 +71,8 @@ struct Element {
 
   // Stage "embedding": returns what takes the place of site.x, of the same type.
   Value (*mix_embedding)(const ElementContext& context, const EmbeddingSite& site) = nullptr;
+  // Stage "attention": computes the stage in place of plain attention, [T, H, h]; at most one active element.
+  Value (*attend)(const ElementContext& context, const AttendSite& site) = nullptr;
   // Stage "attention output": the gate that mix_attention will apply; at most one active element has one.
   HeadGate (*head_gate)(const ModelConfig& model) = nullptr;
   // Stage "attention output": acts on each head's result before the output projection.

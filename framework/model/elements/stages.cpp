@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "framework/graph/ops/attention.h"
+
 namespace mulligan {
 
 #define MULLIGAN_ELEMENT(name)  \
@@ -42,6 +44,7 @@ StageList stage(const ModelConfig& model, std::string name, Part part) {
 
 std::vector<StageList> model_stages(const ModelConfig& model) {
   return {stage(model, "embedding", &Element::mix_embedding),
+          stage(model, "attention", &Element::attend),
           stage(model, "attention output", &Element::mix_attention),
           stage(model, "head", &Element::transform_head)};
 }
@@ -55,6 +58,15 @@ Value mix_embedding(const ElementContext& context, EmbeddingSite site) {
   for_active(context.model, &Element::mix_embedding,
              [&](const Element& element) { site.x = element.mix_embedding(context, site); });
   return site.x;
+}
+
+Value attend(const ElementContext& context, const AttendSite& site) {
+  Value result;
+  for_active(context.model, &Element::attend, [&](const Element& element) {
+    if (result) throw std::logic_error("two active elements compute attention");
+    result = element.attend(context, site);
+  });
+  return result ? result : ops::attention(context.tape, site.q, site.k, site.v, site.cu_seqlens);
 }
 
 std::optional<HeadGate> head_gate(const ModelConfig& model) {

@@ -15,7 +15,7 @@ namespace mulligan {
 // All elements, in the order of list.inc.
 std::span<const Element> model_elements();
 
-// "embedding", "attention output", "head": what acts there, for people.
+// "embedding", "attention", "attention output", "head": what acts there, for people.
 struct StageList {
   std::string stage;
   std::vector<std::string> elements;  // may be empty
@@ -28,6 +28,9 @@ void check_tokenizer(const ModelConfig& model, int bos_id);
 
 // Stage "embedding" on site.x.
 Value mix_embedding(const ElementContext& context, EmbeddingSite site);
+
+// Stage "attention": softmax(q k^T / sqrt(h)) v, [T, H, h].
+Value attend(const ElementContext& context, const AttendSite& site);
 
 // The gate that is to be computed along with queries, keys and values; none: no active element has one.
 std::optional<HeadGate> head_gate(const ModelConfig& model);

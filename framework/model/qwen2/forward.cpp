@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "framework/graph/ops/add.h"
-#include "framework/graph/ops/attention.h"
 #include "framework/graph/ops/embedding.h"
 #include "framework/graph/ops/gather_rows.h"
 #include "framework/graph/ops/linear.h"
@@ -11,6 +10,7 @@
 #include "framework/graph/ops/row_bias.h"
 #include "framework/graph/ops/silu_gate.h"
 #include "framework/graph/ops/weighted_rms_norm.h"
+#include "framework/model/elements/stages.h"
 #include "framework/model/qwen2/parameters.h"
 
 namespace mulligan::qwen2 {
@@ -77,7 +77,7 @@ class Builder {
     const Value q = rotated("q_rope", project(TapKind::q, "q", n, m_.heads));
     const Value k = rotated("k_rope", project(TapKind::k, "k", n, m_.kv_heads));
     const Value v = project(TapKind::v, "v", n, m_.kv_heads);
-    const Value o = point("attn_out", ops::attention(tape_, q, k, v, in_.cu_seqlens));
+    const Value o = point("attn_out", attend({tape_, m_, p_}, {q, k, v, in_.cu_seqlens}));
     const Value out = ops::linear(tape_, o, parameter("self_attn.o_proj.weight"), matrix(n, m_.width));
     return tap({TapKind::attention_output, layer_, layer_, o, n, point("o_proj", out)});
   }

@@ -37,6 +37,30 @@ struct AttentionForward : Attention {
   }
 };
 
+// attention_fwd with other maxima in its online softmax, and the sums that a low-precision kernel rounds.
+struct AttentionStableForward : Attention {
+  static constexpr const char* name = "attention_stable_fwd";
+  static constexpr const char* signature =
+      "in q, in k, in v, in cu_seqlens, out o, out lse; softmax_scale beta tolerance min_repeats cap "
+      "round_normalizer round_sums";
+  enum Output : std::uint32_t { o = 4, lse };
+  enum Rule : std::uint32_t { beta = 1, tolerance, min_repeats, cap, round_normalizer, round_sums };
+  static void check(const sdk::CallChecks& call) {
+    check_inputs(call);
+    call.require(call.dtype(q) != MLG_F16, q,
+                 "must be f32 or bf16: weights shifted by up to cap do not fit f16's exponents");
+    call.like(o, q);
+    call.dtype(lse, {MLG_F32});
+    call.shape(lse, {call.dim(q, 0), call.dim(q, 1)});
+    call.attribute_range(beta, 1, 64);
+    call.attribute_range(tolerance, 0, 1);
+    call.attribute_range(min_repeats, 0, 1 << 20);
+    call.attribute_range(cap, 0.1, 60);
+    call.attribute_range(round_normalizer, 0, 1);
+    call.attribute_range(round_sums, 0, 1);
+  }
+};
+
 struct AttentionBackward : Attention {
   static constexpr const char* name = "attention_bwd";
   static constexpr const char* signature =

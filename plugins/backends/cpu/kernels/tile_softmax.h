@@ -37,6 +37,21 @@ inline void mask_diagonal_tile(float* scores, std::int64_t rows, std::int64_t ve
   }
 }
 
+// Each element as it is in T, rounded to nearest even. For numbers of T's range; f32 stays as it is.
+template <typename T>
+inline FloatVector rounded(FloatVector values) {
+  if constexpr (std::is_same_v<T, float>) {
+    return values;
+  } else if constexpr (std::is_same_v<T, bfloat16>) {
+    const IntVector bits = reinterpret_cast<IntVector>(values);
+    const IntVector up = bits + 0x7FFF + ((bits >> 16) & 1);
+    return reinterpret_cast<FloatVector>(up & ~0xFFFF);
+  } else {
+    for (int lane = 0; lane < kLanes; ++lane) values[lane] = static_cast<float>(T(values[lane]));
+    return values;
+  }
+}
+
 // Words along the keys from two rows of one vector (the second counts as zero for an odd last row).
 template <typename Math>
 inline void store_row_words(typename Math::Word* to, FloatVector first, FloatVector second);

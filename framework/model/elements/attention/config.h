@@ -1,0 +1,32 @@
+// [model.attention]
+#pragma once
+
+#include "framework/config/model_elements.h"
+
+namespace mulligan::elements::attention {
+
+enum class Stabilize { off, repeat_max };
+enum class Normalizer { exact, rounded };
+enum class OutputRounding { once, sums };
+
+// docs/numerics/attention_bias.md says what each does to the numbers.
+struct Config {
+  Stabilize stabilize = Stabilize::off;
+  double beta = 2;              // a repeated positive maximum r is replaced by beta r
+  double tolerance = 1e-3;      // logits at least max - tolerance count as the maximum
+  std::int64_t min_repeats = 2;  // that often it must occur
+  double cap = 20;              // the shift of a maximum is halved until it is at most that
+  Normalizer normalizer = Normalizer::exact;
+  OutputRounding output_rounding = OutputRounding::once;
+};
+
+Config config_of(const ModelConfig& model);
+// For code that fills a ModelConfig by hand.
+void set_config(ModelConfig& model, const Config& config);
+// Whether the table asks for anything but plain attention.
+inline bool active(const Config& config) {
+  return config.stabilize != Stabilize::off || config.normalizer != Normalizer::exact ||
+         config.output_rounding != OutputRounding::once;
+}
+
+}  // namespace mulligan::elements::attention

@@ -1,0 +1,169 @@
+// Attention's formula, and calls of its kernels whose result is known: what the tests of the forward kernels share.
+#pragma once
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/operator_case.h"
+
+namespace mulligan::kernel_test {
+
+struct Heads {
+  std::int64_t query, kv, width;
+};
+
+// Segments of these lengths; `attributes` beside softmax_scale, which is 1/sqrt(width) where it is not given.
+inline Case attention_case(const std::vector<std::int64_t>& lengths, const Heads& heads,
+                           std::map<std::string, double> attributes = {}, double scale = 0.0) {
+  std::vector<double> cu = {0.0};
+  for (const std::int64_t length : lengths) cu.push_back(cu.back() + static_cast<double>(length));
+  const auto tokens = static_cast<std::int64_t>(cu.back());
+  const Shape q{tokens, heads.query, heads.width}, kv{tokens, heads.kv, heads.width};
+  const Shape segments{static_cast<std::int64_t>(cu.size())};
+  attributes["softmax_scale"] = scale > 0 ? scale : 1.0 / std::sqrt(static_cast<double>(heads.width));
+  return {{{"q", q}, {"k", kv}, {"v", kv}, {"cu_seqlens", segments, MLG_I32, values(cu)}},
+          {{"o", q}, {"lse", {tokens, heads.query}, MLG_F32}},
+          std::move(attributes)};
+}
+
+// softmax(scale q k^T) v written out, causal inside each segment.
+template <typename Call>
+void attention_formula(Call& call) {
+  using S = typename std::remove_reference_t<decltype(call)>::Scalar;
+  using std::exp;
+  using std::log;
+  auto &q = call.in("q"), &k = call.in("k"), &v = call.in("v"), &o = call.out("o"), &lse = call.out("lse");
+  const std::int64_t width = q.dim(2), group = q.dim(1) / k.dim(1);
+  for (std::int64_t segment = 0; segment + 1 < call.in("cu_seqlens").size(); ++segment) {
+    const std::int64_t begin = call.index("cu_seqlens", segment), end = call.index("cu_seqlens", segment + 1);
+    for (std::int64_t t = begin; t < end; ++t) {
+      for (std::int64_t head = 0; head < q.dim(1); ++head) {
+        // Scores are moderate: exp without subtracting the maximum is exact enough in double.
+        S sum = 0.0;
+        std::vector<S> weights;
+        for (std::int64_t s = begin; s <= t; ++s) {
+          S score = 0.0;
+          for (std::int64_t j = 0; j < width; ++j) score += q(t, head, j) * k(s, head / group, j);
+          weights.push_back(exp(S(call.attribute("softmax_scale")) * score));
+          sum += weights.back();
+        }
+        lse(t, head) = log(sum);
+        for (std::int64_t s = begin; s <= t; ++s) {
+          const S weight = weights[static_cast<std::size_t>(s - begin)] / sum;
+          for (std::int64_t j = 0; j < width; ++j) o(t, head, j) += weight * v(s, head / group, j);
+        }
+      }
+    }
+  }
+}
+
+// The distance between neighbouring bf16 of x's size.
+inline double bf16_spacing(double x) {
+  return std::ldexp(1.0, std::ilogb(x) - 7);
+}
+
+// Segments of one length, one head, softmax_scale 1; all values are bf16.
+struct AttentionProblem {
+  std::int64_t segments = 0, length = 0, width = 0;
+  std::vector<double> q, k, v;  // [segments * length, width]
+
+  std::int64_t tokens() const { return segments * length; }
+  // Of the query of which `i` is an element: how many keys of its segment lie before it.
+  std::int64_t place_in_segment(std::size_t i) const { return static_cast<std::int64_t>(i) / width % length; }
+
+  KernelCall call(const std::string& kernel, mlg_dtype dtype,
+                  std::map<std::string, double> attributes) const {
+    std::vector<double> cu;
+    for (std::int64_t i = 0; i <= segments; ++i) cu.push_back(static_cast<double>(i * length));
+    const Shape shape{tokens(), 1, width};
+    attributes["softmax_scale"] = 1;
+    return {.kernel = kernel,
+            .arguments = {{"q", {dtype, shape, q}},
+                          {"k", {dtype, shape, k}},
+                          {"v", {dtype, shape, v}},
+                          {"cu_seqlens", {MLG_I32, {segments + 1}, cu}},
+                          {"o", {dtype, shape, {}}},
+                          {"lse", {MLG_F32, {tokens(), 1}, {}}}},
+            .attributes = std::move(attributes),
+            .aliases = {}};
+  }
+
+  // Of attention_bwd, for what a forward kernel gave.
+  KernelCall backward_call(mlg_dtype dtype, const KernelResult& forward,
+                           const std::vector<double>& upstream) const {
+    KernelCall backward = call("attention_bwd", dtype, {});
+    const Array zeros{dtype, {tokens(), 1, width}, std::vector<double>(q.size(), 0.0)};
+    for (const char* name : {"o", "lse"}) backward.arguments.at(name) = forward.written.at(name);
+    backward.arguments["do"] = {dtype, zeros.shape, upstream};
+    for (const char* name : {"dq", "dk", "dv"}) backward.arguments[name] = zeros;
+    for (const char* name : {"accumulate_dq", "accumulate_dk", "accumulate_dv"})
+      backward.attributes[name] = 0;
+    return backward;
+  }
+
+  // [segments * length, width], in double precision.
+  std::vector<double> exact_output() const {
+    std::vector<double> o(q.size());
+    for (std::int64_t t = 0; t < tokens(); ++t) {
+      const std::int64_t begin = t / length * length;
+      std::vector<double> scores;
+      double most = -HUGE_VAL, sum = 0;
+      for (std::int64_t s = begin; s <= t; ++s) {
+        double score = 0;
+        for (std::int64_t j = 0; j < width; ++j) score += at(q, t, j) * at(k, s, j);
+        scores.push_back(score);
+        most = std::max(most, score);
+      }
+      for (double& score : scores) sum += score = std::exp(score - most);
+      for (std::int64_t s = begin; s <= t; ++s)
+        for (std::int64_t j = 0; j < width; ++j)
+          o[static_cast<std::size_t>(t * width + j)] +=
+              scores[static_cast<std::size_t>(s - begin)] / sum * at(v, s, j);
+    }
+    return o;
+  }
+
+  double at(const std::vector<double>& rows, std::int64_t t, std::int64_t j) const {
+    return rows[static_cast<std::size_t>(t * width + j)];
+  }
+};
+
+enum class RepeatedValues {
+  one_sign,   // all values in (-4, -2]
+  small_rest  // those of the repeated keys; the others in (-2, 0]
+};
+
+// The first `repeats` keys of each segment give every query its largest score, the same for each of them, the others
+// one that is 9 to 12 lower: the problem of arXiv 2510.04212. The largest score is `largest`, or in [1, 6] where
+// that is 0. width >= 4.
+inline AttentionProblem repeated_maxima(std::int64_t segments, std::int64_t length, std::int64_t width,
+                                        std::int64_t repeats, RepeatedValues values, unsigned seed,
+                                        double largest = 0) {
+  Random random(seed);
+  const auto uniform = [&](double low, double high) {
+    return low + (high - low) * static_cast<double>(random() >> 11) * 0x1p-53;
+  };
+  const auto bf16 = [](double x) { return round_to(MLG_BF16, x); };
+  AttentionProblem problem{segments, length, width, {}, {}, {}};
+  for (std::int64_t t = 0; t < segments * length; ++t) {
+    const bool repeated = t % length < repeats;
+    const double most = largest == 0 ? uniform(1, 6) : largest;
+    const double small = values == RepeatedValues::small_rest && !repeated ? 2.0 : 0.0;
+    for (std::int64_t j = 0; j < width; ++j) {
+      // q k = high + low + 1 * gap; what follows meets zeros of k.
+      problem.q.push_back(j == 0   ? bf16(most)
+                          : j == 1 ? bf16(most - bf16(most))
+                          : j == 2 ? 1.0
+                                   : bf16(uniform(-1, 1)));
+      problem.k.push_back(j < 2 ? 1.0 : j == 2 && !repeated ? bf16(uniform(-12, -9)) : 0.0);
+      problem.v.push_back(bf16(small - uniform(2, 4)));
+    }
+  }
+  return problem;
+}
+
+}  // namespace mulligan::kernel_test

@@ -1,0 +1,188 @@
+// attention_stable_fwd: the same result as attention, computed exactly; rounded, an error that is not of one sign.
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "tests/kernels/attention_problem.h"
+#include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/operator_tests.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+const std::map<std::string, double> paper = {{"beta", 2}, {"tolerance", 1e-3},     {"min_repeats", 2},
+                                             {"cap", 20}, {"round_normalizer", 0}, {"round_sums", 0}};
+
+std::map<std::string, double> rule(std::map<std::string, double> changed) {
+  changed.insert(paper.begin(), paper.end());
+  return changed;
+}
+
+// Odd shapes of attention_test.cpp, and rows with equal keys: every rule computes softmax(scale q k^T) v.
+Operator stable_attention() {
+  Operator op{.forward = "attention_stable_fwd", .cases = {}};
+  for (const auto& attributes :
+       {rule({}), rule({{"min_repeats", 1}, {"beta", 8}}), rule({{"min_repeats", 1}, {"cap", 0.5}}),
+        rule({{"min_repeats", 0}}), rule({{"round_normalizer", 1}}), rule({{"round_sums", 1}})}) {
+    op.cases.push_back(attention_case({1, 2, 63, 64, 65}, {4, 2, 8}, attributes));
+    op.cases.push_back(attention_case({0, 17, 0, 33, 5}, {3, 1, 33}, attributes));
+    op.cases.push_back(attention_case({67, 2}, {2, 1, 128}, attributes, 0.3));
+  }
+  op.free_extents = {"cu_seqlens"};
+  op.dtypes = {MLG_F32, MLG_BF16};
+  return op.computes([](auto& call) { attention_formula(call); });
+}
+
+const RegisterOperator test(stable_attention());
+
+KernelResult forward(BackendFixture& backend, const AttentionProblem& problem, mlg_dtype dtype,
+                     const std::map<std::string, double>& attributes) {
+  return backend.run(problem.call("attention_stable_fwd", dtype, attributes));
+}
+
+struct Error {
+  double mean = 0, standard_error = 0;  // in units in the last place of bf16
+};
+
+// Of the rows that have `from` keys before them in their segment.
+Error error_of(const KernelResult& result, const AttentionProblem& problem, std::int64_t from) {
+  const std::vector<double> exact = problem.exact_output();
+  const std::vector<double>& seen = result.written.at("o").values;
+  double sum = 0, squares = 0, count = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    if (problem.place_in_segment(i) < from) continue;
+    const double e = (seen[i] - exact[i]) / bf16_spacing(exact[i]);
+    sum += e;
+    squares += e * e;
+    ++count;
+  }
+  const double mean = sum / count;
+  return {mean, std::sqrt((squares / count - mean * mean) / count)};
+}
+
+constexpr std::int64_t segments = 300, length = 64, width = 16, warmed = 16;
+
+// The published defect (arXiv 2510.04212) on the specification's problem: equal maxima, all values of one sign,
+// sums rounded to bf16. Without the rule the results lie to one side, with it they do not.
+TEST(StableAttention, RoundedSumsAreBiasedWithoutTheRuleAlone) {
+  BackendFixture& backend = backend_with_threads(3);
+  for (const int repeats : {2, 3, 4}) {
+    const AttentionProblem problem =
+        repeated_maxima(segments, length, width, repeats, RepeatedValues::one_sign, 1);
+    const Error off = error_of(
+        forward(backend, problem, MLG_BF16, rule({{"min_repeats", 0}, {"round_sums", 1}})), problem, warmed);
+    const Error on =
+        error_of(forward(backend, problem, MLG_BF16, rule({{"round_sums", 1}})), problem, warmed);
+    EXPECT_GT(std::abs(off.mean), 0.05) << repeats << " maxima, standard error " << off.standard_error;
+    EXPECT_LT(std::abs(on.mean), 0.01) << repeats << " maxima, standard error " << on.standard_error;
+  }
+}
+
+// The backends' own arithmetic, sums in f32 that are rounded once: the same ties are broken to one side where the
+// values beside the maxima's are smaller, and the rule ends that, too, but not with the rounded normalizer: that
+// makes the quotient exact again, and with it the ties.
+TEST(StableAttention, ResultsRoundedOnceAreBiasedWithoutTheRuleAlone) {
+  BackendFixture& backend = backend_with_threads(3);
+  for (const int repeats : {2, 3}) {
+    const AttentionProblem problem =
+        repeated_maxima(segments, length, width, repeats, RepeatedValues::small_rest, 2);
+    const auto bias = [&](const std::map<std::string, double>& attributes) {
+      return std::abs(error_of(forward(backend, problem, MLG_BF16, attributes), problem, warmed).mean);
+    };
+    EXPECT_GT(bias(rule({{"min_repeats", 0}})), 0.05) << repeats;
+    EXPECT_LT(bias(rule({})), 0.01) << repeats;
+    EXPECT_GT(bias(rule({{"round_normalizer", 1}})), 0.05) << repeats;
+  }
+}
+
+// A shift beyond the cap is halved, not cut: cut, all rows would have the weight exp(-cap), and its rounding error.
+TEST(StableAttention, TheCapBringsNoBiasBack) {
+  const AttentionProblem problem = repeated_maxima(segments, length, width, 2, RepeatedValues::small_rest, 3);
+  for (const double cap : {0.5, 2.0}) {
+    const Error on =
+        error_of(forward(backend_with_threads(3), problem, MLG_BF16, rule({{"beta", 8}, {"cap", cap}})),
+                 problem, warmed);
+    EXPECT_LT(std::abs(on.mean), 0.01) << cap << ", standard error " << on.standard_error;
+  }
+}
+
+// In f32 the rule changes nothing but the last bits.
+TEST(StableAttention, InSinglePrecisionItChangesNothing) {
+  const AttentionProblem problem = repeated_maxima(9, 150, 33, 3, RepeatedValues::one_sign, 4);
+  const KernelResult on = forward(backend_with_threads(3), problem, MLG_F32, rule({})),
+                     off = backend_with_threads(3).run(problem.call("attention_fwd", MLG_F32, {}));
+  double worst = 0, worst_lse = 0, most = 0;
+  for (std::size_t i = 0; i < on.written.at("o").values.size(); ++i) {
+    worst = std::max(worst, std::abs(on.written.at("o").values[i] - off.written.at("o").values[i]));
+    most = std::max(most, std::abs(off.written.at("o").values[i]));
+  }
+  for (std::size_t i = 0; i < on.written.at("lse").values.size(); ++i)
+    worst_lse =
+        std::max(worst_lse, std::abs(on.written.at("lse").values[i] - off.written.at("lse").values[i]));
+  EXPECT_LE(worst, 1e-6 * most);
+  EXPECT_LE(worst_lse, 1e-6 * 8);
+  EXPECT_GT(worst, 0.0) << "the rule was not applied at all";
+}
+
+// Maxima up to 1e3 of either sign, where exp would end without the guards.
+TEST(StableAttention, LargeMaximaGiveNumbers) {
+  for (const double largest : {1e-3, 30.0, 300.0, 1e3, -1e-3, -30.0, -300.0, -1e3}) {
+    for (const double beta : {1.0, 2.0, 8.0}) {
+      const AttentionProblem problem = repeated_maxima(3, 70, 16, 2, RepeatedValues::one_sign, 5, largest);
+      const std::vector<double> exact = problem.exact_output();
+      for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) {
+        const KernelResult result = forward(backend_with_threads(1), problem, dtype, rule({{"beta", beta}}));
+        for (std::size_t i = 0; i < exact.size(); ++i)
+          ASSERT_NEAR(result.written.at("o").values[i], exact[i], dtype == MLG_F32 ? 2e-3 : 4e-2)
+              << largest << " " << beta << " " << i;
+        for (const double lse : result.written.at("lse").values) ASSERT_TRUE(std::isfinite(lse)) << largest;
+      }
+    }
+  }
+}
+
+// The backward pass of attention on this kernel's o and lse gives the derivatives of this kernel.
+TEST(StableAttention, GradientsAreThoseOfFiniteDifferences) {
+  AttentionProblem problem = repeated_maxima(2, 9, 5, 2, RepeatedValues::one_sign, 6);
+  BackendFixture& backend = backend_with_threads(1);
+  const auto attributes = rule({});
+  const KernelResult at = forward(backend, problem, MLG_F32, attributes);
+  Random random(7);
+  std::vector<double> upstream;
+  for (std::size_t i = 0; i < problem.q.size(); ++i)
+    upstream.push_back(round_to(MLG_F32, normal()(random, 0)));
+  const KernelResult gradients = backend.run(problem.backward_call(MLG_F32, at, upstream));
+  const auto objective = [&] {
+    const std::vector<double> o = forward(backend, problem, MLG_F32, attributes).written.at("o").values;
+    double sum = 0;
+    for (std::size_t i = 0; i < o.size(); ++i) sum += upstream[i] * o[i];
+    return sum;
+  };
+  constexpr double step = 1.0 / 256;
+  for (auto& [name, values] : std::map<std::string, std::vector<double>*>{
+           {"dq", &problem.q}, {"dk", &problem.k}, {"dv", &problem.v}}) {
+    for (std::size_t i = 0; i < values->size(); i += 3) {
+      double& x = (*values)[i];
+      const double before = x;
+      x = before + step;
+      const double above = objective();
+      x = before - step;
+      const double below = objective();
+      x = before;
+      ASSERT_NEAR(gradients.written.at(name).values[i], (above - below) / (2 * step), 5e-3)
+          << name << " " << i;
+    }
+  }
+}
+
+// exp(-cap) is no number of f16 that could be relied on.
+TEST(StableAttention, HalfPrecisionIsRefused) {
+  const AttentionProblem problem = repeated_maxima(1, 3, 4, 2, RepeatedValues::one_sign, 8);
+  const std::string sentence =
+      backend_with_threads(1).refusal(problem.call("attention_stable_fwd", MLG_F16, rule({})));
+  EXPECT_NE(sentence.find("must be f32 or bf16"), std::string::npos) << sentence;
+}
+
+}  // namespace
+}  // namespace mulligan::kernel_test
