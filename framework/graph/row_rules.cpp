@@ -18,7 +18,7 @@ const KernelRules rules{{"axpby", RowRule::elementwise, "iia"},    {"cast", RowR
                         {"sum_squares_f64", RowRule::mixing, ""},  {"clip_scale", RowRule::mixing, ""},
                         {"record_scalar", RowRule::mixing, ""},    {"uniform_draws", RowRule::mixing, ""},
                         {"symmetric_matmul", RowRule::mixing, ""}, {"matmul_add", RowRule::mixing, ""},
-                        {"gradient_noise", RowRule::mixing, ""}};
+                        {"gradient_noise", RowRule::mixing, ""},   {"add_codes", RowRule::mixing, ""}};
 
 }  // namespace
 

@@ -1,0 +1,1 @@
+// mulligan merge

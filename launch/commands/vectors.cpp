@@ -1,0 +1,1 @@
+// mulligan vectors pack|unpack|show
