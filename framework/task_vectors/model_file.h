@@ -21,7 +21,7 @@ struct Parameter {
 
 // A model's weights by parameter. The parameters are sorted by name.
 struct Model {
-  std::string name;    // in sentences and as the name of a task: a run directory's, or a file's without ending
+  std::string name;  // in sentences and as the name of a task: a run directory's, or a file's without ending
   std::string source;  // what the user named, in sentences
   std::string sha256;  // tensors_sha256; of unpacked weights: that of the weights that were packed
   std::map<std::string, std::string> metadata;  // of its file
