@@ -79,6 +79,8 @@ void add_commands(CLI::App& app) {
   add_probe_command(app);
   add_doctor_command(app);
   add_checkpoint_command(app);
+  add_vectors_command(app);
+  add_merge_command(app);
   add_config_command(app);
   add_export_command(app);
   add_kernels_command(app);

@@ -23,6 +23,8 @@ void add_report_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
 void add_stats_command(CLI::App& app);
+void add_vectors_command(CLI::App& app);
+void add_merge_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
 void add_config_command(CLI::App& app);
 void add_ttt_command(CLI::App& app);
