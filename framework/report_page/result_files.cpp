@@ -105,6 +105,13 @@ TrainingResult read_training_result(const fs::path& path) {
     result.launcher = text(json, "launcher");
     result.restarts = number(json, "restarts");
     result.duration_seconds = number(json, "duration_seconds");
+    const Json& energy = member(json, "energy");
+    result.energy_asked = !energy.is_null();
+    result.joules = number(energy, "joules");
+    result.joules_per_token = number(energy, "joules_per_token");
+    for (const Json& name : member(energy, "counters"))
+      result.energy_counters.push_back(name.get<std::string>());
+    for (const Json& why : member(energy, "absent")) result.energy_absent.push_back(why.get<std::string>());
     return result;
   });
 }

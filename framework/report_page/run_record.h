@@ -30,6 +30,10 @@ struct TrainingResult {
   std::optional<double> ranks, nodes, restarts;  // absent in results of older programs
   std::string launcher;
   std::optional<double> duration_seconds;  // of all phases of training and its validations
+  // With metrics.energy; figures that were not measured are absent, with the reasons in energy_absent.
+  bool energy_asked = false;
+  std::optional<double> joules, joules_per_token;
+  std::vector<std::string> energy_counters, energy_absent;
 };
 
 // quantize_result.json.

@@ -42,6 +42,19 @@ std::string ranks_text(const TrainingResult& result) {
   return text;
 }
 
+// "" where it was not asked for.
+std::string energy_text(const TrainingResult& result) {
+  if (!result.energy_asked) return {};
+  std::string text = "not measured";
+  if (result.joules) {
+    text = fmt::format("{} J by {}", short_number(*result.joules), fmt::join(result.energy_counters, ", "));
+    if (result.joules_per_token)
+      text += fmt::format(", {} mJ per token", short_number(1e3 * *result.joules_per_token));
+  }
+  for (const std::string& why : result.energy_absent) text += "; " + why;
+  return text;
+}
+
 }  // namespace
 
 std::string summary_section(const RunRecord& run) {
@@ -95,6 +108,7 @@ std::string summary_section(const RunRecord& run) {
     row("host", result->host);
     row("command", result->command);
     row("ranks", ranks_text(*result));
+    row("energy of training", energy_text(*result));
     row("device", result->device);
     row("processor", result->cpu);
     row("plugins", fmt::format("{}", fmt::join(result->plugins, ", ")));

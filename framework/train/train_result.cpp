@@ -32,6 +32,19 @@ Json loss_json(const LossAccount& loss, bool hf_compat) {
   return json;
 }
 
+// A figure that was not measured is null, with the reasons in "absent".
+Json energy_json(const energy::Reading& energy, std::int64_t tokens) {
+  const auto figure = [](bool measured, double value) { return measured ? Json(value) : Json(); };
+  return {{"joules", figure(energy.measured(), energy.joules())},
+          {"joules_per_token",
+           figure(energy.measured() && tokens > 0, energy.joules() / static_cast<double>(tokens))},
+          {"processor_joules", figure(energy.processors, energy.processor_joules)},
+          {"gpu_joules", figure(energy.gpus, energy.gpu_joules)},
+          {"tokens", tokens},
+          {"counters", energy.counters},
+          {"absent", energy.absent}};
+}
+
 }  // namespace
 
 void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,
@@ -84,6 +97,7 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
                                       {"validation", facts.shared_text.validation_documents},
                                       {"training", facts.shared_text.training_documents},
                                       {"whole", facts.shared_text.whole}};
+  if (result.energy) json["energy"] = energy_json(*result.energy, result.energy_tokens);
   if (facts.loss) json["train_loss"] = loss_json(*facts.loss, facts.hf_compat);
   if (facts.doctor) json["doctor"] = doctor::record_json(*facts.doctor);
   if (!result.resumed_from.empty()) json["resumed_from"] = result.resumed_from.string();

@@ -13,6 +13,7 @@
 #include "framework/data/data_identity.h"
 #include "framework/data/shared_text.h"
 #include "framework/doctor/start_checks.h"
+#include "framework/energy/energy_meter.h"
 #include "framework/eval/evaluate.h"
 #include "framework/plugin/plugin.h"
 #include "framework/report/run_directory.h"
@@ -44,6 +45,10 @@ struct RunResult {
   std::int64_t first_step = 0;                          // the first of them, counted from 0
   std::filesystem::path resumed_from;                   // a checkpoint, or empty
   RunStart start;
+  // With metrics.energy: what training took, of all ranks, without validations and checkpoints at the end; of
+  // a run that was resumed, since then. The tokens that were trained on meanwhile.
+  std::optional<energy::Reading> energy;
+  std::int64_t energy_tokens = 0;
 };
 
 // What result.json holds besides RunResult.

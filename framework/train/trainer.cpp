@@ -106,7 +106,8 @@ Trainer::Decision Trainer::decide() {
 
 void Trainer::train_until_budget_is_spent() {
   ledger_.enter("train");
-  budget_.resume();
+  begin_energy();
+  run_clock();
   Progress live(&log_, {.what = "training", .total = 1, .plain_lines = false},
                 [this] { return budget_.elapsed_seconds(); });
   Decision now;
@@ -128,7 +129,7 @@ void Trainer::train_until_budget_is_spent() {
   if (now.stop_signal != 0) stop_early(now.stop_signal);
   if (reported_ < step_) report_steps(now.budget_fraction);
   device_->communicator->barrier(engine_->store());
-  budget_.pause();
+  stop_clock();
   result_.steps = step_;
   result_.tokens = tokens_;
   result_.tokens_per_second = static_cast<double>(result_.tokens) / budget_.elapsed_seconds();
@@ -259,7 +260,7 @@ void Trainer::validate(const std::string& phase) {
   if (!device_->programs->evaluator()) return;
   const auto patience = ranks_.patience();
   device_->communicator->barrier(engine_->store());
-  budget_.pause();
+  stop_clock();
   const std::string before = ledger_.enter(phase);
   device_->programs->refresh_scored_weights();
   Progress progress(
@@ -282,7 +283,7 @@ void Trainer::validate(const std::string& phase) {
   log_.print("step {:>6}  {} ({:.1f} s)", step_, score_text(score), score.seconds);
   if (before != "train") return;
   ledger_.enter(before);
-  budget_.resume();
+  run_clock();
 }
 
 const char* Trainer::saved_weights_kind() const {

@@ -11,6 +11,7 @@
 #include "framework/checkpoint/loss_account.h"
 #include "framework/core/error.h"
 #include "framework/doctor/start_checks.h"
+#include "framework/energy/energy_meter.h"
 #include "framework/report/metrics_file.h"
 #include "framework/report/run_log.h"
 #include "framework/run/ledger.h"
@@ -69,6 +70,12 @@ class Trainer {
   std::vector<std::pair<std::string, double>> rates() const;
   std::string counters() const;
 
+  // trainer_energy.cpp
+  void run_clock();  // of the budget, and with it the counters of energy
+  void stop_clock();
+  void begin_energy();
+  void collect_energy();
+
   // trainer_setup.cpp
   void require_place(const TrainOptions& options, const ResumePoint& resume) const;
   void begin_files(const ResumePoint& resume);
@@ -115,6 +122,8 @@ class Trainer {
 
   Ledger ledger_;
   Budget budget_;
+  energy::Meter energy_;           // counts nothing unless metrics.energy says so
+  std::int64_t energy_first_ = 0;  // tokens trained on before it counts
   RunFiles files_;
   std::optional<ReplacedRun> replaced_;  // set aside; until this run has saved something
   RunLog log_;

@@ -159,7 +159,7 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
 void Trainer::save_before_stopping() {
   const auto patience = ranks_.patience();
   device_->communicator->barrier(engine_->store());
-  budget_.pause();
+  stop_clock();
   ledger_.enter("save");
   note_checkpoint(checkpoints_.finish());
   if (ranks_.group().agree(checkpoint_step_ != step_ || last_checkpoint_.empty()) != 0) begin_checkpoint();

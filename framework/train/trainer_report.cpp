@@ -112,6 +112,7 @@ void Trainer::collect_losses() {
 }
 
 void Trainer::report_steps(double budget_fraction) {
+  energy_.poll();
   collect_losses();
   StepRecord record;
   record.window_first = reported_;
@@ -202,6 +203,7 @@ RunResult Trainer::finish() {
         static_cast<std::int64_t>(device->plugins.backend->peak_allocated_bytes());
   }
   ranks_.group().barrier();  // all have come to the end
+  collect_energy();
   if (!ranks_.first()) return result_;
   examine_end();
   RunFacts facts;
