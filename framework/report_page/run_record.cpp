@@ -60,6 +60,7 @@ RunRecord read_run(const fs::path& directory) {
   if (fs::exists(files.ledger())) run.ledger = read_ledger_result(files.ledger());
   if (fs::exists(files.quantize_result())) run.quantize = read_quantize_result(files.quantize_result());
   if (fs::exists(files.calibration())) run.calibration = read_calibration_result(files.calibration());
+  if (fs::exists(files.ensemble())) run.ensemble = read_ensemble_result(files.ensemble());
   if (fs::exists(files.ttt_result())) {
     run.ttt = read_ttt_result(files.ttt_result());
     run.ttt_void = run.ttt->void_reason;

@@ -14,6 +14,7 @@
 #include "framework/report/run_directory.h"
 #include "framework/report/trials.h"
 #include "framework/report_page/calibration_result.h"
+#include "framework/report_page/ensemble_result.h"
 
 namespace mulligan::report {
 
@@ -101,6 +102,7 @@ struct RunRecord {
   std::optional<LedgerResult> ledger;
   std::optional<QuantizeResult> quantize;
   std::optional<CalibrationResult> calibration;
+  std::optional<EnsembleResult> ensemble;
   std::optional<TttResult> ttt;  // absent where it is void
   std::string ttt_void;          // why, or empty
 

@@ -16,6 +16,7 @@ std::string scores_section(const RunRecord& run);
 std::string artifact_section(const RunRecord& run);
 std::string ttt_section(const RunRecord& run);
 std::string calibration_section(const RunRecord& run);  // calibration_section.cpp
+std::string ensemble_section(const RunRecord& run);     // ensemble_section.cpp
 std::string configuration_section(const RunRecord& run);
 
 }  // namespace mulligan::report

@@ -12,9 +12,11 @@ namespace mulligan::report {
 
 std::string run_page(const RunRecord& run, const std::vector<RunRecord>& others) {
   std::vector<std::pair<std::string, std::string>> links = {
-      {"summary", "Result"},        {"training", "Training"},      {"scores", "Scores"},
-      {"artifact", "Artifact"},     {"ttt", "Test-time training"}, {"calibration", "Calibration"},
-      {"time", "Time and budgets"}, {"memory", "Memory"},          {"configuration", "Configuration"}};
+      {"summary", "Result"},         {"training", "Training"},
+      {"scores", "Scores"},          {"artifact", "Artifact"},
+      {"ttt", "Test-time training"}, {"calibration", "Calibration"},
+      {"ensemble", "Ensemble"},      {"time", "Time and budgets"},
+      {"memory", "Memory"},          {"configuration", "Configuration"}};
   std::string compared;
   if (!others.empty()) {
     std::vector<RunRecord> all{run};
@@ -27,8 +29,9 @@ std::string run_page(const RunRecord& run, const std::vector<RunRecord>& others)
   navigation += "</nav>\n";
   return page(run.name, "<code>" + escape(run.files.directory.string()) + "</code>",
               navigation + summary_section(run) + training_section(run) + scores_section(run) +
-                  artifact_section(run) + ttt_section(run) + calibration_section(run) + time_section(run) +
-                  memory_section(run) + configuration_section(run) + compared);
+                  artifact_section(run) + ttt_section(run) + calibration_section(run) +
+                  ensemble_section(run) + time_section(run) + memory_section(run) +
+                  configuration_section(run) + compared);
 }
 
 std::string comparison_page(const Comparison& comparison) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "framework/stats/markdown_table.h"
 #include "framework/stats/study.h"
 
 namespace mulligan::stats {
@@ -17,32 +18,6 @@ std::string p_text(double p) {
 std::string interval_text(const std::optional<Interval>& interval) {
   return interval ? fmt::format("{:.5f} to {:.5f}", interval->low, interval->high) : "-";
 }
-
-// Left-aligned columns, as wide as their widest cell, so that it reads as plain text, too.
-class MarkdownTable {
- public:
-  explicit MarkdownTable(std::vector<std::string> head) { rows_.push_back(std::move(head)); }
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  std::string text() const {
-    std::vector<std::size_t> widths(rows_.front().size());
-    for (const auto& row : rows_) {
-      for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-    }
-    std::string text;
-    for (std::size_t r = 0; r < rows_.size(); ++r) {
-      for (std::size_t i = 0; i < widths.size(); ++i)
-        text += fmt::format("| {:<{}} ", rows_[r][i], widths[i]);
-      text += "|\n";
-      if (r > 0) continue;
-      for (const std::size_t width : widths) text += fmt::format("|{:-<{}}", "", width + 2);
-      text += "|\n";
-    }
-    return text;
-  }
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-};
 
 std::string conditions_text(const Study& study) {
   const std::string confidence = fmt::format("{:g} %", 100 * study.options.confidence);

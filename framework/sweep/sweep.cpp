@@ -15,6 +15,7 @@
 #include "framework/run/eval_json.h"
 #include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
+#include "framework/sweep/sweep_cost.h"
 
 namespace mulligan {
 namespace {
@@ -31,6 +32,10 @@ Schema<Sweep> sweep_schema() {
   s.key("margin", &Sweep::margin,
         "within which a row counts as equal to the baseline, in the metric's unit; 0 = none")
       .range(0, 1e3);
+  s.key("costs", &Sweep::costs, "also compare speed, memory and energy of the trainings");
+  s.key("target_loss_nats", &Sweep::target_loss_nats,
+        "mean training loss to which the seconds are told, with costs; 0 = none")
+      .range(0, 1e3);
   return s;
 }
 
@@ -40,6 +45,7 @@ Schema<SweepRow> row_schema() {
   s.key("config", &SweepRow::config,
         "configuration of this row's runs, relative to this file; empty: the sweep's");
   s.key("set", &SweepRow::set, "overrides as of --set");
+  s.key("ranks", &SweepRow::ranks, "processes that share each of its trainings").range(1, 1024);
   return s;
 }
 
@@ -79,6 +85,7 @@ class Cell {
     if (!loaded.config.ttt) {
       cell.without = validation(trained);
       read_training_loss(trained, cell);
+      if (sweep_.costs) cell.cost = read_cost(trained, sweep_.target_loss_nats);
       return cell;
     }
     log.print("== {}, {}", row_.name, seed_);
@@ -87,36 +94,49 @@ class Cell {
   }
 
  private:
-  LoadedConfig load(const std::vector<std::string>& set, const fs::path& directory) const {
+  const std::string& config_file() const { return row_.config.empty() ? sweep_.config : row_.config; }
+  std::vector<std::string> all_overrides(const std::vector<std::string>& set,
+                                         const fs::path& directory) const {
     std::vector<std::string> all = overrides_;
     all.insert(all.end(), set.begin(), set.end());
     all.push_back("run.directory=" + directory.string());
-    return load_run_config(row_.config.empty() ? sweep_.config : row_.config, all);
+    return all;
+  }
+  LoadedConfig load(const std::vector<std::string>& set, const fs::path& directory) const {
+    return load_run_config(config_file(), all_overrides(set, directory));
   }
 
   // The run directory of this cell's training.
   fs::path train_once(RunLog& log) const {
     std::vector<std::string> set;
     std::ranges::copy_if(row_.set, std::back_inserter(set), [](const auto& key) { return !is_ttt_key(key); });
-    const fs::path directory = fs::path(sweep_.directory) /
-                               (set.empty() && row_.config.empty() ? "shared" : folder_name(row_.name)) /
-                               seed_;
+    const fs::path directory =
+        fs::path(sweep_.directory) /
+        (set.empty() && row_.config.empty() && row_.ranks == 1 ? "shared" : folder_name(row_.name)) / seed_;
     LoadedConfig loaded = load(set, directory);
     resolve_run_plugins(loaded, host_);
     const RunFiles files{directory};
-    if (fs::exists(files.result()) && trained_digest(files.result()) == config_digest(loaded)) {
+    if (fs::exists(files.result()) && is_trained(files.result(), config_digest(loaded))) {
       log.print("== training, {}: '{}' has it", seed_, directory.string());
       return directory;
     }
     log.print("== training, {}", seed_);
-    steps_.train(loaded, options_);
+    if (row_.ranks == 1) {
+      steps_.train(loaded, options_);
+    } else {
+      steps_.train_ranks({config_file(), all_overrides(set, directory), directory, row_.ranks}, options_);
+    }
     return directory;
   }
 
-  // Of the configuration that was trained.
-  static std::string trained_digest(const fs::path& result) {
+  // Whether this configuration was trained, by as many ranks.
+  bool is_trained(const fs::path& result, const std::string& digest) const {
     return read_json_object<nlohmann::json>(
-        result, [](const auto& json) { return json.template value<std::string>("config_sha256", ""); },
+        result,
+        [&](const auto& json) {
+          return json.template value<std::string>("config_sha256", "") == digest &&
+                 json.template value<std::int64_t>("ranks", 1) == row_.ranks;
+        },
         remedy);
   }
 
@@ -182,10 +202,12 @@ nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result)
                        {"norm", cell.norm},
                        {"drift", cell.drift},
                        {"collapsed", cell.collapsed}});
+      if (cell.cost) cells.back()["cost"] = cost_json(*cell.cost);
     }
     rows.push_back({{"name", sweep.rows[row].name},
                     {"config", sweep.rows[row].config},
                     {"set", sweep.rows[row].set},
+                    {"ranks", sweep.rows[row].ranks},
                     {"seeds", cells}});
   }
   return {{"config", sweep.config},
@@ -265,6 +287,7 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
     }
   }
   write_file_atomically(fs::path(sweep.directory) / "sweep.json", sweep_json(sweep, result).dump(1) + "\n");
+  if (sweep.costs) write_file_atomically(fs::path(sweep.directory) / "sweep.html", cost_page(sweep, result));
   return result;
 }
 

@@ -20,6 +20,7 @@ struct SweepRow {
   std::string name;
   std::string config;  // "" = the sweep's
   std::vector<std::string> set;
+  std::int64_t ranks = 1;  // processes of its trainings
 };
 
 // A sweep's TOML file:
@@ -29,10 +30,13 @@ struct SweepRow {
 //   baseline = "fresh A"            # the row that the others are compared with; without it the first
 //   metric = "val_bpb"              # of the statistics: val_bpb or val_loss_nats
 //   margin = 0.0                    # within which a row counts as equal to the baseline, in its unit; 0 = not tested
+//   costs = false                   # also compare speed, memory and energy: a table and sweep.html (sweep_cost.h)
+//   target_loss_nats = 0.0          # a training loss, to which the seconds are told; 0 = none
 //   [[rows]]
 //   name = "fresh A"
 //   set = ["ttt.adapters.warm_start_a=false"]
 //   config = "other.toml"           # of this row's runs, in place of the sweep's
+//   ranks = 2                       # processes that each of its trainings is shared by, on this machine
 struct Sweep {
   std::string config;
   std::string directory;
@@ -40,6 +44,8 @@ struct Sweep {
   std::string baseline;       // name of a row
   std::string metric = "val_bpb";
   double margin = 0;
+  bool costs = false;
+  double target_loss_nats = 0;
   std::vector<SweepRow> rows;
   std::size_t baseline_row() const;  // its index
 };
@@ -55,6 +61,16 @@ struct TrainingLoss {
   double forgetful_nats = 0;
 };
 
+// What the training of one row with one seed took. Figures that were not measured are absent.
+struct SweepCost {
+  double tokens_per_second = 0;             // of all ranks
+  std::optional<double> seconds_to_target;  // of training, to the first report of a mean loss at the target
+  double process_bytes = 0;                 // peak of the first rank's process
+  double device_bytes = 0;                  // peak of what its backend had allocated
+  std::optional<double> joules, joules_per_token;
+  std::vector<std::string> energy_absent;  // why
+};
+
 // What one row found with one seed.
 struct SweepCell {
   EvalResult without;                    // the trained model alone
@@ -63,16 +79,27 @@ struct SweepCell {
   bool collapsed = false;                // the collapse detector fired
   std::optional<TrainingLoss> training;  // of a row without test-time training
   bool several_phases = false;           // it was trained in
+  std::optional<SweepCost> cost;         // with Sweep::costs
   double score() const { return (with ? *with : without).val_bpb; }
 };
 struct SweepResult {
   std::vector<std::vector<SweepCell>> cells;  // by row, then by seed
 };
 
+// A training by several ranks, which are processes of their own: so it is given by what they read.
+struct RankTraining {
+  std::string config;
+  std::vector<std::string> overrides;  // as of --set, run.directory among them
+  std::filesystem::path directory;     // of the run
+  std::int64_t ranks = 2;
+};
+
 // What a sweep does with a configuration, given from above: it knows neither training nor test-time training.
 struct SweepSteps {
   // Trains in the run directory of the configuration, anew.
   std::function<void(LoadedConfig& loaded, const ConsoleOptions& options)> train;
+  // The same by several ranks on this machine. Needed where a row has any.
+  std::function<void(const RankTraining& training, const ConsoleOptions& options)> train_ranks;
   // Test-time training of `weights` with its files in `directory`, going on where an interrupted
   // sweep left it.
   std::function<SweepCell(LoadedConfig& loaded, const std::filesystem::path& weights,

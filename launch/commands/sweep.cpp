@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "framework/sweep/sweep_cost.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "launch/commands/sweep_steps.h"
@@ -22,10 +23,11 @@ void run(const SweepArguments& arguments) {
   require_one_process("sweep");
   const Sweep sweep = read_sweep(arguments.run.config);
   PluginHost host = arguments.run.plugin_host();
-  const SweepResult result =
-      run_sweep(sweep, arguments.run.overrides, host, sweep_steps(host), arguments.console);
+  const SweepResult result = run_sweep(sweep, arguments.run.overrides, host,
+                                       sweep_steps(host, arguments.run.plugin_paths), arguments.console);
   fmt::print("\n{}\n{}{}", sweep_table(sweep, result), stats::study_text(sweep_study(sweep, result)),
              training_loss_table(sweep, result));
+  if (sweep.costs) fmt::print("\n{}", cost_table(sweep, result));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "framework/run/weights.h"
 #include "framework/train/train.h"
 #include "framework/ttt/run_ttt.h"
+#include "launch/commands/rank_training.h"
 
 namespace mulligan {
 namespace {
@@ -23,13 +24,16 @@ SweepCell cell_of(const TttResult& result) {
 
 }  // namespace
 
-SweepSteps sweep_steps(PluginHost& host) {
+SweepSteps sweep_steps(PluginHost& host, const std::vector<std::string>& plugin_paths) {
   SweepSteps steps;
   steps.train = [&host](LoadedConfig& loaded, const ConsoleOptions& console) {
     TrainOptions options;
     static_cast<ConsoleOptions&>(options) = console;
     options.overwrite = true;
     train(loaded, host, options);
+  };
+  steps.train_ranks = [plugin_paths](const RankTraining& training, const ConsoleOptions& console) {
+    train_by_ranks(training, plugin_paths, console);
   };
   steps.adapt = [&host](LoadedConfig& loaded, const std::filesystem::path& weights,
                         const std::filesystem::path& directory, const ConsoleOptions& console) {
