@@ -1,0 +1,123 @@
+// What a sweep's trainings cost: read from run directories, compared row by row.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/sweep/sweep_cost.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/xml_check.h"
+
+namespace mulligan {
+namespace {
+
+// Rows with one seed each: seconds to the target, device bytes, loss; joules where not negative.
+struct Point {
+  double seconds, bytes, loss, joules;
+};
+
+struct Made {
+  Sweep sweep;
+  SweepResult result;
+};
+
+Made made(const std::vector<std::vector<Point>>& rows) {
+  Made made;
+  made.sweep.metric = "val_loss_nats";
+  made.sweep.costs = true;
+  made.sweep.target_loss_nats = 3;
+  made.sweep.directory = "runs/<made>";
+  for (const auto& seeds : rows) {
+    made.sweep.rows.push_back({"row " + std::to_string(made.sweep.rows.size()), "", {}, 1});
+    std::vector<SweepCell> cells;
+    for (const Point& point : seeds) {
+      SweepCell cell;
+      cell.without.val_loss_nats = point.loss;
+      SweepCost cost;
+      cost.tokens_per_second = 1000 / point.seconds;
+      if (point.seconds < 1e9) cost.seconds_to_target = point.seconds;
+      cost.device_bytes = cost.process_bytes = point.bytes;
+      if (point.joules >= 0) {
+        cost.joules = point.joules;
+      } else {
+        cost.energy_absent = {"processors: this system has no powercap"};
+      }
+      cell.cost = cost;
+      cells.push_back(cell);
+    }
+    made.result.cells.push_back(cells);
+  }
+  made.sweep.seeds = std::vector<double>(rows.front().size(), 1);
+  return made;
+}
+
+std::vector<bool> front(const Made& made) {
+  std::vector<bool> found;
+  for (const RowCost& row : row_costs(made.sweep, made.result)) found.push_back(row.pareto);
+  return found;
+}
+
+TEST(SweepCost, TheFrontIsWhatNoRowBeats) {
+  // The second is worse than the first in all; the third is slower and better; the fourth equals the first.
+  EXPECT_EQ(front(made({{{1, 10, 2.0, -1}}, {{2, 11, 2.1, -1}}, {{5, 10, 1.9, -1}}, {{1, 10, 2.0, -1}}})),
+            (std::vector<bool>{true, false, true, true}));
+  // Means over seeds decide, and a row whose seeds do not all come to the target is never faster.
+  EXPECT_EQ(front(made({{{1, 10, 2.0, -1}, {3, 10, 2.0, -1}}, {{0.1, 10, 2.0, -1}, {1e9, 10, 2.0, -1}}})),
+            (std::vector<bool>{true, false}));
+  // Energy counts where every row has it.
+  EXPECT_EQ(front(made({{{1, 10, 2.0, 50}}, {{2, 11, 2.1, 40}}})), (std::vector<bool>{true, true}));
+  EXPECT_EQ(front(made({{{1, 10, 2.0, 50}}, {{2, 11, 2.1, -1}}})), (std::vector<bool>{true, false}));
+}
+
+TEST(SweepCost, TheTableSaysWhatIsAbsent) {
+  const Made two = made({{{1, 2e6, 2.0, -1}, {3, 2e6, 2.2, -1}}, {{1e9, 4e6, 2.1, -1}, {1, 4e6, 2.1, -1}}});
+  const std::string text = cost_table(two.sweep, two.result);
+  EXPECT_NE(text.find("| 2.00 +- 1.41 "), text.npos) << text;
+  EXPECT_NE(text.find("| 2.10000 +- 0.14142 "), text.npos) << text;
+  EXPECT_NE(text.find("s to 3 nats"), text.npos) << text;
+  EXPECT_NE(text.find("No energy: processors: this system has no powercap.\n"), text.npos) << text;
+  EXPECT_EQ(text.find("nan"), text.npos) << text;
+  const std::string page = cost_page(two.sweep, two.result);
+  EXPECT_EQ(xml_fault(page), "");
+  EXPECT_NE(page.find("Seconds to the target against the score"), page.npos);
+  EXPECT_EQ(page.find("Energy against the score"), page.npos);
+  EXPECT_NE(page.find("runs/&lt;made&gt;"), page.npos);
+}
+
+TEST(SweepCost, IsReadFromResultAndMetrics) {
+  const testing::ScratchFolder scratch;
+  const auto write = [&](const std::string& energy) {
+    write_file_atomically(
+        scratch.path() / "result.json",
+        R"({"tokens_per_second": 500.5, "peak_memory_bytes": 7, "peak_device_memory_bytes": 5)" + energy +
+            "}");
+  };
+  write("");
+  write_file_atomically(scratch.path() / "metrics.jsonl",
+                        R"({"event":"step","step":10,"elapsed_seconds":1.5,"window_loss_nats":4.0})"
+                        "\n"
+                        R"({"event":"step","step":20,"elapsed_seconds":3.0,"window_loss_nats":2.9})"
+                        "\n"
+                        R"({"event":"step","step":30,"elapsed_seconds":4.5,"window_loss_nats":2.5})"
+                        "\n");
+  SweepCost cost = read_cost(scratch.path(), 3.0);
+  EXPECT_EQ(cost.seconds_to_target, 3.0);
+  EXPECT_EQ(cost.tokens_per_second, 500.5);
+  EXPECT_EQ(cost.device_bytes, 5);
+  EXPECT_FALSE(cost.joules.has_value());
+  EXPECT_EQ(cost.energy_absent, std::vector<std::string>{"metrics.energy is off"});
+  EXPECT_FALSE(read_cost(scratch.path(), 1.0).seconds_to_target.has_value());  // never reached
+  EXPECT_FALSE(read_cost(scratch.path(), 0).seconds_to_target.has_value());    // not asked for
+  write(R"(, "energy": {"joules": 12.5, "joules_per_token": 0.5, "absent": []})");
+  cost = read_cost(scratch.path(), 3.0);
+  EXPECT_EQ(cost.joules, 12.5);
+  EXPECT_EQ(cost.joules_per_token, 0.5);
+  write(R"(, "energy": {"joules": null, "joules_per_token": null, "absent": ["why"]})");
+  EXPECT_EQ(read_cost(scratch.path(), 0).energy_absent, std::vector<std::string>{"why"});
+  write(R"(, "energy": 5)");
+  EXPECT_THROW(read_cost(scratch.path(), 0), Error);
+}
+
+}  // namespace
+}  // namespace mulligan
