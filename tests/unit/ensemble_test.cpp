@@ -260,7 +260,9 @@ TEST(ProbabilityAverage, IsNeverWorseThanTheMeanMember) {
       }
       EXPECT_LE(loss, mean);
       EXPECT_NEAR(ambiguity, mean - loss, 1e-9 * mean);
-      if (spread == 0 || members == 1) EXPECT_EQ(ambiguity, 0);
+      if (spread == 0 || members == 1) {
+        EXPECT_EQ(ambiguity, 0);
+      }
     }
   }
 }
