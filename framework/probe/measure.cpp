@@ -14,11 +14,13 @@
 #include "framework/core/seconds_since.h"
 #include "framework/core/stop_request.h"
 #include "framework/eval/evaluate.h"
+#include "framework/eval/evaluator.h"
 #include "framework/eval/sampling.h"
 #include "framework/model/layer_order.h"
 #include "framework/probe/batch_program.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
+#include "framework/run/run_ranks.h"
 
 namespace mulligan::probe {
 namespace {
@@ -149,6 +151,23 @@ void count_weights(LoadedModel& model, Measurement& result) {
   }
 }
 
+void measure_score(LoadedModel& model, const RunConfig& config, const ValidationSet& validation,
+                   Measurement& result) {
+  EvaluatorOptions options;
+  options.eval = config.eval;
+  options.compute = model.compute();
+  options.layer_order = scored_order(config.model);
+  options.bos_id = validation.bos_id;
+  Evaluator evaluator(model.store(), config.model, model.layouts(), options);
+  SharedArena arena(model.store().backend());
+  arena.bind({&evaluator.program()}, model.store());
+  RunRanks alone;
+  const auto start = std::chrono::steady_clock::now();
+  const EvalResult score = evaluate(evaluator, validation, alone.group());
+  if (score.bytes > 0) result.val_bpb = score.val_bpb;
+  result.scored_tokens_per_second = static_cast<double>(score.tokens) / seconds_since(start);
+}
+
 void check(const ProbeOptions& options) {
   if (options.batches.empty())
     throw config_error("--batches names no batch size; name some, for example 1,3,8.");
@@ -228,6 +247,7 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
     measure_continuations(programs, sequences, config.model.vocabulary, options, progress, measured);
     measured.seconds = seconds_since(start);
   }
+  if (options.evaluate) measure_score(model, config, validation, result);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/grouped.h"
+#include "framework/core/statistic.h"
 #include "framework/probe/difference.h"
 
 namespace mulligan::probe {
@@ -84,6 +85,68 @@ std::string probe_text(const std::vector<Measurement>& measurements, const Probe
   return text;
 }
 
+namespace {
+
+// "1.23e-05 ± 4.5e-06", "0", "2.0312 ± 0.0021".
+std::string spread(const std::vector<double>& values, const char* kind) {
+  const Statistic statistic = statistic_of(values);
+  const auto number = [&](double value) {
+    return *kind == 'e' ? (value == 0 ? "0" : fmt::format("{:.1e}", value))
+                        : fmt::format("{:.{}f}", value, *kind - '0');
+  };
+  if (!statistic.deviation || (statistic.mean == 0 && *statistic.deviation == 0))
+    return number(statistic.mean);
+  return fmt::format("{} ± {}", number(statistic.mean), number(*statistic.deviation));
+}
+
+// The three cells of a comparison over runs.
+std::string spread_cells(const std::vector<Compared>& compared) {
+  std::vector<double> largest, flips, index;
+  for (const Compared& one : compared) {
+    largest.push_back(one.logits.largest_over_rms);
+    flips.push_back(1000.0 * static_cast<double>(one.logits.flips) / static_cast<double>(one.logits.rows));
+    index.push_back(one.texts.mean_index);
+  }
+  return fmt::format("{} | {} | {}", spread(largest, "e"), spread(flips, "2"), spread(index, "1"));
+}
+
+}  // namespace
+
+std::string probe_markdown(const std::vector<std::vector<Measurement>>& runs, const ProbeOptions& options) {
+  const std::vector<Measurement>& shape = runs.front();
+  std::string text = fmt::format(
+      "n = {} runs; logits of {} sequences of {} tokens each, {} greedy tokens each; mean ± standard "
+      "deviation "
+      "over the runs. |d|/rms: the largest difference of a logit over the rms of the reference's. Flips: per "
+      "1,000 tokens. Index: first place where greedy texts differ, {} where they do not.\n\n",
+      runs.size(), options.sequences, options.length, options.tokens, options.tokens);
+  text += fmt::format(
+      "| precision | batch | |d|/rms to batch {0} | flips | index | |d|/rms to {1} | flips | index | "
+      "weights, "
+      "bytes | val_bpb | scored tokens/s |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
+      options.batches.front(), name_of(shape.front()));
+  for (std::size_t m = 0; m < shape.size(); ++m) {
+    for (std::size_t b = 0; b < shape[m].batches.size(); ++b) {
+      std::vector<Compared> within, across;
+      std::vector<double> bpb, speed;
+      for (const std::vector<Measurement>& run : runs) {
+        const Measurement& one = run[m];
+        within.push_back(compare(one.batches.front(), one.batches[b], one.vocabulary));
+        across.push_back(compare(run.front().batches[b], one.batches[b], one.vocabulary));
+        if (one.val_bpb) bpb.push_back(*one.val_bpb);
+        speed.push_back(one.scored_tokens_per_second);
+      }
+      const bool first = b == 0 && !bpb.empty();  // what has no batch size of the probe is said once
+      text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", name_of(shape[m]),
+                          shape[m].batches[b].batch, b == 0 ? "- | - | -" : spread_cells(within),
+                          m == 0 ? "- | - | -" : spread_cells(across),
+                          b == 0 ? grouped(shape[m].weight_bytes) : "", first ? spread(bpb, "4") : "",
+                          first ? spread(speed, "0") : "");
+    }
+  }
+  return text;
+}
+
 std::string probe_json(const std::vector<Measurement>& measurements, const ProbeOptions& options,
                        const std::string& weights) {
   ordered_json json = {{"format", "mulligan probe 1"},
@@ -94,14 +157,17 @@ std::string probe_json(const std::vector<Measurement>& measurements, const Probe
                        {"tokens", options.tokens},
                        {"measurements", ordered_json::array()}};
   for (const Measurement& measurement : measurements) {
-    ordered_json one = {{"precision", measurement.precision},
-                        {"device", measurement.device},
-                        {"threads", measurement.threads},
-                        {"projection_elements", measurement.projection_elements},
-                        {"other_elements", measurement.other_elements},
-                        {"weight_bytes", measurement.weight_bytes},
-                        {"held_bytes", measurement.held_bytes},
-                        {"batches", ordered_json::array()}};
+    ordered_json one = {
+        {"precision", measurement.precision},
+        {"device", measurement.device},
+        {"threads", measurement.threads},
+        {"projection_elements", measurement.projection_elements},
+        {"other_elements", measurement.other_elements},
+        {"weight_bytes", measurement.weight_bytes},
+        {"held_bytes", measurement.held_bytes},
+        {"val_bpb", measurement.val_bpb ? ordered_json(*measurement.val_bpb) : ordered_json()},
+        {"scored_tokens_per_second", measurement.scored_tokens_per_second},
+        {"batches", ordered_json::array()}};
     for (std::size_t i = 0; i < measurement.batches.size(); ++i) {
       const BatchMeasurement& batch = measurement.batches[i];
       one["batches"].push_back(

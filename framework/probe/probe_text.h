@@ -12,6 +12,10 @@ namespace mulligan::probe {
 // (what the batch's size does), and against the first measurement at the same batch size (what precision or
 // threads do). Ends with a newline.
 std::string probe_text(const std::vector<Measurement>& measurements, const ProbeOptions& options);
+// The same of several runs, with at least one measurement each and the same ones: a Markdown table with mean,
+// standard deviation and n. Flips count per thousand tokens, a text that does not diverge with its length.
+std::string probe_markdown(const std::vector<std::vector<Measurement>>& runs, const ProbeOptions& options);
+// Of one run, named `weights`.
 std::string probe_json(const std::vector<Measurement>& measurements, const ProbeOptions& options,
                        const std::string& weights);
 

@@ -21,18 +21,16 @@ namespace {
 struct ProbeArguments {
   RunOptions run;
   probe::ProbeOptions probe;
-  std::string path, json;
+  std::vector<std::string> paths;
+  std::string json;
   std::vector<std::string> precisions = {"fp32", "bf16", "layercast-bf16"};
   std::vector<int> threads;
 };
 
-void run(const ProbeArguments& arguments) {
-  require_one_process("probe");
-  const StopSignals signals;
-  for (const std::string& name : arguments.precisions) probe::find_precision(name);
+std::vector<probe::Measurement> measure(const ProbeArguments& arguments, const std::string& path) {
   std::vector<probe::Measurement> measurements;
-  const auto measure = [&](const RunOptions& run) {
-    const WeightSource source = open_weights(arguments.path, run);
+  const auto with = [&](const RunOptions& run) {
+    const WeightSource source = open_weights(path, run);
     for (const std::string& name : arguments.precisions) {
       LoadedConfig loaded = source.loaded;
       PluginHost host = run.plugin_host();
@@ -40,16 +38,32 @@ void run(const ProbeArguments& arguments) {
                                             probe::find_precision(name), arguments.probe));
     }
   };
-  if (arguments.threads.empty()) measure(arguments.run);
+  if (arguments.threads.empty()) with(arguments.run);
   for (const int threads : arguments.threads) {
     RunOptions run = arguments.run;
     run.overrides.push_back(fmt::format("backend.threads={}", threads));
-    measure(run);
+    with(run);
   }
-  fmt::print("{}", printable(probe::probe_text(measurements, arguments.probe), LineBreaks::kept));
+  return measurements;
+}
+
+void run(const ProbeArguments& arguments) {
+  require_one_process("probe");
+  const StopSignals signals;
+  for (const std::string& name : arguments.precisions) probe::find_precision(name);
+  if (!arguments.json.empty() && arguments.paths.size() > 1) {
+    throw config_error("--json takes the figures of one run; probe each of the {} runs by itself.",
+                       arguments.paths.size());
+  }
+  std::vector<std::vector<probe::Measurement>> runs;
+  for (const std::string& path : arguments.paths) runs.push_back(measure(arguments, path));
+  const bool several = runs.size() > 1;
+  fmt::print("{}", printable(several ? probe::probe_markdown(runs, arguments.probe)
+                                     : probe::probe_text(runs.front(), arguments.probe),
+                             LineBreaks::kept));
   if (arguments.json.empty()) return;
-  const std::string weights = weights_of(arguments.path).filename().string();
-  write_file_atomically(arguments.json, probe::probe_json(measurements, arguments.probe, weights));
+  const std::string weights = weights_of(arguments.paths.front()).filename().string();
+  write_file_atomically(arguments.json, probe::probe_json(runs.front(), arguments.probe, weights));
 }
 
 }  // namespace
@@ -60,7 +74,11 @@ void add_probe_command(CLI::App& app) {
       "What batch size, precision and threads do to a model's logits and to the texts that it continues");
   auto arguments = std::make_shared<ProbeArguments>();
   probe::ProbeOptions& options = arguments->probe;
-  command->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
+  command
+      ->add_option(
+          "paths", arguments->paths,
+          "Artifacts, run directories or weights files (.safetensors); of several a Markdown table with "
+          "mean and standard deviation is printed")
       ->required()
       ->type_name("PATH");
   command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
@@ -94,6 +112,7 @@ void add_probe_command(CLI::App& app) {
   count("--length", options.length, 1, "Tokens of a sequence");
   count("--prompt", options.prompt, 1, "Tokens of a sequence before its continuation");
   count("--tokens", options.tokens, 0, "Tokens of a continuation; 0: none");
+  command->add_flag("--evaluate", options.evaluate, "Score the validation set in each precision, too");
   command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
   arguments->run.declare(*command);
   declare_quiet(*command, options);
