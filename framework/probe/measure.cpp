@@ -227,7 +227,6 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
   Measurement result;
   result.precision = precision.name;
   result.device = backend.info().description;
-  result.threads = static_cast<int>(backend.info().threads);
   result.vocabulary = config.model.vocabulary;
   LoadedModel model(backend, config, LoadedModel::Masters::scored);
   model.load(load);

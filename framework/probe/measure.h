@@ -44,8 +44,8 @@ struct BatchMeasurement {
 
 struct Measurement {
   std::string precision;
-  std::string device;  // the backend's own words, with its threads
-  int threads = 0;     // as configured by the caller; 0: the configuration's
+  std::string setting;  // what the caller changed besides: "run.fused_kernels=false"; "": nothing
+  std::string device;   // the backend's own words
   std::int64_t vocabulary = 0;
   std::int64_t projection_elements = 0, other_elements = 0;
   std::int64_t weight_bytes = 0;        // of the weights as kernels read them
