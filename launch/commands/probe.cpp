@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -24,26 +25,30 @@ struct ProbeArguments {
   std::vector<std::string> paths;
   std::string json;
   std::vector<std::string> precisions = {"fp32", "bf16", "layercast-bf16"};
-  std::vector<int> threads;
+  std::vector<std::string> settings;  // "KEY=VALUE KEY=VALUE"
 };
 
+// Each precision as the run is, and then under each setting, whose effect the first batch size alone shows.
 std::vector<probe::Measurement> measure(const ProbeArguments& arguments, const std::string& path) {
   std::vector<probe::Measurement> measurements;
-  const auto with = [&](const RunOptions& run) {
+  const auto with = [&](const std::string& setting, const probe::ProbeOptions& options) {
+    RunOptions run = arguments.run;
+    std::istringstream keys(setting);
+    for (std::string key; keys >> key;) run.overrides.push_back(key);
     const WeightSource source = open_weights(path, run);
     for (const std::string& name : arguments.precisions) {
       LoadedConfig loaded = source.loaded;
       PluginHost host = run.plugin_host();
-      measurements.push_back(probe::measure(loaded, host, source.origin, source.load,
-                                            probe::find_precision(name), arguments.probe));
+      measurements.push_back(
+          probe::measure(loaded, host, source.origin, source.load, probe::find_precision(name), options));
+      measurements.back().setting = setting;
     }
   };
-  if (arguments.threads.empty()) with(arguments.run);
-  for (const int threads : arguments.threads) {
-    RunOptions run = arguments.run;
-    run.overrides.push_back(fmt::format("backend.threads={}", threads));
-    with(run);
-  }
+  with("", arguments.probe);
+  probe::ProbeOptions first = arguments.probe;
+  first.batches.resize(1);
+  first.evaluate = false;
+  for (const std::string& setting : arguments.settings) with(setting, first);
   return measurements;
 }
 
@@ -69,9 +74,9 @@ void run(const ProbeArguments& arguments) {
 }  // namespace
 
 void add_probe_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "probe",
-      "What batch size, precision and threads do to a model's logits and to the texts that it continues");
+  CLI::App* command = app.add_subcommand("probe",
+                                         "What batch size, precision and order of sums do to a model's "
+                                         "logits and to the texts that it continues");
   auto arguments = std::make_shared<ProbeArguments>();
   probe::ProbeOptions& options = arguments->probe;
   command
@@ -98,10 +103,12 @@ void add_probe_command(CLI::App& app) {
       ->type_name("LIST")
       ->capture_default_str();
   command
-      ->add_option("--threads", arguments->threads, "Numbers of the backend's threads; without it the run's")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 4096))
-      ->type_name("LIST");
+      ->add_option(
+          "--vary", arguments->settings,
+          "A setting in which each precision is computed again, such as run.fused_kernels=false, or several "
+          "between spaces; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
   const auto count = [&](const char* name, std::int64_t& value, std::int64_t least, const char* what) {
     command->add_option(name, value, what)
         ->check(CLI::Range(least, std::int64_t{1} << 20))

@@ -26,25 +26,26 @@ assert by_name["fp32"]["weight_bytes"] == by_name["fp32"]["held_bytes"] == 4 * (
 cast = by_name["layercast-bf16"]
 assert cast["weight_bytes"] == cast["held_bytes"] == 2 * projections + 4 * others, cast
 for name in ("fp32", "layercast-bf16"):
-    for batch in by_name[name]["batches"]:
-        figures = batch["against_first_batch"]
-        assert figures["rows"] == 2 * 48 and figures["texts"] == 2, figures
-        assert figures["largest_over_rms"] <= 1e-5 and figures["top1_flips"] == 0, (name, batch)
-for i in range(2):
-    near, far = (by_name[n]["batches"][i]["against_first_measurement"]["largest_over_rms"] for n in ("layercast-bf16", "bf16"))
-    assert 0 < near < far, (near, far)
+    changes = by_name[name]["batch_changes"]
+    assert [c["compared"] for c in changes] == ["batch 3 to batch 1"], changes
+    assert changes[0]["rows"] == 2 * 48 and changes[0]["texts"] == 2, changes
+    assert changes[0]["largest_over_rms"] <= 1e-5 and changes[0]["top1_flips"] == 0, changes
+assert by_name["fp32"]["precision_changes"] is None
+near, far = (by_name[n]["precision_changes"]["largest_over_rms"] for n in ("layercast-bf16", "bf16"))
+assert 0 < near < far, (near, far)
 assert all(m["val_bpb"] > 0 and m["scored_tokens_per_second"] > 0 for m in by_name.values())
 END
 check_true "the score of fp32 is the run's" \
   "sqrt(($(json probe.json val_bpb) - $(json $run/result.json val_bpb)) ^ 2) < 1e-6"
-"$mulligan" probe $run "${small[@]}" --json again.json --precisions fp32 --threads 1,2 --quiet >/dev/null
-check "threads change no bit" python3 - <<'END'
+"$mulligan" probe $run "${small[@]}" --json again.json --precisions fp32 --vary backend.threads=1 \
+  --vary "run.fused_kernels=false backend.threads=2" --quiet >/dev/null
+check "threads change no bit, other kernels the rounding of fp32" python3 - <<'END'
 import json
-report = json.load(open("again.json"))
-assert [m["threads"] for m in report["measurements"]] == [1, 2]
-for batch in report["measurements"][1]["batches"]:
-    figures = batch["against_first_measurement"]
-    assert figures["largest_over_rms"] == 0 and figures["texts_diverged"] == 0, figures
+plain, threads, kernels = json.load(open("again.json"))["measurements"]
+assert threads["setting"] == "backend.threads=1" and kernels["setting"] == "run.fused_kernels=false backend.threads=2"
+assert threads["setting_changes"]["largest_over_rms"] == 0 and threads["setting_changes"]["texts_diverged"] == 0, threads
+assert kernels["setting_changes"]["largest_over_rms"] < 1e-4, kernels
+assert plain["setting_changes"] is None and plain["batch_changes"] and not threads["batch_changes"]
 END
 check "an artifact" bash -c "'$mulligan' quantize $run >/dev/null && '$mulligan' probe $run/artifact.mulligan --tokens 0 ${small[*]:0:6}"
 seen=$("$mulligan" eval $run --set train.layercast=bf16 2>&1)
@@ -61,7 +62,7 @@ cp -r "$root/configs" .
 if MULLIGAN=$mulligan configs/numerics/layercast/run --quick >experiment.md 2>experiment.err; then
   pass "configs/numerics/layercast/run --quick"
   check_contains "a Markdown table with mean and deviation over two seeds" "n = 2 runs" "$(cat experiment.md)"
-  check_contains "a row of each precision" "| layercast-fp16 | 3 |" "$(cat experiment.md)"
+  check_contains "a row of each precision" "| layercast-fp16 | batch 3 to batch 1 |" "$(cat experiment.md)"
 else
   flunk "configs/numerics/layercast/run --quick" "$(cat experiment.md experiment.err)"
 fi

@@ -176,13 +176,13 @@ def layercast(context, detail):
     seen = probed(context, context.run_folder("cuda_fp32"), "cuda")
 
     def largest(precision):
-        return max(batch["against_first_batch"]["largest_over_rms"] for batch in seen[precision]["batches"])
+        return max(change["largest_over_rms"] for change in seen[precision]["batch_changes"])
 
     def flips(precision):
-        return sum(batch["against_first_batch"]["top1_flips"] for batch in seen[precision]["batches"])
+        return sum(change["top1_flips"] for change in seen[precision]["batch_changes"])
 
     def index(precision):
-        return min(batch["against_first_batch"]["mean_divergence_index"] for batch in seen[precision]["batches"])
+        return min(change["mean_divergence_index"] for change in seen[precision]["batch_changes"])
 
     cast = seen["layercast-bf16"]
     figures = {"layercast": largest("layercast-bf16"), "flips": flips("layercast-bf16"), "index": index("layercast-bf16"),
