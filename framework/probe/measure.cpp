@@ -16,7 +16,6 @@
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
 #include "framework/eval/sampling.h"
-#include "framework/model/layer_order.h"
 #include "framework/probe/batch_program.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
@@ -151,7 +150,7 @@ void count_weights(LoadedModel& model, Measurement& result) {
   }
 }
 
-void measure_score(LoadedModel& model, const RunConfig& config, const ValidationSet& validation,
+void measure_score(LoadedModel& model, const RunConfig& config, ValidationSet& validation,
                    Measurement& result) {
   EvaluatorOptions options;
   options.eval = config.eval;
@@ -218,7 +217,7 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
         "data/fineweb_val_*.bin.");
   }
   RunLog log(options, {});
-  const ValidationSet validation = load_validation(config.data, config.model.vocabulary);
+  ValidationSet validation = load_validation(config.data, config.model.vocabulary);
   for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
   const std::int64_t most = std::max(options.sequences, *std::ranges::max_element(options.batches));
   const std::vector<Sequence> sequences =
