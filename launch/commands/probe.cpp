@@ -35,12 +35,12 @@ std::vector<probe::Measurement> measure(const ProbeArguments& arguments, const s
     RunOptions run = arguments.run;
     std::istringstream keys(setting);
     for (std::string key; keys >> key;) run.overrides.push_back(key);
-    const WeightSource source = open_weights(path, run);
     for (const std::string& name : arguments.precisions) {
-      LoadedConfig loaded = source.loaded;
+      WeightSource source =
+          open_weights(path, run);  // a configuration that a measurement resolves for itself
       PluginHost host = run.plugin_host();
-      measurements.push_back(
-          probe::measure(loaded, host, source.origin, source.load, probe::find_precision(name), options));
+      measurements.push_back(probe::measure(source.loaded, host, source.origin, source.load,
+                                            probe::find_precision(name), options));
       measurements.back().setting = setting;
     }
   };
