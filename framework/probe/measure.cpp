@@ -232,11 +232,12 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
   count_weights(model, result);
   log.print("{} on {}: weights of {} bytes", precision.name, result.device, result.weight_bytes);
   std::int64_t steps = 0;
-  for (const std::int64_t batch : options.batches)
-    steps += (options.sequences + batch - 1) / batch * options.tokens;
+  std::vector<std::int64_t> batches = options.batches;
+  if (options.first_batch_alone) batches.resize(1);
+  for (const std::int64_t batch : batches) steps += (options.sequences + batch - 1) / batch * options.tokens;
   Progress progress(
       &log, {.what = "probing " + precision.name, .unit = "passes", .total = static_cast<double>(steps)});
-  for (const std::int64_t batch : options.batches) {
+  for (const std::int64_t batch : batches) {
     BatchMeasurement& measured = result.batches.emplace_back();
     measured.batch = batch;
     BatchPrograms programs(model.store(), config, model.layouts(), batch, options);

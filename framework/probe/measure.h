@@ -22,6 +22,7 @@ struct ProbeOptions : ConsoleOptions {
   std::int64_t prompt = 32;                           // of them before a continuation
   std::int64_t tokens = 256;                          // of a continuation; 0: none is made
   bool evaluate = false;                              // score the validation set as well
+  bool first_batch_alone = false;                     // of the batch sizes, with the same sequences
 };
 
 // How the weights are stored and computed with: "fp32", "bf16", "fp16", "layercast-bf16", "layercast-fp16".

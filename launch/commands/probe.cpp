@@ -46,7 +46,7 @@ std::vector<probe::Measurement> measure(const ProbeArguments& arguments, const s
   };
   with("", arguments.probe);
   probe::ProbeOptions first = arguments.probe;
-  first.batches.resize(1);
+  first.first_batch_alone = true;
   first.evaluate = false;
   for (const std::string& setting : arguments.settings) with(setting, first);
   return measurements;
