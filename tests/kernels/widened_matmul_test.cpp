@@ -19,7 +19,7 @@ struct Product {
 const Product kProducts[] = {{5, 7, 3},    {1, 1, 1, 1.0}, {65, 33, 129, 1.0}, {1, 130, 70},
                              {64, 64, 16}, {300, 530, 17}, {12, 600, 9, -0.5}, {17, 9, 2100, 1.0}};
 // More than one tile of columns over an inner dimension of several pieces; rows of generation and of training.
-const Product kLarge[] = {{3, 1100, 1500}, {1, 1536, 512}, {257, 1040, 640, 1.0}, {2, 700, 4097}};
+const Product kLarge[] = {{3, 1100, 1500}, {1, 1536, 512}, {257, 1040, 96, 1.0}, {2, 600, 2049}};
 
 Operator widened_matmul() {
   Operator op{.forward = "widened_matmul", .backward = "", .cases = {}};
