@@ -41,6 +41,17 @@ std::vector<DryRun::Tensor> describe(const RunConfig& config,
   return tensors;
 }
 
+DryRun::ReadWeights read_weights(const RunConfig& config) {
+  const ComputeTypes types = scored_types(config);
+  DryRun::ReadWeights read;
+  read.projection_dtype = dtype_name(types.projections);
+  for (const ParameterSpec& spec : model_parameters(config.model)) {
+    (spec.projection ? read.projection_elements : read.other_elements) += spec.type.elements();
+    read.bytes += spec.type.as(types.of(spec)).bytes();
+  }
+  return read;
+}
+
 void plan_memory(DryRun& plan, TrainingPrograms& training, Backend* device) {
   const TensorStore& store = training.engine().store();
   std::map<std::string, std::int64_t> tensors;
@@ -91,6 +102,7 @@ DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& opti
   OptimizerGroups groups(config, plugins, parameters);
 
   plan.parameters = parameter_count(model_parameters(config.model));
+  plan.read_weights = read_weights(config);
   plan.stages = model_stages(config.model);
   plan.tensors = describe(config, parameters);
   plan.tokens_per_step = config.train.tokens_per_step;
@@ -120,6 +132,9 @@ std::string format_dry_run(const DryRun& plan) {
   }
   line("");
   line("parameters: {}", grouped(plan.parameters));
+  line("weights as they are read to score: {} bytes (projections: {} elements in {}; {} others)",
+       grouped(plan.read_weights.bytes), grouped(plan.read_weights.projection_elements),
+       plan.read_weights.projection_dtype, grouped(plan.read_weights.other_elements));
   for (const StageList& stage : plan.stages) {
     if (!stage.elements.empty()) line("stage {}: {}", stage.stage, fmt::join(stage.elements, ", "));
   }

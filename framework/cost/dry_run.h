@@ -37,7 +37,14 @@ struct DryRun {
     std::int64_t layers = 0;  // executed
     Cost cost;
   };
+  // The weights as products read them when the model is scored: what LayerCast makes smaller.
+  struct ReadWeights {
+    std::int64_t projection_elements = 0, other_elements = 0;
+    std::string projection_dtype;
+    std::int64_t bytes = 0;
+  };
   std::int64_t parameters = 0;
+  ReadWeights read_weights;
   std::vector<StageList> stages;  // the elements of the model
   std::vector<Tensor> tensors;
   // Bytes of one rank on its device: persistent tensors by category, the shared arena, and, where known,

@@ -38,9 +38,10 @@ std::optional<std::size_t> first_difference(const std::vector<float>& a, const s
 
 }  // namespace
 
-Finding check_neighbours(Backend& backend, const RunConfig& config, DType compute) {
+Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes compute) {
   constexpr std::int64_t own = 40, rest = 56;
-  const double beside = compute == MLG_F32 ? 1e-5 : 2e-3, moved = compute == MLG_F32 ? 1e-4 : 3e-2;
+  const bool wide = compute.activations == MLG_F32;
+  const double beside = wide ? 1e-5 : 2e-3, moved = wide ? 1e-4 : 3e-2;
   Finding f = begin(
       "D15", "loss of a segment beside others",
       fmt::format("mean: fails beyond {:.0e} nats beside others, {:.0e} at another place", beside, moved));

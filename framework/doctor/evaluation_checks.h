@@ -13,7 +13,7 @@
 namespace mulligan::doctor {
 
 // D15: the losses of a segment do not depend on what stands beside it in the row, nor on where it stands.
-Finding check_neighbours(Backend& backend, const RunConfig& config, DType compute);
+Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes compute);
 
 // D16: token losses do not depend on what memory held before: it is filled with numbers that are none,
 // then with others, and every bit must be the same, or, where the backend does not promise repeated bits

@@ -68,7 +68,8 @@ class Examiner {
   }
   void add(std::vector<Finding> more) { std::ranges::move(more, std::back_inserter(found_)); }
   int vocabulary() const { return static_cast<int>(config_.model.vocabulary); }
-  DType compute() const { return to_dtype(config_.phases.front().compute_dtype); }
+  ComputeTypes types() const { return compute_types(config_.phases.front()); }
+  DType compute() const { return types().activations; }
 
   void data() {
     std::optional<Tokenizer> tokenizer;
@@ -117,7 +118,7 @@ class Examiner {
     Backend& backend = *plugins_.backend;
     const Batch row = text_row(row_tokens);
     const auto tokens = static_cast<std::int64_t>(row.tokens.size());
-    EvaluationProbe evaluation(backend, config_, tokens, compute());
+    EvaluationProbe evaluation(backend, config_, tokens, types());
     evaluation.set(weights_);
     evaluation.set(row);
     found_.push_back(check_memory(evaluation, backend.repeats()));
@@ -130,7 +131,7 @@ class Examiner {
       found_.push_back(judge_trained_loss(evaluation.mean_loss(), vocabulary(), loss_floor(entropy)));
     }
     found_.push_back(judge_logits(evaluation.logits(), config_.model));
-    MicroStepProbe training(backend, *plugins_.loss, config_, tokens, compute());
+    MicroStepProbe training(backend, *plugins_.loss, config_, tokens, types());
     training.set(weights_);
     training.set(row);
     training.run();
@@ -138,10 +139,10 @@ class Examiner {
         equal_logits_loss(backend, *plugins_.loss, vocabulary(), config_.model.softcap, compute()) -
         std::log(static_cast<double>(vocabulary()));
     found_.push_back(judge_modes(training.mean_loss(), evaluation.mean_loss(), excess, compute()));
-    add(check_forward(backend, config_, compute()));
+    add(check_forward(backend, config_, types()));
     found_.push_back(check_rotation(backend, config_.model, compute()));
     found_.push_back(check_softmax(backend, config_.model, compute()));
-    found_.push_back(check_neighbours(backend, config_, compute()));
+    found_.push_back(check_neighbours(backend, config_, types()));
     found_.push_back(check_order(backend, evaluation, backend.repeats()));
     found_.push_back(check_evaluated_mean(backend, config_, weights_));
     OptimizerGroups groups(config_, plugins_, plan_parameters(config_));

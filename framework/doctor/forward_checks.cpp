@@ -84,8 +84,9 @@ std::map<std::uint32_t, std::size_t> last_writers(const Graph& graph, const Call
 
 }  // namespace
 
-Finding check_formulas(Backend& backend, const RunConfig& config, DType compute) {
-  const Tolerance allowed = compute == MLG_F32 ? Tolerance{2e-5, 2e-5} : Tolerance{2e-2, 1.0 / 128};
+Finding check_formulas(Backend& backend, const RunConfig& config, ComputeTypes compute) {
+  const Tolerance allowed =
+      compute.activations == MLG_F32 ? Tolerance{2e-5, 2e-5} : Tolerance{2e-2, 1.0 / 128};
   Finding f = d14(
       "operations of the forward pass against their formulas",
       fmt::format("fails above {:.0e} of the rms and {:.0e} of the value", allowed.of_rms, allowed.of_value));
@@ -143,7 +144,7 @@ Finding check_formulas(Backend& backend, const RunConfig& config, DType compute)
   return f;
 }
 
-Finding check_causality(Backend& backend, const RunConfig& config, DType compute) {
+Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes compute) {
   Finding f = d14("causality", "any bit of an earlier position's logits fails");
   EvaluationProbe probe(backend, config, row_tokens, compute);
   probe.set(vivid_weights(config.model));
@@ -195,7 +196,7 @@ Finding check_causality(Backend& backend, const RunConfig& config, DType compute
   return f;
 }
 
-Finding check_head(Backend& backend, const RunConfig& config, DType compute) {
+Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compute) {
   Finding f = d14("output head", "any other token's logit fails");
   EvaluationProbe probe(backend, config, row_tokens, compute);
   Weights weights = vivid_weights(config.model);
@@ -234,7 +235,7 @@ Finding check_head(Backend& backend, const RunConfig& config, DType compute) {
   return f;
 }
 
-std::vector<Finding> check_forward(Backend& backend, const RunConfig& config, DType compute) {
+std::vector<Finding> check_forward(Backend& backend, const RunConfig& config, ComputeTypes compute) {
   return {check_formulas(backend, config, compute), check_causality(backend, config, compute),
           check_head(backend, config, compute)};
 }

@@ -17,13 +17,13 @@
 namespace mulligan::doctor {
 namespace {
 
-EvaluatorOptions options_for(const RunConfig& config, std::int64_t tokens, DType compute) {
+EvaluatorOptions options_for(const RunConfig& config, std::int64_t tokens, ComputeTypes compute) {
   EvaluatorOptions options;
   options.eval = config.eval;
   options.eval.mode = EvalMode::rows;
   options.eval.sequence_length = tokens;
   options.eval.packed_sequences = 1;
-  options.compute = compute;
+  options.compute = compute.activations;
   options.layer_order = scored_order(config.model);
   return options;
 }
@@ -123,7 +123,7 @@ Batch drawn_row(const std::vector<std::int64_t>& segments, std::int64_t vocabula
 }
 
 EvaluationProbe::EvaluationProbe(Backend& backend, const RunConfig& config, std::int64_t tokens,
-                                 DType compute)
+                                 ComputeTypes compute)
     : layouts_(parameter_layouts(config.model, compute)),
       run_(backend,
            Evaluator::build(config.model, layouts_, options_for(config, tokens, compute),
@@ -156,7 +156,7 @@ std::vector<double> EvaluationProbe::logits() const {
 }
 
 MicroStepProbe::MicroStepProbe(Backend& backend, const Loss& loss, const RunConfig& config,
-                               std::int64_t tokens, DType compute)
+                               std::int64_t tokens, ComputeTypes compute)
     : tokens_(tokens),
       parameters_(with_compute_dtype(plan_parameters(config), compute)),
       run_(backend,

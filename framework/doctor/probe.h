@@ -37,7 +37,7 @@ Batch drawn_row(const std::vector<std::int64_t>& segments, std::int64_t vocabula
 class EvaluationProbe {
  public:
   // Takes memory on `backend` for the whole model and a row of `tokens` tokens. Throws Error.
-  EvaluationProbe(Backend& backend, const RunConfig& config, std::int64_t tokens, DType compute);
+  EvaluationProbe(Backend& backend, const RunConfig& config, std::int64_t tokens, ComputeTypes compute);
 
   void set(const Weights& weights);
   void set(const Batch& row);
@@ -58,7 +58,7 @@ class MicroStepProbe {
  public:
   // `backend` knows the loss's kernels.
   MicroStepProbe(Backend& backend, const Loss& loss, const RunConfig& config, std::int64_t tokens,
-                 DType compute);
+                 ComputeTypes compute);
 
   void set(const Weights& weights);
   void set(const Batch& row);

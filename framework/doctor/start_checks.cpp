@@ -106,7 +106,8 @@ std::vector<Finding> model_findings(const RunSubject& subject, const Batch& row,
   const RunConfig& config = subject.loaded.config;
   const RunPlugins plugins = make_phase_plugins(subject.loaded, subject.host, subject.device.section);
   Backend& backend = *plugins.backend;
-  const DType compute = to_dtype(config.phases.front().compute_dtype);
+  const ComputeTypes types = compute_types(config.phases.front());
+  const DType compute = types.activations;
   const auto vocabulary = static_cast<int>(config.model.vocabulary);
   const std::vector<ParameterSpec> specs = model_parameters(config.model);
   const Weights weights = weights_of(subject.device.programs->engine().store(), subject.parameters);
@@ -124,7 +125,7 @@ std::vector<Finding> model_findings(const RunSubject& subject, const Batch& row,
   const std::int64_t tokens =
       std::min<std::int64_t>(probed_tokens, static_cast<std::int64_t>(row.tokens.size()));
   const Batch cut = cut_row(row, tokens);
-  EvaluationProbe evaluation(backend, config, tokens, compute);
+  EvaluationProbe evaluation(backend, config, tokens, types);
   evaluation.set(weights);
   evaluation.set(cut);
   findings.push_back(check_memory(evaluation, backend.repeats()));
@@ -133,7 +134,7 @@ std::vector<Finding> model_findings(const RunSubject& subject, const Batch& row,
   } else if (subject.fresh) {
     findings.push_back(judge_trained_loss(evaluation.mean_loss(), vocabulary, floor_nats));
   }
-  MicroStepProbe training(backend, *plugins.loss, config, tokens, compute);
+  MicroStepProbe training(backend, *plugins.loss, config, tokens, types);
   training.set(weights);
   training.set(cut);
   training.run();

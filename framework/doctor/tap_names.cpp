@@ -106,7 +106,7 @@ std::vector<std::string> tap_names(const Graph& graph, const ModelConfig& model,
       if (mentioned >= 0) layer = mentioned;
     }
     std::string name = call.kernel;
-    if (call.kernel == "matmul") {
+    if (call.kernel == "matmul" || call.kernel == "widened_matmul") {
       name = product_name(mention_of(call.arguments[1]), model.layers);
     } else if (call.kernel == "row_bias_fwd") {
       name = projection_of(mention_of(call.arguments[1]).parameter) + " (post-bias)";

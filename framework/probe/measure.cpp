@@ -14,11 +14,12 @@
 #include "framework/core/seconds_since.h"
 #include "framework/core/stop_request.h"
 #include "framework/eval/evaluate.h"
+#include "framework/eval/evaluator.h"
 #include "framework/eval/sampling.h"
-#include "framework/model/layer_order.h"
 #include "framework/probe/batch_program.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
+#include "framework/run/run_ranks.h"
 
 namespace mulligan::probe {
 namespace {
@@ -149,6 +150,23 @@ void count_weights(LoadedModel& model, Measurement& result) {
   }
 }
 
+void measure_score(LoadedModel& model, const RunConfig& config, ValidationSet& validation,
+                   Measurement& result) {
+  EvaluatorOptions options;
+  options.eval = config.eval;
+  options.compute = model.compute();
+  options.layer_order = scored_order(config.model);
+  options.bos_id = validation.bos_id;
+  Evaluator evaluator(model.store(), config.model, model.layouts(), options);
+  SharedArena arena(model.store().backend());
+  arena.bind({&evaluator.program()}, model.store());
+  RunRanks alone;
+  const auto start = std::chrono::steady_clock::now();
+  const EvalResult score = evaluate(evaluator, validation, alone.group());
+  if (score.bytes > 0) result.val_bpb = score.val_bpb;
+  result.scored_tokens_per_second = static_cast<double>(score.tokens) / seconds_since(start);
+}
+
 void check(const ProbeOptions& options) {
   if (options.batches.empty())
     throw config_error("--batches names no batch size; name some, for example 1,3,8.");
@@ -199,7 +217,7 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
         "data/fineweb_val_*.bin.");
   }
   RunLog log(options, {});
-  const ValidationSet validation = load_validation(config.data, config.model.vocabulary);
+  ValidationSet validation = load_validation(config.data, config.model.vocabulary);
   for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
   const std::int64_t most = std::max(options.sequences, *std::ranges::max_element(options.batches));
   const std::vector<Sequence> sequences =
@@ -208,18 +226,18 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
   Measurement result;
   result.precision = precision.name;
   result.device = backend.info().description;
-  result.threads = static_cast<int>(backend.info().threads);
   result.vocabulary = config.model.vocabulary;
   LoadedModel model(backend, config, LoadedModel::Masters::scored);
   model.load(load);
   count_weights(model, result);
   log.print("{} on {}: weights of {} bytes", precision.name, result.device, result.weight_bytes);
   std::int64_t steps = 0;
-  for (const std::int64_t batch : options.batches)
-    steps += (options.sequences + batch - 1) / batch * options.tokens;
+  std::vector<std::int64_t> batches = options.batches;
+  if (options.first_batch_alone) batches.resize(1);
+  for (const std::int64_t batch : batches) steps += (options.sequences + batch - 1) / batch * options.tokens;
   Progress progress(
       &log, {.what = "probing " + precision.name, .unit = "passes", .total = static_cast<double>(steps)});
-  for (const std::int64_t batch : options.batches) {
+  for (const std::int64_t batch : batches) {
     BatchMeasurement& measured = result.batches.emplace_back();
     measured.batch = batch;
     BatchPrograms programs(model.store(), config, model.layouts(), batch, options);
@@ -228,6 +246,7 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
     measure_continuations(programs, sequences, config.model.vocabulary, options, progress, measured);
     measured.seconds = seconds_since(start);
   }
+  if (options.evaluate) measure_score(model, config, validation, result);
   return result;
 }
 

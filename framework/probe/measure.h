@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct ProbeOptions : ConsoleOptions {
   std::int64_t length = 128;                          // tokens of a sequence
   std::int64_t prompt = 32;                           // of them before a continuation
   std::int64_t tokens = 256;                          // of a continuation; 0: none is made
+  bool evaluate = false;                              // score the validation set as well
+  bool first_batch_alone = false;                     // of the batch sizes, with the same sequences
 };
 
 // How the weights are stored and computed with: "fp32", "bf16", "fp16", "layercast-bf16", "layercast-fp16".
@@ -42,12 +45,14 @@ struct BatchMeasurement {
 
 struct Measurement {
   std::string precision;
-  std::string device;  // the backend's own words, with its threads
-  int threads = 0;     // as configured by the caller; 0: the configuration's
+  std::string setting;  // what the caller changed besides: "run.fused_kernels=false"; "": nothing
+  std::string device;   // the backend's own words
   std::int64_t vocabulary = 0;
   std::int64_t projection_elements = 0, other_elements = 0;
-  std::int64_t weight_bytes = 0;  // of the weights as kernels read them
-  std::int64_t held_bytes = 0;    // with masters that are there besides
+  std::int64_t weight_bytes = 0;        // of the weights as kernels read them
+  std::int64_t held_bytes = 0;          // with masters that are there besides
+  std::optional<double> val_bpb;        // of the whole validation set, where it was asked for
+  double scored_tokens_per_second = 0;  // of that
   std::vector<BatchMeasurement> batches;
 };
 

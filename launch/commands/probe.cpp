@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -21,46 +22,68 @@ namespace {
 struct ProbeArguments {
   RunOptions run;
   probe::ProbeOptions probe;
-  std::string path, json;
+  std::vector<std::string> paths;
+  std::string json;
   std::vector<std::string> precisions = {"fp32", "bf16", "layercast-bf16"};
-  std::vector<int> threads;
+  std::vector<std::string> settings;  // "KEY=VALUE KEY=VALUE"
 };
+
+// Each precision as the run is, and then under each setting, whose effect the first batch size alone shows.
+std::vector<probe::Measurement> measure(const ProbeArguments& arguments, const std::string& path) {
+  std::vector<probe::Measurement> measurements;
+  const auto with = [&](const std::string& setting, const probe::ProbeOptions& options) {
+    RunOptions run = arguments.run;
+    std::istringstream keys(setting);
+    for (std::string key; keys >> key;) run.overrides.push_back(key);
+    for (const std::string& name : arguments.precisions) {
+      WeightSource source =
+          open_weights(path, run);  // a configuration that a measurement resolves for itself
+      PluginHost host = run.plugin_host();
+      measurements.push_back(probe::measure(source.loaded, host, source.origin, source.load,
+                                            probe::find_precision(name), options));
+      measurements.back().setting = setting;
+    }
+  };
+  with("", arguments.probe);
+  probe::ProbeOptions first = arguments.probe;
+  first.first_batch_alone = true;
+  first.evaluate = false;
+  for (const std::string& setting : arguments.settings) with(setting, first);
+  return measurements;
+}
 
 void run(const ProbeArguments& arguments) {
   require_one_process("probe");
   const StopSignals signals;
   for (const std::string& name : arguments.precisions) probe::find_precision(name);
-  std::vector<probe::Measurement> measurements;
-  const auto measure = [&](const RunOptions& run) {
-    const WeightSource source = open_weights(arguments.path, run);
-    for (const std::string& name : arguments.precisions) {
-      LoadedConfig loaded = source.loaded;
-      PluginHost host = run.plugin_host();
-      measurements.push_back(probe::measure(loaded, host, source.origin, source.load,
-                                            probe::find_precision(name), arguments.probe));
-    }
-  };
-  if (arguments.threads.empty()) measure(arguments.run);
-  for (const int threads : arguments.threads) {
-    RunOptions run = arguments.run;
-    run.overrides.push_back(fmt::format("backend.threads={}", threads));
-    measure(run);
+  if (!arguments.json.empty() && arguments.paths.size() > 1) {
+    throw config_error("--json takes the figures of one run; probe each of the {} runs by itself.",
+                       arguments.paths.size());
   }
-  fmt::print("{}", printable(probe::probe_text(measurements, arguments.probe), LineBreaks::kept));
+  std::vector<std::vector<probe::Measurement>> runs;
+  for (const std::string& path : arguments.paths) runs.push_back(measure(arguments, path));
+  const bool several = runs.size() > 1;
+  fmt::print("{}", printable(several ? probe::probe_markdown(runs, arguments.probe)
+                                     : probe::probe_text(runs.front(), arguments.probe),
+                             LineBreaks::kept));
   if (arguments.json.empty()) return;
-  const std::string weights = weights_of(arguments.path).filename().string();
-  write_file_atomically(arguments.json, probe::probe_json(measurements, arguments.probe, weights));
+  const std::string weights = weights_of(arguments.paths.front()).filename().string();
+  write_file_atomically(arguments.json, probe::probe_json(runs.front(), arguments.probe, weights));
 }
 
 }  // namespace
 
 void add_probe_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "probe",
-      "What batch size, precision and threads do to a model's logits and to the texts that it continues");
+  CLI::App* command = app.add_subcommand("probe",
+                                         "What batch size, precision and order of sums do to a model's "
+                                         "logits and to the texts that it continues");
   auto arguments = std::make_shared<ProbeArguments>();
   probe::ProbeOptions& options = arguments->probe;
-  command->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
+  command
+      ->add_option(
+          "paths", arguments->paths,
+          "Artifacts, run directories or weights files (.safetensors); of several a Markdown table with "
+          "mean and standard deviation is printed")
       ->required()
       ->type_name("PATH");
   command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
@@ -80,10 +103,12 @@ void add_probe_command(CLI::App& app) {
       ->type_name("LIST")
       ->capture_default_str();
   command
-      ->add_option("--threads", arguments->threads, "Numbers of the backend's threads; without it the run's")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 4096))
-      ->type_name("LIST");
+      ->add_option(
+          "--vary", arguments->settings,
+          "A setting in which each precision is computed again, such as run.fused_kernels=false, or several "
+          "between spaces; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
   const auto count = [&](const char* name, std::int64_t& value, std::int64_t least, const char* what) {
     command->add_option(name, value, what)
         ->check(CLI::Range(least, std::int64_t{1} << 20))
@@ -94,6 +119,7 @@ void add_probe_command(CLI::App& app) {
   count("--length", options.length, 1, "Tokens of a sequence");
   count("--prompt", options.prompt, 1, "Tokens of a sequence before its continuation");
   count("--tokens", options.tokens, 0, "Tokens of a continuation; 0: none");
+  command->add_flag("--evaluate", options.evaluate, "Score the validation set in each precision, too");
   command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
   arguments->run.declare(*command);
   declare_quiet(*command, options);

@@ -147,6 +147,11 @@ TEST_P(CudaCompile, NoKernelSpills) {
     rounded.insert(rounded.end(), {"optimizer.rest.state_dtype=bf16",
                                    "optimizer.rest.stochastic_rounding=true", "ema.decay=0.9"});
     compile_run(TinyRun::config_without_data(rounded));
+    for (const std::string storage : {"bf16", "fp16"}) {
+      std::vector<std::string> cast = device();
+      cast.push_back("train.layercast=" + storage);
+      compile_run(TinyRun::config_without_data(cast));
+    }
     tiny.push_back("run.fused_kernels=false");
     compile_run(TinyRun::config_without_data(tiny));
     // Rows that the registers of a block do not hold at once.

@@ -159,6 +159,43 @@ def ttt(context, detail):
     return figures
 
 
+def probed(context, folder, backend, *more):
+    """mulligan probe of a run: its measurements by precision."""
+    figures = context.scratch / "probe.json"
+    sizes = ["--sequences", 2, "--length", 32, "--prompt", 16, "--tokens", 4] if context.emulated else [
+        "--sequences", 8, "--length", 256, "--tokens", 256]
+    batches = "1,3" if context.emulated else "1,3,8,32"
+    context.mulligan("probe", folder, "--precisions", "fp32,bf16,layercast-bf16", "--batches", batches, *sizes, "--json",
+                     figures, "--quiet", *more, *arguments({**context.backend(backend), **data_settings(small_data(context))}))
+    return {one["precision"]: one for one in json.loads(figures.read_text())["measurements"]}
+
+
+@rows.row("layercast", "correctness", "logits over batch sizes: 16-bit projections in fp32 arithmetic change nothing, bf16 does", 150)
+def layercast(context, detail):
+    trained(context, "cuda", "fp32", steps_of(context))
+    seen = probed(context, context.run_folder("cuda_fp32"), "cuda")
+
+    def largest(precision):
+        return max(change["largest_over_rms"] for change in seen[precision]["batch_changes"])
+
+    def flips(precision):
+        return sum(change["top1_flips"] for change in seen[precision]["batch_changes"])
+
+    def index(precision):
+        return min(change["mean_divergence_index"] for change in seen[precision]["batch_changes"])
+
+    cast = seen["layercast-bf16"]
+    figures = {"layercast": largest("layercast-bf16"), "flips": flips("layercast-bf16"), "index": index("layercast-bf16"),
+               "fp32": largest("fp32"), "bf16": largest("bf16"), "bf16_flips": flips("bf16"), "bf16_index": index("bf16"),
+               "bytes": cast["weight_bytes"]}
+    context.partial = figures
+    if cast["weight_bytes"] != 2 * cast["projection_elements"] + 4 * cast["other_elements"]:
+        raise NotOk("weights take other than two bytes an element of projections and four of the rest")
+    if figures["layercast"] > 1e-5 or figures["flips"] > 0:
+        raise NotOk(f"LayerCast's logits move by {figures['layercast']:.1e} of their rms with the batch's size")
+    return figures
+
+
 def repeated(context, name, steps, **more):
     def train():
         settings = small_settings(context, "cuda", "bf16", steps, **{

@@ -1,4 +1,6 @@
 // Which of cuBLASLt's algorithms a product gets.
+#include <cublasLt.h>
+
 #include "tests/gpu_device/stand_in_device.h"
 
 namespace mulligan::cuda {
@@ -36,6 +38,16 @@ TEST_F(Products, TakeTheFastest) {
 TEST_F(Products, AreTimedOnRandomNumbers) {
   for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) chosen({3, 1, 2}, dtype);
   EXPECT_EQ(stand_in().zero_operands, 0);
+}
+
+// Products in f32 are computed in f32: neither the kind of arithmetic nor an algorithm rounds to TF32.
+TEST_F(Products, OfF32NeverUseTf32) {
+  chosen({3, 1});
+  EXPECT_EQ(stand_in().compute_type, CUBLAS_COMPUTE_32F) << "and not CUBLAS_COMPUTE_32F_FAST_TF32";
+  EXPECT_EQ(stand_in().allowed & CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32, 0u);
+  EXPECT_NE(stand_in().allowed & CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_32F, 0u);
+  chosen({3, 1}, MLG_BF16);
+  EXPECT_EQ(stand_in().allowed, ~0ULL) << "asked of f32 alone";
 }
 
 TEST_F(Products, AnAlgorithmThatFailsIsLeftOut) {

@@ -16,9 +16,10 @@ struct Product {
 };
 // Odd ones, whole tiles with shorter last ones, single rows as generation has them, an inner dimension that the
 // cpu backend cuts in pieces.
-const Product kProducts[] = {{5, 7, 3},          {1, 1, 1, 1.0},     {65, 33, 129, 1.0},
-                             {1, 130, 70},       {64, 64, 16},       {300, 530, 17},
-                             {12, 600, 9, -0.5}, {17, 9, 2100, 1.0}, {3, 1100, 1500}};
+const Product kProducts[] = {{5, 7, 3},    {1, 1, 1, 1.0}, {65, 33, 129, 1.0}, {1, 130, 70},
+                             {64, 64, 16}, {300, 530, 17}, {12, 600, 9, -0.5}, {17, 9, 2100, 1.0}};
+// More than one tile of columns over an inner dimension of several pieces; rows of generation and of training.
+const Product kLarge[] = {{3, 1100, 1500}, {1, 1536, 512}, {257, 1040, 96, 1.0}, {2, 600, 2049}};
 
 Operator widened_matmul() {
   Operator op{.forward = "widened_matmul", .backward = "", .cases = {}};
@@ -76,7 +77,9 @@ TEST(WidenedMatmul, HasTheBitsOfAnF32ProductWithTheWidenedWeight) {
   Random random(11);
   for (const mlg_dtype stored : {MLG_BF16, MLG_F16}) {
     for (const bool transposed : {false, true}) {
-      for (const Product& p : kProducts) {
+      std::vector<Product> products(std::begin(kProducts), std::end(kProducts));
+      products.insert(products.end(), std::begin(kLarge), std::end(kLarge));
+      for (const Product& p : products) {
         const Array a = draw(MLG_F32, {p.m, p.k}, random), c = draw(MLG_F32, {p.m, p.n}, random);
         const Array b = draw(stored, transposed ? Shape{p.n, p.k} : Shape{p.k, p.n}, random);
         Array wide = b;

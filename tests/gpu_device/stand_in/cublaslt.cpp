@@ -37,8 +37,9 @@ EXPORTED cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
 EXPORTED cublasStatus_t cublasLtDestroy(cublasLtHandle_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* product, cublasComputeType_t,
+EXPORTED cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* product, cublasComputeType_t compute,
                                                  cudaDataType_t) {
+  stand_in().compute_type = compute;
   *product = reinterpret_cast<cublasLtMatmulDesc_t>(&some);
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -71,8 +72,10 @@ EXPORTED cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference
   return CUBLAS_STATUS_SUCCESS;
 }
 EXPORTED cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
-                                                             cublasLtMatmulPreferenceAttributes_t,
-                                                             const void*, std::size_t) {
+                                                             cublasLtMatmulPreferenceAttributes_t which,
+                                                             const void* value, std::size_t bytes) {
+  if (which == CUBLASLT_MATMUL_PREF_IMPL_MASK && bytes == sizeof stand_in().allowed)
+    std::memcpy(&stand_in().allowed, value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
 EXPORTED cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,

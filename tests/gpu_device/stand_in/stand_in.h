@@ -20,7 +20,9 @@ struct StandIn {
   // cuBLASLt proposes algorithms 0, 1, ...; those of a negative duration fail.
   std::vector<float> milliseconds = {3, 1, 2};
   int last_algorithm = -1;
-  int zero_operands = 0;  // products of which an operand was all zeros
+  int zero_operands = 0;               // products of which an operand was all zeros
+  unsigned long long allowed = ~0ULL;  // implementations that were asked for last
+  int compute_type = -1;               // of the last product
 
   // cuDNN.
   bool execution_fails = false;

@@ -186,6 +186,13 @@ std::vector<cublasLtMatmulAlgo_t> CublasLtGemm::proposals() {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     f.MatmulPreferenceSetAttribute(preference, attribute, &kAlignment, sizeof kAlignment);
   }
+  // CUBLAS_COMPUTE_32F alone asks for f32 arithmetic; this says of each algorithm that it does it: none that
+  // rounds f32 operands to TF32 is proposed. Not asked on trust, for whoever compares precisions relies on it.
+  const std::uint64_t allowed =
+      shape_.input == MLG_F32 ? ~std::uint64_t{CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32} : ~std::uint64_t{0};
+  f.check(
+      f.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_IMPL_MASK, &allowed, sizeof allowed),
+      "MatmulPreferenceSetAttribute");
   constexpr int kProposals = 16;
   std::vector<cublasLtMatmulHeuristicResult_t> results(kProposals);
   int count = 0;

@@ -1,0 +1,194 @@
+// LayerCast in whole runs: with weights that 16 bits hold, every step of training and every score has the bits of
+// fp32; masters stay fp32 otherwise; the bytes are two an element of projections and four of the rest.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/safetensors.h"
+#include "framework/cost/dry_run.h"
+#include "framework/run/loaded_model.h"
+#include "framework/run/weights.h"
+#include "framework/ttt/run_generate.h"
+#include "framework/ttt/run_ttt.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+using Overrides = std::vector<std::string>;
+
+// Plain calls: fused kernels make one product of several, whose sums are cut otherwise.
+const Overrides kPlain = {"run.fused_kernels=false", "train.steps=8"};
+
+Overrides with(Overrides base, const Overrides& more) {
+  base.insert(base.end(), more.begin(), more.end());
+  return base;
+}
+
+TinyRun& tiny() {
+  static TinyRun run(5);
+  return run;
+}
+
+// Elements of the four banks of the tiny model, and of everything else, by hand: 4 layers of width 32 with 4
+// heads, 2 key/value heads and an MLP of 64.
+constexpr std::int64_t kBanks = 8 * 32 * 32 + 8 * 16 * 32 + 4 * 64 * 32 + 4 * 32 * 64;
+
+std::map<std::string, std::vector<float>> weights_of(const std::filesystem::path& directory) {
+  const LoadedConfig loaded = tiny().config(kPlain);
+  const std::vector<ParameterSpec> specs = model_parameters(loaded.config.model);
+  std::vector<std::vector<float>> values = read_weights(directory / "weights.safetensors", specs);
+  std::map<std::string, std::vector<float>> named;
+  for (std::size_t i = 0; i < specs.size(); ++i) named[specs[i].name] = std::move(values[i]);
+  return named;
+}
+
+// bf16 masters of the banks: after every update 16 bits hold the weights.
+TEST(LayerCast, TrainingWithExactMastersHasTheBitsOfFp32) {
+  const Overrides exact = with(kPlain, {"parameters.0.master_dtype=bf16"});
+  const RunResult fp32 = tiny().train(exact);
+  const RunResult layercast = tiny().train(with(exact, {"train.layercast=bf16"}));
+  EXPECT_EQ(fp32.step_loss_nats, layercast.step_loss_nats);
+  EXPECT_EQ(weights_of(fp32.directory), weights_of(layercast.directory));
+  ASSERT_TRUE(fp32.validation && layercast.validation);
+  EXPECT_EQ(fp32.validation->loss_sum_nats, layercast.validation->loss_sum_nats);
+}
+
+TEST(LayerCast, TrainingKeepsFp32MastersAndRoundsTheCopyAlone) {
+  const RunResult fp32 = tiny().train(kPlain);
+  for (const std::string storage : {"bf16", "fp16"}) {
+    const Overrides cast = with(kPlain, {"train.layercast=" + storage});
+    const RunResult run = tiny().train(cast);
+    EXPECT_NE(run.step_loss_nats, fp32.step_loss_nats) << "the copies are rounded";
+    for (std::size_t i = 0; i < run.step_loss_nats.size(); ++i)
+      EXPECT_NEAR(run.step_loss_nats[i], fp32.step_loss_nats[i], 0.05) << storage << " step " << i + 1;
+    bool narrow = true;
+    for (const float weight : weights_of(run.directory).at("mlp_up_bank")) {
+      narrow = narrow && decode_floats(encode_floats({weight}, storage == "bf16" ? MLG_BF16 : MLG_F16),
+                                       storage == "bf16" ? MLG_BF16 : MLG_F16)[0] == weight;
+    }
+    EXPECT_FALSE(narrow) << "masters have f32's digits";
+  }
+}
+
+// With fused kernels and averages a run's score is still the one that its weights get again.
+TEST(LayerCast, TrainsWithFusedKernelsAndAverages) {
+  const Overrides base = {"train.steps=6", "ema.decay=0.9"};
+  const Overrides narrow = with(base, {"train.layercast=bf16"});
+  const RunResult fp32 = tiny().train(base), cast = tiny().train(narrow);
+  for (std::size_t i = 0; i < cast.step_loss_nats.size(); ++i)
+    EXPECT_NEAR(cast.step_loss_nats[i], fp32.step_loss_nats[i], 0.05);
+  ASSERT_TRUE(cast.validation);
+  LoadedConfig loaded = tiny().config(narrow);
+  ConsoleOptions quiet;
+  quiet.console = nullptr;
+  const EvalResult again =
+      evaluate_weights(loaded, test_plugin_host(), cast.directory / "weights.safetensors", quiet);
+  EXPECT_EQ(again.loss_sum_nats, cast.validation->loss_sum_nats);
+}
+
+// Weights of a run, those of the banks as 16 bits hold them.
+class LayerCastScores : public testing::TestWithParam<const char*> {
+ protected:
+  static void SetUpTestSuite() { directory_ = tiny().train(kPlain).directory; }
+  DType stored() const { return GetParam() == std::string("bf16") ? MLG_BF16 : MLG_F16; }
+  WeightLoader rounded() const {
+    return [this](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+      const auto weights = weights_of(directory_);
+      for (const ParameterLayout& layout : layouts) {
+        std::vector<float> values = weights.at(layout.spec.name);
+        if (layout.spec.projection) values = decode_floats(encode_floats(values, stored()), stored());
+        upload_master(store, layout, values);
+      }
+    };
+  }
+  Overrides cast() const { return with(kPlain, {std::string("train.layercast=") + GetParam()}); }
+  static inline std::filesystem::path directory_;
+};
+
+TEST_P(LayerCastScores, EvaluationHasTheBitsOfFp32WithTheRoundedWeights) {
+  ConsoleOptions quiet;
+  quiet.console = nullptr;
+  LoadedConfig plain = tiny().config(kPlain), narrow = tiny().config(cast());
+  const EvalResult fp32 = evaluate_loaded(plain, test_plugin_host(), "weights", rounded(), quiet);
+  const EvalResult layercast =
+      evaluate_weights(narrow, test_plugin_host(), directory_ / "weights.safetensors", quiet);
+  EXPECT_EQ(fp32.loss_sum_nats, layercast.loss_sum_nats);
+  EXPECT_GT(layercast.tokens, 100u);
+}
+
+TEST_P(LayerCastScores, GeneratingHasTheTextOfFp32WithTheRoundedWeights) {
+  GenerateRunOptions options;
+  options.console = nullptr;
+  options.prompt = "The red cat";
+  options.generate.max_tokens = 20;
+  LoadedConfig plain = tiny().config(kPlain), narrow = tiny().config(cast());
+  const GenerateResult fp32 =
+      run_generate(plain, test_plugin_host(), "weights", rounded(), options).generated;
+  const GenerateResult layercast =
+      run_generate(narrow, test_plugin_host(), "weights", rounded(), options).generated;
+  EXPECT_EQ(fp32.tokens, layercast.tokens);
+  EXPECT_EQ(fp32.loss_nats, layercast.loss_nats);
+}
+
+// Adapters are trained through the widened weights.
+TEST_P(LayerCastScores, TestTimeTrainingHasTheBitsOfFp32WithTheRoundedWeights) {
+  const Overrides small = {"ttt.context_tokens=64",  "ttt.chunk_tokens=16",   "ttt.optimizer.lr=0.002",
+                           "ttt.adapters.rank=4",    "ttt.batch_documents=2", "ttt.document_fraction=0.5",
+                           "ttt.on_collapse=\"off\""};
+  TttOptions options;
+  options.console = nullptr;
+  LoadedConfig plain = tiny().config(with(kPlain, small)), narrow = tiny().config(with(cast(), small));
+  const TttResult fp32 = run_ttt(plain, test_plugin_host(), "weights", rounded(), options);
+  const TttResult layercast = run_ttt(narrow, test_plugin_host(), "weights", rounded(), options);
+  EXPECT_EQ(fp32.with.loss_sum_nats, layercast.with.loss_sum_nats);
+
+  // A base model that is trained between documents has f32 masters again, which small steps move.
+  const Overrides base =
+      with(small, {"ttt.document_fraction=1.0", "ttt.prefix_documents=2", "ttt.phases=2",
+                   "ttt.base.chunk_tokens=128", "ttt.base.batch_rows=2", "ttt.base.lr=0.01"});
+  LoadedConfig whole = tiny().config(with(cast(), with(small, {"ttt.document_fraction=1.0"})));
+  const TttResult still = run_ttt(whole, test_plugin_host(), "weights", rounded(), options);
+  LoadedConfig trained = tiny().config(with(cast(), base));
+  const TttResult moved = run_ttt(trained, test_plugin_host(), "weights", rounded(), options);
+  EXPECT_NEAR(moved.with.val_bpb, still.with.val_bpb, 0.3);
+  EXPECT_NE(moved.with.loss_sum_nats, still.with.loss_sum_nats);
+}
+
+TEST_P(LayerCastScores, WeightsTakeTwoBytesAnElementOfProjectionsAndFourOfTheRest) {
+  LoadedConfig narrow = tiny().config(cast());
+  resolve_run_plugins(narrow, test_plugin_host(), PluginUse::score);
+  const RunPlugins plugins = make_backend_plugin(narrow, test_plugin_host());
+  const std::int64_t all = parameter_count(model_parameters(narrow.config.model));
+  LoadedModel model(*plugins.backend, narrow.config, LoadedModel::Masters::scored);
+  model.load(rounded());
+  EXPECT_EQ(model.store().total_bytes(), 2 * kBanks + 4 * (all - kBanks));
+  LoadedConfig wide = tiny().config(kPlain);
+  LoadedModel fp32(*plugins.backend, wide.config, LoadedModel::Masters::scored);
+  EXPECT_EQ(fp32.store().total_bytes(), 4 * all);
+}
+
+INSTANTIATE_TEST_SUITE_P(Storage, LayerCastScores, testing::Values("bf16", "fp16"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(LayerCast, ThePlanSaysTheBytesThatAreRead) {
+  LoadedConfig loaded = TinyRun::config_without_data(with(kPlain, {"train.layercast=bf16"}));
+  const DryRun plan = dry_run(loaded, test_plugin_host());
+  EXPECT_EQ(plan.read_weights.projection_elements, kBanks);
+  EXPECT_EQ(plan.read_weights.bytes, 2 * kBanks + 4 * (plan.parameters - kBanks));
+  for (const MemoryRow& row : plan.memory) {
+    if (row.what == "master weights") {
+      EXPECT_EQ(row.bytes, 4 * plan.parameters);
+    }
+    if (row.what == "compute copies") {
+      EXPECT_EQ(row.bytes, 2 * kBanks);
+    }
+  }
+  EXPECT_NE(format_dry_run(plan).find("elements in bf16"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end

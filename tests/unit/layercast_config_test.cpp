@@ -1,0 +1,133 @@
+// train.layercast and its place in [[phase]] rows: what it is refused beside, what it makes of the dtypes that
+// kernels read, and the bytes of the weights.
+#include <gtest/gtest.h>
+
+#include "framework/config/config_report.h"
+#include "framework/config/score_settings.h"
+#include "framework/core/error.h"
+#include "framework/run/parameter_plan.h"
+
+namespace mulligan {
+namespace {
+
+constexpr const char* kModel = R"(
+[data]
+train = "t"
+validation = "v"
+tokenizer = "m"
+[model]
+vocabulary = 64
+layers = 3
+width = 16
+heads = 4
+kv_heads = 2
+mlp_hidden = 40
+[model.sparse_gate]
+window = 0
+[optimizer.all]
+plugin = "adamw"
+lr = 0.1
+[[parameters]]
+match = "*"
+optimizer = "all"
+[train]
+steps = 10
+tokens_per_step = 64
+)";
+
+LoadedConfig load(const std::string& rest, const std::vector<std::string>& overrides = {}) {
+  return parse_run_config(kModel + rest, "layercast.toml", overrides);
+}
+
+std::string refusal(const std::string& rest, const std::vector<std::string>& overrides = {}) {
+  try {
+    load(rest, overrides);
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+    return error.what();
+  }
+}
+
+TEST(LayerCast, IsOffUnlessItIsAskedFor) {
+  const RunConfig config = load("").config;
+  EXPECT_EQ(config.phases.back().layercast, LayerCast::off);
+  EXPECT_EQ(scored_types(config), ComputeTypes(MLG_F32));
+  EXPECT_EQ(scored_types(load("", {"train.compute_dtype=bf16"}).config), ComputeTypes(MLG_BF16));
+}
+
+TEST(LayerCast, StoresProjectionsAloneInSixteenBits) {
+  for (const auto& [word, dtype] : {std::pair{"bf16", MLG_BF16}, {"fp16", MLG_F16}}) {
+    const RunConfig config = load("", {std::string("train.layercast=") + word}).config;
+    int projections = 0;
+    for (const ParameterLayout& layout : parameter_layouts(config.model, scored_types(config))) {
+      const bool bank = layout.spec.name.ends_with("_bank");
+      EXPECT_EQ(layout.spec.projection, bank) << layout.spec.name;
+      EXPECT_EQ(layout.compute, bank ? dtype : MLG_F32) << layout.spec.name;
+      EXPECT_EQ(layout.master, MLG_F32) << "training updates f32";
+      projections += bank ? 1 : 0;
+    }
+    EXPECT_EQ(projections, 4);
+  }
+}
+
+TEST(LayerCast, OfQwen2StoresEveryProjectionOfABlock) {
+  ModelConfig model;
+  model.family = ModelFamily::qwen2;
+  model.vocabulary = 64;
+  model.layers = 2;
+  model.width = 16;
+  model.heads = 4;
+  model.kv_heads = 2;
+  model.head_width = 4;
+  model.mlp_hidden = 24;
+  int projections = 0;
+  for (const ParameterSpec& spec : model_parameters(model)) {
+    EXPECT_EQ(spec.projection, spec.name.ends_with("_proj.weight")) << spec.name;
+    projections += spec.projection ? 1 : 0;
+  }
+  EXPECT_EQ(projections, 2 * 7);
+}
+
+TEST(LayerCast, IsRefusedBesideAnotherComputeDtype) {
+  const std::string refused = refusal("", {"train.layercast=bf16", "train.compute_dtype=bf16"});
+  EXPECT_NE(refused.find("compute_dtype is \"bf16\""), std::string::npos) << refused;
+  EXPECT_NE(refusal("", {"train.layercast=fp8"}).find("layercast"), std::string::npos);
+}
+
+constexpr const char* kPhases = R"(
+[[phase]]
+until_steps = 4
+compute_dtype = "bf16"
+layercast = "off"
+[[phase]]
+)";
+
+TEST(LayerCast, IsAPhasesOwnAndScoresFollowTheLastPhase) {
+  const LoadedConfig loaded = load(kPhases, {"train.layercast=fp16"});
+  EXPECT_EQ(loaded.config.phases[0].layercast, LayerCast::off);
+  EXPECT_EQ(loaded.config.phases[1].layercast, LayerCast::fp16);
+  EXPECT_EQ(scored_types(loaded.config), ComputeTypes(MLG_F32, MLG_F16));
+  EXPECT_NE(phase_text(loaded.config.phases[1]).find("projections in fp16"), std::string::npos);
+  // Printed, it reads back to the same settings.
+  EXPECT_TRUE(diff_configs(loaded, parse_run_config(print_resolved(loaded), "again.toml")).empty());
+
+  const std::string both = refusal(R"(
+[[phase]]
+name = "narrow"
+until_steps = 4
+compute_dtype = "bf16"
+[[phase]]
+)",
+                                   {"train.layercast=bf16"});
+  EXPECT_NE(both.find("the phase 'narrow'"), std::string::npos) << both;
+}
+
+TEST(LayerCast, MovesAScore) {
+  for (const ScoreCommand command : {ScoreCommand::eval, ScoreCommand::ttt}) {
+    EXPECT_TRUE(moves_score("train.layercast", command));
+  }
+}
+
+}  // namespace
+}  // namespace mulligan
