@@ -13,6 +13,9 @@ const std::string lanes = "lane0:Td lane1:Td a:Td m:Td attn_scale:d/f mlp_scale:
                   rope = "cos:Lr/f sin:Lr/f ",
                   adamw = "gradient:Fd/f master:Fd/f exp_avg:Fd/f exp_avg_sq:Fd/f ",
                   norm = "scale=0.7 eps=1e-6", rotary = "rope_dims=8 norm=1 eps=1e-6",
+                  stable =
+                      "softmax_scale=0.25 beta=2 tolerance=1e-3 min_repeats=2 cap=20 round_normalizer=1 "
+                      "round_sums=1",
                   update = "lr_multiplier=1 weight_decay=0.1 average_decay=0.9";
 
 }  // namespace
@@ -29,6 +32,8 @@ const std::vector<RowCase>& row_cases() {
       {"matmul", "a:Tmk b:Tkd c:Tmd", "alpha=1", 1},
       {"matmul_add", "a:Tk b:nk term:Tn c:Tn", "transpose_b=1 alpha=1 beta=1"},
       {"symmetric_matmul", "a:nk b:nk c:nn", "transpose_b=1 alpha=1"},
+      {"widened_matmul", "a:Tk/f b:nk/b c:Tn/f", "transpose_b=1"},
+      {"widened_matmul", "a:Tn/f b:nk/b c:Tk/f", "beta=1"},
       {"linear_leaky_relu_squared_fwd", "x:Tk w:nk u:Tn y:Tn", "slope=0.5"},
       {"linear_leaky_relu_squared_bwd", "dy:Tk w:kn u:Tn du:Tn", "slope=0.5"},
       // Lookups.
@@ -58,6 +63,7 @@ const std::vector<RowCase>& row_cases() {
        lanes + skip + "dmerged:Td dout1:Td dn0:Td dn1:Td " + lane_gradients + skip_gradients, norm},
       {"lane_mean_norm_fwd", lanes + "n:Td", norm},
       {"lane_mean_norm_bwd", lanes + "dn:Td " + lane_gradients, norm},
+      {"add_codes", "codes:e/u grid:2/d values:F/f", "bits=3"},
       {"scale_rows_fwd", "w:Td s:T/f y:Td"},
       {"scale_rows_bwd", "w:Td s:T/f dy:Td/f dw:Td/f ds:T/f"},
       // Heads and attention.
@@ -69,6 +75,7 @@ const std::vector<RowCase>& row_cases() {
        rotary},
       {"attention_fwd", "q:TKh k:T1h v:T1h cu_seqlens:C/i o:TKh lse:TK/f", "softmax_scale=0.25", 37},
       {"attention_fwd", "q:THh k:TKh v:TKh cu_seqlens:C/i o:THh lse:TH/f", "softmax_scale=0.25"},
+      {"attention_stable_fwd", "q:TKh k:T1h v:T1h cu_seqlens:C/i o:TKh lse:TK/f", stable, 37},
       {"attention_bwd", "q:TKh k:T1h v:T1h cu_seqlens:C/i o:TKh lse:TK/f do:TKh dq:TKh dk:T1h dv:T1h",
        "softmax_scale=0.25", 37},
       {"head_gate_xsa_fwd", "o:THh v:TKh gate:TH y:THh", "gate_scale=1.5"},

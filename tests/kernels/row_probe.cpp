@@ -10,8 +10,8 @@ namespace {
 // Odd extents, and some that cross a tile: 600 columns of a product, 1,100 of an inner dimension.
 std::int64_t extent(char letter, std::int64_t length) {
   static const std::map<char, std::int64_t> extents = {
-      {'d', 72}, {'F', 136}, {'V', 67},  {'H', 4},   {'K', 2},   {'h', 16},  {'r', 4},
-      {'w', 12}, {'m', 9},   {'R', 145}, {'n', 600}, {'k', 200}, {'y', 1100}};
+      {'d', 72}, {'F', 136}, {'V', 67},  {'H', 4},   {'K', 2},   {'h', 16},   {'r', 4},
+      {'w', 12}, {'m', 9},   {'R', 145}, {'n', 600}, {'k', 200}, {'y', 1100}, {'e', 51}};
   if (letter == 'T') return length * kMostSequences;
   if (letter == 'C') return kMostSequences + 1;
   if (letter == 'L') return length;
@@ -29,6 +29,8 @@ mlg_dtype dtype_of(char letter, mlg_dtype compute) {
       return MLG_I32;
     case 'l':
       return MLG_I64;
+    case 'u':
+      return MLG_U8;
     case 'b':
       return MLG_BF16;
     default:
@@ -55,7 +57,7 @@ RowProbe::RowProbe(const RowCase& row_case, const Signature& signature, mlg_dtyp
     argument.boundaries = extents[0] == 'C';
     if (argument.has_rows && parameter->written) rows_.insert(name);
     if (argument.boundaries || !parameter->read) continue;
-    const bool integer = argument.dtype == MLG_I32 || argument.dtype == MLG_I64;
+    const bool integer = argument.dtype == MLG_I32 || argument.dtype == MLG_I64 || argument.dtype == MLG_U8;
     for (std::int64_t i = 0; i < element_count(argument.shape); ++i) {
       double value = integer ? static_cast<double>(random() % 60) : normal(random);
       // Second moments and what a division reads are positive.

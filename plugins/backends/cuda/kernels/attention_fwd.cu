@@ -42,11 +42,7 @@ __global__ void __launch_bounds__(kForwardWarps * 32)
   }
   const int start = max(segment_begin(cu_seqlens, segments, first), 0);
   for (int tile = start, tile_end; tile <= last; tile = tile_end) {
-    tile_end = tile + kTile;
-    if (restart_tiles) {
-      const int end = segment_end(cu_seqlens, segments, tile, tokens);
-      if (end > tile) tile_end = min(tile_end, end);  // always so where cu_seqlens is valid
-    }
+    tile_end = restart_tiles ? segment_tile_end(cu_seqlens, segments, tile, tokens) : tile + kTile;
     __syncthreads();
     load_rows<N>(k, kv_head, kv_heads, tile, kTile, tokens, keys);
     load_rows<N>(v, kv_head, kv_heads, tile, kTile, tokens, values);
