@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <ostream>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,7 +22,12 @@ struct RowCase {
   std::string arguments;
   std::string attributes = {};  // "eps=1e-6 transpose_b=1"; row_length is `length`, any other left out is 0
   std::int64_t length = 5;      // tokens of a sequence
+  bool f16 = true;              // false: the kernel takes no f16
 };
+
+inline std::ostream& operator<<(std::ostream& out, const RowCase& row_case) {
+  return out << row_case.kernel << " " << row_case.arguments;
+}
 
 // Every kernel that a backend or a plugin brings, at least once.
 const std::vector<RowCase>& row_cases();
