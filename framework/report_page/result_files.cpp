@@ -94,6 +94,8 @@ TrainingResult read_training_result(const fs::path& path) {
           fmt::format("{} {} {}", text(plugin, "kind"), text(plugin, "name"), text(plugin, "version")));
     }
     result.device = text(json, "device");
+    result.determinism = text(member(json, "determinism"), "level");
+    result.backend_promise = text(member(json, "determinism"), "backend");
     result.cpu = text(json, "cpu");
     result.commit = text(json, "commit");
     result.weights = text(json, "weights");

@@ -28,6 +28,7 @@ struct TrainingResult {
   NamedNumbers phase_seconds;
   std::vector<std::string> broken_limits, plugins;  // plugins as "optimizer muon 1.0"
   std::string device, cpu, commit, weights, host, started, command;
+  std::string determinism, backend_promise;      // levels; empty in results of older programs
   std::optional<double> ranks, nodes, restarts;  // absent in results of older programs
   std::string launcher;
   std::optional<double> duration_seconds;  // of all phases of training and its validations

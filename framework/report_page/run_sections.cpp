@@ -110,6 +110,10 @@ std::string summary_section(const RunRecord& run) {
     row("ranks", ranks_text(*result));
     row("energy of training", energy_text(*result));
     row("device", result->device);
+    if (!result->determinism.empty()) {
+      row("determinism", fmt::format("\"{}\" was asked for; the backend keeps \"{}\"", result->determinism,
+                                     result->backend_promise));
+    }
     row("processor", result->cpu);
     row("plugins", fmt::format("{}", fmt::join(result->plugins, ", ")));
     row("built from commit", result->commit);

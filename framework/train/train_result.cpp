@@ -5,6 +5,7 @@
 
 #include "framework/core/file.h"
 #include "framework/report/machine.h"
+#include "framework/run/determinism.h"
 #include "framework/run/run_files.h"
 
 namespace mulligan {
@@ -80,6 +81,9 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
             {"weights", facts.weights_kind},
             {"weights_sha256", facts.weights_sha256},
             {"device", facts.device},
+            {"determinism",
+             {{"level", determinism_name(loaded.config.run.determinism)},
+              {"backend", promise_name(facts.promise)}}},
             {"cpu", processor_name()},
             {"host", host_name()},
             {"started", process_start_time()},

@@ -54,10 +54,11 @@ struct RunResult {
 // What result.json holds besides RunResult.
 struct RunFacts {
   std::vector<PluginHandle> plugins;
-  std::string device;                      // the backend's own description
-  std::vector<std::string> broken_limits;  // of [ledger], with rules = "open"
-  std::string weights_kind;                // "averaged" or "last"
-  const LossAccount* loss = nullptr;       // of the whole run
+  std::string device;                              // the backend's own description
+  mlg_determinism promise = MLG_DETERMINISM_NONE;  // the least that the phases' backends keep
+  std::vector<std::string> broken_limits;          // of [ledger], with rules = "open"
+  std::string weights_kind;                        // "averaged" or "last"
+  const LossAccount* loss = nullptr;               // of the whole run
   bool hf_compat = false;
   DataIdentity data;           // training and validation
   SharedText shared_text;      // documents on both sides

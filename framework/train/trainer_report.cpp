@@ -1,6 +1,7 @@
 // What a training run says: to metrics, log and terminal, and at its end.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -210,6 +211,9 @@ RunResult Trainer::finish() {
   facts.doctor = &doctor_;
   facts.plugins = plugins_in_use(loaded_, host_);
   facts.device = phases_.backend().info().description;
+  facts.promise = phases_.backend().promises();
+  for (const auto& device : phases_.devices())
+    facts.promise = std::min(facts.promise, device->plugins.backend->promises());
   RunLedger run_ledger;
   run_ledger.note_restarts(result_.start.restarts);
   LedgerEntry booked{LedgerStage::train, ledger_.phases(), {}, {}};

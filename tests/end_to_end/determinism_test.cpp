@@ -1,7 +1,9 @@
-// run.determinism = "run" is taken only where the backend promises that a repeated run gives the same bits.
+// The levels of run.determinism: taken only where the backend promises what they need; and what "batch" holds of a
+// whole model. (Kernel by kernel: tests/kernels/row_invariance_test.cpp; "world": engine_ranks_test.cpp.)
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
+#include "framework/run/determinism.h"
 #include "framework/run/run_plugins.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
@@ -47,6 +49,74 @@ TEST(Determinism, ABackendThatPromisesNothingIsRefused) {
     EXPECT_NE(sentence.find("backend_abi_1_0"), sentence.npos) << sentence;
   }
   EXPECT_FALSE(make({"backend.plugin=backend_abi_1_0", path, "run.determinism=off"}).backend->repeats());
+}
+
+// The sentence with which such a configuration is refused.
+std::string refusal(const std::vector<std::string>& overrides) {
+  try {
+    make(overrides);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+    return error.what();
+  }
+  ADD_FAILURE() << "taken";
+  return "";
+}
+
+TEST(Determinism, BatchIsPassedOnToTheBackend) {
+  for (const std::vector<std::string>& backend :
+       {std::vector<std::string>{"backend.plugin=cpu"}, {"backend.plugin=cuda", "backend.device=emulated"}}) {
+    const auto promise = [&](std::vector<std::string> more) {
+      more.insert(more.begin(), backend.begin(), backend.end());
+      return make(more).backend->promises();
+    };
+    EXPECT_EQ(promise({}), MLG_DETERMINISM_RUN);
+    EXPECT_EQ(promise({"run.determinism=batch"}), MLG_DETERMINISM_BATCH);
+    EXPECT_EQ(promise({"run.determinism=world"}), MLG_DETERMINISM_BATCH);
+    // "world" is about ranks: who does not want to pay for rows may say so.
+    EXPECT_EQ(promise({"run.determinism=world", "backend.batch_invariant=false"}), MLG_DETERMINISM_RUN);
+  }
+}
+
+TEST(Determinism, BatchIsRefusedWhereItCannotBeKept) {
+  const std::string told = refusal({"run.determinism=batch", "backend.batch_invariant=false"});
+  EXPECT_NE(told.find("run.determinism = \"batch\" cannot be kept"), told.npos) << told;
+  EXPECT_NE(told.find("backend.batch_invariant = true"), told.npos) << told;
+  const std::string old = refusal({"run.determinism=batch", "backend.plugin=backend_abi_1_0",
+                                   std::string("backend.path=") + MULLIGAN_OLD_BACKEND});
+  EXPECT_NE(old.find("backend_abi_1_0"), old.npos) << old;
+  // A library's kernel of which nothing is known, as a row of [[backend.kernels]] brings it, is refused by the
+  // same promise (tests/triton).
+}
+
+// A backend that computes nothing has no rows: plans of such a configuration can be made.
+TEST(Determinism, PlansDoNotNeedIt) {
+  EXPECT_EQ(make({"run.determinism=batch", "backend.plugin=null"}).backend->promises(), MLG_DETERMINISM_RUN);
+}
+
+// The score of a model, trained for two steps, with so many windows of 32 tokens side by side.
+double scored(const char* level, int windows, const std::vector<std::string>& more = {}) {
+  static TinyRun tiny(6);
+  std::vector<std::string> overrides = {std::string("run.determinism=") + level,
+                                        "eval.packed_sequences=" + std::to_string(windows),
+                                        "train.steps=2",
+                                        "eval.mode=sliding",
+                                        "eval.sequence_length=32",
+                                        "eval.stride=32",
+                                        "model.mlp_hidden=2048"};
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return tiny.train(overrides).validation->loss_sum_nats;
+}
+
+// 2,048 hidden units: what the level "run" makes of a product with that inner dimension depends on the number of
+// rows, for it is cut where there are few. So the test sees a difference where there is one.
+TEST(Determinism, AScoreDoesNotDependOnWhatIsScoredBesideIt) {
+  const double alone = scored("batch", 1);
+  for (const int windows : {3, 64}) EXPECT_EQ(scored("batch", windows), alone) << windows;
+  EXPECT_EQ(scored("batch", 64, {"run.threads=3"}), alone);
+  EXPECT_EQ(scored("batch", 3, {"train.compute_dtype=bf16"}),
+            scored("batch", 64, {"train.compute_dtype=bf16"}));
+  EXPECT_NE(scored("run", 1), scored("run", 64));
 }
 
 }  // namespace

@@ -230,6 +230,35 @@ def graphs(context, detail):
     return compare_bits(context, "eager", **{"backend.graphs": "false"})
 
 
+@rows.row("rows", "correctness", "every kernel's rows alone and among 128 sequences under batch_invariant, to the bit", 240)
+def rows_of_kernels(context, detail):
+    return run_tests(context, "mulligan_emulated_tests", "All/KernelRows.*:Determinism.*",
+                     "All/KernelRows.*rms_norm*:All/KernelRows.*matmul*:Determinism.*", shards_of(context))
+
+
+def scored_side_by_side(context, level, windows):
+    """Nats per token and training tokens/s of two steps; so many windows are scored side by side."""
+    name, steps = f"{level}-{windows}", 2 if context.quick else 20
+    context.train(name, context.config(QUICKSTART), small_settings(context, "cuda", "fp32", steps, **{
+        "run.determinism": level, "eval.mode": "sliding", "eval.sequence_length": 64, "eval.stride": 64,
+        "eval.packed_sequences": windows}))
+    result = json.loads((context.run_folder(name) / "result.json").read_text())
+    return result["val_loss_nats"], result["tokens_per_second"]
+
+
+@rows.row("batch", "correctness", "a score under determinism = batch with 1, 3 and 16 windows side by side, to the bit", 150)
+def batch(context, detail):
+    scores = {windows: scored_side_by_side(context, "batch", windows) for windows in (1, 3, 16)}
+    run = scored_side_by_side(context, "run", 16)
+    context.partial = figures = {
+        "different": len({score for score, _ in scores.values()}) - 1, "val_loss_nats": scores[1][0],
+        "tokens_s_batch": scores[16][1], "tokens_s_run": run[1]}
+    if figures["different"]:
+        raise NotOk(f"scores differ: {scores}")
+    require_near("val_loss_nats", scores[1][0], run[0], 1e-3)
+    return figures
+
+
 def no_fault(summary):
     """Of compute-sanitizer's "ERROR SUMMARY: 0 errors" and "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)"."""
     return re.search(r"SUMMARY: 0 (errors|hazards)\b", summary) is not None

@@ -11,6 +11,7 @@
 #include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/cuda/calls/device_call.h"
 #include "plugins/backends/cuda/emulated/emulated_device.h"
+#include "plugins/backends/cuda/kernels/invariant_kernels.h"
 #include "plugins/backends/cuda/kernels/matmul.h"
 #include "plugins/backends/cuda/plan_device.h"
 
@@ -43,11 +44,17 @@ std::unique_ptr<Device> make_device(const CudaConfig& config) {
 CudaBackend::CudaBackend(const CudaConfig& config)
     : device_(make_device(config)),
       facts_(device_->facts()),
-      attention_(*device_, {config.attention == "library", config.attention_fallback, config.deterministic}),
+      batch_invariant_(config.batch_invariant),
+      attention_(*device_, {config.attention == "library" && !batch_invariant_, config.attention_fallback,
+                            config.deterministic}),
       segment_rows_(*device_),
       graphs_(*device_, config.graphs) {
-  kernels_.add(product_kernels(), false);
-  kernels_.add(backends::core_kernels(), false);
+  if (batch_invariant_) {
+    kernels_.add(invariant_kernels(backends::core_kernels()), false);
+  } else {
+    kernels_.add(product_kernels(), false);
+    kernels_.add(backends::core_kernels(), false);
+  }
 }
 
 sdk::DeviceInfo CudaBackend::info() const {

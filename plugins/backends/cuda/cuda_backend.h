@@ -118,9 +118,11 @@ class CudaBackend final : public sdk::Backend {
   std::optional<mlg_work> work(void* prepared) override;
   // Kernels add in fixed orders, without atomics on floats; cuBLASLt's algorithm is chosen once per shape and
   // kept. A library's attention promises it only where `deterministic` is set; of compiled code that a user
-  // put in the kernels' place nothing is known.
+  // put in the kernels' place nothing is known. Rows of tokens are independent in all but the libraries, which
+  // `batch_invariant` does without (kernels/invariant_kernels.h).
   mlg_determinism determinism() const noexcept override {
-    return compiled_.empty() && attention_.deterministic() ? MLG_DETERMINISM_RUN : MLG_DETERMINISM_NONE;
+    if (!compiled_.empty() || !attention_.deterministic()) return MLG_DETERMINISM_NONE;
+    return batch_invariant_ ? MLG_DETERMINISM_BATCH : MLG_DETERMINISM_RUN;
   }
 
  private:
@@ -131,6 +133,7 @@ class CudaBackend final : public sdk::Backend {
   DeviceFacts facts_;
   backends::KernelRegistry kernels_{"cuda"};
   std::map<std::string, triton::CompiledKernel, std::less<>> compiled_;  // in place of kernels of these names
+  bool batch_invariant_;
   AttentionLibrary attention_;
   SegmentRowTables segment_rows_;
   CallGraphs graphs_;

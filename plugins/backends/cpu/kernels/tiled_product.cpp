@@ -3,12 +3,15 @@
 // x 4096 with 2 threads and at 8192 x 512 x 4096 with 64).
 //
 // Where the inner dimension is cut, the pieces' partial products [count_k, batch, m, n] f32 are added in
-// order. Tiles of a 16-bit b with f32 a are widened one by one (stored_b). Where bf16 products do not pay (Gemm::fast), and of f16, a and b are widened to f32 first.
+// order (a plan of fixed rows does not cut it). Tiles of a 16-bit b with f32 a are widened one by one (stored_b).
+// Where bf16 products do not pay (Gemm::fast), and of f16, a and b are widened to f32 first.
 #include "plugins/backends/cpu/kernels/tiled_product.h"
 
 #include <atomic>
 #include <stdexcept>
 
+#include "plugins/backends/cpu/kernels/equal_rows.h"
+#include "plugins/backends/cpu/kernels/product_mode.h"
 #include "plugins/backends/cpu/worker_pool.h"
 
 namespace mulligan::cpu {
@@ -21,12 +24,20 @@ constexpr std::size_t aligned(std::size_t bytes) {
 }  // namespace
 
 TiledProduct::TiledProduct(const ProductShape& shape)
-    : shape_(shape), plan_(shape.batch, shape.m, shape.n, shape.k), slots_(thread_count()) {
+    : shape_(shape),
+      fixed_rows_(batch_invariant_products() && !shape.transpose_a),
+      plan_(shape.batch, shape.m, shape.n, shape.k, fixed_rows_),
+      slots_(thread_count()) {
   widen_ = shape_.input == MLG_F16;
   if (!widen_) make_tiles(shape_.input == MLG_BF16);
   if (widen_) make_tiles(false);
   for (const auto& tile : tiles_) {
     if (tile) scratch_bytes_ = std::max(scratch_bytes_, aligned(tile->scratch_bytes()));
+  }
+  if (fixed_rows_ && plan_.m % plan_.tile_m != 0) {
+    padded_.emplace(plan_, a_bytes(), c_bytes(), !partial_ && shape_.beta != 0.0f);
+    padded_offset_ = scratch_bytes_;
+    scratch_bytes_ += aligned(padded_->bytes());
   }
   const auto floats = [](std::int64_t count) {
     return aligned(static_cast<std::size_t>(count) * sizeof(float));
@@ -47,7 +58,7 @@ void TiledProduct::make_tiles(bool bf16) {
   partial_ = plan_.count_k() > 1 || (widen_ && shape_.output != MLG_F32);
   for (std::size_t variant = 0; variant < tiles_.size(); ++variant) {
     GemmShape shape;
-    shape.m = extent(plan_.m, plan_.tile_m, variant & 1);
+    shape.m = fixed_rows_ ? (variant & 1 ? 0 : plan_.tile_m) : extent(plan_.m, plan_.tile_m, variant & 1);
     shape.n = extent(plan_.n, plan_.tile_n, variant & 2);
     shape.k = extent(plan_.k, plan_.tile_k, variant & 4);
     if (shape.m == 0 || shape.n == 0 || shape.k == 0) continue;
@@ -68,6 +79,7 @@ void TiledProduct::make_tiles(bool bf16) {
     }
     if (!tiles_[variant])
       throw std::runtime_error("kernel matmul: oneDNN has no f32 product for this processor");
+    if (fixed_rows_) require_equal_rows(*tiles_[variant], shape);
   }
 }
 
@@ -102,10 +114,9 @@ void TiledProduct::run(const Launch& launch, const void* a_operand, const void* 
   const auto* b = static_cast<const std::byte*>(widened(launch, b_operand, p.batch * p.k * p.n, b_offset_));
   std::byte* workspace = launch.workspace<std::byte>();
   auto* c = partial_ ? workspace + partial_offset_ : static_cast<std::byte*>(c_result);
-  const std::int64_t a_bytes = shape_.input != MLG_F32 && !widen_ ? 2 : 4;
-  const std::int64_t b_bytes = shape_.stored_b ? 2 : a_bytes;
+  const std::int64_t a_bytes = this->a_bytes(), b_bytes = shape_.stored_b ? 2 : a_bytes;
   const std::size_t slot_bytes = scratch_bytes_ + widened_bytes_;
-  const std::int64_t c_bytes = shape_.output != MLG_F32 && !partial_ ? 2 : 4;
+  const std::int64_t c_bytes = this->c_bytes();
   std::atomic<bool> failed = false;
   const std::int64_t count_k = p.count_k(), count_n = p.count_n(), count_m = p.count_m();
 
@@ -117,8 +128,9 @@ void TiledProduct::run(const Launch& launch, const void* a_operand, const void* 
       const std::int64_t n = tile % count_n * p.tile_n;
       const std::int64_t m = tile / count_n % count_m * p.tile_m;
       const std::int64_t batch = tile / (count_n * count_m);
-      const std::size_t variant =
-          (p.m - m < p.tile_m ? 1u : 0u) | (p.n - n < p.tile_n ? 2u : 0u) | (p.k - k < p.tile_k ? 4u : 0u);
+      const bool short_rows = p.m - m < p.tile_m;
+      const std::size_t variant = (short_rows && !fixed_rows_ ? 1u : 0u) | (p.n - n < p.tile_n ? 2u : 0u) |
+                                  (p.k - k < p.tile_k ? 4u : 0u);
       const std::int64_t a_at = batch * p.m * p.k + (shape_.transpose_a ? k * p.m + m : m * p.k + k);
       const std::int64_t b_at = batch * p.k * p.n + (shape_.transpose_b ? n * p.k + k : k * p.n + n);
       const std::int64_t c_at = ((task % count_k * p.batch + batch) * p.m + m) * p.n + n;
@@ -132,7 +144,15 @@ void TiledProduct::run(const Launch& launch, const void* a_operand, const void* 
                    shape_.transpose_b ? p.k : p.n, widened);
         b_tile = reinterpret_cast<const std::byte*>(widened);
       }
-      if (!tiles_[variant]->run(slot, a + a_at * a_bytes, b_tile, c + c_at * c_bytes, scratch)) failed = true;
+      const auto product = [&](const std::byte* a_tile, std::byte* c_tile) {
+        if (!tiles_[variant]->run(slot, a_tile, b_tile, c_tile, scratch)) failed = true;
+      };
+      if (fixed_rows_ && short_rows) {
+        padded_->run(scratch + padded_offset_, rows, columns, a + a_at * a_bytes, c + c_at * c_bytes,
+                     product);
+      } else {
+        product(a + a_at * a_bytes, c + c_at * c_bytes);
+      }
       if (!finish || partial_) continue;
       for (std::int64_t row = 0; row < rows; ++row) finish(c_at + row * p.n, columns);
     }

@@ -10,6 +10,7 @@
 #include "plugins/backends/cpu/cpu_kernel.h"
 #include "plugins/backends/cpu/kernels/matmul_plan.h"
 #include "plugins/backends/cpu/kernels/onednn_gemm.h"
+#include "plugins/backends/cpu/kernels/padded_rows.h"
 
 namespace mulligan::cpu {
 
@@ -24,10 +25,12 @@ struct ProductShape {
   float alpha = 1.0f, beta = 0.0f;
 };
 
-// Every sum is the same for any number of threads.
+// Every sum is the same for any number of threads. Made under batch_invariant_products(), and where a is not
+// transposed, a row of c is the same for any number of rows, too (padded_rows.h).
 class TiledProduct {
  public:
-  // Throws std::runtime_error where oneDNN has no such product.
+  // Throws std::runtime_error where oneDNN has no such product, or none whose rows do not depend on their
+  // place.
   explicit TiledProduct(const ProductShape& shape);
 
   std::size_t workspace_bytes() const { return partial_offset_ + partial_bytes_; }
@@ -38,6 +41,9 @@ class TiledProduct {
 
  private:
   void make_tiles(bool bf16);
+  // Of an element as the tiles read a, and write c.
+  std::int64_t a_bytes() const { return shape_.input != MLG_F32 && !widen_ ? 2 : 4; }
+  std::int64_t c_bytes() const { return shape_.output != MLG_F32 && !partial_ ? 2 : 4; }
   const void* widened(const Launch& launch, const void* from, std::int64_t count, std::size_t offset) const;
   // Of the elements [rows, columns] at `from`, rows `stride` apart, in f32, rows tile_stride() apart.
   void widen_tile(const std::byte* from, std::int64_t rows, std::int64_t columns, std::int64_t stride,
@@ -47,6 +53,7 @@ class TiledProduct {
   void add_pieces(const Launch& launch, void* c, const Finish& finish) const;
 
   ProductShape shape_;
+  bool fixed_rows_;
   MatmulPlan plan_;
   bool widen_ = false;  // inputs are converted to f32 in the workspace
   bool partial_ =
@@ -54,7 +61,9 @@ class TiledProduct {
   int slots_;
   // One per combination of a full (0) or last, shorter tile (1) in m, n and k.
   std::array<std::unique_ptr<Gemm>, 8> tiles_;
-  std::size_t scratch_bytes_ = 0, widened_bytes_ = 0;  // of a slot: oneDNN's, and behind it a tile of b
+  std::optional<PaddedRows> padded_;  // of the last rows, where they do not fill a tile of fixed height
+  // Of a slot: oneDNN's and the padded rows, and behind them a tile of b.
+  std::size_t scratch_bytes_ = 0, padded_offset_ = 0, widened_bytes_ = 0;
   std::size_t a_offset_ = 0, b_offset_ = 0, partial_offset_ = 0, partial_bytes_ = 0;
 };
 

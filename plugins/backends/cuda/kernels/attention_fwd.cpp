@@ -2,6 +2,7 @@
 #include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/attention.h"
 #include "plugins/backends/cuda/kernels/attention_plan.h"
+#include "plugins/backends/cuda/kernels/invariant_kernels.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -12,12 +13,14 @@ constexpr char kSource[] =
 #include "attention_fwd.cu.inc"
     ;
 
+template <bool kRestart>
 struct Forward : shapes::AttentionForward {
   static constexpr const char* source = kSource;
   static void plan(sdk::CudaCall& call) {
     check(call);
     attention_constants(call, q, k);
     call.numbers({softmax_scale});
+    call.constant("restart_tiles", kRestart);
     const int tokens = static_cast<int>(call.dim(q, 0)),
               segments = static_cast<int>(call.dim(cu_seqlens, 0) - 1);
     sdk::dispatch_rows(call, q, call.dim(q, 2), {q, k, v}, [&]<typename T, int N>() {
@@ -28,7 +31,13 @@ struct Forward : shapes::AttentionForward {
   }
 };
 
-const backends::Register registered[] = {sdk::cuda_kernel<Forward>()};
+const backends::Register registered[] = {sdk::cuda_kernel<Forward<false>>()};
+constexpr mlg_kernel invariant = sdk::cuda_kernel<Forward<true>>();
 
 }  // namespace
+
+const mlg_kernel& invariant_attention_forward() {
+  return invariant;
+}
+
 }  // namespace mulligan::cuda

@@ -3,14 +3,17 @@
 //
 // The online softmax of FlashAttention (Dao et al., 2022): keys in tiles of 32, one key per lane; f32
 // arithmetic, no tensor cores. Where cu_seqlens does not rise
-// from 0 to T, everything is NaN. Determinism: a query's keys are read in order.
+// from 0 to T, everything is NaN. Determinism: a query's keys are read in order. With restart_tiles the tiles of
+// each segment begin where it begins (otherwise where the segment of the block's first query does), so that a
+// segment's bits do not depend on what lies before it.
 #include <mulligan/cuda/attention.cuh>
 
 MLG_CONST_FLOAT(softmax_scale)
+MLG_CONST_INT(restart_tiles)
 
 constexpr int kForwardWarps = 8;
 
-MLG_KERNEL(attention_fwd, softmax_scale, MLG_ATTENTION_CONSTANTS)
+MLG_KERNEL(attention_fwd, softmax_scale, restart_tiles, MLG_ATTENTION_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(kForwardWarps * 32)
     attention_fwd(global<const T> q, global<const T> k, global<const T> v, global<const int> cu_seqlens,
@@ -38,7 +41,8 @@ __global__ void __launch_bounds__(kForwardWarps * 32)
     output[i].clear();
   }
   const int start = max(segment_begin(cu_seqlens, segments, first), 0);
-  for (int tile = start; tile <= last; tile += kTile) {
+  for (int tile = start, tile_end; tile <= last; tile = tile_end) {
+    tile_end = restart_tiles ? segment_tile_end(cu_seqlens, segments, tile, tokens) : tile + kTile;
     __syncthreads();
     load_rows<N>(k, kv_head, kv_heads, tile, kTile, tokens, keys);
     load_rows<N>(v, kv_head, kv_heads, tile, kTile, tokens, values);
@@ -46,7 +50,7 @@ __global__ void __launch_bounds__(kForwardWarps * 32)
     MLG_UNROLL
     for (int i = 0; i < kOwned; ++i) {
       const int token = first + warp * kOwned + i, key = tile + lane;
-      const bool seen = begin[i] >= 0 && key >= begin[i] && key <= token;
+      const bool seen = begin[i] >= 0 && key >= begin[i] && key <= token && key < tile_end;
       const float score = seen ? softmax_scale * dot(queries, warp * kOwned + i, keys, lane) : -3.0e38f;
       const float highest = fmaxf(maximum[i], warp_max(score)), rescale = __expf(maximum[i] - highest);
       const float weight = seen ? __expf(score - highest) : 0.0f;

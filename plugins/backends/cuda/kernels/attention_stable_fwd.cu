@@ -5,7 +5,8 @@
 //
 // Weights are rounded to T before they are multiplied with the values, as on tensor cores, though the sums are f32.
 // round_normalizer: the sums are divided by the sum of the rounded weights; round_sums: they are rounded to T before.
-// lse is of the weights before rounding. Determinism: a query's keys are read in order.
+// lse is of the weights before rounding. Determinism: a query's keys are read in order, in tiles that
+// begin with its segment.
 #include <mulligan/cuda/attention.cuh>
 
 MLG_CONST_FLOAT(softmax_scale)
@@ -64,7 +65,8 @@ __global__ void __launch_bounds__(kStableWarps * 32)
     output[i].clear();
   }
   const int start = max(segment_begin(cu_seqlens, segments, first), 0);
-  for (int tile = start; tile <= last; tile += kTile) {
+  for (int tile = start, tile_end; tile <= last; tile = tile_end) {
+    tile_end = segment_tile_end(cu_seqlens, segments, tile, tokens);
     __syncthreads();
     load_rows<N>(k, kv_head, kv_heads, tile, kTile, tokens, keys);
     load_rows<N>(v, kv_head, kv_heads, tile, kTile, tokens, values);
@@ -72,7 +74,7 @@ __global__ void __launch_bounds__(kStableWarps * 32)
     MLG_UNROLL
     for (int i = 0; i < kOwned; ++i) {
       const int token = first + warp * kOwned + i, key = tile + lane;
-      const bool seen = begin[i] >= 0 && key >= begin[i] && key <= token;
+      const bool seen = begin[i] >= 0 && key >= begin[i] && key <= token && key < tile_end;
       const float score = seen ? softmax_scale * dot(queries, warp * kOwned + i, keys, lane) : kNoScore;
       const float highest = fmaxf(maximum[i], shifted_maximum(warp_max(score), score));
       const float rescale = expf(maximum[i] - highest);

@@ -60,6 +60,13 @@ __device__ inline int segment_end(global<const int> cu_seqlens, int segments, in
   return min(int(cu_seqlens[low]), tokens);
 }
 
+// Where a tile of keys that begins at `tile` ends when tiles begin anew with each segment: a query's keys are
+// then cut alike wherever its segment lies. (No cu_seqlens that is valid ends a segment before its tokens.)
+__device__ inline int segment_tile_end(global<const int> cu_seqlens, int segments, int tile, int tokens) {
+  const int end = segment_end(cu_seqlens, segments, tile, tokens);
+  return end > tile ? min(tile + kTile, end) : tile + kTile;
+}
+
 // tile[r] = row first + r of p [tokens, heads, head_width], for `rows` rows; zeros from `tokens` on. By
 // the whole block.
 template <int N, typename P, int extent>

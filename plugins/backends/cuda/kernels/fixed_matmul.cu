@@ -1,0 +1,81 @@
+// matmul and matmul_add in the place of cuBLASLt, which chooses by the shape how it sums (backend.batch_invariant):
+//   c = alpha op(a) op(b) + beta term, pair by pair; op(a) [m, k], op(b) [k, n], c and term [m, n], row-major
+//
+// A block takes 64 x 64 elements of c and goes over the inner dimension in pieces of 16, which it brings to
+// shared memory as floats; a thread keeps 4 x 4 sums in registers. Plain f32 multiply-adds, no tensor cores.
+// Determinism: one thread adds up an element, in the order of the inner dimension, which is never split. So a
+// row's bits depend neither on how many rows there are nor on where it stands.
+#include <mulligan/cuda/device.cuh>
+
+MLG_CONST_INT(transpose_a)
+MLG_CONST_INT(transpose_b)
+MLG_CONST_FLOAT(alpha)
+MLG_CONST_FLOAT(beta)
+
+constexpr int kExtent = 64;               // rows and columns of a block's part of c
+constexpr int kPiece = 16;                // of the inner dimension
+constexpr int kShare = 4;                 // rows and columns of a thread
+constexpr int kThreads = 256;             // (kExtent / kShare)^2
+constexpr int kPitch = kExtent + kShare;  // between the lines of a piece: threads that store meet fewer banks
+
+// piece[inner][line] of 64 lines from `first` on and the inner elements from `at` on; zeros beyond both extents.
+// `lines_last`: the matrix is [inner, lines], otherwise [lines, inner]. By the whole block.
+template <typename P>
+__device__ inline void load_piece(P matrix, long long base, bool lines_last, int first, int lines, int at,
+                                  int inner, shared_array<float, kPiece * kPitch>& piece) {
+  MLG_UNROLL
+  for (int part = 0; part < kExtent * kPiece / kThreads; ++part) {
+    const int place = int(threadIdx.x) + part * kThreads;
+    const int line = lines_last ? place % kExtent : place / kPiece,
+              depth = lines_last ? place / kExtent : place % kPiece;
+    const bool inside = first + line < lines && at + depth < inner;
+    const long long element = lines_last ? (long long)(at + depth) * lines + first + line
+                                         : (long long)(first + line) * inner + at + depth;
+    piece[depth * kPitch + line] = inside ? to_float(matrix[base + element]) : 0.0f;
+  }
+}
+
+MLG_KERNEL(fixed_matmul, transpose_a, transpose_b, alpha, beta)
+template <typename T, typename C>
+__global__ void __launch_bounds__(kThreads)
+    fixed_matmul(global<const T> a, global<const T> b, global<const C> term, global<C> c, int m, int n,
+                 int k) {
+  __shared__ shared_array<float, kPiece * kPitch> left, right;  // [inner][row], [inner][column]
+  const int columns_of_blocks = (n + kExtent - 1) / kExtent;
+  const int first_row = int(blockIdx.x) / columns_of_blocks * kExtent,
+            first_column = int(blockIdx.x) % columns_of_blocks * kExtent;
+  const long long pair = blockIdx.y, a_base = pair * m * k, b_base = pair * k * n;
+  const int row = int(threadIdx.x) / (kExtent / kShare) * kShare,
+            column = int(threadIdx.x) % (kExtent / kShare) * kShare;
+  float sums[kShare][kShare] = {};
+  for (int at = 0; at < k; at += kPiece) {
+    __syncthreads();
+    load_piece(a, a_base, transpose_a, first_row, m, at, k, left);
+    load_piece(b, b_base, !transpose_b, first_column, n, at, k, right);
+    __syncthreads();
+    const int depth = min(kPiece, k - at);
+    for (int inner = 0; inner < depth; ++inner) {
+      float from_a[kShare], from_b[kShare];
+      MLG_UNROLL
+      for (int i = 0; i < kShare; ++i) {
+        from_a[i] = left[inner * kPitch + row + i];
+        from_b[i] = right[inner * kPitch + column + i];
+      }
+      MLG_UNROLL
+      for (int i = 0; i < kShare; ++i) {
+        MLG_UNROLL
+        for (int j = 0; j < kShare; ++j) sums[i][j] += from_a[i] * from_b[j];
+      }
+    }
+  }
+  MLG_UNROLL
+  for (int i = 0; i < kShare; ++i) {
+    MLG_UNROLL
+    for (int j = 0; j < kShare; ++j) {
+      if (first_row + row + i >= m || first_column + column + j >= n) continue;
+      const long long place = (pair * m + first_row + row + i) * n + first_column + column + j;
+      const float product = alpha * sums[i][j];
+      c[place] = Narrow<C>::from(beta == 0 ? product : product + beta * to_float(term[place]));
+    }
+  }
+}
