@@ -67,16 +67,21 @@ std::vector<std::int64_t> segment_starts(const std::vector<double>& boundaries, 
 }  // namespace
 
 AttentionRowsSeen look_at_rows(const AttentionCallValues& c, std::int64_t most_rows) {
-  const std::int64_t rows = static_cast<std::int64_t>(c.q.size()) / c.width;
-  const std::int64_t looked_at = std::min(rows, most_rows);
-  const std::vector<std::int64_t> starts = segment_starts(c.boundaries, rows / c.heads);
+  const std::int64_t all = static_cast<std::int64_t>(c.q.size()) / c.width;
+  const std::vector<std::int64_t> starts = segment_starts(c.boundaries, all / c.heads);
+  const auto start_of = [&](std::int64_t row) { return starts[static_cast<std::size_t>(row / c.heads)]; };
+  std::vector<std::int64_t> rows;
+  for (std::int64_t row = 0; row < all; ++row) {
+    if (row / c.heads - start_of(row) >= c.least_keys) rows.push_back(row);
+  }
+  const auto there = static_cast<std::int64_t>(rows.size()), looked_at = std::min(there, most_rows);
   AttentionRowsSeen seen{{}, looked_at};
   AttentionLayerRecord& record = seen.record;
   record.largest_logit = -std::numeric_limits<double>::infinity();
   double repeated = 0, errors = 0, squares = 0, delta_errors = 0, deltas = 0;
   for (std::int64_t i = 0; i < looked_at; ++i) {
-    const std::int64_t index = i * rows / looked_at, token = index / c.heads, head = index % c.heads;
-    const Row row = exact_row(c, starts[static_cast<std::size_t>(token)], token, head);
+    const std::int64_t index = rows[static_cast<std::size_t>(i * there / looked_at)];
+    const Row row = exact_row(c, start_of(index), index / c.heads, index % c.heads);
     // A logit that is no number is to be seen.
     record.largest_logit =
         row.largest > record.largest_logit || std::isnan(row.largest) ? row.largest : record.largest_logit;

@@ -18,6 +18,7 @@ struct AttentionCallValues {
   std::vector<double> gradient;    // of o, [T, H, h]; empty: not known
   DType dtype = MLG_BF16;          // in which o is stored
   double tolerance = 1e-3;         // logits at least the maximum less this count as the maximum
+  std::int64_t least_keys = 0;     // rows with fewer keys before them in their segment are left out
 };
 
 // Looks at `most_rows` rows or fewer, spread evenly, in double precision. The error of an element is that of the
