@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "framework/check/poisoned_run.h"
 #include "framework/core/philox.h"
@@ -98,11 +99,14 @@ BiasTable measure_biases(Backend& backend, const std::vector<double>& betas, std
                          std::int64_t seeds) {
   BiasTable table{{}, betas};
   const auto add = [&](const AttentionProblem& problem, const AttentionRule& rule) {
-    BiasRow row{problem, rule, 0, 0, seeds};
+    BiasRow row{problem, rule};
+    row.seeds = seeds;
     double squares = 0;
     for (std::int64_t seed = 1; seed <= seeds; ++seed) {
       row.problem.seed = static_cast<std::uint64_t>(seed);
-      const double bias = measure_bias(backend, row.problem, rule).record.error_ulp;
+      const AttentionRowsSeen seen = measure_bias(backend, row.problem, rule);
+      const double bias = seen.record.error_ulp;
+      row.rows += seen.rows;
       const double before = row.mean_ulp;
       row.mean_ulp += (bias - before) / static_cast<double>(seed);
       squares += (bias - before) * (bias - row.mean_ulp);
@@ -146,6 +150,22 @@ std::string bias_text(const BiasTable& table) {
     if (i % columns == columns - 1) text += fmt::format(" {} |\n", row.seeds);
   }
   return text;
+}
+
+std::string bias_json(const BiasTable& table) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const BiasRow& row : table.rows) {
+    rows.push_back({{"output_rounding", row.rule.round_sums ? "sums" : "once"},
+                    {"values", row.problem.small_rest ? "small_rest" : "one_sign"},
+                    {"maxima", row.problem.repeats},
+                    {"beta", row.rule.beta},
+                    {"normalizer", row.rule.round_normalizer ? "rounded" : "exact"},
+                    {"bias_ulp", row.mean_ulp},
+                    {"deviation_ulp", row.deviation_ulp},
+                    {"rows", row.rows},
+                    {"seeds", row.seeds}});
+  }
+  return rows.dump(1);
 }
 
 }  // namespace mulligan::doctor

@@ -34,7 +34,7 @@ struct BiasRow {
   AttentionProblem problem;
   AttentionRule rule;
   double mean_ulp = 0, deviation_ulp = 0;
-  std::int64_t seeds = 0;
+  std::int64_t rows = 0, seeds = 0;  // rows of all seeds
 };
 struct BiasTable {
   std::vector<BiasRow> rows;
@@ -44,7 +44,8 @@ struct BiasTable {
 // normalizer. Seeds 1 to `seeds`.
 BiasTable measure_biases(Backend& backend, const std::vector<double>& betas, std::int64_t segments,
                          std::int64_t seeds);
-// As a Markdown table.
+// As a Markdown table; as a list of objects.
 std::string bias_text(const BiasTable& table);
+std::string bias_json(const BiasTable& table);
 
 }  // namespace mulligan::doctor

@@ -82,8 +82,10 @@ void problem(const AttentionArguments& arguments) {
   LoadedConfig loaded = load_config(arguments.run.config, arguments.run.overrides);
   resolve_run_plugins(loaded, host, PluginUse::score);
   const RunPlugins plugins = make_backend_plugin(loaded, host);
-  fmt::print("{}", doctor::bias_text(doctor::measure_biases(*plugins.backend, arguments.betas,
-                                                            arguments.segments, arguments.seeds)));
+  const doctor::BiasTable table =
+      doctor::measure_biases(*plugins.backend, arguments.betas, arguments.segments, arguments.seeds);
+  fmt::print("{}", doctor::bias_text(table));
+  if (!arguments.json.empty()) write_file_atomically(arguments.json, doctor::bias_json(table) + "\n");
 }
 
 }  // namespace
@@ -121,6 +123,7 @@ void add_attention_command(CLI::App& app) {
   made_up->add_option("--seeds", arguments->seeds, "How often it is drawn")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))
       ->capture_default_str();
+  made_up->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
   arguments->run.declare(*made_up);
   made_up->callback([arguments] { problem(*arguments); });
 }
