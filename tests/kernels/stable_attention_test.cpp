@@ -1,4 +1,5 @@
-// attention_stable_fwd: the same result as attention, computed exactly; rounded, an error that is not of one sign.
+// attention_stable_fwd: the same result as attention, computed exactly; rounded, an error that is not of one
+// sign.
 #include <algorithm>
 #include <cmath>
 
@@ -63,8 +64,8 @@ Error error_of(const KernelResult& result, const AttentionProblem& problem, std:
 
 constexpr std::int64_t segments = 300, length = 64, width = 16, warmed = 16;
 
-// The published defect (arXiv 2510.04212) on the specification's problem: equal maxima, all values of one sign,
-// sums rounded to bf16. Without the rule the results lie to one side, with it they do not.
+// The published defect (arXiv 2510.04212) on the specification's problem: equal maxima, all values of one
+// sign, sums rounded to bf16. Without the rule the results lie to one side, with it they do not.
 TEST(StableAttention, RoundedSumsAreBiasedWithoutTheRuleAlone) {
   BackendFixture& backend = backend_with_threads(3);
   for (const int repeats : {2, 3, 4}) {
@@ -79,9 +80,9 @@ TEST(StableAttention, RoundedSumsAreBiasedWithoutTheRuleAlone) {
   }
 }
 
-// The backends' own arithmetic, sums in f32 that are rounded once: the same ties are broken to one side where the
-// values beside the maxima's are smaller, and the rule ends that, too, but not with the rounded normalizer: that
-// makes the quotient exact again, and with it the ties.
+// The backends' own arithmetic, sums in f32 that are rounded once: the same ties are broken to one side where
+// the values beside the maxima's are smaller, and the rule ends that, too, but not with the rounded
+// normalizer: that makes the quotient exact again, and with it the ties.
 TEST(StableAttention, ResultsRoundedOnceAreBiasedWithoutTheRuleAlone) {
   BackendFixture& backend = backend_with_threads(3);
   for (const int repeats : {2, 3}) {
@@ -96,7 +97,8 @@ TEST(StableAttention, ResultsRoundedOnceAreBiasedWithoutTheRuleAlone) {
   }
 }
 
-// A shift beyond the cap is halved, not cut: cut, all rows would have the weight exp(-cap), and its rounding error.
+// A shift beyond the cap is halved, not cut: cut, all rows would have the weight exp(-cap), and its rounding
+// error.
 TEST(StableAttention, TheCapBringsNoBiasBack) {
   const AttentionProblem problem = repeated_maxima(segments, length, width, 2, RepeatedValues::small_rest, 3);
   for (const double cap : {0.5, 2.0}) {
