@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "framework/core/dtype.h"
+#include "framework/core/tensor_type.h"
 #include "framework/report/attention_record.h"
 
 namespace mulligan::doctor {
