@@ -77,6 +77,7 @@ void add_commands(CLI::App& app) {
   add_calibrate_command(app);
   add_ensemble_command(app);
   add_probe_command(app);
+  add_attention_command(app);
   add_doctor_command(app);
   add_checkpoint_command(app);
   add_vectors_command(app);

@@ -239,7 +239,8 @@ Schema<MetricsConfig> metrics_section() {
         "measure the energy that training takes: of processors by powercap, of GPUs by the driver's counter "
         "(docs/numerics/data_parallel.md)");
   s.key("attention_every", &MetricsConfig::attention_every,
-        "steps between events `attention` in metrics.jsonl: largest logit, rows with repeated maxima, rounding "
+        "steps between events `attention` in metrics.jsonl: largest logit, rows with repeated maxima, "
+        "rounding "
         "of each layer's attention and norms of its weights, on a row of at most 256 tokens; 0 = none")
       .range(0, 1e9);
   return s;

@@ -67,6 +67,7 @@ class MicroStepProbe {
   // Of the mean token loss.
   std::vector<float> gradient(const std::string& parameter) const;
   const std::vector<PlannedParameter>& parameters() const { return parameters_; }
+  PoisonedRun& memory() { return run_; }
 
  private:
   std::int64_t tokens_;

@@ -28,4 +28,7 @@ struct AttentionRecord {
   std::vector<std::pair<std::string, double>> spectral_norms;  // largest singular value, by weight
 };
 
+// One object, without a line break.
+std::string attention_json(const AttentionRecord& record);
+
 }  // namespace mulligan

@@ -153,7 +153,7 @@ void MetricsFile::resume(std::int64_t step, const std::string& checkpoint) {
   write(Json{{"event", "resume"}, {"step", step}, {"checkpoint", checkpoint}}.dump());
 }
 
-void MetricsFile::attention(const AttentionRecord& record) {
+std::string attention_json(const AttentionRecord& record) {
   Json layers = Json::array();
   for (const AttentionLayerRecord& layer : record.layers) {
     Json json{{"slot", layer.slot},
@@ -165,12 +165,16 @@ void MetricsFile::attention(const AttentionRecord& record) {
     if (layer.delta_norm) json["delta_norm"] = *layer.delta_norm;
     layers.push_back(std::move(json));
   }
-  write(Json{{"event", "attention"},
-             {"step", record.step},
-             {"rows", record.rows},
-             {"layers", std::move(layers)},
-             {"spectral_norm", object_of(record.spectral_norms)}}
-            .dump());
+  return Json{{"event", "attention"},
+              {"step", record.step},
+              {"rows", record.rows},
+              {"layers", std::move(layers)},
+              {"spectral_norm", object_of(record.spectral_norms)}}
+      .dump();
+}
+
+void MetricsFile::attention(const AttentionRecord& record) {
+  write(attention_json(record));
 }
 
 void MetricsFile::initial_loss(double loss_nats, double ln_vocabulary) {

@@ -122,6 +122,8 @@ void Trainer::train_until_budget_is_spent() {
     slowest_step_seconds_ = std::max(slowest_step_seconds_, budget_.step_seconds());
     if (collect_every_step_) collect_losses();
     if (report_due()) report_steps(now.budget_fraction);
+    if (config_.metrics.attention_every > 0 && step_ % config_.metrics.attention_every == 0)
+      look_at_attention();
     show_progress(live);
     const std::int64_t every = config_.train.validate_every;
     if (every > 0 && step_ % every == 0) validate("validate");

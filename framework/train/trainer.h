@@ -10,6 +10,7 @@
 #include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/checkpoint/loss_account.h"
 #include "framework/core/error.h"
+#include "framework/doctor/attention_look.h"
 #include "framework/doctor/start_checks.h"
 #include "framework/energy/energy_meter.h"
 #include "framework/report/metrics_file.h"
@@ -93,6 +94,9 @@ class Trainer {
   void record_memory(const DeviceMemory& memory);
   void tell_phase(double budget_fraction);
   void tell_switch(PhaseSwitchRecord record, const std::optional<Handover>& handover);
+  // trainer_attention.cpp
+  void look_at_attention();
+
   void collect_losses();
   void check_initial_loss(double loss_nats);
   bool report_due() const;
@@ -169,7 +173,9 @@ class Trainer {
   LossScaler loss_scaler_;
   Rewarm rewarm_;  // of the last phase that has one
   std::string weights_sha256_;
-  doctor::RunRecord doctor_;  // of the first rank
+  doctor::RunRecord doctor_;                          // of the first rank
+  std::unique_ptr<doctor::AttentionLook> attention_;  // of phase attention_phase_, once it was asked for
+  std::size_t attention_phase_ = 0;
   RunResult result_;
 };
 

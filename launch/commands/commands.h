@@ -33,6 +33,7 @@ void add_record_command(CLI::App& app);
 void add_calibrate_command(CLI::App& app);
 void add_ensemble_command(CLI::App& app);
 void add_probe_command(CLI::App& app);
+void add_attention_command(CLI::App& app);
 void add_completion_command(CLI::App& app);
 void add_man_command(CLI::App& app);
 void add_export_command(CLI::App& app);

@@ -9,7 +9,7 @@
 namespace mulligan::bench {
 namespace {
 
-void run(benchmark::State& state, bool backward, mlg_dtype dtype) {
+void run(benchmark::State& state, bool backward, mlg_dtype dtype, bool stable = false) {
   const std::int64_t t = state.range(0), length = state.range(1), heads = state.range(2), kv = state.range(3),
                      h = state.range(4);
   Operand cu{MLG_I32, {t / length + 1}};
@@ -22,7 +22,18 @@ void run(benchmark::State& state, bool backward, mlg_dtype dtype) {
     operands = {q, k, k, cu, q, lse, q, q, k, k};
     attributes = {scale, {"accumulate_dq", 0}, {"accumulate_dk", 0}, {"accumulate_dv", 0}};
   }
-  BenchCall call(backward ? "attention_bwd" : "attention_fwd", operands, attributes);
+  if (stable) {
+    attributes.insert(attributes.end(), {{"beta", 2},
+                                         {"tolerance", 1e-3},
+                                         {"min_repeats", 2},
+                                         {"cap", 20},
+                                         {"round_normalizer", 0},
+                                         {"round_sums", 0}});
+  }
+  BenchCall call(backward ? "attention_bwd"
+                 : stable ? "attention_stable_fwd"
+                          : "attention_fwd",
+                 operands, attributes);
   const double pairs = static_cast<double>(t) * static_cast<double>(length + 1) / 2;
   call.measure(state, (backward ? 10.0 : 4.0) * pairs * static_cast<double>(heads * h));
 }
@@ -41,6 +52,7 @@ void shapes(benchmark::internal::Benchmark* b) {
 BENCHMARK_CAPTURE(run, forward_f32, false, MLG_F32)->Apply(shapes);
 BENCHMARK_CAPTURE(run, backward_f32, true, MLG_F32)->Apply(shapes);
 BENCHMARK_CAPTURE(run, forward_bf16, false, MLG_BF16)->Apply(shapes);
+BENCHMARK_CAPTURE(run, forward_stable_bf16, false, MLG_BF16, true)->Apply(shapes);
 BENCHMARK_CAPTURE(run, backward_bf16, true, MLG_BF16)->Apply(shapes);
 
 }  // namespace

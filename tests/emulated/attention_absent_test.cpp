@@ -104,5 +104,17 @@ TEST_F(AttentionAbsent, NoPlanIsSaidOncePerShape) {
             "plan for it: it proposes no engine; the own kernel computes it");
 }
 
+// What rounds otherwise than a library is the own kernel's, which is said once.
+TEST_F(AttentionAbsent, OtherRoundingIsTheOwnKernels) {
+  Without device("", "");
+  AttentionLibrary library(device, {});
+  library.leave_to_own_kernel();
+  library.leave_to_own_kernel();
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_NE(said[0].find("model.attention asks for a softmax that the device's library cannot compute"),
+            std::string::npos)
+      << said[0];
+}
+
 }  // namespace
 }  // namespace mulligan::cuda

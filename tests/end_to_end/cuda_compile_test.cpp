@@ -137,15 +137,17 @@ TEST_P(CudaCompile, NoKernelSpills) {
     std::printf("%zu functions for the record's training and evaluation\n", compiled.size());
     missing.merge(compile_run(TinyRun::config_without_data(tiny)));
     std::vector<std::string> plain = record;  // what the fused kernels stand in for
-    plain.push_back("run.fused_kernels=false");
+    plain.insert(plain.end(), {"run.fused_kernels=false", "model.attention.stabilize=repeat_max"});
     compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", plain));
     compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/2014.toml", record));
     std::vector<std::string> half = record;
     half.push_back("train.compute_dtype=fp16");
     compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", half));
     std::vector<std::string> rounded = device();
-    rounded.insert(rounded.end(), {"optimizer.rest.state_dtype=bf16",
-                                   "optimizer.rest.stochastic_rounding=true", "ema.decay=0.9"});
+    rounded.insert(
+        rounded.end(),
+        {"optimizer.rest.state_dtype=bf16", "optimizer.rest.stochastic_rounding=true", "ema.decay=0.9",
+         "model.attention.normalizer=rounded", "model.attention.output_rounding=sums"});
     compile_run(TinyRun::config_without_data(rounded));
     for (const std::string storage : {"bf16", "fp16"}) {
       std::vector<std::string> cast = device();

@@ -1,5 +1,5 @@
-// Causal attention whose softmax subtracts more than a repeated maximum (arXiv 2510.04212), and which says what
-// it rounds. Exactly computed it is attention.h; the backward pass is that of attention.h.
+// Causal attention whose softmax subtracts more than a repeated maximum (arXiv 2510.04212), and which says
+// what it rounds. Exactly computed it is attention.h; the backward pass is that of attention.h.
 #pragma once
 
 #include <cstdint>

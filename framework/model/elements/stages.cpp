@@ -43,8 +43,7 @@ StageList stage(const ModelConfig& model, std::string name, Part part) {
 }  // namespace
 
 std::vector<StageList> model_stages(const ModelConfig& model) {
-  return {stage(model, "embedding", &Element::mix_embedding),
-          stage(model, "attention", &Element::attend),
+  return {stage(model, "embedding", &Element::mix_embedding), stage(model, "attention", &Element::attend),
           stage(model, "attention output", &Element::mix_attention),
           stage(model, "head", &Element::transform_head)};
 }

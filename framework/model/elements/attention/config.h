@@ -12,10 +12,10 @@ enum class OutputRounding { once, sums };
 // docs/numerics/attention_bias.md says what each does to the numbers.
 struct Config {
   Stabilize stabilize = Stabilize::off;
-  double beta = 2;              // a repeated positive maximum r is replaced by beta r
-  double tolerance = 1e-3;      // logits at least max - tolerance count as the maximum
+  double beta = 2;               // a repeated positive maximum r is replaced by beta r
+  double tolerance = 1e-3;       // logits at least max - tolerance count as the maximum
   std::int64_t min_repeats = 2;  // that often it must occur
-  double cap = 20;              // the shift of a maximum is halved until it is at most that
+  double cap = 20;               // the shift of a maximum is halved until it is at most that
   Normalizer normalizer = Normalizer::exact;
   OutputRounding output_rounding = OutputRounding::once;
 };

@@ -1,5 +1,5 @@
-// The tiles of the attention_fwd kernels and the work on one block of queries (attention_fwd.cpp says how). What a
-// kernel subtracts from the scores, and what it divides by, is its Softmax.
+// The tiles of the attention_fwd kernels and the work on one block of queries (attention_fwd.cpp says how).
+// What a kernel subtracts from the scores, and what it divides by, is its Softmax.
 #pragma once
 
 #include <cmath>

@@ -1,13 +1,15 @@
-// attention_stable_fwd: attention_fwd with one more choice per query and block of 64 keys (arXiv 2510.04212): where the
-// block's largest score r occurs min_repeats times, counting scores from r - tolerance on, it is replaced by
+// attention_stable_fwd: attention_fwd with one more choice per query and block of 64 keys (arXiv 2510.04212):
+// where the block's largest score r occurs min_repeats times, counting scores from r - tolerance on, it is
+// replaced by
 //   r + shift,  shift = (beta - 1) r where r > 0, -r otherwise, halved until it is at most cap
 // so that no weight exp(s - m) is exactly 1. The result is the same but for rounding. min_repeats = 0: never.
 //
-// The cap keeps the weights far from where f32 ends. A shift is halved rather than cut to the cap because all rows
-// that are cut would have one weight, exp(-cap), whose rounding to bf16 is then an error of the same sign in each.
+// The cap keeps the weights far from where f32 ends. A shift is halved rather than cut to the cap because all
+// rows that are cut would have one weight, exp(-cap), whose rounding to bf16 is then an error of the same
+// sign in each.
 //
-// Weights are rounded to A for the product with the values. round_normalizer: the sums are divided by the sum of the
-// rounded weights; round_sums: they are rounded to A before. lse is of the weights before rounding.
+// Weights are rounded to A for the product with the values. round_normalizer: the sums are divided by the sum
+// of the rounded weights; round_sums: they are rounded to A before. lse is of the weights before rounding.
 #include "plugins/backends/cpu/kernels/attention_fwd_worker.h"
 
 namespace mulligan::cpu {
@@ -21,7 +23,8 @@ struct StableSoftmax {
   std::int32_t min_repeats = 0;
   bool round_normalizer = false, round_sums = false;
 
-  // What takes the place of the maxima r [kLanes] of scores * scale; scores [count, kTile]. `any`: r is of a key.
+  // What takes the place of the maxima r [kLanes] of scores * scale; scores [count, kTile]. `any`: r is of a
+  // key.
   FloatVector shifted(FloatVector r, FloatVector scale, const float* scores, std::int64_t count,
                       IntVector any) const {
     if (min_repeats == 0) return r;

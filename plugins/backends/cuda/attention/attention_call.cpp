@@ -15,8 +15,9 @@ std::unique_ptr<AttentionCall> AttentionCall::make(AttentionLibrary& library, Se
                                                    const mlg_kernel& kernel,
                                                    const backends::CallArguments& arguments) {
   const std::string_view name = kernel.name;
-  if (name != Forward::name && name != Backward::name) return nullptr;
-  // q, k, v and cu_seqlens, and the scale, come first in both signatures.
+  const bool stable = name == shapes::AttentionStableForward::name;
+  if (name != Forward::name && name != Backward::name && !stable) return nullptr;
+  // q, k, v and cu_seqlens, and the scale, come first in all signatures.
   const std::vector<mlg_tensor>& tensors = arguments.tensors();
   const mlg_tensor &q = tensors[Forward::q], &k = tensors[Forward::k];
   AttentionShape shape;
@@ -28,6 +29,10 @@ std::unique_ptr<AttentionCall> AttentionCall::make(AttentionLibrary& library, Se
   shape.scale = arguments.attributes()[Forward::softmax_scale];
   shape.dtype = static_cast<mlg_dtype>(q.dtype);
   if (!library.wanted(shape)) return nullptr;
+  if (stable) {
+    library.leave_to_own_kernel();
+    return nullptr;
+  }
   const std::optional<std::size_t> bytes = library.workspace_bytes(shape);
   if (!bytes) return nullptr;
   RowLayout layout;

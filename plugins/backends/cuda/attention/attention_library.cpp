@@ -70,6 +70,14 @@ void AttentionLibrary::failed(const AttentionFailure& failure) {
   if (announced_.insert(sentence).second) sdk::log(sdk::LogLevel::warning, sentence);
 }
 
+void AttentionLibrary::leave_to_own_kernel() {
+  const std::string sentence =
+      "model.attention asks for a softmax that the device's library cannot compute: the own kernel, which "
+      "uses no tensor "
+      "cores, computes attention's forward pass";
+  if (announced_.insert(sentence).second) sdk::log(sdk::LogLevel::warning, sentence);
+}
+
 void AttentionLibrary::announce(const AttentionShape& shape, const std::string& reason) {
   const std::string sentence = describe(shape) + ": " + reason + "; the own kernel computes it";
   if (announced_.insert(sentence).second) sdk::log(sdk::LogLevel::warning, sentence);

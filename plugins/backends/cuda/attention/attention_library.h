@@ -38,6 +38,10 @@ class AttentionLibrary {
   // Says once that the own kernel stands in, and why.
   void announce(const AttentionShape& shape, const std::string& reason);
 
+  // A wanted call is computed by the own kernel all the same, for it rounds as model.attention says; the log
+  // says so, once.
+  void leave_to_own_kernel();
+
   // The library has failed to execute a call. Throws a sentence that says how to do without, or where a
   // fallback is wanted logs that the own kernel computes the call from now on.
   void failed(const AttentionFailure& failure);

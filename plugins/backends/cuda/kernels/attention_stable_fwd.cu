@@ -1,12 +1,17 @@
-// attention_stable_fwd on q [T, H, h], k and v [T, K, h], cu_seqlens [N + 1]: attention_fwd, in which the largest score
-// r of a block of 32 keys that occurs min_repeats times (counting scores from r - tolerance on) is replaced by
+// attention_stable_fwd on q [T, H, h], k and v [T, K, h], cu_seqlens [N + 1]: attention_fwd, in which the
+// largest score r of a block of 32 keys that occurs min_repeats times (counting scores from r - tolerance on)
+// is replaced by
 //   r + shift,  shift = (beta - 1) r where r > 0, -r otherwise, halved until it is at most cap
-// (arXiv 2510.04212; why a shift is halved: the cpu backend's attention_stable_fwd.cpp). min_repeats = 0: never.
+// (arXiv 2510.04212; why a shift is halved: the cpu backend's attention_stable_fwd.cpp). min_repeats = 0:
+// never.
 //
 // Weights are rounded to T before they are multiplied with the values, as on tensor cores, though the sums are f32.
 // round_normalizer: the sums are divided by the sum of the rounded weights; round_sums: they are rounded to T before.
 // lse is of the weights before rounding. Determinism: a query's keys are read in order, in tiles that
 // begin with its segment.
+// Weights are rounded to T before they are multiplied with the values, as on tensor cores, though the sums
+// are f32. round_normalizer: the sums are divided by the sum of the rounded weights; round_sums: they are
+// rounded to T before. lse is of the weights before rounding. Determinism: a query's keys are read in order.
 #include <mulligan/cuda/attention.cuh>
 
 MLG_CONST_FLOAT(softmax_scale)
