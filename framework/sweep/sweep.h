@@ -12,6 +12,7 @@
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
 #include "framework/stats/study.h"
+#include "framework/sweep/sweep_vectors.h"
 
 namespace mulligan {
 
@@ -29,6 +30,9 @@ struct SweepRow {
 //   baseline = "fresh A"            # the row that the others are compared with; without it the first
 //   metric = "val_bpb"              # of the statistics: val_bpb or val_loss_nats
 //   margin = 0.0                    # within which a row counts as equal to the baseline, in its unit; 0 = not tested
+//   [vectors]                       # the weights of each training's seeds also in one small, lossy file
+//   bits = 2                        # of a weight's difference from init.from, 2 to 8; 0 = no file
+//   mean_bits = 3                   # of the mean difference, stored once (RTVQ); 0 = none (TVQ)
 //   [[rows]]
 //   name = "fresh A"
 //   set = ["ttt.adapters.warm_start_a=false"]
@@ -40,6 +44,7 @@ struct Sweep {
   std::string baseline;       // name of a row
   std::string metric = "val_bpb";
   double margin = 0;
+  SweepVectorsConfig vectors;
   std::vector<SweepRow> rows;
   std::size_t baseline_row() const;  // its index
 };
@@ -67,6 +72,7 @@ struct SweepCell {
 };
 struct SweepResult {
   std::vector<std::vector<SweepCell>> cells;  // by row, then by seed
+  std::vector<StoredVectors> vectors;         // by training, as [vectors] asks for
 };
 
 // What a sweep does with a configuration, given from above: it knows neither training nor test-time training.

@@ -35,6 +35,7 @@ struct Task {
 
 struct TaskVectors {
   std::string base_name, base_sha256;  // tensors_sha256 of the base
+  std::string base_path;               // where it lay, absolute; kept relative to the file
   int bits = 4;                        // of the tasks
   int base_bits = 0;                   // of the mean; 0: TVQ, without one
   std::vector<Parameter> parameters;   // sorted by name

@@ -7,6 +7,7 @@
 #include "framework/core/error.h"
 #include "framework/core/mapped_file.h"
 #include "framework/run/weights.h"
+#include "launch/commands/packed_weights.h"
 
 namespace mulligan {
 namespace {
@@ -37,6 +38,7 @@ WeightSource from_artifact(const fs::path& path, const RunOptions& options) {
 }  // namespace
 
 WeightSource open_weights(const std::string& name, const RunOptions& options) {
+  if (const auto packed = packed_name(name)) return from_task_vectors(*packed, options);
   const fs::path path = name;
   if (!fs::exists(path)) {
     throw data_error("'{}' does not exist; give an artifact, a run directory or a weights file.", name);
