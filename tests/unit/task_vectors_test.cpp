@@ -102,6 +102,7 @@ TEST(Grid, WhatAFileMayNotSay) {
   EXPECT_FALSE(sound({1, 0.5}));
   EXPECT_FALSE(sound({1, HUGE_VAL}));
   EXPECT_FALSE(sound({1, 1e300}));
+  EXPECT_FALSE(sound({1e37, 1000}));
 }
 
 // The synthetic case of the specification: one tensor of 65,536 weights (deviation 0.02), eight tasks of a shared
