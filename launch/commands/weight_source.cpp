@@ -38,13 +38,14 @@ WeightSource from_artifact(const fs::path& path, const RunOptions& options) {
 }  // namespace
 
 WeightSource open_weights(const std::string& name, const RunOptions& options) {
-  if (const auto packed = packed_name(name)) return from_task_vectors(*packed, options);
   const fs::path path = name;
-  if (!fs::exists(path)) {
+  const bool exists = fs::exists(path);
+  if (exists && !fs::is_directory(path) && is_artifact(path)) return from_artifact(path, options);
+  if (const auto packed = packed_name(name)) return from_task_vectors(*packed, options);
+  if (!exists) {
     throw data_error("'{}' does not exist; give an artifact, a run directory or a weights file.", name);
   }
   const bool directory = fs::is_directory(path);
-  if (!directory && is_artifact(path)) return from_artifact(path, options);
   if (!directory && !is_safetensors(path)) {
     throw data_error(
         "'{}' is neither an artifact, which starts with the word MULLIGAN, nor weights in safetensors; copy "

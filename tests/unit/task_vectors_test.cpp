@@ -105,7 +105,7 @@ TEST(Grid, WhatAFileMayNotSay) {
   EXPECT_FALSE(sound({1e37, 1000}));
 }
 
-// The synthetic case of the specification: one tensor of 65,536 weights (deviation 0.02), eight tasks of a shared
+// A synthetic case: one tensor of 65,536 weights (deviation 0.02), eight tasks of a shared
 // difference (5e-4) and one of their own (3e-4).
 class Synthetic : public ::testing::Test {
  protected:
@@ -144,7 +144,7 @@ class Synthetic : public ::testing::Test {
   std::vector<Model> models_;
 };
 
-// The specification's figures are of other random numbers, whose extremes set the steps: within a third.
+// The expected figures are of other random numbers, whose extremes set the steps: within a third.
 TEST_F(Synthetic, TvqHasTheErrorsThatAreExpected) {
   for (const auto& [bits, error] : {std::pair{8, 9.3e-5}, {4, 0.027}, {3, 0.124}, {2, 0.60}}) {
     EXPECT_GT(tvq(bits), error * 0.67) << bits;
