@@ -117,6 +117,7 @@ DataIdentity data_of_artifact(const LoadedConfig& loaded, const fs::path& weight
 }  // namespace
 
 bool is_artifact(const fs::path& path) {
+  if (!fs::exists(path)) return false;  // a model inside of a file, FILE@TASK
   return read_file_start(path, artifact_magic.size()) == artifact_magic;
 }
 

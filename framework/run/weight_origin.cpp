@@ -27,15 +27,17 @@ std::string tokenizer_of(const std::string& configuration, const std::string& pa
 }  // namespace
 
 WeightOrigin origin_of_weights(const std::filesystem::path& path) {
-  WeightOrigin origin(path.string());
+  return origin_of_metadata(SafetensorsFile(path).metadata(), path.string());
+}
+
+WeightOrigin origin_of_metadata(const std::map<std::string, std::string>& metadata, const std::string& name) {
+  WeightOrigin origin(name);
   origin.kind = WeightOrigin::Kind::weights;
-  const SafetensorsFile file(path);
-  const auto& metadata = file.metadata();
   origin.has_checksum = metadata.contains(tensors_sha256_key);
   if (const auto data = metadata.find(data_identity_key); data != metadata.end()) {
     origin.data = data_identity_from_text(data->second, words_for(origin));
   } else if (const auto config = metadata.find("config"); config != metadata.end()) {
-    origin.saved_tokenizer = tokenizer_of(config->second, path.string());
+    origin.saved_tokenizer = tokenizer_of(config->second, name);
   }
   return origin;
 }

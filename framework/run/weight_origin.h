@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct WeightOrigin {
 
 // What a weights file (as written by train or imported) says of itself. Throws data_error.
 WeightOrigin origin_of_weights(const std::filesystem::path& path);
+// The same of the metadata that such a file has; `name` is for the log. Throws data_error.
+WeightOrigin origin_of_metadata(const std::map<std::string, std::string>& metadata, const std::string& name);
 
 // Throws data_error when the weights belong to another tokenizer than `now` (require_same_tokenizer), or when
 // that is not known and `data` names another tokenizer than the saved configuration does. Returns sentences

@@ -36,6 +36,18 @@ Schema<Sweep> sweep_schema() {
   s.key("target_loss_nats", &Sweep::target_loss_nats,
         "mean training loss to which the seconds are told, with costs; 0 = none")
       .range(0, 1e3);
+  s.section("vectors", &Sweep::vectors, vectors_schema());
+  return s;
+}
+
+Schema<SweepVectorsConfig> vectors_schema() {
+  Schema<SweepVectorsConfig> s;
+  s.key("bits", &SweepVectorsConfig::bits,
+        "bits in which the difference of a weight from init.from is stored, 2 to 8; 0 = none are stored")
+      .range(0, 8);
+  s.key("mean_bits", &SweepVectorsConfig::mean_bits,
+        "bits of the seeds' mean difference, stored once; 0 = no mean")
+      .range(0, 8);
   return s;
 }
 
@@ -93,10 +105,26 @@ class Cell {
                         fs::path(sweep_.directory) / folder_name(row_.name) / (seed_ + "_ttt"), options_);
   }
 
+  // The run directory of this cell's training: that of several rows where they differ in [ttt] alone.
+  fs::path directory() const {
+    const bool shared = training_set().empty() && row_.config.empty();
+    return fs::path(sweep_.directory) / (shared ? "shared" : folder_name(row_.name)) / seed_;
+  }
+  // What its training starts from; "": weights of the seed's own.
+  std::string initial_weights() const { return load(training_set(), directory()).config.init.from; }
+
  private:
   const std::string& config_file() const { return row_.config.empty() ? sweep_.config : row_.config; }
   std::vector<std::string> all_overrides(const std::vector<std::string>& set,
                                          const fs::path& directory) const {
+  // The row's overrides that training sees.
+  std::vector<std::string> training_set() const {
+    std::vector<std::string> set;
+    std::ranges::copy_if(row_.set, std::back_inserter(set), [](const auto& key) { return !is_ttt_key(key); });
+    return set;
+  }
+
+  LoadedConfig load(const std::vector<std::string>& set, const fs::path& directory) const {
     std::vector<std::string> all = overrides_;
     all.insert(all.end(), set.begin(), set.end());
     all.push_back("run.directory=" + directory.string());
@@ -106,7 +134,7 @@ class Cell {
     return load_run_config(config_file(), all_overrides(set, directory));
   }
 
-  // The run directory of this cell's training.
+  // Returns directory().
   fs::path train_once(RunLog& log) const {
     std::vector<std::string> set;
     std::ranges::copy_if(row_.set, std::back_inserter(set), [](const auto& key) { return !is_ttt_key(key); });
@@ -114,6 +142,8 @@ class Cell {
         fs::path(sweep_.directory) /
         (set.empty() && row_.config.empty() && row_.ranks == 1 ? "shared" : folder_name(row_.name)) / seed_;
     LoadedConfig loaded = load(set, directory);
+    const fs::path directory = this->directory();
+    LoadedConfig loaded = load(training_set(), directory);
     resolve_run_plugins(loaded, host_);
     const RunFiles files{directory};
     if (fs::exists(files.result()) && is_trained(files.result(), config_digest(loaded))) {
@@ -187,6 +217,39 @@ class Cell {
   std::string seed_;
 };
 
+// The runs of all seeds that began with the same weights.
+struct Training {
+  fs::path folder;
+  std::vector<fs::path> runs;
+  std::string initial_weights;
+};
+
+// Each training of the sweep once. Throws config_error where seeds draw their own initial weights: between such
+// runs there is no difference that would be smaller than a weight.
+std::vector<Training> trainings_of(const Sweep& sweep,
+                                   const std::function<Cell(std::size_t row, double seed)>& cell_of) {
+  std::vector<Training> trainings;
+  for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
+    Training training;
+    for (const double seed : sweep.seeds) {
+      const Cell cell = cell_of(row, seed);
+      training.runs.push_back(cell.directory());
+      training.folder = training.runs.back().parent_path();
+      training.initial_weights = cell.initial_weights();
+      if (training.initial_weights.empty()) {
+        throw config_error(
+            "[vectors] stores differences from the weights that all seeds begin with, but the row '{}' has "
+            "no "
+            "init.from, so each seed draws its own; name one, or leave [vectors] out.",
+            sweep.rows[row].name);
+      }
+    }
+    if (std::ranges::find(trainings, training.folder, &Training::folder) == trainings.end())
+      trainings.push_back(std::move(training));
+  }
+  return trainings;
+}
+
 nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result) {
   using Json = nlohmann::ordered_json;
   Json rows = Json::array();
@@ -210,9 +273,17 @@ nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result)
                     {"ranks", sweep.rows[row].ranks},
                     {"seeds", cells}});
   }
+  Json vectors = Json::array();
+  for (const StoredVectors& stored : result.vectors) {
+    vectors.push_back({{"file", stored.file.string()},
+                       {"bytes", stored.file_bytes},
+                       {"weights_bytes", stored.weights_bytes},
+                       {"largest_error", stored.largest_error}});
+  }
   return {{"config", sweep.config},
           {"baseline", sweep.baseline},
           {"rows", rows},
+          {"vectors", vectors},
           {"statistics", stats::study_json(sweep_study(sweep, result))}};
 }
 
@@ -230,6 +301,10 @@ Sweep read_sweep(const std::string& path) {
     if (!file.empty() && !fs::path(file).is_absolute()) file = (fs::path(path).parent_path() / file).string();
   };
   beside_this_file(sweep.config);
+  if (sweep.vectors.bits == 1 || sweep.vectors.mean_bits == 1 ||
+      (sweep.vectors.bits == 0 && sweep.vectors.mean_bits > 0)) {
+    throw config_error("{}: [vectors] needs bits of 2 to 8, and mean_bits of 2 to 8 or 0.", path);
+  }
   const ConfigNode* rows = tree.find("rows");
   if (rows == nullptr || rows->rows.empty() || sweep.seeds.empty()) {
     throw config_error("{}: a sweep needs at least one [[rows]] and one of `seeds`; add them.", path);
@@ -280,11 +355,19 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
   RunLog log(options, {});
   SweepResult result;
   result.cells.resize(sweep.rows.size());
+  const auto cell_of = [&](std::size_t row, double seed) {
+    return Cell(sweep, sweep.rows[row], static_cast<std::int64_t>(seed), overrides, host, steps, options);
+  };
+  const std::vector<Training> trainings =
+      sweep.vectors.bits > 0 ? trainings_of(sweep, cell_of) : std::vector<Training>{};
   for (const double seed : sweep.seeds) {
-    for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
-      Cell cell(sweep, sweep.rows[row], static_cast<std::int64_t>(seed), overrides, host, steps, options);
-      result.cells[row].push_back(cell.run(log));
-    }
+    for (std::size_t row = 0; row < sweep.rows.size(); ++row)
+      result.cells[row].push_back(cell_of(row, seed).run(log));
+  }
+  for (const Training& training : trainings) {
+    result.vectors.push_back(
+        store_vectors(training.folder, training.runs, training.initial_weights, sweep.vectors));
+    log.print("== {}", result.vectors.back().sentence);
   }
   write_file_atomically(fs::path(sweep.directory) / "sweep.json", sweep_json(sweep, result).dump(1) + "\n");
   if (sweep.costs) write_file_atomically(fs::path(sweep.directory) / "sweep.html", cost_page(sweep, result));

@@ -12,6 +12,7 @@
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
 #include "framework/stats/study.h"
+#include "framework/sweep/sweep_vectors.h"
 
 namespace mulligan {
 
@@ -32,6 +33,9 @@ struct SweepRow {
 //   margin = 0.0                    # within which a row counts as equal to the baseline, in its unit; 0 = not tested
 //   costs = false                   # also compare speed, memory and energy: a table and sweep.html (sweep_cost.h)
 //   target_loss_nats = 0.0          # a training loss, to which the seconds are told; 0 = none
+//   [vectors]                       # the weights of each training's seeds also in one small, lossy file
+//   bits = 2                        # of a weight's difference from init.from, 2 to 8; 0 = no file
+//   mean_bits = 3                   # of the mean difference, stored once (RTVQ); 0 = none (TVQ)
 //   [[rows]]
 //   name = "fresh A"
 //   set = ["ttt.adapters.warm_start_a=false"]
@@ -46,6 +50,7 @@ struct Sweep {
   double margin = 0;
   bool costs = false;
   double target_loss_nats = 0;
+  SweepVectorsConfig vectors;
   std::vector<SweepRow> rows;
   std::size_t baseline_row() const;  // its index
 };
@@ -84,6 +89,7 @@ struct SweepCell {
 };
 struct SweepResult {
   std::vector<std::vector<SweepCell>> cells;  // by row, then by seed
+  std::vector<StoredVectors> vectors;         // by training, as [vectors] asks for
 };
 
 // A training by several ranks, which are processes of their own: so it is given by what they read.

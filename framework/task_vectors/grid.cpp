@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 namespace mulligan::task_vectors {
@@ -9,12 +10,15 @@ namespace {
 
 // With more steps between 0 and the values than this, x / step would keep too few bits behind its point.
 constexpr double most_steps = 0x1p40;
+// Of two f32 numbers, with room for a step on either side.
+constexpr double largest_difference = 4.0 * std::numeric_limits<float>::max();
 
 }  // namespace
 
 bool sound(const Grid& grid) {
   return std::isfinite(grid.step) && grid.step >= 0 && std::abs(grid.zero) <= most_steps + 256 &&
-         grid.zero == std::nearbyint(grid.zero);
+         grid.zero == std::nearbyint(grid.zero) &&
+         grid.step * (std::abs(grid.zero) + 256) <= largest_difference;
 }
 
 Grid fit_grid(std::span<const double> values, int bits) {

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "framework/core/error.h"
@@ -52,13 +53,17 @@ Model unpacked(const TaskVectors& vectors, const std::string& source, const Mode
   model.metadata = vectors.tasks[task].metadata;
   model.parameters = vectors.parameters;
   require_same_parameters(base, model);
-  model.values = [&vectors, values = base.values, task](std::size_t index) {
+  model.values = [&vectors, source, values = base.values, task](std::size_t index) {
     std::vector<float> weights = values(index);
     const auto add = [&](const Codes& codes, int bits) {
       add_codes(unpack_codes(codes.packed, weights.size(), bits), codes.grid, weights);
     };
     if (vectors.base_bits > 0) add(vectors.mean.at(index), vectors.base_bits);
     add(vectors.tasks.at(task).tensors.at(index), vectors.bits);
+    if (!std::ranges::all_of(weights, [](float weight) { return std::isfinite(weight); })) {
+      throw data_error("'{}' gives weights of '{}' that are not finite, so it is damaged; pack it again.",
+                       source, vectors.parameters[index].name);
+    }
     return weights;
   };
   return model;

@@ -35,6 +35,7 @@ struct Task {
 
 struct TaskVectors {
   std::string base_name, base_sha256;  // tensors_sha256 of the base
+  std::string base_path;               // where it lay, absolute; kept relative to the file
   int bits = 4;                        // of the tasks
   int base_bits = 0;                   // of the mean; 0: TVQ, without one
   std::vector<Parameter> parameters;   // sorted by name
@@ -54,7 +55,8 @@ struct TaskVectors {
 void require_base(const TaskVectors& vectors, const std::string& source, const Model& base);
 
 // The weights of a task, parameter by parameter: theta_base, plus the mean where there is one, plus the task's
-// own part, each sum rounded to f32 (add_codes). The same bits as load_task puts on a device.
+// own part, each sum rounded to f32 (add_codes). The same bits as load_task puts on a device. `vectors` must
+// outlive the model. Throws data_error for another base, or where a sum is not finite.
 Model unpacked(const TaskVectors& vectors, const std::string& source, const Model& base, std::size_t task);
 
 }  // namespace mulligan::task_vectors

@@ -30,7 +30,19 @@ void for_parts(Vectors& vectors, Visit&& visit) {
     visit(std::to_string(task), vectors.tasks[task].tensors, vectors.bits);
 }
 
-Json header_of(const TaskVectors& vectors) {
+// The base's place relative to the file's, so that both may move together.
+std::string relative_base(const TaskVectors& vectors, const std::filesystem::path& file) {
+  if (vectors.base_path.empty()) return {};
+  const auto folder = std::filesystem::absolute(file).lexically_normal().parent_path();
+  return std::filesystem::path(vectors.base_path).lexically_relative(folder).string();
+}
+
+std::string absolute_base(const std::string& relative, const std::filesystem::path& file) {
+  if (relative.empty()) return {};
+  return (std::filesystem::absolute(file).parent_path() / relative).lexically_normal().string();
+}
+
+Json header_of(const TaskVectors& vectors, const std::filesystem::path& file) {
   Json parameters = Json::array(), tasks = Json::array();
   for (const Parameter& parameter : vectors.parameters)
     parameters.push_back({{"name", parameter.name}, {"shape", parameter.shape}});
@@ -42,7 +54,10 @@ Json header_of(const TaskVectors& vectors) {
   }
   return {{"bits", vectors.bits},
           {"base_bits", vectors.base_bits},
-          {"base", {{"name", vectors.base_name}, {"tensors_sha256", vectors.base_sha256}}},
+          {"base",
+           {{"name", vectors.base_name},
+            {"tensors_sha256", vectors.base_sha256},
+            {"path", relative_base(vectors, file)}}},
           {"parameters", parameters},
           {"tasks", tasks}};
 }
@@ -84,6 +99,7 @@ class Reader {
       vectors.base_bits = json.at("base_bits") == 0 ? 0 : bits_of(json.at("base_bits"));
       vectors.base_name = json.at("base").at("name").get<std::string>();
       vectors.base_sha256 = json.at("base").at("tensors_sha256").get<std::string>();
+      vectors.base_path = absolute_base(json.at("base").at("path").get<std::string>(), file_.path());
       for (const Json& parameter : json.at("parameters")) {
         vectors.parameters.push_back(
             {parameter.at("name").get<std::string>(), shape_of(parameter.at("shape"))});
@@ -191,7 +207,7 @@ std::size_t write_task_vectors(const std::filesystem::path& path, const TaskVect
   });
   write_safetensors(path, tensors,
                     {{"format", file_format},
-                     {header_key, header_of(vectors).dump()},
+                     {header_key, header_of(vectors, path).dump()},
                      {tensors_sha256_key, tensors_sha256(tensors)}});
   return std::filesystem::file_size(path);
 }

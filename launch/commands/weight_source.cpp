@@ -7,6 +7,7 @@
 #include "framework/core/error.h"
 #include "framework/core/mapped_file.h"
 #include "framework/run/weights.h"
+#include "launch/commands/packed_weights.h"
 
 namespace mulligan {
 namespace {
@@ -38,11 +39,13 @@ WeightSource from_artifact(const fs::path& path, const RunOptions& options) {
 
 WeightSource open_weights(const std::string& name, const RunOptions& options) {
   const fs::path path = name;
-  if (!fs::exists(path)) {
+  const bool exists = fs::exists(path);
+  if (exists && !fs::is_directory(path) && is_artifact(path)) return from_artifact(path, options);
+  if (const auto packed = packed_name(name)) return from_task_vectors(*packed, options);
+  if (!exists) {
     throw data_error("'{}' does not exist; give an artifact, a run directory or a weights file.", name);
   }
   const bool directory = fs::is_directory(path);
-  if (!directory && is_artifact(path)) return from_artifact(path, options);
   if (!directory && !is_safetensors(path)) {
     throw data_error(
         "'{}' is neither an artifact, which starts with the word MULLIGAN, nor weights in safetensors; copy "

@@ -43,7 +43,8 @@ INSTANTIATE_TEST_SUITE_P(Targets, FuzzCorpus,
                                          Target{"data_manifest", data_manifest},
                                          Target{"checkpoint", checkpoint}, Target{"metrics", metrics},
                                          Target{"artifact", artifact}, Target{"codes", codes},
-                                         Target{"rendezvous", rendezvous}),
+                                         Target{"rendezvous", rendezvous},
+                                         Target{"task_vectors", task_vectors}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

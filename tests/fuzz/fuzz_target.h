@@ -22,6 +22,7 @@ void checkpoint(std::string_view input);     // manifest and tensors of a checkp
 void metrics(std::string_view input);        // metrics.jsonl of a run that is resumed
 void artifact(std::string_view input);       // an artifact
 void codes(std::string_view input);          // codes behind the entropy coder
+void task_vectors(std::string_view input);   // a file of task vectors
 void rendezvous(
     std::string_view input);  // what ranks and strangers send each other, and what launchers tell them
 

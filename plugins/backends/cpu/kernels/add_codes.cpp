@@ -1,6 +1,6 @@
 // add_codes:  values[i] = f32(fma(step, q_i - zero, values[i])) in f64, with grid = {step, zero} and q_i the
 // code of `bits` bits (2 to 8) that begins at bit i * bits of `codes`, least significant bits first.
-// Quantised differences of weights are added to the weights that they are of (docs/task_vectors.md).
+// Quantised differences of weights are added to the weights that they are of (docs/numerics/task_vectors.md).
 //
 // Determinism: elements are independent, and one fused operation leaves nothing to contract, so every backend
 // gives the same bits.

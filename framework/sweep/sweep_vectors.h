@@ -1,0 +1,31 @@
+// A sweep's many seeds as one file: quantised differences from the weights that all began with.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace mulligan {
+
+// Of a sweep: bits = 0 stores nothing; mean_bits = 0: TVQ, else RTVQ (task_vectors/pack.h).
+struct SweepVectorsConfig {
+  std::int64_t bits = 0;
+  std::int64_t mean_bits = 0;
+};
+
+struct StoredVectors {
+  std::filesystem::path file;
+  std::size_t file_bytes = 0;
+  std::size_t weights_bytes = 0;  // of the runs' files of weights
+  double largest_error = 0;       // of any weight of any run, from the runs' own
+  std::string sentence;           // all of this, for the log
+};
+
+// Packs the weights of `runs` (directories of finished runs) as differences from `initial_weights` into
+// vectors.safetensors beside them. Nothing of the runs is changed or removed: the file is lossy, and their
+// scores are those of their exact weights. Throws data_error or run_error.
+StoredVectors store_vectors(const std::filesystem::path& folder,
+                            const std::vector<std::filesystem::path>& runs,
+                            const std::string& initial_weights, const SweepVectorsConfig& config);
+
+}  // namespace mulligan

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Task vectors: vectors pack, show, unpack; merge; what they make read by eval, ttt and train; a sweep's seeds in one file;
+# refusals.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+tiny_corpus corpus
+"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4 >/dev/null || flunk "prepare"
+{
+  small_config "$work/data"
+  record_sections
+} >small.toml
+tune() { # tune NAME SEED
+  "$mulligan" train small.toml --quiet --set run.directory="runs/$1" --set run.seed="$2" --set train.steps=5 \
+    --set init.from=runs/base/weights.safetensors --set ema.decay=0 >/dev/null || flunk "train $1"
+}
+"$mulligan" train small.toml --quiet --set run.directory=runs/base --set train.steps=10 >/dev/null || flunk "train base"
+tune x 1
+tune y 2
+# loss WEIGHTS: nats a token of weights outside of a run
+loss() { "$mulligan" eval "$1" --config small.toml | grep -o 'val_loss *[0-9.]*' | sed 's/.* //'; }
+near() { check_true "$1" "sqrt(($2 - $3)^2) <= $4"; } # near WHAT A B DISTANCE
+
+# Packing and unpacking.
+seen=$("$mulligan" vectors pack runs/base runs/x runs/y --bits 4 --out v4.safetensors)
+check_equal "pack" 0 $?
+check_contains "it says that it is lossy" "task 'x': lossy, largest error of a weight" "$seen"
+check_equal "show says the same" "$seen" "$("$mulligan" vectors show v4.safetensors)"
+check_true "4 bits are about an eighth of f32" "$(stat -c %s v4.safetensors) < 0.25 * 2 * $(stat -c %s runs/x/weights.safetensors)"
+check "unpack" "$mulligan" vectors unpack v4.safetensors runs/base --task x --out x4.safetensors
+exact=$(json runs/x/result.json val_loss_nats)
+file=$(loss x4.safetensors)
+near "4 bits keep the loss" "$file" "$exact" 1e-3
+check_equal "the device unpacks what the host does" "$file" "$(loss v4.safetensors@x)"
+seen=$("$mulligan" eval v4.safetensors@x --config small.toml --set backend.plugin=cuda --set backend.device=emulated 2>&1)
+near "and so does the cuda backend" "$(grep -o 'val_loss *[0-9.]*' <<<"$seen" | sed 's/.* //')" "$file" 2e-5
+check "ttt of packed weights" "$mulligan" ttt v4.safetensors@y --config small.toml --set ttt.document_fraction=0.1
+check "training from unpacked weights" "$mulligan" train small.toml --quiet --set run.directory=runs/warm \
+  --set train.steps=1 --set init.from=x4.safetensors
+check "RTVQ, models by names of one's own" "$mulligan" vectors pack runs/base first=runs/x second=runs/y --bits 2 --base-bits 3 --out r.safetensors
+check_contains "their names" "task 'second'" "$("$mulligan" vectors show r.safetensors)"
+
+# Merging.
+for method in "task_arithmetic --scale 0.5" "average" "ties --keep 0.3"; do
+  name=${method%% *}
+  # shellcheck disable=SC2086
+  check "merge by $name" "$mulligan" merge runs/base runs/x runs/y --method $method --out "$name.safetensors"
+  # shellcheck disable=SC2086
+  "$mulligan" merge runs/base v4.safetensors --method $method --out "${name}4.safetensors" >/dev/null || flunk "merge of packed models"
+  near "$name of 4 bits has the loss of $name of f32" "$(loss "${name}4.safetensors")" "$(loss "$name.safetensors")" 1e-3
+done
+check_contains "a merged model says what it is" "merged by average, scale 1, of 2 models on the base base: x, y" "$(head -c 20000 average.safetensors)"
+
+# A sweep stores its seeds.
+cat >sweep.toml <<'END'
+config = "small.toml"
+directory = "runs/sweep"
+seeds = [3, 4]
+[vectors]
+bits = 3
+[[rows]]
+name = "one"
+END
+sweep=("$mulligan" sweep sweep.toml --set train.steps=2 --set ttt.document_fraction=0.1)
+seen=$("${sweep[@]}" --set init.from=runs/base/weights.safetensors)
+check_equal "sweep" 0 $?
+check_contains "a sweep says that its store is lossy" "lossy, largest error of a weight" "$seen"
+check_contains "and holds every seed" "task 'seed_4'" "$("$mulligan" vectors show runs/sweep/shared/vectors.safetensors)"
+check "the runs keep their weights" test -s runs/sweep/shared/seed_3/weights.safetensors
+check_refused "seeds of weights of their own" 2 "each seed draws its own" "${sweep[@]:1}"
+
+# Refusals.
+check_refused "another base" 3 "name that base" vectors unpack v4.safetensors runs/y --task x --out no.safetensors
+check_refused "another base in merge" 3 "name that base" merge runs/y v4.safetensors --out no.safetensors
+check_refused "no such task" 2 "there are: x, y" vectors unpack v4.safetensors runs/base --task z --out no.safetensors
+check_refused "which of two" 2 "name one as v4.safetensors@x" eval v4.safetensors --config small.toml
+check_refused "a file that exists" 2 "only exact copy" vectors unpack v4.safetensors runs/base --task x --out runs/x/weights.safetensors
+check_refused "two of one name" 2 "name them otherwise" vectors pack runs/base runs/x runs/x --out no.safetensors
+check_refused "too many bits" 2 "outside of 2 to 8" vectors pack runs/base runs/x --bits 9 --out no.safetensors
+check_refused "a scale that is no number" 2 "is not a number" merge runs/base runs/x --scale nan --out no.safetensors
+check_refused "keep without ties" 2 "--keep is of the method ties" merge runs/base runs/x --keep 0.5 --out no.safetensors
+"$mulligan" train small.toml --quiet --set run.directory=runs/wide --set train.steps=1 --set model.mlp_hidden=64 >/dev/null
+check_refused "another shape" 3 "is no fine-tuned form of the base" merge runs/base runs/wide --out no.safetensors
+head -c 3000 v4.safetensors >cut.safetensors
+check_refused "a truncated file" 3 "cut.safetensors" vectors show cut.safetensors
+check_refused "weights are no task vectors" 3 "another format" vectors show runs/x/weights.safetensors
+mv runs/base runs/moved
+check_refused "a base that moved" 3 "does not lie at" eval v4.safetensors@x --config small.toml
+check "is named to unpack" "$mulligan" vectors unpack v4.safetensors runs/moved --task y --out y4.safetensors
+check "nothing is left half-written" test ! -e no.safetensors
+finish

@@ -1,0 +1,40 @@
+"""Row of the numerics lab: task vectors unpacked on the device."""
+import re
+
+from context import require_near
+from corpus import small_settings
+from correctness import QUICKSTART, steps_of, trained
+from harness import Rows
+
+rows = Rows()
+
+
+def tuned(context, seed):
+    """A few steps from the weights of the cpu backend's run."""
+    name = f"tuned_{seed}"
+    context.train(name, context.config(QUICKSTART), small_settings(context, "cpu", "fp32", 2, **{
+        "run.seed": seed, "ema.decay": 0, "init.from": context.run_folder("cpu_fp32") / "weights.safetensors"}))
+    return context.run_folder(name)
+
+
+def score(context, backend, weights):
+    text = context.mulligan("eval", weights, "--config", context.config(QUICKSTART), *small_settings(context, backend, "fp32", 2))
+    return float(re.search(r"val_loss\s+([\d.]+)", text).group(1))
+
+
+@rows.row("task-vectors", "correctness", "4-bit task vectors unpacked on the device: scores beside the cpu backend's and f32's", 120)
+def task_vectors(context, detail):
+    trained(context, "cpu", "fp32", steps_of(context))
+    base, models = context.run_folder("cpu_fp32"), [tuned(context, seed) for seed in (1, 2)]
+    packed, merged = context.scratch / "vectors.safetensors", {}
+    context.mulligan("vectors", "pack", base, *models, "--bits", 4, "--out", packed)
+    for name, sources in (("f32", models), ("tvq4", [packed])):
+        merged[name] = context.scratch / f"merged_{name}.safetensors"
+        context.mulligan("merge", base, *sources, "--method", "average", "--out", merged[name])
+    ours, cpu = (score(context, backend, f"{packed}@tuned_1") for backend in ("cuda", "cpu"))
+    exact, four = (score(context, "cuda", merged[name]) for name in ("f32", "tvq4"))
+    figures = context.partial = {"bytes": packed.stat().st_size, "unpacked": ours, "cpu": cpu, "merged_f32": exact,
+                                 "merged_4_bit": four}
+    require_near("loss of unpacked weights", ours, cpu, 2e-5 * cpu + 1e-5)  # printed with five digits
+    require_near("loss of the merged model at 4 bits", four, exact, 1e-3)
+    return figures

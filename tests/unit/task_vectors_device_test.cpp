@@ -1,0 +1,115 @@
+// A task unpacked on a device has the bits of the host's unpacking, on the cpu backend and on the cuda
+// backend's emulated device.
+#include "framework/task_vectors/device_unpack.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/core/error.h"
+#include "framework/run/weights.h"
+#include "framework/task_vectors/pack.h"
+#include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
+#include "tests/unit/task_vectors_support.h"
+
+namespace mulligan::task_vectors {
+namespace {
+
+ModelConfig small_model(int layers) {
+  const std::string text = R"(
+[data]
+train = "t"
+validation = "v"
+tokenizer = "m"
+[model]
+vocabulary = 37
+width = 12
+heads = 2
+layers = )" + std::to_string(layers) +
+                           R"(
+[optimizer.all]
+plugin = "adamw"
+lr = 0.1
+[[parameters]]
+match = "*"
+optimizer = "all"
+[train]
+steps = 1
+tokens_per_step = 64
+)";
+  return parse_run_config(text, "small.toml").config.model;
+}
+
+Model random_model(const ModelConfig& config, const std::string& name, double deviation) {
+  testing::NamedValues values;
+  for (const ParameterSpec& spec : model_parameters(config)) {
+    values.emplace_back(spec.name, testing::normal_numbers(static_cast<std::size_t>(spec.type.elements()),
+                                                           deviation, name + "/" + spec.name));
+  }
+  std::ranges::sort(values);
+  Model model = testing::model_of(name, values);
+  for (Parameter& parameter : model.parameters) {
+    const auto specs = model_parameters(config);
+    const TensorType& type = std::ranges::find(specs, parameter.name, &ParameterSpec::name)->type;
+    parameter.shape.assign(type.dims.begin(), type.dims.begin() + type.rank);
+  }
+  return model;
+}
+
+class DeviceUnpack : public ::testing::TestWithParam<const char*> {
+ protected:
+  DeviceUnpack() {
+    backend_ = std::string(GetParam()) == "cpu"
+                   ? make_cpu_backend(2)
+                   : make_plugin<Backend>(PluginKind::backend, "cuda", "device = \"emulated\"");
+  }
+  // The masters, one or two of them bf16, after load_task.
+  void expect_bits_of_the_host(const TaskVectors& vectors, std::size_t task) {
+    TensorStore store(*backend_);
+    const auto layouts = parameter_layouts(config_, MLG_F32, {{layout_in_bf16_, MLG_BF16}});
+    for (const ParameterLayout& layout : layouts)
+      store.create(master_name(layout.spec.name), layout.spec.type.as(layout.master));
+    load_task(vectors, "v", base_, task, store, layouts);
+    const Model host = unpacked(vectors, "v", base_, task);
+    for (std::size_t i = 0; i < host.parameters.size(); ++i) {
+      const std::string& name = host.parameters[i].name;
+      const TensorType& type = store.type(master_name(name));
+      std::vector<std::byte> bytes(static_cast<std::size_t>(type.bytes()));
+      store.download(master_name(name), bytes);
+      EXPECT_EQ(bytes, encode_floats(host.values(i), type.dtype)) << name;
+    }
+  }
+  ModelConfig config_ = small_model(2);
+  std::string layout_in_bf16_ = model_parameters(config_).front().name;
+  Model base_ = random_model(config_, "base", 1), x_ = random_model(config_, "x", 1.001),
+        y_ = random_model(config_, "y", 1.001);
+  std::unique_ptr<Backend> backend_;
+};
+
+TEST_P(DeviceUnpack, HasTheBitsOfTheHost) {
+  for (const PackOptions& options : {PackOptions{4, 0}, {8, 0}, {2, 3}, {3, 5}}) {
+    const TaskVectors vectors = pack(base_, {x_, y_}, options);
+    for (std::size_t task : {0, 1}) {
+      SCOPED_TRACE(::testing::Message() << options.bits << " and " << options.base_bits << ", " << task);
+      expect_bits_of_the_host(vectors, task);
+    }
+  }
+}
+
+TEST_P(DeviceUnpack, RefusesAnotherBaseAndAnotherModel) {
+  const TaskVectors vectors = pack(base_, {x_}, {});
+  const auto refusal = [&](const Model& base, const ModelConfig& config) {
+    TensorStore store(*backend_);
+    const auto layouts = parameter_layouts(config, MLG_F32);
+    for (const ParameterLayout& layout : layouts)
+      store.create(master_name(layout.spec.name), layout.spec.type);
+    return sentence_of([&] { load_task(vectors, "v", base, 0, store, layouts); });
+  };
+  EXPECT_NE(refusal(y_, config_).find("name that base"), std::string::npos);
+  EXPECT_NE(refusal(base_, small_model(3)).find("other parameters"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, DeviceUnpack, ::testing::Values("cpu", "cuda"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace mulligan::task_vectors
