@@ -107,7 +107,7 @@ class Cell {
 
   // The run directory of this cell's training: that of several rows where they differ in [ttt] alone.
   fs::path directory() const {
-    const bool shared = training_set().empty() && row_.config.empty();
+    const bool shared = training_set().empty() && row_.config.empty() && row_.ranks == 1;
     return fs::path(sweep_.directory) / (shared ? "shared" : folder_name(row_.name)) / seed_;
   }
   // What its training starts from; "": weights of the seed's own.
@@ -115,16 +115,14 @@ class Cell {
 
  private:
   const std::string& config_file() const { return row_.config.empty() ? sweep_.config : row_.config; }
-  std::vector<std::string> all_overrides(const std::vector<std::string>& set,
-                                         const fs::path& directory) const {
   // The row's overrides that training sees.
   std::vector<std::string> training_set() const {
     std::vector<std::string> set;
     std::ranges::copy_if(row_.set, std::back_inserter(set), [](const auto& key) { return !is_ttt_key(key); });
     return set;
   }
-
-  LoadedConfig load(const std::vector<std::string>& set, const fs::path& directory) const {
+  std::vector<std::string> all_overrides(const std::vector<std::string>& set,
+                                         const fs::path& directory) const {
     std::vector<std::string> all = overrides_;
     all.insert(all.end(), set.begin(), set.end());
     all.push_back("run.directory=" + directory.string());
@@ -136,12 +134,6 @@ class Cell {
 
   // Returns directory().
   fs::path train_once(RunLog& log) const {
-    std::vector<std::string> set;
-    std::ranges::copy_if(row_.set, std::back_inserter(set), [](const auto& key) { return !is_ttt_key(key); });
-    const fs::path directory =
-        fs::path(sweep_.directory) /
-        (set.empty() && row_.config.empty() && row_.ranks == 1 ? "shared" : folder_name(row_.name)) / seed_;
-    LoadedConfig loaded = load(set, directory);
     const fs::path directory = this->directory();
     LoadedConfig loaded = load(training_set(), directory);
     resolve_run_plugins(loaded, host_);
@@ -154,7 +146,8 @@ class Cell {
     if (row_.ranks == 1) {
       steps_.train(loaded, options_);
     } else {
-      steps_.train_ranks({config_file(), all_overrides(set, directory), directory, row_.ranks}, options_);
+      steps_.train_ranks({config_file(), all_overrides(training_set(), directory), directory, row_.ranks},
+                         options_);
     }
     return directory;
   }

@@ -9,9 +9,6 @@
 // round_normalizer: the sums are divided by the sum of the rounded weights; round_sums: they are rounded to T before.
 // lse is of the weights before rounding. Determinism: a query's keys are read in order, in tiles that
 // begin with its segment.
-// Weights are rounded to T before they are multiplied with the values, as on tensor cores, though the sums
-// are f32. round_normalizer: the sums are divided by the sum of the rounded weights; round_sums: they are
-// rounded to T before. lse is of the weights before rounding. Determinism: a query's keys are read in order.
 #include <mulligan/cuda/attention.cuh>
 
 MLG_CONST_FLOAT(softmax_scale)
