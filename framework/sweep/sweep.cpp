@@ -22,6 +22,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+Schema<SweepVectorsConfig> vectors_schema() {
+  Schema<SweepVectorsConfig> s;
+  s.key("bits", &SweepVectorsConfig::bits,
+        "bits in which the difference of a weight from init.from is stored, 2 to 8; 0 = none are stored")
+      .range(0, 8);
+  s.key("mean_bits", &SweepVectorsConfig::mean_bits,
+        "bits of the seeds' mean difference, stored once; 0 = no mean")
+      .range(0, 8);
+  return s;
+}
+
 Schema<Sweep> sweep_schema() {
   Schema<Sweep> s;
   s.key("config", &Sweep::config, "configuration of the runs, relative to this file").required();
@@ -37,17 +48,6 @@ Schema<Sweep> sweep_schema() {
         "mean training loss to which the seconds are told, with costs; 0 = none")
       .range(0, 1e3);
   s.section("vectors", &Sweep::vectors, vectors_schema());
-  return s;
-}
-
-Schema<SweepVectorsConfig> vectors_schema() {
-  Schema<SweepVectorsConfig> s;
-  s.key("bits", &SweepVectorsConfig::bits,
-        "bits in which the difference of a weight from init.from is stored, 2 to 8; 0 = none are stored")
-      .range(0, 8);
-  s.key("mean_bits", &SweepVectorsConfig::mean_bits,
-        "bits of the seeds' mean difference, stored once; 0 = no mean")
-      .range(0, 8);
   return s;
 }
 
