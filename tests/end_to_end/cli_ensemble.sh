@@ -34,4 +34,11 @@ check_refused "no model" 3 "nowhere" ensemble nowhere
 check_contains "the plugin's keys" "scales" "$("$mulligan" plugins stochastic_rounding)"
 check "it keeps its contract" "$mulligan" plugins check stochastic_rounding
 check "of two bits, too" "$mulligan" plugins check stochastic_rounding --set bits=2 --set scales=tensor
+
+cp -r "$root/configs" .
+if MULLIGAN=$mulligan configs/numerics/ensembles/run --quick >experiment.md 2>experiment.err; then
+  check_contains "configs/numerics/ensembles/run --quick" "| 5 |" "$(cat experiment.md)"
+else
+  flunk "configs/numerics/ensembles/run --quick" "$(cat experiment.md experiment.err)"
+fi
 finish
