@@ -152,15 +152,27 @@ class Cell {
     return directory;
   }
 
-  // Whether this configuration was trained, by as many ranks.
-  bool is_trained(const fs::path& result, const std::string& digest) const {
+  // Whether this configuration was trained in `directory`, by as many ranks. Ranks write another digest than
+  // one process, for they add the communicator that they chose; so the sweep notes what it asked them for.
+  bool is_trained(const fs::path& directory, const std::string& digest) const {
+    const fs::path result = RunFiles{directory}.result();
+    if (!fs::exists(result)) return false;
+    if (row_.ranks > 1) {
+      const fs::path note = rank_note(directory);
+      return fs::exists(note) && read_file(note, kLargestDescription) == note_text(result, digest);
+    }
     return read_json_object<nlohmann::json>(
         result,
         [&](const auto& json) {
           return json.template value<std::string>("config_sha256", "") == digest &&
-                 json.template value<std::int64_t>("ranks", 1) == row_.ranks;
+                 json.template value<std::int64_t>("ranks", 1) == 1;
         },
         remedy);
+  }
+  static fs::path rank_note(const fs::path& directory) { return directory.string() + "_ranks/trained.txt"; }
+  std::string note_text(const fs::path& result, const std::string& digest) const {
+    return fmt::format("{} ranks, configuration {}, result {}\n", row_.ranks, digest,
+                       sha256_hex_of_file(result));
   }
 
   static EvalResult validation(const fs::path& directory) {
