@@ -137,8 +137,8 @@ class Cell {
     const fs::path directory = this->directory();
     LoadedConfig loaded = load(training_set(), directory);
     resolve_run_plugins(loaded, host_);
-    const RunFiles files{directory};
-    if (fs::exists(files.result()) && is_trained(files.result(), config_digest(loaded))) {
+    const std::string digest = config_digest(loaded);
+    if (is_trained(directory, digest)) {
       log.print("== training, {}: '{}' has it", seed_, directory.string());
       return directory;
     }
@@ -148,6 +148,7 @@ class Cell {
     } else {
       steps_.train_ranks({config_file(), all_overrides(training_set(), directory), directory, row_.ranks},
                          options_);
+      write_file_atomically(rank_note(directory), note_text(RunFiles{directory}.result(), digest));
     }
     return directory;
   }
