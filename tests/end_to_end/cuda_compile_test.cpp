@@ -150,6 +150,10 @@ TEST_P(CudaCompile, NoKernelSpills) {
     std::vector<std::string> half = record;
     half.push_back("train.compute_dtype=fp16");
     compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", half));
+    std::vector<std::string> invariant = record;
+    invariant.push_back("run.determinism=batch");
+    compile_run(
+        load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", invariant));
     std::vector<std::string> rounded = device();
     rounded.insert(
         rounded.end(),

@@ -9,8 +9,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "tests/kernels/row_probe.h"
+#include "tests/support/long_tests.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -33,9 +36,11 @@ bool brings(const std::string& kernel) {
 
 class KernelRows : public ::testing::TestWithParam<RowCase> {
  protected:
-  // body(probe) for each compute dtype, overwriting and accumulating.
+  // body(probe, sequences together) for each compute dtype, overwriting and accumulating. The short form of the
+  // tests tries the larger numbers in f32, overwriting, alone.
   template <typename Body>
-  void for_each_probe(Body&& body) {
+  void for_each_probe(const std::vector<std::int64_t>& few, const std::vector<std::int64_t>& many,
+                      Body&& body) {
     const RowCase& row_case = GetParam();
     if (!brings(row_case.kernel)) GTEST_SKIP() << "no part of this backend under batch_invariant";
     const Signature signature = invariant_backend(1).signature(row_case.kernel);
@@ -46,7 +51,8 @@ class KernelRows : public ::testing::TestWithParam<RowCase> {
         if (accumulate && !probe.accumulates()) continue;
         SCOPED_TRACE(row_case.kernel + " " + row_case.arguments + " " + dtype_name(dtype) +
                      (accumulate ? ", accumulating" : ""));
-        body(probe);
+        const bool all = long_tests() || (dtype == MLG_F32 && !accumulate);
+        body(probe, all ? many : few);
         if (HasFailure()) return;
       }
     }
@@ -54,11 +60,11 @@ class KernelRows : public ::testing::TestWithParam<RowCase> {
 };
 
 TEST_P(KernelRows, Rows) {
-  for_each_probe([](const RowProbe& probe) {
+  for_each_probe({2, 7}, {2, 7, 32, 128}, [](const RowProbe& probe, std::span<const std::int64_t> numbers) {
     if (probe.rows().empty()) return;
     BackendFixture& backend = invariant_backend(2);
     std::map<std::int64_t, KernelResult> alone;
-    for (const std::int64_t together : {2, 7, 32, 128}) {
+    for (const std::int64_t together : numbers) {
       const KernelResult all = backend.run(probe.call(0, together));
       for (const std::int64_t sequence : {std::int64_t{0}, together / 2, together - 1}) {
         if (!alone.contains(sequence)) alone[sequence] = backend.run(probe.call(sequence, 1));
@@ -73,8 +79,8 @@ TEST_P(KernelRows, Rows) {
 }
 
 TEST_P(KernelRows, Repeats) {
-  for_each_probe([](const RowProbe& probe) {
-    for (const std::int64_t together : {7, 32}) {
+  for_each_probe({2}, {7}, [](const RowProbe& probe, std::span<const std::int64_t> numbers) {
+    for (const std::int64_t together : numbers) {
       const KernelResult first = invariant_backend(1).run(probe.call(0, together));
       for (const int variant : {1, 1, 2, 3}) {
         const KernelResult again = invariant_backend(variant).run(probe.call(0, together));
