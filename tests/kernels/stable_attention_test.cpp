@@ -129,7 +129,8 @@ TEST(StableAttention, InSinglePrecisionItChangesNothing) {
   EXPECT_LE(worst_with, 2 * worst_without);
   EXPECT_LE(worst_without, 5e-6);
   for (std::size_t i = 0; i < on.written.at("lse").values.size(); ++i)
-    ASSERT_NEAR(on.written.at("lse").values[i], off.written.at("lse").values[i], 2e-6) << i;
+    ASSERT_NEAR(on.written.at("lse").values[i], off.written.at("lse").values[i], 1e-6 * 8)
+        << i;  // of up to 8
 }
 
 // Maxima up to 1e3 of either sign, where exp would end without the guards.

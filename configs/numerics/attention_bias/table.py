@@ -43,7 +43,7 @@ def main():
     for row in json.loads(sweep.read_text())["rows"]:
         # Where a sweep trains: rows of the sweep's own configuration share a folder.
         folder = re.sub(r"[^A-Za-z0-9.]", "_", row["name"]) if row["set"] or row["config"] else "shared"
-        runs = [read_run(directory / folder / str(cell["seed"])) for cell in row["seeds"]]
+        runs = [read_run(directory / folder / f"seed_{cell['seed']}") for cell in row["seeds"]]
         cells = []
         for digits, figure in COLUMNS.values():
             figures = [figure(run) for run in runs]
