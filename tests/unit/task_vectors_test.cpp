@@ -22,7 +22,8 @@ unsigned bit_of(const std::vector<std::byte>& packed, std::size_t bit) {
 
 TEST(BitPacking, EveryCodeLiesAtItsBitsAndComesBack) {
   for (int bits = 2; bits <= 8; ++bits) {
-    for (std::size_t count : {0, 1, 2, 3, 5, 7, 8, 9, 15, 17, 63, 64, 65, 1001}) {
+    for (const std::size_t count :
+         std::vector<std::size_t>{0, 1, 2, 3, 5, 7, 8, 9, 15, 17, 63, 64, 65, 1001}) {
       SCOPED_TRACE(::testing::Message() << bits << " bits, " << count << " codes");
       std::vector<std::uint8_t> codes(count);
       for (std::size_t i = 0; i < count; ++i)
