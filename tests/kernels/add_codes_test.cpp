@@ -45,7 +45,7 @@ TEST(AddCodes, AddsWhatEachCodeStandsFor) {
     double step, zero;
   };
   // A usual one, a constant tensor's, none, and one whose zero lies far outside of the codes.
-  for (const Grid grid : {Grid{1.0 / 3e5, 7}, {0.1, -1}, {0, 0}, {1e-9 / 7, 4e10}}) {
+  for (const Grid grid : {Grid{1.0 / 3e5, 7}, Grid{0.1, -1}, Grid{0, 0}, Grid{1e-9 / 7, 4e10}}) {
     for (int bits = 2; bits <= 8; ++bits) {
       for (const std::int64_t count : {1, 2, 3, 5, 8, 13, 64, 1000, 4099}) {
         SCOPED_TRACE(testing::Message() << grid.step << ", " << bits << " bits, " << count);

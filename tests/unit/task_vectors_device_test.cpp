@@ -86,9 +86,10 @@ class DeviceUnpack : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(DeviceUnpack, HasTheBitsOfTheHost) {
-  for (const PackOptions& options : {PackOptions{4, 0}, {8, 0}, {2, 3}, {3, 5}}) {
+  for (const PackOptions& options :
+       {PackOptions{4, 0}, PackOptions{8, 0}, PackOptions{2, 3}, PackOptions{3, 5}}) {
     const TaskVectors vectors = pack(base_, {x_, y_}, options);
-    for (std::size_t task : {0, 1}) {
+    for (const std::size_t task : std::vector<std::size_t>{0, 1}) {
       SCOPED_TRACE(::testing::Message() << options.bits << " and " << options.base_bits << ", " << task);
       expect_bits_of_the_host(vectors, task);
     }

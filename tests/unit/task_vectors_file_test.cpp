@@ -132,7 +132,7 @@ TEST_F(TaskVectorsFile, AWrongTensorIsRefused) {
   const auto set_number = [](std::size_t at, double value) {
     return [=](std::vector<std::byte>& bytes) { std::memcpy(bytes.data() + 8 * at, &value, 8); };
   };
-  for (const double bad : {NAN, HUGE_VAL, -1.0})
+  for (const double bad : {std::nan(""), HUGE_VAL, -1.0})
     EXPECT_NE(refusal("grids/0", set_number(0, bad)).find("finite whole steps"), std::string::npos) << bad;
   EXPECT_NE(refusal("grids/1", set_number(3, 0.5)).find("finite whole steps"), std::string::npos);
   // 17 codes of 3 bits leave 5 bits of 7 bytes.

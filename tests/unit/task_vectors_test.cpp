@@ -22,7 +22,8 @@ unsigned bit_of(const std::vector<std::byte>& packed, std::size_t bit) {
 
 TEST(BitPacking, EveryCodeLiesAtItsBitsAndComesBack) {
   for (int bits = 2; bits <= 8; ++bits) {
-    for (std::size_t count : {0, 1, 2, 3, 5, 7, 8, 9, 15, 17, 63, 64, 65, 1001}) {
+    for (const std::size_t count :
+         std::vector<std::size_t>{0, 1, 2, 3, 5, 7, 8, 9, 15, 17, 63, 64, 65, 1001}) {
       SCOPED_TRACE(::testing::Message() << bits << " bits, " << count << " codes");
       std::vector<std::uint8_t> codes(count);
       for (std::size_t i = 0; i < count; ++i)
@@ -146,14 +147,16 @@ class Synthetic : public ::testing::Test {
 
 // The expected figures are of other random numbers, whose extremes set the steps: within a third.
 TEST_F(Synthetic, TvqHasTheErrorsThatAreExpected) {
-  for (const auto& [bits, error] : {std::pair{8, 9.3e-5}, {4, 0.027}, {3, 0.124}, {2, 0.60}}) {
+  for (const auto& [bits, error] :
+       {std::pair{8, 9.3e-5}, std::pair{4, 0.027}, std::pair{3, 0.124}, std::pair{2, 0.60}}) {
     EXPECT_GT(tvq(bits), error * 0.67) << bits;
     EXPECT_LT(tvq(bits), error * 1.33) << bits;
   }
 }
 
 TEST_F(Synthetic, DifferencesNeedFewerBitsThanWeights) {
-  for (const auto& [bits, error] : {std::pair{8, 0.126}, {4, 36.0}, {3, 168.0}, {2, 777.0}}) {
+  for (const auto& [bits, error] :
+       {std::pair{8, 0.126}, std::pair{4, 36.0}, std::pair{3, 168.0}, std::pair{2, 777.0}}) {
     EXPECT_GT(whole(bits), error * 0.67) << bits;
     EXPECT_LT(whole(bits), error * 1.33) << bits;
     EXPECT_LT(tvq(bits), whole(bits) / 500) << bits;
