@@ -62,7 +62,7 @@ cp -r "$root/configs" .
 if MULLIGAN=$mulligan configs/numerics/layercast/run --quick >experiment.md 2>experiment.err; then
   pass "configs/numerics/layercast/run --quick"
   check_contains "a Markdown table with mean and deviation over two seeds" "n = 2 runs" "$(cat experiment.md)"
-  check_contains "a row of each precision" "| layercast-fp16 | batch 3 to batch 1 |" "$(cat experiment.md)"
+  check_contains "a row of each precision" "| layercast-bf16 | batch 3 to batch 1 |" "$(cat experiment.md)"
 else
   flunk "configs/numerics/layercast/run --quick" "$(cat experiment.md experiment.err)"
 fi

@@ -110,6 +110,18 @@ TEST_F(CudaRun, TrainsInBf16) {
   EXPECT_LT(bf16.step_loss_nats.back(), bf16.step_loss_nats.front());
 }
 
+// 16-bit projections in fp32 arithmetic: the cpu backend's losses to fp32's rounding, which bf16's are not.
+TEST_F(CudaRun, TrainsWithLayerCastLikeTheCpuBackend) {
+  const std::vector<std::string> keys = {"train.steps=3", "train.tokens_per_step=128", "train.layercast=bf16",
+                                         "data.validation=''"};
+  const RunResult cpu = tiny_->train(keys), cuda = tiny_->train(with(kDevice, keys));
+  ASSERT_EQ(cuda.step_loss_nats.size(), cpu.step_loss_nats.size());
+  for (std::size_t step = 0; step < cpu.step_loss_nats.size(); ++step) {
+    const double expected = cpu.step_loss_nats[step];
+    EXPECT_NEAR(cuda.step_loss_nats[step], expected, expected * (step == 0 ? 2e-6 : 2e-4)) << "step " << step;
+  }
+}
+
 // An artifact quantised on one backend is scored alike on both.
 TEST_F(CudaRun, QuantisesAndScoresAnArtifact) {
   const std::string text = read_file(cuda_->directory / "config.toml") + quantize_section;

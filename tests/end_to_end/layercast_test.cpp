@@ -90,6 +90,32 @@ TEST(LayerCast, TrainsWithFusedKernelsAndAverages) {
   EXPECT_EQ(again.loss_sum_nats, cast.validation->loss_sum_nats);
 }
 
+// From bf16 to LayerCast and on: each phase has copies of its own dtype from the same fp32 masters.
+TEST(LayerCast, FollowsABf16PhaseAndPrecedesAnFp32One) {
+  const std::string text = read_file(tiny().train({"train.steps=1"}).directory / "config.toml");
+  const std::string phases = R"(
+[[phase]]
+name = "bf16"
+until_steps = 2
+compute_dtype = "bf16"
+[[phase]]
+name = "cast"
+until_steps = 4
+layercast = "fp16"
+[[phase]]
+name = "fp32"
+)";
+  LoadedConfig loaded = parse_run_config(
+      text + phases, "phases.toml",
+      {"run.directory=" + tiny().next_directory(), "train.steps=6", "model.loop.start_fraction=0"});
+  TrainOptions options;
+  options.console = nullptr;
+  const RunResult run = train(loaded, test_plugin_host(), options);
+  ASSERT_EQ(run.step_loss_nats.size(), 6u);
+  EXPECT_LT(run.step_loss_nats.back(), run.step_loss_nats.front());
+  ASSERT_TRUE(run.validation);
+}
+
 // Weights of a run, those of the banks as 16 bits hold them.
 class LayerCastScores : public testing::TestWithParam<const char*> {
  protected:
