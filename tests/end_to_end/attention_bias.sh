@@ -18,6 +18,7 @@ for field in largest_logit repeated_rows error_ulp delta_error delta_norm spectr
   check_contains "it says $field" "\"$field\"" "$(events runs/on | tail -1)"
 done
 check "training that does not look" "$mulligan" train small.toml --set run.directory=runs/blind "${on[@]}"
+check_true "the weights' digest is known" "$(json runs/on/result.json weights_sha256 | wc -c) == 65"
 check_equal "looking changes no weight" "$(json runs/blind/result.json weights_sha256)" "$(json runs/on/result.json weights_sha256)"
 check "a run with a checkpoint on its way" "$mulligan" train small.toml --set run.directory=runs/cut "${on[@]}" --set checkpoint.every_steps=2 \
   --set checkpoint.at_end=false

@@ -23,12 +23,12 @@ std::map<std::string, double> rule(std::map<std::string, double> changed) {
 // Odd shapes of attention_test.cpp, and rows with equal keys: every rule computes softmax(scale q k^T) v.
 Operator stable_attention() {
   Operator op{.forward = "attention_stable_fwd", .cases = {}};
+  op.cases = {attention_case({1, 2, 63, 64, 65}, {2, 1, 8}, rule({})),
+              attention_case({67, 2}, {2, 1, 128}, rule({{"min_repeats", 1}, {"beta", 8}}), 0.3)};
   for (const auto& attributes :
-       {rule({}), rule({{"min_repeats", 1}, {"beta", 8}}), rule({{"min_repeats", 1}, {"cap", 0.5}}),
-        rule({{"min_repeats", 0}}), rule({{"round_normalizer", 1}}), rule({{"round_sums", 1}})}) {
-    op.cases.push_back(attention_case({1, 2, 63, 64, 65}, {4, 2, 8}, attributes));
+       {rule({}), rule({{"min_repeats", 1}, {"cap", 0.5}}), rule({{"min_repeats", 0}}),
+        rule({{"min_repeats", 1}, {"round_normalizer", 1}}), rule({{"round_sums", 1}})}) {
     op.cases.push_back(attention_case({0, 17, 0, 33, 5}, {3, 1, 33}, attributes));
-    op.cases.push_back(attention_case({67, 2}, {2, 1, 128}, attributes, 0.3));
   }
   op.free_extents = {"cu_seqlens"};
   op.dtypes = {MLG_F32, MLG_BF16};
@@ -62,13 +62,13 @@ Error error_of(const KernelResult& result, const AttentionProblem& problem, std:
   return {mean, std::sqrt((squares / count - mean * mean) / count)};
 }
 
-constexpr std::int64_t segments = 300, length = 64, width = 16, warmed = 16;
+constexpr std::int64_t segments = 500, length = 32, width = 16, warmed = 8;
 
 // The published defect (arXiv 2510.04212) on the specification's problem: equal maxima, all values of one
 // sign, sums rounded to bf16. Without the rule the results lie to one side, with it they do not.
 TEST(StableAttention, RoundedSumsAreBiasedWithoutTheRuleAlone) {
   BackendFixture& backend = backend_with_threads(3);
-  for (const int repeats : {2, 3, 4}) {
+  for (const int repeats : {2, 3}) {
     const AttentionProblem problem =
         repeated_maxima(segments, length, width, repeats, RepeatedValues::one_sign, 1);
     const Error off = error_of(
@@ -85,32 +85,26 @@ TEST(StableAttention, RoundedSumsAreBiasedWithoutTheRuleAlone) {
 // normalizer: that makes the quotient exact again, and with it the ties.
 TEST(StableAttention, ResultsRoundedOnceAreBiasedWithoutTheRuleAlone) {
   BackendFixture& backend = backend_with_threads(3);
-  for (const int repeats : {2, 3}) {
-    const AttentionProblem problem =
-        repeated_maxima(segments, length, width, repeats, RepeatedValues::small_rest, 2);
-    const auto bias = [&](const std::map<std::string, double>& attributes) {
-      return std::abs(error_of(forward(backend, problem, MLG_BF16, attributes), problem, warmed).mean);
-    };
-    EXPECT_GT(bias(rule({{"min_repeats", 0}})), 0.05) << repeats;
-    EXPECT_LT(bias(rule({})), 0.01) << repeats;
-    EXPECT_GT(bias(rule({{"round_normalizer", 1}})), 0.05) << repeats;
-  }
+  const AttentionProblem problem = repeated_maxima(segments, length, width, 2, RepeatedValues::small_rest, 2);
+  const auto bias = [&](const std::map<std::string, double>& attributes) {
+    return std::abs(error_of(forward(backend, problem, MLG_BF16, attributes), problem, warmed).mean);
+  };
+  EXPECT_GT(bias(rule({{"min_repeats", 0}})), 0.05);
+  EXPECT_LT(bias(rule({})), 0.01);
+  EXPECT_GT(bias(rule({{"round_normalizer", 1}})), 0.05);
 }
 
 // A shift beyond the cap is halved, not cut: cut, all rows would have the weight exp(-cap), and its rounding
 // error.
 TEST(StableAttention, TheCapBringsNoBiasBack) {
   const AttentionProblem problem = repeated_maxima(segments, length, width, 2, RepeatedValues::small_rest, 3);
-  for (const double cap : {0.5, 2.0}) {
-    const Error on =
-        error_of(forward(backend_with_threads(3), problem, MLG_BF16, rule({{"beta", 8}, {"cap", cap}})),
-                 problem, warmed);
-    EXPECT_LT(std::abs(on.mean), 0.01) << cap << ", standard error " << on.standard_error;
-  }
+  const Error on = error_of(
+      forward(backend_with_threads(3), problem, MLG_BF16, rule({{"beta", 8}, {"cap", 2}})), problem, warmed);
+  EXPECT_LT(std::abs(on.mean), 0.01) << "standard error " << on.standard_error;
 }
 
-// In f32 the rule changes nothing but last bits: results agree within 1e-6 (rms), and are as near to the exact ones,
-// from which 150 additions in f32 bring either up to 3e-6 away.
+// In f32 the rule changes nothing but last bits: results agree within 1e-6 (rms), and are as near to the
+// exact ones, from which 150 additions in f32 bring either up to 3e-6 away.
 TEST(StableAttention, InSinglePrecisionItChangesNothing) {
   const AttentionProblem problem = repeated_maxima(9, 150, 33, 3, RepeatedValues::one_sign, 4);
   const KernelResult on = forward(backend_with_threads(3), problem, MLG_F32, rule({})),
