@@ -5,18 +5,19 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_corpus corpus
-"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4 >/dev/null || flunk "prepare"
+"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 1 >/dev/null || flunk "prepare"
 {
   small_config "$work/data"
   record_sections
 } >small.toml
-tune() { # tune NAME SEED
-  "$mulligan" train small.toml --quiet --set run.directory="runs/$1" --set run.seed="$2" --set train.steps=5 \
-    --set init.from=runs/base/weights.safetensors --set ema.decay=0 >/dev/null || flunk "train $1"
+tune() { # tune NAME TOKENS: a few gentle steps of so many tokens
+  "$mulligan" train small.toml --quiet --set run.directory="runs/$1" --set train.tokens_per_step="$2" --set train.steps=5 \
+    --set init.from=runs/base/weights.safetensors --set ema.decay=0 --set optimizer.embedding.lr=0.001 \
+    --set optimizer.matrices.lr=0.0007 --set optimizer.vectors.lr=0.0003 >/dev/null || flunk "train $1"
 }
-"$mulligan" train small.toml --quiet --set run.directory=runs/base --set train.steps=10 >/dev/null || flunk "train base"
-tune x 1
-tune y 2
+"$mulligan" train small.toml --quiet --set run.directory=runs/base --set train.steps=40 >/dev/null || flunk "train base"
+tune x 1024
+tune y 2048
 # loss WEIGHTS: nats a token of weights outside of a run
 loss() { "$mulligan" eval "$1" --config small.toml | grep -o 'val_loss *[0-9.]*' | sed 's/.* //'; }
 near() { check_true "$1" "sqrt(($2 - $3)^2) <= $4"; } # near WHAT A B DISTANCE
@@ -31,9 +32,8 @@ check "unpack" "$mulligan" vectors unpack v4.safetensors runs/base --task x --ou
 exact=$(json runs/x/result.json val_loss_nats)
 file=$(loss x4.safetensors)
 near "4 bits keep the loss" "$file" "$exact" 1e-3
+check_true "which the tuning had moved by more" "$(loss runs/base/weights.safetensors) - $exact > 5e-3"
 check_equal "the device unpacks what the host does" "$file" "$(loss v4.safetensors@x)"
-seen=$("$mulligan" eval v4.safetensors@x --config small.toml --set backend.plugin=cuda --set backend.device=emulated 2>&1)
-near "and so does the cuda backend" "$(grep -o 'val_loss *[0-9.]*' <<<"$seen" | sed 's/.* //')" "$file" 2e-5
 check "ttt of packed weights" "$mulligan" ttt v4.safetensors@y --config small.toml --set ttt.document_fraction=0.1
 check "training from unpacked weights" "$mulligan" train small.toml --quiet --set run.directory=runs/warm \
   --set train.steps=1 --set init.from=x4.safetensors
@@ -49,7 +49,7 @@ for method in "task_arithmetic --scale 0.5" "average" "ties --keep 0.3"; do
   "$mulligan" merge runs/base v4.safetensors --method $method --out "${name}4.safetensors" >/dev/null || flunk "merge of packed models"
   near "$name of 4 bits has the loss of $name of f32" "$(loss "${name}4.safetensors")" "$(loss "$name.safetensors")" 1e-3
 done
-check_contains "a merged model says what it is" "merged by average, scale 1, of 2 models on the base base: x, y" "$(head -c 20000 average.safetensors)"
+check_contains "a merged model says what it is" "merged by average, scale 1, of 2 models on the base base: x, y" "$(head -c 20000 average.safetensors | tr -d "\\0")"
 
 # A sweep stores its seeds.
 cat >sweep.toml <<'END'
