@@ -105,9 +105,9 @@ layercast = "fp16"
 [[phase]]
 name = "fp32"
 )";
-  LoadedConfig loaded = parse_run_config(
-      text + phases, "phases.toml",
-      {"run.directory=" + tiny().next_directory(), "train.steps=6", "model.loop.start_fraction=0"});
+  const Overrides settings = {"run.directory=" + tiny().next_directory(), "train.steps=6",
+                              "model.loop.start_fraction=0"};
+  LoadedConfig loaded = parse_run_config(text + phases, "phases.toml", settings);
   TrainOptions options;
   options.console = nullptr;
   const RunResult run = train(loaded, test_plugin_host(), options);

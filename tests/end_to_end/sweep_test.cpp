@@ -145,7 +145,7 @@ TEST(SweepTable, TheGainIsOverTheBaselineOfTheSameSeed) {
   sweep.seeds = {1, 2};
   sweep.rows = {{"low rate", "", {}}, {"high rate", "", {}}};
   sweep.baseline = "high rate";
-  const std::string plain = sweep_table(sweep, {{{cell(3.389), cell(3.4)}, {cell(3.619), cell(3.61)}}});
+  const std::string plain = sweep_table(sweep, {{{cell(3.389), cell(3.4)}, {cell(3.619), cell(3.61)}}, {}});
   EXPECT_NE(plain.find("3.39450 +- 0.00778  +0.22000 +- 0.01414"), std::string::npos) << plain;
   EXPECT_NE(plain.find("3.61450 +- 0.00636             baseline\n"), std::string::npos) << plain;
   EXPECT_NE(plain.find("gain: lower bits per byte than 'high rate' of the same seed\n"), std::string::npos)
@@ -153,7 +153,7 @@ TEST(SweepTable, TheGainIsOverTheBaselineOfTheSameSeed) {
   EXPECT_EQ(plain.find("TTT"), std::string::npos) << plain;
 
   const std::string adapted =
-      sweep_table(sweep, {{{cell(3.0, 2.5), cell(3.2, 2.7)}, {cell(3.1, 3.0), cell(3.2, 3.1)}}});
+      sweep_table(sweep, {{{cell(3.0, 2.5), cell(3.2, 2.7)}, {cell(3.1, 3.0), cell(3.2, 3.1)}}, {}});
   EXPECT_NE(adapted.find("+0.45000 +- 0.07071  +0.50000 +- 0.00000\n"), std::string::npos) << adapted;
   EXPECT_NE(adapted.find("            baseline  +0.10000 +- 0.00000\n"), std::string::npos) << adapted;
 }

@@ -61,8 +61,8 @@ TEST_F(TaskVectorsFile, ReadsBackAndHasTheSizeOfTheFormula) {
     EXPECT_EQ(read_task_vectors(folder_ / "v.safetensors"), vectors);
     EXPECT_TRUE(is_task_vectors(folder_ / "v.safetensors"));
     std::size_t stored = 0;
-    for (const StoredTensor& tensor : SafetensorsFile(folder_ / "v.safetensors").tensors())
-      stored += tensor.bytes.size();
+    const SafetensorsFile file(folder_ / "v.safetensors");
+    for (const StoredTensor& tensor : file.tensors()) stored += tensor.bytes.size();
     EXPECT_EQ(stored, vectors.tensor_bytes());
     // 17 and 3 weights of 3 bits in 7 and 2 bytes; of 5 bits in 11 and 2; a grid of 16 bytes for each.
     EXPECT_EQ(stored, 2u * (7 + 2 + 32) + (base_bits > 0 ? 11 + 2 + 32 : 0));
