@@ -191,7 +191,8 @@ std::vector<BudgetUse> budget_uses(const LedgerConfig& limits, const RunLedger& 
   const std::uint64_t artifact = std::max(ledger.bytes("artifact"), ledger.bytes("artifact_scored"));
   if (limits.artifact_bytes > 0 && artifact > 0) {
     const std::uint64_t source = ledger.bytes("code_source");
-    uses.push_back({"ledger.artifact_bytes", source > 0 ? "artifact + counted source" : "artifact, code not counted",
+    uses.push_back({"ledger.artifact_bytes",
+                    source > 0 ? "artifact + counted source" : "artifact, code not counted",
                     static_cast<double>(artifact + source), static_cast<double>(limits.artifact_bytes)});
   }
   return uses;
