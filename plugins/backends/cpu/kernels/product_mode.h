@@ -8,7 +8,7 @@ namespace product_mode_detail {
 inline thread_local bool batch_invariant = false;
 }
 
-// A row of c = op(a) op(b), a not transposed, does not depend on how many rows a has (fixed_product.h).
+// A row of c = op(a) op(b), a not transposed, does not depend on how many rows a has (padded_rows.h).
 inline bool batch_invariant_products() {
   return product_mode_detail::batch_invariant;
 }
