@@ -22,7 +22,7 @@ using ensemble::EnsembleScore;
 class EnsembleRun : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    tiny_ = std::make_unique<TinyRun>(6);
+    tiny_ = std::make_unique<TinyRun>(12);
     trained_ = std::make_unique<RunResult>(tiny_->train({"train.steps=40", "train.tokens_per_step=512"}));
   }
   static void TearDownTestSuite() {
@@ -101,6 +101,7 @@ TEST_F(EnsembleRun, FineGridsGiveTheModelBack) {
 // Neither the size of a stretch nor the number of threads is part of a score; the seed is.
 TEST_F(EnsembleRun, DependsOnSeedAndNotOnHowItIsMade) {
   const EnsembleScore once = score({});
+  ASSERT_GT(once.tokens, 800U);  // more than a stretch of one mebibyte, which holds 787 of 320 + 3 numbers
   for (const std::string other : {"ensemble.chunk_mebibytes=1", "run.threads=3"}) {
     const EnsembleScore again = score({other});
     EXPECT_EQ(again.ensemble.loss_nats, once.ensemble.loss_nats) << other;

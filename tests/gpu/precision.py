@@ -49,7 +49,7 @@ def precisions(context, detail):
     for name, more in (("fp32", {"train.compute_dtype": "fp32"}), ("bf16", {"train.compute_dtype": "bf16"}),
                        ("fp16", {"train.compute_dtype": "fp16"}),
                        ("layercast", {"train.compute_dtype": "fp32", "train.layercast": "bf16"})):
-        settings = {"train.steps": steps, "train.budget_seconds": 0, "schedule.by": "step", "train.log_every": 1,
+        settings = {"train.steps": steps, "train.budget_seconds": 0, "train.reserve_seconds": 0, "schedule.by": "step", "train.log_every": 1,
                     "train.warmup.steps": 0 if context.emulated else 2, "metrics.energy": "true", "data.validation": "''",
                     "checkpoint.at_end": "false", "doctor.level": "off", **wide, **more}
         result = context.train(f"precision_{name}", context.config("records/pr1886.toml"), record_settings(context, **settings))

@@ -94,13 +94,14 @@ TEST(SweepCost, IsReadFromResultAndMetrics) {
             "}");
   };
   write("");
-  write_file_atomically(scratch.path() / "metrics.jsonl",
-                        R"({"event":"step","step":10,"elapsed_seconds":1.5,"window_loss_nats":4.0})"
-                        "\n"
-                        R"({"event":"step","step":20,"elapsed_seconds":3.0,"window_loss_nats":2.9})"
-                        "\n"
-                        R"({"event":"step","step":30,"elapsed_seconds":4.5,"window_loss_nats":2.5})"
-                        "\n");
+  write_file_atomically(
+      scratch.path() / "metrics.jsonl",
+      R"({"event":"step","step":10,"tokens":1,"elapsed_seconds":1.5,"window_loss_nats":4.0})"
+      "\n"
+      R"({"event":"step","step":20,"tokens":2,"elapsed_seconds":3.0,"window_loss_nats":2.9})"
+      "\n"
+      R"({"event":"step","step":30,"tokens":3,"elapsed_seconds":4.5,"window_loss_nats":2.5})"
+      "\n");
   SweepCost cost = read_cost(scratch.path(), 3.0);
   EXPECT_EQ(cost.seconds_to_target, 3.0);
   EXPECT_EQ(cost.tokens_per_second, 500.5);
