@@ -10,15 +10,14 @@ namespace {
 
 // With more steps between 0 and the values than this, x / step would keep too few bits behind its point.
 constexpr double most_steps = 0x1p40;
-// Of two f32 numbers, with room for a step on either side.
-constexpr double largest_difference = 4.0 * std::numeric_limits<float>::max();
+// No step and no lowest value of f32 numbers' differences is as large.
+constexpr double beyond_differences = 8.0 * std::numeric_limits<float>::max();
 
 }  // namespace
 
 bool sound(const Grid& grid) {
-  return std::isfinite(grid.step) && grid.step >= 0 && std::abs(grid.zero) <= most_steps + 256 &&
-         grid.zero == std::nearbyint(grid.zero) &&
-         grid.step * (std::abs(grid.zero) + 256) <= largest_difference;
+  return grid.step >= 0 && grid.step < beyond_differences && std::abs(grid.zero) <= most_steps + 256 &&
+         grid.zero == std::nearbyint(grid.zero) && grid.step * std::abs(grid.zero) < beyond_differences;
 }
 
 Grid fit_grid(std::span<const double> values, int bits) {

@@ -191,9 +191,9 @@ TEST_F(TaskVectorsFile, MergedWeightsNameTheDataOfAll) {
   const auto with_data = [](const std::string& name, const std::string& tokenizer, const std::string& shard) {
     Model model = model_of(name, numbers(name, 1));
     DataIdentity data;
-    data.tokenizer_sha256 = tokenizer;
-    data.train = shard_set({{shard, 10, shard + "_sha"}});
-    data.validation = shard_set({{"val", 5, "val_sha"}});
+    data.tokenizer_sha256 = sha256_hex(tokenizer);
+    data.train = shard_set({{shard, 10, sha256_hex(shard)}});
+    data.validation = shard_set({{"val", 5, sha256_hex("val")}});
     model.metadata = {{data_identity_key, to_json_text(data)}, {"config", "of " + name}, {"run", name}};
     return model;
   };
