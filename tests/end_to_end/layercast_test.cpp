@@ -107,7 +107,11 @@ name = "fp32"
 )";
   const Overrides settings = {"run.directory=" + tiny().next_directory(), "train.steps=6",
                               "model.loop.start_fraction=0"};
-  LoadedConfig loaded = parse_run_config(text + phases, "phases.toml", settings);
+  const std::string directory = tiny().next_directory();
+  LoadedConfig loaded =
+      parse_run_config(text + phases, "phases.toml",
+                       {"run.directory=" + directory, "checkpoint.directory=" + directory + "/saved",
+                        "train.steps=6", "model.loop.start_fraction=0"});
   TrainOptions options;
   options.console = nullptr;
   const RunResult run = train(loaded, test_plugin_host(), options);
