@@ -190,6 +190,27 @@ void check_schedules(const std::vector<Phase>& phases, const std::vector<ConfigN
   }
 }
 
+// The 16-bit format of the weights that kernels read in a phase; fp32 where there is none.
+const std::string& narrow_word(const Phase& phase) {
+  return phase.layercast == LayerCast::off ? word(phase.compute_dtype) : word(phase.layercast);
+}
+
+// A parameter has one copy beside its master, of one 16-bit format for all phases.
+void check_formats(const std::vector<Phase>& phases, const std::vector<ConfigNode>& rows) {
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    if (phases[i].layercast == LayerCast::off) continue;
+    for (const Phase& other : phases) {
+      if (narrow_word(other) == word(Precision::fp32) || narrow_word(other) == narrow_word(phases[i]))
+        continue;
+      throw config_error(
+          "{}: the phase '{}' stores projections in {}, but the phase '{}' has weights in {}, and a run "
+          "keeps "
+          "them in one 16-bit format; take the same in both.",
+          rows[i].origin.text(), phases[i].name, narrow_word(phases[i]), other.name, narrow_word(other));
+    }
+  }
+}
+
 void check_mixes(const RunConfig& config, const std::vector<ConfigNode>& rows) {
   for (std::size_t i = 0; i < config.phases.size(); ++i) {
     const Phase& phase = config.phases[i];
@@ -230,6 +251,7 @@ void read_phases(const ConfigNode* list, LoadedConfig& loaded) {
   check_ends(config.phases, list->rows);
   check_orders(config, list->rows);
   check_schedules(config.phases, list->rows);
+  check_formats(config.phases, list->rows);
   check_mixes(config, list->rows);
 }
 

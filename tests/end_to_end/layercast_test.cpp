@@ -101,7 +101,7 @@ compute_dtype = "bf16"
 [[phase]]
 name = "cast"
 until_steps = 4
-layercast = "fp16"
+layercast = "bf16"
 [[phase]]
 name = "fp32"
 )";

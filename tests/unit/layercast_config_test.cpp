@@ -98,7 +98,7 @@ TEST(LayerCast, IsRefusedBesideAnotherComputeDtype) {
 constexpr const char* kPhases = R"(
 [[phase]]
 until_steps = 4
-compute_dtype = "bf16"
+compute_dtype = "fp16"
 layercast = "off"
 [[phase]]
 )";
@@ -121,6 +121,22 @@ compute_dtype = "bf16"
 )",
                                    {"train.layercast=bf16"});
   EXPECT_NE(both.find("the phase 'narrow'"), std::string::npos) << both;
+}
+
+TEST(LayerCast, KeepsWeightsInOneSixteenBitFormat) {
+  const std::string refused = refusal(R"(
+[[phase]]
+name = "narrow"
+until_steps = 4
+compute_dtype = "bf16"
+[[phase]]
+name = "wide"
+layercast = "fp16"
+)");
+  EXPECT_NE(
+      refused.find("the phase 'wide' stores projections in fp16, but the phase 'narrow' has weights in bf16"),
+      std::string::npos)
+      << refused;
 }
 
 TEST(LayerCast, MovesAScore) {
