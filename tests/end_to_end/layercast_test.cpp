@@ -105,8 +105,6 @@ layercast = "bf16"
 [[phase]]
 name = "fp32"
 )";
-  const Overrides settings = {"run.directory=" + tiny().next_directory(), "train.steps=6",
-                              "model.loop.start_fraction=0"};
   const std::string directory = tiny().next_directory();
   LoadedConfig loaded =
       parse_run_config(text + phases, "phases.toml",
