@@ -40,15 +40,17 @@ def attention_bias(context, detail):
 @rows.row("attention-run", "throughput",
           "small bf16 trainings on text that repeats, the rule off and on: loss within the seeds' noise, less than 5 % slower", 900)
 def attention_run(context, detail):
-    steps, seeds = (3, (42, 314)) if context.quick or context.emulated else (2500, (42, 314, 1337))
+    rehearsal = context.quick or context.emulated
+    steps, seeds = (3, (42, 314)) if rehearsal else (2500, (42, 314, 1337))
     data = context.scratch / "attention_data"
-    context.commands.run([place.ROOT / "configs" / FOLDER / "data", data], {"MULLIGAN": str(context.folder / "bin/mulligan")})
+    context.commands.run([place.ROOT / "configs" / FOLDER / "data", data, 16 if rehearsal else 800], {"MULLIGAN": str(context.folder / "bin/mulligan")})
     seen = {}
     for rule in ("off", "repeat_max"):
         for seed in seeds:
             settings = {"run.seed": seed, "train.steps": steps, "model.attention.stabilize": rule, "metrics.attention_every": steps,
                         "data.train": f"{data}/*_train_*.bin", "data.validation": f"{data}/*_val_*.bin",
-                        "data.tokenizer": f"{data}/tokenizer.model"}
+                        "data.tokenizer": f"{data}/tokenizer.model",
+                        **({"train.tokens_per_step": 128, "train.sequence_length": 64, "eval.sequence_length": 64} if rehearsal else {})}
             seen[rule, seed] = context.train(f"attention_{rule}_{seed}", context.config(f"{FOLDER}/base.toml"),
                                              [*own_attention(context),
                                               *(part for key, value in settings.items() for part in ("--set", f"{key}={value}"))])
@@ -60,7 +62,7 @@ def attention_run(context, detail):
                                  "standard_deviation": noise, "slowdown": speed["off"] / speed["repeat_max"] - 1}
     if not all(value == value and value < 1e3 for values in losses.values() for value in values):
         raise NotOk("a training's loss is no number")
-    if context.emulated or context.quick:
+    if rehearsal:
         return figures  # three steps say nothing of noise, and the emulation nothing of speed
     if abs(means["repeat_max"] - means["off"]) > 2 * noise:
         raise NotOk(f"losses of {means['off']:.5f} and {means['repeat_max']:.5f} nats lie further apart than seeds do")
