@@ -106,10 +106,9 @@ layercast = "bf16"
 name = "fp32"
 )";
   const std::string directory = tiny().next_directory();
-  LoadedConfig loaded =
-      parse_run_config(text + phases, "phases.toml",
-                       {"run.directory=" + directory, "checkpoint.directory=" + directory + "/saved",
-                        "train.steps=6", "model.loop.start_fraction=0"});
+  const Overrides settings = {"run.directory=" + directory, "checkpoint.directory=" + directory + "/saved",
+                              "train.steps=6", "model.loop.start_fraction=0"};
+  LoadedConfig loaded = parse_run_config(text + phases, "phases.toml", settings);
   TrainOptions options;
   options.console = nullptr;
   const RunResult run = train(loaded, test_plugin_host(), options);
