@@ -197,17 +197,15 @@ const std::string& narrow_word(const Phase& phase) {
 
 // A parameter has one copy beside its master, of one 16-bit format for all phases.
 void check_formats(const std::vector<Phase>& phases, const std::vector<ConfigNode>& rows) {
+  const Phase* first = nullptr;
   for (std::size_t i = 0; i < phases.size(); ++i) {
-    if (phases[i].layercast == LayerCast::off) continue;
-    for (const Phase& other : phases) {
-      if (narrow_word(other) == word(Precision::fp32) || narrow_word(other) == narrow_word(phases[i]))
-        continue;
-      throw config_error(
-          "{}: the phase '{}' stores projections in {}, but the phase '{}' has weights in {}, and a run "
-          "keeps "
-          "them in one 16-bit format; take the same in both.",
-          rows[i].origin.text(), phases[i].name, narrow_word(phases[i]), other.name, narrow_word(other));
-    }
+    if (narrow_word(phases[i]) == word(Precision::fp32)) continue;
+    if (first == nullptr) first = &phases[i];
+    if (narrow_word(*first) == narrow_word(phases[i])) continue;
+    throw config_error(
+        "{}: the phase '{}' has weights in {}, but the phase '{}' in {}, and a run keeps them in one 16-bit "
+        "format; take the same in both.",
+        rows[i].origin.text(), phases[i].name, narrow_word(phases[i]), first->name, narrow_word(*first));
   }
 }
 

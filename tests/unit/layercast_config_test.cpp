@@ -124,19 +124,19 @@ compute_dtype = "bf16"
 }
 
 TEST(LayerCast, KeepsWeightsInOneSixteenBitFormat) {
-  const std::string refused = refusal(R"(
+  for (const std::string second : {"layercast", "compute_dtype"}) {  // both name the format of weights
+    const std::string refused = refusal(R"(
 [[phase]]
 name = "narrow"
 until_steps = 4
 compute_dtype = "bf16"
 [[phase]]
 name = "wide"
-layercast = "fp16"
-)");
-  EXPECT_NE(
-      refused.find("the phase 'wide' stores projections in fp16, but the phase 'narrow' has weights in bf16"),
-      std::string::npos)
-      << refused;
+)" + second + " = \"fp16\"\n");
+    EXPECT_NE(refused.find("the phase 'wide' has weights in fp16, but the phase 'narrow' in bf16"),
+              std::string::npos)
+        << refused;
+  }
 }
 
 TEST(LayerCast, MovesAScore) {

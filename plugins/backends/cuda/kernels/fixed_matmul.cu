@@ -37,7 +37,7 @@ __device__ inline void load_piece(P matrix, long long base, bool lines_last, int
 
 MLG_KERNEL(fixed_matmul, transpose_a, transpose_b, alpha, beta)
 template <typename T, typename C>
-__global__ void __launch_bounds__(kThreads, 2)  // 2: registers go before a third resident block, so none is spilled
+__global__ void __launch_bounds__(kThreads, 2)  // 2: registers go before a third block, so none is spilled
     fixed_matmul(global<const T> a, global<const T> b, global<const C> term, global<C> c, int m, int n,
                  int k) {
   __shared__ shared_array<float, kPiece * kPitch> left, right;  // [inner][row], [inner][column]
