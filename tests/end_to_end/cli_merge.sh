@@ -4,11 +4,26 @@
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-tiny_corpus corpus
-"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 1 >/dev/null || flunk "prepare"
+# Text that is always the same, so that what a loss moves by is, too: sentences in which the next word is one of three.
+mkdir corpus
+awk 'BEGIN {
+  count = split("the a one water stone light garden bridge record paper runs holds turns under over beside slowly again", word, " ")
+  state = 12345
+  for (document = 1; document <= 120; ++document) {
+    last = document % count
+    for (i = 1; i <= 150; ++i) {
+      state = (state * 1103515245 % 2147483648 + 12345) % 2147483648
+      last = (last * 5 + int(state / 65536) % 3 * 7 + 1) % count
+      printf "%s%s", word[last + 1], i % 12 == 0 ? ".\n" : " " >("corpus/" document ".txt")
+    }
+    close("corpus/" document ".txt")
+  }
+}'
+"$mulligan" prepare corpus --out data --vocab-size 300 --validation-documents 4 >/dev/null || flunk "prepare"
 {
-  small_config "$work/data"
+  small_config "$work/data" | sed "s/^vocabulary = 512/vocabulary = 300/"
   record_sections
+  printf '[doctor]\nlevel = "off"\n' # weights that know as little as these are no start, says D10
 } >small.toml
 tune() { # tune NAME TOKENS: a few gentle steps of so many tokens
   "$mulligan" train small.toml --quiet --set run.directory="runs/$1" --set train.tokens_per_step="$2" --set train.steps=5 \
@@ -20,7 +35,7 @@ tune x 1024
 tune y 2048
 # loss WEIGHTS: nats a token of weights outside of a run
 loss() { "$mulligan" eval "$1" --config small.toml | grep -o 'val_loss *[0-9.]*' | sed 's/.* //'; }
-near() { check_true "$1" "sqrt(($2 - $3)^2) <= $4"; } # near WHAT A B DISTANCE
+near() { echo "# $1: $2 beside $3"; check_true "$1" "sqrt(($2 - $3)^2) <= $4"; } # near WHAT A B DISTANCE
 
 # Packing and unpacking.
 seen=$("$mulligan" vectors pack runs/base runs/x runs/y --bits 4 --out v4.safetensors)
@@ -32,7 +47,7 @@ check "unpack" "$mulligan" vectors unpack v4.safetensors runs/base --task x --ou
 exact=$(json runs/x/result.json val_loss_nats)
 file=$(loss x4.safetensors)
 near "4 bits keep the loss" "$file" "$exact" 1e-3
-check_true "which the tuning had moved by more" "$(loss runs/base/weights.safetensors) - $exact > 5e-3"
+check_true "which the tuning had moved by more" "$(loss runs/base/weights.safetensors) - $exact > 2e-3"
 check_equal "the device unpacks what the host does" "$file" "$(loss v4.safetensors@x)"
 check "ttt of packed weights" "$mulligan" ttt v4.safetensors@y --config small.toml --set ttt.document_fraction=0.1
 check "training from unpacked weights" "$mulligan" train small.toml --quiet --set run.directory=runs/warm \
