@@ -12,6 +12,7 @@
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"
+#include "framework/model/elements/masking/config.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weights.h"
@@ -172,6 +173,7 @@ Tokenizer require_tokenizer(const RunConfig& config) {
 
 std::vector<ItemSet> answer(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                             const WeightLoader& load, const AnswerOptions& options) {
+  require_next_token(loaded.config.model, "answers are scored token by token");
   resolve_run_plugins(loaded, host, PluginUse::score);
   const RunConfig& config = loaded.config;
   const RunPlugins plugins = make_backend_plugin(loaded, host);

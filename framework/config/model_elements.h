@@ -10,6 +10,8 @@
 
 namespace mulligan {
 
+struct RunConfig;
+
 struct ElementDeclaration {
   std::string name;   // of its folder
   std::string table;  // what [model.NAME] is, in one sentence; empty: no table of its own
@@ -17,6 +19,8 @@ struct ElementDeclaration {
   void (*keys)(Schema<ModelConfig>& schema) = nullptr;
   // Throws config_error where keys contradict each other; null: they cannot. `settings`: for their origins.
   void (*check)(const ModelConfig& model, const Settings& settings) = nullptr;
+  // The same of what else a run is asked to do.
+  void (*check_run)(const RunConfig& config, const Settings& settings) = nullptr;
 };
 
 // All, in the order of framework/model/elements/list.inc.

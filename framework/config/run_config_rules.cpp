@@ -201,6 +201,9 @@ void check_rules(const LoadedConfig& loaded) {
   for (const ElementDeclaration& element : declared_elements()) {
     if (element.check) element.check(c.model, loaded.core);
   }
+  for (const ElementDeclaration& element : declared_elements()) {
+    if (element.check_run) element.check_run(c, loaded.core);
+  }
   check_data(c, loaded);
   check_train(c.train, loaded.core);
   check_noise(c, loaded.core);

@@ -41,11 +41,6 @@ double product_rate(const Graph& graph, const Call& call, const Card& card) {
   return 0;
 }
 
-bool is_attention(const Call& call) {
-  return call.kernel == "attention_fwd" || call.kernel == "attention_stable_fwd" ||
-         call.kernel == "attention_bwd";
-}
-
 double attention_rate(const Call& call, bool library, const Card& card) {
   if (!library) return card.own_attention_flops_per_second;
   return call.kernel == "attention_fwd" ? card.attention_forward_flops_per_second
@@ -150,8 +145,7 @@ std::string cost_category(const Graph& graph, const Call& call, bool in_micro_st
     return product_class(graph, call) == ProductClass::wide ? "head products" : "layer products";
   }
   if (activates(call)) return "MLP products with activation";
-  if (kernel == "attention_fwd" || kernel == "attention_stable_fwd") return "attention, forward";
-  if (kernel == "attention_bwd") return "attention, backward";
+  if (is_attention(call)) return kernel.ends_with("_bwd") ? "attention, backward" : "attention, forward";
   if (starts_with_any(kernel, {"leaky_relu"})) return "MLP activation";
   if (starts_with_any(kernel, {"residual_chain", "residual_mix_norm", "scaled_add_norm", "rms_norm"})) {
     return kernel.ends_with("_bwd") ? "residual and norm, backward" : "residual and norm, forward";

@@ -34,7 +34,8 @@ double linear_flops(const Graph& graph, const Call& call) {
 double attention_flops(const Graph& graph, const Call& call, std::int64_t segment_tokens, double per_pair) {
   const TensorType& q = graph.type(call.arguments[0]);
   const auto segment = static_cast<double>(std::min(segment_tokens, q.dims[0]));
-  const double pairs = static_cast<double>(q.dims[0]) * (segment + 1) / 2;
+  const bool causal = !call.kernel.starts_with("attention_bidirectional_");
+  const double pairs = static_cast<double>(q.dims[0]) * (causal ? (segment + 1) / 2 : segment);
   return per_pair * static_cast<double>(q.dims[2]) * static_cast<double>(q.dims[1]) * pairs;
 }
 
@@ -43,6 +44,11 @@ double attention_flops(const Graph& graph, const Call& call, std::int64_t segmen
 bool is_product(const Call& call) {
   return call.kernel == "matmul" || call.kernel == "symmetric_matmul" || call.kernel == "matmul_add" ||
          call.kernel == "widened_matmul";
+}
+
+bool is_attention(const Call& call) {
+  return call.kernel.starts_with("attention_") &&
+         (call.kernel.ends_with("_fwd") || call.kernel.ends_with("_bwd"));
 }
 
 Cost& Cost::operator+=(const Cost& other) {
@@ -64,9 +70,10 @@ Cost call_cost(const Graph& graph, const Call& call, std::int64_t segment_tokens
   }
   if (is_product(call)) cost.matmul_flops = matmul_flops(graph, call);
   if (call.kernel.starts_with("linear_leaky_relu_squared_")) cost.matmul_flops = linear_flops(graph, call);
-  if (call.kernel == "attention_fwd" || call.kernel == "attention_stable_fwd")
-    cost.attention_flops = attention_flops(graph, call, segment_tokens, 4);
-  if (call.kernel == "attention_bwd") cost.attention_flops = attention_flops(graph, call, segment_tokens, 10);
+  if (is_attention(call)) {
+    const bool backward = call.kernel.ends_with("_bwd");
+    cost.attention_flops = attention_flops(graph, call, segment_tokens, backward ? 10 : 4);
+  }
   const double flops = cost.matmul_flops + cost.attention_flops;
   const bool bf16 = graph.type(call.arguments[0]).dtype != MLG_F32;  // or f16, which is as fast
   const double rate = bf16 ? card.bf16_flops_per_second : card.fp32_flops_per_second;

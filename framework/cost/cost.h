@@ -19,6 +19,8 @@ struct Cost {
 
 // Whether a call multiplies matrices.
 bool is_product(const Call& call);
+// Whether a call is one of the attention kernels, forward or backward.
+bool is_attention(const Call& call);
 
 // Of one call, as graph_cost counts it.
 Cost call_cost(const Graph& graph, const Call& call, std::int64_t segment_tokens, const Card& card);

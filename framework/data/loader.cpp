@@ -54,6 +54,7 @@ Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
                        sources_.size());
   }
   if (!options_.parts.empty()) position_.parts.resize(streams_.size());
+  if (options_.masking) masking_.emplace(*options_.masking, "train");
   set_group_spans(options_.group_spans == 0 ? options_.world_size : options_.group_spans);
   span_.resize(static_cast<std::size_t>(span_tokens()));
 }
@@ -160,6 +161,10 @@ void Loader::next(Batch& batch) {
   std::copy_n(span_.begin(), row_tokens, batch.tokens.begin());
   std::copy_n(span_.begin() + 1, row_tokens, batch.targets.begin());
   build_segments_at_bos(options_.bos_id, options_.max_segment_tokens, batch);
+  if (masking_) {
+    const std::int64_t row = position_.consumed_spans + options_.rank * rows + row_in_group_;
+    masking_->apply(static_cast<std::uint64_t>(row), batch.tokens, batch.targets);
+  }
   if (++row_in_group_ < rows) return;
   row_in_group_ = 0;
   for (Stream& read : streams_) {

@@ -13,9 +13,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "framework/data/masking.h"
 #include "framework/data/segments.h"
 #include "framework/data/shard.h"
 
@@ -38,6 +40,9 @@ struct LoaderOptions {
   int vocabulary = kMaxVocabulary;  // a token at or above it is an error
   std::int64_t group_spans = 0;     // a multiple of world_size; 0: one for each rank
   std::vector<LoaderPart> parts;    // empty: all shards are one
+  // Hides tokens of each row and makes them its targets; absent: targets are the next tokens. What is hidden
+  // of a row depends on how many rows all ranks have read before it, not on the ranks.
+  std::optional<MaskingOptions> masking = {};
 };
 
 // Where one of several parts stands.
@@ -114,6 +119,7 @@ class Loader {
   std::int64_t spans_per_epoch_ = 0;
   LoaderPosition position_;
   std::vector<Stream> streams_;
+  std::optional<Masking> masking_;
   struct Place {  // of a span of the present group
     std::size_t stream = 0;
     std::int64_t span = 0;  // of those of its stream

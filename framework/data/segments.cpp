@@ -48,6 +48,10 @@ class SegmentBuilder {
 
 }  // namespace
 
+std::int64_t Batch::target_count() const {
+  return std::ranges::count_if(targets, [](std::int32_t target) { return target >= 0; });
+}
+
 void Batch::reserve(std::int64_t row_tokens) {
   const auto count = static_cast<std::size_t>(row_tokens);
   tokens.resize(count);

@@ -12,12 +12,15 @@ inline constexpr std::size_t kSegmentBucket = 64;
 
 // One packed row of T positions. Position i may attend to j <= i inside the same segment only.
 struct Batch {
-  std::vector<std::int32_t> tokens;      // [T] inputs
-  std::vector<std::int32_t> targets;     // [T] next token of each input
+  std::vector<std::int32_t> tokens;  // [T] inputs
+  std::vector<std::int32_t>
+      targets;  // [T] next token of each input; of masked rows what was hidden there, else -1
   std::vector<std::int32_t> cu_seqlens;  // segment starts, then T repeated up to a multiple of kSegmentBucket
   std::int32_t segment_count = 0;        // cu_seqlens[segment_count] == T is the last real boundary
   std::int32_t longest_segment = 0;      // tokens
 
+  // How many losses the row has: targets that are tokens.
+  std::int64_t target_count() const;
   // Sizes the arrays for rows of T tokens so that filling them never allocates, whatever the
   // number of segments.
   void reserve(std::int64_t row_tokens);

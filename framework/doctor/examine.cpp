@@ -89,7 +89,8 @@ class Examiner {
     Loader loader(options);
     std::vector<Batch> rows(4);
     for (Batch& row : rows) loader.next(row);
-    found_.push_back(check_targets(rows, statistics.repeat_share));
+    found_.push_back(options.masking ? check_masked_targets(rows, *options.masking)
+                                     : check_targets(rows, statistics.repeat_share));
     found_.push_back(check_end_of_data(options, config_.train.steps * config_.train.micro_batches));
   }
 

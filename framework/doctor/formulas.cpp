@@ -197,6 +197,7 @@ ReferenceResults qkv_split_norm_rope(const ReferenceCall& c) {
 
 // Each query sees the keys up to its own position in its segment.
 ReferenceResults attention(const ReferenceCall& c) {
+  const bool causal = c.call->kernel != "attention_bidirectional_fwd";
   const Numbers q = c[0], k = c[1], v = c[2], boundaries = c[3];
   const std::int64_t heads = c.dim(0, 1), kv_heads = c.dim(1, 1), width = c.dim(0, 2);
   const double scale = c.attribute("softmax_scale");
@@ -208,8 +209,9 @@ ReferenceResults attention(const ReferenceCall& c) {
       for (std::int64_t h = 0; h < heads; ++h) {
         const std::int64_t g = h / (heads / kv_heads);
         const double* query = q.data() + (t * heads + h) * width;
+        const std::int64_t keys_end = causal ? t + 1 : end;
         Numbers scores;
-        for (std::int64_t j = begin; j <= t; ++j) {
+        for (std::int64_t j = begin; j < keys_end; ++j) {
           const double* key = k.data() + (j * kv_heads + g) * width;
           double dot = 0;
           for (std::int64_t i = 0; i < width; ++i) dot += query[i] * key[i];
@@ -218,7 +220,7 @@ ReferenceResults attention(const ReferenceCall& c) {
         const double most = *std::ranges::max_element(scores);
         double sum = 0;
         for (double& score : scores) sum += score = std::exp(score - most);
-        for (std::int64_t j = begin; j <= t; ++j) {
+        for (std::int64_t j = begin; j < keys_end; ++j) {
           const double* value = v.data() + (j * kv_heads + g) * width;
           for (std::int64_t i = 0; i < width; ++i)
             out[index((t * heads + h) * width + i)] += scores[index(j - begin)] / sum * value[i];
@@ -424,6 +426,7 @@ ReferenceResults cast(const ReferenceCall& c) {
 
 const std::map<std::string, Formula, std::less<>> formulas = {
     {"asymmetric_softcap_fwd", asymmetric_softcap},
+    {"attention_bidirectional_fwd", attention},
     {"attention_fwd", attention},
     {"attention_stable_fwd", attention},  // but for rounding the same
     {"axpby", axpby},

@@ -11,6 +11,7 @@
 #include "framework/doctor/formulas.h"
 #include "framework/doctor/tap_names.h"
 #include "framework/graph/call_access.h"
+#include "framework/model/elements/masking/config.h"
 #include "framework/model/parameter_roles.h"
 
 namespace mulligan::doctor {
@@ -145,12 +146,15 @@ Finding check_formulas(Backend& backend, const RunConfig& config, ComputeTypes c
 }
 
 Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes compute) {
-  Finding f = d14("causality", "any bit of an earlier position's logits fails");
+  const bool masked = predicts_masked(config.model);  // sees its whole segment, but no other
+  Finding f = masked ? d14("segments apart", "any bit of an earlier segment's logits fails")
+                     : d14("causality", "any bit of an earlier position's logits fails");
   EvaluationProbe probe(backend, config, row_tokens, compute);
   probe.set(vivid_weights(config.model));
   // A segment that goes on behind the middle, and others before it.
-  constexpr std::int64_t kept = 64;
-  Batch row = drawn_row({24, 1, row_tokens - 25}, config.model.vocabulary, 2);
+  constexpr std::int64_t others = 25;
+  const std::int64_t kept = masked ? others : 64;
+  Batch row = drawn_row({others - 1, 1, row_tokens - others}, config.model.vocabulary, 2);
   probe.set(row);
   probe.run();
   const PoisonedRun& memory = probe.memory();

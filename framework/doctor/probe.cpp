@@ -125,6 +125,7 @@ Batch drawn_row(const std::vector<std::int64_t>& segments, std::int64_t vocabula
 EvaluationProbe::EvaluationProbe(Backend& backend, const RunConfig& config, std::int64_t tokens,
                                  ComputeTypes compute)
     : layouts_(parameter_layouts(config.model, compute)),
+      targets_(tokens),
       run_(backend,
            Evaluator::build(config.model, layouts_, options_for(config, tokens, compute),
                             FusedKernels(backend)),
@@ -138,6 +139,7 @@ void EvaluationProbe::set(const Weights& weights) {
 
 void EvaluationProbe::set(const Batch& row) {
   set_row(run_, "eval", row);
+  targets_ = row.target_count();
 }
 
 std::vector<float> EvaluationProbe::token_losses() const {
@@ -146,7 +148,7 @@ std::vector<float> EvaluationProbe::token_losses() const {
 
 double EvaluationProbe::mean_loss() const {
   const std::vector<float> losses = token_losses();
-  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(targets_);
 }
 
 std::vector<double> EvaluationProbe::logits() const {
@@ -158,14 +160,19 @@ std::vector<double> EvaluationProbe::logits() const {
 MicroStepProbe::MicroStepProbe(Backend& backend, const Loss& loss, const RunConfig& config,
                                std::int64_t tokens, ComputeTypes compute)
     : tokens_(tokens),
+      targets_(tokens),
       parameters_(with_compute_dtype(plan_parameters(config), compute)),
       run_(backend,
            build_micro_step(config.model, parameters_, loss, tokens, scored_order(config.model),
                             FusedKernels(backend)),
            "doctor") {
   set_rope(run_, step_tensor::batch, config.model, tokens);
+  weigh_losses();
+}
+
+void MicroStepProbe::weigh_losses() {
   run_.set(step_tensor::loss_weight,
-           std::vector<float>(static_cast<std::size_t>(tokens), 1.0F / static_cast<float>(tokens)));
+           std::vector<float>(static_cast<std::size_t>(tokens_), 1.0F / static_cast<float>(targets_)));
 }
 
 void MicroStepProbe::set(const Weights& weights) {
@@ -174,10 +181,12 @@ void MicroStepProbe::set(const Weights& weights) {
 
 void MicroStepProbe::set(const Batch& row) {
   set_row(run_, step_tensor::batch, row);
+  targets_ = row.target_count();
+  weigh_losses();
 }
 
 double MicroStepProbe::mean_loss() const {
-  return run_.store().download_as<double>(step_tensor::loss_sum)[0] / static_cast<double>(tokens_);
+  return run_.store().download_as<double>(step_tensor::loss_sum)[0] / static_cast<double>(targets_);
 }
 
 std::vector<float> MicroStepProbe::gradient(const std::string& parameter) const {

@@ -43,13 +43,14 @@ class EvaluationProbe {
   void set(const Batch& row);
   void run(std::uint8_t poison = poison_zero) { run_.run(poison); }
   std::vector<float> token_losses() const;
-  double mean_loss() const;
+  double mean_loss() const;  // of the row's targets
   // [T, V] as the loss reads them, after the softcap.
   std::vector<double> logits() const;
   PoisonedRun& memory() { return run_; }
 
  private:
   std::vector<ParameterLayout> layouts_;
+  std::int64_t targets_;  // of the row
   PoisonedRun run_;
 };
 
@@ -64,13 +65,15 @@ class MicroStepProbe {
   void set(const Batch& row);
   void run() { run_.run(poison_zero); }
   double mean_loss() const;
-  // Of the mean token loss.
+  // Of the mean loss.
   std::vector<float> gradient(const std::string& parameter) const;
   const std::vector<PlannedParameter>& parameters() const { return parameters_; }
   PoisonedRun& memory() { return run_; }
 
  private:
-  std::int64_t tokens_;
+  void weigh_losses();
+
+  std::int64_t tokens_, targets_;  // of the row
   std::vector<PlannedParameter> parameters_;
   PoisonedRun run_;
 };

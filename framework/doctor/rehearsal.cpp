@@ -44,7 +44,7 @@ double Rehearsal::step(std::int64_t number, const Batch& row) {
   } while (!engine_.step(number, row_again) && loss_scaler_.note(false));
   engine_.record_metrics(number - 1);
   return engine_.read_metrics(number - 1, number).front().loss_sum_nats /
-         static_cast<double>(row.tokens.size());
+         static_cast<double>(row.target_count());
 }
 
 std::string Rehearsal::state_digest_of(TensorStore& store) const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace mulligan::doctor {
 
@@ -43,11 +44,49 @@ Finding check_targets(const std::vector<Batch>& rows, double repeat_share) {
   return f;
 }
 
-Finding check_end_of_data(const LoaderOptions& options, std::int64_t planned_spans) {
+Finding check_masked_targets(const std::vector<Batch>& rows, const MaskingOptions& masking) {
+  std::int64_t targets = 0, wanted = 0, masked = 0, visible = 0, elsewhere = 0;
+  for (const Batch& row : rows) {
+    std::int64_t starts = 0;  // of documents, which are never chosen
+    for (std::size_t t = 0; t < row.tokens.size(); ++t) {
+      const bool target = row.targets[t] >= 0;
+      targets += target;
+      masked += target && row.tokens[t] == masking.token;
+      visible += target && row.tokens[t] == row.targets[t];
+      elsewhere += !target && row.tokens[t] == masking.token;
+      starts += (target ? row.targets[t] : row.tokens[t]) == masking.bos_id;
+    }
+    const auto tokens = static_cast<std::int64_t>(row.tokens.size());
+    wanted += std::min(chosen_tokens(masking.share, tokens), tokens - starts);
+  }
+  const auto share_of_targets = [&](std::int64_t count) {
+    return targets == 0 ? 0 : static_cast<double>(count) / static_cast<double>(targets);
+  };
+  const double shown = 1 - masking.mask_share - masking.random_share,
+               most = shown + 0.05 + 3 / std::sqrt(static_cast<double>(std::max<std::int64_t>(targets, 1)));
+  Finding f;
+  f.id = "D19";
+  f.title = "targets of the training rows";
+  f.measured =
+      fmt::format("{} targets, {} wanted; {:.1f} % of them are the mask token, {:.1f} % stay visible",
+                  targets, wanted, 100 * share_of_targets(masked), 100 * share_of_targets(visible));
+  f.threshold = fmt::format("another number fails; fails above {:.1f} % visible", 100 * most);
+  if (targets == wanted && elsewhere == 0 && share_of_targets(visible) <= most) return f;
+  f.verdict = Verdict::fail;
+  f.message = targets != wanted ? fmt::format("{} tokens of the rows are targets, not {}", targets, wanted)
+              : elsewhere > 0   ? fmt::format("{} tokens are hidden and are no targets", elsewhere)
+                                : fmt::format("{} of {} targets can be read off the row", visible, targets);
+  f.hint = "a model that sees what it shall fill in learns to copy; look at the loader";
+  return f;
+}
+
+Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans) {
   Finding f;
   f.id = "D31";
   f.title = "end of the training data";
   f.threshold = "fails where the row behind the last is not the first again";
+  LoaderOptions options = shown;
+  options.masking.reset();  // of the text itself: what is hidden of a row differs each time it is read
   Loader loader(options);
   const std::int64_t spans = loader.spans_per_epoch();
   const std::int64_t group =

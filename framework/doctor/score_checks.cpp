@@ -5,6 +5,7 @@
 #include "framework/doctor/evaluation_checks.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
+#include "framework/eval/masking_options.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/run_ranks.h"
 
@@ -31,10 +32,15 @@ Finding check_evaluated_mean(Backend& backend, const RunConfig& config, const We
   ValidationSet tokens;
   const Batch drawn = drawn_row({2 * 32 + 5}, config.model.vocabulary, 11);
   tokens.tokens.assign(drawn.tokens.begin(), drawn.tokens.end());
+  if (const auto masking = masking_options(config.model, options.bos_id)) {  // which no text has
+    const auto other = static_cast<std::uint16_t>((masking->token + 1) % masking->vocabulary);
+    std::ranges::replace(tokens.tokens, static_cast<std::uint16_t>(masking->token), other);
+  }
   std::vector<float> losses;
   evaluator.score(tokens.tokens, nullptr, 1, 0, [&](const EvalSpan& span, std::span<const float> row) {
     losses.insert(losses.end(), row.begin() + span.score_begin, row.end());
   });
+  if (evaluator.masks()) std::erase(losses, 0.0F);  // of the tokens that were not hidden
   RunRanks alone;
   const EvalResult result = evaluate(evaluator, tokens, alone.group());
   return check_mean({result.val_loss_nats, result.tokens}, losses);

@@ -16,6 +16,8 @@
 #include "framework/doctor/loss_level.h"
 #include "framework/doctor/row_checks.h"
 #include "framework/doctor/weight_checks.h"
+#include "framework/eval/masking_options.h"
+#include "framework/model/elements/masking/config.h"
 #include "framework/step/step_graphs.h"
 
 namespace mulligan::doctor {
@@ -170,10 +172,13 @@ RunRecord examine_start(const RunSubject& subject, bool force, const Say& say) {
   if (record.level == DoctorLevel::off) return record;
   const auto start = std::chrono::steady_clock::now();
   SeenData data = see_data(subject);
-  record.floor_nats = loss_floor(data.bigram_nats);
+  // Tokens on both sides tell more than the one before.
+  record.floor_nats = predicts_masked(subject.loaded.config.model) ? 0 : loss_floor(data.bigram_nats);
   add(record.findings, std::move(data.findings));
   const SeenRows rows = see_rows(subject);
-  record.findings.push_back(check_targets(rows.received, data.repeat_share));
+  const auto masking = masking_options(subject.loaded.config.model, subject.data.bos_id);
+  record.findings.push_back(masking ? check_masked_targets(rows.received, *masking)
+                                    : check_targets(rows.received, data.repeat_share));
   add(record.findings, model_findings(subject, rows.given.front(), record.floor_nats));
   if (const auto own = own_evaluation(subject, rows.given.back())) record.findings.push_back(*own);
   if (record.level == DoctorLevel::all) {

@@ -55,6 +55,7 @@ std::string product_name(const Mention& weight, std::int64_t layers) {
 
 const std::map<std::string, const char*, std::less<>> names_of_kernels = {
     {"asymmetric_softcap_fwd", "capped logits"},
+    {"attention_bidirectional_fwd", "attn_out"},
     {"attention_fwd", "attn_out"},
     {"attention_stable_fwd", "attn_out"},
     {"axpby", "mean of the lanes"},

@@ -168,7 +168,7 @@ ValidationSet validation_of(const RunConfig& config, const WeightOrigin& origin,
   if (!validation.note.empty()) log.line(validation.note);
   if (!validation.byte_note.empty()) log.line(validation.byte_note);
   DataIdentity scored = validation.data;
-  scored.packing = packing_text(config.eval);
+  scored.packing = packing_text(config.eval, config.model);
   for (const std::string& note : require_data_of(origin, scored, config.data)) log.line(note);
   const auto wanted = static_cast<std::size_t>(options.tokens) + 1;
   if (validation.tokens.size() > wanted) validation.tokens.resize(wanted);
@@ -258,7 +258,7 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
   require_equal_bytes(validation, tally.counted);
   fill(score, tally);
   score.data = validation.data;
-  score.data.packing = packing_text(config.eval);
+  score.data.packing = packing_text(config.eval, config.model);
   score.seconds = seconds_since(start);
   return score;
 }

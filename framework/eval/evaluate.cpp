@@ -10,6 +10,7 @@
 #include "framework/data/shard_checks.h"
 #include "framework/dist/host_group.h"
 #include "framework/eval/evaluator.h"
+#include "framework/model/elements/masking/config.h"
 
 namespace mulligan {
 namespace {
@@ -57,8 +58,9 @@ EvalSums score_share(Evaluator& evaluator, const ValidationSet& validation, Host
   std::optional<Error> interrupted;
   EvalSums sums;
   try {
-    sums = evaluator.score(validation.tokens, validation.counter(), group.world_size(), group.rank(), {},
-                           hooks.passed, hooks.from ? *hooks.from : EvalPosition{});
+    sums = evaluator.score(validation.tokens, evaluator.masks() ? nullptr : validation.counter(),
+                           group.world_size(), group.rank(), {}, hooks.passed,
+                           hooks.from ? *hooks.from : EvalPosition{});
   } catch (const Error& error) {
     if (error.code() != ExitCode::interrupted) throw;
     interrupted = error;
@@ -113,16 +115,31 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
   return validation;
 }
 
-std::string packing_text(const EvalConfig& eval) {
+namespace {
+
+std::string masking_text(const ModelConfig& model) {
+  if (!predicts_masked(model)) return {};
+  const elements::masking::Config masking = elements::masking::config_of(model);
+  return fmt::format(", {} of the tokens hidden ({} as token {}, {} as any, seed {})", masking.share,
+                     masking.mask_share, masking.token, masking.random_share, masking.seed);
+}
+
+}  // namespace
+
+std::string packing_text(const EvalConfig& eval, const ModelConfig& model) {
   if (eval.mode == EvalMode::sliding) {
     return fmt::format("windows of {} tokens every {}", eval.sequence_length, eval.stride);
   }
-  return fmt::format("rows of {} x {} tokens{}{}", eval.packed_sequences, eval.sequence_length,
+  return fmt::format("rows of {} x {} tokens{}{}{}", eval.packed_sequences, eval.sequence_length,
                      eval.drop_remainder ? ", the remainder left out" : "",
-                     eval.shares > 0 ? fmt::format(", in {} shares", eval.shares) : "");
+                     eval.shares > 0 ? fmt::format(", in {} shares", eval.shares) : "", masking_text(model));
 }
 
 std::string score_text(const EvalResult& result) {
+  if (result.masked) {
+    return fmt::format("val_loss {:.5f} nats over {} masked tokens, which is no bits per byte",
+                       result.val_loss_nats, result.tokens);
+  }
   const std::string loss =
       fmt::format("val_loss {:.5f} nats over {} tokens", result.val_loss_nats, result.tokens);
   if (result.bytes == 0) return loss + ", no bits per byte without a tokenizer";
@@ -133,7 +150,7 @@ EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& 
                     const EvaluateHooks& hooks) {
   const auto start = std::chrono::steady_clock::now();
   const EvalSums sums = score_share(evaluator, validation, group, hooks);
-  require_equal_bytes(validation, sums);
+  if (!evaluator.masks()) require_equal_bytes(validation, sums);
 
   double totals[] = {sums.loss_nats, static_cast<double>(sums.tokens), static_cast<double>(sums.bytes)};
   group.sum(totals);
@@ -160,7 +177,8 @@ EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& 
                                      : result.loss_sum_nats / std::numbers::ln2 / totals[2];
   result.seconds = seconds_since(start);
   result.data = validation.data;
-  result.data.packing = packing_text(evaluator.options().eval);
+  result.data.packing = packing_text(evaluator.options().eval, evaluator.model());
+  result.masked = evaluator.masks();
   return result;
 }
 

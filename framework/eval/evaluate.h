@@ -12,6 +12,7 @@
 
 #include "framework/config/data_config.h"
 #include "framework/config/eval_config.h"
+#include "framework/config/model_config.h"
 #include "framework/data/byte_count.h"
 #include "framework/data/data_identity.h"
 #include "framework/data/side_table.h"
@@ -53,18 +54,20 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary);
 struct EvalResult {
   double loss_sum_nats = 0;  // fp64 sum over all scored tokens
   std::uint64_t tokens = 0;  // scored tokens
-  std::uint64_t bytes = 0;   // of the scored tokens; 0 without a tokenizer
+  std::uint64_t bytes = 0;   // of the scored tokens; 0 without a tokenizer and of masked tokens
   double val_loss_nats = 0;  // loss_sum_nats / tokens
-  double val_bpb = 0;        // loss_sum_nats / ln 2 / bytes; NaN without a tokenizer
+  double val_bpb = 0;        // loss_sum_nats / ln 2 / bytes; NaN without bytes
   double seconds = 0;
   DataIdentity data{};  // what was scored
+  bool masked = false;  // the loss of filling in masked tokens, which is that of no text
 };
 
-// How the rows are cut that an evaluation scores, in words: all that decides it, so that equal words
-// mean equal rows.
-std::string packing_text(const EvalConfig& eval);
+// How the rows are cut that an evaluation scores, and what is hidden of them, in words: all that decides it,
+// so that equal words mean equal rows.
+std::string packing_text(const EvalConfig& eval, const ModelConfig& model);
 
-// "val_bpb 1.23456 (val_loss 3.00000 nats over 1000 tokens, 3500 bytes)"; without bytes the loss alone.
+// "val_bpb 1.23456 (val_loss 3.00000 nats over 1000 tokens, 3500 bytes)"; without bytes, and of masked tokens,
+// the loss alone, and why.
 std::string score_text(const EvalResult& result);
 
 // How a scoring is watched and continued (Evaluator::score). Without it: from the beginning, unwatched.

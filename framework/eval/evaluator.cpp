@@ -6,6 +6,7 @@
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
 #include "framework/data/byte_count.h"
+#include "framework/eval/masking_options.h"
 #include "framework/graph/fuse_residuals.h"
 #include "framework/model/elements/stages.h"
 
@@ -34,9 +35,11 @@ std::int64_t row_positions(const EvaluatorOptions& options) {
 Evaluator::Evaluator(TensorStore& store, const ModelConfig& model,
                      const std::vector<ParameterLayout>& layouts, const EvaluatorOptions& options)
     : store_(store),
+      model_(model),
       options_(options),
       program_(store.backend(), build(model, layouts, options, FusedKernels(store.backend())), "evaluate"),
       inputs_(prefix, pass_tokens(options)) {
+  if (const auto masking = masking_options(model, options.bos_id)) masking_.emplace(*masking, "validation");
   store_.create_externals(program_.graph());
   inputs_.upload_rope(store_, model, row_positions(options));
   const auto tokens = static_cast<std::size_t>(pass_tokens(options));
@@ -84,6 +87,17 @@ std::vector<EvalSpan> Evaluator::spans(std::int64_t token_count, int world_size,
   return plain_eval_rows(token_count, rows);
 }
 
+// Hides tokens of the row that was filled last, sequence by sequence, so that it does not depend on how
+// sequences are packed; what is hidden is the same whenever the text is scored.
+void Evaluator::hide(const EvalSpan& span) {
+  for (std::int64_t begin = 0; begin < span.length; begin += options_.eval.sequence_length) {
+    const auto at = static_cast<std::size_t>(begin),
+               count = static_cast<std::size_t>(std::min(options_.eval.sequence_length, span.length - begin));
+    masking_->apply(static_cast<std::uint64_t>(span.start + begin), std::span(row_.tokens).subspan(at, count),
+                    std::span(row_.targets).subspan(at, count));
+  }
+}
+
 // Lays the rows of one pass behind each other; places beyond the last row hold padding that is not scored.
 void Evaluator::upload_pass(std::span<const std::uint16_t> tokens, std::span<const EvalSpan> pass) {
   const std::int64_t row_tokens = row_positions(options_);
@@ -94,6 +108,7 @@ void Evaluator::upload_pass(std::span<const std::uint16_t> tokens, std::span<con
     const bool used = place < static_cast<std::int64_t>(pass.size());
     const EvalSpan span = used ? pass[static_cast<std::size_t>(place)] : EvalSpan{};
     fill_eval_row(tokens, span, row_tokens, options_.bos_id, longest, row_);
+    if (masking_) hide(span);
     const std::int64_t start = place * row_tokens;
     std::ranges::copy(row_.tokens, tokens_.begin() + start);
     std::ranges::copy(row_.targets, targets_.begin() + start);
@@ -150,13 +165,14 @@ EvalSums Evaluator::score(std::span<const std::uint16_t> tokens, const ByteCount
         for (std::int64_t i = begin; i < end; ++i) {
           const auto position = static_cast<std::size_t>(span.start + i);
           part_nats += static_cast<double>(losses[static_cast<std::size_t>(i)]);
+          const auto target = static_cast<std::size_t>(static_cast<std::int64_t>(place) * row_tokens + i);
+          sums.tokens += masking_ && targets_[target] < 0 ? 0 : 1;
           if (bytes) sums.bytes += static_cast<std::uint64_t>(bytes->bytes_at(tokens, position + 1));
         }
         sums.loss_nats += part_nats;
         if (world_size > 1) sums.parts_nats.push_back(part_nats);
         begin = end;
       }
-      sums.tokens += static_cast<std::uint64_t>(span.length - span.score_begin);
     }
     if (passed) passed({first + pass.size(), sums}, rows.size());
   }

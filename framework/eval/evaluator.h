@@ -1,14 +1,17 @@
-// Evaluator: the forward pass over packed rows or sliding windows, and the loss of every token.
+// Evaluator: the forward pass over packed rows or sliding windows, and the loss of every token; of a model that
+// fills in masked tokens ([model.masking]) the losses of those, 0 for the others.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "framework/config/eval_config.h"
 #include "framework/config/model_config.h"
 #include "framework/data/eval_rows.h"
+#include "framework/data/masking.h"
 #include "framework/graph/fused_kernels.h"
 #include "framework/graph/program.h"
 #include "framework/model/packed_inputs.h"
@@ -29,7 +32,7 @@ struct EvaluatorOptions {
 // Sums over the scored tokens of one rank's share.
 struct EvalSums {
   double loss_nats = 0;
-  std::uint64_t tokens = 0;
+  std::uint64_t tokens = 0;       // scored; of masked rows those that were hidden
   std::uint64_t bytes = 0;        // by the byte table
   std::int64_t first_target = 0;  // the scored targets are the stream's positions [first_target, last_target]
   std::int64_t last_target = -1;
@@ -57,6 +60,8 @@ class Evaluator {
 
   Program& program() { return program_; }
   const EvaluatorOptions& options() const { return options_; }
+  const ModelConfig& model() const { return model_; }
+  bool masks() const { return masking_.has_value(); }
 
   // Called for each row or window with the losses of all its positions (also those that are not
   // scored), in nats.
@@ -73,7 +78,7 @@ class Evaluator {
   // fp32 cross entropy, summed in fp64. Without `bytes` none are counted. BOS as a target costs loss and
   // counts 0 bytes. Begins at `from`, a position of an earlier scoring of the same share, with the same sums
   // to the bit as without an interruption; stops before the pass that begins at or after `until_row`. Where a
-  // signal asks for an end it throws between two passes.
+  // signal asks for an end it throws between two passes. Masked tokens have no bytes: `bytes` is then null.
   EvalSums score(std::span<const std::uint16_t> tokens, const ByteCounter* bytes, int world_size = 1,
                  int rank = 0, const RowListener& listener = {}, const PassListener& passed = {},
                  const EvalPosition& from = {}, std::size_t until_row = static_cast<std::size_t>(-1));
@@ -84,10 +89,13 @@ class Evaluator {
 
  private:
   std::vector<EvalSpan> spans(std::int64_t token_count, int world_size, int rank) const;
+  void hide(const EvalSpan& span);
   void upload_pass(std::span<const std::uint16_t> tokens, std::span<const EvalSpan> pass);
 
   TensorStore& store_;
+  ModelConfig model_;
   EvaluatorOptions options_;
+  std::optional<Masking> masking_;
   Program program_;
   PackedInputWriter inputs_;
   // Host sides of the inputs and of the result.

@@ -16,6 +16,7 @@
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
 #include "framework/eval/sampling.h"
+#include "framework/model/elements/masking/config.h"
 #include "framework/probe/batch_program.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
@@ -202,6 +203,7 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
   check(options);
   loaded.config.phases.back().compute_dtype = precision.compute;
   loaded.config.phases.back().layercast = precision.layercast;
+  require_next_token(loaded.config.model, "the probe scores and generates text token by token");
   resolve_run_plugins(loaded, host, PluginUse::score);
   const RunConfig& config = loaded.config;
   const RunPlugins plugins = make_backend_plugin(loaded, host);

@@ -84,6 +84,7 @@ TrainingResult read_training_result(const fs::path& path) {
     result.val_bpb = number(json, "val_bpb");
     result.val_tokens = number(json, "val_tokens");
     result.val_bytes = number(json, "val_bytes");
+    result.val_masked = json.value("val_masked", false);
     for (const auto& [phase, seconds] : member(json, "seconds").items()) {
       result.phase_seconds.emplace_back(phase, seconds.get<double>());
     }

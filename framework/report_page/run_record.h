@@ -25,6 +25,7 @@ struct TrainingResult {
   std::optional<double> parameters, steps, tokens, tokens_per_second, peak_memory_bytes;
   std::optional<double> initial_loss_nats, final_loss_nats, run_loss_nats;
   std::optional<double> val_loss_nats, val_bpb, val_tokens, val_bytes;
+  bool val_masked = false;  // of tokens that were filled in
   NamedNumbers phase_seconds;
   std::vector<std::string> broken_limits, plugins;  // plugins as "optimizer muon 1.0"
   std::string device, cpu, commit, weights, host, started, command;

@@ -63,7 +63,8 @@ std::string summary_section(const RunRecord& run) {
     if (result->val_bpb) {
       tiles += tile("val_bpb", bpb_text(*result->val_bpb));
     } else {
-      add_tile(tiles, "val_loss, nats", result->val_loss_nats, bpb_text);
+      add_tile(tiles, result->val_masked ? "val_loss of masked tokens, nats" : "val_loss, nats",
+               result->val_loss_nats, bpb_text);
     }
   }
   if (const EvaluationRecord* quantized = run.quantized())
@@ -265,8 +266,10 @@ std::string scores_section(const RunRecord& run) {
   };
   if (run.result && run.result->val_loss_nats) {
     const TrainingResult& result = *run.result;
-    row("weights.safetensors", "at the end of training", *result.val_loss_nats, result.val_bpb.value_or(NAN),
-        result.val_tokens.value_or(0), result.val_bytes.value_or(0));
+    row("weights.safetensors",
+        result.val_masked ? "at the end of training, masked tokens" : "at the end of training",
+        *result.val_loss_nats, result.val_bpb.value_or(NAN), result.val_tokens.value_or(0),
+        result.val_bytes.value_or(0));
   }
   for (const EvaluationRecord& e : run.evaluations) {
     row(e.weights, e.mode, e.val_loss_nats, e.val_bpb, static_cast<double>(e.val_tokens),

@@ -8,12 +8,14 @@
 namespace mulligan {
 
 inline nlohmann::ordered_json eval_json(const EvalResult& result) {
-  return {{"val_loss_nats", result.val_loss_nats},
-          {"val_bpb", result.val_bpb},
-          {"loss_sum_nats", result.loss_sum_nats},
-          {"tokens", result.tokens},
-          {"bytes", result.bytes},
-          {"seconds", result.seconds}};
+  nlohmann::ordered_json json = {{"val_loss_nats", result.val_loss_nats},
+                                 {"val_bpb", result.val_bpb},
+                                 {"loss_sum_nats", result.loss_sum_nats},
+                                 {"tokens", result.tokens},
+                                 {"bytes", result.bytes},
+                                 {"seconds", result.seconds}};
+  if (result.masked) json["masked"] = true;  // tokens that were filled in, not predicted one after the other
+  return json;
 }
 
 }  // namespace mulligan

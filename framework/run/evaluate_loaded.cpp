@@ -41,7 +41,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   if (!validation.note.empty()) log.line(validation.note);
   if (!validation.byte_note.empty()) log.line(validation.byte_note);
   DataIdentity scored = validation.data;
-  scored.packing = packing_text(config.eval);
+  scored.packing = packing_text(config.eval, config.model);
   for (const std::string& note : require_data_of(origin, scored, config.data)) log.line(note);
   log.print("scoring {} tokens with '{}' on {}", validation.tokens.size() - 1, origin.name,
             backend.info().description);

@@ -6,6 +6,7 @@
 #include "framework/config/schema.h"
 #include "framework/core/error.h"
 #include "framework/graph/fused_kernel_names.h"
+#include "framework/model/elements/masking/config.h"
 #include "framework/plugin/plugin_call.h"
 #include "framework/run/determinism.h"
 
@@ -123,6 +124,10 @@ PluginHandle load_plugin(PluginHost& host, mlg_kind kind, const PluginTable& tab
 }
 
 void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host, PluginUse use) {
+  const ModelConfig& model = loaded.config.model;
+  if (use == PluginUse::quantize) require_next_token(model, "artifacts are scored by the next token");
+  if (use == PluginUse::adapt) require_next_token(model, "test-time training learns from the next token");
+  if (use == PluginUse::ensemble) require_next_token(model, "ensembles are scored by the next token");
   pass_run_on(loaded.config.run, loaded.config.backend, host);
   if (use == PluginUse::train) {
     for (Phase& phase : loaded.config.phases) {

@@ -5,6 +5,7 @@
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
 #include "framework/data/shard_checks.h"
+#include "framework/eval/masking_options.h"
 #include "framework/model/elements/stages.h"
 
 namespace mulligan {
@@ -51,7 +52,7 @@ TrainingData open_training_data(const RunConfig& config, const ValidationSet* va
   CheckedShards checked = check_shards(opened.shards, use);
   if (validation) {
     opened.data = validation->data;
-    opened.data.packing = packing_text(config.eval);
+    opened.data.packing = packing_text(config.eval, config.model);
     if (file.empty() && !checked.tokenizer_sha256.empty() && !opened.data.tokenizer_sha256.empty() &&
         checked.tokenizer_sha256 != opened.data.tokenizer_sha256) {
       throw data_error(
@@ -88,6 +89,7 @@ LoaderOptions loader_options(const RunConfig& config, const TrainingData& data, 
   options.vocabulary = static_cast<int>(config.model.vocabulary);
   options.bos_id = data.bos_id;
   options.parts = data.parts;
+  options.masking = masking_options(config.model, data.bos_id);
   for (std::size_t i = 0; i < options.parts.size(); ++i) {
     options.parts[i].weight = config.phases.front().mix_weights[i];
   }

@@ -6,6 +6,8 @@
 #include <stdexcept>
 
 #include "framework/core/error.h"
+#include "framework/data/masking.h"
+#include "framework/model/elements/masking/config.h"
 #include "framework/model/initialise.h"
 #include "framework/run/weights.h"
 #include "framework/step/evaluation_weights.h"
@@ -137,6 +139,8 @@ void TrainingEngine::reset_optimizers() {
 void TrainingEngine::make_ready() {
   const std::int64_t tokens = tokens_per_micro_batch(config_.train);
   loss_weights_.resize(static_cast<std::size_t>(tokens));
+  const double hidden = elements::masking::config_of(config_.model).share;
+  row_targets_ = hidden > 0 ? chosen_tokens(hidden, tokens) : tokens;
   exchange_->prepare(communicator_);
   state_exchange_->prepare(communicator_, state_tensors());
   if (noise_) noise_->prepare();
@@ -166,7 +170,7 @@ double TrainingEngine::probe_loss(const Batch& row) {
   store_.zero(step_tensor::loss_sum);
   inputs_.upload(store_, row.tokens, row.targets, row.cu_seqlens);
   plan_->find(phase_, StepRole::micro_step)->run();
-  return store_.download_as<double>(step_tensor::loss_sum)[0] / static_cast<double>(row.tokens.size());
+  return store_.download_as<double>(step_tensor::loss_sum)[0] / static_cast<double>(row.target_count());
 }
 
 double TrainingEngine::loss_scale() const {
@@ -177,14 +181,14 @@ void TrainingEngine::set_loss_scale(double scale) {
   set_scale_ = scale;
 }
 
-// The sum over ranks of their gradients is that of the mean over all tokens of the step. Where each clips its
-// own first, that is the gradient of the mean over its own tokens, and the clip divides it by their number.
+// The sum over ranks of their gradients is that of the mean over all targets of the step. Where each clips its
+// own first, that is the gradient of the mean over its own targets, and the clip divides it by their number.
 void TrainingEngine::weigh_losses(std::int64_t micro_batches) {
   micro_batches_ = micro_batches;
   const std::int64_t ranks = clips_before_reduction(config_.train) ? 1 : world_size_;
-  const auto tokens = static_cast<std::int64_t>(loss_weights_.size()) * micro_batches * ranks;
+  const std::int64_t targets = row_targets_ * micro_batches * ranks;
   weighed_scale_ = loss_scale();
-  std::ranges::fill(loss_weights_, static_cast<float>(weighed_scale_ / static_cast<double>(tokens)));
+  std::ranges::fill(loss_weights_, static_cast<float>(weighed_scale_ / static_cast<double>(targets)));
   store_.upload(step_tensor::loss_weight, loss_weights_);
   if (!scaled()) return;
   const std::array<float, 1> factor{static_cast<float>(1.0 / weighed_scale_)};

@@ -74,14 +74,15 @@ class TrainingEngine {
   std::optional<double> noise_ratio() const;
   // Empties all states of the optimisers: the coming step's `number` is then 1 again.
   void reset_optimizers();
-  // The mean token loss of one row in nats, which changes nothing that lasts. Waits for the device.
+  // The mean loss of one row's targets in nats, which changes nothing that lasts. Waits for the device.
   double probe_loss(const Batch& row);
   // How often a step has begun to change the state: one that fails before leaves it as it was.
   std::int64_t updates_begun() const { return updates_begun_; }
-  // Tokens of the last step, over all ranks.
+  // Tokens of the last step, over all ranks, and those of them whose losses count: all, or the masked ones.
   std::int64_t step_tokens() const {
-    return micro_batches_ * world_size_ * static_cast<std::int64_t>(loss_weights_.size());
+    return rows_of_step() * static_cast<std::int64_t>(loss_weights_.size());
   }
+  std::int64_t step_targets() const { return rows_of_step() * row_targets_; }
   // Keeps the metrics of the last step under `index`; overwrites those of step index - ring.
   void record_metrics(std::int64_t index);
   // The metrics kept under first..last-1 (at most `ring`). Waits for the device; throws run_error where a
@@ -117,6 +118,7 @@ class TrainingEngine {
   TensorStore store_;
   PackedInputWriter inputs_;
   std::int64_t ring_;
+  std::int64_t rows_of_step() const { return micro_batches_ * world_size_; }
   void weigh_losses(std::int64_t micro_batches);
   double loss_scale() const;
   bool scaled() const { return plan_->find(phase_, StepRole::unscale) != nullptr; }
@@ -129,8 +131,9 @@ class TrainingEngine {
   std::int64_t micro_batches_;  // of this rank in the step that the losses are weighed for
   int world_size_;
   std::vector<float> loss_weights_;
-  double set_scale_;          // of the loss in phases that have one
-  double weighed_scale_ = 0;  // that the losses are weighed with
+  std::int64_t row_targets_ = 0;  // tokens of a micro-batch whose losses count
+  double set_scale_;              // of the loss in phases that have one
+  double weighed_scale_ = 0;      // that the losses are weighed with
   std::int64_t updates_begun_ = 0;
   std::unique_ptr<StepPlan> plan_;
   std::size_t phase_ = 0;

@@ -110,6 +110,7 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
     json["val_bpb"] = result.validation->val_bpb;
     json["val_tokens"] = result.validation->tokens;
     json["val_bytes"] = result.validation->bytes;
+    if (result.validation->masked) json["val_masked"] = true;
   }
   write_file_atomically(files.result(), json.dump(2) + "\n");
 }

@@ -150,7 +150,7 @@ void Trainer::make_step() {
   // A gradient that no lower scale would mend is booked, which ends the run.
   if (LossScaler::scales(config_.loss_scale, phase) && !loss_scaler_.note(updated)) updated = true;
   if (!updated) skip_update(scale);
-  uncollected_.push_back({engine_->step_tokens(), updated});
+  uncollected_.push_back({engine_->step_targets(), updated});
   tokens_ += engine_->step_tokens();
   step_start_.reset();
 }

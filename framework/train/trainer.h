@@ -155,7 +155,7 @@ class Trainer {
   std::int64_t tokens_ = 0;  // trained on, over all ranks
   std::int64_t reported_tokens_ = 0;
   struct StepMade {
-    std::int64_t tokens;
+    std::int64_t targets;  // losses
     bool updated;
   };
   std::deque<StepMade> uncollected_;          // each step from collected_ on

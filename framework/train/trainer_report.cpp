@@ -35,7 +35,8 @@ std::string final_table(const RunResult& result) {
   row("training loss, first step", fmt::format("{:.4f} nats", result.initial_loss_nats));
   row("training loss, last step", fmt::format("{:.4f} nats", result.final_loss_nats));
   if (result.validation) {
-    row("val_loss", fmt::format("{:.5f} nats", result.validation->val_loss_nats));
+    row(result.validation->masked ? "val_loss, masked tokens" : "val_loss",
+        fmt::format("{:.5f} nats", result.validation->val_loss_nats));
     if (result.validation->bytes > 0) row("val_bpb", fmt::format("{:.5f}", result.validation->val_bpb));
   }
   row("run directory", result.directory.string());
@@ -91,19 +92,19 @@ bool Trainer::report_due() const {
 void Trainer::collect_losses() {
   if (collected_ == step_) return;
   for (const StepMetrics& metrics : engine_->read_metrics(collected_, step_)) {
-    const auto tokens = static_cast<std::uint64_t>(uncollected_.front().tokens);
+    const auto targets = static_cast<std::uint64_t>(uncollected_.front().targets);
     if (!uncollected_.front().updated) {
       uncollected_.pop_front();
       account_.skip(collected_++);
       continue;
     }
-    const double loss_nats = metrics.loss_sum_nats / static_cast<double>(tokens);
+    const double loss_nats = metrics.loss_sum_nats / static_cast<double>(targets);
     if (!std::isfinite(loss_nats) || !std::isfinite(metrics.gradient_norm)) {
       // It stays uncollected, so that whoever wants to save this state is stopped in the same way.
       stop_at_non_finite(collected_ + 1, loss_nats, metrics.gradient_norm);
     }
     uncollected_.pop_front();
-    account_.add(collected_, metrics.loss_sum_nats, tokens, phases_.phase().name);
+    account_.add(collected_, metrics.loss_sum_nats, targets, phases_.phase().name);
     gradient_norm_ = metrics.gradient_norm;
     result_.step_loss_nats.push_back(loss_nats);
     result_.final_loss_nats = loss_nats;

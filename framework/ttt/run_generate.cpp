@@ -10,6 +10,7 @@
 #include "framework/core/seconds_since.h"
 #include "framework/data/original_text_stream.h"
 #include "framework/data/transformed_encoding.h"
+#include "framework/model/elements/masking/config.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weight_origin.h"
@@ -85,6 +86,7 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
     throw config_error("{}: there is no [ttt] section, which says how adapters are trained; add one.",
                        loaded.file);
   }
+  require_next_token(loaded.config.model, "text is generated token by token");
   resolve_run_plugins(loaded, host, adapted ? PluginUse::adapt : PluginUse::score);
   const RunConfig& config = loaded.config;
   const Tokenizer tokenizer = require_tokenizer(config);

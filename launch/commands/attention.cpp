@@ -11,6 +11,7 @@
 #include "framework/data/loader.h"
 #include "framework/doctor/attention_look.h"
 #include "framework/doctor/attention_problem.h"
+#include "framework/model/elements/masking/config.h"
 #include "framework/run/training_data.h"
 #include "framework/run/weights.h"
 #include "launch/commands/commands.h"
@@ -58,6 +59,7 @@ void look(const AttentionArguments& arguments) {
   require_one_process("attention");
   const StopSignals signals;
   WeightSource source = open_weights(arguments.path, arguments.run);
+  require_next_token(source.loaded.config.model, "this command looks at causal attention");
   PluginHost host = arguments.run.plugin_host();
   resolve_run_plugins(source.loaded, host);
   const RunConfig& config = source.loaded.config;

@@ -21,8 +21,10 @@ void warn(const char* what, const Error& error) {
   print_warning(fmt::format("{}: {}", what, printable(error.what())));
 }
 
-std::string mode_text(const EvalConfig& eval) {
-  if (eval.mode == EvalMode::rows) return fmt::format("rows of {} tokens", eval.sequence_length);
+std::string mode_text(const EvalConfig& eval, const EvalResult& score) {
+  if (eval.mode == EvalMode::rows) {
+    return fmt::format("rows of {} tokens{}", eval.sequence_length, score.masked ? ", masked tokens" : "");
+  }
   return fmt::format("windows of {} tokens every {}", eval.sequence_length, eval.stride);
 }
 
@@ -70,7 +72,7 @@ fs::path run_directory_of(const fs::path& path) {
 
 void note_evaluation(const fs::path& run, const fs::path& path, const WeightSource& source,
                      const EvalResult& score, const std::vector<TrialRecord::Change>& changes) {
-  const std::string mode = mode_text(source.loaded.config.eval);
+  const std::string mode = mode_text(source.loaded.config.eval, score);
   if (!changes.empty()) return note_trial("eval", run, path, source, mode, score, changes);
   try {
     add_evaluation(RunFiles{run}.evaluations(), evaluation_record(path, mode, score));

@@ -31,9 +31,9 @@ inline Case attention_case(const std::vector<std::int64_t>& lengths, const Heads
           std::move(attributes)};
 }
 
-// softmax(scale q k^T) v written out, causal inside each segment.
+// softmax(scale q k^T) v written out, inside each segment: causal, or over all of its keys.
 template <typename Call>
-void attention_formula(Call& call) {
+void attention_formula(Call& call, bool causal = true) {
   using S = typename std::remove_reference_t<decltype(call)>::Scalar;
   using std::exp;
   using std::log;
@@ -46,14 +46,15 @@ void attention_formula(Call& call) {
         // Scores are moderate: exp without subtracting the maximum is exact enough in double.
         S sum = 0.0;
         std::vector<S> weights;
-        for (std::int64_t s = begin; s <= t; ++s) {
+        const std::int64_t seen = causal ? t + 1 : end;
+        for (std::int64_t s = begin; s < seen; ++s) {
           S score = 0.0;
           for (std::int64_t j = 0; j < width; ++j) score += q(t, head, j) * k(s, head / group, j);
           weights.push_back(exp(S(call.attribute("softmax_scale")) * score));
           sum += weights.back();
         }
         lse(t, head) = log(sum);
-        for (std::int64_t s = begin; s <= t; ++s) {
+        for (std::int64_t s = begin; s < seen; ++s) {
           const S weight = weights[static_cast<std::size_t>(s - begin)] / sum;
           for (std::int64_t j = 0; j < width; ++j) o(t, head, j) += weight * v(s, head / group, j);
         }

@@ -12,11 +12,13 @@ namespace {
 
 const KernelRules rules{{"attention_fwd", RowRule::causal, ""},
                         {"attention_stable_fwd", RowRule::causal, ""},
-                        {"attention_bwd", RowRule::mixing, ""}};
+                        {"attention_bwd", RowRule::mixing, ""},
+                        {"attention_bidirectional_fwd", RowRule::mixing, ""},
+                        {"attention_bidirectional_bwd", RowRule::mixing, ""}};
 
-// The calls for one of the forward kernels, whose arguments are the same.
-Value record(Tape& tape, const char* kernel, std::vector<Attribute> rule, Value q, Value k, Value v,
-             Value cu_seqlens) {
+// The calls for one of the forward kernels, whose arguments are the same, as are those of the backward kernels.
+Value record(Tape& tape, const char* kernel, const char* backward, std::vector<Attribute> rule, Value q,
+             Value k, Value v, Value cu_seqlens) {
   Graph& graph = tape.graph();
   const TensorType& type = graph.type(q);
   const Attribute scale{"softmax_scale", 1.0 / std::sqrt(static_cast<double>(type.dims[2]))};
@@ -34,7 +36,7 @@ Value record(Tape& tape, const char* kernel, std::vector<Attribute> rule, Value 
     const auto dq = gradient(q);
     const auto dk = gradient(k);
     const auto dv = gradient(v);
-    b.graph().call("attention_bwd", {q, k, v, cu_seqlens, o, lse, b.of(o), dq.value, dk.value, dv.value},
+    b.graph().call(backward, {q, k, v, cu_seqlens, o, lse, b.of(o), dq.value, dk.value, dv.value},
                    {scale,
                     {"accumulate_dq", dq.accumulate},
                     {"accumulate_dk", dk.accumulate},
@@ -46,11 +48,15 @@ Value record(Tape& tape, const char* kernel, std::vector<Attribute> rule, Value 
 }  // namespace
 
 Value attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens) {
-  return record(tape, "attention_fwd", {}, q, k, v, cu_seqlens);
+  return record(tape, "attention_fwd", "attention_bwd", {}, q, k, v, cu_seqlens);
+}
+
+Value bidirectional_attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens) {
+  return record(tape, "attention_bidirectional_fwd", "attention_bidirectional_bwd", {}, q, k, v, cu_seqlens);
 }
 
 Value stable_attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens, const StableAttention& how) {
-  return record(tape, "attention_stable_fwd",
+  return record(tape, "attention_stable_fwd", "attention_bwd",
                 {{"beta", how.beta},
                  {"tolerance", how.tolerance},
                  {"min_repeats", static_cast<double>(how.min_repeats)},

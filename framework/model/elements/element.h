@@ -30,7 +30,7 @@ struct EmbeddingSite {
   Value x;  // [T, D] in the compute dtype: the embedding, or what the element before made of it
 };
 
-// Stage "attention": causal attention inside segments.
+// Stage "attention": attention inside segments, causal unless an element says otherwise.
 struct AttendSite {
   Value q;           // [T, H, h] in the compute dtype
   Value k, v;        // [T, K, h]

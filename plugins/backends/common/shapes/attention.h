@@ -37,6 +37,11 @@ struct AttentionForward : Attention {
   }
 };
 
+// attention_fwd of every query over all keys of its segment, also later ones.
+struct AttentionBidirectionalForward : AttentionForward {
+  static constexpr const char* name = "attention_bidirectional_fwd";
+};
+
 // attention_fwd with other maxima in its online softmax, and the sums that a low-precision kernel rounds.
 struct AttentionStableForward : Attention {
   static constexpr const char* name = "attention_stable_fwd";
@@ -75,6 +80,10 @@ struct AttentionBackward : Attention {
     call.dtype(lse, {MLG_F32});
     call.shape(lse, {call.dim(q, 0), call.dim(q, 1)});
   }
+};
+
+struct AttentionBidirectionalBackward : AttentionBackward {
+  static constexpr const char* name = "attention_bidirectional_bwd";
 };
 
 }  // namespace mulligan::shapes

@@ -1,4 +1,5 @@
-// attention_bwd. With P = exp(scale q k^T - lse) (causal inside each segment) and delta[t] = sum_channels o *
+// attention_bwd. With P = exp(scale q k^T - lse) (causal inside each segment; attention_bidirectional_bwd: all
+// keys of the segment) and delta[t] = sum_channels o *
 // do:
 //   dv = P^T do     dP = do v^T     dS = scale P (dP - delta)     dq = dS k     dk = dS^T q
 // P is computed again tile by tile (FlashAttention-2, Dao 2023); kv heads collect from all their query heads.
@@ -16,10 +17,7 @@
 namespace mulligan::cpu {
 namespace {
 
-struct Backward : shapes::AttentionBackward {
-  static void check(sdk::CallChecks& call);
-  static void run(const Launch& launch);
-};
+using Backward = shapes::AttentionBackward;
 
 // One call, for one type of elements.
 template <typename T, typename Math>
@@ -99,8 +97,8 @@ class Pass {
               const QueryBlock queries = blocks.block_of(segment, i);
               worker.load_queries(queries, kv_head);
               worker.clear_query_gradients();
-              for (std::int64_t j = 0; j <= i; ++j)
-                multiply<true, true>(worker, blocks.block_of(segment, j), kv_head, i == j);
+              for (std::int64_t j = 0; j < (shape_.sight == Sight::causal ? i + 1 : count); ++j)
+                multiply<true, true>(worker, blocks.block_of(segment, j), kv_head, queries);
               store_queries(worker, queries, kv_head);
             }
             for (std::int64_t j = 0; j < count; ++j) store_keys(blocks.block_of(segment, j), kv_head);
@@ -115,11 +113,13 @@ class Pass {
         const std::int64_t first = task / shape_.kv_heads, kv_head = task % shape_.kv_heads;
         const QueryBlock keys = blocks.block(first);
         start_keys(keys, kv_head);
-        for (std::int64_t i = first; i < blocks.count(); ++i) {
+        const std::int64_t before = (keys.begin - keys.segment_begin) / kTile;  // blocks of the segment
+        for (std::int64_t i = shape_.sight == Sight::causal ? first : first - before; i < blocks.count();
+             ++i) {
           const QueryBlock queries = blocks.block(i);
           if (queries.segment_begin != keys.segment_begin) break;
           worker.load_queries(queries, kv_head);
-          multiply<true, false>(worker, keys, kv_head, i == first);
+          multiply<true, false>(worker, keys, kv_head, queries);
         }
         store_keys(keys, kv_head);
       }
@@ -132,9 +132,10 @@ class Pass {
         worker.load_queries(queries, kv_head);
         worker.clear_query_gradients();
         QueryBlock keys = queries;
-        for (keys.begin = queries.segment_begin; keys.begin <= queries.begin; keys.begin += kTile) {
-          keys.count = keys.begin < queries.begin ? kTile : queries.count;
-          multiply<false, true>(worker, keys, kv_head, keys.begin == queries.begin);
+        for (keys.begin = queries.segment_begin; keys.begin < queries.keys_end(shape_.sight);
+             keys.begin += kTile) {
+          keys.count = std::min<std::int64_t>(kTile, keys.segment_end - keys.begin);
+          multiply<false, true>(worker, keys, kv_head, queries);
         }
         store_queries(worker, queries, kv_head);
       }
@@ -142,9 +143,10 @@ class Pass {
   }
 
   template <bool kKeys, bool kQueries>
-  void multiply(Worker& worker, const QueryBlock& keys, std::int64_t kv_head, bool diagonal) {
+  void multiply(Worker& worker, const QueryBlock& keys, std::int64_t kv_head, const QueryBlock& queries) {
     worker.load_keys(keys.begin, keys.count, kv_head);
-    worker.template multiply<kKeys, kQueries>(diagonal, key_gradients(keys, kv_head));
+    worker.template multiply<kKeys, kQueries>(queries.on_diagonal(shape_.sight, keys.begin),
+                                              key_gradients(keys, kv_head));
   }
 
   KeyGradients key_gradients(const QueryBlock& keys, std::int64_t kv_head) const {
@@ -213,22 +215,26 @@ class Pass {
   std::size_t worker_bytes_, workspace_bytes_;
 };
 
-void Backward::check(sdk::CallChecks& call) {
-  AttentionBackward::check(call);
-  const AttentionShape shape(call);
-  call.workspace(dispatch_math(call.dtype(q), [&]<typename T, typename Math>() {
-    return Pass<T, Math>(call, shape, nullptr).workspace_bytes();
-  }));
-}
+template <typename Shape, Sight sight>
+struct Kernel : Shape {
+  static void check(sdk::CallChecks& call) {
+    Shape::check(call);
+    const AttentionShape shape(call, sight);
+    call.workspace(dispatch_math(call.dtype(Shape::q), [&]<typename T, typename Math>() {
+      return Pass<T, Math>(call, shape, nullptr).workspace_bytes();
+    }));
+  }
+  static void run(const Launch& launch) {
+    const AttentionShape shape(launch, sight);
+    dispatch_math(launch.dtype(Shape::q), [&]<typename T, typename Math>() {
+      Pass<T, Math>(launch, shape, launch.workspace<std::byte>()).run();
+    });
+  }
+};
 
-void Backward::run(const Launch& launch) {
-  const AttentionShape shape(launch);
-  dispatch_math(launch.dtype(q), [&]<typename T, typename Math>() {
-    Pass<T, Math>(launch, shape, launch.workspace<std::byte>()).run();
-  });
-}
-
-const Register registered = sdk::cpu_kernel<Backward>();
+const Register registered[] = {
+    sdk::cpu_kernel<Kernel<shapes::AttentionBackward, Sight::causal>>(),
+    sdk::cpu_kernel<Kernel<shapes::AttentionBidirectionalBackward, Sight::bidirectional>>()};
 
 }  // namespace
 }  // namespace mulligan::cpu

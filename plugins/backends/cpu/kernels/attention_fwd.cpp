@@ -1,5 +1,5 @@
-// attention_fwd: o = softmax(scale q k^T) v, causal inside each segment;
-// lse = log of the softmax's denominator.
+// attention_fwd: o = softmax(scale q k^T) v, causal inside each segment; lse = log of the softmax's denominator.
+// attention_bidirectional_fwd: the same over all keys of the segment.
 //
 // The online softmax of FlashAttention (Dao et al., 2022) on tiles of 64 keys x 64 queries, kept transposed:
 // scores are S[key, query], the output is O[channel, query]. Query positions then lie along vector lanes, the
@@ -11,15 +11,18 @@
 namespace mulligan::cpu {
 namespace {
 
-struct Forward : shapes::AttentionForward {
+template <typename Shape, Sight sight>
+struct Forward : Shape {
   static void check(sdk::CallChecks& call) {
-    AttentionForward::check(call);
+    Shape::check(call);
     call.workspace(forward_workspace<PlainSoftmax>(call));
   }
-  static void run(const Launch& launch) { run_forward(launch, PlainSoftmax{}); }
+  static void run(const Launch& launch) { run_forward(launch, PlainSoftmax{}, sight); }
 };
 
-const Register registered = sdk::cpu_kernel<Forward>();
+const Register registered[] = {
+    sdk::cpu_kernel<Forward<shapes::AttentionForward, Sight::causal>>(),
+    sdk::cpu_kernel<Forward<shapes::AttentionBidirectionalForward, Sight::bidirectional>>()};
 
 }  // namespace
 }  // namespace mulligan::cpu

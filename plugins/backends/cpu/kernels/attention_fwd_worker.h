@@ -51,7 +51,9 @@ class ForwardWorker {
     const T* v = launch.data<const T>(Arguments::v);
     vectors_ = (block.count + kLanes - 1) / kLanes;
     load_queries(launch.data<const T>(Arguments::q), block, kv_head);
-    for (std::int64_t begin = block.segment_begin; begin <= block.begin; begin += kTile) {
+    const std::int64_t end = block.keys_end(shape_.sight);
+    for (std::int64_t begin = block.segment_begin; begin < end; begin += kTile) {
+      const bool diagonal = block.on_diagonal(shape_.sight, begin);
       const std::int64_t count = std::min<std::int64_t>(kTile, block.segment_end - begin);
       const std::int64_t at = shape_.kv_at(begin, kv_head);
       pack_rows<Math>(k + at, shape_.kv_stride(), count, shape_.width, keys_, key_words_);
@@ -61,8 +63,8 @@ class ForwardWorker {
       }
       for (std::int64_t g = 0; g < shape_.group; ++g) {
         if constexpr (Math::kMatrixUnit) {
-          unit_tile(g, count, begin == block.segment_begin, begin == block.begin);
-        } else if (begin == block.begin) {
+          unit_tile(g, count, begin == block.segment_begin, diagonal);
+        } else if (diagonal) {
           diagonal_tile(g, count, begin == block.segment_begin);
         } else {
           full_tile(g, count, begin == block.segment_begin);
@@ -221,8 +223,8 @@ std::size_t forward_workspace(const Launch& call) {
 }
 
 template <typename Softmax>
-void run_forward(const Launch& launch, const Softmax& softmax) {
-  const AttentionShape shape(launch);
+void run_forward(const Launch& launch, const Softmax& softmax, Sight sight = Sight::causal) {
+  const AttentionShape shape(launch, sight);
   const SegmentBlocks blocks(shape, launch.data<const std::int32_t>(AttentionShape::Inputs::cu_seqlens),
                              launch.workspace<void>());
   std::byte* scratch = launch.workspace<std::byte>() + SegmentBlocks::workspace_bytes(shape.segments);

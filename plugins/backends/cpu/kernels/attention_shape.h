@@ -1,5 +1,4 @@
-// What the two attention kernels share: shapes, argument checks,
-// and the cut of segments into blocks of queries.
+// What the attention kernels share: shapes, argument checks, and the cut of segments into blocks of queries.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +17,21 @@ constexpr std::size_t cache_lines(std::size_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
+// Which keys of its segment a query sees: those up to itself, or all.
+enum class Sight { causal, bidirectional };
+
 // q[T, H, h], k and v[T, K, h], cu[N + 1].
 struct AttentionShape {
   using Inputs = shapes::Attention;
 
-  explicit AttentionShape(const Launch& call)
+  explicit AttentionShape(const Launch& call, Sight seen = Sight::causal)
       : tokens(call.dim(Inputs::q, 0)),
         heads(call.dim(Inputs::q, 1)),
         kv_heads(call.dim(Inputs::k, 1)),
         width(call.dim(Inputs::q, 2)),
         group(heads / kv_heads),
         segments(call.dim(Inputs::cu_seqlens, 0) - 1),
+        sight(seen),
         scale_log2e(static_cast<float>(call.attribute(Inputs::softmax_scale) * 1.4426950408889634)) {}
 
   std::int64_t q_at(std::int64_t token, std::int64_t head) const { return (token * heads + head) * width; }
@@ -39,12 +42,21 @@ struct AttentionShape {
   std::int64_t kv_stride() const { return kv_heads * width; }
 
   std::int64_t tokens, heads, kv_heads, width, group, segments;
+  Sight sight;
   float scale_log2e;  // scores are kept in units of log2(e), for exp2
 };
 
 // Up to kTile queries of one segment.
 struct QueryBlock {
   std::int64_t segment_begin, segment_end, begin, count;
+
+  // Its queries see the keys [segment_begin, keys_end()), the last of them partly where they lie on the
+  // diagonal.
+  std::int64_t keys_end(Sight sight) const { return sight == Sight::causal ? begin + count : segment_end; }
+  // Whether each query of the block sees another part of the keys that begin there.
+  bool on_diagonal(Sight sight, std::int64_t keys_begin) const {
+    return sight == Sight::causal && keys_begin == begin;
+  }
 };
 
 // The query blocks of all segments, numbered in order. `first_block` [segments + 1] is workspace.

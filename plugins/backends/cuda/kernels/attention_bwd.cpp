@@ -12,13 +12,17 @@ constexpr char kSource[] =
 #include "attention_bwd.cu.inc"
     ;
 
-struct Backward : shapes::AttentionBackward {
+template <typename Shape>
+struct Backward : Shape {
   static constexpr const char* source = kSource;
   static void plan(sdk::CudaCall& call) {
-    check(call);
+    using enum shapes::Attention::Argument;
+    using enum shapes::AttentionBackward::Gradient;
+    Shape::check(call);
     attention_constants(call, q, k);
-    call.numbers({softmax_scale});
-    call.flags({accumulate_dq, accumulate_dk, accumulate_dv});
+    call.numbers({Shape::softmax_scale});
+    call.flags({Shape::accumulate_dq, Shape::accumulate_dk, Shape::accumulate_dv});
+    call.constant("bidirectional", std::is_same_v<Shape, shapes::AttentionBidirectionalBackward>);
     const int tokens = static_cast<int>(call.dim(q, 0)),
               segments = static_cast<int>(call.dim(cu_seqlens, 0) - 1);
     const std::int64_t heads = call.dim(q, 1), blocks = blocks_of(tokens, kBackwardWarps);
@@ -37,7 +41,9 @@ struct Backward : shapes::AttentionBackward {
   }
 };
 
-const backends::Register registered[] = {sdk::cuda_kernel<Backward>()};
+const backends::Register registered[] = {
+    sdk::cuda_kernel<Backward<shapes::AttentionBackward>>(),
+    sdk::cuda_kernel<Backward<shapes::AttentionBidirectionalBackward>>()};
 
 }  // namespace
 }  // namespace mulligan::cuda

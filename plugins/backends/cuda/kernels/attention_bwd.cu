@@ -1,6 +1,7 @@
 // attention_bwd: with p = exp(scale q k^T - lse) and D = sum over channels of o do:
 //   dv (+)= p^T do,  dp = do v^T,  ds = scale p (dp - D),  dq (+)= ds k,  dk (+)= ds^T q
 // q, o, do, dq [T, H, h], k, v, dk, dv [T, K, h], lse [T, H], cu_seqlens [N + 1]; causal inside each segment.
+// attention_bidirectional_bwd: a query sees all keys of its segment (bidirectional = 1).
 //
 // Three launches: D; dq, a block owning queries; dk and dv, a block owning keys and adding up the query heads
 // that share them. p is computed twice, so no sum crosses blocks. Determinism: every sum is made by one
@@ -8,6 +9,7 @@
 #include <mulligan/cuda/attention.cuh>
 
 MLG_CONST_FLOAT(softmax_scale)
+MLG_CONST_INT(bidirectional)
 MLG_CONST_INT(accumulate_dq)
 MLG_CONST_INT(accumulate_dk)
 MLG_CONST_INT(accumulate_dv)
@@ -31,7 +33,7 @@ __global__ void attention_bwd_rows(global<const T> o, global<const T> d_o, globa
   if (lane == 0) product[(long long)(token)*query_heads + head] = sum;
 }
 
-MLG_KERNEL(attention_bwd_queries, softmax_scale, accumulate_dq, MLG_ATTENTION_CONSTANTS)
+MLG_KERNEL(attention_bwd_queries, softmax_scale, bidirectional, accumulate_dq, MLG_ATTENTION_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(kBackwardWarps * 32)
     attention_bwd_queries(global<const T> q, global<const T> k, global<const T> v,
@@ -46,19 +48,21 @@ __global__ void __launch_bounds__(kBackwardWarps * 32)
             last = min(first + kBackwardWarps * kOwned, tokens) - 1;
   load_rows<N>(q, head, query_heads, first, kBackwardWarps * kOwned, tokens, queries);
   load_rows<N>(d_o, head, query_heads, first, kBackwardWarps * kOwned, tokens, gradients);
-  int begin[kOwned];
+  int begin[kOwned], end[kOwned];  // of the keys that a query sees
   float logsum[kOwned], along[kOwned];
   Channels output[kOwned];
   MLG_UNROLL
   for (int i = 0; i < kOwned; ++i) {
     const int token = first + warp * kOwned + i;
     begin[i] = token < tokens ? segment_begin(cu_seqlens, segments, token) : -1;
+    end[i] = bidirectional ? segment_end(cu_seqlens, segments, token, tokens) : token + 1;
     logsum[i] = token < tokens ? lse[(long long)(token)*query_heads + head] : 0.0f;
     along[i] = token < tokens ? product[(long long)(token)*query_heads + head] : 0.0f;
     output[i].clear();
   }
   const int start = max(segment_begin(cu_seqlens, segments, first), 0);
-  for (int tile = start; tile <= last; tile += kTile) {
+  const int past = bidirectional ? segment_end(cu_seqlens, segments, last, tokens) : last + 1;
+  for (int tile = start; tile < past; tile += kTile) {
     __syncthreads();
     load_rows<N>(k, kv_head, kv_heads, tile, kTile, tokens, keys);
     load_rows<N>(v, kv_head, kv_heads, tile, kTile, tokens, values);
@@ -67,7 +71,7 @@ __global__ void __launch_bounds__(kBackwardWarps * 32)
     for (int i = 0; i < kOwned; ++i) {
       const int row = warp * kOwned + i, key = tile + lane;
       float weight = 0;
-      if (begin[i] >= 0 && key >= begin[i] && key <= first + row) {
+      if (begin[i] >= 0 && key >= begin[i] && key < end[i]) {
         const float p = __expf(softmax_scale * dot(queries, row, keys, lane) - logsum[i]);
         weight = softmax_scale * p * (dot(gradients, row, values, lane) - along[i]);
       }
@@ -84,7 +88,8 @@ __global__ void __launch_bounds__(kBackwardWarps * 32)
   }
 }
 
-MLG_KERNEL(attention_bwd_keys, softmax_scale, accumulate_dk, accumulate_dv, MLG_ATTENTION_CONSTANTS)
+MLG_KERNEL(attention_bwd_keys, softmax_scale, bidirectional, accumulate_dk, accumulate_dv,
+           MLG_ATTENTION_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(kBackwardWarps * 32)
     attention_bwd_keys(global<const T> q, global<const T> k, global<const T> v, global<const int> cu_seqlens,
@@ -108,10 +113,11 @@ __global__ void __launch_bounds__(kBackwardWarps * 32)
     key_gradient[i].clear();
     value_gradient[i].clear();
   }
-  const int end = segment_end(cu_seqlens, segments, last, tokens);
+  const int start = bidirectional ? max(segment_begin(cu_seqlens, segments, first), 0) : first,
+            end = segment_end(cu_seqlens, segments, last, tokens);
   for (int member = 0; member < group; ++member) {
     const int head = kv_head * group + member;
-    for (int tile = first; tile < end; tile += kTile) {
+    for (int tile = start; tile < end; tile += kTile) {
       __syncthreads();
       load_rows<N>(q, head, query_heads, tile, kTile, tokens, queries);
       load_rows<N>(d_o, head, query_heads, tile, kTile, tokens, gradients);
@@ -124,7 +130,7 @@ __global__ void __launch_bounds__(kBackwardWarps * 32)
       for (int i = 0; i < kOwned; ++i) {
         const int row = warp * kOwned + i;
         float p = 0, weight = 0;
-        if (begin[i] >= 0 && query_begin == begin[i] && query >= first + row) {
+        if (begin[i] >= 0 && query_begin == begin[i] && (bidirectional || query >= first + row)) {
           p = __expf(softmax_scale * dot(keys, row, queries, lane) - logsum);
           weight = softmax_scale * p * (dot(values, row, gradients, lane) - along);
         }

@@ -13,14 +13,17 @@ constexpr char kSource[] =
 #include "attention_fwd.cu.inc"
     ;
 
-template <bool kRestart>
-struct Forward : shapes::AttentionForward {
+template <typename Shape, bool kRestart>
+struct Forward : Shape {
   static constexpr const char* source = kSource;
   static void plan(sdk::CudaCall& call) {
-    check(call);
+    using enum shapes::Attention::Argument;
+    using enum shapes::AttentionForward::Output;
+    Shape::check(call);
     attention_constants(call, q, k);
-    call.numbers({softmax_scale});
+    call.numbers({Shape::softmax_scale});
     call.constant("restart_tiles", kRestart);
+    call.constant("bidirectional", std::is_same_v<Shape, shapes::AttentionBidirectionalForward>);
     const int tokens = static_cast<int>(call.dim(q, 0)),
               segments = static_cast<int>(call.dim(cu_seqlens, 0) - 1);
     sdk::dispatch_rows(call, q, call.dim(q, 2), {q, k, v}, [&]<typename T, int N>() {
@@ -31,12 +34,15 @@ struct Forward : shapes::AttentionForward {
   }
 };
 
-const backends::Register registered[] = {sdk::cuda_kernel<Forward<false>>()};
-constexpr mlg_kernel invariant = sdk::cuda_kernel<Forward<true>>();
+const backends::Register registered[] = {
+    sdk::cuda_kernel<Forward<shapes::AttentionForward, false>>(),
+    sdk::cuda_kernel<Forward<shapes::AttentionBidirectionalForward, false>>()};
+constexpr mlg_kernel invariant[] = {sdk::cuda_kernel<Forward<shapes::AttentionForward, true>>(),
+                                    sdk::cuda_kernel<Forward<shapes::AttentionBidirectionalForward, true>>()};
 
 }  // namespace
 
-const mlg_kernel& invariant_attention_forward() {
+std::span<const mlg_kernel> invariant_attention_forward() {
   return invariant;
 }
 

@@ -1,5 +1,6 @@
 // attention_fwd on q [T, H, h], k and v [T, K, h], cu_seqlens [N + 1]:
 //   o = softmax(scale q k^T) v, causal inside each segment; lse [T, H] = log of the softmax's denominator
+// attention_bidirectional_fwd: the same over all keys of the segment (bidirectional = 1).
 //
 // The online softmax of FlashAttention (Dao et al., 2022): keys in tiles of 32, one key per lane; f32
 // arithmetic, no tensor cores. Where cu_seqlens does not rise
@@ -10,10 +11,11 @@
 
 MLG_CONST_FLOAT(softmax_scale)
 MLG_CONST_INT(restart_tiles)
+MLG_CONST_INT(bidirectional)
 
 constexpr int kForwardWarps = 8;
 
-MLG_KERNEL(attention_fwd, softmax_scale, restart_tiles, MLG_ATTENTION_CONSTANTS)
+MLG_KERNEL(attention_fwd, softmax_scale, restart_tiles, bidirectional, MLG_ATTENTION_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(kForwardWarps * 32)
     attention_fwd(global<const T> q, global<const T> k, global<const T> v, global<const int> cu_seqlens,
@@ -29,19 +31,21 @@ __global__ void __launch_bounds__(kForwardWarps * 32)
   load_rows<N>(q, head, query_heads, first, kForwardWarps * kOwned, tokens, queries);
 
   const bool valid = segments_are_valid(cu_seqlens, segments, tokens, scratch);
-  int begin[kOwned];
+  int begin[kOwned], end[kOwned];  // of the keys that a query sees
   float maximum[kOwned], sum[kOwned];
   Channels output[kOwned];
   MLG_UNROLL
   for (int i = 0; i < kOwned; ++i) {
     const int token = first + warp * kOwned + i;
     begin[i] = valid && token < tokens ? segment_begin(cu_seqlens, segments, token) : -1;
+    end[i] = bidirectional ? segment_end(cu_seqlens, segments, token, tokens) : token + 1;
     maximum[i] = -3.0e38f;
     sum[i] = 0;
     output[i].clear();
   }
   const int start = max(segment_begin(cu_seqlens, segments, first), 0);
-  for (int tile = start, tile_end; tile <= last; tile = tile_end) {
+  const int past = bidirectional ? segment_end(cu_seqlens, segments, last, tokens) : last + 1;
+  for (int tile = start, tile_end; tile < past; tile = tile_end) {
     tile_end = restart_tiles ? segment_tile_end(cu_seqlens, segments, tile, tokens) : tile + kTile;
     __syncthreads();
     load_rows<N>(k, kv_head, kv_heads, tile, kTile, tokens, keys);
@@ -49,8 +53,8 @@ __global__ void __launch_bounds__(kForwardWarps * 32)
     __syncthreads();
     MLG_UNROLL
     for (int i = 0; i < kOwned; ++i) {
-      const int token = first + warp * kOwned + i, key = tile + lane;
-      const bool seen = begin[i] >= 0 && key >= begin[i] && key <= token && key < tile_end;
+      const int key = tile + lane;
+      const bool seen = begin[i] >= 0 && key >= begin[i] && key < end[i] && key < tile_end;
       const float score = seen ? softmax_scale * dot(queries, warp * kOwned + i, keys, lane) : -3.0e38f;
       const float highest = fmaxf(maximum[i], warp_max(score)), rescale = __expf(maximum[i] - highest);
       const float weight = seen ? __expf(score - highest) : 0.0f;

@@ -11,7 +11,8 @@ namespace mulligan::cuda {
 std::vector<mlg_kernel> invariant_kernels(std::span<const mlg_kernel> kernels) {
   const std::span<const mlg_kernel> products = fixed_product_kernels();
   std::vector<mlg_kernel> invariant(products.begin(), products.end());
-  invariant.push_back(invariant_attention_forward());
+  const std::span<const mlg_kernel> attention = invariant_attention_forward();
+  invariant.insert(invariant.end(), attention.begin(), attention.end());
   const auto left_out = [&](std::string_view name) {
     return name == shapes::LinearLeakyReluSquaredForward::name ||
            name == shapes::LinearLeakyReluSquaredBackward::name ||

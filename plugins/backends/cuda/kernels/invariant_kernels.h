@@ -12,8 +12,8 @@ namespace mulligan::cuda {
 // matmul and matmul_add by an own kernel, in the place of cuBLASLt (fixed_matmul.cu).
 std::span<const mlg_kernel> fixed_product_kernels();
 
-// attention_fwd whose tiles begin with each segment.
-const mlg_kernel& invariant_attention_forward();
+// attention_fwd and attention_bidirectional_fwd whose tiles begin with each segment.
+std::span<const mlg_kernel> invariant_attention_forward();
 
 // `kernels` as such a backend has them: without those whose product is the library's
 // (linear_leaky_relu_squared, fused; a graph does without), and with the two above.

@@ -1,0 +1,14 @@
+// How [model.masking] hides tokens of the rows that a model is trained and scored on.
+#pragma once
+
+#include <optional>
+
+#include "framework/config/model_config.h"
+#include "framework/data/masking.h"
+
+namespace mulligan {
+
+// Absent where the model predicts the next token. `bos_id` begins documents.
+std::optional<MaskingOptions> masking_options(const ModelConfig& model, int bos_id);
+
+}  // namespace mulligan

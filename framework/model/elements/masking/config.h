@@ -1,0 +1,36 @@
+// [model.masking]: the model fills in masked tokens instead of predicting the next one.
+#pragma once
+
+#include <string_view>
+
+#include "framework/config/model_elements.h"
+
+namespace mulligan::elements::masking {
+
+// docs/numerics/masked_language_model.md
+struct Config {
+  double share = 0;           // of a row's tokens that are predicted; 0: the next token is
+  double mask_share = 0.8;    // of these, that become `token`
+  double random_share = 0.1;  // of these, that become any token of the vocabulary; the rest stay
+  std::int64_t token = 0;     // the mask token, which the text does not have
+  std::int64_t seed = 0;      // of the choice of tokens
+};
+
+Config config_of(const ModelConfig& model);
+// For code that fills a ModelConfig by hand.
+void set_config(ModelConfig& model, const Config& config);
+
+}  // namespace mulligan::elements::masking
+
+namespace mulligan {
+
+// Whether the model fills in masked tokens, each query attending to all of its segment.
+inline bool predicts_masked(const ModelConfig& model) {
+  return elements::masking::config_of(model).share > 0;
+}
+
+// Throws config_error where the model fills in masked tokens. `what` needs a prediction of the next token:
+// "text is generated token by token".
+void require_next_token(const ModelConfig& model, std::string_view what);
+
+}  // namespace mulligan

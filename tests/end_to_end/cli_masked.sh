@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# A model that fills in masked tokens ([model.masking]): it reads both sides, whoever trains and scores it, and its loss is
+# taken for no score of the next token.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+# A walk over 16 letters, one step up or down: the letter before leaves two for the next one, so that no model of the next
+# letter has a loss below ln 2; the letters on both sides leave one where they differ, and two where they are the same.
+mkdir corpus
+awk 'BEGIN {
+  state = 12345
+  for (document = 1; document <= 120; ++document) {
+    letter = document % 16
+    for (i = 1; i <= 1000; ++i) {
+      state = (state * 16807) % 2147483647
+      letter = (letter + (state % 1000 < 500 ? 1 : 15)) % 16
+      printf "%s%s", substr("abcdefghijklmnop", letter + 1, 1), i % 100 == 0 ? " " : "" >("corpus/" document ".txt")
+    }
+    close("corpus/" document ".txt")
+  }
+}'
+# So many pieces: the letters, the bytes and nothing longer.
+"$mulligan" prepare corpus --out data --vocab-size 277 --validation-documents 4 >/dev/null || flunk "prepare"
+cat >next.toml <<END
+[data]
+train = "$work/data/*_train_*.bin"
+validation = "$work/data/*_val_*.bin"
+tokenizer = "$work/data/tokenizer.model"
+[model]
+vocabulary = 277
+layers = 2
+width = 64
+heads = 4
+xsa_last_layers = 0
+skip_weights = false
+skip_gates = false
+[train]
+steps = 200
+tokens_per_step = 1024
+micro_batches = 4
+sequence_length = 128
+log_every = 50
+[eval]
+sequence_length = 128
+packed_sequences = 2
+[optimizer.all]
+plugin = "adamw"
+lr = 0.004
+[schedule]
+plugin = "cosine"
+warmup_fraction = 0.05
+[[parameters]]
+match = "*"
+optimizer = "all"
+END
+masked=(--set model.masking.share=0.15)
+train() { # train NAME OPTIONS
+  "$mulligan" train next.toml --quiet --set run.directory="runs/$1" "${@:2}" >"$1.log" 2>&1 || flunk "train $1" "$(tail -5 "$1.log")"
+}
+train next
+train masked "${masked[@]}" --set train.steps=500
+next=$(json runs/next/result.json val_loss_nats)
+loss=$(json runs/masked/result.json val_loss_nats)
+echo "# next token $next nats, masked tokens $loss nats"
+check_true "the next letter has two ways" "$next > 0.693"
+check_true "a hidden one is read off both sides" "$loss < 0.65"
+check_contains "the doctor has looked at what is hidden" '"targets of the training rows"' "$(tr -d '\n' <runs/masked/result.json)"
+check_contains "a masked run says so" '"val_masked": true' "$(cat runs/masked/result.json)"
+check_contains "and has no bits per byte" '"val_bpb": null' "$(cat runs/masked/result.json)"
+check_equal "the other has, and says nothing of masks" 0 "$(grep -c 'val_masked\|"val_bpb": null' runs/next/result.json)"
+seen=$("$mulligan" eval runs/masked)
+check_contains "eval scores the same tokens" "val_loss $(printf %.5f "$loss") nats over $(json runs/masked/result.json val_tokens) masked tokens, which is no bits per byte" "$seen"
+check_contains "the report names it" "val_loss of masked tokens, nats" "$(cat runs/masked/report.html)"
+
+# Ranks, resuming, the emulated device.
+few=(--set train.steps=6 --set train.log_every=2 --set doctor.level=off --set run.determinism=world --set checkpoint.every_steps=3 "${masked[@]}")
+train one "${few[@]}"
+scored() { echo "$(json "runs/$1/result.json" weights_sha256) $(json "runs/$1/result.json" val_loss_nats)"; }
+for ranks in 2 4; do
+  "$mulligan" launch --nproc-per-node "$ranks" -- train next.toml --quiet --set run.directory="runs/r$ranks" "${few[@]}" >ranks.log 2>&1 ||
+    flunk "train by $ranks ranks" "$(tail -5 ranks.log)"
+  check_equal "$ranks ranks hide what one does" "$(scored one)" "$(scored "r$ranks")"
+done
+train resumed "${few[@]}" --resume runs/one/checkpoints/step_00000003
+check_equal "a resumed run hides what was to come" "$(scored one)" "$(scored resumed)"
+train emulated "${few[@]}" --set train.steps=2 --set backend.plugin=cuda --set backend.device=emulated
+train cpu "${few[@]}" --set train.steps=2
+cpu=$(json runs/cpu/result.json val_loss_nats)
+check_true "the cuda backend trains and scores it" "sqrt(($(json runs/emulated/result.json val_loss_nats) - $cpu)^2) < 1e-4"
+for precision in bf16 fp16; do
+  train "$precision" "${few[@]}" --set run.determinism=run --set train.compute_dtype="$precision"
+  check_true "in $precision" "sqrt(($(json "runs/$precision/result.json" val_loss_nats) - $(json runs/one/result.json val_loss_nats))^2) < 0.05"
+done
+check "the doctor finds nothing" "$mulligan" doctor next.toml "${masked[@]}"
+
+# What needs the next token refuses it.
+refused() { # refused WHAT PART COMMAND...
+  check_refused "refused: $1" 2 "$2" "${@:3}"
+}
+refused "generate" "generated token by token" generate runs/masked
+refused "calibrate" "answers are scored" calibrate runs/masked
+refused "probe" "probe" probe runs/masked
+refused "ensemble" "ensembles are scored" ensemble runs/masked
+refused "attention look" "causal attention" attention look runs/masked
+small_config "$work/data" | sed "s/^vocabulary = 512/vocabulary = 277/" >small.toml
+record_sections >>small.toml
+refused "test-time training and artifacts" "model.masking.share" train small.toml "${masked[@]}" --set run.directory=runs/other
+refused "strict rules" "no bits per byte and no record" train next.toml "${masked[@]}" --set ledger.rules=strict --set run.directory=runs/other
+refused "sliding evaluation" 'set eval.mode = "rows"' train next.toml "${masked[@]}" --set eval.mode=sliding --set run.directory=runs/other
+letter=$(od -An -tu2 -j1026 -N2 data/*_val_*.bin) # the second token behind the 256 words of the header
+check_refused "a mask token that the text has" 3 "model.masking.token" train next.toml "${masked[@]}" --set model.masking.token="$letter" --set run.directory=runs/unread
+refused "the token that begins documents as mask" "with which documents begin" train next.toml "${masked[@]}" --set model.masking.token=1 --set run.directory=runs/unread
+check_equal "nothing is left of them" "" "$(ls -d runs/other 2>/dev/null)"
+
+finish

@@ -1,0 +1,83 @@
+// attention_bidirectional against softmax(scale q k^T) v written out, over all keys of each segment: lengths around
+// the tile edge, segments of one and of several tiles in both schedules of the backward pass, empty ones, grouped
+// heads, odd widths.
+#include <gtest/gtest.h>
+
+#include "tests/kernels/attention_problem.h"
+#include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/operator_tests.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+constexpr const char* forward_kernel = "attention_bidirectional_fwd";
+
+Operator bidirectional_attention() {
+  Operator op{.forward = forward_kernel, .backward = "attention_bidirectional_bwd", .cases = {}};
+  op.cases = {attention_case({3, 1, 4}, {2, 1, 4}),      attention_case({1, 2, 63, 64, 65}, {4, 2, 8}),
+              attention_case({70, 0, 0}, {8, 4, 16}),    attention_case({0, 17, 0, 33, 5}, {3, 1, 33}),
+              attention_case({200}, {2, 1, 5}),          attention_case({131, 66}, {2, 2, 64}),
+              attention_case({40, 90}, {1, 1, 50}),      attention_case({67, 2}, {2, 1, 128}),
+              attention_case({100}, {1, 1, 16}, {}, 0.6)};  // larger scores: a sharper softmax
+  op.free_extents = {"cu_seqlens"};
+  op.tolerance_bf16 = 5e-2;  // as attention_test.cpp
+  return op.computes([](auto& call) { attention_formula(call, false); });
+}
+
+const RegisterOperator test(bidirectional_attention());
+
+// What the mask is about: a later key of the segment counts, as does an earlier one; one of another segment
+// does not.
+TEST(BidirectionalAttention, SeesItsSegmentAndNoOther) {
+  constexpr std::int64_t tokens = 150, first = 90;  // segments of more than a tile of either backend
+  Random random(5);
+  const auto numbers = [&] {
+    std::vector<double> drawn;
+    for (std::int64_t i = 0; i < tokens * 4; ++i)
+      drawn.push_back(static_cast<double>(random() >> 11) * 0x1p-53 - 0.5);
+    return drawn;
+  };
+  const std::vector<double> q = numbers(), k = numbers(), v = numbers();
+  const auto result = [&](std::int64_t changed) {
+    std::vector<double> other = v;
+    if (changed >= 0) other[static_cast<std::size_t>(changed * 4)] += 1;
+    const Array rows{MLG_F32, {tokens, 1, 4}, q};
+    return backend_with_threads(1)
+        .run({.kernel = forward_kernel,
+              .arguments = {{"q", rows},
+                            {"k", {MLG_F32, rows.shape, k}},
+                            {"v", {MLG_F32, rows.shape, other}},
+                            {"cu_seqlens", {MLG_I32, {3}, {0, first, tokens}}},
+                            {"o", {MLG_F32, rows.shape, {}}},
+                            {"lse", {MLG_F32, {tokens, 1}, {}}}},
+              .attributes = {{"softmax_scale", 0.5}},
+              .aliases = {}})
+        .written.at("o")
+        .values;
+  };
+  const std::vector<double> before = result(-1);
+  for (const std::int64_t changed : {std::int64_t{0}, first - 1, first, tokens - 1}) {
+    const std::vector<double> after = result(changed);
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      const auto at = static_cast<std::size_t>(t * 4);
+      EXPECT_EQ(before[at] != after[at], (t < first) == (changed < first)) << t << " of " << changed;
+    }
+  }
+}
+
+TEST(BidirectionalAttention, BadSegmentsAreRefused) {
+  const Array q{MLG_F32, {4, 1, 2}, std::vector<double>(8, 0.5)}, lse{MLG_F32, {4, 1}, {}};
+  for (const std::vector<double>& bounds :
+       std::vector<std::vector<double>>{{0, 3}, {0, 5}, {1, 4}, {0, 3, 2, 4}}) {
+    const Array cu{MLG_I32, {static_cast<std::int64_t>(bounds.size())}, bounds};
+    const KernelCall call{
+        .kernel = forward_kernel,
+        .arguments = {{"q", q}, {"k", q}, {"v", q}, {"cu_seqlens", cu}, {"o", q}, {"lse", lse}},
+        .attributes = {{"softmax_scale", 1}},
+        .aliases = {}};
+    EXPECT_TRUE(backend_with_threads(1).refuses_values(call)) << bounds.size();
+  }
+}
+
+}  // namespace
+}  // namespace mulligan::kernel_test

@@ -1,0 +1,195 @@
+// Which tokens of a row are hidden (framework/data/masking.h): as many as said, none that begins a document, in the
+// shares that were asked for, and the same whoever reads the row.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "framework/core/error.h"
+#include "framework/data/loader.h"
+#include "framework/data/masking.h"
+#include "tests/unit/data_support.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+using Ints = std::vector<std::int32_t>;
+
+MaskingOptions options_of(double share) {
+  MaskingOptions options;
+  options.share = share;
+  options.token = 0;
+  options.vocabulary = 1000;
+  options.bos_id = 1;
+  options.seed = 7;
+  return options;
+}
+
+// Tokens from 2 on with a document start every `document` tokens.
+Ints text(std::int64_t tokens, std::int64_t document) {
+  Ints row;
+  for (std::int64_t t = 0; t < tokens; ++t)
+    row.push_back(t % document == 0 ? 1 : static_cast<std::int32_t>(2 + t % 900));
+  return row;
+}
+
+struct Hidden {
+  Ints tokens, targets;
+  std::int64_t chosen = 0;
+};
+Hidden hide(Masking& masking, std::uint64_t row, const Ints& tokens) {
+  Hidden hidden{tokens, Ints(tokens.size(), 99), 0};
+  hidden.chosen = masking.apply(row, hidden.tokens, hidden.targets);
+  return hidden;
+}
+
+TEST(Masking, ChoosesExactlyItsShareAndNoStartOfADocument) {
+  for (const double share : {0.001, 0.15, 0.5, 0.8}) {
+    for (const std::int64_t tokens : {2, 3, 17, 64, 1000}) {
+      Masking masking(options_of(share), "train");
+      const Ints original = text(tokens, 50);
+      const std::int64_t starts = (tokens + 49) / 50;
+      const Hidden hidden = hide(masking, 3, original);
+      const std::int64_t wanted =
+          std::max<std::int64_t>(std::llround(share * static_cast<double>(tokens)), 1);
+      EXPECT_EQ(hidden.chosen, std::min(wanted, tokens - starts)) << share << " of " << tokens;
+      std::int64_t targets = 0;
+      for (std::size_t t = 0; t < original.size(); ++t) {
+        if (hidden.targets[t] < 0) {
+          EXPECT_EQ(hidden.targets[t], -1);
+          EXPECT_EQ(hidden.tokens[t], original[t]);
+          continue;
+        }
+        ++targets;
+        EXPECT_NE(original[t], 1);
+        EXPECT_EQ(hidden.targets[t], original[t]);
+      }
+      EXPECT_EQ(targets, hidden.chosen);
+    }
+  }
+}
+
+// 80 % the mask token, 10 % any token, 10 % as they are; each place alike. Within five standard deviations.
+TEST(Masking, FatesAndPlacesHaveTheirShares) {
+  constexpr std::int64_t tokens = 101, rows = 4000, chosen = 15;
+  Masking masking(options_of(0.15), "train");
+  const Ints original = text(tokens, tokens);
+  std::map<std::size_t, int> by_place;
+  double masked = 0, same = 0, drawn = 0, sum_drawn = 0;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const Hidden hidden = hide(masking, row, original);
+    ASSERT_EQ(hidden.chosen, chosen);
+    for (std::size_t t = 0; t < original.size(); ++t) {
+      if (hidden.targets[t] < 0) continue;
+      ++by_place[t];
+      if (hidden.tokens[t] == 0) {
+        ++masked;
+      } else if (hidden.tokens[t] == original[t]) {
+        ++same;
+      } else {
+        ++drawn;
+        sum_drawn += hidden.tokens[t];
+      }
+    }
+  }
+  constexpr double all = rows * chosen;
+  const auto near = [](double count, double share, double of) {
+    EXPECT_NEAR(count / of, share, 5 * std::sqrt(share * (1 - share) / of)) << count << " of " << of;
+  };
+  // A thousandth of what is drawn at random is the mask token or the token itself.
+  near(masked, 0.8 + 0.1 / 1000, all);
+  near(same, 0.1 + 0.1 / 1000, all);
+  near(drawn, 0.1 * 0.998, all);
+  EXPECT_NEAR(sum_drawn / drawn, 499.5, 5 * 1000 / std::sqrt(12 * drawn));
+  EXPECT_EQ(by_place.size(), static_cast<std::size_t>(tokens - 1));
+  for (const auto& [place, count] : by_place) near(count, 0.15 * 1.0, rows);
+}
+
+TEST(Masking, IsAFunctionOfSeedPurposeAndRow) {
+  Masking first(options_of(0.3), "train"), again(options_of(0.3), "train"),
+      other(options_of(0.3), "validation");
+  MaskingOptions seeded = options_of(0.3);
+  seeded.seed = 8;
+  Masking reseeded(seeded, "train");
+  const Ints original = text(60, 60);
+  const Hidden hidden = hide(first, 5, original);
+  static_cast<void>(hide(again, 4, text(500, 9)));  // whatever was hidden before
+  EXPECT_EQ(hide(again, 5, original).tokens, hidden.tokens);
+  EXPECT_NE(hide(again, 6, original).targets, hidden.targets);
+  EXPECT_NE(hide(other, 5, original).targets, hidden.targets);
+  EXPECT_NE(hide(reseeded, 5, original).targets, hidden.targets);
+}
+
+TEST(Masking, OddRows) {
+  Masking masking(options_of(0.15), "train");
+  const Hidden starts = hide(masking, 0, Ints(5, 1));
+  EXPECT_EQ(starts.chosen, 0);
+  EXPECT_EQ(starts.targets, Ints(5, -1));
+  EXPECT_EQ(hide(masking, 0, {4}).chosen, 1);
+  EXPECT_EQ(hide(masking, 0, {}).chosen, 0);
+  try {
+    static_cast<void>(hide(masking, 0, {1, 5, 0, 7}));
+    FAIL() << "the mask token in the text was not noticed";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("model.masking.token"), std::string::npos) << error.what();
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+  }
+}
+
+// Two ranks read the rows that one reads, hidden alike; a restored loader hides alike, too; and what is hidden of
+// a row that is read again is something else.
+TEST(Masking, LoaderHidesByThePlaceInTheData) {
+  const fs::path folder = fresh_folder("masking_loader");
+  std::vector<std::uint16_t> tokens;
+  for (int t = 0; t < 205; ++t) tokens.push_back(t % 20 == 0 ? 1 : static_cast<std::uint16_t>(2 + t));
+  const fs::path shard = folder / "fineweb_train_000000.bin";
+  write_shard(shard, tokens);
+  const auto loader = [&](int world_size, int rank, std::int64_t group) {
+    LoaderOptions options;
+    options.shards = {shard};
+    options.row_tokens = 16;
+    options.world_size = world_size;
+    options.rank = rank;
+    options.group_spans = group;
+    options.masking = options_of(0.3);
+    return options;
+  };
+  Loader one(loader(1, 0, 4));
+  std::vector<Batch> rows(24);  // two passes
+  std::vector<LoaderPosition> positions;
+  for (Batch& row : rows) {
+    positions.push_back(one.position());
+    one.next(row);
+    EXPECT_EQ(row.target_count(), 5);
+  }
+  for (int rank = 0; rank < 2; ++rank) {
+    Loader ranked(loader(2, rank, 4));
+    for (std::size_t group = 0; group < 6; ++group) {
+      for (std::size_t i = 0; i < 2; ++i) {
+        Batch row;
+        ranked.next(row);
+        const Batch& same = rows[4 * group + 2 * static_cast<std::size_t>(rank) + i];
+        EXPECT_EQ(row.tokens, same.tokens);
+        EXPECT_EQ(row.targets, same.targets);
+        EXPECT_EQ(row.cu_seqlens, same.cu_seqlens);
+      }
+    }
+  }
+  Loader restored(loader(1, 0, 4));
+  restored.restore(positions[8]);
+  Batch row;
+  restored.next(row);
+  EXPECT_EQ(row.tokens, rows[8].tokens);
+  EXPECT_EQ(row.targets, rows[8].targets);
+  const auto original = [](Batch hidden) {
+    for (std::size_t t = 0; t < hidden.tokens.size(); ++t)
+      if (hidden.targets[t] >= 0) hidden.tokens[t] = hidden.targets[t];
+    return hidden.tokens;
+  };
+  EXPECT_EQ(original(rows[12]), original(rows[0])) << "the second pass begins here";
+  EXPECT_NE(rows[12].targets, rows[0].targets);
+}
+
+}  // namespace
+}  // namespace mulligan
