@@ -1,8 +1,9 @@
-"""Rows of ensembles (docs/numerics/ensembles.md) and of precisions and energy (docs/numerics/data_parallel.md)."""
+"""Rows of ensembles (docs/numerics/ensembles.md), of masked tokens (docs/numerics/masked_language_model.md) and of precisions and
+energy (docs/numerics/data_parallel.md)."""
 import json
 
 from corpus import arguments, data_settings, record_settings, small_data, small_settings
-from context import require_near
+from context import require_near, step_losses
 from harness import NotOk, Rows
 
 rows = Rows()
@@ -35,6 +36,27 @@ def ensemble(context, detail):
     require_near("loss of the ensemble", ours["ensemble"]["loss_nats"], cpu["ensemble"]["loss_nats"], 1e-3)
     if not (context.emulated or context.quick) and not figures["ensemble"] < figures["reference"]:
         raise NotOk(f"ensemble {figures['ensemble']:.5f} nats, reference {figures['reference']:.5f}: not below")
+    return figures
+
+
+@rows.row("masked", "correctness", "a model that fills in masked tokens, trained in fp32 on the device and on the cpu backend", 120)
+def masked(context, detail):
+    steps = 3 if context.quick else 10 if context.emulated else 100
+    losses, results = {}, {}
+    for backend in ("cuda", "cpu"):
+        name = f"masked_{backend}"
+        results[backend] = context.train(name, context.config("numerics/data_parallel/base.toml"), arguments({
+            **context.backend(backend), **data_settings(small_data(context)), "model.vocabulary": 512, "model.masking.share": 0.15,
+            "train.steps": steps, "train.log_every": 1, **({"train.tokens_per_step": 512} if context.emulated else {})}))
+        losses[backend] = step_losses(context.run_folder(name))
+    figures = context.partial = {
+        "steps": len(losses["cuda"]), "targets": results["cuda"]["val_tokens"], "val_loss_nats": results["cuda"]["val_loss_nats"],
+        "cpu": results["cpu"]["val_loss_nats"], "tokens_per_s": results["cuda"]["tokens_per_second"]}
+    if not results["cuda"].get("val_masked") or results["cuda"]["val_bpb"] is not None:
+        raise NotOk("the score is not that of masked tokens")
+    for step, (a, b) in enumerate(zip(losses["cuda"], losses["cpu"], strict=True)):
+        require_near(f"loss of step {step}", a, b, (2e-6 if step == 0 else 1e-3) * b)
+    require_near("val_loss_nats", figures["val_loss_nats"], figures["cpu"], 2e-3)
     return figures
 
 
