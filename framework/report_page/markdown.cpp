@@ -103,7 +103,6 @@ std::vector<MarkdownPiece> read_markdown(std::string_view text, const std::strin
         throw data_error("{}:{}: a row of {} cells below a head of {}; write a pipe inside of a cell as \\|.",
                          source, i + 1, table.rows.back().size(), columns->size());
       }
-      table.rows.back().resize(columns->size());
     }
     --i;
     pieces.emplace_back(std::move(table));

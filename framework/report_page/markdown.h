@@ -13,7 +13,7 @@ enum class Alignment { left, centre, right };
 struct MarkdownTable {
   std::vector<std::string> head;
   std::vector<Alignment> columns;              // as many as `head`
-  std::vector<std::vector<std::string>> rows;  // each as many as `head`
+  std::vector<std::vector<std::string>> rows;  // each at most as many as `head`
 };
 // A paragraph is its lines, joined by blanks.
 using MarkdownPiece = std::variant<std::string, MarkdownTable>;
@@ -23,7 +23,7 @@ using MarkdownPiece = std::variant<std::string, MarkdownTable>;
 // - A table is a line of cells that begins with a pipe, below it one of as many cells such as ---, :--, --:
 //   or :-:, and every line after them that begins with a pipe. The last pipe of a line may be missing.
 // - In a cell \| is a pipe and \\ a backslash; all else stands for itself. Blanks around a cell do not
-//   count. A row of fewer cells than the head has ends in empty ones.
+//   count. A row may have fewer cells than the head: the missing ones are empty.
 // - Every other line belongs to a paragraph; empty lines separate them. Nothing else is interpreted: a
 //   heading, a list or HTML is a paragraph of these characters.
 // A line ends with \n or \r\n. Throws data_error that names `source` and the line where a row has more cells

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t largest_file = std::uint64_t{16} << 20;
+constexpr std::uint64_t largest_file = std::uint64_t{1} << 20;
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;  // what cannot be looked at is refused when it is read
