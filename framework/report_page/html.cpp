@@ -26,6 +26,11 @@ std::size_t character_bytes(std::string_view text) {
   return code < smallest[length] || code > 0x10FFFF || surrogate || excluded ? 0 : length;
 }
 
+// Its class attribute, with a blank before it; empty: none.
+const char* class_of(const Cell& cell) {
+  return cell.number ? " class=\"number\"" : cell.centre ? " class=\"centre\"" : "";
+}
+
 }  // namespace
 
 std::string escape(std::string_view text) {
@@ -59,8 +64,8 @@ std::string table(const std::vector<std::string>& head, const std::vector<std::v
   if (!head.empty()) {
     html += "<thead><tr>";
     for (std::size_t i = 0; i < head.size(); ++i) {
-      const bool number = !rows.empty() && i < rows[0].size() && rows[0][i].number;
-      html += fmt::format("<th{}>{}</th>", number ? " class=\"number\"" : "", escape(head[i]));
+      const Cell below = !rows.empty() && i < rows[0].size() ? rows[0][i] : Cell{};
+      html += fmt::format("<th{}>{}</th>", class_of(below), escape(head[i]));
     }
     html += "</tr></thead>";
   }
@@ -68,7 +73,7 @@ std::string table(const std::vector<std::string>& head, const std::vector<std::v
   for (const std::vector<Cell>& row : rows) {
     html += "<tr>";
     for (const Cell& cell : row) {
-      html += fmt::format("<td{}>{}</td>", cell.number ? " class=\"number\"" : "", escape(cell.text));
+      html += fmt::format("<td{}>{}</td>", class_of(cell), escape(cell.text));
     }
     html += "</tr>\n";
   }

@@ -11,10 +11,11 @@ namespace mulligan::report {
 // (control characters, bytes that are not UTF-8) as U+FFFD.
 std::string escape(std::string_view text);
 
-// A table cell: text, and whether it is a number (aligned right).
+// A table cell: text, and whether it is a number (aligned right) or stands in the middle.
 struct Cell {
   std::string text;  // not yet escaped
   bool number = false;
+  bool centre = false;
 };
 
 // <table> with a head and rows, inside of a box that scrolls sideways where the page is narrower.

@@ -78,6 +78,7 @@ pre { overflow-x: auto; font-size: 12px; }
 th, td { text-align: left; padding: 3px 14px 3px 0; border-bottom: 1px solid var(--grid); vertical-align: top; }
 th { color: var(--muted); font-weight: 500; white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.centre { text-align: center; }
 .facts { margin-top: 12px; }
 .settings td { font-family: ui-monospace, monospace; font-size: 12.5px; }
 summary { cursor: pointer; margin: 8px 0; }

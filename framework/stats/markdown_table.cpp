@@ -5,6 +5,23 @@
 #include <algorithm>
 
 namespace mulligan::stats {
+namespace {
+
+std::string escaped(const std::string& cell) {
+  std::string text;
+  for (const char c : cell) {
+    if (c == '|' || c == '\\') text += '\\';
+    text += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return text;
+}
+
+}  // namespace
+
+void MarkdownTable::add(std::vector<std::string> row) {
+  std::ranges::transform(row, row.begin(), escaped);
+  rows_.push_back(std::move(row));
+}
 
 std::string MarkdownTable::text() const {
   std::vector<std::size_t> widths(rows_.front().size());

@@ -6,12 +6,13 @@
 
 namespace mulligan::stats {
 
-// Left-aligned columns, as wide as their widest cell.
+// Left-aligned columns, as wide as their widest cell. Pipes and backslashes of a cell are escaped, its line
+// breaks become blanks: report_page/markdown.h reads the cells back.
 class MarkdownTable {
  public:
-  explicit MarkdownTable(std::vector<std::string> head) { rows_.push_back(std::move(head)); }
+  explicit MarkdownTable(std::vector<std::string> head) { add(std::move(head)); }
   // As many cells as the head has.
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void add(std::vector<std::string> row);
   std::string text() const;
 
  private:

@@ -16,6 +16,7 @@
 #include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
 #include "framework/sweep/sweep_cost.h"
+#include "framework/sweep/sweep_page.h"
 
 namespace mulligan {
 namespace {
@@ -282,6 +283,7 @@ nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result)
   Json vectors = Json::array();
   for (const StoredVectors& stored : result.vectors) {
     vectors.push_back({{"file", stored.file.string()},
+                       {"runs", stored.runs},
                        {"bytes", stored.file_bytes},
                        {"weights_bytes", stored.weights_bytes},
                        {"largest_error", stored.largest_error}});
@@ -376,7 +378,8 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
     log.print("== {}", result.vectors.back().sentence);
   }
   write_file_atomically(fs::path(sweep.directory) / "sweep.json", sweep_json(sweep, result).dump(1) + "\n");
-  if (sweep.costs) write_file_atomically(fs::path(sweep.directory) / "sweep.html", cost_page(sweep, result));
+  const std::string page = sweep_page(sweep, result);
+  if (!page.empty()) write_file_atomically(fs::path(sweep.directory) / "sweep.html", page);
   return result;
 }
 

@@ -31,9 +31,10 @@ struct SweepRow {
 //   baseline = "fresh A"            # the row that the others are compared with; without it the first
 //   metric = "val_bpb"              # of the statistics: val_bpb or val_loss_nats
 //   margin = 0.0                    # within which a row counts as equal to the baseline, in its unit; 0 = not tested
-//   costs = false                   # also compare speed, memory and energy: a table and sweep.html (sweep_cost.h)
+//   costs = false                   # also compare speed, memory and energy: a table and sweep.html (sweep_page.h)
 //   target_loss_nats = 0.0          # a training loss, to which the seconds are told; 0 = none
-//   [vectors]                       # the weights of each training's seeds also in one small, lossy file
+//   [vectors]                       # the weights of each training's seeds also in one small, lossy file; its
+//                                   # size and error: a table and sweep.html
 //   bits = 2                        # of a weight's difference from init.from, 2 to 8; 0 = no file
 //   mean_bits = 3                   # of the mean difference, stored once (RTVQ); 0 = none (TVQ)
 //   [[rows]]

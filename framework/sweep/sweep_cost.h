@@ -32,7 +32,4 @@ std::vector<RowCost> row_costs(const Sweep& sweep, const SweepResult& result);
 // Mean +- standard deviation of every figure by row, n, the front, and why energy is absent where it is.
 std::string cost_table(const Sweep& sweep, const SweepResult& result);
 
-// sweep.html: that table and its pictures.
-std::string cost_page(const Sweep& sweep, const SweepResult& result);
-
 }  // namespace mulligan

@@ -15,6 +15,7 @@ struct SweepVectorsConfig {
 
 struct StoredVectors {
   std::filesystem::path file;
+  std::size_t runs = 0;
   std::size_t file_bytes = 0;
   std::size_t weights_bytes = 0;  // of the runs' files of weights
   double largest_error = 0;       // of any weight of any run, from the runs' own
@@ -27,5 +28,8 @@ struct StoredVectors {
 StoredVectors store_vectors(const std::filesystem::path& folder,
                             const std::vector<std::filesystem::path>& runs,
                             const std::string& initial_weights, const SweepVectorsConfig& config);
+
+// Markdown: of each file its runs, bytes, share of the runs' own weights, largest error; what it is.
+std::string vectors_table(const std::vector<StoredVectors>& stored);
 
 }  // namespace mulligan

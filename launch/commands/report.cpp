@@ -7,6 +7,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
+#include "framework/report_page/tables_page.h"
 #include "framework/report_page/write_report.h"
 #include "framework/run/replaced_run.h"
 #include "launch/commands/commands.h"
@@ -19,7 +20,9 @@ namespace fs = std::filesystem;
 struct ReportArguments {
   std::string run;
   std::vector<std::string> others;
+  std::vector<std::string> tables;  // folders; instead of a run
   std::string output;
+  bool overwrite = false;
 };
 
 struct CompareArguments {
@@ -33,6 +36,25 @@ void report_run(const ReportArguments& arguments) {
   const fs::path output = arguments.output.empty() ? run.files.report() : fs::path(arguments.output);
   write_file_atomically(output, report::run_page(run, report::read_runs(arguments.others)));
   fmt::print("{}\n", output.string());
+}
+
+void report_tables(const ReportArguments& arguments) {
+  if (arguments.output.empty())
+    throw config_error("--tables needs a file for its page; name one with --output.");
+  if (fs::exists(fs::symlink_status(arguments.output)) && !arguments.overwrite) {
+    throw config_error("'{}' exists; name another file, or replace it with --overwrite.", arguments.output);
+  }
+  write_file_atomically(arguments.output,
+                        report::tables_page({arguments.tables.begin(), arguments.tables.end()}));
+  fmt::print("{}\n", arguments.output);
+}
+
+void make_page(const ReportArguments& arguments) {
+  if (arguments.run.empty() == arguments.tables.empty()) {
+    throw config_error(
+        "a report is of a run directory, or of folders of tables with --tables; name one of them.");
+  }
+  arguments.run.empty() ? report_tables(arguments) : report_run(arguments);
 }
 
 void compare_runs(const CompareArguments& arguments) {
@@ -49,16 +71,26 @@ void compare_runs(const CompareArguments& arguments) {
 }  // namespace
 
 void add_report_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("report", "Writes report.html from what a run directory holds");
+  CLI::App* command = app.add_subcommand(
+      "report", "Writes report.html from what a run directory holds, or a page of experiments' tables");
   auto arguments = std::make_shared<ReportArguments>();
-  command->add_option("run", arguments->run, "Run directory")->required()->type_name("RUN");
-  command
-      ->add_option("--compare", arguments->others,
-                   "Other run directories, with which the report ends in a comparison")
-      ->type_name("RUN");
+  command->add_option("run", arguments->run, "Run directory")->type_name("RUN");
+  CLI::Option* others = command
+                            ->add_option("--compare", arguments->others,
+                                         "Other run directories, with which the report ends in a comparison")
+                            ->type_name("RUN");
+  CLI::Option* tables =
+      command
+          ->add_option(
+              "--tables", arguments->tables,
+              "In place of a run: folders with a tables.md, or of such folders; one page of them all")
+          ->type_name("FOLDER")
+          ->excludes(others);
   command->add_option("--output", arguments->output, "Page; without it report.html in the run directory")
       ->type_name("FILE");
-  command->callback([arguments] { report_run(*arguments); });
+  command->add_flag("--overwrite", arguments->overwrite, "Replace the page of --tables where it exists")
+      ->needs(tables);
+  command->callback([arguments] { make_page(*arguments); });
 }
 
 void add_compare_command(CLI::App& app) {

@@ -28,6 +28,7 @@ void run(const SweepArguments& arguments) {
   fmt::print("\n{}\n{}{}", sweep_table(sweep, result), stats::study_text(sweep_study(sweep, result)),
              training_loss_table(sweep, result));
   if (sweep.costs) fmt::print("\n{}", cost_table(sweep, result));
+  if (!result.vectors.empty()) fmt::print("\n{}", vectors_table(result.vectors));
 }
 
 }  // namespace

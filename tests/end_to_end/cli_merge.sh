@@ -80,6 +80,8 @@ sweep=("$mulligan" sweep sweep.toml --set train.steps=2 --set ttt.document_fract
 seen=$("${sweep[@]}" --set init.from=runs/base/weights.safetensors)
 check_equal "sweep" 0 $?
 check_contains "a sweep says that its store is lossy" "lossy, largest error of a weight" "$seen"
+check_true "a table says how large it is" "$(grep -c "^| runs/sweep/shared/vectors.safetensors | 2  *| $(stat -c %s runs/sweep/shared/vectors.safetensors) " <<<"$seen") == 1"
+check_contains "so does the sweep's page" "largest error of a weight" "$(cat runs/sweep/sweep.html)"
 check_contains "and holds every seed" "task 'seed_4'" "$("$mulligan" vectors show runs/sweep/shared/vectors.safetensors)"
 check "the runs keep their weights" test -s runs/sweep/shared/seed_3/weights.safetensors
 check_refused "seeds of weights of their own" 2 "each seed draws its own" "${sweep[@]:1}"

@@ -15,8 +15,10 @@ check_refused "links in a circle as configuration" 2 "loop.toml" config check lo
 truncate -s 300G huge.toml
 check_refused "a configuration of 300 GiB" 2 "more than" config check huge.toml
 # Text is kept as it is: the validation text is the file that was given, whatever it holds.
-mkdir -p training own
-cp "$root"/docs/*.md training/
+mkdir -p own
+tiny_corpus training
+check_equal "the tests' text is what it always was, whatever awk writes it" 1b7b57dabb654ef708f734c7ae37dbb4b583fd95141a61e556a3eeefa261ff73 \
+  "$(cat training/*.txt | sha256sum | cut -c1-64)"
 for i in $(seq 60); do printf 'def f%d(x):\r\n\treturn  x * %d   # \303\251\r\n\r\n\r\n' "$i" "$i" >"training/$i.py"; done
 head -c 20000 /dev/urandom >own/noise
 printf '   two\n\n\n\n  lines \342\226\201 \000 \n' >>own/noise

@@ -49,7 +49,7 @@ check_equal "a seed repeats" "$drawn" "$(say $run --seed 3 --temperature 2)"
 check_true "another differs" "$([[ "$drawn" != "$(say $run --seed 4 --temperature 2)" ]] && echo 1 || echo 0)"
 echo "$drawn" >drawn.txt
 check "the text is UTF-8" iconv -f UTF-8 -t UTF-8 -o same.txt drawn.txt
-say $run/artifact.mulligan --document "$root/docs/report.md" --prompt " " >said.txt
+say $run/artifact.mulligan --document corpus/000.txt --prompt " " >said.txt
 check_equal "from the artifact, with a document" 0 $?
 check_contains "whose adapters were trained first" "adapters trained on a document of" "$(cat notes.txt)"
 : >nothing.txt

@@ -43,8 +43,7 @@ check_contains "plugins check: and wrong on the emulated device" "FAIL  the grad
   "$("$mulligan" "${z_loss[@]}" --plugin-path wrong/build "${emulated[@]}" 2>&1)"
 
 # A run with it on both backends.
-mkdir corpus && cp "$root"/docs/p*.md corpus/ && for file in corpus/*.md; do split -l 10 --additional-suffix=.txt "$file" "$file."; done
-rm corpus/*.md
+tiny_corpus corpus
 "$mulligan" prepare corpus --out data --vocab-size 384 --validation-documents 2 >/dev/null
 {
   small_config "$work/data" | sed -e 's/^vocabulary = .*/vocabulary = 384/' -e 's/^steps = .*/steps = 3/' \

@@ -6,41 +6,21 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/run_config.h"
 #include "framework/core/error.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "framework/model/packed_inputs.h"
 #include "framework/model/parameters.h"
+#include "tests/support/small_config.h"
 
 namespace mulligan {
 
 // Two layers of width 16 with four heads. `sets`: as of --set.
 inline ModelConfig element_model(std::vector<std::string> sets = {}) {
-  constexpr const char* text = R"(
-[data]
-train = "t"
-validation = "v"
-tokenizer = "m"
-[model]
-vocabulary = 64
-layers = 2
-width = 16
-heads = 4
-softcap = 0
-attention_gate = false
-xsa_last_layers = 0
-[optimizer.all]
-plugin = "adamw"
-lr = 0.1
-[[parameters]]
-match = "*"
-optimizer = "all"
-[train]
-steps = 1
-tokens_per_step = 64
-)";
-  return parse_run_config(text, "element.toml", sets).config.model;
+  const std::vector<std::string> off = {"model.layers=2", "model.width=16", "model.softcap=0",
+                                        "model.attention_gate=false", "model.xsa_last_layers=0"};
+  sets.insert(sets.begin(), off.begin(), off.end());
+  return small_config(sets).config.model;
 }
 
 // The sentence with which such a configuration is refused; empty: it is not.

@@ -4,37 +4,18 @@
 #include <gtest/gtest.h>
 
 #include "framework/config/config_report.h"
-#include "framework/config/run_config.h"
 #include "framework/core/error.h"
+#include "tests/support/small_config.h"
 
 namespace mulligan {
 namespace {
 
-constexpr const char* kRun = R"(
-[data]
-train = "a"
-validation = "b"
-tokenizer = "c"
-[model]
-vocabulary = 64
-layers = 4
-width = 32
-heads = 2
-[optimizer.all]
-plugin = "adamw"
-lr = 0.01
-[[parameters]]
-match = "*"
-optimizer = "all"
-[train]
-steps = 10
-tokens_per_step = 64
-sequence_length = 32
-)";
 constexpr const char* kLoop = "[model.loop]\nfirst = 1\nlast = 2\nextra_passes = 1\n";
 
 LoadedConfig load(const std::string& more, const std::vector<std::string>& set = {}) {
-  return parse_run_config(kRun + more, "run.toml", set);
+  std::vector<std::string> sets = {"train.sequence_length=32"};
+  sets.insert(sets.end(), set.begin(), set.end());
+  return small_config(sets, more);
 }
 std::vector<Phase> phases(const std::string& more, const std::vector<std::string>& set = {}) {
   return load(more, set).config.phases;

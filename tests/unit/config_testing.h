@@ -1,5 +1,5 @@
-// Shared by the configuration tests: the sentence and exit code of an expected error, and a
-// small valid configuration.
+// Shared by the configuration tests: the sentence and exit code of an expected error, the
+// small valid configuration, and a folder for files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include <string>
 
 #include "framework/core/error.h"
+#include "tests/support/small_config.h"
 
 namespace mulligan {
 
@@ -27,27 +28,6 @@ std::string error_of(Action action) {
   ADD_FAILURE() << "no error was thrown";
   return {};
 }
-
-// Lines are counted by tests: [data] is line 1.
-inline const char* kSmallConfig = R"([data]
-train = "t"
-validation = "v"
-tokenizer = "k.model"
-[model]
-vocabulary = 64
-layers = 4
-width = 32
-heads = 4
-[train]
-steps = 10
-tokens_per_step = 256
-[optimizer.all]
-plugin = "adamw"
-lr = 0.01
-[[parameters]]
-match = "*"
-optimizer = "all"
-)";
 
 // A folder for one test's files, removed at the end.
 class TemporaryFolder {

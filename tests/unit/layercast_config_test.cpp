@@ -6,37 +6,15 @@
 #include "framework/config/score_settings.h"
 #include "framework/core/error.h"
 #include "framework/run/parameter_plan.h"
+#include "tests/support/small_config.h"
 
 namespace mulligan {
 namespace {
 
-constexpr const char* kModel = R"(
-[data]
-train = "t"
-validation = "v"
-tokenizer = "m"
-[model]
-vocabulary = 64
-layers = 3
-width = 16
-heads = 4
-kv_heads = 2
-mlp_hidden = 40
-[model.sparse_gate]
-window = 0
-[optimizer.all]
-plugin = "adamw"
-lr = 0.1
-[[parameters]]
-match = "*"
-optimizer = "all"
-[train]
-steps = 10
-tokens_per_step = 64
-)";
-
 LoadedConfig load(const std::string& rest, const std::vector<std::string>& overrides = {}) {
-  return parse_run_config(kModel + rest, "layercast.toml", overrides);
+  std::vector<std::string> sets = {"model.layers=3", "model.kv_heads=2", "model.mlp_hidden=40"};
+  sets.insert(sets.end(), overrides.begin(), overrides.end());
+  return small_config(sets, rest);
 }
 
 std::string refusal(const std::string& rest, const std::vector<std::string>& overrides = {}) {

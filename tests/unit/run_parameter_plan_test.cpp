@@ -5,24 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
+#include "tests/support/small_config.h"
 
 namespace mulligan {
 namespace {
-
-constexpr const char* model_text = R"(
-[data]
-train = "t"
-validation = "v"
-tokenizer = "m"
-[model]
-vocabulary = 64
-layers = 3
-width = 16
-heads = 4
-[train]
-steps = 1
-tokens_per_step = 64
-)";
 
 constexpr const char* two_optimizers = R"(
 [optimizer.a]
@@ -34,7 +20,8 @@ lr = 0.2
 )";
 
 std::vector<PlannedParameter> plan(const std::string& rest) {
-  return plan_parameters(parse_run_config(std::string(model_text) + rest, "plan.toml").config);
+  const std::vector<std::string> sets = {"model.layers=3"};
+  return plan_parameters(parse_run_config(std::string(kSmallRun) + rest, "plan.toml", sets).config);
 }
 
 std::string refusal(const std::string& rest) {

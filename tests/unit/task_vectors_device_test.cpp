@@ -9,34 +9,16 @@
 #include "framework/task_vectors/pack.h"
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
+#include "tests/support/small_config.h"
 #include "tests/unit/task_vectors_support.h"
 
 namespace mulligan::task_vectors {
 namespace {
 
 ModelConfig small_model(int layers) {
-  const std::string text = R"(
-[data]
-train = "t"
-validation = "v"
-tokenizer = "m"
-[model]
-vocabulary = 37
-width = 12
-heads = 2
-layers = )" + std::to_string(layers) +
-                           R"(
-[optimizer.all]
-plugin = "adamw"
-lr = 0.1
-[[parameters]]
-match = "*"
-optimizer = "all"
-[train]
-steps = 1
-tokens_per_step = 64
-)";
-  return parse_run_config(text, "small.toml").config.model;
+  return small_config({"model.vocabulary=37", "model.width=12", "model.heads=2",
+                       "model.layers=" + std::to_string(layers)})
+      .config.model;
 }
 
 Model random_model(const ModelConfig& config, const std::string& name, double deviation) {
