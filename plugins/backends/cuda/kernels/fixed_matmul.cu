@@ -1,8 +1,10 @@
-// matmul and matmul_add in the place of cuBLASLt, which chooses by the shape how it sums (backend.batch_invariant):
+// widened_matmul; matmul and matmul_add in the place of cuBLASLt, which chooses by the shape how it sums
+// (backend.batch_invariant):
 //   c = alpha op(a) op(b) + beta term, pair by pair; op(a) [m, k], op(b) [k, n], c and term [m, n], row-major
 //
 // A block takes 64 x 64 elements of c and goes over the inner dimension in pieces of 16, which it brings to
-// shared memory as floats; a thread keeps 4 x 4 sums in registers. Plain f32 multiply-adds, no tensor cores.
+// shared memory as floats, so that a and b may be stored differently; a thread keeps 4 x 4 sums in registers.
+// Plain f32 multiply-adds, no tensor cores: no TF32, and nothing is rounded before it is multiplied.
 // Determinism: one thread adds up an element, in the order of the inner dimension, which is never split. So a
 // row's bits depend neither on how many rows there are nor on where it stands.
 #include <mulligan/cuda/device.cuh>
@@ -36,9 +38,9 @@ __device__ inline void load_piece(P matrix, long long base, bool lines_last, int
 }
 
 MLG_KERNEL(fixed_matmul, transpose_a, transpose_b, alpha, beta)
-template <typename T, typename C>
+template <typename A, typename B, typename C>
 __global__ void __launch_bounds__(kThreads, 2)  // 2: registers go before a third block, so none is spilled
-    fixed_matmul(global<const T> a, global<const T> b, global<const C> term, global<C> c, int m, int n,
+    fixed_matmul(global<const A> a, global<const B> b, global<const C> term, global<C> c, int m, int n,
                  int k) {
   __shared__ shared_array<float, kPiece * kPitch> left, right;  // [inner][row], [inner][column]
   const int columns_of_blocks = (n + kExtent - 1) / kExtent;
