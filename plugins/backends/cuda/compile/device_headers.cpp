@@ -11,6 +11,10 @@ constexpr DeviceHeader kHeaders[] = {
 #include "attention.cuh.inc"
     },
     {
+        "mulligan/cuda/attention_forward.cuh",
+#include "attention_forward.cuh.inc"
+    },
+    {
         "mulligan/cuda/column_vectors.cuh",
 #include "column_vectors.cuh.inc"
     },
