@@ -146,42 +146,27 @@ __global__ void __launch_bounds__(row_block, 1)
   RowValues<N> sum_attn, sum_mlp, sum_mix0, sum_mix1, sum_weight, sum_gate;
   float sums[6] = {};  // g0 lane0, g1 lane1, g0 A, g1 A, g0 M, g1 M
   // A slice's partial sums: in registers where a row has one slice, else in memory, which every row adds to.
-  const auto begin_sums = [&](bool first) {
-    const auto begin = [&](RowValues<N>& values, global<float> partial, long long at) {
-      if (first || !partial) {
-        clear<N>(group, values);
-      } else {
-        load_columns<N>(group, partial, at, values);
-      }
-    };
-    begin(sum_attn, partial_attn, part * width);
-    begin(sum_mlp, partial_mlp, part * width);
+  const auto begin_all = [&](bool first) {
+    begin_sums(group, first, partial_attn, part * width, sum_attn);
+    begin_sums(group, first, partial_mlp, part * width, sum_mlp);
     if (mixes) {
-      begin(sum_mix0, partial_mix, part * 2 * width);
-      begin(sum_mix1, partial_mix, part * 2 * width + width);
+      begin_sums(group, first, partial_mix, part * 2 * width, sum_mix0);
+      begin_sums(group, first, partial_mix, part * 2 * width + width, sum_mix1);
     }
     if (!merges) return;
-    begin(sum_weight, partial_weight, part * width);
-    begin(sum_gate, partial_gate, part * width);
+    begin_sums(group, first, partial_weight, part * width, sum_weight);
+    begin_sums(group, first, partial_gate, part * width, sum_gate);
   };
-  const auto end_sums = [&] {
-    const auto end = [&](RowValues<N>& values, global<float> partial, long long at) {
-      if (!partial) return;
-      if (slices > 1) {
-        store_columns<N>(group, partial, at, values);
-      } else {
-        store_group_sums<N>(group, partial, at, values, group_scratch);
-      }
-    };
-    end(sum_attn, partial_attn, part * width);
-    end(sum_mlp, partial_mlp, part * width);
+  const auto end_all = [&] {
+    end_sums(group, partial_attn, part * width, sum_attn, group_scratch);
+    end_sums(group, partial_mlp, part * width, sum_mlp, group_scratch);
     if (mixes) {
-      end(sum_mix0, partial_mix, part * 2 * width);
-      end(sum_mix1, partial_mix, part * 2 * width + width);
+      end_sums(group, partial_mix, part * 2 * width, sum_mix0, group_scratch);
+      end_sums(group, partial_mix, part * 2 * width + width, sum_mix1, group_scratch);
     }
     if (!merges) return;
-    end(sum_weight, partial_weight, part * width);
-    end(sum_gate, partial_gate, part * width);
+    end_sums(group, partial_weight, part * width, sum_weight, group_scratch);
+    end_sums(group, partial_gate, part * width, sum_gate, group_scratch);
   };
   const auto add_to = [&](RowValues<N>& values, global<float> partial, long long at, int i, int column,
                           const float(&added)[N]) {
@@ -199,8 +184,8 @@ __global__ void __launch_bounds__(row_block, 1)
     if (slices > 1) store_floats<N>(partial, at + column, before);
   };
   for_slices(group, [&] {
-    begin_sums(true);
-    if (slices > 1) end_sums();
+    begin_all(true);
+    if (slices > 1) end_all();
   });
   for (long long row = group.row; row < group.end; ++row) {
     RowPacks<T, N> of_dmerged, of_dout1, of_dn0, of_dn1, before[6];
@@ -330,11 +315,7 @@ __global__ void __launch_bounds__(row_block, 1)
         add_to(sum_attn, partial_attn, part * width, i, column, mix0);
         add_to(sum_mlp, partial_mlp, part * width, i, column, mix1);
         if (dlane0) store_onto(dlane0, at, g0, before[0], i, accumulate_dlane0);
-        if (dlane1 && accumulate_dlane1 && same(dlane1, dlane0)) {
-          store<N>(dlane1, at, g1, true);
-        } else if (dlane1) {
-          store_onto(dlane1, at, g1, before[1], i, accumulate_dlane1);
-        }
+        store_onto_after(dlane0, dlane1, at, g1, before[1], i, accumulate_dlane1);
         if (da) store_onto(da, at, out0, before[2], i, accumulate_da);
         if (dm) store_onto(dm, at, out1, before[3], i, accumulate_dm);
       });
@@ -342,7 +323,7 @@ __global__ void __launch_bounds__(row_block, 1)
   }
   // d merged / d weight = (1-k) skip,  d merged / d gate = k (1-k) (out0 - w skip)
   for_slices(group, [&] {
-    if (slices > 1) begin_sums(false);
+    if (slices > 1) begin_all(false);
     if (merges) {
       for_columns<N>(group, [&](int i, int column) {
         const MergeColumns<N> columns(weight, gate, column);
@@ -353,7 +334,7 @@ __global__ void __launch_bounds__(row_block, 1)
         }
       });
     }
-    end_sums();
+    end_all();
   });
   MLG_UNROLL
   for (int i = 0; i < 6; ++i) sums[i] = group_sum(sums[i], scratch);

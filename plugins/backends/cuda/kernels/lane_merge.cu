@@ -109,26 +109,14 @@ __global__ void __launch_bounds__(row_block)
           g1[n] *= rho1;
         }
         if (dlane0) store_onto(dlane0, at, g0, before[0], i, accumulate_dlane0);
-        if (dlane1 && accumulate_dlane1 && same(dlane1, dlane0)) {
-          store<N>(dlane1, at, g1, true);
-        } else if (dlane1) {
-          store_onto(dlane1, at, g1, before[1], i, accumulate_dlane1);
-        }
+        store_onto_after(dlane0, dlane1, at, g1, before[1], i, accumulate_dlane1);
         if (da) store_onto(da, at, attention, before[2], i, accumulate_da);
         if (dm) store_onto(dm, at, mlp, before[3], i, accumulate_dm);
       });
     }
-    const auto store_sums = [&](global<float> partial, RowValues<N>& sums) {
-      const long long at = blockIdx.x * (long long)(width);
-      if (!partial) return;
-      if (slices > 1) {
-        store_columns<N>(group, partial, at, sums);
-      } else {
-        store_group_sums<N>(group, partial, at, sums, group_scratch);
-      }
-    };
-    store_sums(partial_attn, sum_a);
-    store_sums(partial_mlp, sum_m);
+    const long long part = blockIdx.x * (long long)(width);
+    end_sums(group, partial_attn, part, sum_a, group_scratch);
+    end_sums(group, partial_mlp, part, sum_m, group_scratch);
   });
   MLG_UNROLL
   for (int i = 0; i < 6; ++i) sums[i] = group_sum(sums[i], scratch);
