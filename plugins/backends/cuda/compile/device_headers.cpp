@@ -43,6 +43,10 @@ constexpr DeviceHeader kHeaders[] = {
 #include "heads.cuh.inc"
     },
     {
+        "mulligan/cuda/lanes.cuh",
+#include "lanes.cuh.inc"
+    },
+    {
         "mulligan/cuda/philox.cuh",
 #include "philox.cuh.inc"
     },

@@ -16,40 +16,45 @@ constexpr char kSource[] =
     ;
 
 using sdk::CudaCall;
-using Extents = shapes::Matmul::Extents;
 
-// Arguments of the call.
-struct Operands {
-  std::uint32_t a, b, term, c;
+// What a launch is told of c [batch, m, n] = a [batch, m, k] b [batch, k, n].
+struct Tiles {
+  std::array<std::int64_t, 3> grid;
+  int m, n, k;
+
+  // `a`, `b`: arguments of the call.
+  Tiles(const CudaCall& call, std::uint32_t a, std::uint32_t b, std::int64_t batch, std::int64_t rows,
+        std::int64_t columns, std::int64_t inner)
+      : grid{blocks(rows) * blocks(columns), batch, 1},
+        m(extent(call, a, rows)),
+        n(extent(call, b, columns)),
+        k(extent(call, a, inner)) {}
+
+ private:
+  static std::int64_t blocks(std::int64_t extent) { return (extent + kExtent - 1) / kExtent; }
+  static int extent(const CudaCall& call, std::uint32_t argument, std::int64_t value) {
+    call.require(value < (std::int64_t{1} << 31) - kExtent, argument,
+                 "must have extents below 2^31 on the cuda backend");
+    return static_cast<int>(value);
+  }
 };
 
-template <typename A, typename B, typename C>
-void launch_product(CudaCall& call, const Operands& of, const Extents& e) {
-  const auto require_int = [&](std::int64_t extent, std::uint32_t argument) {
-    call.require(extent < (std::int64_t{1} << 31) - kExtent, argument,
-                 "must have extents below 2^31 on the cuda backend");
-  };
-  require_int(e.m, of.a);
-  require_int(e.k, of.a);
-  require_int(e.n, of.b);
-  call.constant("transpose_a", e.transpose_a);
-  call.constant("transpose_b", e.transpose_b);
-  const auto blocks = [](std::int64_t extent) { return (extent + kExtent - 1) / kExtent; };
-  call.launch(MLG_INSTANCE(fixed_matmul, A, B, C), {blocks(e.m) * blocks(e.n), e.batch, 1}, {kThreads, 1, 1},
-              call.tensor(of.a), call.tensor(of.b), call.tensor(of.term), call.tensor(of.c),
-              static_cast<int>(e.m), static_cast<int>(e.n), static_cast<int>(e.k));
-}
-
-// matmul or matmul_add.
+// `term`, `result`: arguments of the call.
 template <typename Shape>
-void plan_product(CudaCall& call, const Operands& of) {
+void plan_product(CudaCall& call, std::uint32_t term, std::uint32_t result) {
+  const shapes::Matmul::Extents e = Shape::extents(call);
+  const Tiles tiles(call, Shape::a, Shape::b, e.batch, e.m, e.n, e.k);
+  call.flags({Shape::transpose_a, Shape::transpose_b});
   call.numbers({Shape::alpha, Shape::beta});
-  const Extents e = Shape::extents(call);
-  sdk::dispatch_cuda(call.dtype(of.a), [&]<typename T>() {
-    if (call.dtype(of.c) == MLG_F32) {
-      launch_product<T, T, float>(call, of, e);
+  sdk::dispatch_cuda(call.dtype(Shape::a), [&]<typename T>() {
+    const auto launch = [&]<typename C>() {
+      call.launch(MLG_INSTANCE(fixed_matmul, T, C), tiles.grid, {kThreads, 1, 1}, call.tensor(Shape::a),
+                  call.tensor(Shape::b), call.tensor(term), call.tensor(result), tiles.m, tiles.n, tiles.k);
+    };
+    if (call.dtype(result) == MLG_F32) {
+      launch.template operator()<float>();
     } else {
-      launch_product<T, T, T>(call, of, e);
+      launch.template operator()<T>();
     }
   });
 }
@@ -58,7 +63,7 @@ struct Product : shapes::Matmul {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    plan_product<shapes::Matmul>(call, {a, b, c, c});
+    plan_product<shapes::Matmul>(call, c, c);
   }
 };
 
@@ -66,7 +71,7 @@ struct ProductAdd : shapes::MatmulAdd {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    plan_product<shapes::MatmulAdd>(call, {a, b, term, c});
+    plan_product<shapes::MatmulAdd>(call, term, c);
   }
 };
 
@@ -74,14 +79,18 @@ struct WidenedProduct : shapes::WidenedMatmul {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    call.constant("alpha", 1.0);
+    const Extents e = extents(call);
+    const Tiles tiles(call, a, b, 1, e.m, e.n, e.k);
+    call.flags({transpose_b});
     call.numbers({beta});
-    const auto [m, n, k] = extents(call);
-    const Extents e{1, m, n, k, false, call.attribute(transpose_b) != 0};
+    const auto launch = [&]<typename W>() {
+      call.launch(MLG_INSTANCE(widened_matmul, W), tiles.grid, {kThreads, 1, 1}, call.tensor(a),
+                  call.tensor(b), call.tensor(c), tiles.m, tiles.n, tiles.k);
+    };
     if (call.dtype(b) == MLG_BF16) {
-      launch_product<float, bf16, float>(call, {a, b, c, c}, e);
+      launch.template operator()<bf16>();
     } else {
-      launch_product<float, f16, float>(call, {a, b, c, c}, e);
+      launch.template operator()<f16>();
     }
   }
 };

@@ -17,7 +17,7 @@
 // (columns.cuh).
 #include <mulligan/cuda/column_vectors.cuh>
 #include <mulligan/cuda/columns.cuh>
-#include <mulligan/cuda/rows.cuh>
+#include <mulligan/cuda/lanes.cuh>
 
 MLG_CONST_FLOAT(scale)
 MLG_CONST_FLOAT(eps)
@@ -32,20 +32,18 @@ MLG_CONST_INT(accumulate_dx0)
 
 // The inputs of both passes for a row, and what the lanes become.
 template <typename T, int N>
-struct LaneRow {
+struct LaneRow : LaneWeights {
   RowPacks<T, N> lane0, lane1, a, m, skip, x0;
-  float rho0, rho1, a0, a1, m0, m1;
 
-  __device__ LaneRow(global<const float> rho, global<const float> post)
-      : rho0(rho[0]), rho1(rho[1]), a0(post[0]), a1(post[1]), m0(post[2]), m1(post[3]) {}
+  using LaneWeights::LaneWeights;
 
   // out0 and out1 at access i of the thread, from the scaled results of attention and MLP.
   __device__ void merge(int i, const float (&attention)[N], const float (&mlp)[N], float (&out0)[N],
                         float (&out1)[N]) const {
     MLG_UNROLL
     for (int n = 0; n < N; ++n) {
-      out0[n] = rho0 * lane0(i, n) + a0 * attention[n] + m0 * mlp[n];
-      out1[n] = rho1 * lane1(i, n) + a1 * attention[n] + m1 * mlp[n];
+      out0[n] = LaneWeights::out0(lane0(i, n), attention[n], mlp[n]);
+      out1[n] = LaneWeights::out1(lane1(i, n), attention[n], mlp[n]);
     }
   }
   // The same from `column` on, with what the scales make of a and m there.
@@ -141,10 +139,10 @@ __global__ void __launch_bounds__(row_block, 1)
   __shared__ shared_array<float, 32> scratch;
   __shared__ GroupScratch group_scratch;
   RowGroup group(rows, rows_per_group);
-  const long long part = blockIdx.x, index = group.index();
+  const long long part = blockIdx.x;
   LaneRow<T, N> of(rho, post);
   RowValues<N> sum_attn, sum_mlp, sum_mix0, sum_mix1, sum_weight, sum_gate;
-  float sums[6] = {};  // g0 lane0, g1 lane1, g0 A, g1 A, g0 M, g1 M
+  LaneSums sums;
   // A slice's partial sums: in registers where a row has one slice, else in memory, which every row adds to.
   const auto begin_all = [&](bool first) {
     begin_sums(group, first, partial_attn, part * width, sum_attn);
@@ -296,15 +294,10 @@ __global__ void __launch_bounds__(row_block, 1)
         load_floats<N>(mlp_scale, column, mix1);
         MLG_UNROLL
         for (int n = 0; n < N; ++n) {
-          sums[0] += g0[n] * of.lane0(i, n);
-          sums[1] += g1[n] * of.lane1(i, n);
           // Scaled again: to keep them from the forward pass would take registers that there are not.
           const float scaled_a = mix0[n] * of.a(i, n), scaled_m = mix1[n] * of.m(i, n);
-          sums[2] += g0[n] * scaled_a;
-          sums[3] += g1[n] * scaled_a;
-          sums[4] += g0[n] * scaled_m;
-          sums[5] += g1[n] * scaled_m;
-          const float to_attention = of.a0 * g0[n] + of.a1 * g1[n], to_mlp = of.m0 * g0[n] + of.m1 * g1[n];
+          sums.add(g0[n], g1[n], of.lane0(i, n), of.lane1(i, n), scaled_a, scaled_m);
+          const float to_attention = of.to_attention(g0[n], g1[n]), to_mlp = of.to_mlp(g0[n], g1[n]);
           out0[n] = mix0[n] * to_attention;
           out1[n] = mix1[n] * to_mlp;
           mix0[n] = to_attention * of.a(i, n);
@@ -336,14 +329,7 @@ __global__ void __launch_bounds__(row_block, 1)
     }
     end_all();
   });
-  MLG_UNROLL
-  for (int i = 0; i < 6; ++i) sums[i] = group_sum(sums[i], scratch);
-  if (group.thread != 0 || group.row >= rows) return;
-  MLG_UNROLL
-  for (int i = 0; i < 6; ++i) {
-    if (i < 2 && partial_rho) partial_rho[index * 2 + i] = sums[i];
-    if (i >= 2 && partial_post) partial_post[index * 4 + i - 2] = sums[i];
-  }
+  sums.store(group, rows, partial_rho, partial_post, scratch);
 }
 
 // Seven sums over rows (columns.cuh), one after another in the grid; those without columns have no blocks.

@@ -121,5 +121,6 @@ __global__ void __launch_bounds__(row_block)
       if (slices > 1) end();
     });
   }
-  if (slices == 1) end();
+  if (slices > 1 || !partial) return;
+  end();
 }

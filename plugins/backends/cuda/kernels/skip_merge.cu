@@ -18,13 +18,8 @@ __device__ inline void load_weights(const RowGroup& group, global<const float> w
                                     global<const float> gate, RowValues<N>& of_x, RowValues<N>& rest,
                                     RowValues<N>& w) {
   for_columns<N>(group, [&](int i, int column) {
-    const MergeColumns<N> columns(weight, gate, column);
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) {
-      of_x.v[i][n] = columns.of_sum[n];
-      rest.v[i][n] = columns.rest[n];
-      w.v[i][n] = columns.w[n];
-    }
+    load_floats<N>(weight, column, w.v[i]);
+    load_gate<N>(gate, column, of_x.v[i], rest.v[i]);
   });
 }
 
