@@ -11,6 +11,10 @@ constexpr DeviceHeader kHeaders[] = {
 #include "attention.cuh.inc"
     },
     {
+        "mulligan/cuda/attention_forward.cuh",
+#include "attention_forward.cuh.inc"
+    },
+    {
         "mulligan/cuda/column_vectors.cuh",
 #include "column_vectors.cuh.inc"
     },
@@ -37,6 +41,10 @@ constexpr DeviceHeader kHeaders[] = {
     {
         "mulligan/cuda/heads.cuh",
 #include "heads.cuh.inc"
+    },
+    {
+        "mulligan/cuda/lanes.cuh",
+#include "lanes.cuh.inc"
     },
     {
         "mulligan/cuda/philox.cuh",

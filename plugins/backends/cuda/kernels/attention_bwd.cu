@@ -16,7 +16,8 @@ MLG_CONST_INT(accumulate_dv)
 
 constexpr int kBackwardWarps = 4;
 
-using Owned = shared_array<float, kBackwardWarps * kOwned * kStride>;
+using Rows = OwnedRows<kBackwardWarps>;
+using Owned = shared_array<float, Rows::kRows * kStride>;
 
 // product [T, H] = D. One warp per row.
 MLG_KERNEL(attention_bwd_rows, MLG_ATTENTION_CONSTANTS)
@@ -41,49 +42,41 @@ __global__ void __launch_bounds__(kBackwardWarps * 32)
                           global<const float> product, global<T> dq, int tokens, int segments) {
   __shared__ Tile keys, values;
   __shared__ Owned queries, gradients;
-  __shared__ shared_array<float, kTile * 8> weights;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, head = blockIdx.y,
-            kv_head = head / (query_heads / kv_heads);
-  const int first = int(blockIdx.x) * kBackwardWarps * kOwned,
-            last = min(first + kBackwardWarps * kOwned, tokens) - 1;
-  load_rows<N>(q, head, query_heads, first, kBackwardWarps * kOwned, tokens, queries);
-  load_rows<N>(d_o, head, query_heads, first, kBackwardWarps * kOwned, tokens, gradients);
+  __shared__ Weights weights;
+  const Rows rows(tokens);
+  const int head = blockIdx.y, kv_head = head / (query_heads / kv_heads);
+  load_rows<N>(q, head, query_heads, rows.first, Rows::kRows, tokens, queries);
+  load_rows<N>(d_o, head, query_heads, rows.first, Rows::kRows, tokens, gradients);
   int begin[kOwned], end[kOwned];  // of the keys that a query sees
   float logsum[kOwned], along[kOwned];
   Channels output[kOwned];
   MLG_UNROLL
   for (int i = 0; i < kOwned; ++i) {
-    const int token = first + warp * kOwned + i;
+    const int token = rows.token(i);
     begin[i] = token < tokens ? segment_begin(cu_seqlens, segments, token) : -1;
-    end[i] = bidirectional ? segment_end(cu_seqlens, segments, token, tokens) : token + 1;
+    end[i] = keys_end(cu_seqlens, segments, token, tokens, bidirectional);
     logsum[i] = token < tokens ? lse[(long long)(token)*query_heads + head] : 0.0f;
     along[i] = token < tokens ? product[(long long)(token)*query_heads + head] : 0.0f;
     output[i].clear();
   }
-  const int start = max(segment_begin(cu_seqlens, segments, first), 0);
-  const int past = bidirectional ? segment_end(cu_seqlens, segments, last, tokens) : last + 1;
+  const int start = max(segment_begin(cu_seqlens, segments, rows.first), 0),
+            past = keys_end(cu_seqlens, segments, rows.last, tokens, bidirectional);
   for (int tile = start; tile < past; tile += kTile) {
-    __syncthreads();
-    load_rows<N>(k, kv_head, kv_heads, tile, kTile, tokens, keys);
-    load_rows<N>(v, kv_head, kv_heads, tile, kTile, tokens, values);
-    __syncthreads();
+    load_tiles<N>(k, v, kv_head, kv_heads, tile, tokens, keys, values);
     MLG_UNROLL
     for (int i = 0; i < kOwned; ++i) {
-      const int row = warp * kOwned + i, key = tile + lane;
+      const int key = tile + rows.lane;
       float weight = 0;
       if (begin[i] >= 0 && key >= begin[i] && key < end[i]) {
-        const float p = __expf(softmax_scale * dot(queries, row, keys, lane) - logsum[i]);
-        weight = softmax_scale * p * (dot(gradients, row, values, lane) - along[i]);
+        const float p = __expf(softmax_scale * dot(queries, rows.row(i), keys, rows.lane) - logsum[i]);
+        weight = softmax_scale * p * (dot(gradients, rows.row(i), values, rows.lane) - along[i]);
       }
-      __syncwarp();
-      weights[warp * kTile + lane] = weight;
-      __syncwarp();
-      output[i].add(weights, warp * kTile, keys);
+      output[i].add(weight, weights, keys);
     }
   }
   MLG_UNROLL
   for (int i = 0; i < kOwned; ++i) {
-    const int token = first + warp * kOwned + i;
+    const int token = rows.token(i);
     if (token < tokens) output[i].store(dq, token, head, query_heads, accumulate_dq);
   }
 }
@@ -97,57 +90,45 @@ __global__ void __launch_bounds__(kBackwardWarps * 32)
                        global<T> dk, global<T> dv, int tokens, int segments) {
   __shared__ Tile queries, gradients;
   __shared__ Owned keys, values;
-  __shared__ shared_array<float, kTile * 8> weights;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, kv_head = blockIdx.y,
-            group = query_heads / kv_heads;
-  const int first = int(blockIdx.x) * kBackwardWarps * kOwned,
-            last = min(first + kBackwardWarps * kOwned, tokens) - 1;
-  load_rows<N>(k, kv_head, kv_heads, first, kBackwardWarps * kOwned, tokens, keys);
-  load_rows<N>(v, kv_head, kv_heads, first, kBackwardWarps * kOwned, tokens, values);
+  __shared__ Weights weights;
+  const Rows rows(tokens);
+  const int kv_head = blockIdx.y, group = query_heads / kv_heads;
+  load_rows<N>(k, kv_head, kv_heads, rows.first, Rows::kRows, tokens, keys);
+  load_rows<N>(v, kv_head, kv_heads, rows.first, Rows::kRows, tokens, values);
   Channels key_gradient[kOwned], value_gradient[kOwned];
   int begin[kOwned];
   MLG_UNROLL
   for (int i = 0; i < kOwned; ++i) {
-    const int token = first + warp * kOwned + i;
+    const int token = rows.token(i);
     begin[i] = token < tokens ? segment_begin(cu_seqlens, segments, token) : -1;
     key_gradient[i].clear();
     value_gradient[i].clear();
   }
-  const int start = bidirectional ? max(segment_begin(cu_seqlens, segments, first), 0) : first,
-            end = segment_end(cu_seqlens, segments, last, tokens);
+  const int start = bidirectional ? max(segment_begin(cu_seqlens, segments, rows.first), 0) : rows.first,
+            end = segment_end(cu_seqlens, segments, rows.last, tokens);
   for (int member = 0; member < group; ++member) {
     const int head = kv_head * group + member;
     for (int tile = start; tile < end; tile += kTile) {
-      __syncthreads();
-      load_rows<N>(q, head, query_heads, tile, kTile, tokens, queries);
-      load_rows<N>(d_o, head, query_heads, tile, kTile, tokens, gradients);
-      __syncthreads();
-      const int query = tile + lane;
+      load_tiles<N>(q, d_o, head, query_heads, tile, tokens, queries, gradients);
+      const int query = tile + rows.lane;
       const int query_begin = query < tokens ? segment_begin(cu_seqlens, segments, query) : -1;
       const long long at = (long long)(query)*query_heads + head;
       const float logsum = query < tokens ? lse[at] : 0.0f, along = query < tokens ? product[at] : 0.0f;
       MLG_UNROLL
       for (int i = 0; i < kOwned; ++i) {
-        const int row = warp * kOwned + i;
         float p = 0, weight = 0;
-        if (begin[i] >= 0 && query_begin == begin[i] && (bidirectional || query >= first + row)) {
-          p = __expf(softmax_scale * dot(keys, row, queries, lane) - logsum);
-          weight = softmax_scale * p * (dot(values, row, gradients, lane) - along);
+        if (begin[i] >= 0 && query_begin == begin[i] && (bidirectional || query >= rows.token(i))) {
+          p = __expf(softmax_scale * dot(keys, rows.row(i), queries, rows.lane) - logsum);
+          weight = softmax_scale * p * (dot(values, rows.row(i), gradients, rows.lane) - along);
         }
-        __syncwarp();
-        weights[warp * kTile + lane] = p;
-        __syncwarp();
-        value_gradient[i].add(weights, warp * kTile, gradients);
-        __syncwarp();
-        weights[warp * kTile + lane] = weight;
-        __syncwarp();
-        key_gradient[i].add(weights, warp * kTile, queries);
+        value_gradient[i].add(p, weights, gradients);
+        key_gradient[i].add(weight, weights, queries);
       }
     }
   }
   MLG_UNROLL
   for (int i = 0; i < kOwned; ++i) {
-    const int token = first + warp * kOwned + i;
+    const int token = rows.token(i);
     if (token >= tokens) continue;
     key_gradient[i].store(dk, token, kv_head, kv_heads, accumulate_dk);
     value_gradient[i].store(dv, token, kv_head, kv_heads, accumulate_dv);

@@ -1,9 +1,10 @@
 // Launches of fixed_matmul.cu.
-#include "plugins/backends/cuda/kernels/invariant_kernels.h"
-
 #include <mulligan/cuda_kernel.hpp>
 
+#include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/common/shapes/matmul_add.h"
+#include "plugins/backends/common/shapes/widened_matmul.h"
+#include "plugins/backends/cuda/kernels/invariant_kernels.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -16,23 +17,39 @@ constexpr char kSource[] =
 
 using sdk::CudaCall;
 
+// What a launch is told of c [batch, m, n] = a [batch, m, k] b [batch, k, n].
+struct Tiles {
+  std::array<std::int64_t, 3> grid;
+  int m, n, k;
+
+  // `a`, `b`: arguments of the call.
+  Tiles(const CudaCall& call, std::uint32_t a, std::uint32_t b, std::int64_t batch, std::int64_t rows,
+        std::int64_t columns, std::int64_t inner)
+      : grid{blocks(rows) * blocks(columns), batch, 1},
+        m(extent(call, a, rows)),
+        n(extent(call, b, columns)),
+        k(extent(call, a, inner)) {}
+
+ private:
+  static std::int64_t blocks(std::int64_t extent) { return (extent + kExtent - 1) / kExtent; }
+  static int extent(const CudaCall& call, std::uint32_t argument, std::int64_t value) {
+    call.require(value < (std::int64_t{1} << 31) - kExtent, argument,
+                 "must have extents below 2^31 on the cuda backend");
+    return static_cast<int>(value);
+  }
+};
+
 // `term`, `result`: arguments of the call.
 template <typename Shape>
 void plan_product(CudaCall& call, std::uint32_t term, std::uint32_t result) {
   const shapes::Matmul::Extents e = Shape::extents(call);
-  for (const std::int64_t extent : {e.m, e.n, e.k}) {
-    call.require(extent < (std::int64_t{1} << 31) - kExtent, Shape::a,
-                 "must have extents below 2^31 on the cuda backend");
-  }
-  call.constant("transpose_a", e.transpose_a);
-  call.constant("transpose_b", e.transpose_b);
+  const Tiles tiles(call, Shape::a, Shape::b, e.batch, e.m, e.n, e.k);
+  call.flags({Shape::transpose_a, Shape::transpose_b});
   call.numbers({Shape::alpha, Shape::beta});
-  const auto blocks = [](std::int64_t extent) { return (extent + kExtent - 1) / kExtent; };
   sdk::dispatch_cuda(call.dtype(Shape::a), [&]<typename T>() {
     const auto launch = [&]<typename C>() {
-      call.launch(MLG_INSTANCE(fixed_matmul, T, C), {blocks(e.m) * blocks(e.n), e.batch, 1}, {kThreads, 1, 1},
-                  call.tensor(Shape::a), call.tensor(Shape::b), call.tensor(term), call.tensor(result),
-                  static_cast<int>(e.m), static_cast<int>(e.n), static_cast<int>(e.k));
+      call.launch(MLG_INSTANCE(fixed_matmul, T, C), tiles.grid, {kThreads, 1, 1}, call.tensor(Shape::a),
+                  call.tensor(Shape::b), call.tensor(term), call.tensor(result), tiles.m, tiles.n, tiles.k);
     };
     if (call.dtype(result) == MLG_F32) {
       launch.template operator()<float>();
@@ -58,6 +75,27 @@ struct ProductAdd : shapes::MatmulAdd {
   }
 };
 
+struct WidenedProduct : shapes::WidenedMatmul {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    const Extents e = extents(call);
+    const Tiles tiles(call, a, b, 1, e.m, e.n, e.k);
+    call.flags({transpose_b});
+    call.numbers({beta});
+    const auto launch = [&]<typename W>() {
+      call.launch(MLG_INSTANCE(widened_matmul, W), tiles.grid, {kThreads, 1, 1}, call.tensor(a),
+                  call.tensor(b), call.tensor(c), tiles.m, tiles.n, tiles.k);
+    };
+    if (call.dtype(b) == MLG_BF16) {
+      launch.template operator()<bf16>();
+    } else {
+      launch.template operator()<f16>();
+    }
+  }
+};
+
+const backends::Register registered(sdk::cuda_kernel<WidenedProduct>());
 const mlg_kernel kernels[] = {sdk::cuda_kernel<Product>(), sdk::cuda_kernel<ProductAdd>()};
 
 }  // namespace

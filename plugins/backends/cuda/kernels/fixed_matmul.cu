@@ -1,8 +1,10 @@
-// matmul and matmul_add in the place of cuBLASLt, which chooses by the shape how it sums (backend.batch_invariant):
+// fixed_matmul: matmul and matmul_add in the place of cuBLASLt, which chooses by the shape how it sums
+// (backend.batch_invariant). widened_matmul: a f32, b of 16 bits. Of both:
 //   c = alpha op(a) op(b) + beta term, pair by pair; op(a) [m, k], op(b) [k, n], c and term [m, n], row-major
 //
 // A block takes 64 x 64 elements of c and goes over the inner dimension in pieces of 16, which it brings to
-// shared memory as floats; a thread keeps 4 x 4 sums in registers. Plain f32 multiply-adds, no tensor cores.
+// shared memory as floats, so that a and b may be stored differently; a thread keeps 4 x 4 sums in registers.
+// Plain f32 multiply-adds, no tensor cores: no TF32, and nothing is rounded before it is multiplied.
 // Determinism: one thread adds up an element, in the order of the inner dimension, which is never split. So a
 // row's bits depend neither on how many rows there are nor on where it stands.
 #include <mulligan/cuda/device.cuh>
@@ -35,11 +37,11 @@ __device__ inline void load_piece(P matrix, long long base, bool lines_last, int
   }
 }
 
-MLG_KERNEL(fixed_matmul, transpose_a, transpose_b, alpha, beta)
-template <typename T, typename C>
-__global__ void __launch_bounds__(kThreads, 2)  // 2: registers go before a third block, so none is spilled
-    fixed_matmul(global<const T> a, global<const T> b, global<const C> term, global<C> c, int m, int n,
-                 int k) {
+// c = factor op(a) op(b) + share term, the elements of the running block; c may be term.
+template <typename A, typename B, typename C>
+__device__ inline void multiply(global<const A> a, bool a_transposed, global<const B> b, bool b_transposed,
+                                float factor, float share, global<const C> term, global<C> c, int m, int n,
+                                int k) {
   __shared__ shared_array<float, kPiece * kPitch> left, right;  // [inner][row], [inner][column]
   const int columns_of_blocks = (n + kExtent - 1) / kExtent;
   const int first_row = int(blockIdx.x) / columns_of_blocks * kExtent,
@@ -50,8 +52,8 @@ __global__ void __launch_bounds__(kThreads, 2)  // 2: registers go before a thir
   float sums[kShare][kShare] = {};
   for (int at = 0; at < k; at += kPiece) {
     __syncthreads();
-    load_piece(a, a_base, transpose_a, first_row, m, at, k, left);
-    load_piece(b, b_base, !transpose_b, first_column, n, at, k, right);
+    load_piece(a, a_base, a_transposed, first_row, m, at, k, left);
+    load_piece(b, b_base, !b_transposed, first_column, n, at, k, right);
     __syncthreads();
     const int depth = min(kPiece, k - at);
     for (int inner = 0; inner < depth; ++inner) {
@@ -74,8 +76,24 @@ __global__ void __launch_bounds__(kThreads, 2)  // 2: registers go before a thir
     for (int j = 0; j < kShare; ++j) {
       if (first_row + row + i >= m || first_column + column + j >= n) continue;
       const long long place = (pair * m + first_row + row + i) * n + first_column + column + j;
-      const float product = alpha * sums[i][j];
-      c[place] = Narrow<C>::from(beta == 0 ? product : product + beta * to_float(term[place]));
+      const float product = factor * sums[i][j];
+      c[place] = Narrow<C>::from(share == 0 ? product : product + share * to_float(term[place]));
     }
   }
+}
+
+MLG_KERNEL(fixed_matmul, transpose_a, transpose_b, alpha, beta)
+template <typename T, typename C>
+__global__ void __launch_bounds__(kThreads, 2)  // 2: registers go before a third block, so none is spilled
+    fixed_matmul(global<const T> a, global<const T> b, global<const C> term, global<C> c, int m, int n,
+                 int k) {
+  multiply(a, transpose_a, b, transpose_b, alpha, beta, term, c, m, n, k);
+}
+
+// W: of 16 bits.
+MLG_KERNEL(widened_matmul, transpose_b, beta)
+template <typename W>
+__global__ void __launch_bounds__(kThreads)
+    widened_matmul(global<const float> a, global<const W> b, global<float> c, int m, int n, int k) {
+  multiply(a, false, b, transpose_b, 1.0f, beta, global<const float>(c), c, m, n, k);
 }

@@ -17,7 +17,7 @@
 // (columns.cuh).
 #include <mulligan/cuda/column_vectors.cuh>
 #include <mulligan/cuda/columns.cuh>
-#include <mulligan/cuda/rows.cuh>
+#include <mulligan/cuda/lanes.cuh>
 
 MLG_CONST_FLOAT(scale)
 MLG_CONST_FLOAT(eps)
@@ -32,20 +32,18 @@ MLG_CONST_INT(accumulate_dx0)
 
 // The inputs of both passes for a row, and what the lanes become.
 template <typename T, int N>
-struct LaneRow {
+struct LaneRow : LaneWeights {
   RowPacks<T, N> lane0, lane1, a, m, skip, x0;
-  float rho0, rho1, a0, a1, m0, m1;
 
-  __device__ LaneRow(global<const float> rho, global<const float> post)
-      : rho0(rho[0]), rho1(rho[1]), a0(post[0]), a1(post[1]), m0(post[2]), m1(post[3]) {}
+  using LaneWeights::LaneWeights;
 
   // out0 and out1 at access i of the thread, from the scaled results of attention and MLP.
   __device__ void merge(int i, const float (&attention)[N], const float (&mlp)[N], float (&out0)[N],
                         float (&out1)[N]) const {
     MLG_UNROLL
     for (int n = 0; n < N; ++n) {
-      out0[n] = rho0 * lane0(i, n) + a0 * attention[n] + m0 * mlp[n];
-      out1[n] = rho1 * lane1(i, n) + a1 * attention[n] + m1 * mlp[n];
+      out0[n] = LaneWeights::out0(lane0(i, n), attention[n], mlp[n]);
+      out1[n] = LaneWeights::out1(lane1(i, n), attention[n], mlp[n]);
     }
   }
   // The same from `column` on, with what the scales make of a and m there.
@@ -141,47 +139,32 @@ __global__ void __launch_bounds__(row_block, 1)
   __shared__ shared_array<float, 32> scratch;
   __shared__ GroupScratch group_scratch;
   RowGroup group(rows, rows_per_group);
-  const long long part = blockIdx.x, index = group.index();
+  const long long part = blockIdx.x;
   LaneRow<T, N> of(rho, post);
   RowValues<N> sum_attn, sum_mlp, sum_mix0, sum_mix1, sum_weight, sum_gate;
-  float sums[6] = {};  // g0 lane0, g1 lane1, g0 A, g1 A, g0 M, g1 M
+  LaneSums sums;
   // A slice's partial sums: in registers where a row has one slice, else in memory, which every row adds to.
-  const auto begin_sums = [&](bool first) {
-    const auto begin = [&](RowValues<N>& values, global<float> partial, long long at) {
-      if (first || !partial) {
-        clear<N>(group, values);
-      } else {
-        load_columns<N>(group, partial, at, values);
-      }
-    };
-    begin(sum_attn, partial_attn, part * width);
-    begin(sum_mlp, partial_mlp, part * width);
+  const auto begin_all = [&](bool first) {
+    begin_sums(group, first, partial_attn, part * width, sum_attn);
+    begin_sums(group, first, partial_mlp, part * width, sum_mlp);
     if (mixes) {
-      begin(sum_mix0, partial_mix, part * 2 * width);
-      begin(sum_mix1, partial_mix, part * 2 * width + width);
+      begin_sums(group, first, partial_mix, part * 2 * width, sum_mix0);
+      begin_sums(group, first, partial_mix, part * 2 * width + width, sum_mix1);
     }
     if (!merges) return;
-    begin(sum_weight, partial_weight, part * width);
-    begin(sum_gate, partial_gate, part * width);
+    begin_sums(group, first, partial_weight, part * width, sum_weight);
+    begin_sums(group, first, partial_gate, part * width, sum_gate);
   };
-  const auto end_sums = [&] {
-    const auto end = [&](RowValues<N>& values, global<float> partial, long long at) {
-      if (!partial) return;
-      if (slices > 1) {
-        store_columns<N>(group, partial, at, values);
-      } else {
-        store_group_sums<N>(group, partial, at, values, group_scratch);
-      }
-    };
-    end(sum_attn, partial_attn, part * width);
-    end(sum_mlp, partial_mlp, part * width);
+  const auto end_all = [&] {
+    end_sums(group, partial_attn, part * width, sum_attn, group_scratch);
+    end_sums(group, partial_mlp, part * width, sum_mlp, group_scratch);
     if (mixes) {
-      end(sum_mix0, partial_mix, part * 2 * width);
-      end(sum_mix1, partial_mix, part * 2 * width + width);
+      end_sums(group, partial_mix, part * 2 * width, sum_mix0, group_scratch);
+      end_sums(group, partial_mix, part * 2 * width + width, sum_mix1, group_scratch);
     }
     if (!merges) return;
-    end(sum_weight, partial_weight, part * width);
-    end(sum_gate, partial_gate, part * width);
+    end_sums(group, partial_weight, part * width, sum_weight, group_scratch);
+    end_sums(group, partial_gate, part * width, sum_gate, group_scratch);
   };
   const auto add_to = [&](RowValues<N>& values, global<float> partial, long long at, int i, int column,
                           const float(&added)[N]) {
@@ -199,8 +182,8 @@ __global__ void __launch_bounds__(row_block, 1)
     if (slices > 1) store_floats<N>(partial, at + column, before);
   };
   for_slices(group, [&] {
-    begin_sums(true);
-    if (slices > 1) end_sums();
+    begin_all(true);
+    if (slices > 1) end_all();
   });
   for (long long row = group.row; row < group.end; ++row) {
     RowPacks<T, N> of_dmerged, of_dout1, of_dn0, of_dn1, before[6];
@@ -311,15 +294,10 @@ __global__ void __launch_bounds__(row_block, 1)
         load_floats<N>(mlp_scale, column, mix1);
         MLG_UNROLL
         for (int n = 0; n < N; ++n) {
-          sums[0] += g0[n] * of.lane0(i, n);
-          sums[1] += g1[n] * of.lane1(i, n);
           // Scaled again: to keep them from the forward pass would take registers that there are not.
           const float scaled_a = mix0[n] * of.a(i, n), scaled_m = mix1[n] * of.m(i, n);
-          sums[2] += g0[n] * scaled_a;
-          sums[3] += g1[n] * scaled_a;
-          sums[4] += g0[n] * scaled_m;
-          sums[5] += g1[n] * scaled_m;
-          const float to_attention = of.a0 * g0[n] + of.a1 * g1[n], to_mlp = of.m0 * g0[n] + of.m1 * g1[n];
+          sums.add(g0[n], g1[n], of.lane0(i, n), of.lane1(i, n), scaled_a, scaled_m);
+          const float to_attention = of.to_attention(g0[n], g1[n]), to_mlp = of.to_mlp(g0[n], g1[n]);
           out0[n] = mix0[n] * to_attention;
           out1[n] = mix1[n] * to_mlp;
           mix0[n] = to_attention * of.a(i, n);
@@ -330,11 +308,7 @@ __global__ void __launch_bounds__(row_block, 1)
         add_to(sum_attn, partial_attn, part * width, i, column, mix0);
         add_to(sum_mlp, partial_mlp, part * width, i, column, mix1);
         if (dlane0) store_onto(dlane0, at, g0, before[0], i, accumulate_dlane0);
-        if (dlane1 && accumulate_dlane1 && same(dlane1, dlane0)) {
-          store<N>(dlane1, at, g1, true);
-        } else if (dlane1) {
-          store_onto(dlane1, at, g1, before[1], i, accumulate_dlane1);
-        }
+        store_onto_after(dlane0, dlane1, at, g1, before[1], i, accumulate_dlane1);
         if (da) store_onto(da, at, out0, before[2], i, accumulate_da);
         if (dm) store_onto(dm, at, out1, before[3], i, accumulate_dm);
       });
@@ -342,7 +316,7 @@ __global__ void __launch_bounds__(row_block, 1)
   }
   // d merged / d weight = (1-k) skip,  d merged / d gate = k (1-k) (out0 - w skip)
   for_slices(group, [&] {
-    if (slices > 1) begin_sums(false);
+    if (slices > 1) begin_all(false);
     if (merges) {
       for_columns<N>(group, [&](int i, int column) {
         const MergeColumns<N> columns(weight, gate, column);
@@ -353,16 +327,9 @@ __global__ void __launch_bounds__(row_block, 1)
         }
       });
     }
-    end_sums();
+    end_all();
   });
-  MLG_UNROLL
-  for (int i = 0; i < 6; ++i) sums[i] = group_sum(sums[i], scratch);
-  if (group.thread != 0 || group.row >= rows) return;
-  MLG_UNROLL
-  for (int i = 0; i < 6; ++i) {
-    if (i < 2 && partial_rho) partial_rho[index * 2 + i] = sums[i];
-    if (i >= 2 && partial_post) partial_post[index * 4 + i - 2] = sums[i];
-  }
+  sums.store(group, rows, partial_rho, partial_post, scratch);
 }
 
 // Seven sums over rows (columns.cuh), one after another in the grid; those without columns have no blocks.

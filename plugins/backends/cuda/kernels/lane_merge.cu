@@ -8,7 +8,7 @@
 //
 // Determinism: rows are independent; all sums go through partial sums of fixed pieces of rows (columns.cuh).
 #include <mulligan/cuda/columns.cuh>
-#include <mulligan/cuda/rows.cuh>
+#include <mulligan/cuda/lanes.cuh>
 
 MLG_CONST_INT(accumulate_dlane0)
 MLG_CONST_INT(accumulate_dlane1)
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(row_block)
                    int rows_per_group) {
   RowGroup group(rows, rows_per_group);
   if (group.row >= rows) return;
-  const float rho0 = rho[0], rho1 = rho[1], a0 = post[0], a1 = post[1], m0 = post[2], m1 = post[3];
+  const LaneWeights weights(rho, post);
   for_slices(group, [&] {
     RowValues<N> of_a, of_m;
     load_columns<N>(group, attn_scale, 0, of_a);
@@ -40,8 +40,8 @@ __global__ void __launch_bounds__(row_block)
         MLG_UNROLL
         for (int n = 0; n < N; ++n) {
           const float scaled_a = of_a.v[i][n] * attention[n], scaled_m = of_m.v[i][n] * mlp[n];
-          x0[n] = rho0 * x0[n] + a0 * scaled_a + m0 * scaled_m;
-          x1[n] = rho1 * x1[n] + a1 * scaled_a + m1 * scaled_m;
+          x0[n] = weights.out0(x0[n], scaled_a, scaled_m);
+          x1[n] = weights.out1(x1[n], scaled_a, scaled_m);
         }
         store<N>(out0, at, x0);
         store<N>(out1, at, x1);
@@ -65,9 +65,8 @@ __global__ void __launch_bounds__(row_block)
   __shared__ shared_array<float, 32> scratch;
   __shared__ GroupScratch group_scratch;
   RowGroup group(rows, rows_per_group);
-  const float rho0 = rho[0], rho1 = rho[1], a0 = post[0], a1 = post[1], m0 = post[2], m1 = post[3];
-  const long long index = group.index();
-  float sums[6] = {};  // g0 lane0, g1 lane1, g0 A, g1 A, g0 M, g1 M
+  const LaneWeights weights(rho, post);
+  LaneSums sums;
   for_slices(group, [&] {
     RowValues<N> of_a, of_m, sum_a, sum_m;
     load_columns<N>(group, attn_scale, 0, of_a);
@@ -94,48 +93,25 @@ __global__ void __launch_bounds__(row_block)
           g0[n] = d0(i, n);
           g1[n] = d1(i, n);
           const float scaled_a = of_a.v[i][n] * of_attention(i, n), scaled_m = of_m.v[i][n] * of_mlp(i, n);
-          const float to_attention = a0 * g0[n] + a1 * g1[n], to_mlp = m0 * g0[n] + m1 * g1[n];
-          sums[0] += g0[n] * x0(i, n);
-          sums[1] += g1[n] * x1(i, n);
-          sums[2] += g0[n] * scaled_a;
-          sums[3] += g1[n] * scaled_a;
-          sums[4] += g0[n] * scaled_m;
-          sums[5] += g1[n] * scaled_m;
+          const float to_attention = weights.to_attention(g0[n], g1[n]),
+                      to_mlp = weights.to_mlp(g0[n], g1[n]);
+          sums.add(g0[n], g1[n], x0(i, n), x1(i, n), scaled_a, scaled_m);
           sum_a.v[i][n] += to_attention * of_attention(i, n);
           sum_m.v[i][n] += to_mlp * of_mlp(i, n);
           attention[n] = of_a.v[i][n] * to_attention;
           mlp[n] = of_m.v[i][n] * to_mlp;
-          g0[n] *= rho0;
-          g1[n] *= rho1;
+          g0[n] *= weights.rho0;
+          g1[n] *= weights.rho1;
         }
         if (dlane0) store_onto(dlane0, at, g0, before[0], i, accumulate_dlane0);
-        if (dlane1 && accumulate_dlane1 && same(dlane1, dlane0)) {
-          store<N>(dlane1, at, g1, true);
-        } else if (dlane1) {
-          store_onto(dlane1, at, g1, before[1], i, accumulate_dlane1);
-        }
+        store_onto_after(dlane0, dlane1, at, g1, before[1], i, accumulate_dlane1);
         if (da) store_onto(da, at, attention, before[2], i, accumulate_da);
         if (dm) store_onto(dm, at, mlp, before[3], i, accumulate_dm);
       });
     }
-    const auto store_sums = [&](global<float> partial, RowValues<N>& sums) {
-      const long long at = blockIdx.x * (long long)(width);
-      if (!partial) return;
-      if (slices > 1) {
-        store_columns<N>(group, partial, at, sums);
-      } else {
-        store_group_sums<N>(group, partial, at, sums, group_scratch);
-      }
-    };
-    store_sums(partial_attn, sum_a);
-    store_sums(partial_mlp, sum_m);
+    const long long part = blockIdx.x * (long long)(width);
+    end_sums(group, partial_attn, part, sum_a, group_scratch);
+    end_sums(group, partial_mlp, part, sum_m, group_scratch);
   });
-  MLG_UNROLL
-  for (int i = 0; i < 6; ++i) sums[i] = group_sum(sums[i], scratch);
-  if (group.thread != 0 || group.row >= rows) return;
-  MLG_UNROLL
-  for (int i = 0; i < 6; ++i) {
-    if (i < 2 && partial_rho) partial_rho[index * 2 + i] = sums[i];
-    if (i >= 2 && partial_post) partial_post[index * 4 + i - 2] = sums[i];
-  }
+  sums.store(group, rows, partial_rho, partial_post, scratch);
 }

@@ -96,38 +96,23 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
   const long long part = blockIdx.x;
   RowValues<N> sum_s, sum_mix0, sum_mix1, sum_weight, sum_gate;
   // What the rows before this one left in a slice's partial sums: in registers where a row has one slice.
-  const auto begin_sums = [&](bool first) {
-    const auto begin = [&](RowValues<N>& sums, global<float> partial, long long at) {
-      if (first || !partial) {
-        clear<N>(group, sums);
-      } else {
-        load_columns<N>(group, partial, at, sums);
-      }
-    };
-    begin(sum_s, partial_s, part * width);
-    begin(sum_mix0, partial_mix, part * 2 * width);
-    begin(sum_mix1, partial_mix, part * 2 * width + width);
+  const auto begin_all = [&](bool first) {
+    begin_sums(group, first, partial_s, part * width, sum_s);
+    begin_sums(group, first, partial_mix, part * 2 * width, sum_mix0);
+    begin_sums(group, first, partial_mix, part * 2 * width + width, sum_mix1);
     if (!merges) return;
-    begin(sum_weight, partial_weight, part * width);
-    begin(sum_gate, partial_gate, part * width);
+    begin_sums(group, first, partial_weight, part * width, sum_weight);
+    begin_sums(group, first, partial_gate, part * width, sum_gate);
   };
-  const auto end_sums = [&] {
-    const auto end = [&](RowValues<N>& sums, global<float> partial, long long at) {
-      if (!partial) return;
-      if (slices > 1) {
-        store_columns<N>(group, partial, at, sums);
-      } else {
-        store_group_sums<N>(group, partial, at, sums, group_scratch);
-      }
-    };
-    end(sum_s, partial_s, part * width);
-    end(sum_mix0, partial_mix, part * 2 * width);
-    end(sum_mix1, partial_mix, part * 2 * width + width);
+  const auto end_all = [&] {
+    end_sums(group, partial_s, part * width, sum_s, group_scratch);
+    end_sums(group, partial_mix, part * 2 * width, sum_mix0, group_scratch);
+    end_sums(group, partial_mix, part * 2 * width + width, sum_mix1, group_scratch);
     if (!merges) return;
-    end(sum_weight, partial_weight, part * width);
-    end(sum_gate, partial_gate, part * width);
+    end_sums(group, partial_weight, part * width, sum_weight, group_scratch);
+    end_sums(group, partial_gate, part * width, sum_gate, group_scratch);
   };
-  if (slices == 1) begin_sums(true);
+  if (slices == 1) begin_all(true);
   for (long long row = group.row; row < group.end; ++row) {
     RowPacks<T, N> of_x, of_a, of_skip, of_x0, of_dn, of_dy, of_dmerged, of_dsum, of_dx0, of_dskip;
     const auto fill = [&](bool gradients) {
@@ -184,7 +169,7 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
     for_slices(group, [&] {
       if (slices > 1) {
         fill(true);
-        begin_sums(row == group.row);
+        begin_all(row == group.row);
       }
       for_columns<N>(group, [&](int i, int column) {
         float sum[N], merged[N], mix0[N], mix1[N];
@@ -231,12 +216,12 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
         }
         if (da) store<N>(da, at, result, accumulate_da);
       });
-      if (slices > 1) end_sums();
+      if (slices > 1) end_all();
     });
   }
   // d merged / d weight = (1-k) skip,  d merged / d gate = k (1-k) (sum - w skip)
   for_slices(group, [&] {
-    if (slices > 1) begin_sums(group.row >= group.end);
+    if (slices > 1) begin_all(group.row >= group.end);
     if (merges) {
       for_columns<N>(group, [&](int i, int column) {
         const MergeColumns<N> columns(weight, gate, column);
@@ -247,6 +232,6 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
         }
       });
     }
-    end_sums();
+    end_all();
   });
 }

@@ -63,18 +63,17 @@ __global__ void __launch_bounds__(row_block)
     load_columns<N>(group, mix, 0, mix0);
     load_columns<N>(group, mix, width, mix1);
   };
-  const auto load_sums = [&](bool first) {
-    if (first || !partial) {
-      clear<N>(group, sum0);
-      clear<N>(group, sum1);
-    } else {
-      load_columns<N>(group, partial, at0, sum0);
-      load_columns<N>(group, partial, at1, sum1);
-    }
+  const auto begin = [&](bool first) {
+    begin_sums(group, first, partial, at0, sum0);
+    begin_sums(group, first, partial, at1, sum1);
+  };
+  const auto end = [&] {
+    end_sums(group, partial, at0, sum0, group_scratch);
+    end_sums(group, partial, at1, sum1, group_scratch);
   };
   if (slices == 1) {
     load_mix();
-    load_sums(true);
+    begin(true);
   }
   for (long long row = group.row; row < group.end; ++row) {
     RowPacks<T, N> a, b, g, upstream, before, before0;
@@ -103,7 +102,7 @@ __global__ void __launch_bounds__(row_block)
     for_slices(group, [&] {
       if (slices > 1) {
         fill(true);
-        load_sums(row == group.row);
+        begin(row == group.row);
       }
       for_columns<N>(group, [&](int i, int column) {
         float da[N], db[N];
@@ -117,19 +116,11 @@ __global__ void __launch_bounds__(row_block)
         }
         if (dx) store_onto(dx, row * width + column, da, before, i, accumulate_dx);
         // x0 may be x, and dx0 then dx.
-        if (dx0 && accumulate_dx0 && same(dx0, dx)) {
-          store<N>(dx0, row * width + column, db, true);
-        } else if (dx0) {
-          store_onto(dx0, row * width + column, db, before0, i, accumulate_dx0);
-        }
+        store_onto_after(dx, dx0, row * width + column, db, before0, i, accumulate_dx0);
       });
-      if (slices > 1 && partial) {
-        store_columns<N>(group, partial, at0, sum0);
-        store_columns<N>(group, partial, at1, sum1);
-      }
+      if (slices > 1) end();
     });
   }
   if (slices > 1 || !partial) return;
-  store_group_sums<N>(group, partial, at0, sum0, group_scratch);
-  store_group_sums<N>(group, partial, at1, sum1, group_scratch);
+  end();
 }

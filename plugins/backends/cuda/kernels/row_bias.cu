@@ -45,10 +45,6 @@ __global__ void __launch_bounds__(row_block)
         for (int n = 0; n < N; ++n) sums.v[i][n] += g(i, n);
       });
     }
-    if (slices == 1) {
-      store_group_sums<N>(group, partial, at, sums, group_scratch);
-    } else {
-      store_columns<N>(group, partial, at, sums);
-    }
+    end_sums(group, partial, at, sums, group_scratch);
   });
 }

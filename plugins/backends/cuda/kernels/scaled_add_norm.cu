@@ -59,16 +59,9 @@ __global__ void __launch_bounds__(row_block)
   RowGroup group(rows, rows_per_group);
   const long long at = blockIdx.x * (long long)(width);  // in partial
   RowValues<N> scales, sums;
-  const auto load_sums = [&](bool first) {
-    if (first || !partial) {
-      clear<N>(group, sums);
-    } else {
-      load_columns<N>(group, partial, at, sums);
-    }
-  };
   if (slices == 1) {
     for_columns<N>(group, [&](int i, int column) { load_scales<N>(s, column, scales.v[i]); });
-    load_sums(true);
+    begin_sums(group, true, partial, at, sums);
   }
   for (long long row = group.row; row < group.end; ++row) {
     RowPacks<T, N> values, g, upstream, added, before_x, before_a;
@@ -96,7 +89,7 @@ __global__ void __launch_bounds__(row_block)
       if (slices > 1) {
         fill(true);
         for_columns<N>(group, [&](int i, int column) { load_scales<N>(s, column, scales.v[i]); });
-        load_sums(row == group.row);
+        begin_sums(group, row == group.row, partial, at, sums);
       }
       for_columns<N>(group, [&](int i, int column) {
         float total[N], scaled[N];
@@ -109,8 +102,8 @@ __global__ void __launch_bounds__(row_block)
         if (dx) store_onto(dx, row * width + column, total, before_x, i, accumulate_dx);
         if (da) store_onto(da, row * width + column, scaled, before_a, i, accumulate_da);
       });
-      if (slices > 1 && partial) store_columns<N>(group, partial, at, sums);
+      if (slices > 1) end_sums(group, partial, at, sums, group_scratch);
     });
   }
-  if (slices == 1 && partial) store_group_sums<N>(group, partial, at, sums, group_scratch);
+  if (slices == 1) end_sums(group, partial, at, sums, group_scratch);
 }

@@ -5,6 +5,7 @@
 //
 // A group of threads takes several rows and keeps what belongs to the columns in registers. Determinism: rows
 // are independent; sums over rows go through partial sums of fixed pieces of rows (columns.cuh).
+#include <mulligan/cuda/column_vectors.cuh>
 #include <mulligan/cuda/columns.cuh>
 #include <mulligan/cuda/rows.cuh>
 
@@ -18,16 +19,7 @@ __device__ inline void load_weights(const RowGroup& group, global<const float> w
                                     RowValues<N>& w) {
   for_columns<N>(group, [&](int i, int column) {
     load_floats<N>(weight, column, w.v[i]);
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) of_x.v[i][n] = rest.v[i][n] = 1;
-    if (!gate) return;
-    float g[N];
-    load_floats<N>(gate, column, g);
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) {
-      of_x.v[i][n] = __fdividef(1.0f, 1.0f + __expf(-g[n]));
-      rest.v[i][n] = __fdividef(1.0f, 1.0f + __expf(g[n]));
-    }
+    load_gate<N>(gate, column, of_x.v[i], rest.v[i]);
   });
 }
 
@@ -87,11 +79,7 @@ __global__ void __launch_bounds__(row_block)
           db[n] = rest.v[i][n] * w.v[i][n] * g(i, n);
         }
         if (dx) store_onto(dx, row * width + column, da, before_x, i, accumulate_dx);
-        if (ds && accumulate_ds && same(ds, dx)) {
-          store<N>(ds, row * width + column, db, true);
-        } else if (ds) {
-          store_onto(ds, row * width + column, db, before_s, i, accumulate_ds);
-        }
+        store_onto_after(dx, ds, row * width + column, db, before_s, i, accumulate_ds);
       });
     }
     for_columns<N>(group, [&](int i, int) {
@@ -101,16 +89,8 @@ __global__ void __launch_bounds__(row_block)
         sum_x.v[i][n] *= of_x.v[i][n] * rest.v[i][n];
       }
     });
-    const auto store_sums = [&](global<float> partial, RowValues<N>& sums) {
-      const long long at = blockIdx.x * (long long)(width);
-      if (!partial) return;
-      if (slices > 1) {
-        store_columns<N>(group, partial, at, sums);
-      } else {
-        store_group_sums<N>(group, partial, at, sums, group_scratch);
-      }
-    };
-    store_sums(partial_weight, sum_s);
-    store_sums(partial_gate, sum_x);
+    const long long part = blockIdx.x * (long long)(width);
+    end_sums(group, partial_weight, part, sum_s, group_scratch);
+    end_sums(group, partial_gate, part, sum_x, group_scratch);
   });
 }

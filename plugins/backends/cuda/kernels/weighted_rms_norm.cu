@@ -46,16 +46,9 @@ __global__ void __launch_bounds__(row_block)
   RowGroup group(rows, rows_per_group);
   const long long at = blockIdx.x * (long long)(width);  // in partial
   RowValues<N> weights, sums;
-  const auto load_sums = [&](bool first) {
-    if (first || !partial) {
-      clear<N>(group, sums);
-    } else {
-      load_columns<N>(group, partial, at, sums);
-    }
-  };
   if (slices == 1) {
     load_columns<N>(group, weight, 0, weights);
-    load_sums(true);
+    begin_sums(group, true, partial, at, sums);
   }
   for (long long row = group.row; row < group.end; ++row) {
     RowPacks<T, N> values, upstream, before;
@@ -77,7 +70,7 @@ __global__ void __launch_bounds__(row_block)
     for_slices(group, [&] {
       if (slices > 1) {
         fill(true);
-        load_sums(row == group.row);
+        begin_sums(group, row == group.row, partial, at, sums);
       }
       for_columns<N>(group, [&](int i, int column) {
         float gradient[N];
@@ -88,8 +81,8 @@ __global__ void __launch_bounds__(row_block)
         }
         if (dx) store_onto(dx, row * width + column, gradient, before, i, accumulate_dx);
       });
-      if (slices > 1 && partial) store_columns<N>(group, partial, at, sums);
+      if (slices > 1) end_sums(group, partial, at, sums, group_scratch);
     });
   }
-  if (slices == 1 && partial) store_group_sums<N>(group, partial, at, sums, group_scratch);
+  if (slices == 1) end_sums(group, partial, at, sums, group_scratch);
 }

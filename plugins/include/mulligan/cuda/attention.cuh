@@ -1,5 +1,5 @@
-// What the two attention kernels share: segments, tiles of rows in shared memory. Part of the own attention
-// of the cuda backend, which computes without tensor cores and stands in where cuDNN has no plan.
+// What the attention kernels share: segments, tiles of rows in shared memory. Part of the own attention of the
+// cuda backend, which computes without tensor cores and stands in where cuDNN has no plan.
 //
 // A row is one token of one head, `head_width` elements. A block owns kOwned rows per warp and streams the
 // rows of the other side in tiles of 32, one per lane.
@@ -19,6 +19,25 @@ constexpr int kMostWidth = 128, kTile = 32, kOwned = 2;
 constexpr int kStride = kMostWidth + 1;  // odd: lanes that read one column of 32 rows hit 32 banks
 
 using Tile = shared_array<float, kTile * kStride>;
+using Weights = shared_array<float, kTile * 8>;  // of a tile's rows, for each of a block's warps
+
+// The rows that a block of kWarps warps owns, kOwned of them to a warp, and the running thread among them.
+template <int kWarps>
+struct OwnedRows {
+  static constexpr int kRows = kWarps * kOwned;
+  int lane, warp;
+  int first, last;  // tokens: of the block's first row, of its last one
+
+  __device__ explicit OwnedRows(int tokens) {
+    lane = threadIdx.x % 32;
+    warp = threadIdx.x / 32;
+    first = int(blockIdx.x) * kRows;
+    last = min(first + kRows, tokens) - 1;
+  }
+  // Row i of the warp: which one of the block, which token.
+  __device__ int row(int i) const { return warp * kOwned + i; }
+  __device__ int token(int i) const { return first + row(i); }
+};
 
 // Whether cu_seqlens rises from 0 to `tokens`. By the whole block.
 __device__ inline bool segments_are_valid(global<const int> cu_seqlens, int segments, int tokens,
@@ -60,6 +79,12 @@ __device__ inline int segment_end(global<const int> cu_seqlens, int segments, in
   return min(int(cu_seqlens[low]), tokens);
 }
 
+// Behind the last key that the query at `token` sees: itself, or the last of its segment.
+__device__ inline int keys_end(global<const int> cu_seqlens, int segments, int token, int tokens,
+                               bool bidirectional) {
+  return bidirectional ? segment_end(cu_seqlens, segments, token, tokens) : token + 1;
+}
+
 // Where a tile of keys that begins at `tile` ends when tiles begin anew with each segment: a query's keys are
 // then cut alike wherever its segment lies. (No cu_seqlens that is valid ends a segment before its tokens.)
 __device__ inline int segment_tile_end(global<const int> cu_seqlens, int segments, int tile, int tokens) {
@@ -80,6 +105,16 @@ __device__ inline void load_rows(P p, int head, int heads, int first, int rows, 
     MLG_UNROLL
     for (int n = 0; n < N; ++n) tile[row * kStride + column + n] = values[n];
   }
+}
+
+// Two tiles of the rows of p and q from `first` on. A barrier before them lets go of what the tiles held.
+template <int N, typename P>
+__device__ inline void load_tiles(P p, P q, int head, int heads, int first, int tokens, Tile& of_p,
+                                  Tile& of_q) {
+  __syncthreads();
+  load_rows<N>(p, head, heads, first, kTile, tokens, of_p);
+  load_rows<N>(q, head, heads, first, kTile, tokens, of_q);
+  __syncthreads();
 }
 
 // The product of two rows.
@@ -103,9 +138,12 @@ struct Channels {
     MLG_UNROLL
     for (int c = 0; c < channels; ++c) v[c] *= factor;
   }
-  // += sum over the rows r of a tile of weights[first + r] row r
-  __device__ void add(shared_array<float, kTile * 8>& weights, int first, Tile& tile) {
-    const int lane = threadIdx.x % 32;
+  // += sum over the rows r of a tile of lane r's weight times row r. By a whole warp.
+  __device__ void add(float own_weight, Weights& weights, Tile& tile) {
+    const int lane = threadIdx.x % 32, first = threadIdx.x / 32 * kTile;
+    __syncwarp();
+    weights[first + lane] = own_weight;
+    __syncwarp();
     for (int r = 0; r < kTile; ++r) {
       const float weight = weights[first + r];
       MLG_UNROLL

@@ -14,6 +14,21 @@ __device__ inline void load_scales(global<const float> s, int column, float (&ou
   if (s) load_floats<N>(s, column, out);
 }
 
+// k and 1 - k from `column` on; 1 and 1 where gate is null.
+template <int N>
+__device__ inline void load_gate(global<const float> gate, int column, float (&k)[N], float (&rest)[N]) {
+  MLG_UNROLL
+  for (int n = 0; n < N; ++n) k[n] = rest[n] = 1;
+  if (!gate) return;
+  float logit[N];
+  load_floats<N>(gate, column, logit);
+  MLG_UNROLL
+  for (int n = 0; n < N; ++n) {
+    k[n] = __fdividef(1.0f, 1.0f + __expf(-logit[n]));
+    rest[n] = __fdividef(1.0f, 1.0f + __expf(logit[n]));
+  }
+}
+
 // Of N columns: w, k, 1 - k. Without weight w = 0, without gate k = 1 and 1 - k = 1.
 template <int N>
 struct MergeColumns {
@@ -21,16 +36,9 @@ struct MergeColumns {
 
   __device__ MergeColumns(global<const float> weight, global<const float> gate, int column) {
     MLG_UNROLL
-    for (int n = 0; n < N; ++n) w[n] = 0, of_sum[n] = rest[n] = 1;
+    for (int n = 0; n < N; ++n) w[n] = 0;
     if (weight) load_floats<N>(weight, column, w);
-    if (!gate) return;
-    float logit[N];
-    load_floats<N>(gate, column, logit);
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) {
-      of_sum[n] = __fdividef(1.0f, 1.0f + __expf(-logit[n]));
-      rest[n] = __fdividef(1.0f, 1.0f + __expf(logit[n]));
-    }
+    load_gate<N>(gate, column, of_sum, rest);
   }
   // k sum + (1-k) w skip
   __device__ float merge(int n, float sum, float skip) const {

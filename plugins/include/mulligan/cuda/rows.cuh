@@ -187,6 +187,17 @@ __device__ inline void store_onto(P p, long long at, const float (&values)[N], c
   store<N>(p, at, result);
 }
 
+// The same for a p that may be null, or be `other`, which was stored to after `before` had been loaded.
+template <typename T, int N, typename P>
+__device__ inline void store_onto_after(P other, P p, long long at, const float (&values)[N],
+                                        const RowPacks<T, N>& before, int i, bool accumulate) {
+  if (p && accumulate && same(p, other)) {
+    store<N>(p, at, values, true);
+  } else if (p) {
+    store_onto(p, at, values, before, i, accumulate);
+  }
+}
+
 // The sum of term(i, n) over what the thread holds of the slice.
 template <int N, typename Term>
 __device__ inline float slice_sum(const RowGroup& group, Term term) {
@@ -234,6 +245,31 @@ template <int N, typename P>
 __device__ inline void store_group_sums(const RowGroup& group, P p, long long at, RowValues<N>& values,
                                         GroupScratch& scratch) {
   if (add_groups<N>(group, values, scratch)) store_columns<N>(group, p, at, values);
+}
+
+// The group's sums over its rows, at partial[at + column] for what adds them up (columns.cuh). Rows of one slice keep
+// them in registers from the first row to the last one: begin_sums() before it, end_sums() behind it. Others take and
+// leave them in `partial` with each row. Where partial is null they are not kept, and zeros.
+template <int N>
+__device__ inline void begin_sums(const RowGroup& group, bool first, global<float> partial, long long at,
+                                  RowValues<N>& sums) {
+  if (first || !partial) {
+    clear<N>(group, sums);
+  } else {
+    load_columns<N>(group, partial, at, sums);
+  }
+}
+
+// By the whole block where rows have one slice.
+template <int N>
+__device__ inline void end_sums(const RowGroup& group, global<float> partial, long long at,
+                                RowValues<N>& sums, GroupScratch& scratch) {
+  if (!partial) return;
+  if (slices > 1) {
+    store_columns<N>(group, partial, at, sums);
+  } else {
+    store_group_sums<N>(group, partial, at, sums, scratch);
+  }
 }
 
 // 1 / sqrt(mean square + eps)
