@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "framework/config/schema.h"
@@ -11,6 +12,7 @@
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
 #include "framework/core/statistic.h"
+#include "framework/model/elements/masking/config.h"
 #include "framework/report/run_log.h"
 #include "framework/run/eval_json.h"
 #include "framework/run/run_files.h"
@@ -97,6 +99,13 @@ class Cell {
     SweepCell cell;
     if (!loaded.config.ttt) {
       cell.without = validation(trained);
+      if (sweep_.metric == "val_bpb" && cell.without.bytes == 0) {
+        throw config_error(
+            "the score of row '{}' has no bytes, so there are no bits per byte; set metric = "
+            "\"val_loss_nats\" in "
+            "the sweep, or data.tokenizer.",
+            row_.name);
+      }
       read_training_loss(trained, cell);
       if (sweep_.costs) cell.cost = read_cost(trained, sweep_.target_loss_nats);
       return cell;
@@ -113,6 +122,9 @@ class Cell {
   }
   // What its training starts from; "": weights of the seed's own.
   std::string initial_weights() const { return load(training_set(), directory()).config.init.from; }
+  bool predicts_masked() const {
+    return mulligan::predicts_masked(load(training_set(), directory()).config.model);
+  }
 
  private:
   const std::string& config_file() const { return row_.config.empty() ? sweep_.config : row_.config; }
@@ -183,7 +195,9 @@ class Cell {
         [](const auto& json) {
           EvalResult result;
           result.val_loss_nats = json.at("val_loss_nats");
-          result.val_bpb = json.at("val_bpb");
+          const auto& bpb = json.at("val_bpb");
+          result.val_bpb =
+              bpb.is_null() ? std::numeric_limits<double>::quiet_NaN() : bpb.template get<double>();
           result.tokens = json.at("val_tokens");
           result.bytes = json.at("val_bytes");
           return result;
@@ -343,12 +357,12 @@ stats::Study sweep_study(const Sweep& sweep, const SweepResult& result) {
   for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
     for (std::size_t seed = 0; seed < sweep.seeds.size(); ++seed) {
       const SweepCell& cell = result.cells[row][seed];
-      const EvalResult& score = cell.with ? *cell.with : cell.without;
+      const EvalResult& score = cell.final_score();
       const std::string number = fmt::format("{:.0f}", sweep.seeds[seed]);
       all.values.push_back({fmt::format("{} seed {}", sweep.rows[row].name, number),
                             {sweep.rows[row].name},
                             number,
-                            sweep.metric == "val_bpb" ? cell.score() : score.val_loss_nats,
+                            sweep.metric == "val_bpb" ? score.val_bpb : score.val_loss_nats,
                             fmt::format("{} validation tokens", score.tokens)});
     }
   }
@@ -358,6 +372,28 @@ stats::Study sweep_study(const Sweep& sweep, const SweepResult& result) {
   return stats::make_study(all, options);
 }
 
+namespace {
+
+// Losses of masked tokens and of the next token are no two scores of one thing.
+void require_one_objective(const Sweep& sweep, const std::function<bool(std::size_t row)>& predicts_masked) {
+  const bool masked = predicts_masked(0);
+  for (std::size_t row = 1; row < sweep.rows.size(); ++row) {
+    if (predicts_masked(row) == masked) continue;
+    throw config_error(
+        "the rows '{}' and '{}' are of two objectives, the next token and masked ones (model.masking.share), "
+        "whose "
+        "losses cannot be compared; make two sweeps of them.",
+        sweep.rows.front().name, sweep.rows[row].name);
+  }
+  if (!masked || sweep.metric == "val_loss_nats") return;
+  throw config_error(
+      "the sweep's rows fill in masked tokens (model.masking.share), whose loss is no bits per byte; set "
+      "metric = "
+      "\"val_loss_nats\".");
+}
+
+}  // namespace
+
 SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,
                       const SweepSteps& steps, const ConsoleOptions& options) {
   RunLog log(options, {});
@@ -366,6 +402,8 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
   const auto cell_of = [&](std::size_t row, double seed) {
     return Cell(sweep, sweep.rows[row], static_cast<std::int64_t>(seed), overrides, host, steps, options);
   };
+  require_one_objective(sweep,
+                        [&](std::size_t row) { return cell_of(row, sweep.seeds.front()).predicts_masked(); });
   const std::vector<Training> trainings =
       sweep.vectors.bits > 0 ? trainings_of(sweep, cell_of) : std::vector<Training>{};
   for (const double seed : sweep.seeds) {

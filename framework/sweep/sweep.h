@@ -86,7 +86,7 @@ struct SweepCell {
   std::optional<TrainingLoss> training;  // of a row without test-time training
   bool several_phases = false;           // it was trained in
   std::optional<SweepCost> cost;         // with Sweep::costs
-  double score() const { return (with ? *with : without).val_bpb; }
+  const EvalResult& final_score() const { return with ? *with : without; }
 };
 struct SweepResult {
   std::vector<std::vector<SweepCell>> cells;  // by row, then by seed
@@ -120,7 +120,7 @@ struct SweepSteps {
 SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,
                       const SweepSteps& steps, const ConsoleOptions& options = {});
 
-// Bits per byte by row and seed with mean and sample standard deviation; the gain over the baseline's row,
+// Bits per byte by row and seed, or nats per token where a score has no bytes, with mean and sample standard deviation; the gain over the baseline's row,
 // which is named, as mean and standard deviation of the differences within each seed; and, a column of its
 // own, what test-time training gains over the same weights without it. Below each row the norm and the drift
 // of A; collapses are marked.

@@ -7,11 +7,11 @@
 namespace mulligan {
 namespace {
 
-// Bits per byte of each seed.
-std::vector<double> scores_of(const std::vector<SweepCell>& cells, bool with_ttt) {
-  std::vector<double> scores;
-  for (const SweepCell& cell : cells) scores.push_back(with_ttt ? cell.score() : cell.without.val_bpb);
-  return scores;
+// Whether every score is of a text whose bytes were counted.
+bool has_bits(const SweepResult& result) {
+  return std::ranges::all_of(result.cells, [](const auto& cells) {
+    return std::ranges::all_of(cells, [](const SweepCell& cell) { return cell.without.bytes > 0; });
+  });
 }
 
 // How much lower `scores` are than `than`, seed by seed: "+0.00120 +- 0.00030".
@@ -27,6 +27,7 @@ class Table {
   Table(const Sweep& sweep, const SweepResult& result)
       : sweep_(sweep),
         result_(result),
+        bits_(has_bits(result)),
         baseline_(scores_of(result.cells[sweep.baseline_row()], true)),
         ttt_(result.cells.front().front().with.has_value()),
         one_training_(std::ranges::all_of(result.cells, [&](const auto& cells) {
@@ -49,15 +50,26 @@ class Table {
       if (!one_training_) plain_line("  no test-time training", cells);
       drift_line(cells);
     }
-    text_ += fmt::format("gain: lower bits per byte than '{}' of the same seed{}\n", sweep_.baseline,
+    text_ += fmt::format("gain: lower {} than '{}' of the same seed{}\n",
+                         bits_ ? "bits per byte" : "nats per token", sweep_.baseline,
                          ttt_ ? "; TTT gain: than the same weights without test-time training" : "");
     if (collapsed_) text_ += "* collapsed: after a batch worse than without by more than collapse_margin\n";
     return text_;
   }
 
  private:
+  // Of each seed: bits per byte, or nats per token.
+  std::vector<double> scores_of(const std::vector<SweepCell>& cells, bool with_ttt) const {
+    std::vector<double> scores;
+    for (const SweepCell& cell : cells) {
+      const EvalResult& score = with_ttt ? cell.final_score() : cell.without;
+      scores.push_back(bits_ ? score.val_bpb : score.val_loss_nats);
+    }
+    return scores;
+  }
+
   void head() {
-    text_ = fmt::format("{:<{}}", "val_bpb", width_);
+    text_ = fmt::format("{:<{}}", bits_ ? "val_bpb" : "val_loss_nats", width_);
     for (const double seed : sweep_.seeds) text_ += fmt::format(" {:>12}", fmt::format("seed {:.0f}", seed));
     text_ += fmt::format(" {:>20} {:>20}", "mean +- sd", "gain +- sd");
     text_ += ttt_ ? fmt::format(" {:>20}\n", "TTT gain +- sd") : "\n";
@@ -90,6 +102,7 @@ class Table {
 
   const Sweep& sweep_;
   const SweepResult& result_;
+  bool bits_;
   std::vector<double> baseline_;  // its scores, by seed
   bool ttt_;
   bool one_training_;  // all rows score the same weights
