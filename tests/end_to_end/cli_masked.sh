@@ -93,6 +93,27 @@ for precision in bf16 fp16; do
 done
 check "the doctor finds nothing" "$mulligan" doctor next.toml "${masked[@]}"
 
+# A sweep of such models: by nats, of one objective.
+cat >sweep.toml <<END
+config = "next.toml"
+directory = "runs/sweep"
+seeds = [3, 4]
+metric = "val_loss_nats"
+[[rows]]
+name = "a"
+[[rows]]
+name = "b"
+set = ["optimizer.all.lr=0.002"]
+END
+few=(--set train.steps=2 --set doctor.level=off)
+seen=$("$mulligan" sweep sweep.toml "${few[@]}" "${masked[@]}" --quiet)
+check_equal "a sweep" 0 $?
+check_contains "compares nats" "gain: lower nats per token than 'a'" "$seen"
+sed 's/^metric.*//' sweep.toml >bits.toml
+check_refused "a sweep by bits per byte" 2 'metric = "val_loss_nats"' sweep bits.toml "${few[@]}" "${masked[@]}"
+sed 's/^set = .*/set = ["model.masking.share=0.15"]/' sweep.toml >mixed.toml
+check_refused "a sweep of two objectives" 2 "make two sweeps" sweep mixed.toml "${few[@]}"
+
 # What needs the next token refuses it.
 refused() { # refused WHAT PART COMMAND...
   check_refused "refused: $1" 2 "$2" "${@:3}"

@@ -79,7 +79,7 @@ TEST_F(SweepRun, RowsOfTestTimeTrainingShareATraining) {
     const SweepCell& warm = result.cells[0][seed];
     const SweepCell& fresh = result.cells[1][seed];
     EXPECT_EQ(warm.without.val_bpb, fresh.without.val_bpb);
-    EXPECT_NE(warm.score(), fresh.score());
+    EXPECT_NE(warm.final_score().val_bpb, fresh.final_score().val_bpb);
     EXPECT_NE(warm.drift, fresh.drift);
     EXPECT_GT(warm.norm, 0);
     EXPECT_FALSE(warm.collapsed);
