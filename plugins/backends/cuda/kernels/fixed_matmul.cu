@@ -23,37 +23,36 @@ constexpr int kPitch = kExtent + kShare;  // between the lines of a piece: threa
 // piece[inner][line] of 64 lines from `first` on and the inner elements from `at` on; zeros beyond both extents.
 // `lines_last`: the matrix is [inner, lines], otherwise [lines, inner]. By the whole block.
 template <typename P>
-__device__ inline void load_piece(P matrix, long long base, bool lines_last, int first, int lines, int at,
-                                  int inner, shared_array<float, kPiece * kPitch>& piece) {
+__device__ inline void load_piece(P matrix, bool lines_last, int first, int lines, int at, int inner,
+                                  shared_array<float, kPiece * kPitch>& piece) {
   MLG_UNROLL
   for (int part = 0; part < kExtent * kPiece / kThreads; ++part) {
     const int place = int(threadIdx.x) + part * kThreads;
     const int line = lines_last ? place % kExtent : place / kPiece,
               depth = lines_last ? place / kExtent : place % kPiece;
     const bool inside = first + line < lines && at + depth < inner;
-    const long long element = lines_last ? (long long)(at + depth) * lines + first + line
-                                         : (long long)(first + line) * inner + at + depth;
-    piece[depth * kPitch + line] = inside ? to_float(matrix[base + element]) : 0.0f;
+    const long long element = lines_last ? (long long)(at + depth) * lines + (first + line)
+                                         : (long long)(first + line) * inner + (at + depth);
+    piece[depth * kPitch + line] = inside ? to_float(matrix[element]) : 0.0f;
   }
 }
 
-// c = factor op(a) op(b) + share term, the elements of the running block; c may be term.
+// c = product_factor op(a) op(b) + term_factor term, the elements of the running block; c may be term.
 template <typename A, typename B, typename C>
 __device__ inline void multiply(global<const A> a, bool a_transposed, global<const B> b, bool b_transposed,
-                                float factor, float share, global<const C> term, global<C> c, int m, int n,
-                                int k) {
+                                float product_factor, float term_factor, global<const C> term, global<C> c,
+                                int m, int n, int k) {
   __shared__ shared_array<float, kPiece * kPitch> left, right;  // [inner][row], [inner][column]
   const int columns_of_blocks = (n + kExtent - 1) / kExtent;
   const int first_row = int(blockIdx.x) / columns_of_blocks * kExtent,
             first_column = int(blockIdx.x) % columns_of_blocks * kExtent;
-  const long long pair = blockIdx.y, a_base = pair * m * k, b_base = pair * k * n;
   const int row = int(threadIdx.x) / (kExtent / kShare) * kShare,
             column = int(threadIdx.x) % (kExtent / kShare) * kShare;
   float sums[kShare][kShare] = {};
   for (int at = 0; at < k; at += kPiece) {
     __syncthreads();
-    load_piece(a, a_base, a_transposed, first_row, m, at, k, left);
-    load_piece(b, b_base, !b_transposed, first_column, n, at, k, right);
+    load_piece(a, a_transposed, first_row, m, at, k, left);
+    load_piece(b, !b_transposed, first_column, n, at, k, right);
     __syncthreads();
     const int depth = min(kPiece, k - at);
     for (int inner = 0; inner < depth; ++inner) {
@@ -75,9 +74,9 @@ __device__ inline void multiply(global<const A> a, bool a_transposed, global<con
     MLG_UNROLL
     for (int j = 0; j < kShare; ++j) {
       if (first_row + row + i >= m || first_column + column + j >= n) continue;
-      const long long place = (pair * m + first_row + row + i) * n + first_column + column + j;
-      const float product = factor * sums[i][j];
-      c[place] = Narrow<C>::from(share == 0 ? product : product + share * to_float(term[place]));
+      const long long place = (long long)(first_row + row + i) * n + first_column + column + j;
+      const float product = product_factor * sums[i][j];
+      c[place] = Narrow<C>::from(term_factor == 0 ? product : product + term_factor * to_float(term[place]));
     }
   }
 }
@@ -87,13 +86,15 @@ template <typename T, typename C>
 __global__ void __launch_bounds__(kThreads, 2)  // 2: registers go before a third block, so none is spilled
     fixed_matmul(global<const T> a, global<const T> b, global<const C> term, global<C> c, int m, int n,
                  int k) {
-  multiply(a, transpose_a, b, transpose_b, alpha, beta, term, c, m, n, k);
+  const long long pair = blockIdx.y;
+  multiply(a + pair * m * k, transpose_a, b + pair * k * n, transpose_b, alpha, beta, term + pair * m * n,
+           c + pair * m * n, m, n, k);
 }
 
 // W: of 16 bits.
 MLG_KERNEL(widened_matmul, transpose_b, beta)
 template <typename W>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads)  // without pairs it takes fewer registers: three blocks
     widened_matmul(global<const float> a, global<const W> b, global<float> c, int m, int n, int k) {
   multiply(a, false, b, transpose_b, 1.0f, beta, global<const float>(c), c, m, n, k);
 }

@@ -121,6 +121,5 @@ __global__ void __launch_bounds__(row_block)
       if (slices > 1) end();
     });
   }
-  if (slices > 1 || !partial) return;
-  end();
+  if (slices == 1) end();
 }
