@@ -165,6 +165,11 @@ TEST_P(CudaCompile, NoKernelSpills) {
       cast.push_back("train.layercast=" + storage);
       compile_run(TinyRun::config_without_data(cast));
     }
+    for (const std::string dtype : {"bf16", "fp32"}) {  // attention to both sides
+      std::vector<std::string> masked = device();
+      masked.insert(masked.end(), {"train.compute_dtype=" + dtype, "model.masking.share=0.15"});
+      compile_run(TinyRun::config_without_data(masked));
+    }
     tiny.push_back("run.fused_kernels=false");
     compile_run(TinyRun::config_without_data(tiny));
     // Rows that the registers of a block do not hold at once.
