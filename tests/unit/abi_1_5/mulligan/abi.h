@@ -1,0 +1,80 @@
+/* What every plugin library exports, whatever its kind. C types only cross this boundary: no exception, STL
+ * or RTTI.
+ *
+ * A plugin library exports two symbols:
+ *   mlg_plugin                     function: const mlg_plugin_header* mlg_plugin(void)
+ *   mlg_abi_<major>_<kind>_<name>  a marker; its *name* is read from the file before any of its code runs
+ * The returned table starts with mlg_plugin_header and is followed by the members of its kind (optimizer.h,
+ * loss.h, ...). Tables are append-only within one ABI major: the host reads only the first struct_size bytes.
+ * Libraries are never unloaded. Authors use the C++ wrapper (optimizer.hpp, loss.hpp, ...), which fills all
+ * of this in.
+ */
+#ifndef MULLIGAN_ABI_H
+#define MULLIGAN_ABI_H
+
+#include <stdint.h>
+
+#define MLG_ABI_MAGIC 0x4E474C4Du /* "MLGN" in little-endian bytes */
+#define MLG_ABI_MAJOR 1
+#define MLG_ABI_MINOR 5
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* NULL: success. Otherwise one sentence for the user (what, where, how to mend); the callee owns it and keeps
+ * it valid until its next call on the same thread. */
+typedef const char* mlg_error;
+
+typedef enum mlg_kind {
+  MLG_BACKEND = 1,
+  MLG_LOSS = 2,
+  MLG_OPTIMIZER = 3,
+  MLG_SCHEDULE = 4,
+  MLG_TTT = 5,
+  MLG_QUANTIZER = 6,
+  MLG_COMMUNICATOR = 7, /* since ABI 1.4 */
+  MLG_TRANSFORM = 8     /* since ABI 1.5 */
+} mlg_kind;
+
+struct mlg_key;    /* config.h: one configuration key */
+struct mlg_kernel; /* kernel.h: one device function */
+
+typedef struct mlg_plugin_header {
+  uint32_t magic;     /* MLG_ABI_MAGIC */
+  uint16_t abi_major; /* must equal the host's */
+  uint16_t abi_minor; /* informative: members beyond struct_size are treated as absent */
+  uint32_t struct_size;
+  uint32_t kind;    /* mlg_kind */
+  const char* name; /* [a-z0-9_]+, unique per kind within a process */
+  const char* version;
+  const char* summary;    /* one line for `mulligan plugins` */
+  uint32_t state_version; /* of what it keeps in checkpoints; resuming with another one is refused */
+  uint32_t key_count;
+  const struct mlg_key* keys; /* its TOML keys; static storage */
+  uint32_t kernel_count;
+  const struct mlg_kernel* kernels; /* the device functions it brings; static storage */
+} mlg_plugin_header;
+
+typedef const mlg_plugin_header* (*mlg_plugin_function)(void);
+
+/* What a backend is running, noted by it for the host's sentences about failures and crashes. */
+typedef struct mlg_running {
+  const char* kernel; /* its name, static storage; null between the calls. A failed call leaves it as it is */
+  uint32_t call;      /* its place in the list that run() was given, from 0 */
+} mlg_running;
+
+/* What the host offers to every plugin. Valid for the life of the process; may be called from any thread. */
+typedef struct mlg_host {
+  uint32_t struct_size;
+  void (*log)(int32_t level, const char* message); /* 0 debug, 1 info, 2 warning */
+  /* Since ABI 1.2. */
+  uint32_t abi_minor; /* the host's MLG_ABI_MINOR: which members of the structs it passes exist */
+  /* for backends whose kernels run in this process; written from the thread that calls run() */
+  mlg_running* running;
+} mlg_host;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
