@@ -102,6 +102,12 @@ Batch cut_row(const Batch& row, std::int64_t tokens) {
   return cut;
 }
 
+Batch cut_row(const Batch& row, std::int64_t tokens, const std::optional<MaskingOptions>& masking) {
+  Batch cut = cut_row(row, tokens);
+  if (masking && cut.target_count() == 0) Masking(*masking, "doctor").apply(0, cut.tokens, cut.targets);
+  return cut;
+}
+
 Batch drawn_row(const std::vector<std::int64_t>& segments, std::int64_t vocabulary, std::uint64_t seed) {
   const PhiloxStream random(seed, "doctor/row");
   const std::int64_t tokens = std::accumulate(segments.begin(), segments.end(), std::int64_t{0});
