@@ -104,7 +104,14 @@ Batch cut_row(const Batch& row, std::int64_t tokens) {
 
 Batch cut_row(const Batch& row, std::int64_t tokens, const std::optional<MaskingOptions>& masking) {
   Batch cut = cut_row(row, tokens);
-  if (masking && cut.target_count() == 0) Masking(*masking, "doctor").apply(0, cut.tokens, cut.targets);
+  constexpr double usual_share = 0.15;
+  if (!masking || cut.target_count() >= chosen_tokens(usual_share, tokens)) return cut;
+  for (std::size_t t = 0; t < cut.tokens.size(); ++t) {
+    if (cut.targets[t] >= 0) cut.tokens[t] = cut.targets[t];
+  }
+  MaskingOptions more = *masking;
+  more.share = usual_share;
+  Masking(more, "doctor").apply(0, cut.tokens, cut.targets);
   return cut;
 }
 

@@ -120,6 +120,7 @@ check_refused "statistics of two objectives" 3 "masked tokens" stats runs/next r
 
 # Few hidden tokens, and more than a row has.
 check "the doctor looks at rows with one hidden token" "$mulligan" doctor next.toml --set model.masking.share=0.001
+train few "${few[@]}" --set model.masking.share=0.001 --set doctor.level=start
 check_refused "more hidden tokens than a row has" 3 "lower model.masking.share" train next.toml --set model.masking.share=1 \
   --set run.directory=runs/unread
 
