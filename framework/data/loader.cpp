@@ -163,7 +163,15 @@ void Loader::next(Batch& batch) {
   build_segments_at_bos(options_.bos_id, options_.max_segment_tokens, batch);
   if (masking_) {
     const std::int64_t row = position_.consumed_spans + options_.rank * rows + row_in_group_;
-    masking_->apply(static_cast<std::uint64_t>(row), batch.tokens, batch.targets);
+    const std::int64_t hidden = masking_->apply(static_cast<std::uint64_t>(row), batch.tokens, batch.targets);
+    const std::int64_t wanted = chosen_tokens(options_.masking->share, row_tokens);
+    if (hidden < wanted) {
+      throw data_error(
+          "a row of {} tokens has {} that can be hidden, for the others begin documents, but the mean loss "
+          "of a "
+          "step is over {} of each row; lower model.masking.share.",
+          row_tokens, hidden, wanted);
+    }
   }
   if (++row_in_group_ < rows) return;
   row_in_group_ = 0;

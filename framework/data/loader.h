@@ -41,7 +41,8 @@ struct LoaderOptions {
   std::int64_t group_spans = 0;     // a multiple of world_size; 0: one for each rank
   std::vector<LoaderPart> parts;    // empty: all shards are one
   // Hides tokens of each row and makes them its targets; absent: targets are the next tokens. What is hidden
-  // of a row depends on how many rows all ranks have read before it, not on the ranks.
+  // of a row depends on how many rows all ranks have read before it, not on the ranks. Every row has
+  // chosen_tokens() targets: one with fewer tokens that can be hidden is an error.
   std::optional<MaskingOptions> masking = {};
 };
 

@@ -97,10 +97,12 @@ class Examiner {
   // A row of the training data, where it can be read, so that losses are those of text.
   Batch text_row(std::int64_t tokens) const {
     if (!readable_) return drawn_row({tokens}, config_.model.vocabulary, 12);
-    Loader loader(loader_options(config_, unchecked_training_data(config_), 0, 1));
+    const LoaderOptions options = loader_options(config_, unchecked_training_data(config_), 0, 1);
+    Loader loader(options);
     Batch row;
     loader.next(row);
-    return cut_row(row, std::min<std::int64_t>(tokens, static_cast<std::int64_t>(row.tokens.size())));
+    return cut_row(row, std::min<std::int64_t>(tokens, static_cast<std::int64_t>(row.tokens.size())),
+                   options.masking);
   }
 
   Weights read_weights() const {
@@ -129,7 +131,8 @@ class Examiner {
       const auto shards = find_shards(training_patterns(config_.data), DataSplit::train);
       const double entropy =
           token_statistics(sample_tokens(shards, wanted_.tokens), vocabulary()).bigram_nats;
-      found_.push_back(judge_trained_loss(evaluation.mean_loss(), vocabulary(), loss_floor(entropy)));
+      found_.push_back(
+          judge_trained_loss(evaluation.mean_loss(), vocabulary(), loss_floor(config_.model, entropy)));
     }
     found_.push_back(judge_logits(evaluation.logits(), config_.model));
     MicroStepProbe training(backend, *plugins_.loss, config_, tokens, types());

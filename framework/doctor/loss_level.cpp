@@ -8,6 +8,8 @@
 #include <set>
 #include <span>
 
+#include "framework/model/elements/masking/config.h"
+
 namespace mulligan::doctor {
 namespace {
 
@@ -60,8 +62,8 @@ Finding judge_trained_loss(double loss_nats, int vocabulary, double floor_nats) 
   return f;
 }
 
-double loss_floor(double bigram_nats) {
-  return 0.3 * bigram_nats;
+double loss_floor(const ModelConfig& model, double bigram_nats) {
+  return predicts_masked(model) ? 0 : 0.3 * bigram_nats;
 }
 
 Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model) {

@@ -102,6 +102,19 @@ Batch cut_row(const Batch& row, std::int64_t tokens) {
   return cut;
 }
 
+Batch cut_row(const Batch& row, std::int64_t tokens, const std::optional<MaskingOptions>& masking) {
+  Batch cut = cut_row(row, tokens);
+  constexpr double usual_share = 0.15;
+  if (!masking || cut.target_count() >= chosen_tokens(usual_share, tokens)) return cut;
+  for (std::size_t t = 0; t < cut.tokens.size(); ++t) {
+    if (cut.targets[t] >= 0) cut.tokens[t] = cut.targets[t];
+  }
+  MaskingOptions more = *masking;
+  more.share = usual_share;
+  Masking(more, "doctor").apply(0, cut.tokens, cut.targets);
+  return cut;
+}
+
 Batch drawn_row(const std::vector<std::int64_t>& segments, std::int64_t vocabulary, std::uint64_t seed) {
   const PhiloxStream random(seed, "doctor/row");
   const std::int64_t tokens = std::accumulate(segments.begin(), segments.end(), std::int64_t{0});

@@ -17,7 +17,6 @@
 #include "framework/doctor/row_checks.h"
 #include "framework/doctor/weight_checks.h"
 #include "framework/eval/masking_options.h"
-#include "framework/model/elements/masking/config.h"
 #include "framework/step/step_graphs.h"
 
 namespace mulligan::doctor {
@@ -126,7 +125,7 @@ std::vector<Finding> model_findings(const RunSubject& subject, const Batch& row,
   }
   const std::int64_t tokens =
       std::min<std::int64_t>(probed_tokens, static_cast<std::int64_t>(row.tokens.size()));
-  const Batch cut = cut_row(row, tokens);
+  const Batch cut = cut_row(row, tokens, masking_options(config.model, subject.data.bos_id));
   EvaluationProbe evaluation(backend, config, tokens, types);
   evaluation.set(weights);
   evaluation.set(cut);
@@ -172,8 +171,7 @@ RunRecord examine_start(const RunSubject& subject, bool force, const Say& say) {
   if (record.level == DoctorLevel::off) return record;
   const auto start = std::chrono::steady_clock::now();
   SeenData data = see_data(subject);
-  // Tokens on both sides tell more than the one before.
-  record.floor_nats = predicts_masked(subject.loaded.config.model) ? 0 : loss_floor(data.bigram_nats);
+  record.floor_nats = loss_floor(subject.loaded.config.model, data.bigram_nats);
   add(record.findings, std::move(data.findings));
   const SeenRows rows = see_rows(subject);
   const auto masking = masking_options(subject.loaded.config.model, subject.data.bos_id);

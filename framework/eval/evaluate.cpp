@@ -10,7 +10,7 @@
 #include "framework/data/shard_checks.h"
 #include "framework/dist/host_group.h"
 #include "framework/eval/evaluator.h"
-#include "framework/model/elements/masking/config.h"
+#include "framework/eval/masking_options.h"
 
 namespace mulligan {
 namespace {
@@ -115,24 +115,15 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
   return validation;
 }
 
-namespace {
-
-std::string masking_text(const ModelConfig& model) {
-  if (!predicts_masked(model)) return {};
-  const elements::masking::Config masking = elements::masking::config_of(model);
-  return fmt::format(", {} of the tokens hidden ({} as token {}, {} as any, seed {})", masking.share,
-                     masking.mask_share, masking.token, masking.random_share, masking.seed);
-}
-
-}  // namespace
-
 std::string packing_text(const EvalConfig& eval, const ModelConfig& model) {
   if (eval.mode == EvalMode::sliding) {
     return fmt::format("windows of {} tokens every {}", eval.sequence_length, eval.stride);
   }
-  return fmt::format("rows of {} x {} tokens{}{}{}", eval.packed_sequences, eval.sequence_length,
+  const std::string hidden = masking_text(model);
+  return fmt::format("rows of {} x {} tokens{}{}{}{}", eval.packed_sequences, eval.sequence_length,
                      eval.drop_remainder ? ", the remainder left out" : "",
-                     eval.shares > 0 ? fmt::format(", in {} shares", eval.shares) : "", masking_text(model));
+                     eval.shares > 0 ? fmt::format(", in {} shares", eval.shares) : "",
+                     hidden.empty() ? "" : ", ", hidden);
 }
 
 std::string score_text(const EvalResult& result) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "framework/config/model_config.h"
 #include "framework/data/masking.h"
@@ -10,5 +11,9 @@ namespace mulligan {
 
 // Absent where the model predicts the next token. `bos_id` begins documents.
 std::optional<MaskingOptions> masking_options(const ModelConfig& model, int bos_id);
+
+// What is hidden, in words: equal where losses are of the same tokens, hidden alike. Empty where the model predicts
+// the next token.
+std::string masking_text(const ModelConfig& model);
 
 }  // namespace mulligan

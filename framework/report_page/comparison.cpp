@@ -56,9 +56,21 @@ std::vector<ComparedFigure> figures_of(const std::vector<RunRecord>& runs) {
   add("val_bpb, test-time training", 5, true, [](const RunRecord& run) -> std::optional<double> {
     return run.ttt && run.ttt->bits ? run.ttt->with_bpb : std::nullopt;
   });
-  add("val_loss, nats", 5, true, result(&TrainingResult::val_loss_nats));
-  add("training loss, mean, nats", 5, true, result(&TrainingResult::run_loss_nats));
-  add("training loss, last step, nats", 5, false, result(&TrainingResult::final_loss_nats));
+  // Losses of masked tokens are no figures beside those of the next token: rows of their own.
+  const auto losses = [&](const char* loss, const char* masked, bool statistics,
+                          std::optional<double> TrainingResult::*member) {
+    for (const bool fills_in : {false, true}) {
+      add(fills_in ? masked : loss, 5, statistics,
+          [&, pick = result(member)](const RunRecord& run) -> std::optional<double> {
+            return run.fills_in_masked() == fills_in ? pick(run) : std::nullopt;
+          });
+    }
+  };
+  losses("val_loss, nats", "val_loss of masked tokens, nats", true, &TrainingResult::val_loss_nats);
+  losses("training loss, mean, nats", "training loss of masked tokens, mean, nats", true,
+         &TrainingResult::run_loss_nats);
+  losses("training loss, last step, nats", "training loss of masked tokens, last step, nats", false,
+         &TrainingResult::final_loss_nats);
   add("artifact, bytes", 0, true, [](const RunRecord& run) -> std::optional<double> {
     return run.quantize ? std::optional(run.quantize->artifact_bytes) : std::nullopt;
   });

@@ -30,26 +30,26 @@ std::string curves(const Comparison& comparison) {
   const auto rate = [](const StepRecord& s) { return s.tokens_per_second; };
   const auto factor = [](const StepRecord& s) { return s.lr.empty() ? NAN : s.lr[0].second; };
   std::string html;
-  html += overlay(comparison,
-                  {"compare-loss-curve",
-                   "Training loss by step",
-                   "Window means.",
-                   "step",
-                   "nats per token",
-                   false,
-                   {},
-                   {}},
-                  [&](const RunRecord& run) { return curve_of(run, window); });
-  html += overlay(comparison,
-                  {"compare-loss-seconds-curve",
-                   "Training loss by time",
-                   "Window means.",
-                   "seconds of training",
-                   "nats per token",
-                   false,
-                   {},
-                   {}},
-                  [&](const RunRecord& run) { return curve_of(run, window, true); });
+  // Losses of masked tokens in pictures of their own.
+  const auto losses = [&](const std::string& id, const std::string& by, const char* axis, bool by_seconds) {
+    for (const bool fills_in : {false, true}) {
+      html += overlay(comparison,
+                      {id + (fills_in ? "-masked" : ""),
+                       (fills_in ? "Training loss of masked tokens by " : "Training loss by ") + by,
+                       "Window means.",
+                       axis,
+                       fills_in ? "nats per masked token" : "nats per token",
+                       false,
+                       {},
+                       {}},
+                      [&](const RunRecord& run) {
+                        return run.fills_in_masked() == fills_in ? curve_of(run, window, by_seconds)
+                                                                 : std::vector<Point>{};
+                      });
+    }
+  };
+  losses("compare-loss-curve", "step", "step", false);
+  losses("compare-loss-seconds-curve", "time", "seconds of training", true);
   html += overlay(comparison, {"compare-bpb-curve", "Validation", "", "step", "bits per byte", false, {}, {}},
                   validation_bpb, true);
   html += overlay(

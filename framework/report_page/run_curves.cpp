@@ -98,6 +98,7 @@ LineChart loss_chart(const RunRecord& run) {
                   false,
                   {},
                   run_marks(run)};
+  if (run.fills_in_masked()) chart.about += " All are of masked tokens, not of the next one.";
   if (!trains_cross_entropy(run)) {
     chart.about += " The training loss is what the plugin '" + run.setting("loss.plugin") +
                    "' computes, the validation loss is cross entropy: the two need not be alike.";

@@ -44,15 +44,30 @@ std::optional<Figure> ttt_bpb(const RunRecord& run) {
   return scored(run.ttt->with_bpb, run.ttt->tokens, run.ttt->bytes);
 }
 
+// Losses of tokens that are hidden otherwise are of another window: of others, or of ones that are told more about.
+std::string hidden_window(const RunRecord& run, std::initializer_list<const char*> keys) {
+  std::string text = ", masked tokens";
+  for (const char* key : keys) text += fmt::format(", {} {}", key, run.setting(key));
+  return run.fills_in_masked() ? text : "";
+}
+
 std::optional<Figure> val_loss(const RunRecord& run) {
   if (!run.result) return {};
-  return scored(run.result->val_loss_nats, run.result->val_tokens, run.result->val_bytes);
+  auto figure = scored(run.result->val_loss_nats, run.result->val_tokens, run.result->val_bytes);
+  if (figure)
+    figure->window +=
+        hidden_window(run, {"model.masking.share", "model.masking.mask_share", "model.masking.random_share",
+                            "model.masking.token", "model.masking.seed"});
+  return figure;
 }
 
 // A mean over other steps is another figure: over the first ones, which are the worst, or over a later part.
 std::optional<Figure> train_loss(const RunRecord& run) {
   if (!run.result || !run.result->run_loss_nats) return {};
-  return Figure{*run.result->run_loss_nats, fmt::format("steps 0 to {:.0f}", run.result->steps.value_or(0))};
+  return Figure{*run.result->run_loss_nats,
+                fmt::format("steps 0 to {:.0f}", run.result->steps.value_or(0)) +
+                    hidden_window(run, {"model.masking.share", "model.masking.mask_share",
+                                        "model.masking.random_share"})};
 }
 
 struct Metric : RunMetric {

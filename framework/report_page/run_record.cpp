@@ -35,6 +35,10 @@ double RunRecord::number(std::string_view key) const {
   return value;
 }
 
+bool RunRecord::fills_in_masked() const {
+  return (result && result->val_masked) || number("model.masking.share") > 0;
+}
+
 const EvaluationRecord* RunRecord::quantized() const {
   for (auto evaluation = evaluations.rbegin(); evaluation != evaluations.rend(); ++evaluation) {
     if (evaluation->artifact) return &*evaluation;

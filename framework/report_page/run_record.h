@@ -110,6 +110,8 @@ struct RunRecord {
 
   // The value of a setting in TOML syntax without quotes; "" where there is none.
   std::string setting(std::string_view key) const;
+  // Whether its losses are of masked tokens that were filled in, not of the next token.
+  bool fills_in_masked() const;
   // The same as a number; 0 where there is none.
   double number(std::string_view key) const;
   // The newest score of an artifact.

@@ -12,7 +12,7 @@
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
 #include "framework/core/statistic.h"
-#include "framework/model/elements/masking/config.h"
+#include "framework/eval/masking_options.h"
 #include "framework/report/run_log.h"
 #include "framework/run/eval_json.h"
 #include "framework/run/run_files.h"
@@ -122,9 +122,8 @@ class Cell {
   }
   // What its training starts from; "": weights of the seed's own.
   std::string initial_weights() const { return load(training_set(), directory()).config.init.from; }
-  bool predicts_masked() const {
-    return mulligan::predicts_masked(load(training_set(), directory()).config.model);
-  }
+  // What its losses are of (masking_text).
+  std::string hidden() const { return masking_text(load(training_set(), directory()).config.model); }
 
  private:
   const std::string& config_file() const { return row_.config.empty() ? sweep_.config : row_.config; }
@@ -200,6 +199,7 @@ class Cell {
               bpb.is_null() ? std::numeric_limits<double>::quiet_NaN() : bpb.template get<double>();
           result.tokens = json.at("val_tokens");
           result.bytes = json.at("val_bytes");
+          result.masked = json.value("val_masked", false);
           return result;
         },
         remedy);
@@ -374,18 +374,20 @@ stats::Study sweep_study(const Sweep& sweep, const SweepResult& result) {
 
 namespace {
 
-// Losses of masked tokens and of the next token are no two scores of one thing.
-void require_one_objective(const Sweep& sweep, const std::function<bool(std::size_t row)>& predicts_masked) {
-  const bool masked = predicts_masked(0);
+// Losses of masked tokens and of the next token are no two scores of one thing, nor those of tokens that are hidden
+// otherwise. `hidden`: what is, of a row of the sweep (masking_text).
+void require_one_objective(const Sweep& sweep, const std::function<std::string(std::size_t row)>& hidden) {
+  const std::string first = hidden(0);
   for (std::size_t row = 1; row < sweep.rows.size(); ++row) {
-    if (predicts_masked(row) == masked) continue;
+    const std::string other = hidden(row);
+    if (other == first) continue;
+    const auto objective = [](const std::string& text) { return text.empty() ? "the next token" : text; };
     throw config_error(
-        "the rows '{}' and '{}' are of two objectives, the next token and masked ones (model.masking.share), "
-        "whose "
-        "losses cannot be compared; make two sweeps of them.",
-        sweep.rows.front().name, sweep.rows[row].name);
+        "the rows '{}' and '{}' are of two objectives ([model.masking]): {}, and {}; their losses cannot be "
+        "compared, so make two sweeps of them.",
+        sweep.rows.front().name, sweep.rows[row].name, objective(first), objective(other));
   }
-  if (!masked || sweep.metric == "val_loss_nats") return;
+  if (first.empty() || sweep.metric == "val_loss_nats") return;
   throw config_error(
       "the sweep's rows fill in masked tokens (model.masking.share), whose loss is no bits per byte; set "
       "metric = "
@@ -402,8 +404,7 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
   const auto cell_of = [&](std::size_t row, double seed) {
     return Cell(sweep, sweep.rows[row], static_cast<std::int64_t>(seed), overrides, host, steps, options);
   };
-  require_one_objective(sweep,
-                        [&](std::size_t row) { return cell_of(row, sweep.seeds.front()).predicts_masked(); });
+  require_one_objective(sweep, [&](std::size_t row) { return cell_of(row, sweep.seeds.front()).hidden(); });
   const std::vector<Training> trainings =
       sweep.vectors.bits > 0 ? trainings_of(sweep, cell_of) : std::vector<Training>{};
   for (const double seed : sweep.seeds) {

@@ -113,6 +113,16 @@ sed 's/^metric.*//' sweep.toml >bits.toml
 check_refused "a sweep by bits per byte" 2 'metric = "val_loss_nats"' sweep bits.toml "${few[@]}" "${masked[@]}"
 sed 's/^set = .*/set = ["model.masking.share=0.15"]/' sweep.toml >mixed.toml
 check_refused "a sweep of two objectives" 2 "make two sweeps" sweep mixed.toml "${few[@]}"
+sed 's/^set = .*/set = ["model.masking.share=0.5"]/' sweep.toml >shares.toml
+check_refused "a sweep of tokens hidden otherwise" 2 "0.5 of the tokens hidden" sweep shares.toml "${few[@]}" "${masked[@]}"
+check_equal "sweep.json says of each score that it is of masked tokens" 4 "$(grep -c '"masked": true' runs/sweep/sweep.json)"
+check_refused "statistics of two objectives" 3 "masked tokens" stats runs/next runs/masked --metric val_loss_nats
+
+# Few hidden tokens, and more than a row has.
+check "the doctor looks at rows with one hidden token" "$mulligan" doctor next.toml --set model.masking.share=0.001
+train few "${few[@]}" --set model.masking.share=0.001 --set doctor.level=start
+check_refused "more hidden tokens than a row has" 3 "lower model.masking.share" train next.toml --set model.masking.share=1 \
+  --set run.directory=runs/unread
 
 # What needs the next token refuses it.
 refused() { # refused WHAT PART COMMAND...

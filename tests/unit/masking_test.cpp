@@ -8,6 +8,9 @@
 #include "framework/core/error.h"
 #include "framework/data/loader.h"
 #include "framework/data/masking.h"
+#include "framework/doctor/loss_level.h"
+#include "framework/doctor/probe.h"
+#include "framework/model/elements/masking/config.h"
 #include "tests/unit/data_support.h"
 
 namespace mulligan {
@@ -189,6 +192,68 @@ TEST(Masking, LoaderHidesByThePlaceInTheData) {
   };
   EXPECT_EQ(original(rows[12]), original(rows[0])) << "the second pass begins here";
   EXPECT_NE(rows[12].targets, rows[0].targets);
+}
+
+// The mean loss of a step is over a fixed number of tokens: a row with fewer would make it too low in silence.
+TEST(Masking, LoaderRefusesRowsThatCannotHideAsManyAsSaid) {
+  const fs::path folder = fresh_folder("masking_short");
+  std::vector<std::uint16_t> tokens;
+  for (int t = 0; t < 65; ++t) tokens.push_back(t % 4 == 0 ? 1 : static_cast<std::uint16_t>(2 + t));
+  const fs::path shard = folder / "fineweb_train_000000.bin";
+  write_shard(shard, tokens);
+  LoaderOptions options;
+  options.shards = {shard};
+  options.row_tokens = 16;  // of which 4 begin documents
+  options.masking = options_of(0.75);
+  Batch row;
+  Loader(options).next(row);
+  EXPECT_EQ(row.target_count(), 12);
+  for (const double share : {0.8, 1.0}) {
+    options.masking = options_of(share);
+    Loader loader(options);
+    try {
+      loader.next(row);
+      ADD_FAILURE() << share;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_data);
+      EXPECT_NE(std::string(error.what()).find("lower model.masking.share"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+// What no model of the next token reaches, one that reads both sides may.
+TEST(Masking, TheDoctorsFloorIsOfTheNextToken) {
+  ModelConfig model;
+  EXPECT_EQ(doctor::loss_floor(model, 2), 0.3 * 2);
+  elements::masking::set_config(model, {.share = 0.15});
+  EXPECT_EQ(doctor::loss_floor(model, 2), 0);
+}
+
+// The doctor looks at the first tokens of a row, of which few or none may be hidden.
+TEST(Masking, ACutRowHasTargets) {
+  const Ints original = text(256, 300);
+  Batch row;
+  row.reserve(256);
+  row.tokens = original;
+  build_segments({0}, 256, 0, row);
+  for (const std::int32_t at : {10, 200}) {
+    row.tokens = original;
+    row.targets.assign(256, -1);
+    row.targets[static_cast<std::size_t>(at)] = original[static_cast<std::size_t>(at)];
+    row.tokens[static_cast<std::size_t>(at)] = 0;
+    const Batch cut = doctor::cut_row(row, 64, options_of(0.001));
+    ASSERT_EQ(cut.tokens.size(), 64U);
+    EXPECT_EQ(cut.target_count(), 10);  // 0.15 of 64
+    for (std::size_t t = 0; t < 64; ++t) {
+      if (cut.targets[t] >= 0) {
+        EXPECT_EQ(cut.targets[t], original[t]);
+      } else {
+        EXPECT_EQ(cut.tokens[t], original[t]);
+      }
+    }
+    EXPECT_EQ(doctor::cut_row(row, 64, std::nullopt).target_count(), at < 64 ? 1 : 0);
+  }
 }
 
 }  // namespace

@@ -11,7 +11,9 @@
 #include "framework/report_page/comparison.h"
 #include "framework/report_page/comparison_tables.h"
 #include "framework/report_page/run_curves.h"
+#include "framework/report_page/run_observations.h"
 #include "framework/report_page/write_report.h"
+#include "framework/stats/study.h"
 #include "tests/support/xml_check.h"
 #include "tests/unit/config_testing.h"
 
@@ -165,6 +167,50 @@ TEST_F(MadeUpRuns, OnlyCrossEntropyIsConvertedToBitsPerByte) {
   const std::string chart = draw(bpb_chart(read_run(other)));
   EXPECT_EQ(chart.find("training, window mean"), std::string::npos);
   EXPECT_NE(chart.find("no cross entropy"), std::string::npos);
+}
+
+// Losses of masked tokens are no figures beside those of the next token, nor beside those of tokens hidden otherwise.
+TEST_F(MadeUpRuns, LossesOfMaskedTokensStandApart) {
+  const auto masked = [&](const char* name, const char* share, const char* seed) {
+    const fs::path directory = make(
+        name, 1, 9, fmt::format("[model.masking]\nshare = {}  # --set\nseed = {}  # --set\n", share, seed));
+    write(directory / "result.json",
+          R"({"val_bpb":null,"val_loss_nats":2.0,"val_tokens":10,"val_bytes":0,"val_masked":true,"steps":5,)"
+          R"("train_loss":{"train_loss_run_nats":2.5},"final_loss_nats":2.25,"seconds":{"train":0.5}})");
+    return read_run(directory);
+  };
+  const fs::path plain = make("next", 1, 1.1, "[model.masking]\nshare = 0.0  # default\n");
+  write(plain / "result.json",
+        R"({"val_bpb":null,"val_loss_nats":3.0,"val_tokens":10,"val_bytes":0,"steps":5,)"
+        R"("train_loss":{"train_loss_run_nats":3.5},"final_loss_nats":3.25,"seconds":{"train":0.5}})");
+  const RunRecord next = read_run(plain), hidden = masked("hidden", "0.15", "0"),
+                  same = masked("same", "0.15", "0"), others = masked("others", "0.15", "1"),
+                  more = masked("more", "0.5", "0");
+  const Comparison comparison = compare({next, hidden});
+  int losses = 0;
+  for (const ComparedFigure& figure : comparison.figures) {
+    if (figure.name.find("loss") == std::string::npos) continue;
+    ++losses;
+    const bool of_masked = figure.name.find("masked tokens") != std::string::npos;
+    EXPECT_NE(figure.values[0].has_value(), of_masked) << figure.name;
+    EXPECT_EQ(figure.values[1].has_value(), of_masked) << figure.name;
+  }
+  EXPECT_EQ(losses, 6);
+  const std::string page = comparison_page(comparison);
+  EXPECT_EQ(xml_fault(page), "");
+  EXPECT_NE(page.find("Training loss of masked tokens by step"), std::string::npos);
+  EXPECT_NE(loss_chart(hidden).about.find("of masked tokens"), std::string::npos);
+  EXPECT_EQ(loss_chart(next).about.find("masked"), std::string::npos);
+  const auto study = [](const RunRecord& one, const RunRecord& other, const char* metric) {
+    return stats::make_study(observe_runs({one, other}, metric));
+  };
+  for (const char* metric : {"val_loss_nats", "train_loss_nats"}) {
+    EXPECT_NO_THROW(study(hidden, same, metric)) << metric;
+    EXPECT_THROW(study(next, hidden, metric), Error) << metric;
+    EXPECT_THROW(study(hidden, more, metric), Error) << metric;
+  }
+  EXPECT_THROW(study(hidden, others, "val_loss_nats"), Error) << "other tokens of the same text";
+  EXPECT_NO_THROW(study(hidden, others, "train_loss_nats")) << "other draws of one objective";
 }
 
 TEST_F(MadeUpRuns, DamagedFilesAreNamed) {
