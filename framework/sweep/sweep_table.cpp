@@ -1,5 +1,6 @@
 // The table of a sweep.
 #include <algorithm>
+#include <cmath>
 
 #include "framework/core/statistic.h"
 #include "framework/sweep/sweep.h"
@@ -10,7 +11,8 @@ namespace {
 // Whether every score is of a text whose bytes were counted.
 bool has_bits(const SweepResult& result) {
   return std::ranges::all_of(result.cells, [](const auto& cells) {
-    return std::ranges::all_of(cells, [](const SweepCell& cell) { return cell.without.bytes > 0; });
+    return std::ranges::all_of(cells,
+                               [](const SweepCell& cell) { return std::isfinite(cell.without.val_bpb); });
   });
 }
 
