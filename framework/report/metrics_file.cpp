@@ -87,15 +87,12 @@ void MetricsFile::step(const StepRecord& record) {
 }
 
 void MetricsFile::validation(const ValidationRecord& record) {
-  write(Json{{"event", "validation"},
-             {"step", record.step},
-             {"phase", record.phase},
-             {"val_loss_nats", record.val_loss_nats},
-             {"val_bpb", record.val_bpb},
-             {"val_tokens", record.val_tokens},
-             {"val_bytes", record.val_bytes},
-             {"seconds", record.seconds}}
-            .dump());
+  Json json{{"event", "validation"},         {"step", record.step},
+            {"phase", record.phase},         {"val_loss_nats", record.val_loss_nats},
+            {"val_bpb", record.val_bpb},     {"val_tokens", record.val_tokens},
+            {"val_bytes", record.val_bytes}, {"seconds", record.seconds}};
+  if (record.masked) json["masked"] = true;
+  write(json.dump());
 }
 
 void MetricsFile::memory(const MemoryRecord& record) {

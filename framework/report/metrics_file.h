@@ -54,6 +54,7 @@ struct ValidationRecord {
   std::uint64_t val_bytes = 0;
   double seconds = 0;
   std::string phase = "validate";  // of the ledger: "validate" while training, "evaluate" at the end
+  bool masked = false;             // the loss of tokens that were filled in, not of the next one
 };
 
 // Where the run's device memory goes.

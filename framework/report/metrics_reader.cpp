@@ -81,9 +81,10 @@ void add(MetricsHistory& history, const Json& json) {
   if (event == "step") {
     history.steps.push_back(step_record(json));
   } else if (event == "validation") {
-    history.validations.push_back({integer(json.at("step")), real(json, "val_loss_nats"),
-                                   real(json, "val_bpb"), json.at("val_tokens").get<std::uint64_t>(),
-                                   json.at("val_bytes").get<std::uint64_t>(), real(json, "seconds")});
+    history.validations.push_back(
+        {integer(json.at("step")), real(json, "val_loss_nats"), real(json, "val_bpb"),
+         json.at("val_tokens").get<std::uint64_t>(), json.at("val_bytes").get<std::uint64_t>(),
+         real(json, "seconds"), json.value("phase", std::string("validate")), json.value("masked", false)});
   } else if (event == "restart") {
     history.restarts.push_back({integer(json.at("step")), json.at("optimizer").get<std::string>(),
                                 integer(json.at("cycle")), real(json, "lr")});

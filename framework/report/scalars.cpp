@@ -43,7 +43,7 @@ std::vector<Scalar> scalars_of(const MetricsHistory& history) {
     for (const StepRecord& s : history.steps) {
       if (s.step <= v.step) elapsed = std::max(elapsed, s.elapsed_seconds);
     }
-    add(v.step, elapsed, "val_loss_nats", v.val_loss_nats);
+    add(v.step, elapsed, v.masked ? "val_loss_masked_nats" : "val_loss_nats", v.val_loss_nats);
     if (v.val_bytes > 0) add(v.step, elapsed, "val_bpb", v.val_bpb);
   }
   std::ranges::stable_sort(scalars, {}, &Scalar::step);

@@ -77,10 +77,10 @@ EvalResult evaluate_resumably(Evaluator& evaluator, ValidationSet& validation, H
   const EvalPosition from = position;
   EvaluateHooks hooks;
   hooks.from = &from;
-  hooks.passed = [&](const EvalPosition& now, std::size_t) {
+  hooks.passed = [&](const EvalPosition& now, std::size_t rows) {
     passed();
     position = now;
-    progress.set(static_cast<double>(now.sums.tokens));
+    progress.set(evaluator.passed_tokens(now, rows, shown.total));
     if (!state) return;
     const double seconds = steady_seconds() - start;
     if (state->due()) save(*state, position, seconds);

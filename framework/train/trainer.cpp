@@ -265,23 +265,23 @@ void Trainer::validate(const std::string& phase) {
   stop_clock();
   const std::string before = ledger_.enter(phase);
   device_->programs->refresh_scored_weights();
-  Progress progress(
-      &log_,
-      {.what = "evaluation", .unit = "tokens", .total = static_cast<double>(validation_->tokens.size() - 1)});
+  Evaluator& evaluator = *device_->programs->evaluator();
+  const auto tokens = static_cast<double>(validation_->tokens.size() - 1);
+  Progress progress(&log_, {.what = "evaluation", .unit = "tokens", .total = tokens});
   EvaluateHooks hooks;
-  hooks.passed = [&](const EvalPosition& position, std::size_t) {
-    progress.set(static_cast<double>(position.sums.tokens));
+  hooks.passed = [&](const EvalPosition& position, std::size_t rows) {
+    progress.set(evaluator.passed_tokens(position, rows, tokens));
   };
   try {
-    result_.validation = evaluate(*device_->programs->evaluator(), *validation_, ranks_.group(), hooks);
+    result_.validation = evaluate(evaluator, *validation_, ranks_.group(), hooks);
   } catch (const Error& error) {
     if (error.code() != ExitCode::interrupted) throw;
     ledger_.rename("evaluate", "evaluate_unfinished");         // it will be made again
     stop_early(stop_signal() != 0 ? stop_signal() : SIGTERM);  // another rank's
   }
   const EvalResult& score = *result_.validation;
-  metrics_->validation(
-      {step_, score.val_loss_nats, score.val_bpb, score.tokens, score.bytes, score.seconds, phase});
+  metrics_->validation({step_, score.val_loss_nats, score.val_bpb, score.tokens, score.bytes, score.seconds,
+                        phase, score.masked});
   log_.print("step {:>6}  {} ({:.1f} s)", step_, score_text(score), score.seconds);
   if (before != "train") return;
   ledger_.enter(before);

@@ -67,6 +67,7 @@ check_true "a hidden one is read off both sides" "$loss < 0.65"
 check_contains "the doctor has looked at what is hidden" '"targets of the training rows"' "$(tr -d '\n' <runs/masked/result.json)"
 check_contains "a masked run says so" '"val_masked": true' "$(cat runs/masked/result.json)"
 check_contains "and has no bits per byte" '"val_bpb": null' "$(cat runs/masked/result.json)"
+check_contains "its metrics say so" '"masked":true' "$(grep '"event":"validation"' runs/masked/metrics.jsonl)"
 check_equal "the other has, and says nothing of masks" 0 "$(grep -c 'val_masked\|"val_bpb": null' runs/next/result.json)"
 seen=$("$mulligan" eval runs/masked)
 check_contains "eval scores the same tokens" "val_loss $(printf %.5f "$loss") nats over $(json runs/masked/result.json val_tokens) masked tokens, which is no bits per byte" "$seen"
