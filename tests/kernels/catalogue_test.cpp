@@ -12,16 +12,20 @@
 namespace mulligan::kernel_test {
 namespace {
 
-// Signatures by kernel as the catalogue's table gives them, without shapes, dtypes and remarks.
+// Signatures by kernel as the catalogue's tables give them, without shapes, dtypes and remarks. The page has tables
+// of other things, too, which begin with a kernel's name as well.
 std::map<std::string, std::string> read_catalogue() {
   std::map<std::string, std::string> kernels;
   std::ifstream file(MULLIGAN_SOURCE_DIRECTORY "/docs/kernels.md");
   const std::regex row(R"(^\| ([a-z0-9_]+) \| ([^|]*) \|.*)");
   const std::regex remark(R"(\[[^\]]*\]|\([^)]*\))");
   const std::regex argument(R"(((?:in|out|inout)\??) ([a-z0-9_]+)[^,;]*)");
+  bool signatures = false;
   for (std::string line; std::getline(file, line);) {
+    const bool head = line == "| kernel | signature | computes |";
+    signatures = head || (signatures && line.starts_with('|'));
     std::smatch match;
-    if (!std::regex_match(line, match, row) || match[1] == "kernel") continue;
+    if (!signatures || head || !std::regex_match(line, match, row)) continue;
     std::string signature = match[2];
     // Brackets hold commas and parentheses brackets: shapes go first, then remarks.
     signature = std::regex_replace(std::regex_replace(signature, remark, ""), remark, "");
