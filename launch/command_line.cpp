@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <string>
-#include <system_error>
+#include <vector>
 
+#include "framework/core/exhaustion.h"
 #include "framework/core/printable.h"
 #include "framework/core/standard_streams.h"
 #include "framework/report/console.h"
@@ -41,6 +43,7 @@ ExitCode report(const std::string& sentence, ExitCode code) {
 ExitCode require_output(ExitCode code) {
   const std::string failure = output_failure();
   if (failure.empty()) return code;
+  if (output_has_no_reader()) end_without_reader();  // who wanted the rest would have read it
   return report(
       fmt::format(
           "the command did its work, but not all of its output could be written to standard output: {}.",
@@ -108,30 +111,33 @@ std::string version_text() {
                      MULLIGAN_BUILD_TYPE, MLG_ABI_MAJOR, MLG_ABI_MINOR);
 }
 
+// `help COMMAND` means `COMMAND --help`.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (words.empty() || words.front() != "help") return words;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
+
 ExitCode run_command_line(int argc, char** argv) {
   CLI::App app(kAbout, "mulligan");
   add_commands(app);
+  std::vector<std::string> words = words_of(argc, argv);
+  const std::string first = words.empty() ? "" : words.front();
+  std::ranges::reverse(words);  // the order in which CLI11 takes them from the end
   try {
-    app.parse(argc, argv);  // runs the subcommand's callback
+    app.parse(std::move(words));  // runs the subcommand's callback
     return require_output(ExitCode::ok);
   } catch (const CLI::ParseError& error) {
-    return report_parse_error(app, error, argc > 1 ? argv[1] : "");
+    return report_parse_error(app, error, first);
   } catch (const Error& error) {
     return report(error.what(), error.code());
-  } catch (const std::bad_alloc&) {
-    return report(
-        "the machine has not enough memory for this run; make train.tokens_per_step or the model smaller.",
-        ExitCode::run_failed);
   } catch (const std::filesystem::filesystem_error& error) {
     return report(sentence_of(error), ExitCode::run_failed);
-  } catch (const std::system_error& error) {  // std::thread throws it
-    const bool threads = error.code() == std::errc::resource_unavailable_try_again;
-    return report(
-        fmt::format("the system refuses {}: {}{}.", threads ? "another thread" : "a request",
-                    error.code().message(),
-                    threads ? "; ask for fewer with run.threads, or allow this user more (ulimit -u)" : ""),
-        ExitCode::run_failed);
   } catch (const std::exception& error) {
+    if (const auto sentence = exhaustion_sentence(std::current_exception()))
+      return report(*sentence, ExitCode::run_failed);
     return report(std::string("internal error: ") + error.what(), ExitCode::run_failed);
   }
 }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/artifact_model.h"
+#include "framework/artifact/calibration_rows.h"
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/evaluation_source.h"
 #include "framework/artifact/known_sizes.h"
@@ -13,10 +15,15 @@
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/sha256.h"
+#include "framework/plugin/build_plugins.h"
 #include "framework/plugin/quantizer.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
+#include "framework/run/clock_check.h"
+#include "framework/run/data_overlap.h"
 #include "framework/run/loaded_model.h"
+#include "framework/run/recorded_weights.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
@@ -40,11 +47,57 @@ PluginHandle quantizer_plugin(const LoadedConfig& loaded, PluginHost& host) {
   return load_plugin(host, MLG_QUANTIZER, loaded.config.quantize->table);
 }
 
-// Of an evaluation's code. A plugin that is none of the tree's cannot be counted, which strict rules refuse.
-void count_evaluation(const LoadedConfig& loaded, const fs::path& tree, CodeSizes& code) {
+// The library that a table of the configuration means; empty: none is found.
+fs::path library_of(const PluginTableRef& ref, PluginHost& host) {
+  const fs::path named = ref.table->path;
+  return named.empty() ? host.locate(static_cast<PluginKind>(ref.kind), ref.table->plugin) : named;
+}
+
+// What scores: plugins of the build by their names there, and libraries that are none of it.
+struct ScoringCode {
+  std::set<std::string> plugins;
+  std::set<fs::path> foreign;
+};
+
+// By what the libraries are, not by what they are called: of a foreign one the source says nothing. A plugin that is
+// named by its path alone has no name in the configuration.
+ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host) {
+  const std::vector<std::string> names = scoring_plugins(loaded.config);
+  ScoringCode code;
+  std::set<std::string> found;
+  for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
+    const std::string& name = ref.table->plugin;
+    if (std::ranges::find(names, name) == names.end()) continue;
+    const fs::path library = library_of(ref, host);
+    if (library.empty()) continue;
+    found.insert(name);
+    const std::string own = build_plugin_name(library);
+    if (is_foreign(library)) {
+      code.foreign.insert(library);
+    } else {
+      code.plugins.insert(own.empty() ? name : own);
+    }
+  }
+  for (const std::string& name : names)
+    if (!found.contains(name)) code.plugins.insert(name);
+  return code;
+}
+
+// Of an evaluation's code. What is none of the tree's is counted whole, as the library that it is; strict rules
+// refuse it.
+void count_evaluation(const LoadedConfig& loaded, PluginHost& host, const fs::path& tree, CodeSizes& code) {
+  const auto [plugins, foreign] = scoring_code(loaded, host);
+  if (!foreign.empty() && loaded.config.ledger.rules == LedgerRules::strict) {
+    throw run_error("{}; under ledger.rules = \"strict\" the result is refused as a record.",
+                    foreign_text(*foreign.begin()));
+  }
   try {
-    EvaluationSource source = evaluation_source(tree, scoring_plugins(loaded.config));
+    EvaluationSource source = evaluation_source(tree, {plugins.begin(), plugins.end()});
     code.evaluation_bytes = compressed_evaluation_bytes(tree, source, known_sizes_folder());
+    for (const fs::path& library : foreign) {
+      *code.evaluation_bytes += compressed_binary_bytes({library}, known_sizes_folder());
+      source.folders.push_back(fmt::format("{} (the library)", library.filename().string()));
+    }
     code.evaluation_folders = std::move(source.folders);
   } catch (const Error&) {
     if (loaded.config.ledger.rules == LedgerRules::strict) throw;
@@ -69,14 +122,12 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
           "--source, or build this one.",
           tree.string());
     }
-    count_evaluation(loaded, tree, code);
+    count_evaluation(loaded, host, tree, code);
   }
   std::vector<fs::path> binaries{fs::read_symlink("/proc/self/exe")};
   for (const PluginHandle& plugin : host.loaded()) binaries.push_back(plugin->path());
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
-    const auto kind = static_cast<PluginKind>(ref.kind);
-    const fs::path named = ref.table->path;
-    const fs::path file = named.empty() ? host.locate(kind, ref.table->plugin) : named;
+    const fs::path file = library_of(ref, host);
     if (!file.empty() && std::ranges::find(binaries, file) == binaries.end()) binaries.push_back(file);
   }
   code.binary_bytes = compressed_binary_bytes(binaries, known_sizes_folder());
@@ -90,28 +141,75 @@ LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSizes& code) {
                    {"quantise", made.quantize_seconds},
                    {"compress", made.compress_seconds}};
   entry.bytes = {{"artifact", made.sizes.total_bytes}};
+  entry.overlap = made.overlap;
   if (code.evaluation_bytes) entry.bytes.emplace_back("code_source", *code.evaluation_bytes);
   if (code.binary_bytes) entry.bytes.emplace_back("code_binary", *code.binary_bytes);
   return entry;
 }
 
-// What the artifact says of its data: what its weights say. Throws data_error where they belong to another
-// tokenizer than the configuration names, and where calibration would read text that is scored.
-DataIdentity data_of_artifact(const LoadedConfig& loaded, const fs::path& weights, bool calibrates,
-                              RunLog& log) {
+// Calibration reads no text that is scored, whatever the shards are called and however they were cut. Under strict
+// rules the validation text of the weights must be at hand to see it.
+std::optional<TextOverlap> calibration_overlap(const RunConfig& config, const TrainingData& training,
+                                               const DataIdentity& weights, RunLog& log) {
+  const bool strict = config.ledger.rules == LedgerRules::strict;
+  const auto unknown = [&](const std::string& why) -> std::optional<TextOverlap> {
+    if (strict) {
+      throw data_error(
+          "{}, so whether calibration reads text that is scored is not known, and under ledger.rules = "
+          "\"strict\" "
+          "there would be no result; name the run's validation shards in data.validation",
+          why);
+    }
+    log.print("{}: calibration's text was not compared with it", why);
+    return {};
+  };
+  if (config.data.validation.empty()) {
+    if (weights.validation.sha256.empty()) return {};  // nothing is scored
+    return unknown("data.validation is not set");
+  }
+  std::optional<ValidationSet> validation;
+  try {
+    validation.emplace(load_validation(config.data, config.model.vocabulary));
+  } catch (const Error& error) {
+    if (strict || weights.validation.sha256.empty()) throw;
+    return unknown(error.what());
+  }
+  // Weights that do not say what they are scored on: what the configuration names is all there is.
+  const ShardSetIdentity& scored = weights.validation;
+  if (scored.sha256.empty()) require_apart(training.data.train, validation->data.validation);
+  if (!scored.sha256.empty() && scored.sha256 != validation->data.validation.sha256)
+    return unknown("data.validation names other shards than the weights were validated on");
+  const auto shards = calibration_shards(training.shards, config.quantize->options.calibration_shard_stride);
+  return overlap_with_validation(config, shards, *validation, log);
+}
+
+// Throws data_error where the weights belong to another tokenizer than the configuration names.
+WeightOrigin origin_of(const LoadedConfig& loaded, const fs::path& weights, RunLog& log) {
   const RunConfig& config = loaded.config;
   const WeightOrigin origin = origin_of_weights(weights);
   DataIdentity now;
   if (!config.data.tokenizer.empty()) now.tokenizer_sha256 = sha256_hex_of_file(config.data.tokenizer);
   for (const std::string& note : require_tokenizer_of(origin, now, config.data)) log.line(note);
-  if (!calibrates) return origin.data;
-  const TrainingData training = open_training_data(config, nullptr);
-  require_apart(training.data.train, origin.data.validation);
-  if (origin.data.validation.sha256.empty() && !config.data.validation.empty()) {
-    // Weights that do not say what they are scored on: what the configuration names is all there is.
-    require_apart(training.data.train, load_validation(config.data, config.model.vocabulary).data.validation);
-  }
-  return origin.data;
+  return origin;
+}
+
+// Whether a file in `folder` belongs to the run whose weights lie in `run`.
+bool in_folder(const fs::path& file, const fs::path& run) {
+  std::error_code unknown;
+  const fs::path beside = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  return fs::equivalent(beside, run.empty() ? fs::path(".") : run, unknown) && !unknown;
+}
+
+// An artifact in a run's directory is of the run's weights: not of others that were put in their place.
+void require_own_weights(const fs::path& weights, const fs::path& run) {
+  const std::string recorded = recorded_weights_sha256(RunFiles{run});
+  const std::string found = origin_of_weights(weights).sha256;
+  if (recorded.empty() || found == recorded) return;
+  throw data_error(
+      "'{}' holds other weights ({}) than those that its run has recorded ({}), so their artifact is not the "
+      "run's; "
+      "put the run's own back, or name another place for the artifact with --output.",
+      weights.string(), short_digest(found), short_digest(recorded));
 }
 
 }  // namespace
@@ -131,6 +229,8 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
     lock.emplace(run, "quantize");
     remove_temporary_leftovers(run);
   }
+  const bool in_run = in_folder(options.output, run);
+  if (in_run) require_own_weights(weights, run);
   resolve_run_plugins(loaded, host, PluginUse::quantize);
   const RunConfig& config = loaded.config;
   const RunPlugins plugins = make_backend_plugin(loaded, host);
@@ -139,7 +239,13 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   RunLog log(options, {});
 
   ArtifactSources sources;
-  sources.data = data_of_artifact(loaded, weights, quantizer.needs_hessian(), log);
+  sources.data = origin_of(loaded, weights, log).data;  // what the artifact says of its data
+  std::optional<TextOverlap> overlap;
+  if (quantizer.needs_hessian()) {
+    const TrainingData training = open_training_data(config, nullptr);
+    require_apart(training.data.train, sources.data.validation);
+    overlap = calibration_overlap(config, training, sources.data, log);
+  }
   sources.quantizer = &quantizer;
   LoadedModel model(backend, config);
   sources.store = &model.store();
@@ -160,6 +266,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
             backend.info().description);
   sources.progress = &log;
   MadeArtifact made = make_artifact(loaded, sources);
+  made.overlap = overlap;
   write_file_atomically(options.output, made.bytes);
   const std::vector<double> predicted =
       predict_sizes(artifact_parts(config.model), quantize.tensors, quantize.options.compression);
@@ -169,12 +276,11 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   log.result(fmt::format("artifact '{}', sha256 {}", options.output.string(), sha256_hex(made.bytes)));
   if (!options.result.empty()) {
     write_file_atomically(options.result,
-                          sizes_json(made.artifact, made.sizes, code, config.ledger.artifact_bytes));
+                          sizes_json(made.artifact, made.sizes, code, config.ledger.artifact_bytes,
+                                     {sha256_hex(made.bytes), origin_of_weights(weights).sha256}));
   }
+  require_true_clocks(config.ledger, log);
   // An artifact that is put elsewhere is not the run's.
-  std::error_code unknown;
-  const fs::path beside = options.output.has_parent_path() ? options.output.parent_path() : fs::path(".");
-  const bool in_run = fs::equivalent(beside, run.empty() ? fs::path(".") : run, unknown) && !unknown;
   const bool booked = in_run && fs::exists(RunLedger::file(run));
   close_entry(ledger_entry(made, code), booked ? run : fs::path(), config.ledger, log);
   return made;
@@ -215,6 +321,7 @@ OpenedArtifact open_artifact(const fs::path& path, const std::vector<std::string
   opened.origin = path.string();
   opened.origin.kind = WeightOrigin::Kind::artifact;
   opened.origin.data = opened.artifact.data;
+  opened.origin.sha256 = sha256_hex_of_file(path);
   return opened;
 }
 

@@ -1,9 +1,10 @@
 #include "framework/artifact/code_size.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "framework/artifact/known_sizes.h"
 #include "framework/core/child_process.h"
@@ -52,14 +53,6 @@ std::string tar_header(const std::string& name, std::size_t size) {
   return header;
 }
 
-// A new empty folder.
-fs::path make_folder() {
-  std::string pattern = (fs::temp_directory_path() / "mulligan.XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr)
-    throw run_error("cannot make a folder '{}'; free space there", pattern);
-  return pattern;
-}
-
 bool has_symbols(const fs::path& binary) {
   try {
     return ElfFile(binary).has_symbols();
@@ -78,6 +71,19 @@ void strip(const fs::path& from, const fs::path& to) {
   if (run_program({"strip", "-o", to.string(), from.string()}) != 0) {
     throw run_error("strip could not copy '{}' without its symbols; install binutils", from.string());
   }
+}
+
+constexpr std::string_view digested_folders[] = {"framework", "plugins", "optimizers", "ttt", "launch"};
+
+bool is_digested(const fs::path& file) {
+  const std::string kind = file.extension().string();
+  return kind == ".h" || kind == ".hpp" || kind == ".cpp" || kind == ".cu";
+}
+
+std::string digest_of(const std::map<std::string, std::string>& sums) {
+  std::string lines;
+  for (const auto& [name, sum] : sums) lines += fmt::format("{}  {}\n", sum, name);
+  return sha256_hex(lines);
 }
 
 }  // namespace
@@ -122,26 +128,29 @@ std::uint64_t compressed_source_bytes(const fs::path& root, const fs::path& know
 }
 
 std::string source_digest(const fs::path& root) {
-  std::vector<std::string> names;
-  for (const char* folder : {"framework", "plugins", "optimizers", "ttt", "launch"}) {
+  std::map<std::string, std::string> sums;
+  for (const std::string_view folder : digested_folders) {
     if (!fs::is_directory(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      const std::string kind = entry.path().extension().string();
-      const bool source = kind == ".h" || kind == ".hpp" || kind == ".cpp" || kind == ".cu";
-      if (source && entry.is_regular_file()) {
-        names.push_back(entry.path().lexically_relative(root).generic_string());
-      }
+      if (is_digested(entry.path()) && entry.is_regular_file())
+        sums[entry.path().lexically_relative(root).generic_string()] = sha256_hex_of_file(entry.path());
     }
   }
-  std::ranges::sort(names);
-  std::string lines;
-  for (const std::string& name : names)
-    lines += fmt::format("{}  {}\n", sha256_hex_of_file(root / name), name);
-  return sha256_hex(lines);
+  return digest_of(sums);
+}
+
+std::string source_digest(const std::vector<std::pair<std::string, std::string>>& contents) {
+  std::map<std::string, std::string> sums;
+  for (const auto& [name, text] : contents) {
+    const std::string folder = name.substr(0, name.find('/'));
+    if (std::ranges::find(digested_folders, folder) != std::end(digested_folders) && is_digested(name))
+      sums[name] = sha256_hex(text);
+  }
+  return digest_of(sums);
 }
 
 std::uint64_t compressed_binary_bytes(const std::vector<fs::path>& binaries, const fs::path& known) {
-  const TemporaryPath folder(make_folder());
+  const TemporaryPath folder(make_private_folder());
   std::vector<fs::path> stripped;
   for (const fs::path& binary : binaries) {
     stripped.push_back(folder.path() / binary.filename());

@@ -31,6 +31,9 @@ std::uint64_t compressed_source_bytes(const std::filesystem::path& root,
 // (launch/write_source_digest.cmake).
 std::string source_digest(const std::filesystem::path& root);
 
+// The same of files by name, such as an archive of the tree holds.
+std::string source_digest(const std::vector<std::pair<std::string, std::string>>& contents);
+
 // The program and the plugin libraries, stripped of symbols (by the system's strip where a file has any), as
 // tar_archive, compressed with xz. `known` as above.
 // Throws run_error when strip is needed and missing, or fails.

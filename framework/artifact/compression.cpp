@@ -78,8 +78,8 @@ class BoundedOutput {
   [[noreturn]] void overflow() const {
     throw std::runtime_error(fmt::format("holds more than the {} bytes declared", limit_));
   }
-  std::string finish() {
-    if (!full())
+  std::string finish(bool exactly = true) {
+    if (exactly && !full())
       throw std::runtime_error(fmt::format("holds {} bytes instead of the {} declared", used_, limit_));
     bytes_.resize(used_);
     return std::move(bytes_);
@@ -91,7 +91,7 @@ class BoundedOutput {
   std::string bytes_;
 };
 
-std::string decompress_brotli(std::string_view compressed, std::uint64_t raw_bytes) {
+std::string decompress_brotli(std::string_view compressed, std::uint64_t raw_bytes, bool exactly = true) {
   const std::unique_ptr<BrotliDecoderState, void (*)(BrotliDecoderState*)> state(
       BrotliDecoderCreateInstance(nullptr, nullptr, nullptr), BrotliDecoderDestroyInstance);
   if (!state) throw std::bad_alloc();
@@ -112,7 +112,7 @@ std::string decompress_brotli(std::string_view compressed, std::uint64_t raw_byt
     throw std::runtime_error(result == BROTLI_DECODER_RESULT_ERROR ? "is corrupt" : "is truncated");
   }
   if (in_left > 0) throw std::runtime_error(fmt::format("has {} bytes too many", in_left));
-  return output.finish();
+  return output.finish(exactly);
 }
 
 std::string decompress_xz(std::string_view compressed, std::uint64_t raw_bytes) {
@@ -205,6 +205,10 @@ std::string compress(Compression compression, std::string_view bytes) {
       return compress_zstd(bytes);
   }
   return {};
+}
+
+std::string decompress_brotli_within(std::string_view compressed, std::uint64_t most) {
+  return decompress_brotli(compressed, most, /*exactly=*/false);
 }
 
 std::string decompress(Compression compression, std::string_view compressed, std::uint64_t raw_bytes) {

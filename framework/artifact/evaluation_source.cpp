@@ -158,13 +158,14 @@ EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::
   return source;
 }
 
+std::string packed_as(const fs::path& name, const std::string& text) {
+  return is_code(name) ? without_comments(text) : text;
+}
+
 std::string evaluation_archive(const fs::path& root, const EvaluationSource& source) {
   std::vector<std::pair<std::string, std::string>> contents;
-  for (const fs::path& file : source.files) {
-    std::string text = read_file(root / file);
-    if (is_code(file)) text = without_comments(text);
-    contents.emplace_back(file.generic_string(), std::move(text));
-  }
+  for (const fs::path& file : source.files)
+    contents.emplace_back(file.generic_string(), packed_as(file, read_file(root / file)));
   return tar_archive(std::move(contents));
 }
 

@@ -31,7 +31,10 @@ EvaluationSource evaluation_source(const std::filesystem::path& root,
 // C++ or CUDA without comments, indentation, empty lines and repeated spaces; literals stay as they are.
 std::string without_comments(std::string_view source);
 
-// The files as tar_archive(), C++ and CUDA of them without_comments().
+// A file as the archive holds it: C++ and CUDA without_comments(), all else as it is.
+std::string packed_as(const std::filesystem::path& name, const std::string& text);
+
+// The files as tar_archive(), each packed_as().
 std::string evaluation_archive(const std::filesystem::path& root, const EvaluationSource& source);
 
 // Its bytes, compressed with Brotli 11. `known` as for compressed_source_bytes().

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/artifact/artifact_file.h"
 #include "framework/config/run_config.h"
+#include "framework/data/text_overlap.h"
 #include "framework/graph/tensor_store.h"
 #include "framework/model/parameter_values.h"
 
@@ -37,6 +39,7 @@ struct MadeArtifact {
   double calibrate_seconds = 0;
   double quantize_seconds = 0;
   double compress_seconds = 0;
+  std::optional<TextOverlap> overlap{};  // of what calibration read; absent where none was measured
 };
 
 // The configuration text that an artifact carries: all resolved keys, without origins and

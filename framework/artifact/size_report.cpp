@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -9,6 +10,7 @@
 #include "framework/artifact/quantize.h"
 #include "framework/artifact/size_prediction.h"
 #include "framework/core/grouped.h"
+#include "framework/core/sealed_json.h"
 
 namespace mulligan {
 namespace {
@@ -66,15 +68,17 @@ std::string totals(double model, const CodeSizes& code, std::int64_t limit) {
 
 std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
                          std::span<const double> predicted, const CodeSizes& code, std::int64_t limit_bytes) {
-  std::string text = fmt::format("{:<34} {:<16} {:<9} {:>12} {:>12} {:>12}\n", "tensor", "shape", "format",
-                                 "bytes", "bits/element", predicted.empty() ? "" : "predicted");
+  std::size_t names = 34;
+  for (const QuantizedTensor& tensor : artifact.tensors) names = std::max(names, tensor.name.size());
+  std::string text = fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12} {:>12}\n", "tensor", names, "shape",
+                                 "format", "bytes", "bits/element", predicted.empty() ? "" : "predicted");
   for (std::size_t i = 0; i < artifact.tensors.size(); ++i) {
     const QuantizedTensor& tensor = artifact.tensors[i];
-    text +=
-        fmt::format("{:<34} {:<16} {:<9} {:>12} {:>12.2f} {:>12}\n", tensor.name, shape_text(tensor.shape),
-                    format_text(tensor.format, tensor.bits), rounded(sizes.tensors[i].bytes),
-                    sizes.tensors[i].bytes * 8 / static_cast<double>(tensor.elements()),
-                    predicted.empty() ? "" : rounded(predicted[i]));
+    text += fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12.2f} {:>12}\n", tensor.name, names,
+                        shape_text(tensor.shape), format_text(tensor.format, tensor.bits),
+                        rounded(sizes.tensors[i].bytes),
+                        sizes.tensors[i].bytes * 8 / static_cast<double>(tensor.elements()),
+                        predicted.empty() ? "" : rounded(predicted[i]));
   }
   text += "\n";
   for (const ArtifactStream& stream : sizes.streams) {
@@ -93,10 +97,12 @@ std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
 }
 
 std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, const CodeSizes& code,
-                       std::int64_t limit_bytes) {
+                       std::int64_t limit_bytes, const ArtifactDigests& digests) {
   using Json = nlohmann::ordered_json;
   const auto optional = [](std::optional<std::uint64_t> bytes) { return bytes ? Json(*bytes) : Json(); };
   Json json{{"artifact_bytes", sizes.total_bytes},
+            {"artifact_sha256", digests.artifact},
+            {"weights_sha256", digests.weights},
             {"evaluation_source_bytes", optional(code.evaluation_bytes)},
             {"source_bytes", optional(code.source_bytes)},
             {"binary_bytes", optional(code.binary_bytes)},
@@ -111,18 +117,20 @@ std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, con
          {"bytes", sizes.tensors[i].bytes},
          {"bits_per_element", sizes.tensors[i].bytes * 8 / static_cast<double>(tensor.elements())}});
   }
-  return json.dump(1) + "\n";
+  return sealed(std::move(json)).dump(1) + "\n";
 }
 
 std::string format_prediction(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
                               double choice_bytes, const CodeSizes& code, std::int64_t limit_bytes) {
   const std::vector<double> predicted = predict_sizes(parts, quantize.tensors, quantize.options.compression);
   const std::vector<const QuantizeTensorRow*> table = resolve_quantize_table(parts, quantize.tensors);
-  std::string text = fmt::format("{:<34} {:<16} {:<9} {:>12} {:>12}\n", "tensor", "shape", "format",
+  std::size_t names = 34;
+  for (const ArtifactPart& part : parts) names = std::max(names, part.name.size());
+  std::string text = fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12}\n", "tensor", names, "shape", "format",
                                  "predicted", "bits/element");
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const TensorType& type = parts[i].type;
-    text += fmt::format("{:<34} {:<16} {:<9} {:>12} {:>12.2f}\n", parts[i].name,
+    text += fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12.2f}\n", parts[i].name, names,
                         shape_text(std::span(type.dims).first(static_cast<std::size_t>(type.rank))),
                         format_text(table[i]->format, table[i]->bits), rounded(predicted[i]),
                         predicted[i] * 8 / static_cast<double>(type.elements()));

@@ -28,9 +28,14 @@ struct CodeSizes {
 std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
                          std::span<const double> predicted, const CodeSizes& code, std::int64_t limit_bytes);
 
-// The sizes as JSON, quantize_result.json: bytes by tensor, totals, limit.
+// The sha256 of the artifact's file, and that of the tensors that it was made of ("": they do not say).
+struct ArtifactDigests {
+  std::string artifact, weights;
+};
+
+// The sizes as JSON, quantize_result.json: digests, bytes by tensor, totals, limit; sealed (sealed_json.h).
 std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, const CodeSizes& code,
-                       std::int64_t limit_bytes);
+                       std::int64_t limit_bytes, const ArtifactDigests& digests);
 
 // The table before there are weights: predicted bytes alone. `choice_bytes`: at most, of what the quantiser
 // chooses over the whole model (Quantizer::extra_bytes).

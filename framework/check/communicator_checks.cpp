@@ -43,9 +43,10 @@ void check_communicator(const PluginHandle& plugin, const PluginConfig& config, 
     World world(plugin, config, make);
     std::uint64_t batches = 0;
     for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
-                                  Collective::all_to_all, Collective::broadcast}) {
+                                  Collective::all_to_all, Collective::broadcast, Collective::reduce}) {
       for (const char* to : {"to", "from"}) {
-        if (kind == Collective::all_to_all && std::string(to) == "from") continue;
+        const bool in_place = std::string(to) == "from";
+        if (kind == (in_place ? Collective::all_to_all : Collective::reduce)) continue;
         world.store.zero("to");
         world.transfer(kind, to);
         ++batches;

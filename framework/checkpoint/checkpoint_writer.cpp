@@ -55,12 +55,6 @@ std::vector<std::int64_t> stored_shape(const TensorType& type) {
   return {type.dims.begin(), type.dims.begin() + type.rank};
 }
 
-std::vector<StateTensor> state_tensors_of(const std::vector<std::string>& names) {
-  std::vector<StateTensor> tensors;
-  for (const std::string& name : names) tensors.push_back({name, name});
-  return tensors;
-}
-
 CheckpointWriter::~CheckpointWriter() {
   if (writing_.valid()) writing_.wait();
 }
@@ -74,10 +68,16 @@ std::vector<StoredTensor> CheckpointWriter::copy_to_host(const TensorStore& stor
   host_.resize(tensors.size());
   std::vector<StoredTensor> copies;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const TensorType& type = store.type(tensors[i].source);
-    host_[i].resize(static_cast<std::size_t>(type.bytes()));
-    store.download(tensors[i].source, host_[i]);
-    copies.push_back({tensors[i].name, stored_type(type.dtype), stored_shape(type), host_[i]});
+    const TensorType& type = tensors[i].type(store);
+    std::vector<std::byte>& bytes = tensors[i].host ? tensors[i].host->bytes : host_[i];
+    if (!tensors[i].host) {
+      bytes.resize(static_cast<std::size_t>(type.bytes()));
+      tensors[i].read(store, bytes);
+    }
+    if (static_cast<std::int64_t>(bytes.size()) != type.bytes()) {
+      throw std::logic_error("the state has '" + tensors[i].name + "' in slices: it was not gathered");
+    }
+    copies.push_back({tensors[i].name, stored_type(type.dtype), stored_shape(type), bytes});
   }
   return copies;
 }
@@ -85,7 +85,8 @@ std::vector<StoredTensor> CheckpointWriter::copy_to_host(const TensorStore& stor
 void CheckpointWriter::begin(CheckpointManifest manifest, const TensorStore& store,
                              const std::vector<StateTensor>& tensors) {
   if (writing_.valid()) throw std::logic_error("a checkpoint is still being written or was not asked for");
-  auto write = [this, manifest = std::move(manifest), copies = copy_to_host(store, tensors)]() mutable {
+  auto write = [this, manifest = std::move(manifest), copies = copy_to_host(store, tensors),
+                tensors]() mutable {
     std::filesystem::path path = write_checkpoint(directory_, std::move(manifest), copies);
     keep_newest_checkpoints(directory_, keep_);
     return path;
@@ -124,23 +125,23 @@ void restore_tensors(const Checkpoint& checkpoint, TensorStore& store,
           path, tensor.name);
     }
   }
-  for (const auto& [name, source] : tensors) {
-    const StoredTensor* tensor = checkpoint.tensors.find(name);
+  for (const StateTensor& wanted : tensors) {
+    const StoredTensor* tensor = checkpoint.tensors.find(wanted.name);
     if (!tensor) {
       throw data_error(
           "the checkpoint '{}' does not hold the tensor '{}' of the configured run; resume with the "
           "configuration of the saved run.",
-          path, name);
+          path, wanted.name);
     }
-    const TensorType& type = store.type(source);
+    const TensorType& type = wanted.type(store);
     if (tensor->type != stored_type(type.dtype) || tensor->shape != stored_shape(type)) {
       throw data_error(
           "the checkpoint '{}' holds '{}' as {} [{}], but the configured run has {}; resume with the "
           "configuration of the saved run.",
-          path, name, stored_name(tensor->type), fmt::join(tensor->shape, ", "), type.text());
+          path, wanted.name, stored_name(tensor->type), fmt::join(tensor->shape, ", "), type.text());
     }
   }
-  for (const auto& [name, source] : tensors) store.upload(source, checkpoint.tensors.at(name).bytes);
+  for (const StateTensor& wanted : tensors) wanted.write(store, checkpoint.tensors.at(wanted.name).bytes);
 }
 
 }  // namespace mulligan

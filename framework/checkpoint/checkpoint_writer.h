@@ -10,16 +10,10 @@
 #include <vector>
 
 #include "framework/checkpoint/checkpoint_folder.h"
+#include "framework/checkpoint/state_tensor.h"
 #include "framework/graph/tensor_store.h"
 
 namespace mulligan {
-
-// A tensor of the state of training: what a checkpoint calls it, and which tensor of the store has it.
-struct StateTensor {
-  std::string name, source;
-};
-// Those that are called in the store as in a checkpoint.
-std::vector<StateTensor> state_tensors_of(const std::vector<std::string>& names);
 
 // All functions are called from one thread.
 class CheckpointWriter {
@@ -35,7 +29,8 @@ class CheckpointWriter {
   // Whether a write is in progress: begin() must wait then. At most one is.
   bool busy() const;
   // Copies `tensors` of `store` to host memory, which waits for the device and takes memory once, and starts
-  // to write them with `manifest`. Precondition: not busy (std::logic_error).
+  // to write them with `manifest`; those that are on the host already must not change until they are written.
+  // Precondition: not busy (std::logic_error).
   void begin(CheckpointManifest manifest, const TensorStore& store, const std::vector<StateTensor>& tensors);
 
   // The checkpoint that was completed since the last call, if any. Does not wait. Throws the run_error of a
@@ -53,8 +48,8 @@ class CheckpointWriter {
   std::future<std::filesystem::path> writing_;
 };
 
-// Uploads `tensors` from a checkpoint. Throws data_error naming the tensor when one is missing, has another
-// shape or dtype, or the checkpoint holds one that is not among them; nothing has been uploaded then.
+// Gives `tensors` what a checkpoint holds of them. Throws data_error naming the tensor when one is missing, has another
+// shape or dtype, or the checkpoint holds one that is not among them; nothing has been changed then.
 void restore_tensors(const Checkpoint& checkpoint, TensorStore& store,
                      const std::vector<StateTensor>& tensors);
 

@@ -227,6 +227,9 @@ void describe_progress(Visitor& v, CheckpointProgress& progress) {
   v.count_of_later_programs("skipped_updates", progress.skipped_updates);
   v.count_of_later_programs("rewarm_start_step", progress.rewarm_start_step);
   v.count_of_later_programs("rewarm_steps", progress.rewarm_steps);
+  v.count_of_later_programs("shares_validated", progress.shares_validated);
+  v.count_of_later_programs("metrics_records", progress.metrics_records);
+  v.text_of_later_programs("metrics_sha256", progress.metrics_sha256);
 }
 
 template <typename Visitor>

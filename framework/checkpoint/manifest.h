@@ -71,6 +71,10 @@ struct CheckpointProgress {
   // Of the loss (LossScaler::State); 0 in checkpoints of older programs.
   double loss_scale = 0;
   std::int64_t clean_updates = 0, skipped_updates = 0;
+  std::int64_t shares_validated = 0;  // of train.validations
+  // MetricsMark of metrics.jsonl; 0 and "" in checkpoints of older programs.
+  std::int64_t metrics_records = 0;
+  std::string metrics_sha256 = {};
   bool operator==(const CheckpointProgress&) const = default;
 };
 

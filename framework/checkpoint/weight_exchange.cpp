@@ -10,6 +10,7 @@
 #include "framework/checkpoint/float_formats.h"
 #include "framework/checkpoint/magnitude.h"
 #include "framework/core/error.h"
+#include "framework/core/temporary_path.h"
 
 namespace mulligan {
 
@@ -158,17 +159,15 @@ ExchangeReport write_checked(const std::vector<Target>& targets, const fs::path&
   unchecked.replace_filename("." + output.filename().string() + ".unchecked");
   std::map<std::string, std::string> complete = metadata;
   complete[tensors_sha256_key] = tensors_sha256(tensors);
+  TemporaryPath temporary(unchecked);
   write_safetensors(unchecked, tensors, complete);
   ExchangeReport report;
-  std::error_code failed;
-  try {
-    compare_with_sources(SafetensorsFile(unchecked), targets, report);
-  } catch (...) {
-    fs::remove(unchecked, failed);
-    throw;
-  }
-  fs::rename(unchecked, output, failed);
-  if (failed) throw run_error("'{}' cannot be renamed into place: {}.", output.string(), failed.message());
+  compare_with_sources(SafetensorsFile(unchecked), targets, report);
+  temporary.publish(output, [&] {
+    std::error_code failed;
+    fs::rename(unchecked, output, failed);
+    if (failed) throw run_error("'{}' cannot be renamed into place: {}.", output.string(), failed.message());
+  });
   return report;
 }
 

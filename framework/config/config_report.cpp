@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "framework/config/core_schema.h"
@@ -106,6 +107,7 @@ them. The keys of plugins are not listed here: `mulligan plugins NAME` prints th
 - A file may start with `extends = "base.toml"` (relative to itself, chains allowed): its tables are laid over the base's,
   key by key; lists, and so all `[[parameters]]` rows, are replaced as a whole. A plugin table that names another plugin than
   the base's replaces the base's table, since the old plugin's keys mean nothing to the new one; rows such as `[[quantize.tensors]]` stay.
+  `run.name`, `run.directory` and `checkpoint.directory` are not inherited: a variant is a run of its own, named after its file.
 - `--set section.key=value` overrides one key; the value is TOML (`3`, `0.5`, `true`, `[1, 2]`), and a bare word is a string.
   `--set parameters.0.lr_multiplier=2` changes a row.
 - The keys below are the complete set: anything else is an error that names the nearest known key.
@@ -130,6 +132,40 @@ std::string print_resolved(const LoadedConfig& loaded) {
     }
   }
   return text;
+}
+
+std::string config_summary(const LoadedConfig& loaded) {
+  std::vector<std::pair<std::string, int>>
+      files;  // in the order in which they appear, and the keys set there
+  int overrides = 0, others = 0;
+  for (const PrintedTable& table : all_tables(loaded)) {
+    for (const Setting& setting : table.settings) {
+      const Origin& origin = setting.origin;
+      if (origin.kind == Origin::Kind::command_line) ++overrides;
+      if (origin.file.empty()) {
+        if (origin.kind != Origin::Kind::command_line) ++others;
+        continue;
+      }
+      const auto found = std::ranges::find(files, origin.file, &std::pair<std::string, int>::first);
+      if (found == files.end()) {
+        files.emplace_back(origin.file, 1);
+      } else {
+        ++found->second;
+      }
+    }
+  }
+  // The file that was named stands first, also where it only says what it extends.
+  const auto own = std::ranges::find(files, loaded.file, &std::pair<std::string, int>::first);
+  if (own != files.end()) {
+    std::rotate(files.begin(), own, own + 1);
+  } else {
+    files.insert(files.begin(), {loaded.file, 0});
+  }
+  std::string text = "configuration:";
+  for (const auto& [file, keys] : files)
+    text += fmt::format("{} {} keys of {}", &file == &files.front().first ? "" : ",", keys, file);
+  if (overrides > 0) text += fmt::format(", {} of --set", overrides);
+  return text + fmt::format("; {} defaults", others);
 }
 
 std::map<std::string, std::string> flat_settings(const LoadedConfig& loaded) {

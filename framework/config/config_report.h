@@ -13,6 +13,9 @@ namespace mulligan {
 // configuration. Plugin tables are complete after resolve_plugins; before it they hold only what was written.
 std::string print_resolved(const LoadedConfig& loaded);
 
+// One line of it for a screen: where the configuration comes from and how many keys are set there.
+std::string config_summary(const LoadedConfig& loaded);
+
 // Every setting by its full name, in TOML syntax; rows by position ("parameters.0.optimizer").
 std::map<std::string, std::string> flat_settings(const LoadedConfig& loaded);
 

@@ -47,6 +47,10 @@ Schema<DataConfig> data_section() {
       "validation_documents", &DataConfig::validation_documents,
       "JSON Lines file of the original validation documents, in the order of the shards, with which the side "
       "tables are compared; empty = the manifest's, or no comparison");
+  s.key(
+      "exact_vocabulary", &DataConfig::exact_vocabulary,
+      "refuse a tokenizer with another number of pieces than model.vocabulary; else more ids than pieces are "
+      "padding");
   s.key("prefetch", &DataConfig::prefetch, "micro-batches the loader keeps ready").range(1, 1024);
   return s;
 }
@@ -195,6 +199,11 @@ Schema<TrainConfig> train_section() {
       .at_least(1);
   s.key("validate_every", &TrainConfig::validate_every, "steps between validations; 0 = only at the end")
       .at_least(0);
+  s.key("validations", &TrainConfig::validations,
+        "so many validations on the way, at equal shares of the budget, beside those of validate_every; no "
+        "budget "
+        "counts their seconds")
+      .range(0, 1000);
   s.section("warmup", &TrainConfig::warmup, warmup_section());
   return s;
 }
@@ -238,6 +247,8 @@ Schema<MetricsConfig> metrics_section() {
   s.key("energy", &MetricsConfig::energy,
         "measure the energy that training takes: of processors by powercap, of GPUs by the driver's counter "
         "(docs/numerics/data_parallel.md)");
+  s.key("tensorboard", &MetricsConfig::tensorboard,
+        "also write an event file for TensorBoard while training, into RUN/tensorboard");
   s.key("attention_every", &MetricsConfig::attention_every,
         "steps between events `attention` in metrics.jsonl: largest logit, rows with repeated maxima, "
         "rounding "

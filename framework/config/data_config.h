@@ -26,8 +26,9 @@ struct DataConfig {
   // The original validation documents (JSON Lines, in the order of the shards) that the side tables are
   // compared with; "": the manifest's, or none.
   std::string validation_documents;
-  int64_t prefetch = 4;         // micro-batches that the loader keeps ready, >= 1
-  std::vector<DataMixRow> mix;  // empty: data.train alone
+  bool exact_vocabulary = false;  // a tokenizer of fewer pieces than model.vocabulary is refused, too
+  int64_t prefetch = 4;           // micro-batches that the loader keeps ready, >= 1
+  std::vector<DataMixRow> mix;    // empty: data.train alone
 };
 
 // What names the training shards, row by row.

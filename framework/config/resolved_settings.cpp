@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "framework/core/file.h"
+
 namespace mulligan {
 namespace {
 
@@ -48,6 +50,21 @@ std::vector<ResolvedSetting> resolved_settings(std::string_view text) {
     settings.push_back(std::move(setting));
   }
   return settings;
+}
+
+std::string settings_digest(std::string_view resolved) {
+  std::string settings;
+  while (!resolved.empty()) {
+    const std::size_t end = resolved.find('\n');
+    const std::string_view line = resolved.substr(0, end);
+    resolved.remove_prefix(end == std::string_view::npos ? resolved.size() : end + 1);
+    if (line.starts_with('#')) continue;
+    // The origin is the comment behind the value.
+    const std::string_view setting = line.substr(0, line.rfind("  # "));
+    settings += setting.substr(0, setting.find_last_not_of(' ') + 1);
+    settings += '\n';
+  }
+  return sha256_hex(settings);
 }
 
 }  // namespace mulligan

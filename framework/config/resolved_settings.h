@@ -20,4 +20,7 @@ ResolvedSetting resolved_setting(std::string_view line);
 // All settings in the order of the file. Lines that are neither tables nor settings are passed over.
 std::vector<ResolvedSetting> resolved_settings(std::string_view text);
 
+// The sha256 of the settings alone: of print_resolved()'s lines without comments and origins.
+std::string settings_digest(std::string_view resolved);
+
 }  // namespace mulligan

@@ -125,6 +125,15 @@ void check_eval(const EvalConfig& e, const Settings& s) {
   }
 }
 
+// What is known before anything is scored; the ledger counts the tokens of each result (run_ledger.h).
+void check_strict(const RunConfig& c, const Settings& s) {
+  if (c.ledger.rules != LedgerRules::strict || !c.eval.drop_remainder) return;
+  throw config_error(
+      "{} is on, which leaves validation tokens unscored, and under {} = \"strict\" a result is of the whole "
+      "set; leave it out.",
+      s.where("eval.drop_remainder"), s.where("ledger.rules"));
+}
+
 void check_shares(const EvalConfig& e, const Settings& s) {
   if (e.shares == 0) return;
   if (e.mode == EvalMode::sliding) {
@@ -210,6 +219,7 @@ void check_rules(const LoadedConfig& loaded) {
   check_loss_scale(c.loss_scale, loaded.core);
   check_eval(c.eval, loaded.core);
   check_shares(c.eval, loaded.core);
+  check_strict(c, loaded.core);
   check_parameters(loaded);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "framework/config/foreign_keys.h"
 #include "framework/core/error.h"
 
 namespace mulligan {
@@ -126,9 +127,12 @@ class UnknownKeyFinder {
     std::vector<std::string> candidates(elsewhere_.begin(), elsewhere_.end());
     for (const KeySpec& key : keys_) candidates.push_back(key.name);
     const std::string nearest = nearest_key(full, name, candidates);
+    // A plugin's keys are its own affair.
+    const std::string familiar = path_.empty() ? hint_for_foreign_key(full) : "";
     const std::string hint =
-        nearest.empty() ? "see docs/configuration.md or 'mulligan plugins NAME' for the keys there are."
-                        : fmt::format("did you mean '{}'?", join(path_, nearest));
+        !familiar.empty() ? familiar
+        : nearest.empty() ? "see docs/configuration.md or 'mulligan plugins NAME' for the keys there are."
+                          : fmt::format("did you mean '{}'?", join(path_, nearest));
     throw config_error("{}: unknown key '{}'; {}", node->origin.text(), join(path_, full), hint);
   }
 

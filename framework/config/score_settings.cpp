@@ -5,8 +5,8 @@
 namespace mulligan {
 
 bool moves_score(std::string_view key, ScoreCommand command) {
-  for (const char* idle : {"data.train", "data.prefetch", "backend.threads", "eval.save_seconds",
-                           "eval.batch_rows", "ttt.audit"}) {
+  for (const char* idle : {"data.train", "data.prefetch", "data.exact_vocabulary", "backend.threads",
+                           "eval.save_seconds", "eval.batch_rows", "ttt.audit"}) {
     if (key == idle) return false;
   }
   if (key == "train.compute_dtype" || key == "train.layercast") return true;

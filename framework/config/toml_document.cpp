@@ -249,6 +249,15 @@ BaseFile base_file(const std::string& word, const std::string& file, const Origi
   return {path.string(), {}, file_identity(path)};
 }
 
+// A file that extends another describes another run: what the base's own run is called and where it lies
+// stays behind, or the two would share a directory.
+void forget_place(ConfigNode& base) {
+  for (const auto& [table, key] :
+       {std::pair{"run", "name"}, std::pair{"run", "directory"}, std::pair{"checkpoint", "directory"}}) {
+    if (ConfigNode* section = base.find(table)) section->remove(key);
+  }
+}
+
 // `chain` holds the files being read, outermost first, to find circles.
 ConfigNode extend(ConfigNode tree, const std::string& file, std::vector<fs::path> chain) {
   const ConfigNode* extends = tree.find("extends");
@@ -270,6 +279,7 @@ ConfigNode extend(ConfigNode tree, const std::string& file, std::vector<fs::path
   chain.push_back(found.identity);
   ConfigNode base = found.text.empty() ? parse_file(found.name, &where) : parse_one(found.text, found.name);
   base = extend(std::move(base), found.name, std::move(chain));
+  forget_place(base);
   tree.remove("extends");
   merge(base, std::move(tree));
   return base;

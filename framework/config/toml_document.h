@@ -10,11 +10,12 @@
 namespace mulligan {
 
 // Reads `path`. A top-level `extends = "base.toml"` (relative to the file that says it, chains allowed; or
-// "mulligan:NAME", a shipped configuration) is read first and the file laid over it (see merge). The result
-// has no `extends` member; every node knows its file and line. Throws config_error, with file:line where
-// there is one, for: an unreadable file, invalid TOML, a circle of extends, a value of a kind no key has
-// (dates, nested or mixed lists), a quoted key containing a dot. The config.toml of a run directory, also as
-// a base, is read like stored text.
+// "mulligan:NAME", a shipped configuration) is read first and the file laid over it (see merge); run.name,
+// run.directory and checkpoint.directory of the base are not inherited. The result has no `extends` member;
+// every node knows its file and line. Throws config_error, with file:line where there is one, for: an
+// unreadable file, invalid TOML, a circle of extends, a value of a kind no key has (dates, nested or mixed
+// lists), a quoted key containing a dot. The config.toml of a run directory, also as a base, is read like
+// stored text.
 ConfigNode read_toml(const std::string& path);
 
 // The same for TOML text; `name` stands for the file in messages, and extends is relative to its folder.

@@ -48,6 +48,7 @@ struct CheckpointConfig {
 struct MetricsConfig {
   bool hf_compat = false;  // also report train_loss_hf: the loss summed since the process started / all steps
   bool energy = false;     // measure the joules that training takes, where the machine counts them
+  bool tensorboard = false;     // also write an event file while training, into RUN/tensorboard
   int64_t attention_every = 0;  // steps between looks at attention's rounding (docs/numerics); 0 = none
 };
 
@@ -69,6 +70,7 @@ struct TrainConfig {
   ClipOrder clip_order = ClipOrder::after_reduction;
   int64_t log_every = 10;      // steps between progress lines in the log and in metrics.jsonl
   int64_t validate_every = 0;  // steps between validations during training; 0 = only at the end
+  int64_t validations = 0;     // so many during training, at equal shares of its budget; 0 = none
   WarmupConfig warmup;
 };
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "framework/core/mapped_file.h"
@@ -30,6 +31,11 @@ class ElfFile {
 
   // Whether there is a symbol table beside the dynamic one, which `strip` takes away.
   bool has_symbols() const;
+
+  // The sha256 of what the dynamic linker maps into memory, and of the table that tells it what to map. `strip`
+  // changes neither, so a library and its stripped copy have one digest; two that do different things have two.
+  // Throws std::runtime_error where it lies outside of the file.
+  std::string loaded_sha256() const;
 
  private:
   Bytes part(std::uint64_t offset, std::uint64_t size) const;

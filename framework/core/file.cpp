@@ -75,7 +75,7 @@ class TemporaryFile {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
   int descriptor() const { return descriptor_; }
-  void keep() { path_.keep(); }
+  TemporaryPath& path() { return path_; }
 
  private:
   TemporaryPath path_;
@@ -144,8 +144,9 @@ void write_file_atomically(const std::filesystem::path& path, std::span<const st
     }
   }
   if (::fsync(file.descriptor()) != 0) throw fail("sync");
-  if (::rename(temporary.c_str(), path.c_str()) != 0) throw fail("rename into place");
-  file.keep();
+  file.path().publish(path, [&] {
+    if (::rename(temporary.c_str(), path.c_str()) != 0) throw fail("rename into place");
+  });
 }
 
 std::string sha256_hex(std::string_view bytes) {

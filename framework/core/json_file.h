@@ -16,9 +16,14 @@ namespace mulligan {
 template <typename Json, typename Convert>
 auto read_json_object(const std::filesystem::path& path, Convert&& convert,
                       const char* remedy = "make it anew or remove it") {
-  const Json json = parse_json<Json>(read_file(path, kLargestDescription));
+  const std::string text = read_file(path, kLargestDescription);
+  const Json json = parse_json<Json>(text);
   if (!json.is_object()) {
     throw data_error("'{}' is not a JSON object, so the file is damaged; {}.", path.string(), remedy);
+  }
+  if (const std::string key = repeated_key(text); !key.empty()) {
+    throw data_error("'{}' says '{}' twice in one object, so what it says is not certain; {}.", path.string(),
+                     key, remedy);
   }
   try {
     return convert(json);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -16,11 +17,11 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
   std::mutex mutex;
   std::exception_ptr failure;
   const auto work = [&] {
-    install_alternate_stack();
     while (true) {
       const std::size_t i = next.fetch_add(1);
       if (i >= count) return;
       try {
+        install_alternate_stack();
         body(i);
       } catch (...) {
         const std::lock_guard lock(mutex);
@@ -32,7 +33,12 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
   const unsigned wanted = threads > 0 ? static_cast<unsigned>(threads) : std::thread::hardware_concurrency();
   const std::size_t helpers = std::min<std::size_t>(std::max(wanted, 1u), count);
   std::vector<std::thread> pool;
-  for (std::size_t i = 1; i < helpers; ++i) pool.emplace_back(work);
+  pool.reserve(helpers);
+  try {
+    for (std::size_t i = 1; i < helpers; ++i) pool.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The system has no more threads. Those that are there do all of the work: it is the same by any number.
+  }
   work();
   for (std::thread& thread : pool) thread.join();
   if (failure) std::rethrow_exception(failure);

@@ -1,9 +1,11 @@
 #include "framework/core/standard_streams.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -25,6 +27,21 @@ std::string output_failure() {
   // What could not be written was dropped, so ask the system again for its reason.
   if (::write(STDOUT_FILENO, "\n", 1) < 0) return std::strerror(errno);
   return "an earlier line could not be written";
+}
+
+bool output_has_no_reader() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
+}
+
+void end_without_reader() {
+  std::signal(SIGPIPE, SIG_DFL);
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_UNBLOCK, &pipe, nullptr);
+  std::raise(SIGPIPE);
+  ::_exit(128 + SIGPIPE);
 }
 
 }  // namespace mulligan

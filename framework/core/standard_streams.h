@@ -10,8 +10,14 @@ namespace mulligan {
 // any file is opened.
 void open_missing_streams();
 
+// Whether nobody reads standard output any more (`... | head`).
+bool output_has_no_reader();
+
 // Writes out what is buffered for standard output. Empty, or why not everything printed there arrived (a full
 // disk, a closed pipe), since the start.
 std::string output_failure();
+
+// Ends the process as one whose standard output has lost its reader ends by default: by SIGPIPE, in silence.
+[[noreturn]] void end_without_reader();
 
 }  // namespace mulligan

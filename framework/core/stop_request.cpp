@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "framework/core/error.h"
+#include "framework/core/printable.h"
 #include "framework/core/seconds_since.h"
 #include "framework/core/temporary_path.h"
 
@@ -22,7 +23,7 @@ std::mutex mutex;
 bool noting = false;
 FurtherSignals further_signals = FurtherSignals::kill;
 std::atomic<int> noted{0}, count{0};
-std::chrono::steady_clock::time_point noted_at;
+KernelClock::time_point noted_at;
 
 bool ignored(int signal) {
   struct sigaction action {};
@@ -53,15 +54,25 @@ sigset_t blocked_signals() {
   return set;
 }
 
+// What the user finds after the end. Once a command has put its output in place, which may be all of it or
+// the first of several files, it need not be possible to start it again.
+std::string remains_text(const std::vector<std::filesystem::path>& written) {
+  if (written.empty()) return "nothing half-done is left behind, and the same command starts again";
+  const std::string first = printable(written.front().string());
+  if (written.size() == 1)
+    return fmt::format("'{}' is written and whole; nothing half-done is left behind", first);
+  return fmt::format("'{}' and {} more are written, each of them whole; nothing half-done is left behind",
+                     first, written.size() - 1);
+}
+
 [[noreturn]] void end_process(int signal) {
-  remove_temporaries_for_good();
+  const std::vector<std::filesystem::path> written = remove_temporaries_for_good();
   // The command has heeded a signal before and is at its end: that one has its sentence.
   if (noted != 0) ::_exit(static_cast<int>(ExitCode::interrupted));
   const bool live_line = isatty(STDERR_FILENO) != 0;
-  const std::string sentence = fmt::format(
-      "{}mulligan: stopped by {}; nothing half-done is left behind, and the same command starts again.\n",
-      live_line ? "\r\x1b[2K" : "", signal_name(signal));
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
+  const std::string sentence = fmt::format("{}mulligan: stopped by {}; {}.\n", live_line ? "\r\x1b[2K" : "",
+                                           signal_name(signal), remains_text(written));
+  [[maybe_unused]] const ssize_t told = ::write(STDERR_FILENO, sentence.data(), sentence.size());
   ::_exit(static_cast<int>(ExitCode::interrupted));
 }
 
@@ -83,7 +94,7 @@ void wait_for_signals(sigset_t ending) {
     if (!noting) end_process(signal);
     if (noted == 0) {
       noted = signal;
-      noted_at = std::chrono::steady_clock::now();
+      noted_at = KernelClock::now();
     } else if (signal == SIGHUP || (signal == SIGTERM && noted == SIGTERM && seconds_since(noted_at) < 2)) {
       continue;
     } else if (further_signals == FurtherSignals::kill) {

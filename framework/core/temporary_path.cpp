@@ -1,7 +1,14 @@
 #include "framework/core/temporary_path.h"
 
+#include <stdlib.h>
+
+#include <cerrno>
+#include <cstring>
 #include <mutex>
 #include <set>
+#include <vector>
+
+#include "framework/core/error.h"
 
 namespace mulligan {
 namespace {
@@ -13,6 +20,11 @@ std::mutex& mutex() {
 }
 std::multiset<std::filesystem::path>& paths() {
   static auto& all = *new std::multiset<std::filesystem::path>;
+  return all;
+}
+// In the order in which they got their names.
+std::vector<std::filesystem::path>& published() {
+  static auto& all = *new std::vector<std::filesystem::path>;
   return all;
 }
 
@@ -28,15 +40,43 @@ TemporaryPath::TemporaryPath(std::filesystem::path path) : path_(std::move(path)
 
 TemporaryPath::~TemporaryPath() {
   const std::lock_guard lock(mutex());
+  if (kept_) return;
   std::error_code ignored;
-  if (!kept_) std::filesystem::remove_all(path_, ignored);
+  std::filesystem::remove_all(path_, ignored);
   paths().erase(paths().find(path_));
 }
 
-void remove_temporaries_for_good() {
+void TemporaryPath::publish(const std::filesystem::path& target, const std::function<void()>& rename) {
+  const std::lock_guard lock(mutex());
+  rename();
+  kept_ = true;
+  // What has the name from now on is not this object's.
+  paths().erase(paths().find(path_));
+  std::erase(published(), target);
+  published().push_back(target);
+}
+
+std::filesystem::path make_private_folder() {
+  std::error_code failed;
+  const std::filesystem::path place = std::filesystem::temp_directory_path(failed);
+  std::string pattern = (place / "mulligan.XXXXXX").string();
+  if (failed || ::mkdtemp(pattern.data()) == nullptr) {
+    throw run_error(
+        "cannot make a folder '{}': {}; set TMPDIR to a folder with free space that can be written to.",
+        pattern, failed ? failed.message() : std::strerror(errno));
+  }
+  return pattern;
+}
+
+std::vector<std::filesystem::path> remove_temporaries_for_good() {
   mutex().lock();
   std::error_code ignored;
   for (const std::filesystem::path& path : paths()) std::filesystem::remove_all(path, ignored);
+  std::vector<std::filesystem::path> there;
+  for (auto path = published().rbegin(); path != published().rend(); ++path) {
+    if (std::filesystem::exists(*path, ignored)) there.push_back(*path);
+  }
+  return there;
 }
 
 }  // namespace mulligan

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <vector>
 
 namespace mulligan {
 
 // Makes nothing itself. Whatever lies at the path (a folder with all in it) is removed with the object, and
-// also when a signal ends the process; keep() before that means that it was renamed into place.
+// also when a signal ends the process, unless it was published before.
 class TemporaryPath {
  public:
   explicit TemporaryPath(std::filesystem::path path);
@@ -16,15 +18,22 @@ class TemporaryPath {
   TemporaryPath& operator=(const TemporaryPath&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  void keep() { kept_ = true; }
+  // Calls `rename`, which puts what lies here in the place of `target` or throws. A signal that ends the
+  // process finds it either here or there. `rename` must not make or end a TemporaryPath.
+  void publish(const std::filesystem::path& target, const std::function<void()>& rename);
 
  private:
   std::filesystem::path path_;
   bool kept_ = false;
 };
 
-// Removes what lies at all TemporaryPaths that live. For the end of the process only: every thread that makes
-// or ends a TemporaryPath after this waits forever.
-void remove_temporaries_for_good();
+// Makes a new empty folder in the system's folder for temporary files, which only this user can enter and
+// whose name nobody can foresee. Throws run_error.
+std::filesystem::path make_private_folder();
+
+// Removes what lies at all TemporaryPaths that live, and returns what this process has published and what
+// still lies there. For the end of the process only: every thread that makes, publishes or ends a
+// TemporaryPath after this waits forever.
+std::vector<std::filesystem::path> remove_temporaries_for_good();
 
 }  // namespace mulligan

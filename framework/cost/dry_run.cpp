@@ -55,7 +55,7 @@ DryRun::ReadWeights read_weights(const RunConfig& config) {
 void plan_memory(DryRun& plan, TrainingPrograms& training, Backend* device) {
   const TensorStore& store = training.engine().store();
   std::map<std::string, std::int64_t> tensors;
-  for (const std::string& name : store.names()) tensors[name] = store.type(name).bytes();
+  for (const std::string& name : store.names()) tensors[name] = store.reserved_bytes(name);
   plan.memory = memory_by_category(tensors);
   plan.memory.push_back({"arena (activations, shared by all programs)", training.memory().arena_bytes});
   for (const Program* program : training.programs()) {
@@ -123,12 +123,20 @@ std::string format_dry_run(const DryRun& plan) {
     fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
     text.push_back('\n');
   };
-  line("{:<28} {:<16} {:>12}  {:<6} {:<20} {:>6} {:>6}  {}", "tensor", "shape", "elements", "master",
-       "optimiser", "lr x", "wd x", "communication");
+  const auto optimizer_of = [](const DryRun::Tensor& t) {
+    return t.plugin.empty() ? t.optimizer : fmt::format("{} ({})", t.optimizer, t.plugin);
+  };
+  std::size_t names = 28, optimizers = 20;
   for (const DryRun::Tensor& t : plan.tensors) {
-    line("{:<28} {:<16} {:>12}  {:<6} {:<20} {:>6} {:>6}  {}", t.name, t.shape, grouped(t.elements),
-         t.master_dtype, t.plugin.empty() ? t.optimizer : fmt::format("{} ({})", t.optimizer, t.plugin),
-         t.lr_multiplier, t.weight_decay_multiplier, t.communication);
+    names = std::max(names, t.name.size());
+    optimizers = std::max(optimizers, optimizer_of(t).size());
+  }
+  line("{:<{}} {:<16} {:>12}  {:<6} {:<{}} {:>6} {:>6}  {}", "tensor", names, "shape", "elements", "master",
+       "optimiser", optimizers, "lr x", "wd x", "communication");
+  for (const DryRun::Tensor& t : plan.tensors) {
+    line("{:<{}} {:<16} {:>12}  {:<6} {:<{}} {:>6} {:>6}  {}", t.name, names, t.shape, grouped(t.elements),
+         t.master_dtype, optimizer_of(t), optimizers, t.lr_multiplier, t.weight_decay_multiplier,
+         t.communication);
   }
   line("");
   line("parameters: {}", grouped(plan.parameters));

@@ -11,21 +11,51 @@ int ring_steps(Collective kind, int ranks) {
     case Collective::all_reduce:
       return 2 * (ranks - 1);
     case Collective::all_to_all:
-      return 1;
+      return ranks > 1 ? 1 : 0;
     default:
       return ranks - 1;
   }
 }
 
-double transfer_seconds(const RehearsedTransfer& transfer, const Interconnect& net) {
-  const double sent = sent_bytes(transfer, net.ranks());
-  const double within = net.ranks_per_node > 1 ? sent / net.node_bytes_per_second : 0;
-  if (net.nodes == 1) return within;
-  double across = sent;
-  if (transfer.kind == Collective::all_to_all) {
-    across = static_cast<double>(transfer.bytes) * net.ranks_per_node * (net.ranks() - net.ranks_per_node);
+// Bytes of the whole tensor: what ranks have shares of, all of them together.
+double whole_bytes(const RehearsedTransfer& transfer, int ranks) {
+  const bool shares = transfer.kind == Collective::reduce_scatter || transfer.kind == Collective::all_gather;
+  return static_cast<double>(transfer.bytes) * (shares ? ranks : 1);
+}
+
+// What each of `ranks` sends of a tensor of so many bytes by a ring of them.
+double ring_bytes(Collective kind, double bytes, int ranks) {
+  const double others = static_cast<double>(ranks - 1) / ranks;
+  switch (kind) {
+    case Collective::all_reduce:
+      return 2 * bytes * others;
+    case Collective::broadcast:
+    case Collective::reduce:
+      return ranks > 1 ? bytes : 0;
+    default:
+      return bytes * others;
   }
-  return std::max(within, across / net.link_bytes_per_second);
+}
+
+double transfer_seconds(const RehearsedTransfer& transfer, const Interconnect& net) {
+  const double links = net.link_bytes_per_second * net.links_per_node;
+  if (transfer.kind == Collective::all_to_all) {
+    const auto share = static_cast<double>(transfer.bytes);
+    const double within = share * (net.ranks_per_node - 1) / net.node_bytes_per_second;
+    if (net.nodes == 1) return within;
+    return std::max(within, share * net.ranks_per_node * (net.ranks() - net.ranks_per_node) / links);
+  }
+  const double bytes = whole_bytes(transfer, net.ranks());
+  double seconds = ring_bytes(transfer.kind, bytes, net.ranks_per_node) / net.node_bytes_per_second;
+  // The rings between nodes share the tensor and the links.
+  if (net.nodes > 1) seconds += ring_bytes(transfer.kind, bytes, net.nodes) / links;
+  return seconds;
+}
+
+double step_seconds(Collective kind, const Interconnect& net) {
+  const bool once = kind == Collective::all_to_all && net.nodes > 1;
+  const double within = once ? 0 : ring_steps(kind, net.ranks_per_node) * net.node_step_seconds;
+  return within + (net.nodes > 1 ? ring_steps(kind, net.nodes) * net.link_step_seconds : 0);
 }
 
 }  // namespace
@@ -36,6 +66,7 @@ double sent_bytes(const RehearsedTransfer& transfer, int ranks) {
     case Collective::all_reduce:
       return 2 * bytes * (ranks - 1) / ranks;
     case Collective::broadcast:
+    case Collective::reduce:
       return ranks > 1 ? bytes : 0;
     default:
       return bytes * (ranks - 1);
@@ -50,8 +81,7 @@ double batch_seconds(const std::vector<RehearsedTransfer>& batch, const Intercon
     seconds += transfer_seconds(transfer, net);
     kinds.insert(transfer.kind);
   }
-  const double step = net.nodes > 1 ? net.link_step_seconds : net.node_step_seconds;
-  for (const Collective kind : kinds) seconds += ring_steps(kind, net.ranks()) * step;
+  for (const Collective kind : kinds) seconds += step_seconds(kind, net);
   return seconds;
 }
 

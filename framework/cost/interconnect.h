@@ -1,5 +1,5 @@
-// What transfers between ranks cost, as rings: inside of a node over its own links, between nodes over one
-// link per node.
+// What transfers between ranks cost: rings inside of a node over its own links, and rings between nodes over
+// the links that each node has to the others.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace mulligan {
 
-// `nodes` nodes with `ranks_per_node` ranks each, one card per rank. Rates in one direction; the link of a
-// node carries both at once.
+// `nodes` nodes with `ranks_per_node` ranks each, one card per rank, and `links_per_node` equal links (network
+// cards) to the other nodes. Rates in one direction; a link carries both at once.
 struct Interconnect {
-  int nodes = 1, ranks_per_node = 1;
+  int nodes = 1, ranks_per_node = 1, links_per_node = 1;
   double node_bytes_per_second = 0;  // between two cards of a node
-  double link_bytes_per_second = 0;  // between a node and the others, shared by its ranks
+  double link_bytes_per_second = 0;  // of one link between a node and the others
   double node_step_seconds = 2e-6;   // what a step of a ring takes besides its bytes: an assumption
   double link_step_seconds = 10e-6;  // the same where it crosses nodes
 
@@ -22,13 +22,16 @@ struct Interconnect {
 
 // Bytes that a rank sends to the next one of the ring (all_to_all: to all others) for a transfer among N
 // ranks: all_reduce 2 (N - 1) / N of the tensor, reduce_scatter and all_gather N - 1 shares, all_to_all N - 1
-// shares, broadcast the tensor.
+// shares, broadcast and reduce the tensor.
 double sent_bytes(const RehearsedTransfer& transfer, int ranks);
 
-// Seconds of transfers that are submitted together. A ring is as slow as its slowest part, and enters and
-// leaves each node once, so a node's link carries what one rank sends; of an all_to_all it carries what all
-// its ranks send elsewhere. Bytes add up; the steps of a ring (2 (N - 1) for all_reduce, 1 for all_to_all, N
-// - 1 otherwise) are paid once for each kind of transfer in the batch. One rank alone takes no time.
+// Seconds of transfers that are submitted together. On one node a ring. On several a ring within each node,
+// in which every one of its R ranks comes to hold the sum over the node of its R-th part (or hands on what it
+// got of that part), and R rings side by side between ranks of equal place on each node; one after the other.
+// So a node sends each byte to the others as often as a ring of nodes does, over all of its links at once. Of an
+// all_to_all the links carry what a node's ranks send elsewhere. Bytes add up; the steps of the rings (2 (N -
+// 1) of N for all_reduce, 1 for all_to_all, N - 1 otherwise) are paid once for each kind of transfer in the batch.
+// One rank alone takes no time.
 double batch_seconds(const std::vector<RehearsedTransfer>& batch, const Interconnect& net);
 
 // A step on two queues, of the card and of the network, each of which does one thing at a time. A batch

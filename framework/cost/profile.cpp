@@ -56,7 +56,7 @@ class StepProfiler {
   // Seconds of one whole step.
   double step() {
     plugins_.backend->synchronize();
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = KernelClock::now();
     groups_.set_rates({step_, 0, 0, 0});
     engine_.step(++step_, rows_);
     plugins_.backend->synchronize();
@@ -113,7 +113,7 @@ Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOption
   const RunConfig& config = loaded.config;
   resolve_run_plugins(loaded, host);
   const std::size_t phase = chosen_phase(config, options);
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = KernelClock::now();
   StepProfiler profiler(loaded, host, phase);
   Profile profile;
   profile.backend = profiler.backend().info().description;

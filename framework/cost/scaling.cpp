@@ -15,6 +15,7 @@ Interconnect net_of(const ScalingOptions& options, int nodes) {
   Interconnect net;
   net.nodes = nodes;
   net.ranks_per_node = options.gpus_per_node;
+  net.links_per_node = options.links_per_node;
   net.node_bytes_per_second = options.card.node_link_bytes_per_second;
   net.link_bytes_per_second = options.link_bytes_per_second;
   return net;
@@ -41,7 +42,8 @@ std::vector<CollectiveRow> collectives_of(const RehearsedStep& step, int ranks) 
     if (event.kind != StepEvent::Kind::submit) continue;
     for (const RehearsedTransfer& transfer : step.batches[event.batch]) {
       CollectiveRow& row = rows[transfer.kind];
-      const bool whole = transfer.kind == Collective::all_reduce || transfer.kind == Collective::broadcast;
+      const bool whole = transfer.kind == Collective::all_reduce || transfer.kind == Collective::broadcast ||
+                         transfer.kind == Collective::reduce;
       row.kind = transfer.kind;
       ++row.transfers;
       row.tensor_bytes += static_cast<double>(transfer.bytes) * (whole ? 1 : ranks);

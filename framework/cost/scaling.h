@@ -17,8 +17,8 @@ namespace mulligan {
 struct ScalingOptions {
   Card card = known_cards().front();
   int nodes = 1, gpus_per_node = 1;
-  double link_bytes_per_second =
-      0;  // between nodes, of one node in one direction; not looked at for one node
+  double link_bytes_per_second = 0;  // of a link between nodes, in one direction; not looked at for one node
+  int links_per_node = 1;
 };
 
 // A step of one phase on so many nodes.

@@ -56,6 +56,8 @@ const char* collective_name(Collective kind) {
       return "all_to_all";
     case Collective::broadcast:
       return "broadcast";
+    case Collective::reduce:
+      return "reduce";
   }
   return "";
 }
@@ -70,7 +72,9 @@ std::string format_scaling(const Scaling& scaling) {
       options.card.node_link_bytes_per_second / 1e9);
   text += options.nodes == 1
               ? std::string("\n")
-              : fmt::format(" and {:.0f} Gb/s between nodes\n", options.link_bytes_per_second * 8 / 1e9);
+              : fmt::format(", and over {} link{} of {:.0f} Gb/s from each node to the others\n",
+                            options.links_per_node, options.links_per_node == 1 ? "" : "s",
+                            options.link_bytes_per_second * 8 / 1e9);
   for (const PhaseScaling& phase : scaling.phases) add_phase(text, scaling, phase);
   return text;
 }

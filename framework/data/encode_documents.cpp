@@ -96,7 +96,7 @@ struct DocumentEncoder::Block {
   std::vector<std::string> texts;
   std::vector<Part> parts;                         // in order
   std::vector<std::vector<std::uint16_t>> tokens;  // per document, BOS first
-  std::vector<char> shared;                        // per document: it holds one of the passages
+  std::vector<char> unwanted;                      // per document: it is to be left out
   std::vector<std::vector<std::uint16_t>>
       bytes;  // of the originals, likewise; empty without a text transform
 };
@@ -121,10 +121,10 @@ DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocum
   } else {
     encode_plain(block, documents);
   }
-  block.shared.resize(documents.size());
-  if (passages_ != nullptr) {
+  block.unwanted.resize(documents.size());
+  if (unwanted_) {
     parallel_for(documents.size(), options_.threads,
-                 [&](std::size_t i) { block.shared[i] = passages_->any_in(block.tokens[i]) ? 1 : 0; });
+                 [&](std::size_t i) { block.unwanted[i] = unwanted_(block.tokens[i]) ? 1 : 0; });
   }
   return block;
 }
@@ -249,11 +249,9 @@ SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents
     const std::span<const CorpusDocument> some(&documents[first], block_size(documents, first));
     const Block block = encode_block(some);
     for (std::size_t i = 0; i < some.size(); ++i) {
-      if (block.shared[i] != 0) {
+      if (block.unwanted[i] != 0) {
         ++left_out_;
-        changes_.push_back({some[i].source->name(some[i].index),
-                            fmt::format("left out: it holds {} consecutive tokens of a validation document",
-                                        overlap_window)});
+        changes_.push_back({some[i].source->name(some[i].index), "left out: " + reason_});
         continue;
       }
       const std::vector<std::uint16_t>& tokens = block.tokens[i];

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/data/corpus.h"
 #include "framework/data/manifest.h"
-#include "framework/data/overlap_search.h"
 #include "framework/data/prepare.h"
 #include "framework/data/text_transform.h"
 #include "framework/data/tokenizer.h"
@@ -27,8 +28,12 @@ class DocumentEncoder {
   AblatedSplit end_ablation();
   const SymbolCounts& symbols_taken() const { return symbols_; }
 
-  // From now on documents that hold one of these passages are left out; `passages` must outlive this object.
-  void leave_out(const SharedPassages* passages) { passages_ = passages; }
+  // From now on documents whose tokens this is true of are left out, for `reason`. Called from several threads.
+  using Unwanted = std::function<bool(std::span<const std::uint16_t>)>;
+  void leave_out(Unwanted unwanted, std::string reason) {
+    unwanted_ = std::move(unwanted);
+    reason_ = std::move(reason);
+  }
   std::uint64_t left_out() const { return left_out_; }
 
   // Writes the documents, in order, to STEM_%06d.bin; appends their text, as the tokens spell it, to `text`
@@ -58,7 +63,8 @@ class DocumentEncoder {
   std::vector<DocumentChange> changes_;
   std::optional<AblatedSplit> ablated_;
   SymbolCounts symbols_{};
-  const SharedPassages* passages_ = nullptr;
+  Unwanted unwanted_;
+  std::string reason_;
   std::uint64_t left_out_ = 0;
 };
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/temporary_name.h"
 
 namespace mulligan {
 namespace fs = std::filesystem;
@@ -116,31 +117,31 @@ void OutputFolder::publish() {
   };
   sync_folder(work_);
   check_target();
-  // From here on a signal leaves the work folder alone: it must not lose files while it is put in place.
-  temporary_->keep();
-  temporary_.reset();
-  if (fs::exists(target_, error) && non_empty_folder(target_)) {
-    // Both names are exchanged in one step, so that at every moment one whole folder has the target's name;
-    // the old folder, which the caller agreed to replace, is removed under the work folder's name.
-    fs::path old = work_;
-    if (::renameat2(AT_FDCWD, work_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) != 0) {
-      if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) throw fail();
-      // A file system without exchange: whoever is killed between the two renames finds the old folder,
-      // whole, under its second name.
-      old = target_.string() + ".replaced";
-      if (::rename(target_.c_str(), old.c_str()) != 0) throw fail();
-      if (::rename(work_.c_str(), target_.c_str()) != 0) {
-        const Error refused = fail();
-        fs::rename(old, target_, error);
-        throw refused;
-      }
+  // The folder in whose place the new one comes; removed whole also where a signal ends the process meanwhile.
+  const TemporaryPath old(temporary_name(work_));
+  temporary_->publish(target_, [&] {
+    if (!fs::exists(target_, error) || !non_empty_folder(target_)) {
+      if (::rename(work_.c_str(), target_.c_str()) != 0) throw fail();
+      return;
     }
-    sync_folder(target_.parent_path());
-    fs::remove_all(old, error);
-  } else {
-    if (::rename(work_.c_str(), target_.c_str()) != 0) throw fail();
-    sync_folder(target_.parent_path());
-  }
+    // Both names are exchanged in one step, so that at every moment one whole folder has the target's name.
+    if (::renameat2(AT_FDCWD, work_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) {
+      fs::rename(work_, old.path(), error);
+      return;
+    }
+    if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) throw fail();
+    // A file system without exchange: whoever is killed between the two renames finds the old folder,
+    // whole, under its second name.
+    const fs::path second = target_.string() + ".replaced";
+    if (::rename(target_.c_str(), second.c_str()) != 0) throw fail();
+    if (::rename(work_.c_str(), target_.c_str()) != 0) {
+      const Error refused = fail();
+      fs::rename(second, target_, error);
+      throw refused;
+    }
+    fs::rename(second, old.path(), error);
+  });
+  sync_folder(target_.parent_path());
 }
 
 }  // namespace mulligan

@@ -31,31 +31,6 @@ class RollingHash {
 
 }  // namespace
 
-OverlapSearch::OverlapSearch(std::span<const std::vector<std::uint16_t>> pieces, std::size_t window)
-    : window_(window) {
-  if (window == 0) throw std::invalid_argument("a window of one token or more");
-  const RollingHash rolling(window);
-  for (const std::vector<std::uint16_t>& piece : pieces) {
-    rolling.each(piece, [&](std::size_t first, std::uint64_t hash) {
-      if (first % window == 0) windows_.push_back(hash);
-    });
-  }
-  missing_.insert(windows_.begin(), windows_.end());
-}
-
-void OverlapSearch::look_through(std::span<const std::uint16_t> tokens) {
-  RollingHash(window_).each(tokens, [&](std::size_t, std::uint64_t hash) {
-    if (missing_.erase(hash) != 0) found_.insert(hash);
-  });
-}
-
-double OverlapSearch::share() const {
-  if (windows_.empty()) return 0;
-  const auto shared =
-      std::ranges::count_if(windows_, [&](std::uint64_t hash) { return found_.contains(hash); });
-  return static_cast<double>(shared) / static_cast<double>(windows_.size());
-}
-
 SharedPassages::SharedPassages(std::span<const std::uint16_t> tokens, std::size_t window) : window_(window) {
   if (window == 0) throw std::invalid_argument("a window of one token or more");
   if (tokens.size() >= window) hashes_.reserve(tokens.size() + 1 - window);

@@ -18,6 +18,7 @@
 #include "framework/data/shard.h"
 #include "framework/data/side_table.h"
 #include "framework/data/symbol_statistics.h"
+#include "framework/data/text_overlap.h"
 #include "framework/data/text_transform.h"
 #include "framework/data/tokenizer.h"
 #include "framework/data/tokenizer_training.h"
@@ -131,7 +132,7 @@ class Preparation {
     manifest.text = corpus.record();
     DocumentEncoder encoder(options_, tokenizer, folder_);
     std::string validation_text;
-    encode_splits(corpus, encoder, validation_text);
+    encode_splits(corpus, tokenizer, encoder, validation_text);
     changes_.insert(changes_.end(), encoder.changes().begin(), encoder.changes().end());
     const std::size_t ablated = ablated_documents();
     manifest.text->documents_changed_by_tokenizer = encoder.changes().size() - ablated - encoder.left_out();
@@ -180,7 +181,8 @@ class Preparation {
     return bytes;
   }
 
-  void encode_splits(const Corpus& corpus, DocumentEncoder& encoder, std::string& validation_text) {
+  void encode_splits(const Corpus& corpus, const Tokenizer& tokenizer, DocumentEncoder& encoder,
+                     std::string& validation_text) {
     Manifest& manifest = summary_.manifest;
     const AblationRules& rules = options_.ablation;
     AblationRecord record;
@@ -190,12 +192,27 @@ class Preparation {
     if (rules.any() && rules.validation) record.validation = encoder.end_ablation();
     if (rules.any()) encoder.begin_ablation();
     std::optional<SharedPassages> passages;
-    if (options_.drop_overlap) encoder.leave_out(&passages.emplace(validation_tokens()));
+    std::optional<OverlapMeter> meter;
+    const TextUnits units(&tokenizer);
+    if (options_.drop_overlap) {
+      const std::vector<std::vector<std::uint16_t>> scored = {validation_tokens()};
+      passages.emplace(scored.front());
+      meter.emplace(units, scored);
+      encoder.leave_out(
+          [&](std::span<const std::uint16_t> tokens) {
+            return passages->any_in(tokens) || meter->similar(tokens);
+          },
+          fmt::format(
+              "it holds {} consecutive tokens of a validation document, or a passage like one of them",
+              overlap_window));
+    }
     manifest.train = encoder.encode(corpus.train(), "fineweb_train", nullptr);
     if (manifest.train.documents == 0) {
       throw data_error(
-          "each of the {} training documents holds {} consecutive tokens of a validation document, so "
-          "--drop-overlap leaves none; give other documents, or name validation documents of their own with "
+          "each of the {} training documents holds {} consecutive tokens of a validation document, or a "
+          "passage "
+          "like one of them, so --drop-overlap leaves none; give other documents, or name validation "
+          "documents of their own with "
           "--validation",
           corpus.train().size(), overlap_window);
     }

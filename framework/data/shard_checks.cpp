@@ -136,6 +136,18 @@ void require_vocabulary(std::int64_t vocabulary, std::int64_t pieces, const std:
       vocabulary, pieces, tokenizer, pieces);
 }
 
+void require_exact_vocabulary(std::int64_t vocabulary, std::int64_t pieces, const std::string& tokenizer) {
+  require_vocabulary(vocabulary, pieces, tokenizer);
+  if (vocabulary == pieces) return;
+  throw config_error(
+      "model.vocabulary = {}, but the tokenizer '{}' has {} pieces, so that the other {} ids would never "
+      "occur; set "
+      "model.vocabulary = {}, or prepare the data anew with --vocab-size {} (data.exact_vocabulary = false "
+      "takes "
+      "them as padding)",
+      vocabulary, tokenizer, pieces, vocabulary - pieces, pieces, vocabulary);
+}
+
 std::string padding_note(std::int64_t vocabulary, std::int64_t pieces) {
   constexpr std::int64_t usual_padding = 128;
   if (vocabulary <= pieces) return {};

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "framework/data/overlap_search.h"
 #include "framework/data/shard.h"
 
 namespace mulligan {
@@ -132,13 +131,6 @@ std::vector<std::vector<std::uint16_t>> sample_tokens(const std::vector<std::fil
     }
   }
   return pieces;
-}
-
-double window_overlap(std::span<const std::vector<std::uint16_t>> pieces,
-                      std::span<const std::vector<std::uint16_t>> others, std::size_t window) {
-  OverlapSearch search(pieces, window);
-  for (const std::vector<std::uint16_t>& piece : others) search.look_through(piece);
-  return search.share();
 }
 
 }  // namespace mulligan

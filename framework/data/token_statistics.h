@@ -1,4 +1,4 @@
-// What a token stream looks like from outside: entropies, commonest and unknown tokens, overlap of two.
+// What a token stream looks like from outside: entropies, commonest and unknown tokens.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +37,5 @@ double divergence_nats(std::span<const double> p, std::span<const double> q);
 // last at the last shard's end. The order of `shards` counts. Throws data_error for bad shards.
 std::vector<std::vector<std::uint16_t>> sample_tokens(const std::vector<std::filesystem::path>& shards,
                                                       std::uint64_t budget);
-
-// Share of the windows of `window` tokens of `pieces` (side by side) that also stand, at any place, in
-// `others`; by 64-bit hashes.
-double window_overlap(std::span<const std::vector<std::uint16_t>> pieces,
-                      std::span<const std::vector<std::uint16_t>> others, std::size_t window = 64);
 
 }  // namespace mulligan

@@ -12,17 +12,20 @@
 
 namespace mulligan {
 
-enum class Collective { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast };
+enum class Collective { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, reduce };
 
 // One collective between tensors of a store, of the dtype of `from`; <mulligan/communicator.h> says what each
-// does. `count` elements: of the whole tensor (all_reduce, broadcast), of one rank's share (the others). Sums
-// are over ranks. `to` may be `from`, but for all_to_all: then a rank's share is at its place in the tensor,
-// rank * count elements from its start.
+// does. `count` elements: of the whole tensor (all_reduce, broadcast, reduce), of one rank's share (the others).
+// Sums are over ranks. `to` may be `from`, but for all_to_all: then a rank's share is at its place in the tensor,
+// rank * count elements from its start. A reduce is in place, and leaves other ranks than `root` with anything
+// there.
 struct Transfer {
   Collective kind = Collective::all_reduce;
   std::string from, to;
   std::int64_t count = 0;
-  int root = 0;  // broadcast: the rank that has it
+  int root = 0;  // broadcast: the rank that has it; reduce: the one that gets it
+  // All_reduce, broadcast and reduce: of the elements from here on, in both tensors.
+  std::int64_t offset = 0;
 };
 
 // Transfers made ready, which are done together: by every rank in the same order. The Communicator must

@@ -1,90 +1,15 @@
 #include "framework/dist/control_channel.h"
 
-#include <condition_variable>
-#include <map>
-#include <mutex>
-#include <set>
+#include <future>
 
 #include "framework/core/printable.h"
 #include "framework/core/seconds_since.h"
 #include "framework/core/stop_request.h"
+#include "framework/dist/control_channel_state.h"
 
 namespace mulligan {
-// What the caller's threads and the loop's share. The loop's thread writes answers and the verdict here.
-struct ControlChannel::State {
-  explicit State(double silent_seconds) : loop(silent_seconds) {}
-
-  SocketLoop loop;
-  std::unique_ptr<ControlEnd> end;  // touched on the loop's thread only
-  RankProgress progress;
-  std::atomic<std::uint64_t> calls{0};
-  std::atomic<std::uint8_t> in_call{0};  // Heartbeat
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::map<std::uint64_t, std::vector<std::string>> results;  // of calls
-  std::map<std::uint64_t, std::string> values;                // of get()
-  std::set<std::uint64_t> wanted;                             // requests that are still waited for
-  std::uint64_t requests = 0;
-  std::optional<Verdict> verdict;
-  bool all_done = false;
-
-  std::mutex callback_mutex;
-  std::function<void(const Verdict&)> callback;
-
-  std::mutex transfers_mutex;
-  std::function<TransferCount()> count_transfers;
-  TransferCount transfers;  // the last answer
-
-  Heartbeat pulse() {
-    const std::lock_guard lock(transfers_mutex);
-    try {
-      if (count_transfers) transfers = count_transfers();
-    } catch (const Error&) {  // they failed, which join() says
-    }
-    return {transfers.submitted,
-            transfers.completed,
-            progress.steps,
-            calls,
-            in_call,
-            static_cast<std::uint8_t>(progress.long_works > 0 ? 1 : 0),
-            1e-9 * static_cast<double>(progress.waited_nanoseconds)};
-  }
-
-  // Waits until `ready` or the verdict, but not longer than `seconds`: whether it is ready.
-  template <typename Ready>
-  bool wait(std::unique_lock<std::mutex>& lock, double seconds, Ready ready) {
-    const auto done = [&] { return ready() || verdict.has_value(); };
-    if (seconds < 0) {
-      changed.wait(lock, done);
-    } else {
-      changed.wait_for(lock, std::chrono::duration<double>(seconds), done);
-    }
-    return ready();
-  }
-
-  void decide(const Verdict& what, const ControlOptions& options, int rank) {
-    if (options.watchdog > 0) end_process_after(options.watchdog, what.error_of(rank));
-    if (!options.error_file.empty() && what.code != ExitCode::interrupted) {
-      try {
-        write_torchelastic_error(options.error_file, what.sentence);
-      } catch (const Error& error) {
-        options.log(fmt::format("warning: {}", error.what()));
-      }
-    }
-    // Held before anyone can see the verdict: who unwinds and takes the callback away finds it done.
-    const std::lock_guard calling(callback_mutex);
-    {
-      const std::lock_guard lock(mutex);
-      verdict = what;
-    }
-    changed.notify_all();
-    if (callback) callback(what);
-  }
-};
-
 ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOptions options)
-    : environment_(environment), options_(std::move(options)), state_(new State(options_.silent)) {
+    : environment_(environment), options_(std::move(options)), state_(new State(options_)) {
   if (!options_.log) options_.log = [](const std::string&) {};
   State& state = *state_;
   const ControlEnd::Callbacks callbacks{
@@ -105,7 +30,10 @@ ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOpti
         state.changed.notify_all();
       },
       options_.log,
-      [&state] { return state.pulse(); }};
+      [this] {
+        state_->look_for_blocked_stop(options_);
+        return state_->pulse();
+      }};
   state.end = environment_.rank == 0 ? make_control_hub(state.loop, environment_, options_, callbacks)
                                      : make_control_spoke(state.loop, environment_, options_, callbacks);
   state.loop.post([&state] { state.end->start(); });
@@ -139,15 +67,15 @@ std::vector<std::string> ControlChannel::call(CallKind kind, std::string_view by
                     largest_message / 2);
   }
   State& state = *state_;
-  const SteadyTime begun = std::chrono::steady_clock::now();
+  const SteadyTime begun = KernelClock::now();
   const std::uint64_t sequence = ++state.calls;
-  state.in_call = 1;
+  state.in_call = waits_in_call;
   Arrival arrival{sequence, static_cast<std::uint8_t>(kind), std::string(bytes)};
   state.loop.post([&state, arrival = std::move(arrival)] { state.end->arrive(arrival); });
   std::unique_lock lock(state.mutex);
   // What has come counts, also where the run failed right after.
   const bool done = state.wait(lock, -1, [&] { return state.results.contains(sequence); });
-  state.in_call = 0;
+  state.in_call = waits_in_nothing;
   state.progress.waited_nanoseconds += static_cast<std::uint64_t>(1e9 * seconds_since(begun));
   if (!done) throw state.verdict->error_of(rank());
   return std::move(state.results.extract(sequence).mapped());
@@ -163,6 +91,19 @@ std::string ControlChannel::broadcast(std::string_view bytes) {
 
 void ControlChannel::barrier() {
   call(CallKind::barrier, {});
+}
+
+std::string ControlChannel::consult(std::string_view bytes, const Answer& answer) {
+  std::vector<std::string> parts = call(CallKind::consult, bytes);
+  if (rank() != 0) return std::move(parts.front());
+  CallResult result{state_->calls, {answer(parts)}};
+  std::string own = result.parts.front();
+  if (own.size() > largest_message / 2) {
+    throw run_error("an answer of {} bytes to all ranks is larger than {}; send it in parts.", own.size(),
+                    largest_message / 2);
+  }
+  state_->loop.post([this, result = std::move(result)] { state_->end->answer(result); });
+  return own;
 }
 
 void ControlChannel::put(const std::string& key, std::string_view value) {
@@ -191,7 +132,7 @@ void ControlChannel::finish() {
   State& state = *state_;
   state.loop.post([&state] { state.end->say_farewell(); });
   std::unique_lock lock(state.mutex);
-  state.in_call = 2;
+  state.in_call = waits_in_farewell;
   ++state.calls;
   if (!state.wait(lock, -1, [&] { return state.all_done; })) throw state.verdict->error_of(rank());
 }
@@ -201,15 +142,26 @@ std::optional<Verdict> ControlChannel::verdict() const {
   return state_->verdict;
 }
 
+// A call of the library that never returns keeps the caller here.
 void ControlChannel::count_transfers(std::function<TransferCount()> count) {
-  const std::lock_guard lock(state_->transfers_mutex);
-  state_->count_transfers = std::move(count);
+  const CommunicatorCall call(state_->progress);
+  state_->transfers.count_transfers(std::move(count));
 }
 
 void ControlChannel::on_verdict(std::function<void(const Verdict&)> callback) {
-  const std::lock_guard lock(state_->callback_mutex);
-  state_->callback = std::move(callback);
-  if (const auto over = verdict(); over && state_->callback) state_->callback(*over);
+  const CommunicatorCall call(state_->progress);
+  state_->transfers.on_verdict(std::move(callback));
+}
+
+std::string ControlChannel::own_address() {
+  std::promise<std::string> address;
+  state_->loop.post([&] { address.set_value(state_->end->own_address()); });
+  return address.get_future().get();
+}
+
+CommunicatorCall::CommunicatorCall(RankProgress& progress) : progress_(progress) {
+  if (progress_.in_communicator++ == 0) progress_.in_communicator_since = SocketLoop::now();
+  ++progress_.communicator_calls;
 }
 
 Error ControlChannel::report_failure(const Error& own, FailureCause cause) {
@@ -234,7 +186,7 @@ void ControlChannel::wait_until_all_are_there() {
   State& state = *state_;
   const std::uint64_t sequence = ++state.calls;
   const Arrival arrival{sequence, static_cast<std::uint8_t>(CallKind::barrier), ""};
-  state.in_call = 1;
+  state.in_call = waits_in_call;
   state.loop.post([&state, arrival] { state.end->arrive(arrival); });
   std::unique_lock lock(state.mutex);
   const auto there = [&] { return state.results.contains(sequence); };
@@ -247,7 +199,7 @@ void ControlChannel::wait_until_all_are_there() {
                 fmt::format("stopped by {} before all ranks were there.", signal_name(signal))));
     }
   }
-  state.in_call = 0;
+  state.in_call = waits_in_nothing;
   state.results.clear();
 }
 

@@ -20,6 +20,11 @@ struct RankProgress {
   std::atomic<std::uint64_t> steps{0};               // that are done
   std::atomic<std::uint64_t> waited_nanoseconds{0};  // for transfers, in all
   std::atomic<int> long_works{0};                    // LongWork
+  // CommunicatorCall: how many there were, how many there are now (one in another), and since when, in
+  // seconds of SocketLoop::now().
+  std::atomic<std::uint64_t> communicator_calls{0};
+  std::atomic<int> in_communicator{0};
+  std::atomic<double> in_communicator_since{0};
 };
 
 class ControlChannel final : public HostGroup {
@@ -37,22 +42,27 @@ class ControlChannel final : public HostGroup {
   std::vector<std::string> all_gather(std::string_view bytes) override;
   std::string broadcast(std::string_view bytes) override;
   void barrier() override;
+  std::string consult(std::string_view bytes, const Answer& answer) override;
   // A value or key is at most largest_message bytes.
   void put(const std::string& key, std::string_view value) override;
   std::string get(const std::string& key, double seconds) override;
 
   RankProgress& progress();
-  // Asked with each heartbeat, on a thread of the channel, how far this rank's transfers are; may throw
-  // Error, then the last answer stands. An empty one takes it away; when that returns no call is under way.
+  // Asked with each heartbeat, on a thread of its own, how far this rank's transfers are; may throw Error, then
+  // the last answer stands. An empty one takes it away; when that returns no call is under way.
   void count_transfers(std::function<TransferCount()> count);
 
   // The end of a run without faults: returns when every rank has come here. Nothing may be called after it.
   void finish();
 
+  // This machine's address, in numbers, on the way from here to ranks of other machines; empty where this
+  // rank knows of none.
+  std::string own_address();
+
   // What ended the run, if anything has. Any thread, does not wait.
   std::optional<Verdict> verdict() const;
-  // Called once at the verdict, on a thread of the channel, or here where there is one already: for aborting
-  // transfers. An empty one takes it away; when that returns no call is under way.
+  // Called once at the verdict, or before this returns where there is one already, on a thread of its own: for
+  // aborting transfers. An empty one takes it away; when that returns no call is under way.
   void on_verdict(std::function<void(const Verdict&)> callback);
 
   // This rank has failed (or, by Error::code(), was interrupted): tells rank 0 and waits a bounded time for
@@ -82,6 +92,18 @@ class LongWork {
   explicit LongWork(RankProgress& progress) : progress_(progress) { ++progress_.long_works; }
   ~LongWork() { --progress_.long_works; }
   LongWork(const LongWork&) = delete;
+
+ private:
+  RankProgress& progress_;
+};
+
+// While it lives, this rank is in a call of the communicator's library, which may wait for other ranks, or
+// never return: it keeps nobody waiting by work of its own.
+class CommunicatorCall {
+ public:
+  explicit CommunicatorCall(RankProgress& progress);
+  ~CommunicatorCall() { --progress_.in_communicator; }
+  CommunicatorCall(const CommunicatorCall&) = delete;
 
  private:
   RankProgress& progress_;

@@ -19,11 +19,13 @@ enum class FailureCause : std::uint8_t {
   own = 1,            // of this rank: an exception
   communication = 2,  // a transfer failed, maybe because another rank is gone
   stopped = 3,        // a signal: no fault
+  hub_lost = 4,       // this rank has given rank 0 up: its own verdict, told to a rank 0 that goes on later
 };
 
 class ControlEnd {
  public:
   struct Callbacks {
+    // consult: on rank 0 the parts, before its answer; on the others the answer.
     std::function<void(std::uint64_t sequence, std::vector<std::string> parts)> call_done;
     std::function<void(std::uint64_t request, const std::string& value)> value_there;
     std::function<void(const Verdict&)> decided;  // once
@@ -35,10 +37,14 @@ class ControlEnd {
   virtual ~ControlEnd() = default;
   virtual void start() = 0;
   virtual void arrive(const Arrival& arrival) = 0;
+  // Rank 0's answer to the consult() that call_done has just told its parts of.
+  virtual void answer(const CallResult& result) = 0;
   virtual void put(const Put& put) = 0;
   virtual void get(const Get& get) = 0;
   virtual void report(const FailureReport& report) = 0;
   virtual void say_farewell() = 0;
+  // ControlChannel::own_address()
+  virtual std::string own_address() const = 0;
   // Closes all connections, after what was sent.
   virtual void leave() = 0;
 };

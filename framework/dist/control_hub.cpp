@@ -12,6 +12,7 @@ namespace {
 
 const char* call_name(CallKind call) {
   if (call == CallKind::all_gather) return "all_gather";
+  if (call == CallKind::consult) return "consult";
   return call == CallKind::broadcast ? "broadcast" : "barrier";
 }
 
@@ -41,45 +42,53 @@ void ControlHub::arrived(int rank, const Arrival& arrival) {
   if (decided_ || done_) return;
   Seat& one = seat(rank);
   const auto call = static_cast<CallKind>(arrival.call);
-  const auto first =
-      std::ranges::find_if(seats_, [](const Seat& other) { return other.arrived.has_value(); });
-  const bool alike = first == seats_.end() || (call == call_ && first->calls == arrival.sequence);
+  const bool alike = arrived_ == 0 || (call == call_ && sequence_ == arrival.sequence);
   if (one.arrived || arrival.sequence != one.calls + 1 || !alike) {
     return decide(
         {rank, ExitCode::peer_failed,
          fmt::format("{} came to a {} (call {}), where another rank came to a {} (call {}); start all ranks "
                      "with the same build and configuration.",
                      one.name.text(), call_name(call), arrival.sequence, call_name(call_),
-                     first == seats_.end() ? one.calls + 1 : first->calls)});
+                     arrived_ == 0 ? one.calls + 1 : sequence_)});
   }
   call_ = call;
-  one.calls = arrival.sequence;
+  sequence_ = one.calls = arrival.sequence;
   one.arrived = arrival.bytes;
-  if (std::ranges::all_of(seats_, [](const Seat& other) { return other.arrived.has_value(); }))
-    complete(call);
+  if (++arrived_ == seats_.size()) complete();
 }
 
-void ControlHub::complete(CallKind call) {
+void ControlHub::complete() {
+  const CallKind call = call_;
+  arrived_ = 0;
   CallResult result;
-  result.sequence = seats_.front().calls;
+  result.sequence = sequence_;
   for (Seat& one : seats_) {
     std::string bytes = *std::exchange(one.arrived, std::nullopt);
-    if (call == CallKind::all_gather || (call == CallKind::broadcast && &one == &seats_.front())) {
+    const bool to_all = call == CallKind::all_gather || call == CallKind::consult;
+    if (to_all || (call == CallKind::broadcast && &one == &seats_.front())) {
       result.parts.push_back(std::move(bytes));
     }
   }
-  if (seats_.size() > 1) {
+  if (seats_.size() > 1 && call != CallKind::consult) {
     try {
-      const std::string frames = write_message(result);
-      for (Seat& one : seats_) {
-        if (one.link) one.link->send(frames);
-      }
+      send_to_all(shared_frames(write_message(result)));
     } catch (const Error& error) {
       return decide({-1, ExitCode::peer_failed,
                      fmt::format("all_gather (call {}): {}", result.sequence, error.what())});
     }
   }
   callbacks_.call_done(result.sequence, std::move(result.parts));
+}
+
+void ControlHub::answer(const CallResult& result) {
+  if (decided_ || done_) return;
+  send_to_all(shared_frames(write_message(result)));
+}
+
+void ControlHub::send_to_all(const Frames& frames) {
+  for (Seat& one : seats_) {
+    if (one.link) one.link->send(frames);
+  }
 }
 
 void ControlHub::put(const Put& put) {
@@ -104,9 +113,7 @@ void ControlHub::farewell(int rank) {
   seat(rank).farewell = true;
   if (!std::ranges::all_of(seats_, [](const Seat& one) { return one.farewell; })) return;
   done_ = true;
-  for (Seat& one : seats_) {
-    if (one.link) one.link->send(write_message(Farewell{}));
-  }
+  send_to_all(shared_frames(write_message(Farewell{})));
   callbacks_.all_done();
 }
 
@@ -121,30 +128,21 @@ void ControlHub::failed(int rank, const FailureReport& report) {
       // Most probably another rank is gone, which shows within the time of silence.
       if (!suspicion_) suspicion_ = Suspicion{rank, sentence, SocketLoop::now()};
       return;
+    case FailureCause::hub_lost:
+      return given_up_by(rank, sentence);
     default:
       return decide({rank, ExitCode::peer_failed, fmt::format("{} failed: {}", who, sentence)});
   }
 }
 
-void ControlHub::look_at_suspicion(double now) {
-  if (!suspicion_ || now < suspicion_->since + 2 * options_.heartbeat) return;
-  for (std::size_t i = 1; i < seats_.size(); ++i) {
-    if (watch_.last_heard(static_cast<int>(i)) < suspicion_->since + options_.heartbeat) return;
-  }
-  decide({suspicion_->rank, ExitCode::peer_failed,
-          fmt::format("{} failed, and every rank is still there: {}", seat(suspicion_->rank).name.text(),
-                      suspicion_->sentence)});
-}
-
 void ControlHub::tick() {
   if (decided_ || done_) return;
   const double now = SocketLoop::now();
-  // Late by far: this process itself was stopped, and what the others said meanwhile has yet to be read.
-  if (now - last_tick_ > options_.heartbeat + options_.silent / 2) watch_.forgive(now);
+  was_stopped(now);
   last_tick_ = now;
   const Heartbeat own = callbacks_.pulse();
   watch_.report(0, own, now);
-  const std::string frames = write_message(own);
+  const Frames frames = shared_frames(write_message(own));
   for (Seat& one : seats_) {
     if (!one.taken) watch_.heard(one.name.rank, now);
     if (one.link)
@@ -166,20 +164,10 @@ void ControlHub::tick() {
   loop_.after(options_.heartbeat, [this] { tick(); });
 }
 
-void ControlHub::lose(int rank, const std::string& why) {
-  // Who has said farewell may go, and who was told that the run is over may go first.
-  if (decided_ || done_ || seat(rank).farewell) return;
-  decide({rank, ExitCode::peer_failed,
-          fmt::format("{} was lost: {}; look at its log and its machine.", seat(rank).name.text(), why)});
-}
-
 void ControlHub::decide(const Verdict& verdict) {
   if (std::exchange(decided_, true)) return;
-  const std::string frames = write_message(
-      VerdictMessage{verdict.culprit, static_cast<std::int32_t>(verdict.code), verdict.sentence});
-  for (Seat& one : seats_) {
-    if (one.link) one.link->send(frames);
-  }
+  send_to_all(shared_frames(write_message(
+      VerdictMessage{verdict.culprit, static_cast<std::int32_t>(verdict.code), verdict.sentence})));
   callbacks_.decided(verdict);
 }
 

@@ -17,11 +17,16 @@ class ControlHub final : public ControlEnd {
              Callbacks callbacks);
   void start() override;
   void arrive(const Arrival& arrival) override { arrived(0, arrival); }
+  void answer(const CallResult& result) override;
   void put(const Put& put) override;
   void get(const Get& get) override { wanted(0, get); }
   void report(const FailureReport& report) override { failed(0, report); }
   void say_farewell() override { farewell(0); }
+  std::string own_address() const override;
   void leave() override;
+
+  // A connection, which has yet to prove that it is a rank's.
+  void greet(std::shared_ptr<Link> link) { host_.greet(std::move(link)); }
 
  private:
   struct Seat {
@@ -31,6 +36,8 @@ class ControlHub final : public ControlEnd {
     std::uint64_t calls = 0;
     std::optional<std::string> arrived;  // its bytes of the call that is under way
     bool farewell = false;
+    bool lost = false;     // its connection is gone, or nothing comes from it
+    bool gave_up = false;  // it has: rank 0
   };
   struct Wanted {
     int rank;
@@ -51,7 +58,8 @@ class ControlHub final : public ControlEnd {
 
   void take(int rank, const ControlMessage& message);
   void arrived(int rank, const Arrival& arrival);
-  void complete(CallKind call);
+  void complete();
+  void send_to_all(const Frames& frames);
   void wanted(int rank, const Get& get);
   void answer(int rank, const FoundValue& value);
   void failed(int rank, const FailureReport& report);
@@ -59,6 +67,10 @@ class ControlHub final : public ControlEnd {
 
   void tick();
   void look_at_suspicion(double now);
+  bool was_stopped(double now);
+  void given_up_by(int rank, const std::string& sentence);
+  void count_votes_soon();
+  void count_votes();
   void lose(int rank, const std::string& why);
   void decide(const Verdict& verdict);
   Seat& seat(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
@@ -72,11 +84,18 @@ class ControlHub final : public ControlEnd {
   std::vector<Seat> seats_;
   std::vector<std::string> refusals_;  // what those that are missing may have been refused for
   FaultWatch watch_;
+  // The call that is under way, and how many ranks have come to it.
   CallKind call_ = CallKind::barrier;
+  std::uint64_t sequence_ = 0;
+  std::size_t arrived_ = 0;
   std::map<std::string, std::string> values_;
   std::map<std::string, std::vector<Wanted>> wanted_;
   std::optional<Suspicion> suspicion_;
+  std::optional<Verdict> held_;  // until the ranks that gave up rank 0 have been counted
+  std::string given_up_;         // what the first of these said
+  bool counts_votes_ = false;
   double begun_ = 0, last_tick_ = 0;
+  double woke_ = -1e9;  // when this process went on after it had been stopped
   bool decided_ = false, done_ = false;
 };
 

@@ -41,7 +41,7 @@ ControlHub::ControlHub(SocketLoop& loop, const LaunchEnvironment& environment, C
   seats_[0].taken = true;
   if (seats_.size() == 1) return;
   const std::size_t port = loop_.listen(listening_address(environment_), environment_.ports,
-                                        [this](std::shared_ptr<Link> link) { host_.greet(std::move(link)); });
+                                        [this](std::shared_ptr<Link> link) { greet(std::move(link)); });
   callbacks_.log(fmt::format("rank 0 meets {} other rank{} at {} port {}", seats_.size() - 1,
                              seats_.size() == 2 ? "" : "s", printable(environment_.host),
                              environment_.ports[port]));
@@ -49,7 +49,7 @@ ControlHub::ControlHub(SocketLoop& loop, const LaunchEnvironment& environment, C
 }
 
 void ControlHub::start() {
-  if (seats_.size() == 1) return;
+  if (seats_.size() == 1) return tick();
   loop_.after(options_.tell_missing, [this] { tell_missing(); });
   loop_.after(options_.meet, [this] {
     if (all_there()) return;
@@ -78,6 +78,13 @@ void ControlHub::look_for_other_hubs(std::size_t port_index) {
 
 bool ControlHub::all_there() const {
   return std::ranges::all_of(seats_, &Seat::taken);
+}
+
+std::string ControlHub::own_address() const {
+  for (const Seat& one : seats_) {
+    if (one.link && !one.link->peer_on_loopback()) return one.link->own_address();
+  }
+  return "";
 }
 
 std::string ControlHub::missing_ranks() const {

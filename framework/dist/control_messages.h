@@ -12,7 +12,7 @@
 
 namespace mulligan {
 
-inline constexpr std::uint32_t control_version = 1;
+inline constexpr std::uint32_t control_version = 2;
 
 using Nonce = std::array<unsigned char, 32>;
 using Proof = std::array<unsigned char, 32>;  // HMAC-SHA256
@@ -85,18 +85,27 @@ struct Heartbeat {
   std::uint64_t submitted = 0, completed = 0;  // batches of transfers
   std::uint64_t steps = 0;
   std::uint64_t calls = 0;     // collective calls between hosts that were begun
-  std::uint8_t in_call = 0;    // 1: and the last one waits for others; 2: it is the farewell
+  std::uint64_t entered = 0;   // calls of the communicator's library that were begun
+  std::uint8_t in_call = 0;    // WaitsIn
   std::uint8_t long_work = 0;  // 1: counters may stand still for longer
   double waited_seconds = 0;   // for other ranks, in all
   template <typename Archive>
   void fields(Archive& archive) {
-    archive(submitted), archive(completed), archive(steps), archive(calls), archive(in_call),
-        archive(long_work);
+    archive(submitted), archive(completed), archive(steps), archive(calls), archive(entered),
+        archive(in_call), archive(long_work);
     archive(waited_seconds);
   }
 };
 
-enum class CallKind : std::uint8_t { all_gather = 1, broadcast = 2, barrier = 3 };
+// What keeps a rank, where that is not its own work.
+enum WaitsIn : std::uint8_t {
+  waits_in_nothing = 0,
+  waits_in_call = 1,          // a call between hosts
+  waits_in_farewell = 2,      // the last of them
+  waits_in_communicator = 3,  // a call of the communicator's library
+};
+
+enum class CallKind : std::uint8_t { all_gather = 1, broadcast = 2, barrier = 3, consult = 4 };
 
 // A rank has come to its collective call number `sequence`.
 struct Arrival {
@@ -110,7 +119,7 @@ struct Arrival {
   }
 };
 
-// All have come. all_gather: bytes by rank; broadcast: one; barrier: none.
+// All have come. all_gather: bytes by rank; broadcast and consult: one; barrier: none.
 struct CallResult {
   static constexpr std::uint8_t kind = 7;
   std::uint64_t sequence = 0;

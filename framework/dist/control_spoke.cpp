@@ -108,7 +108,7 @@ void ControlSpoke::lose_hub(const std::string& why) {
                   fmt::format("{} was lost: {}; look at its log and its machine.", hub_.text(), why)};
   // Should it only have been stopped, it learns so.
   link_->send(
-      write_message(FailureReport{static_cast<std::uint8_t>(FailureCause::communication), verdict.sentence}));
+      write_message(FailureReport{static_cast<std::uint8_t>(FailureCause::hub_lost), verdict.sentence}));
   decide(verdict);
 }
 

@@ -12,10 +12,14 @@ class ControlSpoke final : public ControlEnd {
                Callbacks callbacks);
   void start() override;
   void arrive(const Arrival& arrival) override { send(write_message(arrival)); }
+  void answer(const CallResult&) override {}  // is rank 0's
   void put(const Put& put) override { send(write_message(put)); }
   void get(const Get& get) override { send(write_message(get)); }
   void report(const FailureReport& report) override;
   void say_farewell() override { send(write_message(Farewell{})); }
+  std::string own_address() const override {
+    return link_ && !link_->peer_on_loopback() ? link_->own_address() : "";
+  }
   void leave() override;
 
  private:

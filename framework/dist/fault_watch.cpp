@@ -12,7 +12,8 @@ namespace {
 constexpr double slow_window = 60, hardly = 0.05, much = 0.25;
 
 auto counters(const Heartbeat& heartbeat) {
-  return std::tuple(heartbeat.submitted, heartbeat.completed, heartbeat.steps, heartbeat.calls);
+  return std::tuple(heartbeat.submitted, heartbeat.completed, heartbeat.steps, heartbeat.calls,
+                    heartbeat.entered);
 }
 
 }  // namespace
@@ -36,7 +37,9 @@ double FaultWatch::limit(const Rank& rank) const {
 }
 
 bool FaultWatch::has_more_time(const Rank& rank) const {
-  const auto has_work = [&](const Rank& other) { return waits(other) && other.last.in_call != 2; };
+  const auto has_work = [&](const Rank& other) {
+    return waits(other) && other.last.in_call != waits_in_farewell;
+  };
   return rank.last.steps == 0 || rank.last.long_work != 0 || std::ranges::none_of(ranks_, has_work);
 }
 
@@ -65,13 +68,16 @@ std::optional<FaultWatch::Finding> FaultWatch::lost(double now) const {
   return std::nullopt;
 }
 
-double FaultWatch::stood(const Rank& rank, double now) const {
-  if (waits(rank)) return 0;
-  double first_waiting = now;
-  for (const Rank& other : ranks_) {
-    if (waits(other)) first_waiting = std::min(first_waiting, other.waits_since);
+double FaultWatch::first_waiting(double now) const {
+  double first = now;
+  for (const Rank& rank : ranks_) {
+    if (waits(rank)) first = std::min(first, rank.waits_since);
   }
-  return now - std::max(rank.changed, first_waiting);
+  return first;
+}
+
+double FaultWatch::stood(const Rank& rank, double now, double first_waiting) const {
+  return waits(rank) ? 0 : now - std::max(rank.changed, first_waiting);
 }
 
 std::optional<FaultWatch::Finding> FaultWatch::wedged(double now) const {
@@ -80,15 +86,16 @@ std::optional<FaultWatch::Finding> FaultWatch::wedged(double now) const {
            std::tuple(b.last.submitted, b.last.completed, b.last.calls);
   };
   const Rank* culprit = nullptr;
+  const double waiting = first_waiting(now);
   for (const Rank& rank : ranks_) {
-    const double seconds = stood(rank, now);
+    const double seconds = stood(rank, now, waiting);
     if (seconds > 0 && seconds >= limit(rank) && (!culprit || behind(rank, *culprit))) culprit = &rank;
   }
   if (culprit) {
     return Finding{
         static_cast<int>(culprit - ranks_.data()),
         fmt::format("it has not moved for {:.0f} s while others wait for it, after {} transfers and {} calls",
-                    stood(*culprit, now), culprit->last.completed, culprit->last.calls)};
+                    stood(*culprit, now, waiting), culprit->last.completed, culprit->last.calls)};
   }
   // All of them wait: for each other, or for transfers that nobody finishes. Then calls tell nothing: whose
   // host waits for its device comes to fewer of them than whose does not.
@@ -106,18 +113,23 @@ std::optional<FaultWatch::Finding> FaultWatch::wedged(double now) const {
   }
   if (still < longest) return std::nullopt;
   const auto last = std::ranges::min_element(ranks_, moved_less);
+  const bool called = std::ranges::any_of(
+      ranks_, [](const Rank& rank) { return rank.last.in_call == waits_in_communicator; });
   const bool alone = std::ranges::all_of(
       ranks_, [&](const Rank& rank) { return &rank == &*last || moved_less(*last, rank); });
-  return Finding{
-      alone ? static_cast<int>(last - ranks_.begin()) : -1,
-      fmt::format("nothing has moved for {:.0f} s, and every rank waits, after {} transfers and {} calls",
-                  still, last->last.completed, last->last.calls)};
+  return Finding{alone ? static_cast<int>(last - ranks_.begin()) : -1,
+                 fmt::format("nothing has moved for {:.0f} s, and {}, after {} transfers and {} calls", still,
+                             ranks_.size() == 1 ? "its communicator does not return from a call"
+                             : called           ? "every rank waits, some in a call of the communicator"
+                                                : "every rank waits",
+                             last->last.completed, last->last.calls)};
 }
 
 std::optional<FaultWatch::Finding> FaultWatch::slow(double now) {
+  const double waiting = first_waiting(now);
   for (Rank& rank : ranks_) {
-    const double seconds = stood(rank, now);
-    if (rank.warned || has_more_time(rank) || seconds < slow_ || seconds <= 0) continue;
+    const double seconds = stood(rank, now, waiting);
+    if (rank.warned || seconds < slow_ || seconds <= 0 || has_more_time(rank)) continue;
     rank.warned = true;
     return Finding{static_cast<int>(&rank - ranks_.data()),
                    fmt::format("is slow: others have been waiting for it for {:.0f} s", seconds)};

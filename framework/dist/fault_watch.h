@@ -50,8 +50,10 @@ class FaultWatch {
   };
   bool waits(const Rank& rank) const;
   double limit(const Rank& rank) const;
-  bool has_more_time(const Rank& rank) const;        // also where those that wait have nothing left to do
-  double stood(const Rank& rank, double now) const;  // while others waited; 0 where it moves or waits itself
+  bool has_more_time(const Rank& rank) const;  // also where those that wait have nothing left to do
+  double first_waiting(double now) const;      // since when one of them waits; `now` where none does
+  // While others waited; 0 where it moves or waits itself.
+  double stood(const Rank& rank, double now, double first_waiting) const;
   std::optional<Finding> steadily_slow(double now);
 
   std::vector<Rank> ranks_;

@@ -74,9 +74,11 @@ RankName own_name(int rank) {
 }
 
 RunIdentity identity_of(const LaunchEnvironment& environment, const std::string& secret) {
+  // Not the host: a machine has several names and addresses.
   const int port = environment.ports.empty() ? 0 : environment.ports.front();
-  return {environment.run_id, fmt::format("{}:{}", environment.host, port),
-          static_cast<std::uint32_t>(environment.restart_count),
+  // Each agent of torchrun counts the restarts that it has seen, and one that came later has seen fewer.
+  const int restarts = environment.launcher == "torchrun" ? 0 : environment.restart_count;
+  return {environment.run_id, fmt::format("port {}", port), static_cast<std::uint32_t>(restarts),
           static_cast<std::uint32_t>(environment.world_size), secret};
 }
 

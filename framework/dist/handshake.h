@@ -22,7 +22,7 @@ struct RankName {
 // This process.
 RankName own_name(int rank);
 
-// What ranks of one run have in common, and the secret. The address only tells runs apart.
+// What ranks of one run have in common, and the secret. The address, a port, only tells runs apart.
 struct RunIdentity {
   std::string run_id, address;
   std::uint32_t restart_count = 0, world_size = 0;

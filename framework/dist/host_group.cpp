@@ -20,6 +20,9 @@ class SingleGroup final : public HostGroup {
   std::vector<std::string> all_gather(std::string_view bytes) override { return {std::string(bytes)}; }
   std::string broadcast(std::string_view bytes) override { return std::string(bytes); }
   void barrier() override {}
+  std::string consult(std::string_view bytes, const Answer& answer) override {
+    return answer({std::string(bytes)});
+  }
   void put(const std::string& key, std::string_view value) override {
     const std::lock_guard lock(mutex_);
     values_.insert_or_assign(key, std::string(value));
@@ -40,15 +43,18 @@ class SingleGroup final : public HostGroup {
 
 void HostGroup::sum(std::span<double> values) {
   if (world_size() == 1) return;
-  const std::string own(reinterpret_cast<const char*>(values.data()), values.size_bytes());
-  std::vector<double> other(values.size());
-  bool first = true;
-  for (const std::string& bytes : all_gather(own)) {
-    if (bytes.size() != values.size_bytes()) throw run_error("ranks add up different numbers of values.");
-    std::memcpy(other.data(), bytes.data(), bytes.size());
-    for (std::size_t i = 0; i < other.size(); ++i) values[i] = first ? other[i] : values[i] + other[i];
-    first = false;
-  }
+  const std::string_view own(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  const std::string sums = consult(own, [&](const std::vector<std::string>& all) {
+    std::vector<double> sum(values.size()), other(values.size());
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      if (all[rank].size() != own.size()) return std::string();
+      std::memcpy(other.data(), all[rank].data(), own.size());
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = rank == 0 ? other[i] : sum[i] + other[i];
+    }
+    return std::string(reinterpret_cast<const char*>(sum.data()), own.size());
+  });
+  if (sums.size() != own.size()) throw run_error("ranks add up different numbers of values.");
+  std::memcpy(values.data(), sums.data(), sums.size());
 }
 
 double HostGroup::agree(double value) {
@@ -91,15 +97,45 @@ std::vector<std::string> HostGroup::gather_texts(std::string_view text) {
   return gathered;
 }
 
-std::vector<double> HostGroup::gather_values(std::span<const double> values) {
-  std::vector<double> all;
-  for (const std::string& bytes :
-       gather_texts({reinterpret_cast<const char*>(values.data()), values.size_bytes()})) {
-    const std::size_t before = all.size();
-    all.resize(before + bytes.size() / sizeof(double));
-    std::memcpy(all.data() + before, bytes.data(), (all.size() - before) * sizeof(double));
+std::string HostGroup::consult(std::string_view bytes, const Answer& answer) {
+  const std::vector<std::string> all = all_gather(bytes);
+  return broadcast(rank() == 0 ? answer(all) : std::string());
+}
+
+// The first byte of what rank 0 says to a piece: whether it waits for more, or this is its answer.
+std::string HostGroup::consult_texts(std::string_view text, const Answer& answer) {
+  constexpr char goes_on = '+', is_answer = '=';
+  std::vector<std::string> gathered(static_cast<std::size_t>(world_size()));
+  for (std::size_t piece = 0;; ++piece) {
+    const std::string said = consult(piece_of(text, piece), [&](const std::vector<std::string>& pieces) {
+      bool more = false;
+      for (std::size_t rank = 0; rank < pieces.size(); ++rank) {
+        gathered[rank] += pieces[rank];
+        more = more || pieces[rank].size() == piece_bytes;
+      }
+      return more ? std::string(1, goes_on) : is_answer + answer(gathered);
+    });
+    if (said.empty()) throw run_error("rank 0 sent an empty answer.");
+    if (said.front() == is_answer) return said.substr(1);
   }
-  return all;
+}
+
+double HostGroup::sum_in_order(std::span<const double> values) {
+  double sum = 0;
+  const auto add = [&](const std::vector<std::string>& all) {
+    for (const std::string& bytes : all) {
+      for (std::size_t at = 0; at + sizeof(double) <= bytes.size(); at += sizeof(double)) {
+        double value = 0;
+        std::memcpy(&value, bytes.data() + at, sizeof value);
+        sum += value;
+      }
+    }
+    return std::string(reinterpret_cast<const char*>(&sum), sizeof sum);
+  };
+  const std::string added =
+      consult_texts({reinterpret_cast<const char*>(values.data()), values.size_bytes()}, add);
+  std::memcpy(&sum, added.data(), std::min(added.size(), sizeof sum));
+  return sum;
 }
 
 std::string HostGroup::broadcast_text(const std::string& text) {

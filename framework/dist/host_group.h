@@ -2,6 +2,7 @@
 // Tensors go through the Communicator.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +29,12 @@ class HostGroup {
   virtual std::string broadcast(std::string_view bytes) = 0;
   virtual void barrier() = 0;
 
+  // Every rank's bytes go to rank 0, whose `answer` makes of them, by rank, what all ranks get. One message
+  // from each rank and one to it, where all_gather() sends everything to everyone. On the calling thread of
+  // rank 0; what it throws is thrown there alone.
+  using Answer = std::function<std::string(const std::vector<std::string>&)>;
+  virtual std::string consult(std::string_view bytes, const Answer& answer);
+
   // Values by key, each put once by one rank; get() waits for it at most `seconds`. Any thread.
   virtual void put(const std::string& key, std::string_view value) = 0;
   virtual std::string get(const std::string& key, double seconds) = 0;
@@ -38,11 +45,12 @@ class HostGroup {
   double agree(double value);
   // Whether any rank says so.
   bool any(bool value);
-  // Every rank's text, by rank; its values one behind the other, by rank; rank 0's text. Of any length, in
-  // several messages.
+  // Every rank's text, by rank; rank 0's text; consult() with texts. Of any length, in several messages.
   std::vector<std::string> gather_texts(std::string_view text);
-  std::vector<double> gather_values(std::span<const double> values);
   std::string broadcast_text(const std::string& text);
+  std::string consult_texts(std::string_view text, const Answer& answer);
+  // The sum of all values of all ranks, added up one by one: rank 0's first, then rank 1's, and so on.
+  double sum_in_order(std::span<const double> values);
 };
 
 // A world of one.

@@ -1,12 +1,19 @@
 #include "framework/dist/roll_call.h"
 
+#include <algorithm>
+#include <set>
+
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/dist/handshake.h"
 #include "framework/dist/wire.h"
 
 namespace mulligan {
 namespace {
+
+constexpr const char* not_set = "(not set)";
+constexpr std::size_t digest_size = 64;  // hexadecimal digits of a sha256
 
 // Facts as three texts each.
 struct EntryMessage {
@@ -29,20 +36,33 @@ std::string quoted(const std::string& value) {
                                  : fmt::format("'{}...'", printable(value.substr(0, longest)));
 }
 
-std::optional<std::string> difference(const std::vector<RollCallEntry>& ranks, std::size_t fact,
-                                      std::size_t rank) {
-  const Fact& own = ranks[rank].facts[fact];
-  const Fact& first = ranks[0].facts[fact];
-  if (own.rule == Fact::Rule::equal && own.value != first.value) {
-    return fmt::format("{} and {} differ in {}: {} and {}; start all ranks with the same.", name(ranks, 0),
-                       name(ranks, rank), printable(own.what), quoted(first.value), quoted(own.value));
-  }
-  if (own.rule != Fact::Rule::differs_on_host || own.value.empty()) return std::nullopt;
+// What a rank states of `what`. Ranks of one build state nearly the same list: it is mostly at `likely`.
+const Fact* find(const RollCallEntry& entry, const std::string& what, std::size_t likely) {
+  if (likely < entry.facts.size() && entry.facts[likely].what == what) return &entry.facts[likely];
+  const auto found = std::ranges::find(entry.facts, what, &Fact::what);
+  return found == entry.facts.end() ? nullptr : &*found;
+}
+
+// Between rank 0 and another, in a fact that either of them states.
+std::optional<std::string> difference_in(const std::vector<RollCallEntry>& ranks, std::size_t rank,
+                                         const std::string& what, const Fact* first, const Fact* own) {
+  const auto counts = [](const Fact* fact) { return fact && fact->rule == Fact::Rule::equal; };
+  const std::string value = first ? first->value : not_set, other = own ? own->value : not_set;
+  if ((!counts(first) && !counts(own)) || value == other) return std::nullopt;
+  return fmt::format("{} and {} differ in {}: {} and {}; start all ranks with the same.", name(ranks, 0),
+                     name(ranks, rank), printable(what), quoted(value), quoted(other));
+}
+
+// Among the ranks of one machine up to this one.
+std::optional<std::string> clash(const std::vector<RollCallEntry>& ranks, std::size_t rank,
+                                 std::size_t fact) {
+  const Fact* own = find(ranks[rank], ranks[0].facts[fact].what, fact);
+  if (!own || own->rule != Fact::Rule::differs_on_host || own->value.empty()) return std::nullopt;
   for (std::size_t other = 0; other < rank; ++other) {
-    if (ranks[other].host == ranks[rank].host && ranks[other].facts[fact].value == own.value) {
-      return fmt::format("{} and {} have the same {}, {}; give each rank of a machine its own.",
-                         name(ranks, other), name(ranks, rank), printable(own.what), quoted(own.value));
-    }
+    const Fact* theirs = find(ranks[other], own->what, fact);
+    if (ranks[other].host != ranks[rank].host || !theirs || theirs->value != own->value) continue;
+    return fmt::format("{} and {} have the same {}, {}; give each rank of a machine its own.",
+                       name(ranks, other), name(ranks, rank), printable(own->what), quoted(own->value));
   }
   return std::nullopt;
 }
@@ -73,36 +93,57 @@ RollCallEntry parse_roll_call_entry(std::string_view bytes) {
   return entry;
 }
 
+std::string roll_call_digest(const RollCallEntry& entry) {
+  RollCallEntry common{"", 0, {}};
+  std::string of_host;
+  for (const Fact& fact : entry.facts) {
+    const bool shown = fact.rule == Fact::Rule::equal;
+    common.facts.push_back({fact.what, shown ? fact.value : "", fact.rule});
+    if (fact.rule == Fact::Rule::differs_on_host && !fact.value.empty())
+      of_host += sha256_hex(entry.host + '\n' + fact.what + '\n' + fact.value);
+  }
+  return sha256_hex(roll_call_bytes(common)) + of_host;
+}
+
 std::optional<std::string> first_difference(const std::vector<RollCallEntry>& ranks) {
-  // Lists of two builds cannot be compared item by item.
-  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-    const auto& own = ranks[rank].facts;
-    const auto& first = ranks[0].facts;
-    const auto same = [](const Fact& a, const Fact& b) { return a.what == b.what && a.rule == b.rule; };
-    if (!std::equal(own.begin(), own.end(), first.begin(), first.end(), same)) {
-      return fmt::format(
-          "{} and {} state different facts at the roll call; start all ranks with the same build of "
-          "mulligan.",
-          name(ranks, 0), name(ranks, rank));
+  for (std::size_t fact = 0; !ranks.empty() && fact < ranks[0].facts.size(); ++fact) {
+    const Fact& first = ranks[0].facts[fact];
+    for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+      auto sentence = difference_in(ranks, rank, first.what, &first, find(ranks[rank], first.what, fact));
+      if (!sentence) sentence = clash(ranks, rank, fact);
+      if (sentence) return sentence;
     }
   }
-  for (std::size_t fact = 0; !ranks.empty() && fact < ranks[0].facts.size(); ++fact) {
-    for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-      if (auto sentence = difference(ranks, fact, rank)) return sentence;
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    for (const Fact& own : ranks[rank].facts) {
+      if (find(ranks[0], own.what, 0)) continue;
+      if (auto sentence = difference_in(ranks, rank, own.what, nullptr, &own)) return sentence;
     }
   }
   return std::nullopt;
 }
 
-std::vector<RollCallEntry> call_roll(HostGroup& group, std::vector<Fact> facts) {
+void call_roll(HostGroup& group, std::vector<Fact> facts) {
   const RankName own = own_name(group.rank());
-  std::vector<RollCallEntry> ranks;
-  for (const std::string& bytes :
-       group.all_gather(roll_call_bytes({own.host, own.process, std::move(facts)}))) {
-    ranks.push_back(parse_roll_call_entry(bytes));
-  }
-  if (const auto sentence = first_difference(ranks)) throw config_error("{}", *sentence);
-  return ranks;
+  const RollCallEntry entry{own.host, own.process, std::move(facts)};
+  const auto all_agree = [](const std::vector<std::string>& digests) {
+    std::set<std::string_view> of_hosts;
+    for (const std::string& digest : digests) {
+      if (digest.compare(0, digest_size, digests.front(), 0, digest_size) != 0) return std::string();
+      for (std::size_t at = digest_size; at < digest.size(); at += digest_size) {
+        if (!of_hosts.insert(std::string_view(digest).substr(at, digest_size)).second) return std::string();
+      }
+    }
+    return std::string("yes");
+  };
+  if (!group.consult(roll_call_digest(entry), all_agree).empty()) return;
+  const std::string sentence =
+      group.consult_texts(roll_call_bytes(entry), [](const std::vector<std::string>& texts) {
+        std::vector<RollCallEntry> ranks;
+        for (const std::string& text : texts) ranks.push_back(parse_roll_call_entry(text));
+        return first_difference(ranks).value_or("");
+      });
+  if (!sentence.empty()) throw config_error("{}", sentence);
 }
 
 }  // namespace mulligan

@@ -31,14 +31,17 @@ struct RollCallEntry {
   bool operator==(const RollCallEntry&) const = default;
 };
 
-// Collective: what every rank states, by rank. All state the same facts in the same order. Throws on every
-// rank the same config_error, naming the first difference, both ranks and both values.
-std::vector<RollCallEntry> call_roll(HostGroup& group, std::vector<Fact> facts);
+// Collective. A fact that a rank does not state is "(not set)" there. Throws on every rank the same config_error,
+// naming the first difference in the order of rank 0's facts, both ranks and both values. Only a digest travels
+// where all agree.
+void call_roll(HostGroup& group, std::vector<Fact> facts);
 
 // The parts of it. parse_roll_call_entry throws run_error where the bytes are no entry. first_difference: the
-// sentence, or nothing.
+// sentence, or nothing. roll_call_digest: of ranks that agree, the same, but for what differs on a host, which
+// follows it.
 std::string roll_call_bytes(const RollCallEntry& entry);
 RollCallEntry parse_roll_call_entry(std::string_view bytes);
+std::string roll_call_digest(const RollCallEntry& entry);
 std::optional<std::string> first_difference(const std::vector<RollCallEntry>& ranks);
 
 }  // namespace mulligan

@@ -49,6 +49,8 @@ SocketLink::SocketLink(asio::ip::tcp::socket socket, double silent_seconds, std:
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   const auto milliseconds = static_cast<unsigned int>(silent_seconds * 1000);
   setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
+  const auto own = socket_.local_endpoint(ignored);
+  if (!ignored) own_address_ = text_of(own.address());
   const auto peer = socket_.remote_endpoint(ignored);
   if (ignored) return;
   peer_address_ = text_of(peer.address());
@@ -83,19 +85,19 @@ void SocketLink::deliver(std::size_t bytes) {
   }
 }
 
-void SocketLink::send(std::string frames) {
+void SocketLink::send(Frames frames) {
   if (closing_ || shut_ || write_broken_) return;
-  unsent_ += static_cast<std::int64_t>(frames.size());
+  unsent_ += static_cast<std::int64_t>(frames->size());
   outgoing_.push_back(std::move(frames));
   if (outgoing_.size() == 1) write_next();
 }
 
 void SocketLink::write_next() {
-  asio::async_write(socket_, asio::buffer(outgoing_.front()),
+  asio::async_write(socket_, asio::buffer(*outgoing_.front()),
                     [self = shared_from_this()](error_code error, std::size_t) {
                       if (self->shut_) return;
                       if (error) return self->give_up_writing();
-                      self->unsent_ -= static_cast<std::int64_t>(self->outgoing_.front().size());
+                      self->unsent_ -= static_cast<std::int64_t>(self->outgoing_.front()->size());
                       self->outgoing_.pop_front();
                       if (!self->outgoing_.empty()) return self->write_next();
                       if (self->closing_) self->shut();
@@ -105,7 +107,7 @@ void SocketLink::write_next() {
 // What the other side sent before its end has yet to be read, and reading will tell that end.
 void SocketLink::give_up_writing() {
   write_broken_ = true;
-  for (const std::string& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames.size());
+  for (const Frames& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames->size());
   outgoing_.clear();
   if (closing_) shut();
 }
@@ -126,7 +128,7 @@ void SocketLink::fail(const std::string& reason) {
 
 void SocketLink::shut() {
   if (std::exchange(shut_, true)) return;
-  for (const std::string& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames.size());
+  for (const Frames& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames->size());
   error_code ignored;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
   socket_.close(ignored);

@@ -17,10 +17,11 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   ~SocketLink() override;
   void start_reading();
 
-  void send(std::string frames) override;
+  void send(Frames frames) override;
   void allow_large_messages() override { frames_.allow_large_messages(); }
   void close() override;
   const std::string& peer_address() const override { return peer_address_; }
+  const std::string& own_address() const override { return own_address_; }
   bool peer_on_loopback() const override { return peer_on_loopback_; }
   double last_heard() const override { return last_heard_; }
 
@@ -35,8 +36,8 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   std::atomic<std::int64_t>& unsent_;
   std::array<char, 1 << 16> incoming_;
   FrameReader frames_;
-  std::deque<std::string> outgoing_;
-  std::string peer_address_ = "an unknown address";
+  std::deque<Frames> outgoing_;
+  std::string peer_address_ = "an unknown address", own_address_;
   bool peer_on_loopback_ = false;
   bool closing_ = false, shut_ = false, write_broken_ = false;
   double last_heard_;

@@ -17,6 +17,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
+#include "framework/dist/own_addresses.h"
 #include "framework/dist/socket_link.h"
 
 namespace mulligan {
@@ -81,6 +82,18 @@ error_code open_at(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
     acceptor.close(ignored);
   }
   return error;
+}
+
+// Behind an address of this machine its loopback: whoever was started with that name of it listens there.
+std::vector<tcp::endpoint> with_loopback(const tcp::resolver::results_type& found) {
+  std::vector<tcp::endpoint> endpoints;
+  for (const auto& one : found) endpoints.push_back(one.endpoint());
+  const tcp::endpoint loopback(asio::ip::address_v4::loopback(), endpoints.front().port());
+  const auto is_own = [](const tcp::endpoint& one) { return is_own_address(one.address().to_string()); };
+  if (std::ranges::find(endpoints, loopback) == endpoints.end() && std::ranges::any_of(endpoints, is_own)) {
+    endpoints.push_back(loopback);
+  }
+  return endpoints;
 }
 
 struct Attempt {
@@ -219,7 +232,7 @@ void SocketLoop::connect(const std::string& host, std::uint16_t port, double sec
                                                               const tcp::resolver::results_type& found) {
         if (!error && attempt->late) error = asio::error::timed_out;
         if (error) return implementation_->finish(attempt, error, on_connected);
-        asio::async_connect(attempt->socket, found,
+        asio::async_connect(attempt->socket, with_loopback(found),
                             [this, attempt, on_connected](error_code failed, const tcp::endpoint&) {
                               implementation_->finish(attempt, failed, on_connected);
                             });

@@ -12,6 +12,13 @@
 
 namespace mulligan {
 
+// What to_frames() made, shared by all links that it goes out on.
+using Frames = std::shared_ptr<const std::string>;
+
+inline Frames shared_frames(std::string frames) {
+  return std::make_shared<const std::string>(std::move(frames));
+}
+
 // A connection that carries messages. It closes itself on errors, then says why through on_closed, once.
 class Link {
  public:
@@ -20,13 +27,15 @@ class Link {
   std::function<void(const std::string& reason)> on_closed;
 
   virtual ~Link() = default;
-  // Frames of to_frames(). Does not wait. Nothing happens on a closed link.
-  virtual void send(std::string frames) = 0;
+  // Does not wait. Nothing happens on a closed link.
+  virtual void send(Frames frames) = 0;
+  void send(std::string frames) { send(shared_frames(std::move(frames))); }
   // From now on messages have many frames (FrameReader).
   virtual void allow_large_messages() = 0;
   // When what was sent is out. No callback comes after this.
   virtual void close() = 0;
   virtual const std::string& peer_address() const = 0;  // as numbers
+  virtual const std::string& own_address() const = 0;   // this side's, likewise
   virtual bool peer_on_loopback() const = 0;
   // When the last byte came, on the clock of SocketLoop::now().
   virtual double last_heard() const = 0;

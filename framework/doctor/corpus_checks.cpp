@@ -119,18 +119,23 @@ std::vector<Finding> check_corpus(const Corpus& corpus, int vocabulary, const To
   return findings;
 }
 
-Finding check_overlap(double share) {
+Finding check_overlap(const TextOverlap& overlap) {
   Finding f;
   f.id = "D25";
   f.title = "validation text in the training data";
-  f.measured = fmt::format("{} of the windows of 64 tokens", percent(share));
-  f.threshold = "fails above 1 %, warns above 0.1 %";
-  f.verdict = judge(share, {-none, 0.01, -none, 0.001});
-  if (f.verdict == Verdict::pass) return f;
-  f.message = fmt::format("{} of the validation data's windows of 64 tokens stand in the training data, too",
-                          percent(share));
+  f.measured = overlap.text();
+  f.threshold = fmt::format(
+      "fails above {} as it is, {} with changes or {} of the training data; warns above a fifth of these",
+      percent(TextOverlap::copied_limit), percent(TextOverlap::similar_limit),
+      percent(TextOverlap::training_limit));
+  const std::string excess = overlap.excess(), doubtful = overlap.excess(0.2);
+  if (doubtful.empty()) return f;
+  f.verdict = excess.empty() ? Verdict::warn : Verdict::fail;
+  f.message = excess.empty() ? doubtful : excess;
   f.hint =
-      "divide the documents anew, without duplicates (mulligan prepare does), or say so beside every score";
+      "prepare the documents anew with mulligan prepare --drop-overlap, which leaves training documents out "
+      "that "
+      "share a passage with a validation document, or say so beside every score";
   return f;
 }
 
@@ -148,7 +153,7 @@ std::vector<Finding> check_shards_as_corpus(const std::vector<std::filesystem::p
     std::ranges::move(check_corpus(corpus, vocabulary, tokenizer), std::back_inserter(findings));
   }
   if (!sides[0].empty() && !sides[1].empty())
-    findings.push_back(check_overlap(window_overlap(sides[1], sides[0])));
+    findings.push_back(check_overlap(measure_text_overlap(training, validation, tokenizer)));
   return findings;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/data/text_overlap.h"
 #include "framework/data/token_statistics.h"
 #include "framework/data/tokenizer.h"
 #include "framework/doctor/finding.h"
@@ -22,11 +23,11 @@ struct Corpus {
 // and how many there are. `tokenizer` may be null: then there is no D21. `vocabulary` is the model's.
 std::vector<Finding> check_corpus(const Corpus& corpus, int vocabulary, const Tokenizer* tokenizer);
 
-// D25: windows of 64 tokens of the validation data that stand in the training data.
-Finding check_overlap(double share);
+// D25: validation text that stands in the training data, changed or not.
+Finding check_overlap(const TextOverlap& overlap);
 
-// All of them, over at most `budget` tokens of each side (sample_tokens). Either side may be empty: it
-// is left out.
+// All of them, D20 to D23 over at most `budget` tokens of each side (sample_tokens). Either side may be empty:
+// it is left out.
 std::vector<Finding> check_shards_as_corpus(const std::vector<std::filesystem::path>& training,
                                             const std::vector<std::filesystem::path>& validation,
                                             int vocabulary, const Tokenizer* tokenizer, std::uint64_t budget);

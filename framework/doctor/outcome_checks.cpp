@@ -21,17 +21,32 @@ Finding begin(const char* id, const char* title, std::string threshold) {
 
 }  // namespace
 
-Finding judge_validation_level(const Outcome& o) {
+Finding judge_learning(const Outcome& o) {
+  constexpr double not_learned = 0.98, guessing = 1.02;
+  constexpr std::int64_t early = 40, late = 100;
   const double nats = std::log(static_cast<double>(o.vocabulary));
-  Finding f = begin("D26", "validation loss after 100 steps",
-                    fmt::format("fails above 1.02 ln V = {:.4f}", 1.02 * nats));
-  f.measured = fmt::format("{:.4f} nats after {} steps; ln V = {:.4f}", o.val_nats, o.steps, nats);
-  if (o.steps <= 100 && !std::isnan(o.val_nats)) return f;
-  f.verdict = judge(o.val_nats, {-none, 1.02 * nats, -none, none});
+  const char* what = o.of_training ? "training loss" : "validation loss";
+  Finding f =
+      begin("D26", "what the run has learned",
+            fmt::format("after {} steps fails above {} ln V = {:.4f}, after {} steps warns; not finite fails",
+                        late, not_learned, not_learned * nats, early));
+  f.measured = fmt::format("{} {:.4f} nats after {} steps; ln V = {:.4f}", what, o.val_nats, o.steps, nats);
+  if (o.steps <= early && !std::isnan(o.val_nats)) return f;
+  f.verdict = judge(o.val_nats, {-none, not_learned * nats, -none, none});
   if (f.verdict == Verdict::pass) return f;
-  f.message = fmt::format("after {} steps the validation loss of {:.4f} nats is no better than guessing",
-                          o.steps, o.val_nats);
-  f.hint = "look at the learning rates, and at evaluation against training (D16, D17)";
+  if (o.steps <= late && !std::isnan(o.val_nats)) f.verdict = Verdict::warn;
+  const double of_data = o.unigram_nats / nats;
+  f.message = fmt::format(
+      "the run failed to learn: after {} steps its {} of {:.4f} nats is {:.3f} of ln V = {:.4f}, {}", o.steps,
+      what, o.val_nats, o.val_nats / nats, nats,
+      o.val_nats > guessing * nats ? "worse than guessing" : "that of guessing");
+  f.hint = of_data > not_learned
+               ? fmt::format(
+                     "the data leave nothing to learn from single tokens (their entropy is {:.3f} "
+                     "of ln V): look whether the ids are random (D37)",
+                     of_data)
+               : "look at the learning rates, at what did not move (D38, D39), at the gradients (doctor "
+                 "--stage train), and at evaluation against training (D16, D17)";
   return f;
 }
 

@@ -17,11 +17,13 @@ struct Outcome {
   double val_nats = 0;
   std::optional<WindowMean> last_steps;
   int vocabulary = 0;
-  double floor_nats = 0;  // loss_floor() of the data
+  double floor_nats = 0;     // loss_floor() of the data
+  double unigram_nats = 0;   // entropy of the data's ids
+  bool of_training = false;  // val_nats is the training loss of the last steps, for want of a validation
 };
-// D26: at most 1.02 ln V after 100 steps. D27: not below the floor, and between half and three times the
-// training loss.
-Finding judge_validation_level(const Outcome& outcome);
+// D26: below 0.98 ln V, that of guessing, after 100 steps; from 40 steps on a warning. D27: not below the floor, and
+// between half and three times the training loss.
+Finding judge_learning(const Outcome& outcome);
 Finding judge_validation_floor(const Outcome& outcome);
 
 // D28: every step is counted once, and the means say of which.

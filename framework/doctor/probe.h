@@ -27,6 +27,8 @@ Weights initial_weights(const ModelConfig& model, std::uint64_t seed);
 // Repeatable ones of which none is zero, so that no part of the model is idle: many parameters begin at
 // zero, and what they belong to could be wrong without a trace.
 Weights vivid_weights(const ModelConfig& model);
+// A f32 or bf16 tensor of a store.
+std::vector<float> values_of(const TensorStore& store, const std::string& name);
 // The f32 masters that a store holds, whatever dtype they are kept in.
 Weights weights_of(const TensorStore& store, const std::vector<PlannedParameter>& parameters);
 

@@ -14,6 +14,7 @@
 #include "framework/doctor/examine.h"
 #include "framework/doctor/loss_checks.h"
 #include "framework/doctor/loss_level.h"
+#include "framework/doctor/order_check.h"
 #include "framework/doctor/row_checks.h"
 #include "framework/doctor/weight_checks.h"
 #include "framework/eval/masking_options.h"
@@ -70,7 +71,6 @@ std::optional<Finding> own_evaluation(const RunSubject& subject, const Batch& ro
       all.data(), std::min<std::size_t>(all.size(), static_cast<std::size_t>(pass) + 1));
   EvaluatorOptions options = evaluator->options();
   if (options.eval.drop_remainder && tokens.size() <= static_cast<std::size_t>(pass)) return {};
-  subject.device.programs->refresh_scored_weights();
   return check_repeated_score([&] { return evaluator->score(tokens, nullptr).loss_nats; },
                               [&] { static_cast<void>(subject.device.programs->engine().probe_loss(row)); },
                               backend.repeats());
@@ -79,8 +79,10 @@ std::optional<Finding> own_evaluation(const RunSubject& subject, const Batch& ro
 // D20 to D23 of both sides, and what else is asked of the same sample.
 struct SeenData {
   std::vector<Finding> findings;
-  double repeat_share = 0;  // of the training data
-  double bigram_nats = 0;   // of the validation data, where there is any
+  double repeat_share = 0;     // of the training data
+  double bigram_nats = 0;      // of the validation data, where there is any
+  double unigram_nats = 0;     // likewise
+  std::vector<double> shares;  // of the training data
 };
 SeenData see_data(const RunSubject& subject) {
   const RunConfig& config = subject.loaded.config;
@@ -89,16 +91,23 @@ SeenData see_data(const RunSubject& subject) {
   if (!config.data.tokenizer.empty()) tokenizer = Tokenizer::load(config.data.tokenizer);
   const Tokenizer* known = tokenizer ? &*tokenizer : nullptr;
   SeenData seen;
-  const Corpus training{"training",
-                        token_statistics(sample_tokens(subject.data.shards, sampled_tokens), vocabulary)};
+  const auto sample = sample_tokens(subject.data.shards, sampled_tokens);
+  const Corpus training{"training", token_statistics(sample, vocabulary)};
   seen.findings = check_corpus(training, vocabulary, known);
   seen.repeat_share = training.statistics.repeat_share;
   seen.bigram_nats = training.statistics.bigram_nats;
-  if (!subject.validation) return seen;
-  const Corpus validation{
-      "validation", token_statistics(sample_tokens(subject.validation->files, sampled_tokens), vocabulary)};
+  seen.unigram_nats = training.statistics.unigram_nats;
+  seen.shares = training.statistics.share;
+  if (!subject.validation) {
+    seen.findings.push_back(judge_order(pair_order(sample, {})));
+    return seen;
+  }
+  const auto other = sample_tokens(subject.validation->files, sampled_tokens);
+  const Corpus validation{"validation", token_statistics(other, vocabulary)};
+  seen.findings.push_back(judge_order(pair_order(sample, other)));
   add(seen.findings, check_corpus(validation, vocabulary, known));
   seen.bigram_nats = validation.statistics.bigram_nats;
+  seen.unigram_nats = validation.statistics.unigram_nats;
   return seen;
 }
 
@@ -169,10 +178,15 @@ RunRecord examine_start(const RunSubject& subject, bool force, const Say& say) {
   RunRecord record;
   record.level = subject.loaded.config.doctor.level;
   if (record.level == DoctorLevel::off) return record;
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = KernelClock::now();
   SeenData data = see_data(subject);
   record.floor_nats = loss_floor(subject.loaded.config.model, data.bigram_nats);
+  record.unigram_nats = data.unigram_nats;
+  record.token_shares = std::move(data.shares);
   add(record.findings, std::move(data.findings));
+  record.start = sample_parameters(subject.parameters, [&](const PlannedParameter& parameter) {
+    return values_of(subject.device.programs->engine().store(), master_name(parameter.name()));
+  });
   const SeenRows rows = see_rows(subject);
   const auto masking = masking_options(subject.loaded.config.model, subject.data.bos_id);
   record.findings.push_back(masking ? check_masked_targets(rows.received, *masking)
@@ -207,13 +221,31 @@ void examine_end(RunRecord& record, const RunEnd& end, const Say& say) {
   if (end.validated) {
     Outcome outcome = *end.validated;
     outcome.floor_nats = record.floor_nats;
-    findings.push_back(judge_validation_level(outcome));
-    findings.push_back(judge_validation_floor(outcome));
+    outcome.unigram_nats = record.unigram_nats;
+    findings.push_back(judge_learning(outcome));
+    if (!outcome.of_training) findings.push_back(judge_validation_floor(outcome));
   }
   if (end.account) findings.push_back(judge_account(*end.account, end.steps));
   findings.push_back(judge_throughput(end.throughput));
+  if (end.movement) {
+    findings.push_back(judge_stillness(*end.movement));
+    findings.push_back(judge_proportion(*end.movement));
+    if (end.averages) findings.push_back(judge_average(*end.movement, *end.averages, end.ema_decay));
+  }
   say_findings(findings, say);
   add(record.findings, std::move(findings));
+}
+
+bool passed(const RunRecord& record, std::string_view id) {
+  const auto found = std::ranges::find(record.findings, id, &Finding::id);
+  return found != record.findings.end() && found->verdict == Verdict::pass;
+}
+
+void say_failures(const RunRecord& record, const Say& say) {
+  std::vector<Finding> failed;
+  std::ranges::copy_if(record.findings, std::back_inserter(failed),
+                       [](const Finding& f) { return f.verdict == Verdict::fail; });
+  say_findings(failed, say);
 }
 
 }  // namespace mulligan::doctor

@@ -9,7 +9,6 @@
 
 #include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/core/error.h"
-#include "framework/core/temporary_name.h"
 #include "framework/core/temporary_path.h"
 #include "framework/doctor/rehearsal.h"
 #include "framework/step/snapshot.h"
@@ -89,16 +88,16 @@ std::vector<Finding> kept(Rehearsal& trained, const LoadedConfig& loaded, const 
   StateSnapshot(trained.engine().store(), trained.state()).restore_to(moved.engine().store());
   const bool same_moved = moved.digest() == before;
 
-  const TemporaryPath folder(temporary_name(std::filesystem::temp_directory_path() / "mulligan_doctor"));
+  const TemporaryPath folder(make_private_folder());
   CheckpointWriter writer(folder.path(), 1);
-  trained.engine().gather_state();
   CheckpointManifest manifest;
   manifest.step = repeated_steps;
   manifest.run = loaded.config.run.name;
-  writer.begin(manifest, trained.engine().store(), trained.engine().whole_state());
+  writer.begin(manifest, trained.engine().store(), trained.engine().gather_state());
   const std::filesystem::path path = writer.finish().value();
-  restore_tensors(open_checkpoint(path), read.engine().store(), read.engine().whole_state());
-  read.engine().share_state();
+  const std::vector<StateTensor> tensors = read.engine().whole_state();
+  restore_tensors(open_checkpoint(path), read.engine().store(), tensors);
+  read.engine().share_state(tensors);
   read.engine().refresh_copies();
   const bool same_read = read.digest() == before;
   state.measured = fmt::format("sha256 {}; moved: {}, read: {}", before.substr(0, 12),

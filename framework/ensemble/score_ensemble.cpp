@@ -17,6 +17,7 @@
 #include "framework/graph/program.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
+#include "framework/run/strict_validation.h"
 #include "framework/run/weights.h"
 
 namespace mulligan::ensemble {
@@ -165,6 +166,7 @@ ValidationSet validation_of(const RunConfig& config, const WeightOrigin& origin,
         "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin.");
   }
   ValidationSet validation = load_validation(config.data, config.model.vocabulary);
+  require_strict_validation(config, validation);
   if (!validation.note.empty()) log.line(validation.note);
   if (!validation.byte_note.empty()) log.line(validation.byte_note);
   DataIdentity scored = validation.data;
@@ -211,7 +213,7 @@ void require_counted(const RunConfig& config, const MemberBytes& stored) {
 
 EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                              const WeightLoader& load, const ScoreOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = KernelClock::now();
   resolve_run_plugins(loaded, host, PluginUse::ensemble);
   const RunConfig& config = loaded.config;
   const PluginConfig& keys = loaded.plugin("ensemble");
@@ -258,6 +260,10 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
   require_equal_bytes(validation, tally.counted);
   fill(score, tally);
   score.data = validation.data;
+  EvalResult whole;
+  whole.tokens = tally.counted.tokens;
+  whole.data = validation.data;
+  require_whole_score(config.ledger, whole);
   score.data.packing = packing_text(config.eval, config.model);
   score.seconds = seconds_since(start);
   return score;

@@ -11,6 +11,7 @@
 #include "framework/dist/host_group.h"
 #include "framework/eval/evaluator.h"
 #include "framework/eval/masking_options.h"
+#include "framework/eval/validation_bytes.h"
 
 namespace mulligan {
 namespace {
@@ -24,32 +25,6 @@ std::uint64_t bytes_by_decoding(ValidationSet& validation, const EvalSums& sums)
                           .subspan(static_cast<std::size_t>(sums.first_target - 1),
                                    static_cast<std::size_t>(sums.last_target - sums.first_target + 2));
   return validation.verified[range] = count_bytes_by_decoding(*validation.tokenizer, scored);
-}
-
-// Tables beside the shards where there are some, else the tokenizer's pieces.
-void choose_counter(ValidationSet& validation, const DataConfig& data, std::int64_t vocabulary) {
-  const std::vector<std::filesystem::path> tables = find_side_tables(data.validation_bytes, validation.files);
-  if (tables.empty()) {
-    if (!has_plain_text(validation.files))
-      refuse_transform_symbols(*validation.tokenizer, validation.tokens, validation.files);
-    validation.byte_table = ByteTable::from_tokenizer(*validation.tokenizer, static_cast<int>(vocabulary));
-    return;
-  }
-  validation.side_table = SideTable::load(tables, validation.files);
-  require_fit(*validation.side_table, validation.tokens, validation.bos_id);
-  std::filesystem::path originals = data.validation_documents;
-  if (originals.empty()) originals = original_documents(validation.files);
-  if (originals.empty()) {
-    validation.byte_note =
-        "bytes are counted by the shards' side tables, which are taken at their word: there are no original "
-        "documents to compare them with (data.validation_documents)";
-    return;
-  }
-  require_original_bytes(*validation.side_table, validation.tokens, validation.bos_id, *validation.tokenizer,
-                         TextSource({originals}));
-  validation.byte_note =
-      fmt::format("bytes are counted by the shards' side tables, which agree with '{}' document by document",
-                  originals.string());
 }
 
 // This rank's part. A signal to one rank ends the evaluation of all.
@@ -103,7 +78,7 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
                      data.validation, validation.tokens.size());
   }
   if (validation.tokenizer) {
-    choose_counter(validation, data, vocabulary);
+    choose_byte_counter(validation, data, vocabulary);
     validation.data.byte_table_sha256 = validation.counter()->sha256();
   }
   if (validation.tokenizer && validation.counter()->count(validation.tokens) == 0) {
@@ -139,16 +114,14 @@ std::string score_text(const EvalResult& result) {
 
 EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& group,
                     const EvaluateHooks& hooks) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = KernelClock::now();
   const EvalSums sums = score_share(evaluator, validation, group, hooks);
   if (!evaluator.masks()) require_equal_bytes(validation, sums);
 
   double totals[] = {sums.loss_nats, static_cast<double>(sums.tokens), static_cast<double>(sums.bytes)};
   group.sum(totals);
-  if (group.world_size() > 1) {  // in the order in which one rank would add them
-    totals[0] = 0;
-    for (const double part : group.gather_values(sums.parts_nats)) totals[0] += part;
-  }
+  // In the order in which one rank would add them.
+  if (group.world_size() > 1) totals[0] = group.sum_in_order(sums.parts_nats);
   EvalResult result;
   result.loss_sum_nats = totals[0];
   result.tokens = static_cast<std::uint64_t>(totals[1]);

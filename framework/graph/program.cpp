@@ -107,7 +107,7 @@ std::vector<double> Program::run_profiled() {
   seconds.reserve(handles_.size());
   backend_->synchronize();
   for (std::size_t index = 0; index < handles_.size(); ++index) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = KernelClock::now();
     run_calls(index, 1);
     backend_->synchronize();
     seconds.push_back(seconds_since(start));

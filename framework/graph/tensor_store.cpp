@@ -27,7 +27,7 @@ void TensorStore::create_part(std::string_view name, const TensorType& type, std
                               std::int64_t offset) {
   const Entry& around = entry(whole);
   if (type.dtype != around.type.dtype || offset < 0 || !around.whole.empty() ||
-      offset + type.elements() > around.type.elements()) {
+      offset * dtype_size(type.dtype) + type.bytes() > around.reserved_bytes) {
     throw std::logic_error(fmt::format("'{}', {}, is no part of '{}', {}, from element {} on", name,
                                        type.text(), whole, around.type.text(), offset));
   }

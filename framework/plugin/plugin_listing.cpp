@@ -121,6 +121,13 @@ std::string output(const Json& json, const std::string& text, bool as_json) {
 }  // namespace
 
 std::string list_plugins(PluginHost& host, bool json) {
+  std::size_t names = 16, files = 28;
+  for (const PluginHost::Finding& finding : host.findings()) {
+    for (const PluginFile& file : finding.files) {
+      if (file.marker) names = std::max(names, file.marker->name.size());
+      files = std::max(files, file.path.filename().string().size());
+    }
+  }
   Json places = Json::array();
   std::string text;
   for (const PluginHost::Finding& finding : host.findings()) {
@@ -132,9 +139,9 @@ std::string list_plugins(PluginHost& host, bool json) {
       std::string problem;
       if (const PluginHandle plugin = try_load(host, file, problem)) {
         plugins.push_back(plugin_json(*plugin, finding.place));
-        text += fmt::format("  {:<12} {:<16} {:<8} ABI {:<5} {:<28} {}\n", kind_word(plugin->kind()),
-                            plugin->name(), plugin->version(), plugin->abi(), file.path.filename().string(),
-                            plugin->summary());
+        text += fmt::format("  {:<12} {:<{}} {:<8} ABI {:<5} {:<{}} {}\n", kind_word(plugin->kind()),
+                            plugin->name(), names, plugin->version(), plugin->abi(),
+                            file.path.filename().string(), files, plugin->summary());
       } else {
         rejected.push_back({{"path", file.path.string()}, {"problem", problem}});
         text += fmt::format("  unusable     {}: {}\n", file.path.filename().string(), problem);

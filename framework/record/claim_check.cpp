@@ -15,6 +15,10 @@ Finding ClaimCheck::finish(const std::string& measured, const std::string& hint)
     finding_.verdict = Verdict::fail;
     finding_.message = fmt::format("{}", fmt::join(wrong_, "; "));
     finding_.hint = hint;
+  } else if (!form_.empty()) {
+    finding_.verdict = Verdict::warn;
+    finding_.message = fmt::format("{}", fmt::join(form_, "; "));
+    finding_.hint = "a matter of form: it contradicts no number";
   } else if (!unknown_.empty() || looked_ == 0) {
     finding_.verdict = looked_ > 0 ? Verdict::pass : Verdict::skip;
     if (looked_ == 0) {
@@ -37,7 +41,7 @@ double tolerance_of(double claimed, bool own) {
   const std::string text = fmt::format("{}", claimed);
   const std::size_t point = text.find('.');
   const std::size_t decimals = point == std::string::npos ? 0 : text.size() - point - 1;
-  return 0.5001 * std::pow(10.0, -static_cast<double>(std::max<std::size_t>(4, decimals)));
+  return 1.0001 * std::pow(10.0, -static_cast<double>(std::max<std::size_t>(4, decimals)));
 }
 
 }  // namespace mulligan::record

@@ -23,6 +23,9 @@ class ClaimCheck {
     finding_.threshold = std::move(threshold);
   }
   void wrong(std::string what) { wrong_.push_back(std::move(what)); }
+  // A matter of form, such as a missing author: wrong in a folder of this program, a warning in one of others,
+  // which says nothing about its numbers.
+  void form(std::string what) { own_ ? wrong(std::move(what)) : form_.push_back(std::move(what)); }
   void unknown(std::string why) { unknown_.push_back(std::move(why)); }
   // What should be there and is not.
   void missing(std::string what) { own_ ? wrong(std::move(what)) : unknown(std::move(what)); }
@@ -45,15 +48,15 @@ class ClaimCheck {
  private:
   bool own_;
   doctor::Finding finding_;
-  std::vector<std::string> wrong_, unknown_;
+  std::vector<std::string> wrong_, form_, unknown_;
   int looked_ = 0;
 };
 
 // "seed 42"; "the run" where it has no seed.
 std::string seed_text(const SeedResult& result);
 
-// How far a claim may be from what it stands for: half a unit of its last decimal, of which four count at
-// least. Figures of this program are not rounded.
+// How far a claim may be from what it stands for: one unit of its last decimal, of which four count at least,
+// since others round or cut off. Figures of this program do neither.
 double tolerance_of(double claimed, bool own);
 
 }  // namespace mulligan::record

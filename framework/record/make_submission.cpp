@@ -14,8 +14,6 @@
 #include "framework/core/statistic.h"
 #include "framework/core/temporary_name.h"
 #include "framework/core/temporary_path.h"
-#include "framework/data/overlap_search.h"
-#include "framework/data/token_statistics.h"
 #include "framework/record/seed_log.h"
 #include "framework/record/submission_readme.h"
 #include "framework/record/verify.h"
@@ -76,6 +74,9 @@ class Folder {
     write_file_atomically(path_ / name, bytes);
   }
   const std::vector<ShippedFile>& files() const { return files_; }
+  const std::string& sum(std::string_view name) const {
+    return std::ranges::find(files_, name, &ShippedFile::name)->sha256;
+  }
 
  private:
   fs::path path_;
@@ -125,35 +126,23 @@ Budgets budgets_of(const LedgerConfig& limits, const std::string& track) {
   return budgets;
 }
 
-Overlap measure_overlap(const std::vector<fs::path>& training, const std::vector<fs::path>& validation) {
-  constexpr std::uint64_t everything = std::numeric_limits<std::uint64_t>::max();
-  const auto count = [](const std::vector<std::vector<std::uint16_t>>& pieces) {
-    std::uint64_t tokens = 0;
-    for (const auto& piece : pieces) tokens += piece.size();
-    return tokens;
-  };
-  const auto wanted = sample_tokens(validation, everything);
-  OverlapSearch search(wanted, overlap_window);
-  Overlap overlap;
-  overlap.validation_tokens = count(wanted);
-  for (const fs::path& shard : training) {  // one at a time: together they may not fit into memory
-    const auto pieces = sample_tokens({shard}, everything);
-    overlap.training_tokens += count(pieces);
-    for (const auto& piece : pieces) search.look_through(piece);
-  }
-  overlap.share = search.share();
-  return overlap;
+TextOverlap measure_overlap(const std::vector<fs::path>& training, const std::vector<fs::path>& validation,
+                            const Tokenizer* tokenizer) {
+  OverlapBudget budget;
+  budget.training = std::numeric_limits<std::uint64_t>::max();
+  return measure_text_overlap(training, validation, tokenizer, budget);
 }
 
-void require_apart(const Overlap& overlap) {
-  if (overlap.share <= overlap_limit) return;
+void require_apart(const TextOverlap& overlap) {
+  if (overlap.passages == 0)
+    throw data_error("{}, so the score would be no record; take other data.", overlap.text());
+  const std::string excess = overlap.excess();
+  if (excess.empty()) return;
   throw data_error(
-      "{:.2f} % of the validation data's windows of {} tokens stand in the training data, too, more than the "
-      "{:g} % "
-      "that is left to chance: a score on them is no record; prepare the data anew, without validation "
-      "documents in "
-      "the training shards.",
-      100 * overlap.share, overlap_window, 100 * overlap_limit);
+      "{} that is left to chance: a score on such data is no record; prepare the data anew with mulligan "
+      "prepare "
+      "--drop-overlap.",
+      excess);
 }
 
 void compare(Submission& submission, Comparison comparison) {
@@ -191,26 +180,28 @@ Submission make_submission(const SubmissionOptions& options) {
   fs::create_directories(temporary.path());
   Folder folder(temporary.path());
   ship_source(folder, options, submission);
-  folder.ship("config.toml", read_file(RunFiles{options.runs.front().directory}.config()));
+  folder.ship(config_file, read_file(RunFiles{options.runs.front().directory}.config()));
   for (std::size_t i = 0; i < options.runs.size(); ++i) {
     const SeedResult& result = submission.results[i];
-    folder.ship(result.log, read_file(options.runs[i].log) + summary_lines(result, *submission.budgets));
+    const RecordDigests digests{result.config_sha256, submission.source_sha256, folder.sum(source_file)};
+    folder.ship(result.log,
+                read_file(options.runs[i].log) + summary_lines(result, *submission.budgets, digests));
     if (options.ship_artifacts) {
-      folder.ship(fmt::format("artifact_seed{}.mulligan", *result.seed),
-                  read_file(RunFiles{options.runs[i].directory}.artifact()));
+      folder.ship(artifact_name(result), read_file(RunFiles{options.runs[i].directory}.artifact()));
     }
   }
   submission.files = folder.files();
   folder.write(readme_file, readme_text(submission));
   folder.write(submission_file, submission_json(submission).dump(1) + "\n");
   require_sound(options.out, verify_submission(temporary.path()));
-  std::error_code failed;
-  fs::rename(temporary.path(), options.out, failed);
-  if (failed) {
-    throw run_error("cannot put the submission into place as '{}': {}; choose another folder with --out.",
-                    options.out.string(), failed.message());
-  }
-  temporary.keep();
+  temporary.publish(options.out, [&] {
+    std::error_code failed;
+    fs::rename(temporary.path(), options.out, failed);
+    if (failed) {
+      throw run_error("cannot put the submission into place as '{}': {}; choose another folder with --out.",
+                      options.out.string(), failed.message());
+    }
+  });
   return submission;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/config/eval_config.h"
+#include "framework/data/tokenizer.h"
 #include "framework/record/seed_run.h"
 #include "framework/record/submission.h"
 
@@ -30,12 +31,11 @@ inline constexpr const char* record_track = "10min_16mb";
 // Before anything is run. Throws config_error where limits are not set, or exceed those of the track.
 Budgets budgets_of(const LedgerConfig& limits, const std::string& track);
 
-// Training and validation data kept apart? Every token of both is compared.
-Overlap measure_overlap(const std::vector<std::filesystem::path>& training,
-                        const std::vector<std::filesystem::path>& validation);
-// Throws data_error where more than overlap_limit of the validation data's windows stand in the training
-// data.
-void require_apart(const Overlap& overlap);
+// Training and validation data kept apart? Every training token is compared. `tokenizer` may be null.
+TextOverlap measure_overlap(const std::vector<std::filesystem::path>& training,
+                            const std::vector<std::filesystem::path>& validation, const Tokenizer* tokenizer);
+// Throws data_error where they are not.
+void require_apart(const TextOverlap& overlap);
 
 // Bits per byte of the seeds against the reference, by the challenge's rule. Throws config_error where the
 // rule cannot be applied (one seed; pairs that are none).

@@ -37,6 +37,14 @@ std::optional<T> number_behind(std::string_view line, std::string_view label) {
   return number_at<T>(line.substr(at + label.size()));
 }
 
+// The word behind `label`; empty where there is none.
+std::string word_behind(std::string_view line, std::string_view label) {
+  const std::size_t at = line.find(label);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = line.substr(at + label.size());
+  return std::string(rest.substr(0, rest.find(' ')));
+}
+
 template <typename T>
 void take(std::optional<T>& value, const std::optional<T>& found) {
   if (found) value = found;
@@ -94,6 +102,9 @@ void read_own_line(std::string_view line, LogClaims& claims) {
                eval = number_behind<double>(line, "eval_seconds:");
     const auto bytes = number_behind<std::uint64_t>(line, "artifact_bytes:");
     if (train && eval && bytes) claims.budgets = Budgets{*train, *eval, *bytes};
+  } else if (line.starts_with("record_digests ")) {
+    claims.digests = RecordDigests{word_behind(line, " config:"), word_behind(line, " source:"),
+                                   word_behind(line, " evaluation_source:")};
   }
 }
 
@@ -124,19 +135,20 @@ LogClaims read_seed_log(std::string_view text) {
   return claims;
 }
 
-std::string summary_lines(const SeedResult& r, const Budgets& budgets) {
+std::string summary_lines(const SeedResult& r, const Budgets& budgets, const RecordDigests& digests) {
   return fmt::format(
       "record_budgets train_seconds:{} eval_seconds:{} artifact_bytes:{}\n"
+      "record_digests config:{} source:{} evaluation_source:{}\n"
       "seed:{}\n"
       "stopping train_time:{}ms step:{}\n"
       "Serialized model quantized: {} bytes\n"
       "Code size (compressed): {} bytes\n"
       "Total submission size quantized: {} bytes\n"
       "{} val_loss:{} val_bpb:{} eval_time:{}ms\n",
-      budgets.train_seconds, budgets.eval_seconds, budgets.artifact_bytes, r.seed.value(),
-      1000 * r.train_seconds.value(), r.steps.value(), r.model_bytes.value(), r.code_bytes.value(),
-      r.artifact_bytes.value(), score_of_summary, r.val_loss.value(), r.val_bpb.value(),
-      1000 * r.eval_seconds.value());
+      budgets.train_seconds, budgets.eval_seconds, budgets.artifact_bytes, digests.config, digests.source,
+      digests.evaluation_source, r.seed.value(), 1000 * r.train_seconds.value(), r.steps.value(),
+      r.model_bytes.value(), r.code_bytes.value(), r.artifact_bytes.value(), score_of_summary,
+      r.val_loss.value(), r.val_bpb.value(), 1000 * r.eval_seconds.value());
 }
 
 }  // namespace mulligan::record

@@ -26,7 +26,8 @@ struct LogClaims {
   std::optional<std::uint64_t> model_bytes, total_bytes;
   std::optional<std::uint64_t> code_bytes;  // as counted: compressed where the log gives both
   bool code_compressed = false;
-  std::optional<Budgets> budgets;     // of this program's logs alone, as the next three
+  std::optional<Budgets> budgets;  // of this program's logs alone, as the next four
+  std::optional<RecordDigests> digests;
   std::optional<double> printed_bpb;  // the line of test-time training, five decimals
   std::optional<std::uint64_t> tokens, bytes;
   std::string artifact_sha256;
@@ -37,6 +38,6 @@ LogClaims read_seed_log(std::string_view text);
 
 // The last lines of a log: the result in the words of the challenge's scripts, to the last digit. What they
 // say is what read_seed_log() finds.
-std::string summary_lines(const SeedResult& result, const Budgets& budgets);
+std::string summary_lines(const SeedResult& result, const Budgets& budgets, const RecordDigests& digests);
 
 }  // namespace mulligan::record

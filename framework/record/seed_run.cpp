@@ -10,6 +10,8 @@
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
 #include "framework/report_page/result_files.h"
+#include "framework/report_page/run_doubts.h"
+#include "framework/run/run_files.h"
 #include "framework/run/run_ledger.h"
 
 namespace mulligan::record {
@@ -37,6 +39,13 @@ double spent(const std::vector<BudgetUse>& uses, const char* key) {
   return most;
 }
 
+// Digest of the settings that a run was trained with.
+std::string trained_settings(const RunFiles& files) {
+  return read_json_object<nlohmann::json>(
+      files.result(), [](const auto& json) { return json.at("config_sha256").template get<std::string>(); },
+      anew);
+}
+
 }  // namespace
 
 const char* stage_text(SeedStage stage) {
@@ -56,10 +65,7 @@ const char* stage_text(SeedStage stage) {
 SeedStage next_stage(const SeedRun& run, const std::string& config_sha256, const LedgerConfig& limits) {
   const RunFiles files{run.directory};
   if (!fs::exists(files.result())) return SeedStage::train;
-  const auto trained = read_json_object<nlohmann::json>(
-      files.result(), [](const auto& json) { return json.at("config_sha256").template get<std::string>(); },
-      anew);
-  if (trained != config_sha256) {
+  if (trained_settings(files) != config_sha256) {
     throw config_error(
         "'{}' holds a run of other settings than seed {} of this record has; remove it, or name another "
         "folder "
@@ -87,10 +93,21 @@ SeedResult seed_result(const SeedRun& run, const LedgerConfig& limits) {
   if (score == nullptr || score->bytes == 0 || !std::isfinite(score->val_bpb))
     throw refuse("has no score in bits per byte after test-time training");
   const report::TrainingResult training = report::read_training_result(files.result());
+  report::require_no_doubts({report::read_run(run.directory)});
+  if (!training.foreign_plugins.empty()) {
+    throw data_error(
+        "'{}' was trained with the plugin '{}', which this program was not built with, so the source of the "
+        "submission does not hold it; put it into the source tree, build that, and make the run again.",
+        run.directory.string(), training.foreign_plugins.front());
+  }
   const report::TttResult adapted = report::read_ttt_result(files.ttt_result());
   if (!adapted.void_reason.empty() || !adapted.with_bpb ||
       std::abs(*adapted.with_bpb - score->val_bpb) > 1e-12)
     throw refuse("has another score in ttt_result.json than in its ledger");
+  if (adapted.check_process != "own")
+    throw refuse("has scores of test-time training that no other process has checked");
+  if (adapted.plugin_kernels && adapted.audit != "full")
+    throw refuse("has scores made by kernels of plugins, of which only some were checked (ttt --audit full)");
   SeedResult result;
   result.seed = run.seed;
   result.val_loss = score->val_loss_nats;
@@ -111,6 +128,9 @@ SeedResult seed_result(const SeedRun& run, const LedgerConfig& limits) {
   if (const EvalResult* plain = score_of(ledger, "after quantisation"))
     result.val_bpb_quantised = plain->val_bpb;
   result.artifact_sha256 = sha256_hex_of_file(files.artifact());
+  result.config_sha256 = trained_settings(files);
+  if (settings_digest(read_file(files.config())) != result.config_sha256)
+    throw refuse("has other settings in config.toml than it was trained with");
   result.log = fmt::format("train_seed{}.log", run.seed);
   return result;
 }

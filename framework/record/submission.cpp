@@ -41,60 +41,77 @@ Json seed_json(const SeedResult& result) {
   put(json, "val_bpb_before_quantisation", result.val_bpb_before);
   put(json, "val_bpb_quantised", result.val_bpb_quantised);
   put(json, "artifact_sha256", result.artifact_sha256);
+  put(json, "config_sha256", result.config_sha256);
   put(json, "log", result.log);
   return json;
 }
 
-// Reads fields of an object with a sentence for those of a wrong type.
+// What a file of others says in another form than known: such a field is left out, and told of here. Files of
+// this program have none: without a list they are refused.
+using Oddities = std::vector<std::string>*;
+
+void odd(Oddities oddities, std::string what) {
+  if (oddities == nullptr) throw std::invalid_argument(what);
+  oddities->push_back(std::move(what));
+}
+
+// Reads fields of an object; those of a wrong type are odd.
 class Fields {
  public:
-  Fields(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json.is_object()) throw std::invalid_argument(where_ + " is no object");
+  Fields(const Json& json, std::string where, Oddities oddities)
+      : json_(json), where_(std::move(where)), oddities_(oddities) {
+    if (!json.is_object()) odd(oddities_, where_ + " is no object");
   }
-  bool has(const char* key) const { return json_.contains(key) && !json_.at(key).is_null(); }
+  bool has(const char* key) const {
+    return json_.is_object() && json_.contains(key) && !json_.at(key).is_null();
+  }
   std::string text(const char* key) const {
     if (!has(key)) return {};
-    if (!json_.at(key).is_string()) throw wrong(key, "text");
+    if (!json_.at(key).is_string()) return wrong(key, "text"), std::string();
     return json_.at(key).get<std::string>();
   }
   std::optional<double> number(const char* key) const {
     if (!has(key)) return {};
     const Json& value = json_.at(key);
-    if (!value.is_number() || !std::isfinite(value.get<double>())) throw wrong(key, "a finite number");
-    return value.get<double>();
+    if (value.is_number() && std::isfinite(value.get<double>())) return value.get<double>();
+    wrong(key, "a finite number");
+    return {};
   }
   std::optional<std::uint64_t> count(const char* key) const {
     const std::optional<double> value = number(key);
     if (!value) return {};
-    if (*value < 0 || *value > 1e15 || *value != std::floor(*value)) throw wrong(key, "a count");
-    return static_cast<std::uint64_t>(*value);
+    if (*value >= 0 && *value <= 1e15 && *value == std::floor(*value))
+      return static_cast<std::uint64_t>(*value);
+    wrong(key, "a count");
+    return {};
   }
   bool flag(const char* key) const {
     if (!has(key)) return false;
-    if (!json_.at(key).is_boolean()) throw wrong(key, "true or false");
+    if (!json_.at(key).is_boolean()) return wrong(key, "true or false"), false;
     return json_.at(key).get<bool>();
   }
   const Json* list(const char* key) const {
     if (!has(key)) return nullptr;
-    if (!json_.at(key).is_array()) throw wrong(key, "a list");
+    if (!json_.at(key).is_array()) return wrong(key, "a list"), nullptr;
     return &json_.at(key);
   }
   const Json* any(const char* key) const { return has(key) ? &json_.at(key) : nullptr; }
 
  private:
-  std::invalid_argument wrong(const char* key, const char* what) const {
-    return std::invalid_argument(fmt::format("{}{} is not {}", where_, key, what));
+  void wrong(const char* key, const char* what) const {
+    odd(oddities_, fmt::format("{}{} is not {}", where_, key, what));
   }
   const Json& json_;
   std::string where_;
+  Oddities oddities_;
 };
 
-std::int64_t seed_number(const std::string& text) {
+std::optional<std::int64_t> seed_number(const std::string& text, Oddities oddities) {
   std::int64_t seed = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw std::invalid_argument(fmt::format("seed_results has a seed '{}'", text));
-  return seed;
+  if (error == std::errc() && end == text.data() + text.size()) return seed;
+  odd(oddities, fmt::format("seed_results has a seed '{}'", text));
+  return {};
 }
 
 // The first of the fields that is there: names differ between publications.
@@ -111,14 +128,15 @@ std::optional<std::uint64_t> first_count(const Fields& fields, std::initializer_
   return {};
 }
 
-SeedResult read_seed(const Json& json, std::optional<std::int64_t> seed, const std::string& where) {
+SeedResult read_seed(const Json& json, std::optional<std::int64_t> seed, const std::string& where,
+                     Oddities oddities) {
   SeedResult result;
   result.seed = seed;
   if (json.is_number()) {
     result.val_bpb = json.get<double>();
     return result;
   }
-  const Fields fields(json, where);
+  const Fields fields(json, where, oddities);
   result.val_loss = fields.number("val_loss");
   result.val_bpb = first_number(fields, {"val_bpb", "bpb"});
   result.tokens = fields.count("val_tokens");
@@ -134,33 +152,39 @@ SeedResult read_seed(const Json& json, std::optional<std::int64_t> seed, const s
   result.val_bpb_before = fields.number("val_bpb_before_quantisation");
   result.val_bpb_quantised = fields.number("val_bpb_quantised");
   result.artifact_sha256 = fields.text("artifact_sha256");
+  result.config_sha256 = fields.text("config_sha256");
   result.log = fields.text("log");
   return result;
 }
 
-std::vector<SeedResult> read_results(const Json& json, const Fields& top) {
+std::vector<SeedResult> read_results(const Json& json, const Fields& top, Oddities oddities) {
   std::vector<SeedResult> results;
   const Json* listed = top.any("seed_results");
   if (listed == nullptr) {
-    results.push_back(read_seed(json, {}, ""));
+    results.push_back(read_seed(json, {}, "", oddities));
   } else if (listed->is_object()) {
-    for (const auto& [seed, result] : listed->items())
-      results.push_back(read_seed(result, seed_number(seed), fmt::format("seed_results.{}.", seed)));
+    for (const auto& [name, result] : listed->items()) {
+      const auto seed = seed_number(name, oddities);
+      if (seed) results.push_back(read_seed(result, seed, fmt::format("seed_results.{}.", name), oddities));
+    }
   } else if (listed->is_array()) {
     for (const Json& result : *listed) {
-      const auto seed = Fields(result, "a result of seed_results ").count("seed");
-      if (!seed) throw std::invalid_argument("a result of seed_results has no seed");
-      results.push_back(
-          read_seed(result, static_cast<std::int64_t>(*seed), fmt::format("seed_results.{}.", *seed)));
+      const auto seed = Fields(result, "a result of seed_results ", oddities).count("seed");
+      if (!seed) {
+        odd(oddities, "a result of seed_results has no seed");
+        continue;
+      }
+      results.push_back(read_seed(result, static_cast<std::int64_t>(*seed),
+                                  fmt::format("seed_results.{}.", *seed), oddities));
     }
   } else {
-    throw std::invalid_argument("seed_results is neither an object nor a list");
+    odd(oddities, "seed_results is neither an object nor a list");
   }
   return results;
 }
 
 Comparison read_comparison(const Json& json) {
-  const Fields fields(json, "comparison.");
+  const Fields fields(json, "comparison.", nullptr);
   Comparison comparison;
   comparison.name = fields.text("name");
   if (const Json* values = fields.list("reference_bpb"))
@@ -178,9 +202,28 @@ Comparison read_comparison(const Json& json) {
   return comparison;
 }
 
+// Folders of older programs state a share of windows of 64 tokens, which stood there word for word.
+TextOverlap read_overlap(const Fields& fields) {
+  constexpr std::uint64_t passage_tokens = 150;
+  TextOverlap overlap;
+  overlap.similar = fields.number("share").value_or(1);
+  overlap.copied = fields.number("copied").value_or(overlap.similar);
+  overlap.training = fields.number("training").value_or(0);
+  overlap.validation_tokens = fields.count("validation_tokens").value_or(0);
+  overlap.training_tokens = fields.count("training_tokens").value_or(0);
+  overlap.validation_read = fields.count("validation_read").value_or(overlap.validation_tokens);
+  overlap.training_read = fields.count("training_read").value_or(overlap.training_tokens);
+  const auto passages = [&](const char* name, std::uint64_t tokens) {
+    return static_cast<std::int64_t>(fields.count(name).value_or(tokens / passage_tokens + 1));
+  };
+  overlap.passages = passages("passages", overlap.validation_tokens);
+  overlap.training_passages = passages("training_passages", overlap.training_tokens);
+  return overlap;
+}
+
 void read_own_parts(const Fields& top, Submission& submission) {
   if (const Json* json = top.any("budgets")) {
-    const Fields fields(*json, "budgets.");
+    const Fields fields(*json, "budgets.", nullptr);
     Budgets budgets;
     budgets.train_seconds = fields.number("train_seconds").value_or(budgets.train_seconds);
     budgets.eval_seconds = fields.number("eval_seconds").value_or(budgets.eval_seconds);
@@ -189,14 +232,12 @@ void read_own_parts(const Fields& top, Submission& submission) {
   }
   if (const Json* json = top.any("comparison")) submission.comparison = read_comparison(*json);
   if (const Json* json = top.any("overlap")) {
-    const Fields fields(*json, "overlap.");
-    submission.overlap =
-        Overlap{fields.number("share").value_or(1), fields.count("validation_tokens").value_or(0),
-                fields.count("training_tokens").value_or(0)};
+    const Fields fields(*json, "overlap.", nullptr);
+    submission.overlap = read_overlap(fields);
   }
   if (const Json* files = top.list("files")) {
     for (const Json& json : *files) {
-      const Fields fields(json, "a file of files: ");
+      const Fields fields(json, "a file of files: ", nullptr);
       submission.files.push_back(
           {fields.text("name"), fields.count("bytes").value_or(0), fields.text("sha256")});
     }
@@ -206,10 +247,26 @@ void read_own_parts(const Fields& top, Submission& submission) {
   submission.source_sha256 = top.text("source_sha256");
 }
 
-Submission submission_of(const Json& json) {
-  const Fields top(json, "");
+// The listed seeds; a single result that says no seed has the only one.
+void read_seeds(const Json& listed, Submission& submission, Oddities oddities) {
+  for (const Json& seed : listed) {
+    if (seed.is_number_integer()) {
+      submission.seeds.push_back(seed.get<std::int64_t>());
+    } else {
+      odd(oddities, "seeds has something other than whole numbers");
+    }
+  }
+  if (submission.seeds.size() == 1 && submission.results.size() == 1 && !submission.results[0].seed)
+    submission.results[0].seed = submission.seeds[0];
+}
+
+Submission submission_of(const Json& json, bool own_files) {
   Submission submission;
-  submission.own = json.contains("format") && json.at("format") == format_name;
+  submission.stated_format = json.contains("format") && json.at("format") == format_name;
+  submission.own = submission.stated_format || own_files || json.contains("config_sha256") ||
+                   json.contains("source_sha256");
+  const Oddities oddities = submission.own ? nullptr : &submission.oddities;
+  const Fields top(json, "", oddities);
   submission.author = top.text("author");
   submission.github_id = top.text("github_id");
   submission.name = top.text("name");
@@ -219,8 +276,8 @@ Submission submission_of(const Json& json) {
   submission.val_bpb_std = top.number("val_bpb_std");
   submission.bytes_total = first_count(top, {"bytes_total", "artifact_bytes_max"});
   submission.bytes_code = top.count("bytes_code");
-  submission.results = read_results(json, top);
-  if (const Json* seeds = top.list("seeds")) submission.seeds = seeds->get<std::vector<std::int64_t>>();
+  submission.results = read_results(json, top, oddities);
+  if (const Json* seeds = top.list("seeds")) read_seeds(*seeds, submission, oddities);
   submission.track = top.text("track");
   if (!submission.own) return submission;  // others use the same words for other things
   submission.blurb = top.text("blurb");
@@ -232,6 +289,10 @@ Submission submission_of(const Json& json) {
 }
 
 }  // namespace
+
+std::string artifact_name(const SeedResult& result) {
+  return fmt::format("artifact_seed{}.mulligan", result.seed.value_or(0));
+}
 
 Json submission_json(const Submission& s) {
   Json results = Json::object(), files = Json::array();
@@ -271,11 +332,7 @@ Json submission_json(const Submission& s) {
                           {"decision", c.decision},
                           {"notes", c.notes}};
   }
-  if (s.overlap) {
-    json["overlap"] = {{"share", s.overlap->share},
-                       {"validation_tokens", s.overlap->validation_tokens},
-                       {"training_tokens", s.overlap->training_tokens}};
-  }
+  if (s.overlap) json["overlap"] = to_json(*s.overlap);
   put(json, "hardware", s.hardware);
   put(json, "software", s.software);
   put(json, "command", s.command);
@@ -285,12 +342,12 @@ Json submission_json(const Submission& s) {
   return json;
 }
 
-Submission read_submission(const std::filesystem::path& path) {
+Submission read_submission(const std::filesystem::path& path, bool own_files) {
   return read_json_object<Json>(
       path,
       [&](const Json& json) {
         try {
-          return submission_of(json);
+          return submission_of(json, own_files);
         } catch (const std::exception& error) {
           throw data_error("'{}' is no submission: {}; mend that field.", path.string(), error.what());
         }

@@ -10,13 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include "framework/data/text_overlap.h"
+
 namespace mulligan::record {
 
 inline constexpr const char* submission_file = "submission.json";
 inline constexpr const char* readme_file = "README.md";
 inline constexpr const char* source_file = "evaluation_source.tar.br";  // evaluation_archive(), Brotli
 inline constexpr const char* whole_source_file = "source.tar.br";       // source_archive(), Brotli
-inline constexpr double overlap_limit = 0.01;  // of windows of 64 tokens, as D25 of mulligan doctor
+inline constexpr const char* config_file = "config.toml";               // every setting of the first run
 
 // One run. Submissions by others say less: what they leave out is absent.
 struct SeedResult {
@@ -27,7 +29,8 @@ struct SeedResult {
   std::optional<std::int64_t> steps;
   std::optional<double> step_avg_ms, train_seconds, eval_seconds;
   std::optional<double> val_bpb_before, val_bpb_quantised;  // before quantisation, after it without adapters
-  std::string artifact_sha256, log;                         // log: name of the file; empty: not said
+  std::string artifact_sha256, config_sha256;
+  std::string log;  // name of the file; empty: not said
 };
 
 // The limits that were kept. Seconds of training include calibration.
@@ -48,12 +51,6 @@ struct Comparison {
   std::vector<std::string> notes;
 };
 
-// Windows of 64 tokens of the validation data, side by side, that stand in the training data, too.
-struct Overlap {
-  double share = 0;
-  std::uint64_t validation_tokens = 0, training_tokens = 0;  // compared
-};
-
 struct ShippedFile {
   std::string name;
   std::uint64_t bytes = 0;
@@ -69,20 +66,33 @@ struct Submission {
   std::optional<std::uint64_t> bytes_total, bytes_code;  // the largest artifact; the code alone
   std::optional<Budgets> budgets;
   std::optional<Comparison> comparison;
-  std::optional<Overlap> overlap;
-  std::vector<ShippedFile> files;  // all but submission.json and README.md
-  std::string command, config_sha256, source_sha256;
-  // Written by this program, so that it says all of the above and every check can be made.
+  std::optional<TextOverlap> overlap;
+  std::vector<ShippedFile> files;                     // all but submission.json and README.md
+  std::string command, config_sha256, source_sha256;  // config: that of the first result
+  // Of this program, so that it says all of the above and every check can be made: by its format, or by fields
+  // and files that only this program writes. Whoever takes the format out makes no folder of others.
   bool own = false;
+  bool stated_format = false;         // submission.json says its format
+  std::vector<std::string> oddities;  // of others: known fields in another form, which were left out
 };
+
+// The name under which the folder holds a result's model, where it does.
+std::string artifact_name(const SeedResult& result);
 
 // As published: means and deviations in `val_bpb`, `val_bpb_std`, runs in `seed_results` by seed.
 nlohmann::ordered_json submission_json(const Submission& submission);
 
-// Reads a submission.json of this program or of others: results stand in `seed_results`, an object by seed
+// Reads a submission.json of this program or of others (`own_files`: whether the files beside it are this
+// program's): results stand in `seed_results`, an object by seed
 // (of objects, or of bits per byte alone) or a list of objects with `seed`; one without them is a single run
 // whose figures stand at the top. Unknown fields are left alone. Throws data_error where it is no JSON object
 // or a known field has another type.
-Submission read_submission(const std::filesystem::path& path);
+Submission read_submission(const std::filesystem::path& path, bool own_files = false);
+
+// What every run of a record was made from: sha256 of its settings (config_digest), of the source tree
+// (source_digest) and of the packed source of an evaluation.
+struct RecordDigests {
+  std::string config, source, evaluation_source;
+};
 
 }  // namespace mulligan::record

@@ -6,6 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/record/submission_readme.h"
 
 namespace mulligan::record {
 namespace {
@@ -16,16 +17,34 @@ bool may_be_log(const fs::path& path) {
   return path.extension() == ".log" || (path.extension() == ".txt" && path.filename() != "requirements.txt");
 }
 
-std::vector<FoundLog> read_logs(const fs::path& folder) {
+// Reads the logs, and keeps the names of links.
+void read_entries(SubmissionFolder& folder) {
   std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (may_be_log(entry.path()) && entry.is_regular_file()) paths.push_back(entry.path());
+  const auto options = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator at(folder.path, options); at != fs::recursive_directory_iterator();
+       ++at) {
+    if (at->is_symlink()) {
+      folder.links.push_back(at->path().lexically_relative(folder.path).string());
+    } else if (at.depth() == 0 && may_be_log(at->path()) && at->is_regular_file()) {
+      paths.push_back(at->path());
+    }
   }
   std::ranges::sort(paths);
-  std::vector<FoundLog> logs;
+  std::ranges::sort(folder.links);
   for (const fs::path& path : paths)
-    logs.push_back({path.filename().string(), read_seed_log(read_file(path, kLargestDescription))});
-  return logs;
+    folder.logs.push_back({path.filename().string(), read_seed_log(read_file(path, kLargestDescription))});
+}
+
+// Whether the files are of a kind that only this program makes.
+bool has_own_files(const SubmissionFolder& folder) {
+  const auto is_file = [&](const char* name) {
+    return fs::symlink_status(folder.path / name).type() == fs::file_type::regular;
+  };
+  if (is_file(source_file) || is_file(whole_source_file)) return true;
+  if (std::ranges::any_of(folder.logs, [](const FoundLog& log) { return log.claims.budgets.has_value(); }))
+    return true;
+  return is_file(readme_file) &&
+         read_file(folder.path / readme_file, kLargestDescription).find(figures_begin) != std::string::npos;
 }
 
 std::optional<std::size_t> find_log(const SubmissionFolder& folder, const SeedResult& result) {
@@ -62,13 +81,14 @@ SubmissionFolder open_submission(const fs::path& path) {
   if (!fs::is_directory(path))
     throw data_error("'{}' is no folder; name the folder of a submission, which holds {}.", path.string(),
                      submission_file);
-  if (!fs::exists(path / submission_file)) {
-    throw data_error("'{}' holds no {}; name the folder of a submission.", path.string(), submission_file);
+  if (fs::symlink_status(path / submission_file).type() != fs::file_type::regular) {
+    throw data_error("'{}' holds no {} that is a file; name the folder of a submission.", path.string(),
+                     submission_file);
   }
   SubmissionFolder folder;
   folder.path = path;
-  folder.submission = read_submission(path / submission_file);
-  folder.logs = read_logs(path);
+  read_entries(folder);
+  folder.submission = read_submission(path / submission_file, has_own_files(folder));
   for (const SeedResult& result : folder.submission.results) folder.of.push_back(find_log(folder, result));
   return folder;
 }

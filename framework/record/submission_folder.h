@@ -20,6 +20,7 @@ struct SubmissionFolder {
   std::filesystem::path path;
   Submission submission;
   std::vector<FoundLog> logs;                  // every log that lies there
+  std::vector<std::string> links;              // entries that are no file of the folder's own; never read
   std::vector<std::optional<std::size_t>> of;  // by result: its log in `logs`; absent: there is none
 
   const LogClaims* log_of(std::size_t result) const {
@@ -27,7 +28,7 @@ struct SubmissionFolder {
   }
 };
 
-// Reads submission.json and every *.log and *.txt. A result's log is the one that it names, else one that
+// Reads submission.json and every *.log and *.txt, symbolic links left out: they lead out of the folder. A result's log is the one that it names, else one that
 // says the result's seed, in its text or as "seed42" in its name; a single result without a seed takes the
 // only log. Throws data_error where something cannot be read.
 SubmissionFolder open_submission(const std::filesystem::path& folder);

@@ -11,10 +11,10 @@ namespace mulligan::record {
 
 std::vector<doctor::Finding> verify_submission(const std::filesystem::path& path) {
   const SubmissionFolder folder = open_submission(path);
-  return {claims_check(folder), seeds_check(folder), means_check(folder),      logs_check(folder),
-          scores_check(folder), bytes_check(folder), seconds_check(folder),    rules_check(folder),
-          code_check(folder),   sums_check(folder),  statistics_check(folder), readme_check(folder),
-          overlap_check(folder)};
+  return {claims_check(folder),  seeds_check(folder),   means_check(folder),      logs_check(folder),
+          scores_check(folder),  bytes_check(folder),   seconds_check(folder),    rules_check(folder),
+          code_check(folder),    sums_check(folder),    statistics_check(folder), readme_check(folder),
+          overlap_check(folder), settings_check(folder)};
 }
 
 void require_sound(const std::filesystem::path& folder, const std::vector<doctor::Finding>& findings) {

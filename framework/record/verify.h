@@ -8,7 +8,7 @@
 
 namespace mulligan::record {
 
-// The checks R01 to R13 of docs/submissions.md, in that order. What the files do not allow to check is a skip
+// The checks R01 to R14 of docs/submissions.md, in that order. What the files do not allow to check is a skip
 // that says why. Throws data_error where the folder or its submission.json cannot be read at all.
 std::vector<doctor::Finding> verify_submission(const std::filesystem::path& folder);
 

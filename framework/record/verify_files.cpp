@@ -1,4 +1,4 @@
-// R09, R10, R12: the files of the folder.
+// R09 of folders by others, R10, R12: the files of the folder.
 #include <set>
 
 #include "framework/core/file.h"
@@ -45,29 +45,19 @@ void foreign_code(ClaimCheck& check, const SubmissionFolder& folder) {
 }  // namespace
 
 Finding code_check(const SubmissionFolder& folder) {
-  ClaimCheck check("R09", "code as it was counted", "the shipped bytes are those counted",
-                   folder.submission.own);
-  const Submission& s = folder.submission;
-  if (!s.own) {
-    foreign_code(check, folder);
-    return check.finish("", "ship the code whose size was counted");
-  }
-  const fs::path source = folder.path / source_file;
-  if (!fs::is_regular_file(source)) {
-    check.wrong(fmt::format("there is no {}", source_file));
-    return check.finish("", "make the folder again with mulligan record");
-  }
-  const std::optional<std::uint64_t> shipped = fs::file_size(source);
-  check.compare("bytes_code", s.bytes_code, shipped, 0, source_file);
-  for (const SeedResult& result : s.results)
-    check.compare("code_bytes of " + seed_text(result), result.code_bytes, shipped, 0, source_file);
-  return check.finish(fmt::format("{} bytes of {}", *shipped, source_file),
-                      "ship the code whose size was counted");
+  if (folder.submission.own) return own_code_check(folder);
+  ClaimCheck check(code_id, code_title, code_threshold, false);
+  foreign_code(check, folder);
+  return check.finish("", "ship the code whose size was counted");
 }
 
 Finding sums_check(const SubmissionFolder& folder) {
   ClaimCheck check("R10", "files and their sums", "as listed, and no other", folder.submission.own);
   const Submission& s = folder.submission;
+  for (const std::string& link : folder.links) {
+    check.looked();
+    check.wrong(fmt::format("'{}' is a link, which may lead out of the folder", link));
+  }
   if (s.files.empty() && !s.own) check.unknown("submission.json lists no sums");
   if (s.files.empty() && s.own) check.wrong("submission.json lists no files");
   std::set<std::string> listed = {submission_file, readme_file};
@@ -75,7 +65,8 @@ Finding sums_check(const SubmissionFolder& folder) {
     listed.insert(file.name);
     check.looked();
     const fs::path path = folder.path / file.name;
-    if (file.name.empty() || fs::path(file.name).filename() != file.name || !fs::is_regular_file(path)) {
+    if (file.name.empty() || fs::path(file.name).filename() != file.name ||
+        !fs::is_regular_file(fs::symlink_status(path))) {
       check.wrong(fmt::format("'{}' is listed but is not there", file.name));
     } else if (const std::uint64_t bytes = fs::file_size(path); bytes != file.bytes) {
       check.wrong(fmt::format("'{}' has {} bytes, not the {} that are listed", file.name, bytes, file.bytes));
@@ -95,11 +86,11 @@ Finding readme_check(const SubmissionFolder& folder) {
   ClaimCheck check("R12", "figures in README.md", "those of submission.json", folder.submission.own);
   if (!folder.submission.own) {
     check.unknown("a README by others is free text");
-  } else if (fs::exists(folder.path / readme_file)) {
+  } else if (fs::is_regular_file(fs::symlink_status(folder.path / readme_file))) {
     check.looked();
-    if (read_file(folder.path / readme_file, kLargestDescription).find(readme_figures(folder.submission)) ==
-        std::string::npos)
-      check.wrong("the measured part of README.md is not what submission.json gives");
+    const std::string fault = figures_fault(read_file(folder.path / readme_file, kLargestDescription),
+                                            readme_figures(folder.submission));
+    if (!fault.empty()) check.wrong("the measured part of README.md " + fault);
   }
   return check.finish("", "leave the part between the comment lines as mulligan record wrote it");
 }

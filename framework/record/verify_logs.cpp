@@ -4,6 +4,9 @@
 #include <numbers>
 #include <set>
 
+#include "framework/artifact/artifact_file.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/record/claim_check.h"
 #include "framework/record/verify_parts.h"
 
@@ -19,8 +22,8 @@ Finding logs_check(const SubmissionFolder& folder) {
     const SeedResult& result = s.results[i];
     check.looked();
     if (!folder.of[i]) {
-      check.wrong(fmt::format("{} has no log{}", seed_text(result),
-                              result.log.empty() ? "" : fmt::format(" '{}'", result.log)));
+      check.form(fmt::format("{} has no log{}", seed_text(result),
+                             result.log.empty() ? "" : fmt::format(" '{}'", result.log)));
       continue;
     }
     const FoundLog& log = folder.logs[*folder.of[i]];
@@ -80,11 +83,12 @@ Finding against_logs(const SubmissionFolder& folder, ClaimCheck check, Compare&&
   return check.finish("", "state what the runs' own logs say, and leave the logs as they are");
 }
 
-void compare_bytes(ClaimCheck& check, const SeedResult& result, const LogClaims& log) {
+void compare_bytes(ClaimCheck& check, const SeedResult& result, const LogClaims& log, bool own) {
+  const double line_feed = own ? 0 : 1;  // others' code gains or loses its last one on the way
   const std::string whose = seed_text(result), where = fmt::format("the log of {}", whose);
-  check.compare("artifact_bytes of " + whose, result.artifact_bytes, log.total_bytes, 0, where);
+  check.compare("artifact_bytes of " + whose, result.artifact_bytes, log.total_bytes, line_feed, where);
   check.compare("model_bytes of " + whose, result.model_bytes, log.model_bytes, 0, where);
-  check.compare("code_bytes of " + whose, result.code_bytes, log.code_bytes, 0, where);
+  check.compare("code_bytes of " + whose, result.code_bytes, log.code_bytes, line_feed, where);
   if (result.artifact_sha256.empty()) {
     check.missing("the sha256 of the artifact of " + whose);
   } else {
@@ -98,6 +102,32 @@ void compare_bytes(ClaimCheck& check, const SeedResult& result, const LogClaims&
     if (*log.model_bytes + *log.code_bytes != *log.total_bytes)
       check.wrong(fmt::format("{}: model {} and code {} are not the total of {} bytes", where,
                               *log.model_bytes, *log.code_bytes, *log.total_bytes));
+  }
+}
+
+// The bytes that stand at the top are the largest of the seeds.
+void compare_largest(ClaimCheck& check, const Submission& s) {
+  std::optional<std::uint64_t> largest;
+  for (const SeedResult& result : s.results) largest = std::max(largest, result.artifact_bytes);
+  if (s.own) check.compare("bytes_total", s.bytes_total, largest, 0, "the largest of the results");
+}
+
+// A model that lies in the folder is the one that was scored: its sum and its size are the result's, and it can
+// be read.
+void compare_artifact(ClaimCheck& check, const SubmissionFolder& folder, const SeedResult& result) {
+  const std::filesystem::path path = folder.path / artifact_name(result);
+  if (!folder.submission.own || !std::filesystem::is_regular_file(std::filesystem::symlink_status(path)))
+    return;
+  check.looked();
+  const std::optional<std::uint64_t> size = std::filesystem::file_size(path);
+  check.compare("model_bytes of " + seed_text(result), result.model_bytes, size, 0, artifact_name(result));
+  if (sha256_hex_of_file(path) != result.artifact_sha256)
+    return check.wrong(fmt::format("'{}' is not the artifact that was scored: its sha256 is another",
+                                   artifact_name(result)));
+  try {
+    read_artifact(path);
+  } catch (const Error& error) {
+    check.wrong(error.what());
   }
 }
 
@@ -126,8 +156,13 @@ Finding scores_check(const SubmissionFolder& folder) {
 }
 
 Finding bytes_check(const SubmissionFolder& folder) {
-  return against_logs(folder, ClaimCheck("R06", "bytes in the logs", "equal", folder.submission.own),
-                      compare_bytes);
+  ClaimCheck check("R06", "bytes in the logs", "equal", folder.submission.own);
+  compare_largest(check, folder.submission);
+  for (const SeedResult& result : folder.submission.results) compare_artifact(check, folder, result);
+  return against_logs(folder, std::move(check),
+                      [&](ClaimCheck& bytes, const SeedResult& result, const LogClaims& log) {
+                        compare_bytes(bytes, result, log, folder.submission.own);
+                      });
 }
 
 Finding seconds_check(const SubmissionFolder& folder) {

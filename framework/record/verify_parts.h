@@ -8,6 +8,8 @@ namespace mulligan::record {
 
 inline constexpr const char* rules_id = "R08";
 inline constexpr const char* overlap_id = "R13";
+inline constexpr const char *code_id = "R09", *code_title = "code as it was counted",
+                            *code_threshold = "the shipped bytes are those counted";
 
 // verify_claims.cpp: submission.json by itself.
 doctor::Finding claims_check(const SubmissionFolder& folder);      // R01
@@ -22,6 +24,10 @@ doctor::Finding logs_check(const SubmissionFolder& folder);     // R04
 doctor::Finding scores_check(const SubmissionFolder& folder);   // R05
 doctor::Finding bytes_check(const SubmissionFolder& folder);    // R06
 doctor::Finding seconds_check(const SubmissionFolder& folder);  // R07
+
+// verify_source.cpp: what the runs were made from.
+doctor::Finding own_code_check(const SubmissionFolder& folder);  // R09 of folders of this program
+doctor::Finding settings_check(const SubmissionFolder& folder);  // R14
 
 // verify_files.cpp: the files that lie there.
 doctor::Finding code_check(const SubmissionFolder& folder);    // R09

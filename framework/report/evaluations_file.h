@@ -6,6 +6,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "framework/core/seal.h"
+
 namespace mulligan {
 
 struct EvaluationRecord {
@@ -17,6 +19,8 @@ struct EvaluationRecord {
   std::uint64_t val_tokens = 0;
   std::uint64_t val_bytes = 0;
   double seconds = 0;
+  std::string weights_sha256 = {};  // of the tensors, or of the artifact; "" in lines of older programs
+  Seal seal = Seal::absent;         // of a line that was read
 };
 
 // The record as it is written. Numbers that are not finite become null.

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/report/metrics_mark.h"
+
 namespace mulligan {
 
 struct StepRecord {
@@ -93,15 +95,26 @@ struct AttemptRecord {
 };
 
 struct AttentionRecord;  // attention_record.h
+class TensorboardFile;
 
 class MetricsFile {
  public:
   // Keeps nothing: of a rank whose metrics are another's.
   MetricsFile() = default;
   // Starts the file anew, or with `continue_after` keeps the events up to that many steps and goes on:
-  // what a killed process reported beyond its last checkpoint is reported again. Throws run_error when it
-  // cannot be made.
-  explicit MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> continue_after = {});
+  // what a killed process reported beyond its last checkpoint is reported again. `known` is what that
+  // checkpoint says of the file. Throws run_error when it cannot be made.
+  explicit MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> continue_after = {},
+                       const MetricsMark& known = {});
+
+  // What a checkpoint says of the records so far.
+  const MetricsMark& mark() const { return mark_; }
+  // A sentence where the file that is continued does not begin with the records of `known`; else "".
+  const std::string& gap() const { return gap_; }
+
+  // From now on steps and validations also go into an event file in `folder` (tensorboard_file.h), which begins
+  // with what this file holds.
+  void mirror_to(const std::filesystem::path& folder);
 
   void step(const StepRecord& record);
   void validation(const ValidationRecord& record);
@@ -122,8 +135,13 @@ class MetricsFile {
   };
   void write(const std::string& line);
 
+  void write_marked(const std::string& line);
+
   std::filesystem::path path_;
+  MetricsMark mark_;
+  std::string gap_;
   std::unique_ptr<std::FILE, Close> file_;
+  std::shared_ptr<TensorboardFile> events_;  // may be null
 };
 
 }  // namespace mulligan

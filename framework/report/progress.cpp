@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <system_error>
 #include <utility>
 
 namespace mulligan {
@@ -27,7 +28,12 @@ Progress::Progress(ProgressSink* sink, ProgressPhase phase, Clock clock)
   due_at_ = start_ + quiet_seconds;
   line_at_ = start_;
   if (phase_.total > 0) line_fraction_ = phase_.done / phase_.total;
-  if (phase_.ticks) ticker_ = std::jthread([this](const std::stop_token& stop) { tick(stop); });
+  if (!phase_.ticks) return;
+  try {
+    ticker_ = std::jthread([this](const std::stop_token& stop) { tick(stop); });
+  } catch (const std::system_error&) {
+    // No thread to redraw the line: the phase goes on without it.
+  }
 }
 
 Progress::~Progress() {

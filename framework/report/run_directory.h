@@ -23,10 +23,16 @@ struct RunFiles {
   std::filesystem::path ttt_result() const { return directory / "ttt_result.json"; }
   std::filesystem::path calibration() const { return directory / "calibration.json"; }
   std::filesystem::path ensemble() const { return directory / "ensemble.json"; }
+  std::filesystem::path samples() const { return directory / "samples.jsonl"; }  // text that generate kept
   // Scores of the weights under other settings than the run's (trials.h): a folder.
   std::filesystem::path trials() const { return directory / "trials"; }
   // Made from all of these, at any time again.
   std::filesystem::path report() const { return directory / "report.html"; }
+
+  // Which job of a launcher has begun the run, or continued it (train/attempt.h).
+  std::filesystem::path attempt() const { return directory / "attempt.json"; }
+  // Event files that were written while training (metrics.tensorboard): a folder.
+  std::filesystem::path tensorboard() const { return directory / "tensorboard"; }
 
   // Logs of the ranks beside the first: ranks/0001.log, ...
   std::filesystem::path ranks() const { return directory / "ranks"; }
@@ -35,13 +41,13 @@ struct RunFiles {
   // not: it is the old weights.)
   std::vector<std::filesystem::path> results() const {
     return {result(),      ledger(),   quantize_result(), evaluations(), ttt_result(),
-            calibration(), ensemble(), trials(),          report()};
+            calibration(), ensemble(), samples(),         trials(),      report()};
   }
   // All of them, and what a start that failed left of its own (run files of the one before are back then).
   std::vector<std::filesystem::path> all() const {
     std::vector<std::filesystem::path> files = results();
-    for (const auto& path :
-         {weights(), artifact(), metrics(), log(), config(), failed_log(), failed_metrics(), ranks()}) {
+    for (const auto& path : {weights(), artifact(), metrics(), log(), config(), failed_log(),
+                             failed_metrics(), attempt(), ranks(), tensorboard()}) {
       files.push_back(path);
     }
     return files;

@@ -1,5 +1,6 @@
 #include "framework/report/run_log.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr const char* erase_line = "\r\x1b[2K";
 constexpr std::string_view warning_head = "warning:";
+constexpr std::size_t far_up = 15;  // lines
 
 void write_to(std::FILE* file, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), file);
@@ -52,6 +54,10 @@ void RunLog::line(std::string_view text) {
   write(text, !options_.quiet || text.starts_with(warning_head));
 }
 
+void RunLog::detail(std::string_view text) {
+  write(text, false);
+}
+
 void RunLog::result(std::string_view text) {
   write(text, true);
 }
@@ -65,19 +71,46 @@ void RunLog::write(std::string_view unsafe_text, bool on_console) {
   const std::string_view text = shown;
   const std::lock_guard lock(writing_);
   if (on_console && options_.console) {
-    erase_live();
-    if (terminal_.colour && text.starts_with(warning_head)) {
-      write_to(options_.console, toned(warning_head, Tone::warning, true));
-      write_to(options_.console, text.substr(warning_head.size()));
-    } else {
-      write_to(options_.console, text);
-    }
-    write_to(options_.console, "\n");
-    std::fflush(options_.console);
+    if (text.starts_with(warning_head)) warnings_.emplace_back(console_lines_, text);
+    console_lines_ += 1 + static_cast<std::size_t>(std::ranges::count(text, '\n'));
+    write_to_console(text);
   }
   if (keeps_) (kept_ += text) += '\n';
   if (!file_) return;
   write_to_file(std::string(text) + "\n");
+}
+
+void RunLog::write_to_console(std::string_view text) {
+  erase_live();
+  if (terminal_.colour && text.starts_with(warning_head)) {
+    write_to(options_.console, toned(warning_head, Tone::warning, true));
+    write_to(options_.console, text.substr(warning_head.size()));
+  } else {
+    write_to(options_.console, text);
+  }
+  write_to(options_.console, "\n");
+  std::fflush(options_.console);
+}
+
+void RunLog::repeat_warnings() {
+  const std::lock_guard lock(writing_);
+  if (!options_.console) return;
+  std::erase_if(warnings_, [&](const auto& warning) { return console_lines_ - warning.first < far_up; });
+  if (warnings_.empty()) return;
+  write_to_console(fmt::format("{} above:", warnings_.size() == 1 ? "a warning" : "warnings"));
+  std::vector<std::string_view> told;
+  for (const auto& [line, text] : warnings_) {
+    if (std::ranges::find(told, text) != told.end()) continue;
+    told.push_back(text);
+    write_to_console(text);
+  }
+}
+
+RunLog::~RunLog() {
+  try {
+    repeat_warnings();
+  } catch (const std::exception&) {  // a log is no reason to end a process
+  }
 }
 
 void RunLog::show_live(std::string_view text) {

@@ -9,6 +9,8 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "framework/report/console.h"
 #include "framework/report/progress.h"
@@ -20,6 +22,8 @@ class RunLog : public ProgressSink {
   // An empty `file` means no file; `append` keeps what the file holds. Throws run_error when the file
   // cannot be made.
   RunLog(const ConsoleOptions& options, const std::filesystem::path& file, bool append = false);
+  // Shows warnings once more that have scrolled far up the console.
+  ~RunLog() override;
   // For a file that is opened later, once nothing can be refused any more: lines until then are kept for it.
   void keep_lines() { keeps_ = true; }
   // Opens the file and writes the lines that were kept. Throws run_error when it cannot be made.
@@ -35,6 +39,8 @@ class RunLog : public ProgressSink {
   void print(fmt::format_string<Args...> format, Args&&... args) {
     line(fmt::format(format, std::forward<Args>(args)...));
   }
+  // For the file alone.
+  void detail(std::string_view text);
   // What the command was started for: also on a quiet console.
   void result(std::string_view text);
 
@@ -49,6 +55,8 @@ class RunLog : public ProgressSink {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   void write(std::string_view unsafe_text, bool on_console);
+  void write_to_console(std::string_view text);
+  void repeat_warnings();
   void write_to_file(std::string_view text);
   void erase_live();
 
@@ -61,6 +69,8 @@ class RunLog : public ProgressSink {
   Terminal terminal_;
   std::mutex writing_;
   bool live_shown_ = false;
+  std::size_t console_lines_ = 0;                              // written so far
+  std::vector<std::pair<std::size_t, std::string>> warnings_;  // with the console's lines before each
 };
 
 }  // namespace mulligan

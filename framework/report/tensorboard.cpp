@@ -73,7 +73,12 @@ std::string tensorboard_record(std::string_view data) {
 }
 
 std::string tensorboard_events(const std::vector<Scalar>& scalars, double started) {
-  std::string file = tensorboard_record(event(started, 0, text_field(3, "brain.Event:2")));
+  return tensorboard_record(event(started, 0, text_field(3, "brain.Event:2"))) +
+         tensorboard_records(scalars, started);
+}
+
+std::string tensorboard_records(const std::vector<Scalar>& scalars, double started) {
+  std::string file;
   for (std::size_t first = 0; first < scalars.size();) {
     const Scalar& head = scalars[first];
     std::string values;

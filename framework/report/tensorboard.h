@@ -25,5 +25,7 @@ std::string tensorboard_record(std::string_view data);
 // A whole event file. `started` is the run's beginning in seconds since 1970: an event's wall time is that
 // plus its elapsed seconds. Values are rounded to float, which is what the format holds.
 std::string tensorboard_events(const std::vector<Scalar>& scalars, double started);
+// The same without the file's head, to be added to one.
+std::string tensorboard_records(const std::vector<Scalar>& scalars, double started);
 
 }  // namespace mulligan

@@ -53,10 +53,7 @@ LineChart reliability_chart(const CalibrationResult::Set& set, std::size_t numbe
 }  // namespace
 
 std::string calibration_section(const RunRecord& run) {
-  if (!run.calibration) {
-    return section("calibration", "Calibration",
-                   note("Not calibrated yet; `mulligan calibrate` holds confidence against what was right."));
-  }
+  if (!run.calibration) return {};
   std::vector<std::vector<Cell>> rows;
   std::string figures;
   for (const CalibrationResult::Set& set : run.calibration->sets) {

@@ -7,6 +7,7 @@
 #include "framework/report_page/line_chart.h"
 #include "framework/report_page/run_curves.h"
 #include "framework/report_page/run_observations.h"
+#include "framework/report_page/run_sections.h"
 
 namespace mulligan::report {
 namespace {
@@ -93,8 +94,10 @@ std::string html_of(const TextTable& text, std::string_view css_class = "") {
 
 std::string comparison_sections(const Comparison& comparison) {
   const TextTable keys = keys_table(comparison), seeds = seeds_table(comparison);
+  std::string doubts;
+  for (const RunRecord& run : comparison.runs) doubts += doubts_html(run.doubts);
   std::string html =
-      section("compare-figures", "Final figures", html_of(figures_table(comparison), "figures"));
+      section("compare-figures", "Final figures", doubts + html_of(figures_table(comparison), "figures"));
   if (!seeds.rows.empty()) {
     html += section(
         "compare-seeds", "Over seeds",

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "framework/core/grouped.h"
+#include "framework/report_page/run_doubts.h"
 #include "framework/report_page/run_observations.h"
 #include "framework/report_page/units.h"
 
@@ -103,7 +104,7 @@ std::string plain_text(const TextTable& table) {
 }
 
 std::string comparison_text(const Comparison& comparison) {
-  std::string text = plain_text(figures_table(comparison));
+  std::string text = doubts_text(comparison.runs) + plain_text(figures_table(comparison));
   const TextTable keys = keys_table(comparison), seeds = seeds_table(comparison);
   text += "\n";
   text += keys.rows.empty() ? "no key differs\n" : plain_text(keys);

@@ -45,12 +45,7 @@ std::string chart(const EnsembleResult& result) {
 }  // namespace
 
 std::string ensemble_section(const RunRecord& run) {
-  if (!run.ensemble) {
-    return section(
-        "ensemble", "Ensemble",
-        note("None scored yet; `mulligan ensemble` makes several models of the weights by rounding "
-             "them and averages their probabilities."));
-  }
+  if (!run.ensemble) return {};
   const EnsembleResult& result = *run.ensemble;
   double accuracy = 0;
   for (const double share : result.member_accuracy)

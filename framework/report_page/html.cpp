@@ -72,8 +72,11 @@ std::string table(const std::vector<std::string>& head, const std::vector<std::v
   html += "<tbody>\n";
   for (const std::vector<Cell>& row : rows) {
     html += "<tr>";
-    for (const Cell& cell : row) {
-      html += fmt::format("<td{}>{}</td>", class_of(cell), escape(cell.text));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      // On a narrow page a row is a list, and each cell says its column.
+      const std::string label =
+          i < head.size() && !head[i].empty() ? fmt::format(" data-label=\"{}\"", escape(head[i])) : "";
+      html += fmt::format("<td{}{}>{}</td>", class_of(row[i]), label, escape(row[i].text));
     }
     html += "</tr>\n";
   }

@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
+#include "framework/core/sealed_json.h"
 #include "framework/report/json_lines.h"
 
 namespace mulligan::report {
@@ -85,11 +86,20 @@ TrainingResult read_training_result(const fs::path& path) {
     result.val_tokens = number(json, "val_tokens");
     result.val_bytes = number(json, "val_bytes");
     result.val_masked = json.value("val_masked", false);
+    result.overlap = number(member(member(json, "data"), "overlap"), "share");
+    result.overlap_copied = number(member(member(json, "data"), "overlap"), "copied");
     for (const auto& [phase, seconds] : member(json, "seconds").items()) {
       result.phase_seconds.emplace_back(phase, seconds.get<double>());
     }
     for (const Json& limit : member(json, "broken_limits"))
       result.broken_limits.push_back(limit.get<std::string>());
+    for (const Json& finding : member(member(json, "doctor"), "findings")) {
+      const std::string verdict = text(finding, "verdict");
+      if (verdict != "FAIL" && verdict != "WARN") continue;
+      result.doctor.push_back(fmt::format("Doctor, {} ({}): {}; {}.", text(finding, "id"),
+                                          text(finding, "title"), text(finding, "message"),
+                                          text(finding, "hint")));
+    }
     for (const Json& plugin : member(json, "plugins")) {
       result.plugins.push_back(
           fmt::format("{} {} {}", text(plugin, "kind"), text(plugin, "name"), text(plugin, "version")));
@@ -108,6 +118,12 @@ TrainingResult read_training_result(const fs::path& path) {
     result.launcher = text(json, "launcher");
     result.restarts = number(json, "restarts");
     result.duration_seconds = number(json, "duration_seconds");
+    result.config_sha256 = text(json, "config_sha256");
+    result.weights_sha256 = text(json, "weights_sha256");
+    for (const Json& plugin : member(json, "plugins")) {
+      if (!plugin.value("of_this_build", true)) result.foreign_plugins.push_back(text(plugin, "name"));
+    }
+    result.seal = seal_of(json);
     const Json& energy = member(json, "energy");
     result.energy_asked = !energy.is_null();
     result.joules = number(energy, "joules");
@@ -131,6 +147,7 @@ LedgerResult read_ledger_result(const fs::path& path) {
       ledger.budgets.push_back({text(budget, "key"), text(budget, "what"), number_or(budget, "used", nan),
                                 number_or(budget, "limit", nan)});
     }
+    ledger.seal = json.value("changed", false) ? Seal::broken : seal_of(json);
     for (const Json& sentence : member(json, "broken")) ledger.broken.push_back(sentence.get<std::string>());
     return ledger;
   });
@@ -140,6 +157,9 @@ QuantizeResult read_quantize_result(const fs::path& path) {
   return read_json_object<Json>(path, [](const Json& json) {
     QuantizeResult result;
     result.artifact_bytes = json.at("artifact_bytes").get<double>();
+    result.artifact_sha256 = text(json, "artifact_sha256");
+    result.weights_sha256 = text(json, "weights_sha256");
+    result.seal = seal_of(json);
     result.evaluation_source_bytes = number(json, "evaluation_source_bytes");
     result.source_bytes = number(json, "source_bytes");
     result.binary_bytes = number(json, "binary_bytes");
@@ -158,6 +178,8 @@ QuantizeResult read_quantize_result(const fs::path& path) {
 TttResult read_ttt_result(const fs::path& path) {
   return read_json_object<Json>(path, [](const Json& json) {
     TttResult result;
+    result.seal = seal_of(json);
+    result.weights_sha256 = text(json, "weights_sha256");
     if (json.value("void", false)) {
       result.void_reason = text(json, "reason");
       return result;
@@ -175,6 +197,11 @@ TttResult read_ttt_result(const fs::path& path) {
     result.collapsed_at_batch = number(json, "collapsed_at_batch");
     const Json& fell_back = member(json, "fell_back");
     result.fell_back = !fell_back.is_null() && fell_back.get<bool>();
+    if (const Json& check = member(json, "causality_check"); check.is_object()) {
+      result.audit = text(check, "audit");
+      result.check_process = text(check, "process");
+      result.plugin_kernels = check.value("plugin_kernels", false);
+    }
     if (const Json& transform = member(json, "transform"); transform.is_object()) {
       result.transform = text(transform, "plugin");
       result.transform_order = text(transform, "text_order");
@@ -198,7 +225,8 @@ std::vector<EvaluationRecord> read_evaluations(const fs::path& path) {
     evaluations.push_back({json.at("weights").get<std::string>(), json.at("artifact").get<bool>(),
                            text(json, "mode"), number_or(json, "val_loss_nats", nan),
                            number_or(json, "val_bpb", nan), json.at("val_tokens").get<std::uint64_t>(),
-                           json.at("val_bytes").get<std::uint64_t>(), number_or(json, "seconds", nan)});
+                           json.at("val_bytes").get<std::uint64_t>(), number_or(json, "seconds", nan),
+                           text(json, "weights_sha256"), seal_of(json)});
   });
   return evaluations;
 }

@@ -6,6 +6,7 @@
 #include "framework/core/file.h"
 #include "framework/report/json_lines.h"
 #include "framework/report_page/result_files.h"
+#include "framework/report_page/run_doubts.h"
 
 namespace mulligan::report {
 namespace {
@@ -54,13 +55,16 @@ RunRecord read_run(const fs::path& directory) {
     throw data_error("'{}' is not a run directory: it holds neither metrics.jsonl nor result.json.",
                      directory.string());
   }
-  if (fs::exists(files.config())) run.settings = resolved_settings(read_file(files.config()));
+  std::string config;
+  if (fs::exists(files.config())) config = read_file(files.config());
+  run.settings = resolved_settings(config);
   run.name = run.setting("run.name");
   if (run.name.empty()) run.name = folder_name(directory);
   run.metrics = read_metrics(files.metrics());
   if (fs::exists(files.result())) run.result = read_training_result(files.result());
   if (fs::exists(files.evaluations())) run.evaluations = read_evaluations(files.evaluations());
   run.trials = read_trials(files);
+  run.samples = read_samples(files.samples());
   if (fs::exists(files.ledger())) run.ledger = read_ledger_result(files.ledger());
   if (fs::exists(files.quantize_result())) run.quantize = read_quantize_result(files.quantize_result());
   if (fs::exists(files.calibration())) run.calibration = read_calibration_result(files.calibration());
@@ -70,6 +74,7 @@ RunRecord read_run(const fs::path& directory) {
     run.ttt_void = run.ttt->void_reason;
     if (!run.ttt_void.empty()) run.ttt.reset();
   }
+  run.doubts = find_doubts(run, config);
   return run;
 }
 

@@ -57,6 +57,13 @@ std::string energy_text(const TrainingResult& result) {
 
 }  // namespace
 
+std::string doubts_html(const std::vector<std::string>& doubts) {
+  std::string html;
+  for (const std::string& doubt : doubts)
+    html += fmt::format("<p class=\"warning\">{}: its figures are not to be trusted.</p>\n", escape(doubt));
+  return html;
+}
+
 std::string summary_section(const RunRecord& run) {
   std::string tiles, html;
   if (const auto& result = run.result) {
@@ -91,6 +98,9 @@ std::string summary_section(const RunRecord& run) {
       html += fmt::format("<p class=\"warning\">{}</p>\n", escape(limit));
     }
   }
+  html += doubts_html(run.doubts);
+  for (const std::string& finding : run.result ? run.result->doctor : std::vector<std::string>())
+    html += fmt::format("<p class=\"warning\">{}</p>\n", escape(finding));
   if (run.result && run.result->restarts.value_or(0) > 0) {
     html += "<p class=\"warning\">The ranks were restarted after a failure, so this run is no record.</p>\n";
   }
@@ -185,18 +195,45 @@ std::string switch_table(const RunRecord& run) {
 
 }  // namespace
 
+namespace {
+
+// What a reader chooses about the curves, and what the page's script needs for it: tokens and seconds of some
+// reported steps. Without the script it is not shown.
+std::string curve_controls(const RunRecord& run) {
+  constexpr std::size_t most = 400;
+  std::string steps, tokens, seconds;
+  const std::vector<StepRecord>& all = run.metrics.steps;
+  const std::size_t stride = all.size() / most + 1;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i % stride != 0 && i + 1 != all.size()) continue;
+    const char* gap = steps.empty() ? "" : " ";
+    steps += fmt::format("{}{}", gap, all[i].step);
+    tokens += fmt::format("{}{}", gap, all[i].tokens);
+    seconds += fmt::format("{}{:.2f}", gap, all[i].elapsed_seconds);
+  }
+  return fmt::format(
+      "<div class=\"controls\" id=\"curve-controls\" hidden=\"hidden\" data-steps=\"{}\" data-tokens=\"{}\" "
+      "data-seconds=\"{}\"><label>across <select id=\"curve-axis\"><option value=\"step\">steps</option>"
+      "<option value=\"tokens\">tokens</option><option value=\"seconds\">seconds of "
+      "training</option></select>"
+      "</label> <label>smoothing <input id=\"curve-smoothing\" type=\"range\" min=\"0\" max=\"0.98\" "
+      "step=\"0.01\" value=\"0\"/></label></div>\n",
+      steps, tokens, seconds);
+}
+
+}  // namespace
+
 std::string training_section(const RunRecord& run) {
   if (run.metrics.steps.empty())
     return section("training", "Training", note("No step has been reported yet."));
   return section("training", "Training",
-                 phase_table(run) + switch_table(run) +
+                 phase_table(run) + switch_table(run) + curve_controls(run) +
                      charts(draw(loss_chart(run)) + draw(bpb_chart(run)) + draw(learning_rate_chart(run)) +
                             draw(gradient_norm_chart(run)) + draw(step_time_chart(run))));
 }
 
 std::string memory_section(const RunRecord& run) {
-  if (!run.metrics.memory)
-    return section("memory", "Memory plan", note("This run did not record its memory plan."));
+  if (!run.metrics.memory) return {};
   const MemoryRecord& memory = *run.metrics.memory;
   StackedBar whole{"memory-bar",
                    "Device memory",
@@ -226,10 +263,7 @@ std::string time_section(const RunRecord& run) {
   NamedNumbers phases;
   if (run.result) phases = run.result->phase_seconds;
   if (run.ledger) phases = run.ledger->phase_seconds;
-  if (phases.empty()) {
-    return section("time", "Time and budgets",
-                   note("The seconds of each phase are known when the run has finished."));
-  }
+  if (phases.empty()) return {};
   BarChart seconds{"time-bar", "Seconds by phase", "", {}};
   for (const auto& [phase, value] : phases) seconds.bars.push_back({phase, value, seconds_text(value), {}});
   BarChart budgets{"budget-bar", "Budgets", "The share that was used; the line is the whole budget.", {}};
@@ -298,6 +332,11 @@ std::string scores_section(const RunRecord& run) {
     }
   }
   if (!of.empty()) of = note("Scored: " + of + ".");
+  if (run.result && run.result->overlap && run.result->overlap_copied) {
+    of += note(fmt::format(
+        "Of the validation text {:.3g} % stands in the training data as it is, and {:.3g} % with changes.",
+        100 * *run.result->overlap_copied, 100 * *run.result->overlap));
+  }
   const std::string trial_table =
       trials.empty()
           ? ""
@@ -305,18 +344,14 @@ std::string scores_section(const RunRecord& run) {
                 "Trials: scored with other settings than the run's. They are not scores of this "
                 "run, and no comparison reads them.") +
                 table({"trial", "what", "other settings", "val_bpb", "val_loss, nats", "tokens"}, trials);
-  if (rows.empty() && trials.empty())
-    return section("scores", "Scores", note("Nothing has been scored: [data] names no validation shards."));
+  if (rows.empty() && trials.empty()) return {};
   return section(
       "scores", "Scores",
       of + table({"weights", "how", "val_bpb", "val_loss, nats", "tokens", "bytes"}, rows) + trial_table);
 }
 
 std::string artifact_section(const RunRecord& run) {
-  if (!run.quantize) {
-    return section("artifact", "Artifact",
-                   note("There is no artifact yet; `mulligan quantize` makes it from the run directory."));
-  }
+  if (!run.quantize) return {};
   const QuantizeResult& quantize = *run.quantize;
   const std::optional<double> limit =
       quantize.limit_bytes > 0 ? std::optional(quantize.limit_bytes) : std::nullopt;
@@ -348,11 +383,7 @@ std::string artifact_section(const RunRecord& run) {
 
 std::string ttt_section(const RunRecord& run) {
   if (!run.ttt_void.empty()) return section("ttt", "Test-time training", note(run.ttt_void));
-  if (!run.ttt) {
-    return section(
-        "ttt", "Test-time training",
-        note("Not scored with test-time training yet; `mulligan ttt` does it, as the section [ttt] says."));
-  }
+  if (!run.ttt) return {};
   const TttResult& ttt = *run.ttt;
   std::string html;
   if (ttt.with_bpb && ttt.without_bpb) {
@@ -419,8 +450,7 @@ std::string ttt_section(const RunRecord& run) {
 }
 
 std::string configuration_section(const RunRecord& run) {
-  if (run.settings.empty())
-    return section("configuration", "Configuration", note("The run directory holds no config.toml."));
+  if (run.settings.empty()) return {};
   std::vector<std::vector<Cell>> all, chosen;
   for (const ResolvedSetting& setting : run.settings) {
     all.push_back({{setting.key}, {setting.value}, {setting.origin}});
@@ -432,6 +462,22 @@ std::string configuration_section(const RunRecord& run) {
                      table(head, chosen, "settings") +
                      fmt::format("<details><summary>All {} keys</summary>\n", all.size()) +
                      table(head, all, "settings") + "</details>\n");
+}
+
+std::string missing_text(const RunRecord& run) {
+  const std::string place = run.files.directory.string();
+  std::vector<std::string> ways;
+  const auto way = [&](bool there, const std::string& command) {
+    if (!there) ways.push_back(command);
+  };
+  const bool weights = run.result.has_value();
+  if (!weights) return {};
+  way(run.quantize.has_value() || run.setting("quantize.plugin").empty(),
+      fmt::format("There is no artifact yet: mulligan quantize {}.", place));
+  way(run.ttt.has_value() || !run.ttt_void.empty() || run.setting("ttt.adapters.plugin").empty(),
+      fmt::format("No score with test-time training yet: mulligan ttt {0} --output {0}.", place));
+  way(!run.samples.empty(), fmt::format("No sample of text yet: mulligan generate {} --keep.", place));
+  return fmt::format("{}", fmt::join(ways, " "));
 }
 
 }  // namespace mulligan::report

@@ -11,27 +11,38 @@
 namespace mulligan::report {
 
 std::string run_page(const RunRecord& run, const std::vector<RunRecord>& others) {
-  std::vector<std::pair<std::string, std::string>> links = {
-      {"summary", "Result"},         {"training", "Training"},
-      {"scores", "Scores"},          {"artifact", "Artifact"},
-      {"ttt", "Test-time training"}, {"calibration", "Calibration"},
-      {"ensemble", "Ensemble"},      {"time", "Time and budgets"},
-      {"memory", "Memory"},          {"configuration", "Configuration"}};
-  std::string compared;
+  struct Part {
+    const char *id, *name;
+    std::string html;
+  };
+  std::vector<Part> parts = {{"summary", "Result", summary_section(run)},
+                             {"training", "Training", training_section(run)},
+                             {"scores", "Scores", scores_section(run)},
+                             {"samples", "Samples", samples_section(run)},
+                             {"artifact", "Artifact", artifact_section(run)},
+                             {"ttt", "Test-time training", ttt_section(run)},
+                             {"calibration", "Calibration", calibration_section(run)},
+                             {"ensemble", "Ensemble", ensemble_section(run)},
+                             {"time", "Time and budgets", time_section(run)},
+                             {"memory", "Memory", memory_section(run)},
+                             {"configuration", "Configuration", configuration_section(run)}};
   if (!others.empty()) {
     std::vector<RunRecord> all{run};
     all.insert(all.end(), others.begin(), others.end());
-    links.emplace_back("comparison", "Comparison");
-    compared = "<div id=\"comparison\">\n" + comparison_sections(compare(std::move(all))) + "</div>\n";
+    parts.push_back(
+        {"comparison", "Comparison",
+         "<div id=\"comparison\">\n" + comparison_sections(compare(std::move(all))) + "</div>\n"});
   }
-  std::string navigation = "<nav>";
-  for (const auto& [id, name] : links) navigation += fmt::format("<a href=\"#{}\">{}</a>", id, name);
+  std::string navigation = "<nav>", body;
+  for (const Part& part : parts) {
+    if (part.html.empty()) continue;
+    navigation += fmt::format("<a href=\"#{}\">{}</a>", part.id, part.name);
+    body += part.html;
+  }
   navigation += "</nav>\n";
+  const std::string missing = missing_text(run);
   return page(run.name, "<code>" + escape(run.files.directory.string()) + "</code>",
-              navigation + summary_section(run) + training_section(run) + scores_section(run) +
-                  artifact_section(run) + ttt_section(run) + calibration_section(run) +
-                  ensemble_section(run) + time_section(run) + memory_section(run) +
-                  configuration_section(run) + compared);
+              navigation + body + (missing.empty() ? "" : note(missing)));
 }
 
 std::string comparison_page(const Comparison& comparison) {

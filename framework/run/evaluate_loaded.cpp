@@ -7,6 +7,7 @@
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
 #include "framework/run/score_identity.h"
+#include "framework/run/strict_validation.h"
 #include "framework/run/weights.h"
 
 namespace mulligan {
@@ -38,10 +39,12 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   }
   RunLog log(options, {});
   ValidationSet validation = load_validation(config.data, config.model.vocabulary);
+  require_strict_validation(config, validation);
   if (!validation.note.empty()) log.line(validation.note);
   if (!validation.byte_note.empty()) log.line(validation.byte_note);
   DataIdentity scored = validation.data;
   scored.packing = packing_text(config.eval, config.model);
+  ranks.require_same_data(scored);
   for (const std::string& note : require_data_of(origin, scored, config.data)) log.line(note);
   log.print("scoring {} tokens with '{}' on {}", validation.tokens.size() - 1, origin.name,
             backend.info().description);
@@ -67,6 +70,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
                            ranks.note_step();
                            ranks.require_running();
                          });
+  require_whole_score(config.ledger, result);
   log.result(score_text(result));
   return result;
 }

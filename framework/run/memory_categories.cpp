@@ -17,7 +17,7 @@ const std::vector<std::pair<std::string_view, std::string_view>> categories = {
     {"compute/", "compute copies"},
     {"gradient/", "gradients"},
     {"optimizer/", "optimiser state"},
-    {"slice", "slices of sharded parameters and gradients"},
+    {"carried", "gradients as they travel between ranks"},
     {"ema", "averaged weights"},
     {"evaluation", "evaluation weights"},
     {"ttt/batch", "adapters and their optimiser's state"},

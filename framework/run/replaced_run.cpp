@@ -89,7 +89,11 @@ void ReplacedRun::require_only_a_run() const {
     const bool of_ranks =
         path == RunFiles{directory_}.ranks() &&
         std::ranges::all_of(list(path), [](const fs::path& log) { return log.extension() == ".log"; });
-    if (is_folder && path != RunFiles{directory_}.trials() && !of_ranks) {
+    const bool of_events = path == RunFiles{directory_}.tensorboard() &&
+                           std::ranges::all_of(list(path), [](const fs::path& file) {
+                             return file.filename().string().starts_with("events.out.tfevents.");
+                           });
+    if (is_folder && path != RunFiles{directory_}.trials() && !of_ranks && !of_events) {
       throw config_error(
           "'{}' is a folder in the place of a run's file; move it away, or choose another directory with "
           "--set run.directory=....",

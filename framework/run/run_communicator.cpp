@@ -25,6 +25,10 @@ const char* default_communicator(const Backend& backend) {
   return backend.queue().kind == MLG_QUEUE_CUDA ? "nccl" : "gloo";
 }
 
+bool has_own_communicator(const LoadedConfig& loaded) {
+  return is_written(loaded.config.communicator);
+}
+
 std::unique_ptr<Communicator> make_run_communicator(LoadedConfig& loaded, PluginHost& host, HostGroup& group,
                                                     Backend& backend, const CommunicatorOptions& options) {
   std::optional<PluginTable>& chosen = loaded.config.communicator;

@@ -12,6 +12,9 @@ namespace mulligan {
 // Without [communicator]: what moves tensors of this backend between several ranks.
 const char* default_communicator(const Backend& backend);
 
+// Whether the configuration names one, which one rank then takes, too.
+bool has_own_communicator(const LoadedConfig& loaded);
+
 // Makes the communicator of `backend` for the ranks of `group`, which all call it; one rank needs no plugin,
 // and has one where the configuration names it. A choice by default becomes part of `loaded`
 // (config.communicator, its resolved keys), so that result and checkpoints name the library. Throws

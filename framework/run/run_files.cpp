@@ -2,6 +2,7 @@
 
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/config/config_report.h"
+#include "framework/config/resolved_settings.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/report/machine.h"
@@ -53,18 +54,7 @@ std::vector<DirectoryLock> lock_run(const RunConfig& config, std::string_view co
 }
 
 std::string config_digest(const LoadedConfig& loaded) {
-  const std::string resolved = print_resolved(loaded);
-  std::string settings;
-  for (std::size_t begin = 0; begin < resolved.size();) {
-    const std::size_t end = resolved.find('\n', begin);
-    const std::string line = resolved.substr(begin, end - begin);
-    begin = end + 1;
-    if (line.starts_with('#')) continue;
-    // The origin is the comment behind the value.
-    const std::string setting = line.substr(0, line.rfind("  # "));
-    settings += setting.substr(0, setting.find_last_not_of(' ') + 1) + "\n";
-  }
-  return sha256_hex(settings);
+  return settings_digest(print_resolved(loaded));
 }
 
 std::map<std::string, std::string> weights_metadata(const LoadedConfig& loaded,

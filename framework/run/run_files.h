@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/config/resolved_settings.h"
 #include "framework/config/run_config.h"
 #include "framework/core/directory_lock.h"
 #include "framework/data/data_identity.h"

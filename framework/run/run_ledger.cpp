@@ -10,8 +10,10 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
+#include "framework/core/sealed_json.h"
 #include "framework/report/run_log.h"
 #include "framework/run/eval_json.h"
+#include "framework/run/strict_validation.h"
 
 namespace mulligan {
 namespace {
@@ -65,21 +67,39 @@ LedgerEntry read_entry(const Json& json) {
     entry.scores.emplace_back(
         name, EvalResult{number(score, "loss_sum_nats"), score.at("tokens"), score.at("bytes"),
                          number(score, "val_loss_nats"), number(score, "val_bpb"), number(score, "seconds")});
+    entry.scores.back().second.data.validation.tokens =
+        score.value("of_tokens", std::uint64_t{0});  // older programs wrote none
   }
+  if (json.contains("overlap")) entry.overlap = text_overlap_from_json(json.at("overlap"));
   return entry;
 }
 
 Json entry_json(const LedgerEntry& entry) {
   Json scores = Json::object();
-  for (const auto& [name, score] : entry.scores) scores[name] = eval_json(score);
-  return {{"stage", stage_names[static_cast<int>(entry.stage)]},
-          {"seconds", amounts_json(entry.seconds)},
-          {"bytes", amounts_json(entry.bytes)},
-          {"scores", scores}};
+  for (const auto& [name, score] : entry.scores) {
+    scores[name] = eval_json(score);
+    scores[name]["of_tokens"] = score.data.validation.tokens;
+  }
+  Json json = {{"stage", stage_names[static_cast<int>(entry.stage)]},
+               {"seconds", amounts_json(entry.seconds)},
+               {"bytes", amounts_json(entry.bytes)},
+               {"scores", scores}};
+  if (entry.overlap) json["overlap"] = to_json(*entry.overlap);
+  return json;
 }
 
 bool counts_bytes(const BudgetUse& use) {
   return use.key == "ledger.artifact_bytes";
+}
+
+// Booked scores that are not of their whole validation set.
+void add_partial_scores(const RunLedger& ledger, std::vector<std::string>& reasons) {
+  for (const LedgerEntry& entry : ledger.entries()) {
+    for (const auto& [name, score] : entry.scores) {
+      const std::string reason = partial_score(score);
+      if (!reason.empty()) reasons.push_back(fmt::format("the score \"{}\": {}", name, reason));
+    }
+  }
 }
 
 std::string amount_text(const BudgetUse& use, double amount) {
@@ -96,9 +116,14 @@ void require_what_is_there(const RunLedger& ledger, LedgerStage stage, const std
     return run_error("'{}' {}; under ledger.rules = \"strict\" the result is refused as a record.",
                      RunLedger::file(directory).string(), what);
   };
+  Seal seal = Seal::intact;
   if (std::filesystem::exists(files.result())) {
     const auto trained = read_json_object<Json>(
-        files.result(), [](const Json& json) { return read_amounts<double>(json.at("seconds")); },
+        files.result(),
+        [&](const Json& json) {
+          seal = seal_of(json);
+          return read_amounts<double>(json.at("seconds"));
+        },
         "train the run again");
     if (!ledger.has(LedgerStage::train)) throw refuse("does not book the training");
     for (const auto& [phase, seconds] : trained) {
@@ -107,6 +132,10 @@ void require_what_is_there(const RunLedger& ledger, LedgerStage stage, const std
                                  phase, seconds));
       }
     }
+  }
+  if (seal != Seal::intact) {
+    throw run_error("'{}' {}; under ledger.rules = \"strict\" the result is refused as a record.",
+                    files.result().string(), seal_problem(seal));
   }
   if (stage != LedgerStage::ttt || !std::filesystem::exists(files.artifact())) return;
   const std::uint64_t bytes = std::filesystem::file_size(files.artifact());
@@ -129,6 +158,7 @@ RunLedger RunLedger::read(const std::filesystem::path& directory) {
         const Json restarts = json.value("restarts", Json(0U));  // older programs wrote none
         if (!restarts.is_number_unsigned()) throw std::invalid_argument("an odd number of restarts");
         ledger.note_restarts(restarts.get<std::int64_t>());
+        if (seal_of(json) != Seal::intact || json.value("changed", false)) ledger.note_change();
         return ledger;
       },
       "train the run again");
@@ -165,12 +195,21 @@ void RunLedger::write(const std::filesystem::path& directory, const LedgerConfig
                        {"kept", use.kept()}});
   }
   for (const LedgerEntry& entry : entries_) stages.push_back(entry_json(entry));
-  const Json json = {{"rules", limits.rules == LedgerRules::strict ? "strict" : "open"},
-                     {"restarts", restarts_},
-                     {"budgets", budgets},
-                     {"broken", broken_limits(limits, *this)},
-                     {"stages", stages}};
-  write_file_atomically(file(directory), json.dump(2) + "\n");
+  Json json = {{"rules", limits.rules == LedgerRules::strict ? "strict" : "open"},
+               {"restarts", restarts_},
+               {"budgets", budgets},
+               {"broken", broken_limits(limits, *this)},
+               {"stages", stages}};
+  if (changed_) json["changed"] = true;
+  write_file_atomically(file(directory), sealed(std::move(json)).dump(2) + "\n");
+}
+
+double free_warmup_seconds(double train_seconds) {
+  return std::max(10.0, 0.1 * train_seconds);
+}
+
+double free_preparation_seconds(double train_seconds) {
+  return std::max(60.0, train_seconds);
 }
 
 std::vector<BudgetUse> budget_uses(const LedgerConfig& limits, const RunLedger& ledger) {
@@ -186,6 +225,16 @@ std::vector<BudgetUse> budget_uses(const LedgerConfig& limits, const RunLedger& 
       uses.push_back({key, fmt::format("{}", fmt::join(spent, " + ")), used, limit});
   };
   add_seconds("ledger.train_seconds", limits.train_seconds, {"train", "calibrate"});
+  const auto add_excess = [&](const char* what, std::initializer_list<const char*> phases, double free) {
+    double used = -free;
+    for (const char* phase : phases) used += ledger.seconds(phase);
+    if (uses.empty() || used <= 0) return;
+    uses.back().used += used;
+    uses.back().what += fmt::format(" + {} beyond {:g} s", what, free);
+  };
+  add_excess("warmup", {"warmup"}, free_warmup_seconds(limits.train_seconds));
+  add_excess("setup, compile and doctor", {"setup", "compile", "doctor"},
+             free_preparation_seconds(limits.train_seconds));
   add_seconds("ledger.eval_seconds", limits.eval_seconds, {"evaluate"});
   add_seconds("ledger.eval_seconds", limits.eval_seconds, {"ttt_setup", "ttt_plain", "ttt"});
   const std::uint64_t artifact = std::max(ledger.bytes("artifact"), ledger.bytes("artifact_scored"));
@@ -222,9 +271,17 @@ void require_limits(const LedgerConfig& limits, const RunLedger& ledger) {
         "the code beside the artifact was not counted (name the source tree with mulligan quantize "
         "--source)");
   }
+  if (ledger.changed()) reasons.emplace_back("ledger.json was changed by hand or by an older program");
   if (ledger.restarts() > 0) {
     reasons.push_back(fmt::format("the training was restarted {} time{} after a failure", ledger.restarts(),
                                   ledger.restarts() == 1 ? "" : "s"));
+  }
+  add_partial_scores(ledger, reasons);
+  for (const LedgerEntry& entry : ledger.entries()) {
+    if (entry.overlap && !entry.overlap->excess().empty()) {
+      reasons.push_back(fmt::format("of what {} read, {}", stage_names[static_cast<int>(entry.stage)],
+                                    entry.overlap->excess()));
+    }
   }
   if (reasons.empty()) return;
   throw run_error("{}; under ledger.rules = \"strict\" the result is refused as a record.",

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "framework/config/eval_config.h"
+#include "framework/data/text_overlap.h"
 #include "framework/eval/evaluate.h"
 #include "framework/report/run_directory.h"
 
@@ -28,6 +30,8 @@ struct LedgerEntry {
   std::vector<std::pair<std::string, std::uint64_t>> bytes;
   // artifact_scored: of the file that test-time training scored, wherever it lay.
   std::vector<std::pair<std::string, EvalResult>> scores;  // "before quantisation"
+  // Of what was trained or calibrated on with what is scored.
+  std::optional<TextOverlap> overlap{};
 };
 
 class RunLedger {
@@ -45,6 +49,10 @@ class RunLedger {
   // How often what started the ranks of the training has started them again after a failure.
   void note_restarts(std::int64_t restarts) { restarts_ = restarts; }
   std::int64_t restarts() const { return restarts_; }
+  // Whether its file was changed by others than the commands; it stays so whatever is booked later. A file of an
+  // older program, without a digest, counts as changed where rules are strict.
+  void note_change() { changed_ = true; }
+  bool changed() const { return changed_; }
   bool has(LedgerStage stage) const;
   double seconds(const std::string& phase) const;      // 0 where nothing was booked
   std::uint64_t bytes(const std::string& part) const;  // 0 where nothing was booked
@@ -55,7 +63,15 @@ class RunLedger {
  private:
   std::vector<LedgerEntry> entries_;  // in the order of the stages
   std::int64_t restarts_ = 0;
+  bool changed_ = false;
 };
+
+// What may be done before the training clock starts without counting as training: steps of warm-up, which strict
+// rules hold each phase to; seconds of warm-up; and seconds of everything else (plugins, data, programs, checks).
+// Longer ones count, for a plugin may use them to learn. For a limit of 600 s: 60 s and 600 s.
+inline constexpr std::int64_t most_free_warmup_steps = 50;
+double free_warmup_seconds(double train_seconds);
+double free_preparation_seconds(double train_seconds);
 
 // A limit that is set, against what was booked. Calibration reads training data, so its seconds count as
 // training. Plain validation and test-time training are two evaluations, each within the limit; the second
@@ -70,8 +86,8 @@ std::vector<BudgetUse> budget_uses(const LedgerConfig& limits, const RunLedger& 
 // The budgets that are not kept, one sentence without full stop each.
 std::vector<std::string> broken_limits(const LedgerConfig& limits, const RunLedger& ledger);
 // With strict rules: throws run_error that names every broken budget and refuses the result as a record; also
-// for an artifact whose code was not counted, where bytes are limited, and for a run that was restarted after
-// a failure.
+// for an artifact whose code was not counted, where bytes are limited, for a run that was restarted after
+// a failure, and for one that trained or calibrated on too much of what is scored.
 void require_limits(const LedgerConfig& limits, const RunLedger& ledger);
 // Books `entry` to the ledger in `directory` (empty: to a ledger of its own, kept nowhere), warns of broken
 // budgets in `log` and throws as require_limits does; under strict rules also where what earlier commands

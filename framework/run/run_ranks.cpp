@@ -1,86 +1,41 @@
 #include "framework/run/run_ranks.h"
 
-#include <chrono>
-#include <set>
+#include <algorithm>
 #include <utility>
 
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
+#include "framework/data/data_identity.h"
 #include "framework/dist/control_channel.h"
+#include "framework/dist/own_addresses.h"
 #include "framework/dist/roll_call.h"
+#include "framework/dist/user_secret.h"
 #include "framework/report/machine.h"
 #include "framework/run/run_communicator.h"
 #include "framework/run/run_plugins.h"
+#include "framework/run/watched_communicators.h"
 
 namespace mulligan {
 namespace {
 
-// A transfer failed, mostly because of another rank.
-class TransferFailure : public Error {
- public:
-  explicit TransferFailure(const Error& error) : Error(error) {}
-};
+// Which settings say where something lies, which may be each machine's own. What lies there is compared itself.
+bool is_place(const std::string& key) {
+  const auto ends = [&](const char* suffix) { return key.ends_with(suffix); };
+  if (key.starts_with("data.mix.")) return ends(".train");
+  return key == "data.train" || key == "data.validation" || key == "data.tokenizer" ||
+         key == "data.validation_bytes" || key == "data.validation_documents" || key == "data.prefetch" ||
+         ends("directory") || ends(".path");
+}
 
-// A batch whose failures are known as such, and that books the time that this rank waits for it.
-class WatchedBatch final : public TransferBatch {
- public:
-  WatchedBatch(std::unique_ptr<TransferBatch> batch, RankProgress& progress)
-      : batch_(std::move(batch)), progress_(progress) {}
-  void submit() override {
-    guarded([this] { batch_->submit(); });
-  }
-  void join() override {
-    guarded([this] { batch_->join(); });
-  }
-
- private:
-  template <typename Work>
-  void guarded(Work&& work) {
-    const auto start = std::chrono::steady_clock::now();
-    try {
-      work();
-    } catch (const Error& error) {
-      throw TransferFailure(error);
-    }
-    progress_.waited_nanoseconds += static_cast<std::uint64_t>(
-        std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
-  }
-  std::unique_ptr<TransferBatch> batch_;
-  RankProgress& progress_;
-};
+// What ranks of one machine have where they were given no secret.
+void find_users_secret(const LaunchEnvironment& environment, ControlOptions& options) {
+  if (!options.secret.empty()) return;
+  const bool here =
+      is_loopback_name(environment.host) || (environment.rank != 0 && names_this_machine(environment.host));
+  if (here) options.secret = user_secret(process_environment());
+}
 
 }  // namespace
-
-// A communicator that a verdict aborts, and whose transfers the others watch.
-class RunRanks::Watched final : public Communicator {
- public:
-  Watched(RunRanks& ranks, std::unique_ptr<Communicator> communicator)
-      : ranks_(ranks), communicator_(std::move(communicator)) {
-    ranks_.watched_.push_back(this);
-    ranks_.watch();
-  }
-  ~Watched() override {
-    std::erase(ranks_.watched_, this);
-    ranks_.watch();
-  }
-  TransferCount transfers() const override {
-    try {
-      return communicator_->transfers();
-    } catch (const Error& error) {
-      throw TransferFailure(error);
-    }
-  }
-  HostGroup& group() override { return communicator_->group(); }
-  std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override {
-    return std::make_unique<WatchedBatch>(communicator_->prepare(store, std::move(transfers)),
-                                          ranks_.channel_->progress());
-  }
-  void abort() override { communicator_->abort(); }
-
- private:
-  RunRanks& ranks_;
-  std::unique_ptr<Communicator> communicator_;
-};
 
 RunRanks::RunRanks() : given_(make_single_group()) {}
 
@@ -94,7 +49,13 @@ RunRanks::RunRanks(const std::string& launcher, const std::function<void(const s
   }
   ControlOptions options = control_options(process_environment());
   options.log = log;
+  find_users_secret(environment_, options);
   channel_ = meet(environment_, std::move(options));
+  // Agents of torchrun count for themselves.
+  const auto most = [](const std::vector<std::string>& counts) {
+    return *std::ranges::max_element(counts, {}, [](const std::string& count) { return std::stoi(count); });
+  };
+  environment_.restart_count = std::stoi(channel_->consult(std::to_string(environment_.restart_count), most));
 }
 
 RunRanks::~RunRanks() = default;
@@ -104,61 +65,44 @@ HostGroup& RunRanks::group() {
   return *given_;
 }
 
-// Called with no verdict's callback under way, which the channel sees to.
-void RunRanks::watch() {
-  channel_->on_verdict({});
-  channel_->count_transfers({});
-  if (watched_.empty()) return;
-  channel_->count_transfers([watched = watched_] {
-    TransferCount all;
-    for (const Communicator* communicator : watched) {
-      const TransferCount one = communicator->transfers();
-      all.submitted += one.submitted;
-      all.completed += one.completed;
-    }
-    return all;
-  });
-  channel_->on_verdict([watched = watched_](const Verdict&) {
-    for (Communicator* communicator : watched) communicator->abort();
-  });
-}
-
 std::unique_ptr<Communicator> RunRanks::communicator(LoadedConfig& loaded, PluginHost& host,
                                                      Backend& backend) {
   CommunicatorOptions options;
   options.name = fmt::format("communicator {}", ++communicators_);
-  options.interface_name = environment_.interface_name;
-  auto made = make_run_communicator(loaded, host, group(), backend, options);
-  if (!channel_) return made;
-  return std::make_unique<Watched>(*this, std::move(made));
+  options.interface_name = listening_address();
+  if (!channel_ && !alone_ && alone() && has_own_communicator(loaded)) {
+    alone_ = std::make_unique<ControlChannel>(LaunchEnvironment{}, control_options(process_environment()));
+  }
+  ControlChannel* watch = channel_ ? channel_.get() : alone_.get();
+  const auto make = [&] { return make_run_communicator(loaded, host, group(), backend, options); };
+  if (!watch) return make();
+  if (!watched_) watched_ = std::make_unique<WatchedCommunicators>(*watch);
+  return watched_->add(make);
+}
+
+// Where ranks of other machines reach this one: over the interface on which it reaches them.
+std::string RunRanks::listening_address() {
+  if (!channel_) return environment_.interface_name;
+  const std::string own = channel_->own_address();
+  const std::string first = channel_->broadcast(own);
+  if (!environment_.interface_name.empty() || group().local_size() == group().world_size()) {
+    return environment_.interface_name;
+  }
+  if (!own.empty()) return own;
+  return first.empty() ? "127.0.0.1" : first;  // a rank of rank 0's machine; without others all of them
 }
 
 void RunRanks::require_same_run(const LoadedConfig& loaded, PluginHost& host) {
   if (alone()) return;
-  call_roll(group(), {{"commit of the program", build_commit()},
-                      {"processor's instructions", instruction_set(), Fact::Rule::any}});
-  nodes_ = 0;
-  for (const std::string& local_rank : group().all_gather(std::to_string(group().local_rank()))) {
-    if (local_rank == "0") ++nodes_;
+  double first_on_machine[] = {group().local_rank() == 0 ? 1.0 : 0.0};
+  group().sum(first_on_machine);
+  nodes_ = static_cast<int>(first_on_machine[0]);
+  std::vector<Fact> facts{{"commit of the program", build_commit()},
+                          {"processor's instructions", instruction_set(), Fact::Rule::any}};
+  // Setting by setting, so that the difference is named.
+  for (const auto& [key, value] : flat_settings(loaded)) {
+    facts.push_back({key, value, is_place(key) ? Fact::Rule::any : Fact::Rule::equal});
   }
-  // Setting by setting, so that the difference is named; places may be each machine's own.
-  const std::map<std::string, std::string> settings = flat_settings(loaded);
-  std::string own_keys;
-  for (const auto& [key, value] : settings) own_keys += key + "\n";
-  std::set<std::string> keys;
-  for (const std::string& list : group().all_gather(own_keys)) {
-    for (std::size_t begin = 0, end; (end = list.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      keys.insert(list.substr(begin, end - begin));
-    }
-  }
-  std::vector<Fact> facts;
-  for (const std::string& key : keys) {
-    const bool place = key.starts_with("data.") || key.ends_with("directory") || key.ends_with(".path");
-    const auto own = settings.find(key);
-    facts.push_back({key, own == settings.end() ? "(not set)" : own->second,
-                     place ? Fact::Rule::any : Fact::Rule::equal});
-  }
-  call_roll(group(), std::exchange(facts, {}));
   for (const PluginHandle& plugin : plugins_in_use(loaded, host)) {
     facts.push_back(
         {fmt::format("sha256 of {} '{}'", kind_word(plugin->kind()), plugin->name()), plugin->sha256()});
@@ -166,8 +110,12 @@ void RunRanks::require_same_run(const LoadedConfig& loaded, PluginHost& host) {
   call_roll(group(), std::move(facts));
 }
 
-void RunRanks::require_same_data(const std::string& shards_sha256) {
-  require_same({{"sha256 of the training shards", shards_sha256}});
+void RunRanks::require_same_data(const DataIdentity& data) {
+  require_same({{"sha256 of the training shards", data.train.sha256},
+                {"sha256 of the validation shards", data.validation.sha256},
+                {"sha256 of the tokenizer", data.tokenizer_sha256},
+                {"sha256 of the bytes that tokens count", data.byte_table_sha256},
+                {"rows of the validation", data.packing}});
 }
 
 void RunRanks::require_same(const std::vector<std::pair<std::string, std::string>>& facts) {
@@ -175,6 +123,10 @@ void RunRanks::require_same(const std::vector<std::pair<std::string, std::string
   std::vector<Fact> called;
   for (const auto& [name, value] : facts) called.push_back({name, value});
   call_roll(group(), std::move(called));
+}
+
+void RunRanks::note_restarts(std::int64_t restarts) {
+  environment_.restart_count = static_cast<int>(group().agree(static_cast<double>(restarts)));
 }
 
 std::shared_ptr<const void> RunRanks::patience() {
@@ -189,10 +141,19 @@ void RunRanks::require_running() {
 
 void RunRanks::note_step() {
   if (channel_) ++channel_->progress().steps;
+  if (alone_) ++alone_->progress().steps;
 }
 
 void RunRanks::run(const std::function<void()>& work) {
-  if (!channel_) return work();
+  if (!channel_) {
+    try {
+      return work();
+    } catch (const TransferFailure&) {
+      const auto verdict = alone_ ? alone_->verdict() : std::nullopt;
+      if (verdict) throw verdict->error_of(0);  // which aborted the transfer
+      throw;
+    }
+  }
   try {
     work();
   } catch (const TransferFailure& error) {

@@ -16,6 +16,8 @@
 namespace mulligan {
 
 class ControlChannel;
+class WatchedCommunicators;
+struct DataIdentity;
 
 class RunRanks {
  public:
@@ -34,15 +36,18 @@ class RunRanks {
   bool first() { return group().rank() == 0; }
   bool alone() { return group().world_size() == 1; }
   const LaunchEnvironment& environment() const { return environment_; }
+  // Collective: rank 0 knows how often the run was restarted, as its launcher may not.
+  void note_restarts(std::int64_t restarts);
   // Machines, as what started the ranks counts them; known once require_same_run() has been called.
   int nodes() const { return nodes_; }
 
   // The communicator of a run on `backend`: made by all ranks in the same order. This object must outlive it.
   std::unique_ptr<Communicator> communicator(LoadedConfig& loaded, PluginHost& host, Backend& backend);
   // Before anything expensive: throws on every rank the same config_error where they are not of one build,
-  // configuration or set of plugins; and where they do not read the same training shards, of this digest.
+  // configuration or set of plugins; and where they do not read the same data: training and validation shards,
+  // tokenizer, the table that counts bytes.
   void require_same_run(const LoadedConfig& loaded, PluginHost& host);
-  void require_same_data(const std::string& shards_sha256);
+  void require_same_data(const DataIdentity& data);
   // The same of other facts, by name.
   void require_same(const std::vector<std::pair<std::string, std::string>>& facts);
   // For the others' watch over this rank.
@@ -61,14 +66,14 @@ class RunRanks {
   void run(const std::function<void()>& work);
 
  private:
-  class Watched;
-  friend class Watched;
-  void watch();
+  std::string listening_address();
 
   LaunchEnvironment environment_;
   std::unique_ptr<HostGroup> given_;
   std::unique_ptr<ControlChannel> channel_;
-  std::vector<Communicator*> watched_;
+  // Of a process alone whose communicator is a library that may not return: it watches over that.
+  std::unique_ptr<ControlChannel> alone_;
+  std::unique_ptr<WatchedCommunicators> watched_;
   int communicators_ = 0;
   int nodes_ = 1;
   bool agreed_stop_ = false;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/core/kernel_clock.h"
 #include "framework/core/safetensors.h"
 
 namespace mulligan {
@@ -38,8 +39,6 @@ class ScoreState {
 
   // Whether it is time to save.
   bool due() const;
-  // Whether states are saved as time goes by, so that little is lost without one more.
-  bool periodic() const { return options_.every_seconds > 0; }
   // Whether there is a state on disk.
   bool saved() const { return std::filesystem::exists(options_.file); }
   // Writes the state atomically. `seconds` are those of this attempt so far.
@@ -53,7 +52,7 @@ class ScoreState {
   const std::filesystem::path& file() const { return options_.file; }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = KernelClock;
   std::filesystem::path seconds_file() const { return options_.file.string() + ".seconds"; }
   PhaseSeconds total(const PhaseSeconds& seconds) const;
   void read_seconds();

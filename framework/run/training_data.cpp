@@ -44,6 +44,7 @@ TrainingData open_training_data(const RunConfig& config, const ValidationSet* va
     opened.bos_id = tokenizer.bos_id();
     check_tokenizer(config.model, opened.bos_id);
     require_vocabulary(use.vocabulary, use.pieces, file);
+    if (config.data.exact_vocabulary) require_exact_vocabulary(use.vocabulary, use.pieces, file);
     if (const std::string note = padding_note(use.vocabulary, use.pieces); !note.empty()) {
       opened.notes.push_back(note);
     }

@@ -34,6 +34,7 @@ WeightOrigin origin_of_metadata(const std::map<std::string, std::string>& metada
   WeightOrigin origin(name);
   origin.kind = WeightOrigin::Kind::weights;
   origin.has_checksum = metadata.contains(tensors_sha256_key);
+  if (origin.has_checksum) origin.sha256 = metadata.at(tensors_sha256_key);  // checked when they are loaded
   if (const auto data = metadata.find(data_identity_key); data != metadata.end()) {
     origin.data = data_identity_from_text(data->second, words_for(origin));
   } else if (const auto config = metadata.find("config"); config != metadata.end()) {

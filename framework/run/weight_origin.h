@@ -21,6 +21,7 @@ struct WeightOrigin {
   Kind kind = Kind::memory;
   DataIdentity data;            // empty: the file is older than digests
   std::string saved_tokenizer;  // data.tokenizer of the run, where the file has no digests
+  std::string sha256;           // of the tensors as the file says, or of the artifact; empty: not known
   bool has_checksum = true;     // the tensors can be checked
 
   WeightOrigin() = default;

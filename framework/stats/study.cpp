@@ -58,8 +58,8 @@ ConditionSummary summary_of(const Observations& all, const std::string& name,
   summary.name = name;
   summary.values = values_of(all, members);
   summary.statistic = statistic_of(summary.values);
-  if (members.size() >= 3) summary.interval = t_interval(summary.values, confidence);
-  if (members.size() >= 2) {
+  if (members.size() >= fewest_reportable) summary.interval = t_interval(summary.values, confidence);
+  if (members.size() >= fewest_bootstrapped) {
     BootstrapOptions options;
     options.confidence = confidence;
     summary.bootstrap = bootstrap(summary.values, mean_of, options);
@@ -98,24 +98,35 @@ ConditionComparison comparison_of(const Observations& all, const std::string& na
   const std::vector<double> theirs = values_of(all, baseline), ours = values_of(all, members);
   ConditionComparison result;
   result.name = name;
+  result.reportable = std::min(theirs.size(), ours.size()) >= fewest_reportable;
+  if (!result.reportable) return result;
   result.shuffle = shuffle_test(theirs, ours);
-  if (theirs.size() >= 2 && ours.size() >= 2) {
-    result.welch = welch_test(theirs, ours, 0, options.confidence);
-    result.effect = hedges_g(theirs, ours);
-    if (std::isfinite(*result.effect) && *result.effect != 0)
-      result.runs_needed = runs_for_power(*result.effect);
-  }
+  result.welch = welch_test(theirs, ours, 0, options.confidence);
+  result.effect = hedges_g(theirs, ours);
+  if (std::isfinite(*result.effect) && *result.effect != 0)
+    result.runs_needed = runs_for_power(*result.effect);
   const auto [first, second] = pairs_of(all, baseline, members);
   result.pairs = first.size();
-  if (first.size() >= 2) {
+  if (!first.empty()) {
     result.paired = paired_test(first, second, 0, options.confidence);
     result.signs = sign_flip_test(first, second);
   }
   const std::optional<TTest>& test = result.paired ? result.paired : result.welch;
-  if (!test) return result;
   result.p = test->two_sided;
   if (options.margin > 0) result.equivalence = equivalence_test(*test, options.margin);
   return result;
+}
+
+void adjust_for_all(std::vector<ConditionComparison>& comparisons) {
+  std::vector<ConditionComparison*> made;
+  std::vector<double> p;
+  for (ConditionComparison& comparison : comparisons) {
+    if (!comparison.reportable) continue;
+    made.push_back(&comparison);
+    p.push_back(comparison.p);
+  }
+  const std::vector<double> adjusted = holm(p);
+  for (std::size_t i = 0; i < made.size(); ++i) made[i]->holm = adjusted[i];
 }
 
 void fit_model(Study& study, const Observations& all) {
@@ -142,14 +153,10 @@ void fit_model(Study& study, const Observations& all) {
 
 void add_notes(Study& study) {
   for (const ConditionSummary& condition : study.conditions) {
-    if (condition.values.size() < 3) {
-      study.notes.push_back(fmt::format("'{}' has {} run{}: fewer than three are not reportable",
-                                        condition.name, condition.values.size(),
-                                        condition.values.size() == 1 ? "" : "s"));
-    } else if (condition.values.size() < 5) {
+    if (condition.values.size() < fewest_reportable) {
       study.notes.push_back(
-          fmt::format("'{}' has {} runs: bootstrap intervals of fewer than five are too narrow",
-                      condition.name, condition.values.size()));
+          fmt::format("'{}' has {} run{}: below three there is no interval, no gain and no test",
+                      condition.name, condition.values.size(), condition.values.size() == 1 ? "" : "s"));
     }
     if (!condition.collapsed.empty()) {
       study.notes.push_back(
@@ -158,6 +165,7 @@ void add_notes(Study& study) {
     }
   }
   for (const ConditionComparison& comparison : study.comparisons) {
+    if (!comparison.reportable) continue;
     const PermutationTest& test = comparison.signs ? *comparison.signs : comparison.shuffle;
     if (test.least_two_sided > 0.01) {
       study.notes.push_back(fmt::format("so few runs of '{}' can reach no permutation p below {:.3g}",
@@ -185,10 +193,7 @@ Study make_study(const Observations& observations, const StudyOptions& options) 
           comparison_of(observations, groups.names[g], groups.members[0], groups.members[g], options));
     }
   }
-  std::vector<double> p;
-  for (const ConditionComparison& comparison : study.comparisons) p.push_back(comparison.p);
-  const std::vector<double> adjusted = holm(p);
-  for (std::size_t i = 0; i < adjusted.size(); ++i) study.comparisons[i].holm = adjusted[i];
+  adjust_for_all(study.comparisons);
   fit_model(study, observations);
   add_notes(study);
   return study;

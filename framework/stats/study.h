@@ -15,6 +15,11 @@
 
 namespace mulligan::stats {
 
+// Fewer runs of a condition say nothing that could be reported: no interval, no gain, no test.
+inline constexpr std::size_t fewest_reportable = 3;
+// Bootstrap intervals of fewer values cover much less than they say (docs/statistics.md has what was measured).
+inline constexpr std::size_t fewest_bootstrapped = 10;
+
 struct StudyOptions {
   std::string baseline;  // condition that the others are compared with; "" = that of the first value
   double margin = 0;     // of equivalence, in the metric's unit; 0 = not tested
@@ -26,18 +31,20 @@ struct ConditionSummary {
   std::string name;
   std::vector<double> values;  // in the order of the observations
   Statistic statistic;
-  std::optional<Interval> interval;    // Student's; absent below three values, which are not reportable
-  std::optional<Bootstrap> bootstrap;  // absent below two values
+  std::optional<Interval> interval;    // Student's; absent below fewest_reportable values
+  std::optional<Bootstrap> bootstrap;  // absent below fewest_bootstrapped values
   std::vector<std::string> collapsed;  // runs whose values stand out upwards (acceptance.h); they count
 };
 
-// Baseline minus condition: above 0 the condition is lower, which is better.
+// Baseline minus condition: above 0 the condition is lower, which is better. Where one of both has fewer than
+// fewest_reportable values nothing is compared: `reportable` is false and p = 1.
 struct ConditionComparison {
   std::string name;
-  std::optional<TTest> welch;  // two values of both or more
+  bool reportable = true;
+  std::optional<TTest> welch;
   PermutationTest shuffle;
-  std::size_t pairs = 0;        // seeds that both have exactly once; the paired tests need all values paired
-  std::optional<TTest> paired;  // two pairs or more
+  std::size_t pairs = 0;  // seeds that both have exactly once; the paired tests need all values paired
+  std::optional<TTest> paired;
   std::optional<PermutationTest> signs;
   std::optional<Equivalence> equivalence;  // by the paired test where there is one, otherwise by Welch's
   std::optional<double> effect;            // Hedges' g

@@ -1,6 +1,7 @@
 // A study as Markdown and as JSON.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -21,13 +22,19 @@ std::string interval_text(const std::optional<Interval>& interval) {
 
 std::string conditions_text(const Study& study) {
   const std::string confidence = fmt::format("{:g} %", 100 * study.options.confidence);
-  MarkdownTable table(
-      {"condition", "runs", "mean", "sd", "t interval, " + confidence, "BCa bootstrap, " + confidence});
+  const bool bootstrapped = std::ranges::any_of(
+      study.conditions, [](const ConditionSummary& c) { return c.bootstrap.has_value(); });
+  std::vector<std::string> head = {"condition", "runs", "mean", "sd", "t interval, " + confidence};
+  if (bootstrapped) head.push_back("BCa bootstrap, " + confidence);
+  MarkdownTable table(head);
   for (const ConditionSummary& c : study.conditions) {
-    table.add({c.name, fmt::format("{}", c.values.size()), fmt::format("{:.5f}", c.statistic.mean),
-               c.statistic.deviation ? fmt::format("{:.5f}", *c.statistic.deviation) : "-",
-               interval_text(c.interval),
-               interval_text(c.bootstrap ? std::optional(c.bootstrap->bca) : std::nullopt)});
+    std::vector<std::string> row = {
+        c.name, fmt::format("{}", c.values.size()), fmt::format("{:.5f}", c.statistic.mean),
+        c.statistic.deviation ? fmt::format("{:.5f}", *c.statistic.deviation) : "-",
+        interval_text(c.interval)};
+    if (bootstrapped)
+      row.push_back(interval_text(c.bootstrap ? std::optional(c.bootstrap->bca) : std::nullopt));
+    table.add(row);
   }
   return table.text();
 }
@@ -40,6 +47,10 @@ std::string comparisons_text(const Study& study) {
     return test ? fmt::format("{:.2f}, {:.2f}, {}", test->t, test->degrees, p_text(test->two_sided)) : "-";
   };
   for (const ConditionComparison& c : study.comparisons) {
+    if (!c.reportable) {
+      table.add({c.name, "-", "-", "-", "-", "-", "-", "-", "-"});
+      continue;
+    }
     const std::optional<TTest>& test = c.paired ? c.paired : c.welch;
     const PermutationTest& permutation = c.signs ? *c.signs : c.shuffle;
     table.add({c.name, fmt::format("{:+.5f}", c.shuffle.difference),
@@ -112,8 +123,11 @@ Json json_of(const ConditionSummary& c) {
 }
 
 Json json_of(const ConditionComparison& c) {
-  Json json = {
-      {"name", c.name}, {"gain", c.shuffle.difference}, {"shuffle", json_of(c.shuffle)}, {"pairs", c.pairs}};
+  Json json = {{"name", c.name}, {"reportable", c.reportable}};
+  if (!c.reportable) return json;
+  json["gain"] = c.shuffle.difference;
+  json["shuffle"] = json_of(c.shuffle);
+  json["pairs"] = c.pairs;
   if (c.welch) json["welch"] = json_of(*c.welch);
   if (c.paired) json["paired"] = json_of(*c.paired);
   if (c.signs) json["sign_flip"] = json_of(*c.signs);

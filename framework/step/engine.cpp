@@ -12,6 +12,7 @@
 #include "framework/run/weights.h"
 #include "framework/step/evaluation_weights.h"
 #include "framework/step/loss_scaler.h"
+#include "framework/step/snapshot.h"
 #include "framework/step/step_graphs.h"
 
 namespace mulligan {
@@ -70,13 +71,26 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
     }
     groups.units().place(store_, gradient_name(unit.name()), type);
     gradients_.push_back(gradient_name(unit.name()));
+    const bool padded = unit.is_cut(world_size) && type.dims[0] % world_size != 0;
+    if (padded) gradients_.push_back(unit.updated_gradient(world_size));  // an optimiser may write there
   }
   plan_ = std::make_unique<StepPlan>(config, section, plugins, parameters, groups, world_size, ring, store_);
-  exchange_ = std::make_unique<GradientExchange>(config, *plugins.backend, units, store_, world_size);
-  state_exchange_ = std::make_unique<StateExchange>(store_, groups.cut_states(), world_size);
+  exchange_ =
+      std::make_unique<GradientExchange>(config, *plugins.backend, groups.units(), store_, communicator);
+  overlap_reductions();
+  state_exchange_ = std::make_unique<StateExchange>(store_, cut_states(), world_size);
   require_micro_batches();
   noise_ = make_gradient_noise(config, section, *plugins.backend, parameters, store_, communicator,
                                exchange_->in_a_tree() ? 1 : world_size);
+}
+
+// Where nothing is done to a rank's gradients before they are summed.
+void TrainingEngine::overlap_reductions() {
+  if (clips_before_reduction(config_.train)) return;
+  for (std::size_t phase = 0; phase < config_.phases.size(); ++phase) {
+    if (!plan_->has(phase) || plan_->find(phase, StepRole::unscale)) continue;
+    exchange_->overlap(*plan_->find(phase, StepRole::micro_step));
+  }
 }
 
 // A phase whose steps cannot be summed is refused before the run begins.
@@ -123,11 +137,23 @@ void TrainingEngine::initialise(std::uint64_t seed) {
     const PlannedParameter& parameter = parameters_[i];
     const std::vector<std::byte> master = encode_floats(drawn[i], parameter.layout.master);
     store_.upload(master_name(parameter.name()), master);
-    if (config_.ema.decay > 0)
-      store_.upload(average_name(parameter.name()), decode_floats(master, parameter.layout.master));
+    if (config_.ema.decay > 0) upload_average(parameter, decode_floats(master, parameter.layout.master));
   }
   reset_optimizers();
   make_ready();
+}
+
+// The initial average, or this rank's slice of it.
+void TrainingEngine::upload_average(const PlannedParameter& parameter, std::vector<float> values) {
+  const auto count = static_cast<std::size_t>(parameter.updated_type(world_size_).elements());
+  if (parameter.is_cut(world_size_)) {
+    values.resize(count * static_cast<std::size_t>(world_size_));  // with the padding of the last slices
+    values.erase(
+        values.begin(),
+        values.begin() + static_cast<std::ptrdiff_t>(count * static_cast<std::size_t>(communicator_.rank())));
+    values.resize(count);
+  }
+  store_.upload(updated_average_name(parameter, world_size_), values);
 }
 
 void TrainingEngine::reset_optimizers() {
@@ -141,7 +167,7 @@ void TrainingEngine::make_ready() {
   loss_weights_.resize(static_cast<std::size_t>(tokens));
   const double hidden = elements::masking::config_of(config_.model).share;
   row_targets_ = hidden > 0 ? chosen_tokens(hidden, tokens) : tokens;
-  exchange_->prepare(communicator_);
+  exchange_->prepare();
   state_exchange_->prepare(communicator_, state_tensors());
   if (noise_) noise_->prepare();
   std::size_t first = 0;
@@ -157,7 +183,6 @@ void TrainingEngine::enter(std::size_t phase) {
 }
 
 void TrainingEngine::refresh_copies() {
-  exchange_->cut_masters();
   plan_->find(phase_, StepRole::refresh)->run();
 }
 
@@ -167,9 +192,11 @@ void TrainingEngine::refresh_scored_copies() {
 }
 
 double TrainingEngine::probe_loss(const Batch& row) {
+  const StateSnapshot averages(store_, exchange_->averages_in_gradients());
   store_.zero(step_tensor::loss_sum);
   inputs_.upload(store_, row.tokens, row.targets, row.cu_seqlens);
   plan_->find(phase_, StepRole::micro_step)->run();
+  averages.restore();
   return store_.download_as<double>(step_tensor::loss_sum)[0] / static_cast<double>(row.target_count());
 }
 
@@ -216,7 +243,11 @@ std::int64_t TrainingEngine::coming_micro_batches() const {
 }
 
 void TrainingEngine::refresh_evaluation_weights() {
-  if (Program* evaluation = plan_->find(phase_, StepRole::evaluation_weights)) evaluation->run();
+  Program* evaluation = plan_->find(phase_, StepRole::evaluation_weights);
+  if (!evaluation) return;
+  evaluation->run_range(0, plan_->evaluation_copies());
+  exchange_->gather_evaluation();
+  evaluation->run_range(plan_->evaluation_copies(), evaluation->graph().calls().size());
 }
 
 bool TrainingEngine::step(std::int64_t number, Prefetcher& rows) {
@@ -228,11 +259,17 @@ bool TrainingEngine::step(std::int64_t number, const std::function<const Batch&(
   const std::int64_t micro_batches = coming_micro_batches() / world_size_;
   if (micro_batches != micro_batches_ || weighed_scale_ != loss_scale()) weigh_losses(micro_batches);
   zero_sums();
+  Program& micro_step = *plan_->find(phase_, StepRole::micro_step);
+  const bool overlaps = exchange_->overlaps(micro_step) && !scaled();
   for (std::int64_t micro = 0; micro < micro_batches_; ++micro) {
     const Batch& row = next_row();
     inputs_.upload(store_, row.tokens, row.targets, row.cu_seqlens);
     if (exchange_->in_a_tree() && micro > 0) zero_sums();
-    plan_->find(phase_, StepRole::micro_step)->run();
+    if (overlaps && micro + 1 == micro_batches_) {
+      exchange_->run_and_reduce(micro_step);
+    } else {
+      micro_step.run();
+    }
     if (exchange_->in_a_tree()) exchange_->add_leaf(micro, micro_batches_);
   }
 
@@ -241,14 +278,13 @@ bool TrainingEngine::step(std::int64_t number, const std::function<const Batch&(
   Program* unscale = plan_->find(phase_, StepRole::unscale);
   if (unscale && !exchange_->in_a_tree()) unscale->run();
   if (clip_first) clip.run();
-  exchange_->reduce();
+  if (!overlaps) exchange_->reduce();
   if (unscale && exchange_->in_a_tree()) unscale->run();
   add_noise(NoiseOrder::before_clip);
   if (exchange_->measures()) exchange_->measure();
   if (!clip_first) clip.run();
   if (unscale && !gradient_is_finite()) return false;
   add_noise(NoiseOrder::after_clip);
-  if (exchange_->in_a_tree()) exchange_->cut_gradients();
   update(number);
   return true;
 }
@@ -321,7 +357,9 @@ std::vector<std::string> TrainingEngine::state_tensors() const {
     names.insert(names.end(), group.states.begin(), group.states.end());
   }
   if (config_.ema.decay > 0) {
-    for (const PlannedParameter& parameter : parameters_) names.push_back(average_name(parameter.name()));
+    for (const PlannedParameter& parameter : parameters_) {
+      names.push_back(updated_average_name(parameter, world_size_));
+    }
   }
   for (const PlannedParameter& parameter : parameters_) {
     if (has_evaluation_weights(parameter, groups_)) names.push_back(evaluation_name(parameter.name()));
@@ -329,16 +367,15 @@ std::vector<std::string> TrainingEngine::state_tensors() const {
   return names;
 }
 
-std::vector<StateTensor> TrainingEngine::whole_state() const {
-  return state_exchange_->whole(state_tensors());
-}
-
-void TrainingEngine::gather_state() {
-  state_exchange_->gather();
-}
-
-void TrainingEngine::share_state() {
-  state_exchange_->share();
+std::vector<CutState> TrainingEngine::cut_states() const {
+  std::vector<CutState> cut;
+  for (const auto& [state, type] : groups_.cut_states()) cut.push_back({state, state, type});
+  for (const PlannedParameter& parameter : parameters_) {
+    if (config_.ema.decay == 0 || !parameter.is_cut(world_size_)) continue;
+    cut.push_back({updated_average_name(parameter, world_size_), average_name(parameter.name()),
+                   parameter.layout.spec.type});
+  }
+  return cut;
 }
 
 }  // namespace mulligan

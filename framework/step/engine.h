@@ -93,23 +93,32 @@ class TrainingEngine {
   // for the device.
   std::vector<double> group_gradient_norms() const;
 
-  // Brings evaluation weights up to date, where an optimiser has any (evaluation_weights.h).
+  // Brings evaluation weights up to date, where an optimiser has any (evaluation_weights.h). By all ranks
+  // alike.
   void refresh_evaluation_weights();
+  // Averages that ranks have slices of: whole until the next step, for scoring and saving. By all ranks alike.
+  void gather_averages() { exchange_->gather_averages(); }
 
   // Tensors that make up the state of training on this rank: masters, optimiser states, averages; and the
-  // evaluation weights, which follow from these, so that a checkpoint holds what would be scored.
+  // evaluation weights, which follow from these, so that a checkpoint holds what would be scored. Of cut
+  // parameters states and averages are this rank's slices.
   std::vector<std::string> state_tensors() const;
-  // The same of all ranks together, whole: of a state of which every rank has a slice, `source` gets the
-  // gathered one. Called by all ranks alike; waits. Before gather_state() the sources of such states hold
-  // nothing.
-  std::vector<StateTensor> whole_state() const;
-  void gather_state();
-  // Every rank gets what rank 0 holds in the sources of whole_state(), and of slices its own. Called by all
-  // ranks alike.
-  void share_state();
+  // The same of all ranks together, as a checkpoint has it. Of what ranks have slices of, nothing is known
+  // before it is gathered, or written for share_state().
+  std::vector<StateTensor> whole_state() const { return state_exchange_->whole(state_tensors()); }
+  // With the slices of all ranks, in memory of rank 0's host or, with `everywhere`, of every rank's. By all
+  // ranks alike; waits.
+  std::vector<StateTensor> gather_state(bool everywhere = false) {
+    return state_exchange_->gather(state_tensors(), everywhere);
+  }
+  // Every rank gets what rank 0 has in `state`, made by whole_state(), and of slices its own. By all ranks
+  // alike.
+  void share_state(const std::vector<StateTensor>& state) { state_exchange_->share(state); }
 
  private:
   void update(std::int64_t number);
+  std::vector<CutState> cut_states() const;
+  void upload_average(const PlannedParameter& parameter, std::vector<float> values);
 
   const RunConfig& config_;
   const std::vector<PlannedParameter>& parameters_;
@@ -122,6 +131,7 @@ class TrainingEngine {
   void weigh_losses(std::int64_t micro_batches);
   double loss_scale() const;
   bool scaled() const { return plan_->find(phase_, StepRole::unscale) != nullptr; }
+  void overlap_reductions();
   void place_sums();
   void zero_sums();
   void require_micro_batches() const;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "framework/core/error.h"
 #include "framework/graph/graph_recorder.h"
 #include "framework/step/step_graphs.h"
 
@@ -25,6 +24,11 @@ std::string evaluation_name(std::string_view parameter) {
   return fmt::format("evaluation/{}", parameter);
 }
 
+std::string updated_evaluation_name(const PlannedParameter& parameter, int world_size) {
+  if (parameter.is_cut(world_size)) return fmt::format("evaluation_slice/{}", parameter.name());
+  return evaluation_name(parameter.name());
+}
+
 bool has_evaluation_weights(const PlannedParameter& parameter, const OptimizerGroups& groups) {
   return parameter.trained() && groups.groups()[parameter.optimizer].optimizer->has_evaluation_weights();
 }
@@ -34,30 +38,27 @@ bool has_evaluation_weights(const OptimizerGroups& groups) {
       groups.groups(), [](const OptimizerGroup& group) { return group.optimizer->has_evaluation_weights(); });
 }
 
-Graph build_evaluation_weights(const std::vector<PlannedParameter>& parameters, const OptimizerGroups& groups,
-                               int world_size) {
-  Graph graph;
+EvaluationGraph build_evaluation_weights(const std::vector<PlannedParameter>& parameters,
+                                         const OptimizerGroups& groups, int world_size) {
+  EvaluationGraph built;
+  Graph& graph = built.graph;
   for (const OptimizerGroup& group : groups.groups()) {
     if (!group.optimizer->has_evaluation_weights()) continue;
     std::vector<mlg_parameter> rows;
     std::vector<mlg_value> evaluation;
     for (const std::size_t index : group.parameters) {
       const PlannedParameter& parameter = parameters[index];
-      const TensorType type = parameter.layout.spec.type;
-      if (parameter.updated_type(world_size) != type) {
-        throw config_error(
-            "[[parameters]]: '{}' is cut over the ranks (communication = \"sharded\"), but {} has evaluation "
-            "weights, which need whole parameters; set communication = \"replicated\".",
-            parameter.name(), group.optimizer->plugin().description());
-      }
-      rows.push_back({parameter.name().c_str(),
-                      graph.external(master_name(parameter.name()), type.as(parameter.layout.master)).id, 0,
-                      parameter.lr_multiplier, parameter.weight_decay_multiplier});
-      evaluation.push_back(graph.external(evaluation_name(parameter.name()), type).id);
+      const TensorType type = parameter.updated_type(world_size);
+      const Value master =
+          graph.external(parameter.updated_master(world_size), type.as(parameter.layout.master));
+      rows.push_back({parameter.name().c_str(), master.id, 0, parameter.lr_multiplier,
+                      parameter.weight_decay_multiplier});
+      evaluation.push_back(graph.external(updated_evaluation_name(parameter, world_size), type).id);
     }
     GraphRecorder recorder(graph, fmt::format("optimizer/{}", group.name));
     group.optimizer->record_evaluation(*recorder.table(), rows, evaluation);
   }
+  built.copies = graph.calls().size();
   for (const PlannedParameter& parameter : parameters) {
     if (!has_evaluation_weights(parameter, groups) || !is_copied(parameter)) continue;
     const TensorType type = parameter.layout.spec.type;
@@ -65,7 +66,7 @@ Graph build_evaluation_weights(const std::vector<PlannedParameter>& parameters, 
                {graph.external(evaluation_name(parameter.name()), type),
                 graph.external(compute_copy_name(parameter.name()), type.as(parameter.layout.compute))});
   }
-  return graph;
+  return built;
 }
 
 std::vector<ParameterLayout> evaluation_layouts(const std::vector<PlannedParameter>& parameters,

@@ -5,14 +5,16 @@
 //   replicated  all ranks get the whole sum and update the whole parameter alike;
 //   sharded     rank r gets the sum of its slice of the first dimension, ceil(B / N) of B entries, updates
 //               that slice, and the slices are gathered (the record's banks). The last slices may be padded,
-//               with zeros;
+//               with zeros. A slice lies where it belongs in the whole, so it takes no memory of its own;
 //   in a tree   (run.determinism = "world") every rank gets the whole sum. It is taken over the step's
 //               micro-batches as over the leaves of one binary tree, whoever computed them, so its bits do
 //               not depend on the number of ranks.
-// The first two may carry gradients in bf16 (communication_dtype).
+// The first two may carry gradients in bf16 (communication_dtype), and go by parts while the backward pass still
+// makes other gradients (reduction_plan.h). Padding travels where it costs less than to leave it out.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,21 +24,30 @@
 #include "framework/graph/program.h"
 #include "framework/run/parameter_plan.h"
 #include "framework/step/gradient_tree.h"
+#include "framework/step/reduction_plan.h"
+#include "framework/step/update_units.h"
 
 namespace mulligan {
 
 class GradientExchange {
  public:
-  // Declares the tensors of the exchange in `store` and makes its programs. `parameters` and `store` must
-  // outlive it. Throws config_error where a tree is asked for that these micro-batches and ranks do not make.
-  GradientExchange(const RunConfig& config, Backend& backend, const std::vector<PlannedParameter>& parameters,
-                   TensorStore& store, int world_size);
+  // Declares the tensors of the exchange in `store` and makes its programs. All references must outlive
+  // it. Throws config_error where a tree is asked for that these micro-batches and ranks do not make.
+  GradientExchange(const RunConfig& config, Backend& backend, const UpdateUnits& units, TensorStore& store,
+                   Communicator& communicator);
   ~GradientExchange();
+
+  // From now on the last of a step's runs of `micro_step` may be made by run_and_reduce(). Nothing where sums
+  // are taken in a tree, or one rank is alone.
+  void overlap(Program& micro_step);
+  bool overlaps(const Program& micro_step) const { return overlapped_.contains(&micro_step); }
+  // Runs it, and meanwhile does what reduce() does: each part of the gradients is sent when it is complete.
+  void run_and_reduce(Program& micro_step);
 
   // To be bound with the other programs of the step.
   std::vector<Program*> programs() const;
-  // Makes the transfers ready; takes the memory of the tensors. `communicator` must outlive it.
-  void prepare(Communicator& communicator);
+  // Makes the transfers ready; takes the memory of the tensors.
+  void prepare();
 
   // Whether sums are taken in a tree: then every micro-step begins with gradients and loss sum of zero, and
   // is followed by add_leaf().
@@ -50,36 +61,63 @@ class GradientExchange {
   // From this rank's gradients and loss sum to those of all ranks. After it, gradients of sharded parameters
   // are in PlannedParameter::updated_gradient.
   void reduce();
-  // What this rank updates of the whole gradients of a tree, once they are clipped.
-  void cut_gradients();
   // Whether the squares of gradients are summed over ranks, by measure(), before the clip program runs.
   bool measures() const { return measure_ != nullptr; }
   void measure();
 
-  // The slices that this rank updates, from whole masters: after these were set from outside.
-  void cut_masters();
   // Starts to gather parameter number `index`, if it is cut; finish_gathering() waits for all.
   void gather(std::size_t index);
   void finish_gathering();
+  // The averages of cut parameters whole, for scoring and saving: average_name(), in the memory of the
+  // gradients, which nothing needs between two steps.
+  void gather_averages();
+  std::vector<std::string> averages_in_gradients() const;
+  // The evaluation weights of cut parameters whole, after their slices were written.
+  void gather_evaluation();
 
  private:
   struct Slice {  // of a cut parameter
     std::size_t parameter = 0;
-    std::int64_t elements = 0;
     std::unique_ptr<TransferBatch> gather;
   };
-  void declare_slices();
+  void declare_slices(const RunConfig& config);
+  void declare_slice(std::string_view slice, std::string_view whole, const PlannedParameter& parameter,
+                     DType dtype);
   void declare_carried();
+  bool carries(const PlannedParameter& parameter) const {
+    return world_size_ > 1 && parameter.communication_dtype != MLG_F32;
+  }
+  // Whether transfers of equal shares, the last of them padded, send no more than one for each part.
+  bool in_equal_shares(const PlannedParameter& parameter) const {
+    const std::int64_t share = parameter.updated_type(world_size_).dims[0];
+    return !parameter.is_cut(world_size_) || (world_size_ - 1) * share <= parameter.layout.spec.type.dims[0];
+  }
+  Transfer sum_of(const GradientPart& part) const;
+  Transfer whole_sum_of(const PlannedParameter& parameter) const;
+  std::vector<Transfer> gathers_of(const PlannedParameter& parameter, const std::string& slice,
+                                   const std::string& whole) const;
+  std::unique_ptr<Program> pack_of(const std::vector<std::size_t>& parts);
   std::unique_ptr<Program> program(Graph graph, const char* name);
 
+  struct Stage {  // of a backward pass
+    std::size_t calls = 0;
+    std::vector<std::size_t> parts;
+    std::unique_ptr<Program> pack;  // null where nothing changes its dtype
+    std::unique_ptr<TransferBatch> batch;
+  };
+
   Backend& backend_;
+  const UpdateUnits& units_;
   const std::vector<PlannedParameter>& parameters_;
   TensorStore& store_;
-  int world_size_, rank_ = 0;
+  Communicator& communicator_;
+  int world_size_, rank_;
   std::unique_ptr<GradientTree> tree_;
   std::vector<Slice> slices_;
+  std::vector<GradientPart> parts_;
+  std::map<const Program*, std::vector<Stage>> overlapped_;
   std::unique_ptr<Program> pack_, unpack_, measure_;
-  std::unique_ptr<TransferBatch> reduce_, squares_;
+  std::unique_ptr<TransferBatch> reduce_, squares_, averages_, evaluation_;
 };
 
 }  // namespace mulligan

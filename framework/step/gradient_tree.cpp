@@ -46,14 +46,16 @@ void require_tree(const RunConfig& config, const std::vector<PlannedParameter>& 
   const auto refuse = [](const std::string& why) {
     throw config_error("run.determinism = \"world\" {}; or set \"run\" for bit-identical repetitions.", why);
   };
-  if (!std::has_single_bit(static_cast<std::uint64_t>(config.train.micro_batches)) ||
-      !std::has_single_bit(static_cast<unsigned>(world_size))) {
-    refuse(fmt::format(
-        "adds gradients in a binary tree, which {} micro-batches on {} ranks do not make; choose powers "
-        "of two",
-        config.train.micro_batches, world_size));
-  }
   for (const Phase& phase : config.phases) {
+    if (!std::has_single_bit(static_cast<std::uint64_t>(phase.micro_batches)) ||
+        !std::has_single_bit(static_cast<unsigned>(world_size))) {
+      refuse(fmt::format(
+          "adds gradients in a binary tree, which {} micro-batches{} on {} ranks do not make; choose powers "
+          "of two",
+          phase.micro_batches,
+          phase.micro_batches == config.train.micro_batches ? "" : " of phase '" + phase.name + "'",
+          world_size));
+    }
     if (phase.compute_dtype != Precision::fp32) {
       refuse(fmt::format("needs fp32, and phase '{}' computes in bf16; set its compute_dtype", phase.name));
     }
@@ -68,6 +70,13 @@ void require_tree(const RunConfig& config, const std::vector<PlannedParameter>& 
   }
 }
 
+// Of a step, in any phase.
+std::int64_t most_micro_batches(const RunConfig& config) {
+  std::int64_t most = config.train.micro_batches;
+  for (const Phase& phase : config.phases) most = std::max(most, phase.micro_batches);
+  return most;
+}
+
 }  // namespace
 
 GradientTree::GradientTree(const RunConfig& config, Backend& backend,
@@ -75,7 +84,7 @@ GradientTree::GradientTree(const RunConfig& config, Backend& backend,
                            int world_size)
     : backend_(backend), parameters_(parameters), store_(store), world_size_(world_size) {
   require_tree(config, parameters, world_size);
-  declare_levels(config.train.micro_batches / world_size);
+  declare_levels(most_micro_batches(config) / world_size);
   if (world_size > 1) declare_pieces();
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "framework/core/error.h"
 #include "framework/graph/graph_recorder.h"
@@ -126,8 +127,45 @@ OptimizerGroups::OptimizerGroups(const RunConfig& config, const RunPlugins& plug
       const ParameterLayout& first = units[group.parameters.front()].layout;
       group.fused = can_fuse_update(fused_kernels_, *group.optimizer, first.spec.type.as(first.master));
     }
+    group.apart = keeps_other_states_apart(group);
     groups_.push_back(std::move(group));
   }
+}
+
+// Whether the optimiser, given its sharded parameters one by one, keeps other states than given all at once
+// (one for all, under the name of the first, say). States must not depend on the number of ranks, or no
+// checkpoint could go from one number to another.
+bool OptimizerGroups::keeps_other_states_apart(const OptimizerGroup& group) const {
+  constexpr int several = 2;
+  const auto states = [&](int world_size) {
+    std::set<std::string> names;
+    Graph graph;
+    for (const std::vector<std::size_t>& call : calls_of(group, world_size)) {
+      const RecordedStates recorded =
+          record_rows(graph, group, units_.parameters(), call, 1, {}, fused_kernels_);
+      names.insert(recorded.all.begin(), recorded.all.end());
+    }
+    return names;
+  };
+  return calls_of(group, several).size() > 1 && states(1) != states(several);
+}
+
+// The parameters of each call of a group's optimiser: of those that can be gathered after it one, then the
+// others.
+std::vector<std::vector<std::size_t>> OptimizerGroups::calls_of(const OptimizerGroup& group,
+                                                                int world_size) const {
+  std::vector<std::vector<std::size_t>> calls;
+  std::vector<std::size_t> rest;
+  for (const std::size_t index : group.parameters) {
+    const PlannedParameter& unit = units_.parameters()[index];
+    if (unit.is_cut(world_size) || (group.apart && unit.communication == Communication::sharded)) {
+      calls.push_back({index});
+    } else {
+      rest.push_back(index);
+    }
+  }
+  if (!rest.empty()) calls.push_back(std::move(rest));
+  return calls;
 }
 
 Graph OptimizerGroups::record_update(const UpdateExtras& extras, int world_size) {
@@ -141,6 +179,7 @@ Graph OptimizerGroups::record_update(const UpdateExtras& extras, int world_size)
     const std::map<std::string, TensorType> types = external_types(graph);
     const auto append = [&](std::vector<std::string>& to, const std::vector<std::string>& recorded) {
       for (const std::string& state : recorded) {
+        if (std::ranges::find(to, state) != to.end()) continue;  // one of several calls
         const std::vector<UpdateUnits::Part> parts = units_.parts(state, types.at(state));
         for (const UpdateUnits::Part& part : parts) to.push_back(part.name);
         if (parts.empty()) to.push_back(state);
@@ -150,37 +189,49 @@ Graph OptimizerGroups::record_update(const UpdateExtras& extras, int world_size)
     append(group.surviving, states.surviving);
   };
   std::size_t begin = 0;
-  for (OptimizerGroup& group : groups_) {
-    for (const std::size_t index : group.parameters) {
-      if (!units[index].is_cut(world_size)) continue;
-      record(group, {&index, 1});
-      update_parts_.push_back({begin, graph.calls().size(), index});
-      begin = graph.calls().size();
+  // Cut ones of all groups first; of a group that is recorded apart what is not cut stays in its order.
+  for (const bool cut : {true, false}) {
+    for (OptimizerGroup& group : groups_) {
+      for (const std::vector<std::size_t>& call : calls_of(group, world_size)) {
+        if (units[call.front()].is_cut(world_size) != cut) continue;
+        record(group, call);
+        if (!cut) continue;
+        update_parts_.push_back({begin, graph.calls().size(), call.front()});
+        begin = graph.calls().size();
+      }
     }
-  }
-  for (OptimizerGroup& group : groups_) {
-    std::vector<std::size_t> whole;
-    for (const std::size_t index : group.parameters) {
-      if (!units[index].is_cut(world_size)) whole.push_back(index);
-    }
-    record(group, whole);
   }
   update_parts_.push_back({begin, graph.calls().size(), {}});
-  if (begin > 0) note_cut_states(graph);
+  if (begin > 0) note_cut_states(graph, world_size);
   return graph;
 }
 
 // The states as a run of one rank would have them: those of another type in `graph` are slices there.
-void OptimizerGroups::note_cut_states(const Graph& graph) {
+void OptimizerGroups::note_cut_states(const Graph& graph, int world_size) {
   Graph alone;
   for (const OptimizerGroup& group : groups_) {
-    record_rows(alone, group, units_.parameters(), group.parameters, 1, {}, fused_kernels_);
+    for (const std::vector<std::size_t>& call : calls_of(group, 1)) {
+      record_rows(alone, group, units_.parameters(), call, 1, {}, fused_kernels_);
+    }
   }
   const std::map<std::string, TensorType> whole = external_types(alone), here = external_types(graph);
   for (const OptimizerGroup& group : groups_) {
     for (const std::string& state : group.states) {
       const auto cut = here.find(state);  // parts of a joined unit are no externals, and whole
-      if (cut != here.end() && cut->second != whole.at(state)) cut_states_.emplace(state, whole.at(state));
+      if (cut == here.end()) continue;
+      const auto one = whole.find(state);
+      if (one != whole.end() && one->second == cut->second) continue;
+      TensorType slice = one == whole.end() ? TensorType() : one->second;
+      if (slice.rank > 0) slice.dims[0] = (slice.dims[0] + world_size - 1) / world_size;
+      if (one == whole.end() || slice != cut->second) {
+        throw config_error(
+            "[optimizer.{}]: its state '{}' is {} on one of {} ranks and {} on one rank alone, which is no "
+            "slice "
+            "along the first dimension; set communication = \"replicated\" in the rows of its parameters.",
+            group.name, state, cut->second.text(), world_size,
+            one == whole.end() ? "missing" : one->second.text());
+      }
+      cut_states_.emplace(state, one->second);
     }
   }
 }

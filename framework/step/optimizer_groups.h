@@ -25,8 +25,9 @@ struct OptimizerGroup {
   const Schedule* schedule = nullptr;
   std::vector<std::size_t> parameters;  // indices into OptimizerGroups::units()
   bool fused = false;                   // updates are recorded with what they can do besides
-  mlg_rate rate = neutral_rate;         // of the coming step
-  std::vector<float> scalars;           // of the coming step
+  bool apart = false;            // its sharded parameters are recorded one by one also where nothing is cut
+  mlg_rate rate = neutral_rate;  // of the coming step
+  std::vector<float> scalars;    // of the coming step
   std::string scalars_tensor;
   std::vector<std::string> states;     // tensors that the optimiser keeps between steps
   std::vector<std::string> surviving;  // those of them that survive warm-up where the run keeps such
@@ -80,7 +81,9 @@ class OptimizerGroups {
   const std::vector<OptimizerGroup>& groups() const { return groups_; }
 
  private:
-  void note_cut_states(const Graph& graph);
+  bool keeps_other_states_apart(const OptimizerGroup& group) const;
+  std::vector<std::vector<std::size_t>> calls_of(const OptimizerGroup& group, int world_size) const;
+  void note_cut_states(const Graph& graph, int world_size);
 
   UpdateUnits units_;
   FusedKernels fused_kernels_;

@@ -90,10 +90,7 @@ void PhaseDevices::require_arrival(const StateDigest& left, const StateDigest& a
 
 Handover PhaseDevices::hand_over(std::size_t phase, const Batch& probe,
                                  const std::function<std::string()>& counters) {
-  const auto digest = [&] {
-    engine().gather_state();
-    return state_digest(engine().store(), engine().whole_state(), counters());
-  };
+  const auto digest = [&] { return state_digest(engine().store(), engine().gather_state(true), counters()); };
   Handover handover;
   handover.tolerance_nats = probe_tolerance_nats(this->phase(), config_.phases[phase]);
   engine().refresh_evaluation_weights();

@@ -28,17 +28,27 @@ void StateSnapshot::restore_to(TensorStore& store) const {
   }
 }
 
+std::optional<std::string> StateSnapshot::first_difference() const {
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    std::vector<std::byte> now(static_cast<std::size_t>(store_.type(names_[i]).bytes()));
+    store_.download(names_[i], now);
+    const bool same = contents_[i].empty()
+                          ? std::ranges::all_of(now, [](std::byte b) { return b == std::byte{0}; })
+                          : now == contents_[i];
+    if (!same) return names_[i];
+  }
+  return {};
+}
+
 StateDigest state_digest(const TensorStore& store, const std::vector<StateTensor>& tensors,
                          std::string_view counters) {
   StateDigest digest;
   Sha256 all;
   all.update(counters);
   for (const StateTensor& tensor : tensors) {
-    const TensorType& type = store.type(tensor.source);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(type.bytes()));
-    store.download(tensor.source, bytes);
+    const std::vector<std::byte> bytes = tensor.read(store);
     Sha256 one;
-    one.update(fmt::format("{} {}\n", tensor.name, type.text()));
+    one.update(fmt::format("{} {}\n", tensor.name, tensor.type(store).text()));
     one.update(std::span<const std::byte>(bytes));
     digest.tensors.push_back(one.hex());
     all.update(fmt::format("\n{}", digest.tensors.back()));

@@ -1,11 +1,12 @@
 // StateSnapshot: tensors kept on the host, to be put back later.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "framework/checkpoint/checkpoint_writer.h"
+#include "framework/checkpoint/state_tensor.h"
 #include "framework/graph/tensor_store.h"
 
 namespace mulligan {
@@ -17,6 +18,8 @@ class StateSnapshot {
   void restore() const { restore_to(store_); }
   // Into another store, also of another backend, that has tensors of the same names and types.
   void restore_to(TensorStore& store) const;
+  // The first tensor that no longer is, bit for bit, what was kept. Waits for the device.
+  std::optional<std::string> first_difference() const;
 
  private:
   TensorStore& store_;

@@ -1,41 +1,55 @@
 // StateExchange: the state of training that ranks have slices of, whole: as checkpoints keep it, so that it
-// does not depend on how many ranks there were.
+// does not depend on how many ranks there were. No device holds more of it than its slice: the whole is put
+// together in memory of the host, through a buffer of a few megabytes.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "framework/checkpoint/checkpoint_writer.h"
+#include "framework/checkpoint/state_tensor.h"
 #include "framework/dist/communicator.h"
 
 namespace mulligan {
 
+// A state of which every rank has a slice of the first dimension; the last slices may be padded.
+struct CutState {
+  std::string slice;  // the tensor of this rank
+  std::string name;   // of the whole, in checkpoints
+  TensorType type;    // of the whole
+};
+
 class StateExchange {
  public:
-  // `cut`: the states of which each of `world_size` ranks has a slice, with the type of the whole
-  // (OptimizerGroups::cut_states). `store` must outlive it.
-  StateExchange(TensorStore& store, const std::map<std::string, TensorType>& cut, int world_size);
+  // Declares its buffer in `store`, which has the slices and must outlive it.
+  StateExchange(TensorStore& store, std::vector<CutState> cut, int world_size);
 
   // Makes the transfers ready for these tensors of the store, which are all that make up the state of a rank.
   // Takes memory.
   void prepare(Communicator& communicator, const std::vector<std::string>& state);
 
-  // Under which name each is kept, and the tensor that has it whole.
+  // How each is kept in a checkpoint. Cut ones are on the host, and nothing is known of them yet.
   std::vector<StateTensor> whole(const std::vector<std::string>& state) const;
-  // Gathers the slices; from then on the tensors of whole() are so on every rank. Waits for it.
-  void gather();
-  // What rank 0 has in the tensors of whole(): to all ranks, slices to those that own them.
-  void share();
+  // The same with the slices of all ranks, on rank 0 or, with `everywhere`, on every rank. Waits.
+  std::vector<StateTensor> gather(const std::vector<std::string>& state, bool everywhere);
+  // What rank 0 has in `tensors`, those of whole(): to all ranks, slices to those that own them.
+  void share(const std::vector<StateTensor>& tensors);
 
  private:
+  const CutState* find(const std::string& slice) const;
+  // Calls `pass` for each stretch of a slice that the buffer takes: where it begins, and its bytes.
+  template <typename Pass>
+  void in_stretches(const CutState& cut, Pass&& pass) const;
+  void gather_slices(const CutState& cut, HostTensor* whole);
+  void share_slices(const CutState& cut, const HostTensor& whole);
+
   TensorStore& store_;
   Communicator* communicator_ = nullptr;
-  std::map<std::string, std::string> whole_names_;  // of cut states
-  int rank_ = 0;
-  std::unique_ptr<TransferBatch> gather_, share_;
+  std::vector<CutState> cut_;
+  int world_size_;
+  std::int64_t stretch_ = 0;  // bytes of one rank's part of the buffer
+  std::unique_ptr<TransferBatch> gather_, share_, share_whole_;
 };
 
 }  // namespace mulligan

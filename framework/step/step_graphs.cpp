@@ -17,10 +17,6 @@ namespace {
 const TensorType one_f32(MLG_F32, {1});
 const TensorType one_f64(MLG_F64, {1});
 
-Value master(Graph& graph, const PlannedParameter& parameter) {
-  return graph.external(master_name(parameter.name()),
-                        parameter.layout.spec.type.as(parameter.layout.master));
-}
 Value gradient(Graph& graph, const PlannedParameter& parameter) {
   return graph.external(gradient_name(parameter.name()), parameter.layout.spec.type);
 }
@@ -32,6 +28,10 @@ Value average(Graph& graph, const PlannedParameter& parameter) {
 
 std::string average_name(std::string_view parameter) {
   return fmt::format("ema/{}", parameter);
+}
+std::string updated_average_name(const PlannedParameter& parameter, int world_size) {
+  if (parameter.is_cut(world_size)) return fmt::format("ema_slice/{}", parameter.name());
+  return average_name(parameter.name());
 }
 std::string average_compute_name(std::string_view parameter) {
   return fmt::format("ema_compute/{}", parameter);
@@ -123,12 +123,15 @@ Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_nor
   return graph;
 }
 
-Graph build_follow_up(const std::vector<PlannedParameter>& parameters, double ema_decay) {
+Graph build_follow_up(const std::vector<PlannedParameter>& parameters, double ema_decay, int world_size) {
   Graph graph = build_refresh(parameters);
-  if (ema_decay > 0) {
-    for (const PlannedParameter& parameter : parameters) {
-      graph.call("lerp_into", {average(graph, parameter), master(graph, parameter)}, {{"decay", ema_decay}});
-    }
+  if (ema_decay == 0) return graph;
+  for (const PlannedParameter& parameter : parameters) {
+    const TensorType type = parameter.updated_type(world_size);
+    graph.call("lerp_into",
+               {graph.external(updated_average_name(parameter, world_size), type),
+                graph.external(parameter.updated_master(world_size), type.as(parameter.layout.master))},
+               {{"decay", ema_decay}});
   }
   return graph;
 }

@@ -34,6 +34,8 @@ inline constexpr const char* norm_ring = "metrics/norm_ring";          // [n] f6
 // "ema/NAME": the averaged weights, f32. "ema_compute/NAME": the copy that kernels read where the
 // compute dtype differs.
 std::string average_name(std::string_view parameter);
+// The average that an update of one of `world_size` ranks makes: of the whole parameter, or of its slice.
+std::string updated_average_name(const PlannedParameter& parameter, int world_size);
 std::string average_compute_name(std::string_view parameter);
 
 // Forward, loss and backward of one packed row of `tokens` tokens: gradients are added to "gradient/...", the
@@ -64,8 +66,9 @@ struct ClipScope {
 Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_norm,
                  const ClipScope& scope = {});
 
-// What follows an update of `parameters`: the average of the weights (ema_decay > 0) and the compute copies.
-Graph build_follow_up(const std::vector<PlannedParameter>& parameters, double ema_decay);
+// What follows an update of `parameters` by one of `world_size` ranks: the average of the weights (ema_decay >
+// 0), of cut ones that of the slice, and the compute copies.
+Graph build_follow_up(const std::vector<PlannedParameter>& parameters, double ema_decay, int world_size);
 
 // The compute copies alone, for weights that were set from outside.
 Graph build_refresh(const std::vector<PlannedParameter>& parameters);

@@ -84,9 +84,10 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
   Program* record = add(build_record(ring), role_name(StepRole::record));
   Program *evaluation = nullptr, *unscale = nullptr;
   if (has_evaluation_weights(groups)) {
-    evaluation =
-        add(build_evaluation_weights(with_compute_dtype(units, scored_types(config)), groups, world_size),
-            role_name(StepRole::evaluation_weights));
+    EvaluationGraph built =
+        build_evaluation_weights(with_compute_dtype(units, scored_types(config)), groups, world_size);
+    evaluation_copies_ = built.copies;
+    evaluation = add(std::move(built.graph), role_name(StepRole::evaluation_weights));
   }
   for (std::size_t i = 0; i < config.phases.size(); ++i) {
     std::vector<PlannedStep>& steps = phases_.emplace_back();
@@ -156,7 +157,8 @@ const StepPlan::Copies& StepPlan::copies(ComputeTypes compute) {
   std::erase_if(left, [this](const PlannedParameter& unit) {
     return !unit.trained() || groups_.makes_copies(unit, world_size_);
   });
-  Program* follow_up = add(build_follow_up(left, config_.ema.decay), role_name(StepRole::follow_up));
+  Program* follow_up =
+      add(build_follow_up(left, config_.ema.decay, world_size_), role_name(StepRole::follow_up));
   Program* refresh = add(build_refresh(units), role_name(StepRole::refresh));
   return copies_.emplace_back(Copies{compute, update, refresh, follow_up});
 }

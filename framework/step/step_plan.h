@@ -48,6 +48,8 @@ class StepPlan {
   const std::vector<PlannedStep>& steps(std::size_t phase) const { return phases_[phase]; }
   // The program of a role in a phase that runs here; null where it has none.
   Program* find(std::size_t phase, StepRole role) const;
+  // Of the calls of evaluation_weights, the first that makes copies; before it slices are gathered.
+  std::size_t evaluation_copies() const { return evaluation_copies_; }
   // Compute copies in `compute`, the dtypes of a phase here or those of scores.
   Program& refresh(ComputeTypes compute);
   // All programs, each once.
@@ -74,6 +76,7 @@ class StepPlan {
   OptimizerGroups& groups_;
   int world_size_;
   bool scales_in_update_ = false;
+  std::size_t evaluation_copies_ = 0;
   TensorStore& store_;
   std::vector<std::unique_ptr<Program>> owned_;
   std::vector<Program*> programs_;

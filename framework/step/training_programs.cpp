@@ -44,6 +44,7 @@ TrainingPrograms::TrainingPrograms(const RunConfig& config, const std::string& s
 void TrainingPrograms::refresh_scored_weights() {
   engine_.refresh_scored_copies();
   engine_.refresh_evaluation_weights();
+  engine_.gather_averages();
   if (average_refresh_) average_refresh_->run();
 }
 

@@ -33,7 +33,8 @@ class TrainingPrograms {
   TrainingEngine& engine() { return engine_; }
   // Null where nothing is evaluated.
   Evaluator* evaluator() { return evaluator_.get(); }
-  // Brings what the evaluator reads up to date: compute copies, averages or evaluation weights.
+  // Brings what the evaluator reads up to date: compute copies, averages or evaluation weights. By all
+  // ranks alike.
   void refresh_scored_weights();
 
   std::vector<Program*> programs();

@@ -11,6 +11,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
+#include "framework/core/sealed_json.h"
 #include "framework/core/statistic.h"
 #include "framework/eval/masking_options.h"
 #include "framework/report/run_log.h"
@@ -189,9 +190,12 @@ class Cell {
   }
 
   static EvalResult validation(const fs::path& directory) {
-    return read_json_object<nlohmann::json>(
+    return read_json_object<nlohmann::ordered_json>(
         RunFiles{directory}.result(),
-        [](const auto& json) {
+        [&](const auto& json) {
+          if (seal_of(json) == Seal::broken)
+            throw data_error("'{}' {}; {}.", RunFiles{directory}.result().string(),
+                             seal_problem(Seal::broken), remedy);
           EvalResult result;
           result.val_loss_nats = json.at("val_loss_nats");
           const auto& bpb = json.at("val_bpb");

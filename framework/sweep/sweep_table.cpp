@@ -16,8 +16,12 @@ bool has_bits(const SweepResult& result) {
   });
 }
 
+// Fewer seeds say neither how much a row gains nor how much it varies (docs/statistics.md).
+constexpr std::size_t least_seeds = 3;
+
 // How much lower `scores` are than `than`, seed by seed: "+0.00120 +- 0.00030".
 std::string gain_text(const std::vector<double>& than, const std::vector<double>& scores) {
+  if (scores.size() < least_seeds) return "-";
   std::vector<double> gains;
   for (std::size_t seed = 0; seed < scores.size(); ++seed) gains.push_back(than[seed] - scores[seed]);
   const Statistic gain = statistic_of(gains);
@@ -55,6 +59,8 @@ class Table {
     text_ += fmt::format("gain: lower {} than '{}' of the same seed{}\n",
                          bits_ ? "bits per byte" : "nats per token", sweep_.baseline,
                          ttt_ ? "; TTT gain: than the same weights without test-time training" : "");
+    if (sweep_.seeds.size() < least_seeds)
+      text_ += "fewer than three seeds: no gain and no spread are said\n";
     if (collapsed_) text_ += "* collapsed: after a batch worse than without by more than collapse_margin\n";
     return text_;
   }
@@ -85,7 +91,9 @@ class Table {
       text_ += fmt::format(" {:>12}", fmt::format("{:.5f}{}", values[seed], mark ? "*" : " "));
     }
     const Statistic all = statistic_of(values);
-    text_ += fmt::format(" {:>20}", fmt::format("{:.5f} +- {:.5f}", all.mean, all.deviation.value_or(0)));
+    const bool varies = values.size() >= least_seeds;
+    text_ += fmt::format(" {:>20}", varies ? fmt::format("{:.5f} +- {:.5f}", all.mean, *all.deviation)
+                                           : fmt::format("{:.5f}", all.mean));
   }
 
   void plain_line(const std::string& name, const std::vector<SweepCell>& cells) {

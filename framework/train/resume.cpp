@@ -41,6 +41,7 @@ Change meaning_of(const std::string& key) {
                              "checkpoint.",
                              "metrics.",
                              "data.prefetch",
+                             "data.exact_vocabulary",
                              "data.train",
                              "data.validation",
                              "data.tokenizer",
@@ -51,6 +52,7 @@ Change meaning_of(const std::string& key) {
                              "train.log_every",
                              "communicator.",
                              "train.validate_every",
+                             "train.validations",
                              "train.warmup."}) {
     if (starts(prefix)) return Change::harmless;
   }
@@ -82,6 +84,13 @@ LoadedConfig saved_config(const Checkpoint& checkpoint, const LoadedConfig& load
 void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, PluginHost& host,
                      std::vector<std::string>& notes) {
   const LoadedConfig saved = saved_config(checkpoint, loaded, host);
+  if (loaded.config.ledger.rules == LedgerRules::strict && saved.config.ledger.rules != LedgerRules::strict) {
+    throw config_error(
+        "the checkpoint '{}' was written under ledger.rules = \"open\", which does not look at how a run "
+        "begins, so "
+        "a run under \"strict\" cannot go on from it; start anew, or resume with \"open\".",
+        checkpoint.path.string());
+  }
   for (const ConfigDifference& difference : diff_configs(saved, loaded)) {
     // Kernels by path are no part of what stored data may say.
     if (difference.key.starts_with("backend.kernels.") && difference.left.empty()) continue;

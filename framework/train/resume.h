@@ -9,12 +9,15 @@
 #include "framework/config/run_config.h"
 #include "framework/data/loader.h"
 #include "framework/plugin/plugin_host.h"
+#include "framework/train/attempt.h"
 
 namespace mulligan {
 
 struct ResumePoint {
   std::optional<Checkpoint> checkpoint;  // absent: training starts from the beginning
   bool in_place = false;                 // it is one of the run's own: its log and metrics go on
+  bool replaces = false;                 // a run that is there (TrainOptions::overwrite)
+  Attempt attempt;                       // of the first rank
   std::vector<std::string> notes;        // for the log: damaged checkpoints, settings that changed, ...
 };
 

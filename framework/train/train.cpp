@@ -3,6 +3,7 @@
 #include "framework/core/error.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_files.h"
+#include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
 #include "framework/train/resume.h"
@@ -12,14 +13,22 @@ namespace mulligan {
 namespace {
 
 // Where the first rank's files are begun or continued.
-ResumePoint open_run_directory(const LoadedConfig& loaded, PluginHost& host, const std::string& resume_from,
-                               const std::vector<DirectoryLock>& locks) {
+ResumePoint open_run_directory(const LoadedConfig& loaded, PluginHost& host, const TrainOptions& options,
+                               Attempt attempt, const std::vector<DirectoryLock>& locks) {
   const RunConfig& config = loaded.config;
   // What killed processes left: from here on nobody else is at work there.
   const std::string recovered = ReplacedRun(config.run.directory, config.checkpoint.directory).recover();
   remove_checkpoint_leftovers(config.checkpoint.directory);
   remove_temporary_leftovers(config.run.directory);
-  ResumePoint resume = find_resume_point(loaded, host, resume_from);
+  const bool again = goes_on(noted_attempt(config.run.directory), attempt);
+  ResumePoint resume;
+  if (again) resume = find_resume_point(loaded, host, "auto");
+  // Where no attempt has come to a checkpoint of its own, what was asked for still holds.
+  const bool anew = again && !resume.checkpoint;
+  if (anew) resume.notes.clear();
+  if (!again || (anew && !options.resume.empty())) resume = find_resume_point(loaded, host, options.resume);
+  resume.replaces = options.overwrite && !again;
+  resume.attempt = std::move(attempt);
   if (!recovered.empty()) resume.notes.insert(resume.notes.begin(), recovered);
   for (const DirectoryLock& lock : locks) {
     if (!lock.warning().empty()) resume.notes.push_back("warning: " + lock.warning());
@@ -51,6 +60,24 @@ void require_no_restarts(const LedgerConfig& ledger, std::int64_t restarts) {
       restarts, restarts == 1 ? "" : "s");
 }
 
+// What was learned before the clock starts is no part of a record's time.
+void require_counted_training(const RunConfig& config) {
+  if (config.ledger.rules != LedgerRules::strict) return;
+  if (config.train.warmup.steps > most_free_warmup_steps) {
+    throw config_error(
+        "train.warmup.steps = {} makes more than {} steps of each phase before the training clock starts, "
+        "and "
+        "ledger.rules = \"strict\" allows no more; set at most that.",
+        config.train.warmup.steps, most_free_warmup_steps);
+  }
+  if (config.init.from.empty()) return;
+  throw config_error(
+      "init.from = '{}' begins with weights that were trained outside of this run's clock, and ledger.rules "
+      "= "
+      "\"strict\" takes no such run as a record; leave it out.",
+      config.init.from);
+}
+
 }  // namespace
 
 RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options, RunRanks& ranks) {
@@ -59,14 +86,18 @@ RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& opti
     throw config_error("a run is either continued (--resume) or started anew (--overwrite); leave one out.");
   }
   require_no_restarts(loaded.config.ledger, ranks.environment().restart_count);
+  require_counted_training(loaded.config);
   ranks.require_same_run(loaded, host);
+  Attempt attempt = own_attempt(ranks);
   std::vector<DirectoryLock> locks;
   ResumePoint resume;
   if (ranks.first()) {
     locks = lock_run(loaded.config, "train");
-    resume = open_run_directory(loaded, host, options.resume, locks);
+    resume = open_run_directory(loaded, host, options, std::move(attempt), locks);
   }
   share_resume_point(resume, ranks.group());
+  ranks.note_restarts(resume.attempt.restarts);
+  require_no_restarts(loaded.config.ledger, ranks.environment().restart_count);
   if (resume.checkpoint) {
     require_no_restarts(loaded.config.ledger, resume.checkpoint->manifest.progress.restarts);
   }

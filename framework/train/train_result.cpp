@@ -4,6 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
+#include "framework/core/kernel_clock.h"
+#include "framework/core/sealed_json.h"
+#include "framework/plugin/build_plugins.h"
 #include "framework/report/machine.h"
 #include "framework/run/determinism.h"
 #include "framework/run/run_files.h"
@@ -46,6 +49,16 @@ Json energy_json(const energy::Reading& energy, std::int64_t tokens) {
           {"absent", energy.absent}};
 }
 
+// Since the program was loaded. Whether they can all be true is clock_disagreements()'s matter.
+Json clocks_json() {
+  const ClockReadings &begin = clocks_at_start(), end = read_clocks();
+  return {{"monotonic_seconds", end.kernel - begin.kernel},
+          {"with_sleep_seconds", end.awake - begin.awake},
+          {"real_seconds", end.real - begin.real},
+          {"processor_seconds", end.processor - begin.processor},
+          {"processors", end.processors}};
+}
+
 }  // namespace
 
 void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,
@@ -62,7 +75,8 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
                        {"name", plugin->name()},
                        {"version", plugin->version()},
                        {"state_version", plugin->state_version()},
-                       {"sha256", plugin->sha256()}});
+                       {"sha256", plugin->sha256()},
+                       {"of_this_build", !is_foreign(plugin->path())}});
   }
   Json json{{"run", loaded.config.run.name},
             {"config", loaded.file},
@@ -88,6 +102,7 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
             {"host", host_name()},
             {"started", process_start_time()},
             {"duration_seconds", duration},
+            {"clocks", clocks_json()},
             {"command", process_command()},
             {"ranks", result.start.ranks},
             {"nodes", result.start.nodes},
@@ -101,6 +116,7 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
                                       {"validation", facts.shared_text.validation_documents},
                                       {"training", facts.shared_text.training_documents},
                                       {"whole", facts.shared_text.whole}};
+  if (facts.overlap) json["data"]["overlap"] = to_json(*facts.overlap);
   if (result.energy) json["energy"] = energy_json(*result.energy, result.energy_tokens);
   if (facts.loss) json["train_loss"] = loss_json(*facts.loss, facts.hf_compat);
   if (facts.doctor) json["doctor"] = doctor::record_json(*facts.doctor);
@@ -112,7 +128,7 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
     json["val_bytes"] = result.validation->bytes;
     if (result.validation->masked) json["val_masked"] = true;
   }
-  write_file_atomically(files.result(), json.dump(2) + "\n");
+  write_file_atomically(files.result(), sealed(std::move(json)).dump(2) + "\n");
 }
 
 }  // namespace mulligan

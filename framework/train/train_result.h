@@ -12,6 +12,7 @@
 #include "framework/config/run_config.h"
 #include "framework/data/data_identity.h"
 #include "framework/data/shared_text.h"
+#include "framework/data/text_overlap.h"
 #include "framework/doctor/start_checks.h"
 #include "framework/energy/energy_meter.h"
 #include "framework/eval/evaluate.h"
@@ -60,9 +61,10 @@ struct RunFacts {
   std::string weights_kind;                        // "averaged" or "last"
   const LossAccount* loss = nullptr;               // of the whole run
   bool hf_compat = false;
-  DataIdentity data;           // training and validation
-  SharedText shared_text;      // documents on both sides
-  std::string weights_sha256;  // of the tensors in weights.safetensors
+  DataIdentity data;                   // training and validation
+  SharedText shared_text;              // documents on both sides
+  std::optional<TextOverlap> overlap;  // and their passages; absent without validation
+  std::string weights_sha256;          // of the tensors in weights.safetensors
   const doctor::RunRecord* doctor = nullptr;
 };
 void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,

@@ -65,10 +65,11 @@ void Trainer::warm_up(TrainingDevice& device, const LoaderPosition& start) {
   std::vector<std::string> tensors = engine.state_tensors();
   if (warmup.keep_muon_momentum) {
     for (const OptimizerGroup& group : device.groups.groups()) {
-      for (const std::string& state : group.surviving) std::erase(tensors, state);
+      for (const std::string& state : surviving_states(group)) std::erase(tensors, state);
     }
   }
-  const StateSnapshot initial(engine.store(), tensors);
+  const StateSnapshot& initial =
+      *before_warm_up_.emplace_back(std::make_unique<StateSnapshot>(engine.store(), tensors));
   rows_->restore(start);
   device.groups.set_rates(progress(0));
   for (std::size_t phase = 0; phase < config_.phases.size(); ++phase) {
@@ -92,19 +93,22 @@ Trainer::Decision Trainer::decide() {
     decision.checkpoint = checkpoint_due();
   }
   decision.stop_signal = stop_signal();
-  const std::string own(reinterpret_cast<const char*>(&decision), sizeof decision);
-  const std::vector<std::string> all = ranks_.group().all_gather(own);
-  int signal = 0;
-  for (const std::string& bytes : all) {
-    std::memcpy(&decision, bytes.data(), sizeof decision);
-    if (signal == 0) signal = decision.stop_signal;
-  }
-  std::memcpy(&decision, all.front().data(), sizeof decision);
-  decision.stop_signal = signal;
+  const int own = decision.stop_signal;
+  const auto decide = [&](const std::vector<std::string>& signals) {
+    for (const std::string& bytes : signals) {
+      if (decision.stop_signal == 0) std::memcpy(&decision.stop_signal, bytes.data(), sizeof own);
+    }
+    return std::string(reinterpret_cast<const char*>(&decision), sizeof decision);
+  };
+  const std::string decided =
+      ranks_.group().consult({reinterpret_cast<const char*>(&own), sizeof own}, decide);
+  std::memcpy(&decision, decided.data(), sizeof decision);
   return decision;
 }
 
 void Trainer::train_until_budget_is_spent() {
+  require_warm_up_undone();
+  begin_first_steps();
   ledger_.enter("train");
   begin_energy();
   run_clock();
@@ -121,20 +125,31 @@ void Trainer::train_until_budget_is_spent() {
     budget_.mark_step();
     slowest_step_seconds_ = std::max(slowest_step_seconds_, budget_.step_seconds());
     if (collect_every_step_) collect_losses();
+    note_first_step();
     if (report_due()) report_steps(now.budget_fraction);
     if (config_.metrics.attention_every > 0 && step_ % config_.metrics.attention_every == 0)
       look_at_attention();
     show_progress(live);
-    const std::int64_t every = config_.train.validate_every;
-    if (every > 0 && step_ % every == 0) validate("validate");
+    if (validation_due(now.budget_fraction)) validate("validate");
   }
   if (now.stop_signal != 0) stop_early(now.stop_signal);
   if (reported_ < step_) report_steps(now.budget_fraction);
   device_->communicator->barrier(engine_->store());
   stop_clock();
+  require_learned_steps();
   result_.steps = step_;
   result_.tokens = tokens_;
   result_.tokens_per_second = static_cast<double>(result_.tokens) / budget_.elapsed_seconds();
+}
+
+// After a step that began at `budget_fraction`.
+bool Trainer::validation_due(double budget_fraction) {
+  const std::int64_t every = config_.train.validate_every, shares = config_.train.validations;
+  const auto reached =
+      std::min(shares, static_cast<std::int64_t>(budget_fraction * static_cast<double>(shares + 1)));
+  const bool by_share = reached > shares_validated_;
+  shares_validated_ = std::max(shares_validated_, reached);
+  return by_share || (every > 0 && step_ % every == 0);
 }
 
 void Trainer::make_step() {
@@ -264,6 +279,7 @@ void Trainer::validate(const std::string& phase) {
   device_->communicator->barrier(engine_->store());
   stop_clock();
   const std::string before = ledger_.enter(phase);
+  const std::optional<StateSnapshot> state = before == "train" ? state_before_validation() : std::nullopt;
   device_->programs->refresh_scored_weights();
   Evaluator& evaluator = *device_->programs->evaluator();
   const auto tokens = static_cast<double>(validation_->tokens.size() - 1);
@@ -284,6 +300,7 @@ void Trainer::validate(const std::string& phase) {
                         phase, score.masked});
   log_.print("step {:>6}  {} ({:.1f} s)", step_, score_text(score), score.seconds);
   if (before != "train") return;
+  require_unchanged(state);
   ledger_.enter(before);
   run_clock();
 }
@@ -298,10 +315,12 @@ void Trainer::save() {
   ledger_.enter("save");
   note_checkpoint(checkpoints_.finish());
   const bool last_step_saved = checkpoint_step_ == step_ && !last_checkpoint_.empty();
-  if (ranks_.group().agree(config_.checkpoint.at_end && step_ > 0 && !last_step_saved) != 0)
+  if (ranks_.group().agree(config_.checkpoint.at_end && step_ > 0 && !last_step_saved &&
+                           !first_steps_open()) != 0)
     begin_checkpoint();
   require_equal_masters();
   engine_->refresh_evaluation_weights();
+  engine_->gather_averages();
   if (!ranks_.first()) return;
   // Results of a run that was continued are about the weights that now go.
   std::error_code ignored;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "framework/energy/energy_meter.h"
 #include "framework/report/metrics_file.h"
 #include "framework/report/run_log.h"
+#include "framework/run/data_overlap.h"
 #include "framework/run/ledger.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_files.h"
@@ -24,6 +26,8 @@
 #include "framework/step/phase_devices.h"
 #include "framework/step/phase_progress.h"
 #include "framework/step/rewarm.h"
+#include "framework/step/snapshot.h"
+#include "framework/train/first_steps.h"
 #include "framework/train/resume.h"
 #include "framework/train/train.h"
 
@@ -71,6 +75,21 @@ class Trainer {
   std::vector<std::pair<std::string, double>> rates() const;
   std::string counters() const;
 
+  // trainer_strict.cpp: nothing may be learned while the training clock stands
+  bool strict() const { return config_.ledger.rules == LedgerRules::strict; }
+  std::vector<std::string> surviving_states(const OptimizerGroup& group);
+  void require_warm_up_undone();
+  void begin_first_steps();
+  void note_first_step();
+  void require_learned_steps() const;
+  // Whether the first steps are still to be judged: nothing is saved until then, or a run that goes on from a
+  // checkpoint would begin with steps that nobody has seen.
+  bool first_steps_open() const {
+    return strict() && step_ <= static_cast<std::int64_t>(2 * FirstSteps::judged);
+  }
+  std::optional<StateSnapshot> state_before_validation();
+  void require_unchanged(const std::optional<StateSnapshot>& state) const;
+
   // trainer_energy.cpp
   void run_clock();  // of the budget, and with it the counters of energy
   void stop_clock();
@@ -78,7 +97,7 @@ class Trainer {
   void collect_energy();
 
   // trainer_setup.cpp
-  void require_place(const TrainOptions& options, const ResumePoint& resume) const;
+  void require_place(const ResumePoint& resume, bool resumed) const;
   void begin_files(const ResumePoint& resume);
   void begin_first_ranks_files(const ResumePoint& resume);
   void open_data();
@@ -109,6 +128,7 @@ class Trainer {
   void begin_checkpoint();
   void require_equal_masters();
   bool checkpoint_due();
+  bool validation_due(double budget_fraction);
   void note_progress_saved();
   void note_checkpoint(const std::optional<std::filesystem::path>& written);
   void resume_from(const Checkpoint& checkpoint);
@@ -139,6 +159,7 @@ class Trainer {
   TrainingEngine* engine_ = nullptr;  // of device_, once it is compiled
   std::unique_ptr<Prefetcher> rows_;
   std::unique_ptr<ValidationSet> validation_;
+  std::optional<TextOverlap> overlap_;  // of the first rank
   TrainingData data_;
 
   CheckpointWriter checkpoints_;
@@ -164,6 +185,7 @@ class Trainer {
   std::int64_t collected_ = 0;                // of which the losses are booked
   std::int64_t reported_ = 0;                 // of which reported
   double reported_at_ = 0;                    // training clock at the last report, seconds
+  std::int64_t shares_validated_ = 0;         // of train.validations
   double slowest_step_seconds_ = 0;           // since the last report
   std::vector<std::int64_t> cycles_;          // of the groups' schedules
   PhaseStart phase_start_;
@@ -176,6 +198,9 @@ class Trainer {
   doctor::RunRecord doctor_;                          // of the first rank
   std::unique_ptr<doctor::AttentionLook> attention_;  // of phase attention_phase_, once it was asked for
   std::size_t attention_phase_ = 0;
+  // By device, until the clock starts: what warm-up had to leave as it was.
+  std::vector<std::unique_ptr<StateSnapshot>> before_warm_up_;
+  std::optional<FirstSteps> first_steps_;  // under strict rules, of the first rank
   RunResult result_;
 };
 

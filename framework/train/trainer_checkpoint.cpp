@@ -59,21 +59,28 @@ CheckpointManifest Trainer::manifest() const {
   so_far.close();
   p.ledger_seconds = so_far.phases();
   p.restarts = result_.start.restarts;
+  p.shares_validated = shares_validated_;
+  if (metrics_) {
+    p.metrics_records = metrics_->mark().records;
+    p.metrics_sha256 = metrics_->mark().sha256;
+  }
   m.loss = account_.state();
   return m;
 }
 
 // The step path copies the state to the host; the rest happens in the background.
 void Trainer::begin_checkpoint() {
-  const auto patience = ranks_.patience();
-  collect_losses();  // also refuses to save a run whose loss is not finite
-  require_equal_masters();
-  note_checkpoint(checkpoints_.finish());
-  engine_->refresh_evaluation_weights();
-  engine_->gather_state();
-  if (ranks_.first()) {
-    checkpoints_.begin(manifest(), engine_->store(), engine_->whole_state());
+  {
+    const auto patience = ranks_.patience();
+    collect_losses();  // also refuses to save a run whose loss is not finite
+    require_equal_masters();
+    note_checkpoint(checkpoints_.finish());
   }
+  // Without patience: transfers, one after the other, of which one that does not end is to be found as in a step.
+  engine_->refresh_evaluation_weights();
+  const std::vector<StateTensor> state = engine_->gather_state();
+  const auto patience = ranks_.patience();
+  if (ranks_.first()) checkpoints_.begin(manifest(), engine_->store(), state);
   checkpoint_step_ = step_;
   checkpoint_at_ = budget_.elapsed_seconds();
 }
@@ -93,7 +100,7 @@ bool Trainer::checkpoint_due() {
   const bool by_steps = config.every_steps > 0 && step_ - checkpoint_step_ >= config.every_steps;
   const bool by_time =
       config.every_seconds > 0 && budget_.elapsed_seconds() - checkpoint_at_ >= config.every_seconds;
-  return (by_steps || by_time) && !checkpoints_.busy();
+  return (by_steps || by_time) && !checkpoints_.busy() && !first_steps_open();
 }
 
 // From now on this run is the one to keep.
@@ -117,10 +124,9 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   }
   phases_.start_at(saved_phase(m, config_.phases));
   follow_phase();
-  if (ranks_.first()) {
-    restore_tensors(checkpoint, engine_->store(), engine_->whole_state());
-  }
-  engine_->share_state();
+  const std::vector<StateTensor> state = engine_->whole_state();
+  if (ranks_.first()) restore_tensors(checkpoint, engine_->store(), state);
+  engine_->share_state(state);
   engine_->refresh_copies();
   rows_->restore({m.data.consumed_spans, m.data.shard_visits, m.data.visit_spans, m.data.parts});
   const CheckpointProgress& p = m.progress;
@@ -138,6 +144,7 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   optimizer_start_ = p.optimizer_start_step;
   loss_scaler_.restore({p.loss_scale, p.clean_updates, p.skipped_updates});
   rewarm_ = {p.rewarm_start_step, p.rewarm_steps};
+  shares_validated_ = p.shares_validated;
   for (const auto& [name, cycle] : p.cycles) {
     const auto group = std::ranges::find(device_->groups.groups(), name, &OptimizerGroup::name);
     if (group != device_->groups.groups().end()) {
@@ -168,14 +175,24 @@ void Trainer::save_before_stopping() {
 
 // A signal asked for it, between two steps.
 void Trainer::stop_early(int signal) {
+  if (first_steps_open()) {
+    ranks_.note_agreed_stop();
+    throw Error(
+        ExitCode::interrupted,
+        fmt::format(
+            "stopped by {} after step {}, before the first {} steps were judged, which ledger.rules = "
+            "\"strict\" asks for; nothing is saved: start the run again.",
+            signal_name(signal), step_, 2 * FirstSteps::judged));
+  }
   save_before_stopping();
-  ranks_.group().barrier();  // what the first rank writes is written
+  // What the first rank writes is written, and the others know where.
+  const std::string checkpoint = ranks_.group().broadcast_text(last_checkpoint_.string());
   ranks_.note_agreed_stop();
   throw Error(
       ExitCode::interrupted,
       fmt::format("stopped by {} after step {}; the checkpoint is '{}'; continue with the same command and "
                   "--resume.",
-                  signal_name(signal), step_, last_checkpoint_.string()));
+                  signal_name(signal), step_, checkpoint));
 }
 
 // Training cannot go on. What the last whole step left is saved where it is sound: no update was under way
@@ -184,7 +201,7 @@ void Trainer::stop_at_failure(const Error& error) {
   // Of several ranks the others may not be there to save anything with.
   if (error.code() == ExitCode::interrupted || !ranks_.alone()) return;
   const bool half_updated = step_start_ && engine_->updates_begun() != updates_;
-  if (step_ == 0 || half_updated) return;
+  if (step_ == 0 || half_updated || first_steps_open()) return;
   try {
     note_checkpoint(checkpoints_.finish());
   } catch (const Error&) {  // a write that failed may be what this is about; it is tried once more

@@ -1,13 +1,17 @@
 // Trainer: the doctor's checks before the first step and of what the run found.
 #include "framework/core/error.h"
+#include "framework/doctor/probe.h"
 #include "framework/report/machine.h"
+#include "framework/step/step_graphs.h"
 #include "framework/train/trainer.h"
 
 namespace mulligan {
 
 // Of the first rank, whose rows, weights and device are like the others'.
 void Trainer::examine_start(const TrainOptions& options, bool fresh) {
-  if (!ranks_.first() || config_.doctor.level == DoctorLevel::off) return;
+  if (config_.doctor.level == DoctorLevel::off) return;
+  device_->programs->refresh_scored_weights();  // by all ranks, which may have slices of them
+  if (!ranks_.first()) return;
   const auto patience = ranks_.patience();
   const std::string before = ledger_.enter("doctor");
   try {
@@ -22,10 +26,14 @@ void Trainer::examine_start(const TrainOptions& options, bool fresh) {
 }
 
 void Trainer::examine_end() {
+  if (config_.doctor.level == DoctorLevel::off) return;
   doctor::RunEnd end;
   if (result_.validation) {
     end.validated = doctor::Outcome{step_, result_.validation->val_loss_nats, account_.last_steps(),
-                                    static_cast<int>(config_.model.vocabulary), 0};
+                                    static_cast<int>(config_.model.vocabulary)};
+  } else if (const auto last = account_.last_steps(); last && doctor::passed(doctor_, "D01")) {
+    end.validated = doctor::Outcome{step_, last->mean_nats, last, static_cast<int>(config_.model.vocabulary)};
+    end.validated->of_training = true;
   }
   end.account = &account_;
   end.steps = step_;
@@ -43,6 +51,26 @@ void Trainer::examine_end() {
   if (info.threads > 0 && ranks_.alone())
     seen.peak_operations_per_second =
         doctor::processor_peak(info.threads, config_.phases.back().compute_dtype != Precision::fp32);
+  const TensorStore& store = engine_->store();
+  const doctor::Samples now = doctor::sample_parameters(parameters_, [&](const PlannedParameter& parameter) {
+    return doctor::values_of(store, master_name(parameter.name()));
+  });
+  end.movement.emplace(doctor::Movement{.parameters = parameters_, .before = doctor_.start, .after = now});
+  end.movement->steps = step_ - result_.first_step;
+  for (const OptimizerGroup& group : device_->groups.groups()) {
+    end.movement->optimizers.push_back(group.name);
+    end.movement->rates.push_back(group.base_lr);
+  }
+  end.movement->vocabulary = config_.model.vocabulary;
+  const double of_these_steps =
+      step_ > 0 ? static_cast<double>(tokens_ * end.movement->steps) / static_cast<double>(step_) : 0;
+  for (const double share : doctor_.token_shares) end.movement->expected.push_back(share * of_these_steps);
+  if (config_.ema.decay > 0 && config_.eval.use_ema) {
+    end.ema_decay = config_.ema.decay;
+    end.averages = doctor::sample_parameters(parameters_, [&](const PlannedParameter& parameter) {
+      return doctor::values_of(store, average_name(parameter.name()));
+    });
+  }
   doctor::examine_end(doctor_, end, [this](const std::string& line) { log_.line(line); });
 }
 

@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
 #include "framework/report/machine.h"
+#include "framework/run/clock_check.h"
 #include "framework/run/memory_categories.h"
 #include "framework/run/run_ledger.h"
 #include "framework/train/trainer.h"
@@ -48,7 +49,7 @@ std::string final_table(const RunResult& result) {
 void Trainer::record_memory(const DeviceMemory& memory) {
   std::map<std::string, std::int64_t> tensors;
   for (const std::string& name : engine_->store().names()) {
-    tensors[name] = engine_->store().type(name).bytes();
+    tensors[name] = engine_->store().reserved_bytes(name);
   }
   MemoryRecord record;
   for (const MemoryRow& row : memory_by_category(tensors))
@@ -219,6 +220,7 @@ RunResult Trainer::finish() {
   run_ledger.note_restarts(result_.start.restarts);
   LedgerEntry booked{LedgerStage::train, ledger_.phases(), {}, {}};
   if (result_.validation) booked.scores.emplace_back("before quantisation", *result_.validation);
+  booked.overlap = overlap_;
   run_ledger.book(std::move(booked));
   facts.broken_limits = broken_limits(config_.ledger, run_ledger);
   facts.weights_kind = saved_weights_kind();
@@ -226,12 +228,15 @@ RunResult Trainer::finish() {
   facts.hf_compat = config_.metrics.hf_compat;
   facts.data = data_.data;
   facts.shared_text = data_.shared;
+  facts.overlap = overlap_;
   facts.weights_sha256 = weights_sha256_;
   run_ledger.write(files_.directory, config_.ledger);
+  require_true_clocks(config_.ledger, log_);
   require_limits(config_.ledger, run_ledger);
   for (const std::string& limit : facts.broken_limits) log_.print("warning: {}", limit);
   write_result(files_, loaded_, result_, facts);
   log_.result(final_table(result_));
+  doctor::say_failures(doctor_, [this](const std::string& line) { log_.line(line); });
   return result_;
 }
 

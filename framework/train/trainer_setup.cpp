@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/data/shard.h"
+#include "framework/run/strict_validation.h"
 #include "framework/train/trainer.h"
 
 namespace mulligan {
@@ -15,9 +16,11 @@ namespace {
 
 constexpr std::int64_t loss_ring_steps = 100;  // single losses kept for means over the last steps
 
-std::optional<std::int64_t> step_to_continue(const ResumePoint& resume) {
-  if (!resume.in_place) return {};
-  return resume.checkpoint->manifest.step;
+// The file anew, or that of the run that goes on, of which its checkpoint knows what it must hold.
+MetricsFile open_metrics(const std::filesystem::path& path, const ResumePoint& resume) {
+  if (!resume.in_place) return MetricsFile(path);
+  const CheckpointManifest& m = resume.checkpoint->manifest;
+  return MetricsFile(path, m.step, {m.progress.metrics_records, m.progress.metrics_sha256});
 }
 
 void require_trainable(const RunConfig& config, const Backend& backend) {
@@ -59,8 +62,10 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
   result_.start = {ranks_.group().world_size(), ranks_.nodes(), ranks_.environment().launcher,
                    ranks_.environment().restart_count};
   for (const auto& device : phases_.devices()) require_trainable(config_, *device->plugins.backend);
-  if (ranks_.first()) require_place(options, resume);
-  log_.line(print_resolved(loaded_));
+  if (ranks_.first()) require_place(resume, !options.resume.empty());
+  log_.detail(print_resolved(loaded_));
+  log_.line(config_summary(loaded_));
+  log_.print("  each key with its origin: {} (and mulligan config print)", files_.config().string());
   for (const std::string& note : resume.notes) log_.line(note);
   result_.directory = files_.directory;
   result_.parameters = parameter_count(model_parameters(config_.model));
@@ -93,11 +98,11 @@ Trainer::~Trainer() {
 }
 
 // The run directory is the first rank's.
-void Trainer::require_place(const TrainOptions& options, const ResumePoint& resume) const {
-  if (options.overwrite) {
+void Trainer::require_place(const ResumePoint& resume, bool resumed) const {
+  if (resume.replaces) {
     ReplacedRun(files_.directory, config_.checkpoint.directory).require_only_a_run();
   } else if (!resume.in_place) {
-    require_fresh_directory(config_, !options.resume.empty());
+    require_fresh_directory(config_, resumed);
   }
 }
 
@@ -123,9 +128,12 @@ void Trainer::begin_first_ranks_files(const ResumePoint& resume) {
     }
   }
   try {
+    note_attempt(files_.directory, resume.attempt);
     write_file_atomically(files_.config(), print_resolved(loaded_));
     log_.open_file(files_.log(), resume.in_place);
-    metrics_.emplace(files_.metrics(), step_to_continue(resume));
+    metrics_.emplace(open_metrics(files_.metrics(), resume));
+    if (config_.metrics.tensorboard) metrics_->mirror_to(files_.tensorboard());
+    if (!metrics_->gap().empty()) log_.print("warning: {}", metrics_->gap());
   } catch (const Error&) {  // a constructor that throws has no destructor
     if (replaced_) replaced_->recover();
     throw;
@@ -149,12 +157,17 @@ void Trainer::begin_first_ranks_files(const ResumePoint& resume) {
 void Trainer::open_data() {
   if (!config_.data.validation.empty()) {
     validation_ = std::make_unique<ValidationSet>(load_validation(config_.data, config_.model.vocabulary));
+    require_strict_validation(config_, *validation_);
     log_.print("validation: {} tokens", validation_->tokens.size());
     if (!validation_->byte_note.empty()) log_.line(validation_->byte_note);
   }
   data_ = open_training_data(config_, validation_.get());
   for (const std::string& note : data_.notes) log_.line(note);
-  ranks_.require_same_data(data_.data.train.sha256);
+  ranks_.require_same_data(data_.data);
+  if (validation_ && ranks_.first()) {
+    const auto patience = ranks_.patience();
+    overlap_ = overlap_with_validation(config_, data_.shards, *validation_, log_);
+  }
   read_rows(phases_.phase());
   log_.print("training: {} shards, {} tokens per pass", data_.shards.size(),
              rows_->loader().spans_per_epoch() * rows_->loader().options().row_tokens);

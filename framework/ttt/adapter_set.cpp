@@ -220,4 +220,15 @@ std::vector<AdapterNorm> AdapterSet::norms() {
   return norms;
 }
 
+AdapterSets make_adapter_sets(const BaseModel& model, const AdapterSet::Setup& setup,
+                              const WindowShapes& shapes, std::vector<Program*>& programs) {
+  AdapterSets sets;
+  for (const auto& [documents, of_size] : shapes) {
+    auto& set = sets[documents];
+    set = std::make_unique<AdapterSet>(model, setup, documents, of_size);
+    for (Program* program : set->programs()) programs.push_back(program);
+  }
+  return sets;
+}
+
 }  // namespace mulligan

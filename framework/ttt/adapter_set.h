@@ -53,6 +53,8 @@ class AdapterSet {
   // Tensors in the store that the next batch of documents inherits: with them and reset() it is as
   // without an interruption.
   std::vector<std::string> inherited() const;
+  // After their masters were uploaded: what kernels read follows.
+  void refresh() { begin_batch(); }
   // All adapters at zero, for scoring without them.
   void clear();
   // All adapters at small random values, zeros included: for probes.
@@ -89,5 +91,12 @@ class AdapterSet {
   std::string scalars_name_;
   std::int64_t step_ = 0;  // updates since the last reset
 };
+
+// The windows of a run, by documents of a batch; and the sets of adapters with their programs.
+using WindowShapes = std::map<std::int64_t, std::set<WindowShape>>;
+using AdapterSets = std::map<std::int64_t, std::unique_ptr<AdapterSet>>;
+// Plans them; `programs` gets what is to be bound.
+AdapterSets make_adapter_sets(const BaseModel& model, const AdapterSet::Setup& setup,
+                              const WindowShapes& shapes, std::vector<Program*>& programs);
 
 }  // namespace mulligan

@@ -51,7 +51,7 @@ std::int64_t keep_lines(const std::filesystem::path& path, const std::vector<std
   std::int64_t kept = 0;
   if (done.empty()) return kept;
   const std::set<std::int64_t> known(done.begin(), done.end());
-  keep_json_lines(path, [&](const nlohmann::ordered_json& line) {
+  keep_json_lines(path, [&](const nlohmann::ordered_json& line, std::string_view) {
     const bool keep = known.contains(line.value("queue", std::int64_t{-1}));
     kept += keep ? 1 : 0;
     return keep;

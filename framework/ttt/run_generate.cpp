@@ -131,7 +131,7 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
 
   GenerateOptions generating = options.generate;
   generating.bos_id = tokenizer.bos_id();
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = KernelClock::now();
   GenerateRunResult result;
   OriginalTextStream originals(transform);
   const auto tell = [&](const std::string& part) {

@@ -6,18 +6,23 @@
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/plugin/build_plugins.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
+#include "framework/run/clock_check.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
 #include "framework/run/score_identity.h"
+#include "framework/run/strict_validation.h"
 #include "framework/ttt/audit_log.h"
 #include "framework/ttt/base_model.h"
 #include "framework/ttt/batch_lines.h"
 #include "framework/ttt/plain_scorer.h"
+#include "framework/ttt/score_floor.h"
 #include "framework/ttt/scored_validation.h"
+#include "framework/ttt/scoring_files.h"
 #include "framework/ttt/ttt_json.h"
 #include "framework/ttt/ttt_metrics.h"
 #include "framework/ttt/ttt_plugins.h"
@@ -126,6 +131,71 @@ void require_valid_order(const LoadedConfig& loaded) {
       key);
 }
 
+void require_checkable(const LoadedConfig& loaded, const TttOptions& options) {
+  if (loaded.config.ledger.rules != LedgerRules::strict || options.audit != TttAudit::same_process) return;
+  throw config_error(
+      "--audit same-process lets a plugin that remembers deceive the check of scores, and ledger.rules = "
+      "\"strict\" refuses it; leave it out.");
+}
+
+// What the parts of a run share that begins outside of the thread for foreign code.
+struct Attempt {
+  LoadedConfig& loaded;
+  PluginHost& host;
+  const WeightOrigin& origin;
+  const WeightLoader& load;
+  const TttOptions& options;
+  RunRanks& ranks;
+  const fs::path& directory;
+  std::int64_t lanes;
+  Ledger& clock;
+  TttSaver& saver;
+  const ValidationSet& validation;
+  BlindChecker* blind;
+  Confinement confinement;
+};
+
+void log_checks(RunLog& log, const TttChecks& checks) {
+  const char* who = checks.own_process ? "by a process that never had them" : "in this process";
+  if (checks.full) {
+    log.print(
+        "causality: all {} scores that have later tokens were made again without their own, in {} turns, {}, "
+        "and "
+        "were the same to the bit (seed {})",
+        checks.cuts, checks.turns, who, checks.seed);
+  } else {
+    log.print(
+        "causality: {} scores in {} of {} turns were made again without their own and later tokens, {}, and "
+        "were the "
+        "same to the bit (seed {}); reading ahead in one score of {:.0f}, or in one turn of {:.1f}, is found "
+        "with 99 %",
+        checks.cuts, checks.turns, checks.all_turns, who, checks.seed, found_one_in(checks.cuts),
+        found_one_in(checks.turns));
+  }
+  if (checks.proposals > 0)
+    log.print("causality: all {} proposals of the score transform were the same there", checks.proposals);
+  if (!checks.own_process) return;
+  if (!checks.run.missing.empty() || !checks.process.missing.empty()) {
+    log.print("warning: plugins could reach, in this process: {}; in the one that checks: {}",
+              checks.run.missing.empty() ? "nothing" : checks.run.missing,
+              checks.process.missing.empty() ? "nothing" : checks.process.missing);
+  }
+}
+
+// The code of what scores is counted as the source that the program was built from.
+void require_counted_plugins(const LoadedConfig& loaded, PluginHost& host) {
+  if (loaded.config.ledger.rules != LedgerRules::strict) return;
+  for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
+    const std::string& section = ref.table->section;
+    if (!section.starts_with("ttt") && section != "backend" && section != "communicator") continue;
+    const std::filesystem::path library = load_plugin(host, ref.kind, *ref.table)->path();
+    if (!is_foreign(library)) continue;
+    throw run_error("{}; under ledger.rules = \"strict\" the score is refused.", foreign_text(library));
+  }
+}
+
+TttResult score(Attempt& attempt);
+
 }  // namespace
 
 TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
@@ -151,6 +221,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   require_whole_set(loaded.config);
   require_wide_exponent(loaded.config);
   require_valid_order(loaded);
+  require_checkable(loaded, options);
   const std::string audit_name = loaded.config.ttt->config.audit;
   std::optional<DirectoryLock> lock;
   if (!directory.empty()) {
@@ -158,7 +229,58 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
     remove_temporary_leftovers(directory);
   }
   if (!audit_name.empty() && ranks.first()) require_audit_file(directory / audit_name);
+  // Before any plugin is loaded: what is read later is read where plugins are at work.
+  const ValidationSet validation = scored_validation(loaded.config);
+  require_strict_validation(loaded.config, validation);
+  std::optional<BlindChecker> blind;
+  if (!options.checker.empty() && options.audit != TttAudit::same_process) blind.emplace(options.checker);
+  Attempt attempt{loaded,    host,  origin, load,  options,    ranks,
+                  directory, lanes, clock,  saver, validation, blind ? &*blind : nullptr,
+                  {}};
+  // Outside of the thread that is confined: it reads and writes what plugins may not.
+  const auto hand_on = [&](TttResult result) {
+    if (options.on_result && ranks.first()) options.on_result(result);
+    return result;
+  };
+  if (options.checker.empty()) return hand_on(score(attempt));
+  if (loaded.config.backend.plugin != "cpu") {
+    attempt.confinement.missing = fmt::format("files, sockets and programs (the backend '{}' may need them)",
+                                              loaded.config.backend.plugin);
+    return hand_on(score(attempt));
+  }
+  ReachableFiles files = files_for_scoring(loaded, host);
+  if (!loaded.config.data.tokenizer.empty()) files.read.emplace_back(loaded.config.data.tokenizer);
+  const bool made = !directory.empty() && fs::create_directories(directory);
+  add_files_of_run(files, directory.empty() && !audit_name.empty() ? fs::path(".") : directory,
+                   options.weights);
+  TttResult result;
+  try {
+    run_in_thread([&] {
+      attempt.confinement = both(confine_files(files), confine_calls_of(loaded, !ranks.alone()));
+      result = score(attempt);
+    });
+  } catch (const Error&) {
+    std::error_code failed;
+    if (made) fs::remove(directory, failed);  // where it is empty
+    throw;
+  }
+  return hand_on(std::move(result));
+}
+
+namespace {
+
+TttResult score(Attempt& attempt) {
+  LoadedConfig& loaded = attempt.loaded;
+  PluginHost& host = attempt.host;
+  const TttOptions& options = attempt.options;
+  RunRanks& ranks = attempt.ranks;
+  const fs::path& directory = attempt.directory;
+  Ledger& clock = attempt.clock;
+  TttSaver& saver = attempt.saver;
+  const ValidationSet& validation = attempt.validation;
+  const WeightOrigin& origin = attempt.origin;
   resolve_run_plugins(loaded, host, PluginUse::adapt);
+  require_counted_plugins(loaded, host);
   ranks.require_same_run(loaded, host);
   const RunConfig& config = loaded.config;
   RunPlugins plugins = make_backend_plugin(loaded, host);
@@ -170,8 +292,8 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   const TttPlugins rule(loaded, host, plugins);
   RunLog log(options, {});
 
-  const ValidationSet validation = scored_validation(config);
   const std::span<const std::uint16_t> tokens = validation.tokens;
+  ranks.require_same_data(validation.data);
   if (!validation.note.empty()) log.line(validation.note);
   if (!validation.byte_note.empty()) log.line(validation.byte_note);
   for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
@@ -180,11 +302,12 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
             backend.info().description);
 
   LoadedModel weights(backend, config, base_masters(*config.ttt));
-  weights.load(load);
+  weights.load(attempt.load);
   const BaseModel model = base_model(weights, config);
 
   TttResult result;
   result.weights = origin.name;
+  result.weights_sha256 = origin.sha256;
   if (config.ttt->transform) {
     result.transform = config.ttt->transform->plugin;
     result.transform_order = transform_order_word(config.ttt->transform_order);
@@ -225,7 +348,10 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
 
   const PhiloxDraws draws(static_cast<std::uint64_t>(config.run.seed));
   TttSetup setup = rule.setup(config, draws);
-  setup.lanes = lanes;
+  setup.lanes = attempt.lanes;
+  setup.blind = attempt.blind;
+  setup.full_audit = options.audit == TttAudit::full;
+  setup.full_for_kernels = config.ledger.rules == LedgerRules::strict;
   setup.communicator = communicator.get();
   if (losses) setup.losses = &*losses;
   const TttData data{tokens, validation.bos_id, validation.counter(), reference};
@@ -239,22 +365,30 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   std::optional<AuditLog> audit;
   if (!config.ttt->config.audit.empty() && ranks.first())
     listener = &audit.emplace(directory / config.ttt->config.audit, listener, done);
-  std::optional<Progress> planning;
-  planning.emplace(&log, ProgressPhase{.what = "planning test-time training", .ticks = true});
-  TttRun run(model, setup, data, listener);
-  planning.reset();
+  std::optional<TttRun> planned;
+  try {
+    Progress planning(&log, ProgressPhase{.what = "planning test-time training", .ticks = true});
+    planned.emplace(model, setup, data, listener);
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::interrupted) saver.interrupted();
+    throw;
+  }
+  TttRun& run = *planned;
   run.at_boundaries([&] { saver.between_batches(run); },
                     [&] {
                       ranks.note_step();
                       ranks.require_running();
                       saver.between_chunks();
                     });
-  if (lanes > 1) log.print("{} lanes of batches on {}", lanes, ranks_text(ranks.group().world_size()));
+  if (attempt.lanes > 1)
+    log.print("{} lanes of batches on {}", attempt.lanes, ranks_text(ranks.group().world_size()));
   lines.begin(run, done.size());
 
   clock.enter("ttt");
   try {
     result.report = run.run(standing ? &*standing : nullptr);
+    const std::string problem = floor_problem(run.book(), tokens, reference, config.model.vocabulary);
+    if (!problem.empty()) throw VoidRun(problem);
   } catch (const VoidRun& reason) {
     // No score, and none of an earlier run that could be taken for this one's; nothing to
     // be continued either.
@@ -264,6 +398,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
     throw;
   }
   lines.end();
+  result.report.checks.run = attempt.confinement;
   if (!ranks.first()) return result;
   result.peak_device_memory_bytes = static_cast<std::int64_t>(backend.peak_allocated_bytes());
   result.setup_seconds = saver.seconds("ttt_setup");
@@ -274,10 +409,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
     result.without->data = validation.data;
   }
   log.line(bins_text(result.report));
-  const TttChecks& checks = result.report.checks;
-  log.print(
-      "causality: {} scores of {} turns were the same to the bit with other tokens behind them (seed {})",
-      checks.scores, checks.turns, checks.seed);
+  log_checks(log, result.report.checks);
   if (result.without) log.result(fmt::format("without test-time training: {}", score_text(*result.without)));
   if (result.report.untransformed.tokens > 0) {
     log.result(fmt::format("  of it without '{}':      {}", result.transform,
@@ -285,16 +417,18 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   }
   log.result(
       fmt::format("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds));
+  require_true_clocks(config.ledger, log);
   if (metrics) {
     metrics->finish(result);
     write_file_atomically(RunFiles{directory}.ttt_result(), ttt_json(result));
   }
   saver.finish();
-  if (options.on_result) options.on_result(result);
   const RunLedger ledger =
       close_entry(ledger_entry(result, options.quantised), directory, config.ledger, log);
   log.result("\n" + ledger_table(config.ledger, ledger));
   return result;
 }
+
+}  // namespace
 
 }  // namespace mulligan

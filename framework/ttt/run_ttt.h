@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "framework/config/run_config.h"
 #include "framework/eval/evaluate.h"
@@ -17,7 +18,16 @@ namespace mulligan {
 class RunRanks;
 struct TttResult;
 
+// How the scores of a run are checked (SuffixCheck): some of them or all, by a process of its own
+// (blind_checker.h); or some in the process that made them, which a plugin that remembers can deceive.
+enum class TttAudit { sampled, full, same_process };
+
 struct TttOptions : ConsoleOptions {
+  TttAudit audit = TttAudit::sampled;
+  // A command line of this program that comes to serve_blind_checks() with the same configuration. Empty:
+  // there is no such process, and this one is not confined either.
+  std::vector<std::string> checker;
+  std::filesystem::path weights;  // file or run directory that `load` reads, to be reached while confined
   // Where ttt_result.json, metrics.jsonl (see ttt_metrics.h), ledger.json and the audit log go: the run
   // directory, whose metrics and ledger are continued, or any other folder. Empty: no files, but the audit
   // log, where one is asked for, goes into the folder the program was started in.
@@ -32,7 +42,8 @@ struct TttOptions : ConsoleOptions {
 };
 
 struct TttResult {
-  std::string weights;  // what was scored, as the caller named it
+  std::string weights;         // what was scored, as the caller named it
+  std::string weights_sha256;  // WeightOrigin::sha256
   // Plain evaluation of the same documents, before; absent with on_collapse = "off".
   std::optional<EvalResult> without;
   EvalResult with;           // test-time training; seconds of scoring and training, without setup_seconds
@@ -52,7 +63,7 @@ struct TttResult {
 // the adapters) give the same score to the last digit. Throws Error; data_error, before anything is scored,
 // when the weights belong to another tokenizer (require_data_of) or the two ways of counting bytes differ,
 // run_error when the result breaks a budget of [ledger] under strict rules. Where `directory` is set, a
-// signal or a kill loses the batch under way and what eval.save_seconds allows at most; the result of a
+// signal loses the batch under way, and a kill what eval.save_seconds allows at most; the result of a
 // continued run is the same to the bit, but for seconds, which are those of all attempts.
 TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                   const WeightLoader& load, const TttOptions& options = {});

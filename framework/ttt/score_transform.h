@@ -10,6 +10,7 @@
 #include "framework/config/ttt_config.h"
 #include "framework/plugin/transform.h"
 #include "framework/ttt/document_plan.h"
+#include "framework/ttt/transform_witness.h"
 
 namespace mulligan {
 
@@ -23,9 +24,10 @@ double transformed_loss(double loss, std::int32_t target, std::span<const mlg_bi
 class TransformFeed {
  public:
   // `places` documents of a batch at most. In file order it makes all proposals here. The arguments must
-  // outlive this object. Throws what the plugin's calls throw.
+  // outlive this object. `witness` (or null) hears all of it. Throws what the plugin's calls throw.
   TransformFeed(const Transform& transform, TransformOrder order, std::span<const std::uint16_t> tokens,
-                const DocumentPlan& plan, std::int64_t vocabulary, std::int64_t places);
+                const DocumentPlan& plan, std::int64_t vocabulary, std::int64_t places,
+                TransformWitness* witness = nullptr);
 
   // Batches of this lane follow; it knows what earlier batches of it have told.
   void enter_lane(std::int64_t lane);
@@ -40,9 +42,11 @@ class TransformFeed {
         proposed(target, of_file(target));
         continue;
       }
-      const auto [stream, at] = stream_of(place);
-      proposed(target, stream->propose(at));
-      stream->observe(at, token(target));
+      const Reader reader = stream_of(place);
+      const std::span<const mlg_bias> proposal = reader.stream->propose(reader.place);
+      proposed(target, proposal);
+      if (witness_) witness_->told(reader.number, reader.place, token(target), proposal);
+      reader.stream->observe(reader.place, token(target));
     }
   }
 
@@ -53,11 +57,12 @@ class TransformFeed {
   };
   struct Reader {
     Transform::Stream* stream = nullptr;
-    std::int64_t place = 0;
+    std::int64_t place = 0, number = 0;  // number: for the witness
   };
   std::int32_t token(std::int64_t position) const { return tokens_[static_cast<std::size_t>(position)]; }
   Reader stream_of(std::int64_t place) const;
-  std::unique_ptr<Transform::Stream> open(std::int64_t tokens, std::int64_t places) const;
+  std::unique_ptr<Transform::Stream> open(std::int64_t number, std::int64_t tokens,
+                                          std::int64_t places) const;
   std::span<const mlg_bias> of_file(std::int64_t target);
   void read_file();
 
@@ -66,8 +71,9 @@ class TransformFeed {
   std::span<const std::uint16_t> tokens_;
   const DocumentPlan& plan_;
   std::int64_t vocabulary_, places_;
+  TransformWitness* witness_;
   std::map<std::int64_t, std::unique_ptr<Transform::Stream>> lanes_;  // queue order
-  Transform::Stream* lane_ = nullptr;                                 // of them
+  Reader lane_;                                                       // of them
   std::vector<std::unique_ptr<Transform::Stream>> documents_;         // document order, by place
   std::vector<Hint> file_;                                            // file order, by target
   std::vector<mlg_bias> found_;                                       // of_file's result

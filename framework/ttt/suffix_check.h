@@ -1,10 +1,11 @@
-// SuffixCheck: while a run scores, some of its windows are scored a second time with other tokens behind a
-// position, and the scores up to that position must be the same to the bit.
+// SuffixCheck: while a run scores, some of its windows are scored again with other tokens behind a position,
+// and the scores up to that position must be the same to the bit.
 //
-// It sees what a recording cannot show: kernels that plugins bring. Which windows are taken, where they are
-// cut and what replaces the rest depends on a seed that is drawn from the system when the run starts and
-// published when it has ended, and half of them meet the changed window first, so that a kernel cannot
-// prepare for it.
+// It sees what a recording cannot show: kernels that plugins bring. Which turns are taken, where their windows
+// are cut and what replaces the rest depends on a seed that is drawn from the system when the run starts and
+// published when it has ended. The changed windows are scored by a process that never had the real ones
+// (blind_checker.h). Without one they meet in the same process, half of them first, and a kernel that
+// remembers what it answered before can deceive it.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,10 @@ std::uint64_t unpredictable_seed();
 
 class SuffixCheck {
  public:
-  // For a run of `turns` turns: one of every hundred is checked, of a short run four.
-  SuffixCheck(std::int64_t turns, std::int64_t vocabulary, std::uint64_t seed);
+  // For a run of `turns` turns. `full`: every turn at every cut. Else one turn of every hundred, of a short run
+  // sixteen, each at two cuts or more: so many that a run that reads ahead in one score of thirty is found with
+  // 99 percent, as far as windows have as many.
+  SuffixCheck(std::int64_t turns, std::int64_t vocabulary, std::uint64_t seed, bool full = false);
 
   // One document's window among the tokens of a turn, and its scores among the losses.
   struct Window {
@@ -37,24 +40,40 @@ class SuffixCheck {
     std::int64_t chunk_offset = 0;  // its token at which the scored chunk starts
     std::int64_t chunk_length = 0;  // scored tokens; 0: none
   };
+  // All windows of the turn, each with other tokens from a cut on.
+  struct Pass {
+    std::vector<std::int32_t> tokens;
+    std::vector<std::size_t> scores;  // places among the losses that may not move
+  };
   struct Sample {
-    std::vector<std::int32_t> tokens;  // of all windows, with other tokens behind a place of each
-    std::vector<std::size_t> scores;   // places among the losses that may not move
-    bool first = false;                // the changed windows are scored before the real ones
+    std::int64_t turn = 0;
+    std::vector<Pass> passes;  // at different cuts
+    bool first = false;        // in one process: the changed windows are scored before the real ones
   };
   // Counts a turn; nothing where it is not checked.
   std::optional<Sample> next(std::span<const std::int32_t> tokens, std::span<const Window> windows);
-  // Throws VoidRun where a score that may not move differs. `changed` are the losses of sample.tokens.
-  void compare(const Sample& sample, std::span<const float> real, std::span<const float> changed);
+  // Throws VoidRun where a score that may not move differs. `changed` are the losses of pass.tokens.
+  void compare(std::int64_t turn, const Pass& pass, std::span<const float> real,
+               std::span<const float> changed) const;
 
+  bool full() const { return full_; }
   std::uint64_t seed() const { return seed_; }
-  std::int64_t turns() const { return checked_; }    // that were checked so far
-  std::int64_t scores() const { return compared_; }  // that were compared so far
+  std::int64_t all_turns() const { return turn_; }   // so far
+  std::int64_t turns() const { return checked_; }    // that are checked, so far
+  std::int64_t scores() const { return compared_; }  // comparisons, so far
+  // Different places at which a window was cut: at each, the score before it was made without its own token.
+  std::int64_t cuts() const { return cuts_; }
 
  private:
-  std::int64_t every_, vocabulary_;
+  std::int64_t passes_of(std::span<const Window> windows) const;
+
+  std::int64_t turns_, every_, vocabulary_;
   std::uint64_t seed_;
-  std::int64_t turn_ = 0, checked_ = 0, compared_ = 0;
+  bool full_;
+  std::int64_t turn_ = 0, checked_ = 0, compared_ = 0, cuts_ = 0;
 };
+
+// X such that reading ahead in one of X, wherever, is found with 99 percent by looking at `checked` of them.
+double found_one_in(std::int64_t checked);
 
 }  // namespace mulligan

@@ -2,7 +2,9 @@
 
 #include <limits>
 
+#include "framework/core/sealed_json.h"
 #include "framework/run/eval_json.h"
+#include "framework/ttt/suffix_check.h"
 
 namespace mulligan {
 namespace {
@@ -29,6 +31,27 @@ Json transform_json(const TttResult& result) {
           {"text_order", result.transform_order},
           {"contested", result.contested},
           {"without", sums_json(result.report.untransformed)}};
+}
+
+Json confinement_json(const Confinement& one) {
+  return {{"no_files", one.files}, {"no_sockets", one.sockets}, {"missing", one.missing}};
+}
+
+// How the scores were checked, and what plugins could reach meanwhile.
+Json checks_json(const TttChecks& checks) {
+  return {{"seed", checks.seed},
+          {"audit", checks.full ? "full" : "sampled"},
+          {"plugin_kernels", checks.plugin_kernels},
+          {"process", checks.own_process ? "own" : "same"},
+          {"turns", checks.turns},
+          {"turns_of", checks.all_turns},
+          {"scores", checks.scores},
+          {"cuts", checks.cuts},
+          {"proposals", checks.proposals},
+          {"found_with_99_percent",
+           {{"one_score_in", found_one_in(checks.cuts)}, {"one_turn_in", found_one_in(checks.turns)}}},
+          {"confined",
+           {{"scoring", confinement_json(checks.run)}, {"checking", confinement_json(checks.process)}}}};
 }
 
 }  // namespace
@@ -92,6 +115,7 @@ Json length_bin_json(const TttLengthBin& bin) {
 Json totals_json(const TttResult& result) {
   const TttReport& report = result.report;
   return {{"weights", result.weights},
+          {"weights_sha256", result.weights_sha256},
           {"with_ttt", eval_json(result.with)},
           {"without_ttt", result.without ? eval_json(*result.without) : Json()},
           {"transform", transform_json(result)},
@@ -102,8 +126,7 @@ Json totals_json(const TttResult& result) {
           {"ranks", report.ranks},
           {"collapsed_at_batch", report.collapsed_at < 0 ? Json() : Json(report.collapsed_at)},
           {"fell_back", report.fell_back},
-          {"causality_check",
-           {{"seed", report.checks.seed}, {"turns", report.checks.turns}, {"scores", report.checks.scores}}}};
+          {"causality_check", checks_json(report.checks)}};
 }
 
 std::string ttt_json(const TttResult& result) {
@@ -116,11 +139,11 @@ std::string ttt_json(const TttResult& result) {
   json["length_bins"] = bins;
   json["phases"] = phases;
   json["batches"] = batches;
-  return json.dump(1) + "\n";
+  return sealed(std::move(json)).dump(1) + "\n";
 }
 
 std::string void_ttt_json(const std::string& reason) {
-  return Json{{"void", true}, {"reason", reason}}.dump(1) + "\n";
+  return sealed({{"void", true}, {"reason", reason}}).dump(1) + "\n";
 }
 
 }  // namespace mulligan

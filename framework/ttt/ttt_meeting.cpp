@@ -14,8 +14,9 @@ namespace mulligan {
 
 void TttRun::meet(const LanePlan::Stretch& stretch) {
   if (world_size() > 1) exchange(stretch);
-  report_.checks = {suffixes_.seed() - static_cast<std::uint64_t>(rank()), suffixes_.turns() + others_.turns,
-                    suffixes_.scores() + others_.scores};
+  report_.checks = own_checks();
+  report_.checks.seed -= static_cast<std::uint64_t>(rank());
+  report_.checks += others_;
   report_batches();
   note_scored(stretch);
   // One lane watches batch by batch; several decide here, so that it does not matter who was how far.
@@ -33,11 +34,26 @@ void TttRun::note_scored(const LanePlan::Stretch& stretch) {
   }
 }
 
+TttChecks TttRun::own_checks() const {
+  TttChecks checks;
+  checks.seed = suffixes_.seed();
+  checks.turns = suffixes_.turns();
+  checks.all_turns = suffixes_.all_turns();
+  checks.scores = suffixes_.scores();
+  checks.cuts = suffixes_.cuts();
+  checks.full = suffixes_.full();
+  checks.plugin_kernels = plugin_kernels_;
+  if (!setup_.blind) return checks;
+  checks.own_process = true;
+  checks.proposals = setup_.blind->proposals();
+  checks.process = setup_.blind->confinement();
+  return checks;
+}
+
 void TttRun::exchange(const LanePlan::Stretch& stretch) {
   TttMessage own;
   for (const auto& [queue, batch] : pending_) own.batches.push_back(batch);
-  own.turns = suffixes_.turns();
-  own.scores = suffixes_.scores();
+  own.checks = own_checks();
   own.void_reason = void_reason_;
   own.events = std::move(unheard_);
   unheard_.clear();
@@ -53,8 +69,7 @@ void TttRun::exchange(const LanePlan::Stretch& stretch) {
 
 void TttRun::hear(const TttMessage& message) {
   for (const TttPendingBatch& batch : message.batches) pending_[batch.queue] = batch;
-  others_.turns += message.turns;
-  others_.scores += message.scores;
+  others_ += message.checks;
   if (rank() != 0 || !listener_) return;
   for (const TttMessage::Event& event : message.events)
     listener_->on_event({event.kind, event.queue, event.batch_index, event.chunk, event.documents, nullptr});
@@ -141,13 +156,14 @@ void TttRun::watch_for_collapse(const TttBatchReport& batch) {
 
 void TttRun::train_base(std::int64_t boundary, std::int64_t queue) {
   if (!order_->idle()) throw std::logic_error("the base model may only be trained between two batches");
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = KernelClock::now();
   const std::vector<std::uint16_t> tokens = phase_tokens(data_.tokens, plan_, scored_, boundary);
   TttPhaseReport phase;
   phase.phase = static_cast<std::int64_t>(report_.phases.size()) + 1;
   phase.documents = std::min<std::int64_t>(boundary, static_cast<std::int64_t>(scored_.size()));
   phase.tokens = static_cast<std::int64_t>(tokens.size());
   phase.steps = base_->run(tokens);
+  if (setup_.blind) setup_.blind->send_weights(model_, suffixes_);
   phase.seconds = seconds_since(start);
   report_.phases.push_back(phase);
   tell_of_all(TttEventKind::phase, queue, -1);

@@ -25,8 +25,11 @@ std::string to_text(const TttMessage& message) {
         {static_cast<int>(event.kind), event.queue, event.batch_index, event.chunk, event.documents});
   }
   return Json{{"batches", batches},
-              {"turns", message.turns},
-              {"scores", message.scores},
+              {"turns", message.checks.turns},
+              {"all_turns", message.checks.all_turns},
+              {"scores", message.checks.scores},
+              {"cuts", message.checks.cuts},
+              {"proposals", message.checks.proposals},
               {"void", message.void_reason},
               {"events", events}}
       .dump();
@@ -37,8 +40,11 @@ TttMessage read_ttt_message(const std::string& text) {
     const Json json = Json::parse(text);
     TttMessage message;
     for (const Json& batch : json.at("batches")) message.batches.push_back(read_pending(batch));
-    message.turns = json.at("turns");
-    message.scores = json.at("scores");
+    message.checks.turns = json.at("turns");
+    message.checks.all_turns = json.at("all_turns");
+    message.checks.scores = json.at("scores");
+    message.checks.cuts = json.at("cuts");
+    message.checks.proposals = json.at("proposals");
     message.void_reason = json.at("void");
     for (const Json& event : json.at("events")) {
       const int kind = event.at(0);

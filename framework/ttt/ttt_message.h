@@ -19,7 +19,7 @@ struct TttMessage {
     std::vector<int> documents;
   };
   std::vector<TttPendingBatch> batches;  // scored since the last meeting
-  std::int64_t turns = 0, scores = 0;    // that the rank has checked so far (TttChecks)
+  TttChecks checks;                      // of the rank, so far
   std::string void_reason;               // why its scores must not be used; empty: they may
   std::vector<Event> events;             // since the last meeting, in order; where somebody keeps them
 };

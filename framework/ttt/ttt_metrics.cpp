@@ -9,7 +9,7 @@ namespace {
 // Leaves out what an earlier test-time training reported, except what this one continues.
 const std::filesystem::path& prepared(const std::filesystem::path& path,
                                       const std::optional<TttStanding>& continued) {
-  keep_json_lines(path, [&](const Json& event) {
+  keep_json_lines(path, [&](const Json& event, std::string_view) {
     const std::string name = event_name(event);
     if (!name.starts_with("ttt_")) return true;
     if (!continued) return false;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "framework/core/sandbox.h"
 #include "framework/ttt/adapter_set.h"
 #include "framework/ttt/base_training.h"
 #include "framework/ttt/score_book.h"
@@ -44,11 +45,27 @@ struct TttLengthBin {
   ScoreSums sums, reference;
 };
 
-// Scores that were computed a second time with other tokens behind them (suffix_check.h), and
-// stayed the same.
+// Scores that were computed again with other tokens behind them (suffix_check.h), and stayed the same.
 struct TttChecks {
   std::uint64_t seed = 0;
-  std::int64_t turns = 0, scores = 0;
+  std::int64_t turns = 0, all_turns = 0;  // checked, of so many
+  std::int64_t scores = 0;                // comparisons
+  std::int64_t cuts = 0;                  // scores that were made without their own token
+  std::int64_t proposals = 0;             // of a score transform, made again
+  bool full = false;                      // nothing was left out
+  bool plugin_kernels = false;            // scores were made by kernels that plugins bring
+  bool own_process = false;               // by a process that never had the real tokens (blind_checker.h)
+  Confinement process;                    // of that one
+  Confinement run;                        // of the one that scored
+
+  TttChecks& operator+=(const TttChecks& other) {  // counts alone
+    turns += other.turns;
+    all_turns += other.all_turns;
+    scores += other.scores;
+    cuts += other.cuts;
+    proposals += other.proposals;
+    return *this;
+  }
 };
 
 struct TttReport {

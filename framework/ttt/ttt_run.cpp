@@ -55,10 +55,10 @@ TttRun::TttRun(const BaseModel& model, const TttSetup& setup, const TttData& dat
       own_(own_order()),
       book_(data.tokens, data.bytes),
       arena_(model.store.backend()),
-      suffixes_(turns_of(plan_, own_), model.config.vocabulary, seed_of(setup)) {
+      suffixes_(turns_of(plan_, own_), model.config.vocabulary, seed_of(setup), setup.full_audit) {
   require_offers(setup);
   const std::int64_t context_tokens = setup.config.context_tokens;
-  std::map<std::int64_t, std::set<WindowShape>> shapes;  // by documents
+  WindowShapes shapes;
   for (const std::int64_t queue : own_) {
     const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];
     const auto documents = static_cast<std::int64_t>(batch.batch.documents.size());
@@ -69,11 +69,14 @@ TttRun::TttRun(const BaseModel& model, const TttSetup& setup, const TttData& dat
   }
   const AdapterSet::Setup adapters{setup.adapters, setup.optimizer, setup.draws, context_tokens,
                                    setup.transform ? setup.transform->biases() : 0};
-  for (const auto& [documents, of_size] : shapes) {
-    auto& set = sets_[documents];
-    set = std::make_unique<AdapterSet>(model, adapters, documents, of_size);
-    for (Program* program : set->programs()) programs_.push_back(program);
+  if (setup.blind) setup.blind->begin(model, shapes);
+  sets_ = make_adapter_sets(model, adapters, shapes, programs_);
+  for (const auto& [documents, set] : sets_) {
+    for (const WindowProgram* window : set->windows())
+      plugin_kernels_ = plugin_kernels_ || window->unknown_kernels();
   }
+  if (plugin_kernels_ && setup.full_for_kernels)
+    suffixes_ = SuffixCheck(turns_of(plan_, own_), model.config.vocabulary, suffixes_.seed(), true);
   if (setup.base && setup.config.prefix_documents > 0) {
     base_ = std::make_unique<BaseTraining>(model, *setup.base, *setup.base_optimizer, setup.row_tokens,
                                            data.bos_id);
@@ -101,6 +104,7 @@ TttReport TttRun::run(const TttStanding* from) {
   for (const auto& [documents, set] : sets_) probe_causality(*set, model_, setup_.adapters);
   prepare_transform();
   if (from) restore(*from);
+  if (setup_.blind && from) setup_.blind->send_weights(model_, suffixes_);
   for (; stretch_ < lanes_.stretches.size(); ++stretch_) {
     score_stretch(stretch_);
     meet(lanes_.stretches[stretch_]);
@@ -126,10 +130,13 @@ void TttRun::score_stretch(std::size_t stretch) {
     if (done_ == 0 || own_[done_ - 1] < begin || lane_of(own_[done_ - 1]) != lane_of(queue))
       begin_lane(stretch, queue);
     if (feed_) feed_->enter_lane(lane_of(queue));
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = KernelClock::now();
     AdapterSet& set = begin_batch(queue);
     try {
       score_batch(queue, set);
+      // The last of a stretch: what is still being checked counts before all meet.
+      if (setup_.blind && (done_ + 1 == own_.size() || own_[done_ + 1] >= end))
+        setup_.blind->settle(suffixes_, true);
     } catch (const VoidRun& reason) {
       if (world_size() == 1) throw;
       void_reason_ = reason.what();

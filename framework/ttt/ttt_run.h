@@ -21,6 +21,7 @@
 #include "framework/dist/communicator.h"
 #include "framework/ttt/adapter_set.h"
 #include "framework/ttt/base_training.h"
+#include "framework/ttt/blind_checker.h"
 #include "framework/ttt/document_plan.h"
 #include "framework/ttt/lane_plan.h"
 #include "framework/ttt/loss_exchange.h"
@@ -64,6 +65,10 @@ struct TttSetup {
   std::int64_t lanes = 1;  // at least as many as ranks
   // Of all ranks, which have the same weights, data and setup; null: there is one.
   Communicator* communicator = nullptr;
+  // The process that scores sampled turns again, of this rank; null: they are scored again in this one.
+  BlindChecker* blind = nullptr;
+  bool full_audit = false;         // every turn at every cut (SuffixCheck)
+  bool full_for_kernels = false;   // the same where adapters are scored by kernels that plugins bring
   LossExchange* losses = nullptr;  // for as many positions as there are tokens; where there is a communicator
 };
 
@@ -146,11 +151,15 @@ class TttRun {
   // ttt_turn.cpp
   Turn make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set);
   void fill_inputs(const Turn& turn);
+  void score_windows(const Turn& turn, std::span<const std::int32_t> tokens, std::span<float> losses);
+  void score_changed(const Turn& turn, const SuffixCheck::Sample& sample,
+                     std::vector<std::vector<float>>& losses);
   void tell(TttEventKind kind, const Turn& turn, bool only_more);
 
   // ttt_meeting.cpp
   void meet(const LanePlan::Stretch& stretch);
   void note_scored(const LanePlan::Stretch& stretch);
+  TttChecks own_checks() const;
   void exchange(const LanePlan::Stretch& stretch);
   void merge_losses(const LanePlan::Stretch& stretch);
   void hear(const TttMessage& message);
@@ -170,6 +179,7 @@ class TttRun {
   void prepare_transform();
   void propose(const Turn& turn);
   void apply_proposals(const WindowProgram& program, std::span<float> losses);
+  std::vector<std::vector<std::int32_t>> proposed_numbers() const;
   void tell_again(std::int64_t queue);
   std::vector<std::string> standing_tensors() const;
 
@@ -181,11 +191,12 @@ class TttRun {
   LanePlan lanes_;
   std::vector<std::int64_t> own_;  // batches of this rank's lanes, in its order
   ScoreBook book_;
-  std::map<std::int64_t, std::unique_ptr<AdapterSet>> sets_;  // by documents per batch
+  AdapterSets sets_;  // by documents per batch
   std::unique_ptr<BaseTraining> base_;
   std::vector<Program*> programs_;  // of sets_ and base_
   SharedArena arena_;
   std::unique_ptr<TurnOrder> order_;
+  bool plugin_kernels_ = false;  // some adapters are scored by kernels that no table of this program knows
   SuffixCheck suffixes_;
   TttChecks others_;         // of the other ranks, at the last meeting
   std::string void_reason_;  // why the scores of this rank must not be used
@@ -204,7 +215,6 @@ class TttRun {
   // Where there is a score transform:
   std::unique_ptr<TransformFeed> feed_;
   std::vector<std::vector<mlg_bias>> proposals_;  // of the scored positions of a turn
-  std::vector<std::int32_t> proposed_tokens_;     // of one number
   std::vector<std::vector<float>> proposed_;      // losses of the proposed tokens, by number
   std::vector<float> plain_losses_;               // of a turn, as the model gives them
   std::vector<float> plain_book_;                 // the same of all that was booked, by stream position

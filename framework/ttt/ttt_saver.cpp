@@ -4,6 +4,12 @@
 #include "framework/run/resumable_evaluation.h"
 
 namespace mulligan {
+namespace {
+
+// Copies take at most one second of so many.
+constexpr double shortest_gap = 50;
+
+}  // namespace
 
 void TttSaver::open(ScoreState::Options options) {
   state_.emplace(std::move(options));
@@ -26,29 +32,42 @@ double TttSaver::seconds(const std::string& phase) {
 }
 
 void TttSaver::passed() {
-  save_if_asked(nullptr);
+  unsaved_ = true;
+  if (stop_signal() != 0) interrupted();
+  if (!state_) return throw_if_stopping();
+  if (state_->due()) save();
+  state_->book(attempt_seconds());
 }
 
 void TttSaver::between_batches(const TttRun& run) {
-  save_if_asked(&run);
+  if (!state_) return throw_if_stopping();
+  const double now = steady_seconds();
+  if (now - kept_at_ >= shortest_gap * keep_seconds_) {
+    progress_.standing.reset();  // its memory
+    progress_.standing = run.standing();
+    unsaved_ = true;
+    kept_at_ = steady_seconds();
+    keep_seconds_ = kept_at_ - now;
+  }
+  between_chunks();
+  if (unsaved_ && state_->due()) save();
 }
 
 void TttSaver::between_chunks() {
   if (!state_) return throw_if_stopping();
-  if (stop_signal() != 0 && state_->periodic()) throw stopped_error(*state_);
+  if (stop_signal() != 0) interrupted();
   state_->book(attempt_seconds());
 }
 
-void TttSaver::save_if_asked(const TttRun* run) {
-  if (!state_) return throw_if_stopping();
-  const bool stop = stop_signal() != 0;
-  if (stop || state_->due()) {
-    if (run) progress_.standing = run->standing();
-    save_ttt(*state_, progress_, attempt_seconds());
-    if (run) progress_.standing.reset();  // its memory
-  }
-  if (stop) throw stopped_error(*state_);
-  state_->book(attempt_seconds());
+void TttSaver::interrupted() {
+  if (!state_) return;
+  if (unsaved_) save();
+  throw stopped_error(*state_);
+}
+
+void TttSaver::save() {
+  save_ttt(*state_, progress_, attempt_seconds());
+  unsaved_ = false;
 }
 
 void TttSaver::finish() {

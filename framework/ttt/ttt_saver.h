@@ -18,14 +18,17 @@ class TttSaver {
 
   // What is done; the caller fills in the reference as it goes.
   TttProgress& progress() { return progress_; }
-  // After each pass of the scoring without test-time training, and between two batches: books the time and
-  // saves where that is due. Throws an Error of ExitCode::interrupted, once the state is saved, where a
-  // signal asked for an end.
+  // After each pass of the scoring without test-time training: books the time and saves where that is due.
+  // Throws an Error of ExitCode::interrupted, once the state is saved, where a signal asked for an end.
   void passed();
+  // Between two batches: keeps what is done in memory, unless the last such copy is so young that copying
+  // would take a noticeable share of the time; else as passed().
   void between_batches(const TttRun& run);
-  // Between two chunks of a batch: where states are saved as time goes by, a signal is obeyed at once, and
-  // the batch is left; else when it is done.
+  // Between two chunks of a batch, where a signal is obeyed at once: as interrupted().
   void between_chunks();
+  // A signal ends the scoring wherever it is: saves what is kept and not on disk yet, and throws the Error
+  // that says where. Returns where no state is kept.
+  void interrupted();
   // Seconds of all attempts in a phase so far.
   double seconds(const std::string& phase);
   // The result is written: the state goes.
@@ -33,11 +36,14 @@ class TttSaver {
 
  private:
   PhaseSeconds attempt_seconds();
-  void save_if_asked(const TttRun* run);
+  void save();
 
   Ledger& clock_;
   std::optional<ScoreState> state_;
   TttProgress progress_;
+  bool unsaved_ = false;     // progress_ has what the disk has not
+  double kept_at_ = 0;       // when the last copy was made, and
+  double keep_seconds_ = 0;  // what it took
 };
 
 }  // namespace mulligan

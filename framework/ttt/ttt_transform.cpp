@@ -16,8 +16,9 @@ void TttRun::prepare_transform() {
     throw config_error("[ttt.transform]: with {} {}, and its scores would be illegal; use another plugin.",
                        setup_.transform->plugin().description(), problem);
   }
-  feed_ = std::make_unique<TransformFeed>(*setup_.transform, setup_.transform_order, data_.tokens, plan_,
-                                          model_.config.vocabulary, setup_.config.batch_documents);
+  feed_ =
+      std::make_unique<TransformFeed>(*setup_.transform, setup_.transform_order, data_.tokens, plan_,
+                                      model_.config.vocabulary, setup_.config.batch_documents, setup_.blind);
   proposed_.resize(static_cast<std::size_t>(setup_.transform->biases()));
   plain_book_.assign(data_.tokens.size(), 0.0F);
 }
@@ -42,12 +43,18 @@ void TttRun::propose(const Turn& turn) {
                                                                                              proposal.end()};
                    });
   }
-  proposed_tokens_.resize(losses_.size());
-  for (std::size_t number = 0; number < proposed_.size(); ++number) {
-    for (std::size_t i = 0; i < proposals_.size(); ++i)
-      proposed_tokens_[i] = number < proposals_[i].size() ? proposals_[i][number].token : -1;
-    turn.program.set_proposal(static_cast<int>(number), proposed_tokens_);
+  int number = 0;
+  for (const std::vector<std::int32_t>& tokens : proposed_numbers())
+    turn.program.set_proposal(number++, tokens);
+}
+
+std::vector<std::vector<std::int32_t>> TttRun::proposed_numbers() const {
+  std::vector<std::vector<std::int32_t>> tokens(feed_ ? proposed_.size() : 0);
+  for (std::size_t number = 0; number < tokens.size(); ++number) {
+    for (const auto& proposal : proposals_)
+      tokens[number].push_back(number < proposal.size() ? proposal[number].token : -1);
   }
+  return tokens;
 }
 
 // Keeps the losses as the model gives them in plain_losses_.

@@ -75,25 +75,44 @@ std::vector<SuffixCheck::Window> TttRun::windows_of(const Turn& turn) const {
   return windows;
 }
 
+void TttRun::score_windows(const Turn& turn, std::span<const std::int32_t> tokens, std::span<float> losses) {
+  turn.program.set_inputs(tokens, positions_, targets_);
+  turn.program.forward();
+  turn.program.download_losses(losses);
+  apply_proposals(turn.program, losses);
+}
+
+// In this process, which also has the real windows.
+void TttRun::score_changed(const Turn& turn, const SuffixCheck::Sample& sample,
+                           std::vector<std::vector<float>>& losses) {
+  for (const SuffixCheck::Pass& pass : sample.passes)
+    score_windows(turn, pass.tokens, losses.emplace_back(losses_.size()));
+}
+
 void TttRun::score(Turn& turn) {
   order_->score();
   propose(turn);
-  const auto score_windows = [&](std::span<const std::int32_t> tokens, std::span<float> losses) {
-    turn.program.set_inputs(tokens, positions_, targets_);
-    turn.program.forward();
-    turn.program.download_losses(losses);
-    apply_proposals(turn.program, losses);
-  };
   const auto sample = suffixes_.next(tokens_, windows_of(turn));
-  std::vector<float> changed(sample ? losses_.size() : 0);
-  if (sample && sample->first) score_windows(sample->tokens, changed);
-  score_windows(tokens_, losses_);
-  if (sample && !sample->first) {
-    score_windows(sample->tokens, changed);
-    suffixes_.compare(*sample, losses_, changed);
-    score_windows(tokens_, changed);  // the update follows from the activations of the real windows
+  BlindChecker* blind = setup_.blind;
+  std::vector<std::vector<float>> changed;
+  if (sample && blind) {
+    // The adapters go there as they are now: in scoring, a kernel could write into them what it has seen.
+    blind->submit(model_, suffixes_,
+                  {turn.set, turn.program.shape(), *sample, positions_, targets_, proposed_numbers()});
   }
-  if (sample) suffixes_.compare(*sample, losses_, changed);
+  if (sample && !blind && sample->first) score_changed(turn, *sample, changed);
+  score_windows(turn, tokens_, losses_);
+  if (sample && !blind && !sample->first) {
+    score_changed(turn, *sample, changed);
+    // The update follows from the activations of the real windows.
+    std::vector<float> again(losses_.size());
+    score_windows(turn, tokens_, again);
+  }
+  for (std::size_t pass = 0; pass < changed.size(); ++pass)
+    suffixes_.compare(sample->turn, sample->passes[pass], losses_, changed[pass]);
+  if (sample && blind)
+    blind->expect(feed_ ? plain_losses_ : losses_, feed_ ? proposed_ : decltype(proposed_)());
+  if (blind) blind->settle(suffixes_, false);
   tell(TttEventKind::score, turn, false);
 }
 

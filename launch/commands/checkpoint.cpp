@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "framework/checkpoint/checkpoint_folder.h"
@@ -66,10 +67,22 @@ void show(const std::string& path) {
   for (const CheckpointFile& file : m.files) {
     row("file", fmt::format("{} {} bytes, sha256 {}", file.name, file.bytes, file.sha256));
   }
+  std::size_t width = 0;
+  for (const StoredTensor& tensor : checkpoint.tensors.tensors())
+    width = std::max(width, printable(tensor.name).size());
   for (const StoredTensor& tensor : checkpoint.tensors.tensors()) {
-    fmt::print("{:<48} {:<5} [{}]\n", printable(tensor.name), stored_name(tensor.type),
+    fmt::print("{:<{}} {:<5} [{}]\n", printable(tensor.name), width, stored_name(tensor.type),
                fmt::join(tensor.shape, ", "));
   }
+}
+
+// That one is damaged is said only of what is one.
+void require_checkpoint(const fs::path& path) {
+  if (!fs::exists(path))
+    throw data_error("there is no '{}'; give a checkpoint or a run directory.", path.string());
+  if (fs::exists(path / "manifest.json") || path.filename().string().starts_with("step_")) return;
+  throw data_error("'{}' holds no checkpoint; give one, or the directory of a run that has some.",
+                   path.string());
 }
 
 // One checkpoint, or all of a run. Every one is looked at before the exit code reports the damaged ones.
@@ -78,7 +91,10 @@ void verify(const std::string& path) {
   for (const fs::path& directory : {fs::path(path), fs::path(path) / "checkpoints"}) {
     for (const CheckpointEntry& entry : list_checkpoints(directory)) folders.push_back(entry.path);
   }
-  if (folders.empty()) folders.emplace_back(path);
+  if (folders.empty()) {
+    require_checkpoint(path);
+    folders.emplace_back(path);
+  }
   std::vector<std::string> damaged;
   for (const fs::path& folder : folders) {
     try {

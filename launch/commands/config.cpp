@@ -8,6 +8,7 @@
 #include "framework/checkpoint/qwen2_config.h"
 #include "framework/config/config_report.h"
 #include "framework/config/parameter_table.h"
+#include "framework/cost/dry_run.h"
 #include "framework/model/parameters.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
@@ -25,7 +26,8 @@ void print_config(const RunOptions& options) {
   fmt::print("{}", print_resolved(load_complete_config(options.config, options.overrides, host)));
 }
 
-// Everything that can be known without data: keys, plugins and their keys, the parameter table.
+// Everything that can be known without data: keys, plugins and their keys, the parameter table, and by building
+// every program of the run where nothing is computed what `train` would refuse.
 void check_config(const RunOptions& options) {
   PluginHost host = options.plugin_host();
   const LoadedConfig loaded = load_complete_config(options.config, options.overrides, host);
@@ -33,6 +35,8 @@ void check_config(const RunOptions& options) {
   std::vector<std::string> names;
   for (const ParameterSpec& parameter : parameters) names.push_back(parameter.name);
   resolve_parameter_table(names, loaded.config.parameters);
+  LoadedConfig rehearsed = load_config(options.config, options.overrides);
+  static_cast<void>(dry_run(rehearsed, host));
   fmt::print("{}: ok, {} parameters in {} tensors, {} plugins\n", options.config, parameter_count(parameters),
              parameters.size(), host.loaded().size());
 }

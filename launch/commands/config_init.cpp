@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/data/manifest.h"
+#include "framework/data/prepare.h"
 #include "launch/commands/commands.h"
 
 namespace mulligan {
@@ -20,6 +21,7 @@ struct InitArguments {
   std::string file = "run.toml";
   std::string data;
   double seconds = 300;
+  std::string family = "record", backend = "cpu";
   bool overwrite = false;
 };
 
@@ -39,11 +41,9 @@ std::uintmax_t bytes_below(const fs::path& folder) {
   return bytes;
 }
 
-// A small vocabulary can be learned from little text; a large one gives shorter sequences.
+// That of `prepare` by itself, and of README; little text has not as many different words.
 std::int64_t vocabulary_for(std::uintmax_t bytes) {
-  if (bytes < 1'000'000) return 512;
-  if (bytes < 5'000'000) return 1024;
-  return bytes < 100'000'000 ? 2048 : 4096;
+  return bytes < 1'000'000 ? 512 : PrepareOptions{}.vocab_size;
 }
 
 StartData look_at(const fs::path& folder) {
@@ -69,40 +69,67 @@ std::string toml_string(const std::string& text) {
   return quoted + "\"";
 }
 
+// Sizes that the backend trains well: small ones for a processor, wider ones for a GPU.
+struct StartSizes {
+  int layers, width, heads, kv_heads, mlp_hidden;  // the last of the family qwen2 alone
+  int tokens_per_step, sequence_length;
+  const char* note;
+};
+
+StartSizes sizes_for(const std::string& backend) {
+  if (backend == "cuda")
+    return {6, 512, 8, 4, 1376, 65536, 1024, "for one GPU; more layers and width learn more"};
+  return {6,   128,  4,   2,
+          352, 2048, 512, "about a million parameters; more layers and width learn more, slowly"};
+}
+
 std::string configuration(const InitArguments& arguments, const StartData& data) {
   const std::string file = arguments.file;
   const std::string run = "runs/" + fs::path(file).stem().string();
   const std::string folder = data.prepared.string();
-  return fmt::format(
-      R"(# A starter configuration, made by `mulligan config init`. What does not stand here is the quickstart's:
+  const bool qwen2 = arguments.family == "qwen2", cuda = arguments.backend == "cuda";
+  const StartSizes size = sizes_for(arguments.backend);
+  std::string text = fmt::format(
+      R"(# A starter configuration, made by `mulligan config init`. What does not stand here is the base's:
 # `mulligan config print {}` shows every key with its value, its origin and its range.
-extends = "mulligan:quickstart"        # also the path of a file of your own
-
-[run]
-name = {}                          # the run directory is {}
-
+extends = "mulligan:{}"        # also the path of a file of your own; the run directory is {}
+{}
 [data]
 train = {}
 validation = {}
 tokenizer = {}
+exact_vocabulary = true                # a tokenizer of another size is refused
 
-[model]                                # about 1.3 million parameters; more layers and width learn more, slowly
+[model]                                # {}
 vocabulary = {}                      # pieces of the tokenizer
-layers = 6
-width = 128
-
+layers = {}
+width = {}
+)",
+      file, qwen2 ? "qwen2" : "quickstart", run, cuda ? "\n[backend]\nplugin = \"cuda\"\n" : "",
+      toml_string(folder + "/*_train_*.bin"), toml_string(folder + "/*_val_*.bin"),
+      toml_string(folder + "/tokenizer.model"), size.note, data.vocabulary, size.layers, size.width);
+  if (cuda) text += fmt::format("heads = {}\nkv_heads = {}\n", size.heads, size.kv_heads);
+  if (cuda && qwen2) text += fmt::format("mlp_hidden = {}\n", size.mlp_hidden);
+  text += fmt::format(
+      R"(
 [train]
 budget_seconds = {:.1f}                 # of training; validation does not count
-tokens_per_step = 2048
+tokens_per_step = {}
+{}log_every = {}
+validations = 6                        # on the way, at equal shares of the budget
 
-[ledger]                               # limits of the result, 0 = none
-train_seconds = 0.0
-eval_seconds = 0.0
-artifact_bytes = 0
+[metrics]
+tensorboard = true                     # tensorboard --logdir {}
 )",
-      file, toml_string(fs::path(file).stem().string()), run, toml_string(folder + "/*_train_*.bin"),
-      toml_string(folder + "/*_val_*.bin"), toml_string(folder + "/tokenizer.model"), data.vocabulary,
-      arguments.seconds);
+      arguments.seconds, size.tokens_per_step,
+      cuda ? fmt::format("sequence_length = {}\ncompute_dtype = \"bf16\"\n", size.sequence_length) : "",
+      cuda ? 50 : 10, run);
+  if (cuda) text += fmt::format("\n[eval]\nsequence_length = {}\n", size.sequence_length);
+  if (!qwen2)
+    text +=
+        "\n[ledger]                               # limits of the result, 0 = none\ntrain_seconds = "
+        "0.0\neval_seconds = 0.0\nartifact_bytes = 0\n";
+  return text;
 }
 
 void init(const InitArguments& arguments) {
@@ -120,9 +147,11 @@ void init(const InitArguments& arguments) {
     fmt::print("  mulligan prepare {} --out {} --vocab-size {}\n", data.text.string(), data.prepared.string(),
                data.vocabulary);
   }
-  fmt::print("  mulligan train {}\n  mulligan quantize {}\n  mulligan ttt {}/artifact.mulligan --output {}\n",
-             file.string(), run, run, run);
-  fmt::print("  mulligan generate {} --prompt \"Once\"\n", run);
+  fmt::print("  mulligan train {}\n", file.string());
+  if (arguments.family == "record") {
+    fmt::print("  mulligan quantize {}\n  mulligan ttt {}/artifact.mulligan --output {}\n", run, run, run);
+  }
+  fmt::print("  mulligan generate {} --prompt \"Once\" --keep\n  mulligan report {}\n", run, run);
 }
 
 }  // namespace
@@ -140,6 +169,19 @@ void add_config_init_command(CLI::App& config) {
   command->add_option("--seconds", arguments->seconds, "Time to train")
       ->check(CLI::Range(1.0, 1e7))
       ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--family", arguments->family,
+          "record: the architecture of the challenge's records, small; qwen2: a small Qwen2 (docs/qwen2.md)")
+      ->check(CLI::IsMember({"record", "qwen2"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      ->add_option("--backend", arguments->backend,
+                   "cpu, or cuda: sizes and precision for one GPU (docs/one_gpu.md)")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->type_name("NAME")
       ->capture_default_str();
   command->add_flag("--overwrite", arguments->overwrite, "Replace the file where it exists");
   command->callback([arguments] { init(*arguments); });

@@ -8,10 +8,13 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/printable.h"
+#include "framework/report/console.h"
 #include "framework/report/metrics_reader.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/scalars.h"
 #include "framework/report/tensorboard.h"
+#include "framework/report_page/run_record.h"
 #include "launch/commands/commands.h"
 
 namespace mulligan {
@@ -43,6 +46,7 @@ void export_metrics(const ExportArguments& arguments) {
   if (!fs::exists(metrics)) {
     throw data_error("'{}' holds no metrics.jsonl; give the directory of a run.", arguments.run);
   }
+  for (const std::string& doubt : report::read_run(arguments.run).doubts) print_warning(printable(doubt));
   const MetricsHistory history = read_metrics(metrics);
   const std::vector<Scalar> scalars = scalars_of(history);
   if (!arguments.csv.empty()) {

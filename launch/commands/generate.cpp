@@ -4,10 +4,14 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/printable.h"
+#include "framework/report/run_directory.h"
+#include "framework/report/samples_file.h"
 #include "framework/ttt/run_generate.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
@@ -21,15 +25,35 @@ struct GenerateArguments {
   GenerateRunOptions generate;
   std::string path;      // artifact, run directory or weights file
   std::string document;  // file
+  bool keep = false;
 };
 
-void write(std::string_view text) {
+// Neither a prompt of others nor a model that was trained on their texts may steer the terminal.
+void write(std::string_view unsafe_text) {
+  const std::string text = printable(unsafe_text, LineBreaks::kept);
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }
 
+// The run whose weights or artifact write the text.
+std::filesystem::path run_directory(const std::string& path) {
+  const std::filesystem::path given(path);
+  const std::filesystem::path folder = std::filesystem::is_directory(given) ? given : given.parent_path();
+  if (std::filesystem::exists(RunFiles{folder}.metrics())) return folder;
+  throw config_error("--keep keeps the text in a run directory, and '{}' is not of one; leave it out.", path);
+}
+
+void keep(const GenerateArguments& arguments, const std::string& text, const GenerateResult& result) {
+  const GenerateOptions& options = arguments.generate.generate;
+  add_sample(
+      RunFiles{run_directory(arguments.path)}.samples(),
+      {arguments.path, arguments.generate.prompt, text, static_cast<std::int64_t>(result.tokens.size()),
+       options.sampling.temperature, static_cast<std::uint64_t>(options.sampling.seed)});
+}
+
 void run(const GenerateArguments& arguments) {
   require_one_process("generate");
+  if (arguments.keep) static_cast<void>(run_directory(arguments.path));
   WeightSource source = open_weights(arguments.path, arguments.run);
   GenerateRunOptions options = arguments.generate;
   options.console = stderr;  // the text alone goes to stdout
@@ -39,9 +63,11 @@ void run(const GenerateArguments& arguments) {
     if (!begun) write(arguments.generate.prompt);
     begun = true;
   };
+  std::string written;
   options.on_text = [&](std::string_view text) {
     begin();
     write(text);
+    if (arguments.keep) written += text;
   };
   if (!arguments.document.empty()) {
     options.document = read_file(arguments.document);
@@ -53,6 +79,7 @@ void run(const GenerateArguments& arguments) {
   begin();
   write("\n");
   const GenerateResult& text = result.generated;
+  if (arguments.keep) keep(arguments, written, text);
   const auto tokens = static_cast<double>(text.tokens.size());
   if (text.tokens.empty() || options.quiet) return;
   fmt::print(stderr, "{} tokens{}, {:.4f} nats per token, {:.1f} tokens/s\n", text.tokens.size(),
@@ -68,6 +95,8 @@ void add_generate_command(CLI::App& app) {
   command->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
       ->required()
       ->type_name("PATH");
+  command->add_flag("--keep", arguments->keep,
+                    "Keep the text in the run directory, whose report then shows it");
   command->add_option("--prompt", options.prompt, "Text to continue; without it a new one begins")
       ->type_name("TEXT");
   command->add_option("--max-tokens", options.generate.max_tokens, "Stop after so many tokens")

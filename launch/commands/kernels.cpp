@@ -70,10 +70,11 @@ void run(KernelArguments& arguments) {
   for (const std::string& config : arguments.configs) {
     compile(arguments, config, file.path().string(), host);
   }
-  std::error_code failed;
-  std::filesystem::rename(file.path(), arguments.out, failed);
-  if (failed) throw run_error("'{}' cannot be written: {}.", arguments.out, failed.message());
-  file.keep();
+  file.publish(arguments.out, [&] {
+    std::error_code failed;
+    std::filesystem::rename(file.path(), arguments.out, failed);
+    if (failed) throw run_error("'{}' cannot be written: {}.", arguments.out, failed.message());
+  });
   fmt::print("{}: {} bytes\n", arguments.out, std::filesystem::file_size(arguments.out));
 }
 

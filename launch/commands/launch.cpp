@@ -1,9 +1,14 @@
 // mulligan launch
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 
+#include "framework/config/schema.h"
 #include "framework/core/error.h"
 #include "launch/commands/commands.h"
 #include "launch/launcher/launch_plan.h"
@@ -16,6 +21,22 @@ struct LaunchArguments {
   LaunchOptions options;
   bool dry_run = false;
 };
+
+// What every rank would fail to start is refused before anything is made.
+void require_command(const std::string& first, const CLI::App& app) {
+  if (first.find('/') != std::string::npos) {
+    if (::access(first.c_str(), X_OK) == 0) return;
+    throw config_error("'{}' cannot be started: {}; name a program, or a command of mulligan.", first,
+                       std::strerror(errno));
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  if (std::ranges::find(names, first) != names.end()) return;
+  const std::string nearest = nearest_name(first, names);
+  throw config_error("'{}' is no command of mulligan{}; another program is named by a path, such as ./{}.",
+                     first, nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest), first);
+}
 
 void run(const LaunchArguments& arguments) {
   const LaunchPlan plan = plan_launch(arguments.options);
@@ -60,7 +81,9 @@ void add_launch_command(CLI::App& app) {
   LaunchOptions& options = arguments->options;
   declare_nodes(*command, options);
   command
-      ->add_option("--max-restarts", options.restarts, "How often all ranks start again after one has failed")
+      ->add_option("--max-restarts", options.restarts,
+                   "How often all ranks start again after one has failed; a run that did is no record under "
+                   "strict rules")
       ->type_name("K")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
@@ -96,7 +119,10 @@ void add_launch_command(CLI::App& app) {
           "or the path of another program")
       ->required()
       ->type_name("COMMAND");
-  command->callback([arguments] { run(*arguments); });
+  command->callback([arguments, &app] {
+    require_command(arguments->options.command.front(), app);
+    run(*arguments);
+  });
 }
 
 }  // namespace mulligan

@@ -207,8 +207,10 @@ void declare(CLI::App& command, PrepareArguments& arguments) {
       .add_option("--tokenizer-bytes", o.tokenizer_bytes,
                   "Bytes of text the tokenizer is trained on, at most")
       ->capture_default_str();
-  command.add_flag("--drop-overlap", o.drop_overlap,
-                   "Leave out training documents that hold 64 consecutive tokens of a validation document");
+  command.add_flag(
+      "--drop-overlap", o.drop_overlap,
+      "Leave out training documents that hold 64 consecutive tokens of a validation document, or a passage "
+      "like one of them");
   command.add_option("--tokens-per-shard", o.tokens_per_shard, "Tokens of one shard file")
       ->capture_default_str();
   command.add_flag("!--keep-order", o.shuffle, "Keep the documents' order; otherwise a fixed random order");

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "framework/artifact/code_size.h"
@@ -17,6 +18,7 @@
 #include "framework/core/printable.h"
 #include "framework/core/stop_request.h"
 #include "framework/data/shard.h"
+#include "framework/data/tokenizer.h"
 #include "framework/record/make_submission.h"
 #include "framework/record/verify.h"
 #include "framework/report/machine.h"
@@ -161,9 +163,11 @@ class Record {
       comparison.reference_bpb = read_scores(arguments_.reference, "ttt_bpb").bpb;
       options_.comparison = comparison;
     }
-    const record::Overlap overlap =
-        record::measure_overlap(find_shards({config.data.train}, DataSplit::train),
-                                find_shards({config.data.validation}, DataSplit::validation));
+    std::optional<Tokenizer> tokenizer;
+    if (!config.data.tokenizer.empty()) tokenizer = Tokenizer::load(config.data.tokenizer);
+    const TextOverlap overlap = record::measure_overlap(
+        find_shards(training_patterns(config.data), DataSplit::train),
+        find_shards({config.data.validation}, DataSplit::validation), tokenizer ? &*tokenizer : nullptr);
     record::require_apart(overlap);
     options_.about.overlap = overlap;
   }

@@ -28,7 +28,8 @@ std::string mode_text(const EvalConfig& eval, const EvalResult& score) {
   return fmt::format("windows of {} tokens every {}", eval.sequence_length, eval.stride);
 }
 
-EvaluationRecord evaluation_record(const fs::path& path, const std::string& mode, const EvalResult& score) {
+EvaluationRecord evaluation_record(const fs::path& path, const WeightSource& source, const std::string& mode,
+                                   const EvalResult& score) {
   const fs::path weights = weights_of(path);
   return {weights.filename().string(),
           is_artifact(weights),
@@ -37,7 +38,8 @@ EvaluationRecord evaluation_record(const fs::path& path, const std::string& mode
           score.val_bpb,
           score.tokens,
           score.bytes,
-          score.seconds};
+          score.seconds,
+          source.origin.sha256};
 }
 
 void note_trial(const char* command, const fs::path& run, const fs::path& path, const WeightSource& source,
@@ -45,7 +47,7 @@ void note_trial(const char* command, const fs::path& run, const fs::path& path, 
                 const std::vector<TrialRecord::Change>& changes) {
   TrialRecord trial;
   trial.command = command;
-  trial.score = evaluation_record(path, mode, score);
+  trial.score = evaluation_record(path, source, mode, score);
   trial.changes = changes;
   trial.name = trial_name(command, trial.score.weights, changes);
   try {
@@ -75,7 +77,7 @@ void note_evaluation(const fs::path& run, const fs::path& path, const WeightSour
   const std::string mode = mode_text(source.loaded.config.eval, score);
   if (!changes.empty()) return note_trial("eval", run, path, source, mode, score, changes);
   try {
-    add_evaluation(RunFiles{run}.evaluations(), evaluation_record(path, mode, score));
+    add_evaluation(RunFiles{run}.evaluations(), evaluation_record(path, source, mode, score));
   } catch (const Error& error) {
     warn("the score is not in the run directory", error);
   }

@@ -6,6 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/record/submission.h"
+#include "framework/report_page/run_doubts.h"
 #include "framework/report_page/run_observations.h"
 
 namespace mulligan {
@@ -47,6 +48,7 @@ NamedScores read_scores(const std::vector<std::string>& words, const std::string
   }
   std::vector<double> of_runs;
   if (!scores.runs.empty()) {
+    report::require_no_doubts(scores.runs);
     const stats::Observations all =
         report::observe_runs(scores.runs, metric.empty() ? report::final_metric(scores.runs) : metric);
     stats::require_one_window(all);

@@ -9,9 +9,11 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
+#include "framework/report_page/run_doubts.h"
 #include "framework/report_page/run_observations.h"
 #include "framework/stats/acceptance.h"
 #include "framework/stats/study.h"
+#include "framework/sweep/sweep_observations.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/score_words.h"
 
@@ -36,24 +38,47 @@ void write_if_asked(const std::string& path, const std::string& text) {
   if (!path.empty()) write_file_atomically(path, text);
 }
 
+// A sweep's folder stands for the runs in it.
+std::vector<std::string> run_directories(const std::vector<std::string>& arguments) {
+  std::vector<std::string> runs;
+  for (const std::string& argument : arguments) {
+    if (!is_sweep_folder(argument)) {
+      runs.push_back(argument);
+      continue;
+    }
+    for (std::string& run : runs_of_sweep(argument)) runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
 void make_statistics(const StatsArguments& arguments) {
   if (arguments.runs.empty() == arguments.csv.empty()) {
     throw config_error("statistics are made of run directories or of a --csv file, one of both.");
   }
   stats::Observations all;
-  if (arguments.csv.empty()) {
-    const std::vector<report::RunRecord> runs = report::read_runs(arguments.runs);
+  std::string doubts;
+  stats::StudyOptions options = arguments.study;
+  if (arguments.runs.size() == 1 && arguments.by.empty() && is_sweep_folder(arguments.runs.front())) {
+    SweepObservations sweep = observe_sweep(arguments.runs.front(), arguments.metric);
+    all = std::move(sweep.all);
+    if (options.baseline.empty()) options.baseline = sweep.baseline;
+    doubts = report::doubts_text(report::read_runs(runs_of_sweep(arguments.runs.front())));
+  } else if (arguments.csv.empty()) {
+    const std::vector<report::RunRecord> runs = report::read_runs(run_directories(arguments.runs));
     all = report::observe_runs(runs, arguments.metric.empty() ? report::final_metric(runs) : arguments.metric,
                                arguments.by);
+    doubts = report::doubts_text(runs);
   } else {
     if (!arguments.by.empty())
       throw config_error("--by is for run directories; in a --csv file every column is a factor.");
     all = stats::read_observations(arguments.csv, arguments.metric.empty() ? "value" : arguments.metric);
   }
-  const stats::Study study = stats::make_study(all, arguments.study);
-  const std::string text = stats::study_text(study);
+  const stats::Study study = stats::make_study(all, options);
+  const std::string text = doubts + stats::study_text(study);
   write_if_asked(arguments.markdown, text);
-  write_if_asked(arguments.json, stats::study_json(study).dump(1) + "\n");
+  nlohmann::ordered_json json = stats::study_json(study);
+  if (!doubts.empty()) json["doubts"] = doubts;
+  write_if_asked(arguments.json, json.dump(1) + "\n");
   fmt::print("{}", printable(text, LineBreaks::kept));
 }
 
@@ -129,7 +154,7 @@ void add_stats_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "stats", "Intervals and tests over runs of several seeds: each condition, and each against a baseline");
   auto arguments = std::make_shared<StatsArguments>();
-  command->add_option("runs", arguments->runs, "Run directories")->type_name("RUN");
+  command->add_option("runs", arguments->runs, "Run directories, or the folder of a sweep")->type_name("RUN");
   command
       ->add_option("--csv", arguments->csv,
                    "Values from a file: columns seed, run and window, the metric's, all others are factors")

@@ -27,6 +27,7 @@ struct TrainArguments {
   int ranks = 1;
   int nodes = 0, gpus_per_node = 8;  // 0: scaling over nodes is not asked for
   double link_gbps = 0;
+  int links_per_node = 1;
   std::string launcher;
 };
 
@@ -40,7 +41,7 @@ LoadedConfig load_with_micro_batches(const RunOptions& options, std::int64_t mic
 void print_scaling(const TrainArguments& arguments, PluginHost& host, std::int64_t micro_batches) {
   const auto load = [&](std::int64_t wanted) { return load_with_micro_batches(arguments.run, wanted); };
   const ScalingOptions options{find_card(arguments.card), arguments.nodes, arguments.gpus_per_node,
-                               arguments.link_gbps * 1e9 / 8};
+                               arguments.link_gbps * 1e9 / 8, arguments.links_per_node};
   fmt::print("\n{}", format_scaling(predict_scaling(load, micro_batches, host, options)));
 }
 
@@ -77,10 +78,6 @@ void run(const TrainArguments& arguments) {
   RunRanks ranks(arguments.launcher, [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
   TrainOptions options = arguments.train;
   if (!ranks.first()) options.console = nullptr;
-  if (ranks.environment().restart_count > 0) {  // goes on where the attempt before it had come to
-    options.overwrite = false;
-    options.resume = "auto";
-  }
   std::string directory;  // once it is known
   const auto report = [&] {
     if (ranks.first() && !directory.empty()) refresh_report(directory, options);
@@ -144,9 +141,15 @@ void add_train_command(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--link-gbps", arguments->link_gbps,
-                   "Gigabits per second between one node and the others, in one direction")
+                   "Gigabits per second of each link between a node and the others, in one direction")
       ->needs(nodes)
       ->check(CLI::Range(0.001, 1e6));
+  command
+      ->add_option("--links-per-node", arguments->links_per_node,
+                   "Links (network cards) of each node to the others, which share what leaves it")
+      ->needs(nodes)
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   declare_launcher(*command, arguments->launcher);
   declare_quiet(*command, arguments->train);
   command->callback([arguments] { run(*arguments); });

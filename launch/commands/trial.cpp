@@ -5,6 +5,7 @@
 #include "framework/core/sha256.h"
 #include "framework/data/shard.h"
 #include "framework/eval/evaluate.h"
+#include "framework/run/recorded_weights.h"
 
 namespace mulligan {
 namespace {
@@ -28,6 +29,16 @@ void add_changed_contents(const RunConfig& config, const WeightOrigin& origin,
                      toml_quoted(short_digest(now.validation.sha256))});
 }
 
+// A file of the run's name is the run's where it holds what the run has recorded.
+void add_other_weights(const RunFiles& run, const WeightOrigin& origin,
+                       std::vector<TrialRecord::Change>& changes) {
+  const bool artifact = origin.kind == WeightOrigin::Kind::artifact;
+  const std::string recorded = artifact ? recorded_artifact_sha256(run) : recorded_weights_sha256(run);
+  if (!recorded.empty() && recorded == origin.sha256) return;
+  changes.push_back({artifact ? "contents of the artifact" : "contents of the weights",
+                     toml_quoted(short_digest(recorded)), toml_quoted(short_digest(origin.sha256))});
+}
+
 }  // namespace
 
 std::vector<TrialRecord::Change> changes_from_run(const fs::path& run, const fs::path& weights,
@@ -38,6 +49,7 @@ std::vector<TrialRecord::Change> changes_from_run(const fs::path& run, const fs:
   const bool own = fs::is_directory(weights) || same_file(weights, files.weights()) ||
                    same_file(weights, files.artifact());
   if (!own) changes.push_back({"weights", "", toml_quoted(weights.filename().string())});
+  if (own) add_other_weights(files, origin, changes);
   if (!fs::exists(files.config())) {
     changes.push_back({"configuration", "", toml_quoted(used.file)});
     return changes;

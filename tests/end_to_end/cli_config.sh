@@ -20,6 +20,7 @@ check_equal "docs/configuration.md is what the program prints" "" \
 
 printf 'extends = "%s"\n[model]\nlayers = 8\n' "$quickstart" >variant.toml
 check_contains "a variant extends a base" "model.layers: 6 -> 8" "$("$mulligan" config diff "$quickstart" variant.toml)"
+check_contains "and is a run of its own" 'directory = "runs/variant"' "$("$mulligan" config print variant.toml)"
 
 for plugin in cpu null softcap_ce cross_entropy adamw muon sgd warmdown cosine sgdr; do
   check_contains "plugin $plugin is found" " $plugin " "$("$mulligan" plugins)"

@@ -69,7 +69,7 @@ count = (len(body) + len(extra)) // 2
 open(train, "wb").write(header[:8] + struct.pack("<i", count) + header[12:] + body + extra)
 END
 rm overlap/manifest.json
-sick "validation text in the training data" D25 "stand in the training data, too" $(settings overlap)
+sick "validation text in the training data" D25 "of the validation text stands in the training data" $(settings overlap)
 sick "a loss in bits" D01 "the loss is in bits" --set loss.plugin=flawed_loss --set loss.path="$flawed/mulligan_flawed_loss.so" --set loss.how=bits
 
 seen=$("$mulligan" doctor small.toml --stage data)

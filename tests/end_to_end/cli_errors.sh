@@ -37,6 +37,19 @@ check_refused "--set without a value" 2 "--set" config check "$quickstart" --set
 printf '[model\n' >broken.toml
 check_refused "invalid TOML: file and line" 2 "broken.toml:1" config check broken.toml
 printf 'extends = "circle.toml"\n' >circle.toml
+check_refused "launch: no command" 2 "'foo' is no command of mulligan" launch foo
+check_equal "which leaves nothing behind" "" "$(ls -d launch_logs 2>/dev/null)"
+check_refused "checkpoint verify: nothing there" 3 "there is no 'nosuch'" checkpoint verify nosuch
+mkdir -p holds_none
+check_refused "checkpoint verify: a folder without one" 3 "holds no checkpoint" checkpoint verify holds_none
+check_equal "help is a command" "$("$mulligan" train --help)" "$("$mulligan" help train)"
+check_equal "help alone" "$("$mulligan" --help)" "$("$mulligan" help)"
+check_refused "the learning rate has another name" 2 "here it is optimizer.NAME.lr" config check "$quickstart" --set train.learning_rate=1
+check_refused "what train refuses config check refuses" 2 "give it to adamw or sgd" config check "$quickstart" --set optimizer.vectors.plugin=muon --set optimizer.vectors.lr=0.01
+check_refused "train before prepare" 3 "mulligan prepare" train "$quickstart" --set data.tokenizer=nothere/tokenizer.model \
+  --set 'data.train=nothere/*_train_*.bin' --set 'data.validation=nothere/*_val_*.bin' --set run.directory=unprepared
+("$mulligan" config print "$quickstart"; echo $? >head.code) 2>head.err | head -n 1 >/dev/null
+check_equal "a reader that has seen enough: no word" "" "$(cat head.err)"
 check_refused "extends in a circle" 2 "circle.toml" config check circle.toml
 
 # Plugins: 2.

@@ -19,11 +19,19 @@ printf 'extends = "mulligan:quickstar"\n' >wrong.toml
 for record in 2014 2135; do # which extend another one
   echo "extends = \"mulligan:$record\"" >record.toml
   check_equal "the shipped configuration of record $record is that of configs/records" \
-    "$(cd "$root" && "$mulligan" config print configs/records/$record.toml | sed 's/ *#.*//')" \
+    "$(cd "$root" && "$mulligan" config print configs/records/$record.toml --set run.name=record | sed 's/ *#.*//')" \
     "$("$mulligan" config print record.toml | sed 's/ *#.*//')"
 done
 check_refused "a shipped configuration that does not exist" 2 "wrong.toml:1: there is no shipped configuration 'mulligan:quickstar'" config check wrong.toml
 check "prepare, as it said" bash -c "PATH=$(dirname "$mulligan"):\$PATH; $(sed -n 's/^  \(mulligan prepare.*\)/\1/p' <<<"$seen")"
+for family in record qwen2; do
+  check "config init: $family for a GPU" "$mulligan" config init gpu_$family.toml --data data/texts --family $family --backend cuda
+  check "which is a configuration that can be trained" "$mulligan" config check gpu_$family.toml
+done
+check "config init: qwen2" "$mulligan" config init qwen2.toml --data data/texts --family qwen2 --seconds 3
+check "and its training" "$mulligan" train qwen2.toml --quiet
+check_equal "with event files" 1 "$(find runs/qwen2/tensorboard -name 'events.out.tfevents.*' | wc -l)"
+check_refused "a tokenizer of another size" 2 "data.exact_vocabulary" train qwen2.toml --set model.vocabulary=640 --set run.directory=other
 check "config init: prepared data" "$mulligan" config init prepared.toml --data data/texts
 check_contains "takes the tokenizer's size" "vocabulary = $(json data/texts/manifest.json vocabulary)" "$(cat prepared.toml)"
 

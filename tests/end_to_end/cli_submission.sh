@@ -55,10 +55,10 @@ else
   echo "skipped - the packed source is whole (brotli is not installed)"
 fi
 check_contains "README states the mean" "$(printf 'Mean %.8f' "$(json submission/submission.json val_bpb)")" "$(cat submission/README.md)"
-check_contains "and the overlap" "windows of 64 tokens stand in the training data" "$(cat submission/README.md)"
+check_contains "and the overlap" "of the validation text stands in the training data" "$(cat submission/README.md)"
 check "it is found sound" "$mulligan" record --verify submission
 seen=$("$mulligan" record --verify submission --json findings.json)
-check_contains "by all checks" "13 passed, 0 warnings, 0 failed, 0 skipped" "$seen"
+check_contains "by all checks" "14 passed, 0 warnings, 0 failed, 0 skipped" "$seen"
 check_equal "also for programs" R01 "$(json findings.json id)"
 check "a submission is a reference" "$mulligan" stats accept --new 1.0 1.01 0.99 --reference submission --bytes-per-token 3
 
@@ -87,7 +87,7 @@ count = (len(body) + len(extra)) // 2
 open(train, "wb").write(header[:8] + struct.pack("<i", count) + header[12:] + body + extra)
 END
 rm overlap/manifest.json
-check_refused "validation text in the training data" 3 "stand in the training data, too" record small.toml --seeds 1 --out x \
+check_refused "validation text in the training data" 3 "of the validation text stands in the training data" record small.toml --seeds 1 --out x \
   "${facts[@]}" --runs runs/overlap --set "data.train=$work/overlap/fineweb_train_*.bin"
 check_equal "and nothing is begun" "small_record" "$(ls runs)"
 
@@ -122,10 +122,10 @@ import json; s = json.load(open('submission.json')); s['seed_results']['42']['ar
 spoilt "a better score" 3 "R03" python3 -c "
 import json; s = json.load(open('submission.json')); s['seed_results']['42']['val_bpb'] -= .01; json.dump(s, open('submission.json', 'w'))"
 spoilt "other code" 3 "R09" bash -c "echo >>evaluation_source.tar.br"
-spoilt "other source of training" 3 "R10" bash -c "echo >>source.tar.br"
+spoilt "other source of training" 3 "R09" bash -c "echo >>source.tar.br"
 spoilt "figures of README" 3 "R12" sed -i 's/Mean [0-9]/Mean 0/' README.md
 spoilt "no JSON" 3 "is not a JSON object" bash -c ": >submission.json"
-spoilt "overlapping data" 1 "stand in the training data" python3 -c "
+spoilt "overlapping data" 1 "stands in the training data" python3 -c "
 import json; s = json.load(open('submission.json')); s['overlap']['share'] = .5; open('submission.json', 'w').write(json.dumps(s))
 r = open('README.md').read(); import re; open('README.md', 'w').write(re.sub(r'- [0-9.e-]+ % of the val', '- 50 % of the val', r))"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <map>
 
 #include "framework/data/loader.h"
@@ -76,16 +77,12 @@ struct Outcome {
   double noise_ratio = 0;  // of the last step
 };
 
-std::vector<std::byte> bytes_of(const TensorStore& store, const std::string& name) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(store.type(name).bytes()));
-  store.download(name, bytes);
-  return bytes;
-}
-
-Outcome outcome_of(TrainingEngine& engine, std::int64_t first, std::int64_t last) {
+// Of all ranks alike; the first one's has the state.
+Outcome outcome_of(TrainingEngine& engine, bool is_first, std::int64_t first, std::int64_t last) {
   Outcome outcome;
-  for (const StateTensor& tensor : engine.whole_state()) {
-    outcome.state[tensor.name] = bytes_of(engine.store(), tensor.source);
+  engine.refresh_evaluation_weights();
+  for (const StateTensor& tensor : engine.gather_state()) {
+    if (is_first) outcome.state[tensor.name] = tensor.read(engine.store());
   }
   outcome.metrics = engine.read_metrics(first, last);
   outcome.noise_ratio = engine.noise_ratio().value_or(0);
@@ -109,8 +106,7 @@ Outcome train(int size, const Overrides& overrides, int steps = 3) {
     Rank& rank = *ranks[static_cast<std::size_t>(number)];
     rank.engine.initialise(3);
     rank.steps(1, steps);
-    rank.engine.gather_state();
-    Outcome mine = outcome_of(rank.engine, 0, steps);
+    Outcome mine = outcome_of(rank.engine, number == 0, 0, steps);
     if (number == 0) outcome = std::move(mine);
   });
   return outcome;
@@ -223,6 +219,66 @@ TEST(EngineRanks, SlicesThatDoNotFillTheBankArePadded) {
   expect_close(train(1, three), train(3, with(three, cut)), 1e-4);
 }
 
+// Tells before each batch that is submitted.
+class WatchedCommunicator final : public Communicator {
+ public:
+  explicit WatchedCommunicator(Communicator& inner) : inner_(inner) {}
+  HostGroup& group() override { return inner_.group(); }
+  std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override {
+    return std::make_unique<Batch>(*this, inner_.prepare(store, std::move(transfers)));
+  }
+  std::function<void()> tell = [] {};
+
+ private:
+  struct Batch final : TransferBatch {
+    Batch(WatchedCommunicator& watched, std::unique_ptr<TransferBatch> batch)
+        : watched(watched), batch(std::move(batch)) {}
+    void submit() override {
+      watched.tell();
+      batch->submit();
+    }
+    void join() override { batch->join(); }
+    WatchedCommunicator& watched;
+    std::unique_ptr<TransferBatch> batch;
+  };
+  Communicator& inner_;
+};
+
+// The first matrix of a bank is the first layer's, whose gradient the backward pass makes last.
+TEST(EngineRanks, GradientsAreSentWhileTheBackwardPassGoesOn) {
+  const Overrides two = {"train.micro_batches=2", "train.tokens_per_step=128", "train.sequence_length=64"};
+  const auto sent_before = [&](const Overrides& overrides) {
+    ThreadWorld world(2);
+    std::vector<std::unique_ptr<WatchedCommunicator>> watched;
+    std::vector<std::unique_ptr<Rank>> ranks;
+    for (int rank = 0; rank < 2; ++rank) {
+      watched.push_back(std::make_unique<WatchedCommunicator>(world.rank(rank)));
+      ranks.push_back(std::make_unique<Rank>(overrides, *watched.back()));
+    }
+    int sent = 0;  // batches of rank 0 before its first layer had a gradient
+    world.run([&](int number, Communicator&) {
+      Rank& rank = *ranks[static_cast<std::size_t>(number)];
+      const TensorStore& store = rank.engine.store();
+      const std::string bank = gradient_name("mlp_down_bank");
+      rank.engine.initialise(3);
+      const auto is_empty = [&] {
+        const std::vector<float> gradient = store.download_as<float>(bank);
+        const auto matrix = static_cast<std::ptrdiff_t>(gradient.size()) / store.type(bank).dims[0];
+        return std::all_of(gradient.begin(), gradient.begin() + matrix, [](float g) { return g == 0; });
+      };
+      if (number == 0) watched[0]->tell = [&] { sent += is_empty() ? 1 : 0; };
+      rank.steps(1, 1);
+      EXPECT_FALSE(is_empty());
+    });
+    return sent;
+  };
+  for (const Overrides& communication : {Overrides{}, cut}) {
+    EXPECT_GT(sent_before(with(two, communication)), 1);
+    // What each rank clips by itself is complete when the pass is.
+    EXPECT_EQ(sent_before(with(with(two, communication), {"train.clip_order=before_reduction"})), 0);
+  }
+}
+
 std::vector<float> floats_of(const Outcome& outcome, const std::string& name) {
   const auto& bytes = outcome.state.at(name);
   std::vector<float> values(bytes.size() / sizeof(float));
@@ -300,9 +356,9 @@ TEST(EngineRanks, StateGoesFromAnyNumberOfRanksToAnyOther) {
         Rank& rank = *ranks[static_cast<std::size_t>(number)];
         rank.engine.initialise(3);
         rank.steps(1, 2);
-        rank.engine.gather_state();
+        Outcome mine = outcome_of(rank.engine, number == 0, 0, 2);
         if (number != 0) return;
-        saved = outcome_of(rank.engine, 0, 2);
+        saved = std::move(mine);
         position = rank.rows->position();
       });
     }
@@ -312,17 +368,15 @@ TEST(EngineRanks, StateGoesFromAnyNumberOfRanksToAnyOther) {
     world.run([&](int number, Communicator&) {
       Rank& rank = *ranks[static_cast<std::size_t>(number)];
       rank.engine.initialise(99);
-      if (number == 0) {
-        for (const StateTensor& tensor : rank.engine.whole_state()) {
-          rank.engine.store().upload(tensor.source, std::span<const std::byte>(saved.state.at(tensor.name)));
-        }
+      const std::vector<StateTensor> state = rank.engine.whole_state();
+      for (const StateTensor& tensor : state) {
+        if (number == 0) tensor.write(rank.engine.store(), saved.state.at(tensor.name));
       }
-      rank.engine.share_state();
+      rank.engine.share_state(state);
       rank.engine.refresh_copies();
       rank.rows->restore(position);
       rank.steps(3, 4);
-      rank.engine.gather_state();
-      Outcome mine = outcome_of(rank.engine, 2, 4);
+      Outcome mine = outcome_of(rank.engine, number == 0, 2, 4);
       if (number == 0) resumed = std::move(mine);
     });
     EXPECT_EQ(resumed.state, straight.state);
@@ -330,6 +384,98 @@ TEST(EngineRanks, StateGoesFromAnyNumberOfRanksToAnyOther) {
       EXPECT_EQ(resumed.metrics[i].loss_sum_nats, straight.metrics[i + 2].loss_sum_nats);
     }
   }
+}
+
+// An optimiser with one state for all parameters of a call, and with weights of its own that are scored.
+const Overrides schedule_free = {"optimizer.matrices.plugin=schedule_free_adamw",
+                                 "optimizer.matrices.lr=0.01", "ema.decay=0"};
+
+TEST(EngineRanks, EvaluationWeightsOfSlicesAreThoseOfTheWhole) {
+  const Overrides overrides = with(with(with(base, world_mode), cut), schedule_free);
+  const Outcome alone = train(1, overrides);
+  EXPECT_TRUE(alone.state.contains("evaluation/qo_bank"));
+  EXPECT_NE(alone.state.at("evaluation/qo_bank"), alone.state.at("master/qo_bank"));
+  for (const int size : {2, 4}) {
+    SCOPED_TRACE(size);
+    expect_equal(alone, train(size, overrides));
+  }
+  // What is not cut on one rank is what it was: one call for all.
+  const Outcome together = train(1, with(with(base, world_mode), schedule_free));
+  EXPECT_LT(together.state.size(), alone.state.size());
+  EXPECT_EQ(together.state.at("master/qo_bank"), alone.state.at("master/qo_bank"));
+}
+
+// Bytes that a rank holds of tensors whose names begin with one of `prefixes`.
+std::int64_t held_bytes(const TensorStore& store, const std::vector<std::string>& prefixes) {
+  std::int64_t bytes = 0;
+  for (const std::string& name : store.names()) {
+    for (const std::string& prefix : prefixes)
+      bytes += name.starts_with(prefix) ? store.reserved_bytes(name) : 0;
+  }
+  return bytes;
+}
+
+// What a rank holds once it has made a step, been saved, scored and probed: of states and averages of cut banks its
+// share, of gradients and masters no more than the whole, and of anything else no more than a buffer.
+TEST(EngineRanks, ARankHoldsItsShareOfTheState) {
+  const Overrides muon = with(base, {"ema.decay=0.9"});
+  std::int64_t banks = 0, of_all[3] = {};  // states and averages; masters and gradients; all
+  for (const bool sharded : {false, true}) {
+    for (const int size : {1, 2, 4}) {
+      SCOPED_TRACE(fmt::format("{} ranks, {}", size, sharded ? "sharded" : "replicated"));
+      ThreadWorld world(size);
+      const auto ranks = make_ranks(world, size, sharded ? with(muon, cut) : muon);
+      world.run([&](int number, Communicator&) {
+        Rank& rank = *ranks[static_cast<std::size_t>(number)];
+        rank.engine.initialise(3);
+        rank.steps(1, 1);
+        rank.engine.gather_state();
+        rank.engine.gather_averages();
+      });
+      const TensorStore& store = ranks.back()->engine.store();
+      const std::int64_t state = held_bytes(store, {"optimizer/matrices/", "ema"});
+      const std::int64_t weights = held_bytes(store, {"master/", "gradient/", "slice"});
+      std::int64_t cut_bytes = 0;  // all entries of the banks are divided evenly among 1, 2 and 4
+      for (const PlannedParameter& parameter : ranks[0]->parameters) {
+        if (parameter.layout.spec.name.ends_with("_bank")) cut_bytes += parameter.layout.spec.type.bytes();
+      }
+      if (banks == 0) {
+        banks = cut_bytes;
+        of_all[0] = state, of_all[1] = weights, of_all[2] = store.total_bytes();
+      }
+      // A momentum buffer and an average, each as large as the banks.
+      const std::int64_t shared = sharded ? 2 * banks - 2 * banks / size : 0;
+      EXPECT_EQ(state, of_all[0] - shared);
+      EXPECT_EQ(weights, of_all[1]);
+      const std::int64_t buffer = held_bytes(store, {"state_exchange/"});
+      EXPECT_LE(buffer, sharded && size > 1 ? (size + 1) * banks / size : 0);
+      EXPECT_LE(store.total_bytes(), of_all[2] - shared + buffer + 4096);
+    }
+  }
+}
+
+// Averages of slices, whole for a score, stay so while a row is probed.
+TEST(EngineRanks, AveragesOfSlicesAreGatheredForScores) {
+  const Overrides averaged = with(with(with(base, world_mode), cut), {"ema.decay=0.9"});
+  const auto average = [&](int size, bool probed) {
+    ThreadWorld world(size);
+    const auto ranks = make_ranks(world, size, averaged);
+    std::vector<std::vector<float>> seen(static_cast<std::size_t>(size));
+    world.run([&](int number, Communicator&) {
+      Rank& rank = *ranks[static_cast<std::size_t>(number)];
+      rank.engine.initialise(3);
+      rank.steps(1, 2);
+      rank.engine.gather_averages();
+      if (probed) rank.engine.probe_loss(rank.rows->next());
+      seen[static_cast<std::size_t>(number)] =
+          rank.engine.store().download_as<float>(average_name("qo_bank"));
+    });
+    for (const auto& one : seen) EXPECT_EQ(one, seen.front());
+    return seen.front();
+  };
+  const std::vector<float> alone = average(1, false);
+  EXPECT_EQ(average(2, false), alone);
+  EXPECT_EQ(average(4, true), alone);
 }
 
 TEST(EngineRanks, WorldsThatMakeNoTreeAreRefused) {

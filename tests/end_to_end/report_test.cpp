@@ -54,8 +54,10 @@ TEST(Report, EverySectionAndCurveOfATrainedRun) {
   report::write_report(result.directory);
   const std::string html = read_file(result.directory / "report.html");
   EXPECT_EQ(xml_fault(html), "");
-  for (const char* section : {"summary", "training", "scores", "artifact", "ttt", "calibration", "time",
-                              "memory", "configuration"}) {
+  // Nothing was quantised, adapted or calibrated yet: these sections are left out, and so are their links.
+  for (const char* section : {"artifact", "ttt", "calibration"})
+    EXPECT_EQ(html.find("href=\"#" + std::string(section) + "\""), std::string::npos) << section;
+  for (const char* section : {"summary", "training", "scores", "time", "memory", "configuration"}) {
     EXPECT_NE(element(html, section, "</section>").find("<h2>"), std::string::npos) << section;
     EXPECT_NE(html.find("href=\"#" + std::string(section) + "\""), std::string::npos) << section;
   }

@@ -27,12 +27,12 @@ saved=(--set eval.save_seconds=1e-9)
 
 # What a scoring left, without what may differ: the time that it took, and which windows were checked for causality.
 left_by_ttt() {
-  sed -E 's/"(setup_)?seconds": ?[0-9.e+-]+//; /"weights"|peak_device_memory|"(seed|turns|scores)":/d' "$1/ttt_result.json"
-  grep '"ttt_' "$1/metrics.jsonl" | sed -E 's/"(setup_)?seconds":[0-9.e+-]+//g; s/"weights":"[^"]*"//; s/"peak_device_memory_bytes":[0-9]+//; s/"(seed|turns|scores)":[0-9]+//g'
+  sed -E 's/"(setup_)?seconds": ?[0-9.e+-]+//; /"weights"|peak_device_memory|"(seed|turns|turns_of|scores|cuts|one_score_in|one_turn_in)":/d; /sha256_of_the_rest/d' "$1/ttt_result.json"
+  grep '"ttt_' "$1/metrics.jsonl" | sed -E 's/"(setup_)?seconds":[0-9.e+-]+//g; s/"weights":"[^"]*"//; s/"peak_device_memory_bytes":[0-9]+//; s/"(seed|turns|turns_of|scores|cuts|one_score_in|one_turn_in)":[0-9.e+-]+//g'
   cat "$1/order.jsonl" # the audit log, which the run's own configuration asks for
 }
 # The last line: a scoring that ended before its signal came has left one, too.
-left_by_eval() { tail -n 1 "$1/evaluations.jsonl" | sed -E 's/"seconds":[0-9.e+-]+//'; }
+left_by_eval() { tail -n 1 "$1/evaluations.jsonl" | sed -E 's/"seconds":[0-9.e+-]+//; s/"sha256_of_the_rest":"[0-9a-f]*"//'; }
 
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 # killed COMMAND RUN SIGNAL: runs it, with a signal at a random moment; prints that moment.
@@ -89,14 +89,28 @@ check_contains "and told how to go on" "the state is 'stopped/ttt.state'; contin
 check_equal "there is no score yet" 0 "$(ls stopped | grep -c ttt_result)"
 seconds=$(sed -E 's/.*"ttt_plain":([0-9.e+-]+).*/\1/' stopped/ttt.state.seconds)
 check_true "its seconds are booked" "$seconds > 0"
+# Whatever the timer says, what was done before the signal is kept: here between two saves that are an hour apart.
+cp -r before_ttt kept
+"$mulligan" ttt kept --set eval.save_seconds=3600 >kept.out 2>kept.err &
+process=$!
+for ((i = 0; i < 6000; ++i)); do
+  grep -qs '"ttt_batch"' kept/metrics.jsonl && break
+  sleep 0.01
+done
+kill -TERM $process
+wait $process
+check_equal "between two saves: exit code 4" 4 $?
+check_contains "the state is saved" "the state is 'kept/ttt.state'" "$(cat kept.err)"
+seen=$("$mulligan" ttt kept --set eval.save_seconds=3600 --resume 2>&1)
+check_contains "and continued behind its batches" "continues after" "$seen"
+check_equal "with the uninterrupted result" "$(left_by_ttt straight)" "$(left_by_ttt kept)"
+
 mkdir -p trial
 cp stopped/ttt.state trial/
 check_refused "another scoring's state" 3 "differs in the settings" ttt stopped/weights.safetensors --output trial --resume --set ttt.chunk_tokens=32
-cp -r straight other
+check "other weights" "$mulligan" train small.toml --set run.directory=other --set run.seed=2
 cp stopped/ttt.state other/
-check "other weights" "$mulligan" train small.toml --set run.directory=other2 --set run.seed=2
-cp other2/weights.safetensors other/weights.safetensors
-check_refused "another run's state" 3 "differs in the weights" ttt other --resume
+check_refused "another run's state" 3 "is the state of another scoring, which differs in" ttt other --resume
 check_true "it is refused, not removed" "$(ls other | grep -c '^ttt.state$') == 1"
 check_refused "a state is not thrown away" 2 "continue it with --resume, or remove it" ttt stopped
 printf x >>stopped/ttt.state

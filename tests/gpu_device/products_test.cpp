@@ -6,8 +6,7 @@
 namespace mulligan::cuda {
 namespace {
 
-constexpr GemmShape kShape{
-    .m = 300, .n = 500, .k = 700, .stride_a = 210000, .stride_b = 350000, .stride_c = 150000};
+constexpr GemmShape kShape{.m = 300, .n = 500, .k = 700};
 
 class Products : public StandInDevice {
  protected:
@@ -23,8 +22,10 @@ class Products : public StandInDevice {
       operand.address = gpu.allocate(350000 * sizeof(float));
       gpu.fill(operand.address, 1, 350000 * sizeof(float));
     }
+    void* workspace = gpu.allocate(gemm->workspace_bytes());
     stand_in().last_algorithm = -1;
-    gemm->run(operands[0], operands[1], operands[2], operands[2], nullptr);
+    gemm->run(operands[0], operands[1], operands[2], operands[2], workspace);
+    gpu.free(workspace);
     for (const DeviceArgument& operand : operands) gpu.free(operand.address);
     return stand_in().last_algorithm;
   }
@@ -48,6 +49,76 @@ TEST_F(Products, OfF32NeverUseTf32) {
   EXPECT_NE(stand_in().allowed & CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_32F, 0u);
   chosen({3, 1}, MLG_BF16);
   EXPECT_EQ(stand_in().allowed, ~0ULL) << "asked of f32 alone";
+}
+
+// Timing an algorithm multiplies matrices of the product's own size, in memory that holds them: of one pair, of
+// many, and where one side is a single row.
+TEST_F(Products, AreTimedInMemoryThatHoldsThem) {
+  for (const GemmShape& shape :
+       {kShape, GemmShape{.batch = 3, .m = 40, .n = 24, .k = 16, .transpose_a = true},
+        GemmShape{.m = 1, .n = 8192, .k = 512, .transpose_b = true, .input = MLG_BF16}}) {
+    GpuDevice gpu = device();
+    EXPECT_NO_THROW(gpu.gemm(shape)) << stand_in().violation;
+  }
+  EXPECT_EQ(stand_in().violation, "");
+}
+
+// The stand-in judges: each wrong call is refused by the argument that is wrong, and nothing works afterwards,
+// as on a card.
+class Misuse : public StandInDevice {
+ protected:
+  // What the stand-in says of a product of kShape after `spoil` had its way with the operands, and the workspace.
+  std::string verdict(void (*spoil)(GpuDevice& gpu, DeviceArgument (&operands)[3], void*& workspace)) {
+    stand_in() = {};
+    GpuDevice gpu = device();
+    const std::unique_ptr<Gemm> gemm = gpu.gemm(kShape);
+    const std::size_t bytes[] = {300 * 700 * 4, 700 * 500 * 4, 300 * 500 * 4};
+    DeviceArgument operands[3];
+    for (int i = 0; i < 3; ++i) {
+      operands[i].address = gpu.allocate(bytes[i]);
+      gpu.fill(operands[i].address, 1, bytes[i]);
+    }
+    void* workspace = gpu.allocate(gemm->workspace_bytes());
+    spoil(gpu, operands, workspace);
+    try {
+      gemm->run(operands[0], operands[1], operands[2], operands[2], workspace);
+    } catch (const std::runtime_error&) {
+    }
+    const std::string violation = stand_in().violation;
+    if (!violation.empty()) {
+      EXPECT_THROW(gpu.synchronize(), std::runtime_error) << "an illegal address is sticky";
+    }
+    return violation;
+  }
+};
+
+TEST_F(Misuse, OfAProductNamesItsArgument) {
+  using Operands = DeviceArgument(&)[3];
+  EXPECT_EQ(verdict([](GpuDevice&, Operands, void*&) {}), "");
+  EXPECT_EQ(verdict([](GpuDevice& gpu, Operands o, void*&) { o[0].address = gpu.allocate(16); }),
+            "cublasLtMatmul: argument B takes 840000 bytes, 0 bytes into an allocation of 16");
+  EXPECT_EQ(verdict([](GpuDevice& gpu, Operands o, void*&) { gpu.free(o[1].address); }),
+            "cublasLtMatmul: argument A takes 1400000 bytes of an allocation of 1400000 that was freed");
+  EXPECT_EQ(
+      verdict([](GpuDevice&, Operands o, void*&) { o[2].address = static_cast<char*>(o[2].address) + 64; }),
+      "cublasLtMatmul: argument C takes 600000 bytes, 64 bytes into an allocation of 600000");
+  static char host[700 * 500 * 4];
+  EXPECT_EQ(verdict([](GpuDevice&, Operands o, void*&) { o[1].address = host; }),
+            "cublasLtMatmul: argument A takes 1400000 bytes where nothing was allocated");
+  EXPECT_EQ(verdict([](GpuDevice& gpu, Operands, void*& workspace) { workspace = gpu.allocate(1024); }),
+            "cublasLtMatmul: argument workspace takes 33554432 bytes, 0 bytes into an allocation of 1024");
+  EXPECT_EQ(verdict([](GpuDevice&, Operands, void*& workspace) { workspace = nullptr; }),
+            "cublasLtMatmul: argument workspace takes 33554432 bytes where nothing was allocated");
+}
+
+TEST_F(Misuse, OfCopiesNamesThem) {
+  GpuDevice gpu = device();
+  auto* memory = static_cast<char*>(gpu.allocate(100));
+  gpu.fill(memory, 0, 100);
+  EXPECT_EQ(stand_in().violation, "");
+  EXPECT_THROW((gpu.fill(memory + 1, 0, 100), gpu.synchronize()), std::runtime_error);
+  EXPECT_EQ(stand_in().violation,
+            "cuMemsetD8Async: argument address takes 100 bytes, 1 bytes into an allocation of 100");
 }
 
 TEST_F(Products, AnAlgorithmThatFailsIsLeftOut) {

@@ -61,5 +61,46 @@ TEST(AsymmetricSoftcap, SaturatedLogits) {
   EXPECT_NEAR(backward.written.at("dnegative").values[0], -1.0, 1e-5);
 }
 
+// Logits that are small beside their cap: of t and u (1 - t^2), equal in their first digits, 2/3 u^3 is left. And
+// many of them, of both signs, in one number: their sum keeps the digits of f64.
+TEST(AsymmetricSoftcap, GradientsOfCapsKeepTheirDigits) {
+  const std::int64_t rows = 70, width = 1030;
+  BackendFixture& backend = backend_with_threads(1);
+  for (const double spread : {0.02, 0.5, 5.0, 60.0}) {
+    SCOPED_TRACE(spread);
+    Array z{MLG_F32, {rows, width}, {}}, dy{MLG_F32, {rows, width}, {}};
+    const double caps[] = {30, 20};
+    long double expected[2] = {}, magnitude[2] = {};
+    for (std::int64_t i = 0; i < rows * width; ++i) {
+      z.values.push_back(static_cast<float>(spread * std::sin(0.7 * static_cast<double>(i)) + 1e-9));
+      dy.values.push_back(static_cast<float>(std::cos(1.3 * static_cast<double>(i))));
+      const int side = z.values.back() > 0 ? 0 : 1;
+      const long double u = static_cast<long double>(z.values.back()) / caps[side],
+                        e = std::exp(-2 * std::fabs(u)), slope = 4 * e / ((1 + e) * (1 + e));
+      const long double term =
+          dy.values.back() *
+          (std::fabs(u) < 1e-3L ? slope * (2 * u * u * u / 3) * (1 + u * u / 5) : std::tanh(u) - u * slope);
+      expected[side] += term;
+      magnitude[side] += std::fabs(term);
+    }
+    const auto backward = backend.run({.kernel = "asymmetric_softcap_bwd",
+                                       .arguments = {{"z", z},
+                                                     {"positive", {MLG_F32, {1}, {caps[0]}}},
+                                                     {"negative", {MLG_F32, {1}, {caps[1]}}},
+                                                     {"dy", dy},
+                                                     {"dz", dy},
+                                                     {"dpositive", {MLG_F32, {1}, {0}}},
+                                                     {"dnegative", {MLG_F32, {1}, {0}}}},
+                                       .attributes = {{"accumulate_dz", 0}},
+                                       .aliases = {}});
+    const char* names[] = {"dpositive", "dnegative"};
+    for (int side = 0; side < 2; ++side) {
+      const double ours = backward.written.at(names[side]).values[0];
+      EXPECT_NEAR(ours, static_cast<double>(expected[side]), 2e-7 * static_cast<double>(magnitude[side]))
+          << names[side];
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -101,6 +101,25 @@ Operator head_gate_xsa() {
   });
 }
 
+// 1 - s of an open gate is sigmoid(-k gate), not what is left of 1: the gate's gradient keeps its digits.
+TEST(HeadGateXsa, GradientsOfAnOpenGateKeepTheirDigits) {
+  for (const double gate : {-16.0, -4.0, 0.5, 4.0, 10.0, 16.0}) {
+    const Array o{MLG_F32, {1, 1, 2}, {1, 2}}, dy{MLG_F32, {1, 1, 2}, {3, 1}}, logit{MLG_F32, {1, 1}, {gate}};
+    const auto got =
+        backend_with_threads(1)
+            .run({.kernel = "head_gate_xsa_bwd",
+                  .arguments = {{"o", o}, {"gate", logit}, {"dy", dy}, {"do", o}, {"dgate", logit}},
+                  .attributes = {{"gate_scale", 1},
+                                 {"accumulate_do", 0},
+                                 {"accumulate_dv", 0},
+                                 {"accumulate_dgate", 0}},
+                  .aliases = {}})
+            .written;
+    const double slope = 5 / (1 + std::exp(-gate)) / (1 + std::exp(gate));
+    EXPECT_NEAR(got.at("dgate").values[0], slope, 5e-6 * slope) << gate;
+  }
+}
+
 const RegisterOperator tests[] = {RegisterOperator(qk_norm_rope()), RegisterOperator(head_gate_xsa())};
 
 // A value vector of zeros (a padded position) leaves o as it is and gives finite gradients.

@@ -86,5 +86,29 @@ TEST(SmearGate, BeginsAsTheIdentity) {
   EXPECT_NEAR(backward.written.at("dlambda").values[0], 25.0, 1e-4);
 }
 
+// Gates far open and far closed: their weight's gradient is lambda s (1 - s) c x, and 1 - s of an open gate is
+// sigmoid(-logit), not what is left of 1.
+TEST(SmearGate, GradientsOfAnOpenGateKeepTheirDigits) {
+  const Array tokens{MLG_I32, {2}, {1, 7}}, weight{MLG_F32, {1, 2}, {1, 0}}, lambda{MLG_F32, {1}, {1}},
+      zeros{MLG_F32, {1, 2}, {0, 0}}, dy{MLG_F32, {2, 2}, {1, 1, 1, 1}};
+  for (const double logit : {-16.0, -4.0, 0.5, 4.0, 10.0, 16.0}) {
+    const Array x{MLG_F32, {2, 2}, {1, 1, logit, 1}};
+    const auto got = backend_with_threads(1)
+                         .run({.kernel = "smear_gate_bwd",
+                               .arguments = {{"x", x},
+                                             {"tokens", tokens},
+                                             {"weight", weight},
+                                             {"lambda", lambda},
+                                             {"dy", dy},
+                                             {"dweight", zeros}},
+                               .attributes = {{"row_length", 2}, {"document_start", 0}, {"accumulate_dx", 0}},
+                               .aliases = {}})
+                         .written;
+    const double slope = 2 / (1 + std::exp(-logit)) / (1 + std::exp(logit));
+    EXPECT_NEAR(got.at("dweight").values[0], slope * logit, 5e-6 * std::abs(slope * logit)) << logit;
+    EXPECT_NEAR(got.at("dweight").values[1], slope, 5e-6 * slope) << logit;
+  }
+}
+
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -9,7 +9,7 @@ make_subject
 export MULLIGAN_STUCK_SECONDS=8
 
 faulty behind "rank=1 after=20 hangs=2" ""
-faulty within "rank=1 after=20 hangs=1" ""
+faulty within "rank=1 after=120 hangs=1" ""
 # Without checkpoints: the others are patient with a rank that saves one.
 faulty device "" "1 1200" --set checkpoint.every_steps=0
 wait

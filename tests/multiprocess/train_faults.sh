@@ -28,7 +28,10 @@ for who in 0 1 both; do
   if [[ $who == both ]]; then kill -TERM "${processes[@]}"; else kill -TERM "${processes[$who]}"; fi
   end_ranks 30
   check_equal "SIGTERM to $who: both end with 4" "4 4" "${codes[*]}"
-  check_contains "SIGTERM to $who: with a checkpoint" "the checkpoint is" "$(tail -n 1 rank.0)"
+  for number in 0 1; do
+    check_contains "SIGTERM to $who: rank $number names the checkpoint" "the checkpoint is 'stopped_$who/checkpoints/step_" \
+      "$(tail -n 1 rank.$number)"
+  done
   resumes_to "SIGTERM to $who" "stopped_$who" "$straight" "${long[@]}"
 done
 

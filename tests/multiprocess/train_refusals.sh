@@ -93,6 +93,83 @@ MULLIGAN_SECRET=word start 0 2
 MULLIGAN_SECRET=other start 1 2
 ends "another secret" "2 2" "give all ranks the same MULLIGAN_SECRET"
 
+# A process of another user has another home folder, and cannot read this one's secret.
+port=$(free_port)
+mkdir -p home other_home
+HOME=$PWD/home start 0 2
+HOME=$PWD/other_home start 1 2
+ends "another user's rank" "2 2" "give all ranks the same MULLIGAN_SECRET"
+check_equal "another user's rank: the secret is this user's alone" "600" "$(stat -c %a home/.mulligan/secret)"
+
+# Two names of one machine, by hand: rank 0 listens at the loopback alone.
+port=$(free_port)
+address=$(hostname -I 2>/dev/null | cut -d' ' -f1)
+if [[ -n $address ]]; then
+  processes=()
+  for number in 0 1; do
+    names=(localhost "$address")
+    env RANK=$number WORLD_SIZE=2 MASTER_ADDR="${names[number]}" MASTER_PORT="$port" \
+      "$mulligan" train run.toml --set run.directory=made >"rank.$number" 2>&1 &
+    processes[number]=$!
+  done
+  end_ranks 60
+  check_equal "two names of one machine: they meet" "0 0" "${codes[*]}"
+  rm -r made
+  processes=()
+fi
+
+# differs NAME FACT EDIT: rank 1 reads a copy of the data that EDIT changes, in which only the digests differ.
+differs() {
+  rm -rf other && mkdir other && cp data/*.bin data/tokenizer.model other/
+  python3 -c "
+import random, struct, sys
+random.seed(1)
+$3"
+  port=$(free_port)
+  start 0 2
+  start 1 2 --set data.train='other/*train*.bin' --set data.validation='other/*val*.bin' --set data.tokenizer=other/tokenizer.model
+  ends "$1" "2 2" "$2"
+}
+# swap FILE: its documents, each with the id 1 in front, stand in the other order, still what the tokenizer makes of text.
+swap='
+def swap(name):
+    data = bytearray(open(name, "rb").read())
+    words = struct.unpack(f"<{(len(data) - 1024) // 2}H", data[1024:])
+    starts = [i for i, word in enumerate(words) if word == 1] + [len(words)]
+    parts = [words[a:b] for a, b in zip(starts, starts[1:])]
+    words = words[:starts[0]] + sum(reversed(parts), ())
+    data[1024:] = struct.pack(f"<{len(words)}H", *words)
+    open(name, "wb").write(data)
+'
+differs "other validation shards of the same length" "sha256 of the validation shards" \
+  "$swap
+import glob
+swap(glob.glob('other/*_val_*.bin')[0])"
+differs "other training shards of the same length" "sha256 of the training shards" \
+  "$swap
+import glob
+swap(glob.glob('other/*_train_*.bin')[0])"
+differs "another tokenizer" "sha256 of the tokenizer" \
+  "open('other/tokenizer.model', 'ab').write(b'\\xc0\\x0c\\x00')"
+# The same of an evaluation.
+check "one rank trains" "$mulligan" train run.toml --set run.directory=scored --set train.steps=2 >/dev/null
+rm -rf other && mkdir other && cp data/*.bin data/tokenizer.model other/
+python3 -c "
+import glob, random, struct
+$swap
+swap(glob.glob('other/*_val_*.bin')[0])"
+port=$(free_port)
+for number in 0 1; do
+  be_rank $number 2 "$port"
+  from=(data other)
+  "${rank[@]}" eval scored/weights.safetensors --set data.validation="${from[number]}/*val*.bin" >rank.$number 2>&1 &
+  processes[number]=$!
+done
+end_ranks 60
+check_contains "an evaluation of other shards" "|${codes[*]}|" "|2 2|3 2|2 3|5 3|3 5|"
+check_contains "an evaluation of other shards: it says so" "validation" "$(tail -n 1 rank.0)"
+processes=()
+
 cp "$build/lib/mulligan/plugins/mulligan_constant.so" other.so
 echo >>other.so
 port=$(free_port)

@@ -42,6 +42,7 @@ StandInNccl of_environment() {
                  : name == "slow_milliseconds" ? &faults.slow_milliseconds
                  : name == "fails"             ? &faults.fails
                  : name == "hangs"             ? &faults.hangs
+                 : name == "blocks"            ? &faults.blocks
                  : name == "breaks"            ? &faults.breaks
                                                : nullptr;
     if (!value || split == std::string::npos) std::abort();  // a test that would test nothing
@@ -115,6 +116,13 @@ int enqueue(Operation operation, void* communicator, void* stream) {
   return kSuccess;
 }
 
+enum Call { kGroupEnd = 1, kGetAsyncError, kAbort, kDestroy };
+
+// Whatever the process is told meanwhile.
+void block_in(Call call, const Communicator& communicator) {
+  while (communicator.faults().blocks == call) std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
 int end(void* communicator) {
   const std::unique_ptr<Handle> own(&handle(communicator));
   (*own)->end();
@@ -151,6 +159,7 @@ EXPORTED int ncclCommInitRankConfig(void** communicator, int size, UniqueId id, 
 }
 EXPORTED int ncclCommGetAsyncError(void* communicator, int* state) {
   const Communicator& own = *handle(communicator);
+  block_in(kGetAsyncError, own);
   *state = own.faults().fails ? kRemoteError : own.state.load();
   return kSuccess;
 }
@@ -158,9 +167,11 @@ EXPORTED int ncclCommFinalize(void*) {
   return kSuccess;
 }
 EXPORTED int ncclCommDestroy(void* communicator) {
+  block_in(kDestroy, *handle(communicator));
   return end(communicator);
 }
 EXPORTED int ncclCommAbort(void* communicator) {
+  block_in(kAbort, *handle(communicator));
   return end(communicator);
 }
 EXPORTED const char* ncclGetErrorString(int result) {
@@ -179,6 +190,7 @@ EXPORTED int ncclGroupEnd() {
   if (!ended.communicator) return kSuccess;
   Communicator& own = *ended.communicator;
   const StandInNccl faults = own.faults();
+  block_in(kGroupEnd, own);
   ++own.groups;
   const auto launch = [ended, faults] {
     cuLaunchHostFunc(ended.stream, run, new Work{ended.communicator, ended.operations, faults});
@@ -204,6 +216,10 @@ EXPORTED int ncclAllReduce(const void* from, void* to, std::size_t count, int dt
 EXPORTED int ncclReduceScatter(const void* from, void* to, std::size_t count, int dtype, int, void* comm,
                                void* stream) {
   return enqueue({Kind::reduce_scatter, from, to, count, dtype, 0}, comm, stream);
+}
+EXPORTED int ncclReduce(const void* from, void* to, std::size_t count, int dtype, int, int root, void* comm,
+                        void* stream) {
+  return enqueue({Kind::reduce, from, to, count, dtype, root}, comm, stream);
 }
 EXPORTED int ncclAllGather(const void* from, void* to, std::size_t count, int dtype, void* comm,
                            void* stream) {

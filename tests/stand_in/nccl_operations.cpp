@@ -110,7 +110,8 @@ bool same_collectives(const Ranks& ranks) {
       if (is_collective(a.kind) != is_collective(b.kind)) return false;
       if (!is_collective(a.kind)) continue;
       if (a.kind != b.kind || a.dtype != b.dtype) return false;
-      if (a.kind == Kind::broadcast ? a.peer != b.peer : a.bytes != b.bytes) return false;
+      // The root alone shows what it broadcasts.
+      if (a.peer != b.peer || (a.kind != Kind::broadcast && a.bytes != b.bytes)) return false;
     }
   }
   return true;
@@ -144,6 +145,7 @@ bool take(const std::vector<std::string>& shown_by_rank, const std::vector<Opera
     if (one.kind == Kind::all_reduce) result = sum(ranks, i, 0, bytes);
     if (one.kind == Kind::reduce_scatter)
       result = sum(ranks, i, static_cast<std::size_t>(rank) * bytes, bytes);
+    if (one.kind == Kind::reduce && one.peer == rank) result = sum(ranks, i, 0, bytes);
     if (one.kind == Kind::broadcast) result = ranks[static_cast<std::size_t>(one.peer)][i].data;
     if (one.kind == Kind::receive) result = sent(ranks, one.peer, rank, received[one.peer]++);
     if (one.kind == Kind::all_gather) {

@@ -7,13 +7,13 @@
 
 namespace stand_in {
 
-enum class Kind : int { all_reduce, reduce_scatter, all_gather, broadcast, send, receive };
+enum class Kind : int { all_reduce, reduce_scatter, all_gather, broadcast, reduce, send, receive };
 struct Operation {
   Kind kind;
   const void* from;
   void* to;
   std::size_t count;  // elements, as the function of that name takes it
-  int dtype, peer;    // broadcast: the root
+  int dtype, peer;    // broadcast, reduce: the root
 };
 
 // What rank `rank` of `size` shows the others of a group: its operations, and the bytes that they send.

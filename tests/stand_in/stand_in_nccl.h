@@ -10,6 +10,8 @@ struct StandInNccl {
   int fails = 0;              // 1: ncclCommGetAsyncError reports an error of the network
   int hangs =
       0;  // 1: groups take no part; 2: they take part, and do not end. Until the end of the communicator
+  // A call that never returns, 1: ncclGroupEnd, 2: ncclCommGetAsyncError, 3: ncclCommAbort, 4: ncclCommDestroy
+  int blocks = 0;
   int breaks = 0;  // 1: the connections are lost in the midst of a group
 };
 extern "C" void stand_in_nccl(const StandInNccl& wanted);

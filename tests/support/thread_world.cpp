@@ -52,7 +52,8 @@ class ThreadWorld::Member final : public Communicator {
     const DType dtype = store.type(transfer.from).dtype;
     const auto share = static_cast<std::size_t>(transfer.count * dtype_size(dtype));
     const auto size = static_cast<std::size_t>(world_.size_), rank = static_cast<std::size_t>(rank_);
-    world_.shown_[rank] = store.address(transfer.from);
+    const std::size_t skipped = static_cast<std::size_t>(transfer.offset * dtype_size(dtype));
+    world_.shown_[rank] = static_cast<const std::byte*>(store.address(transfer.from)) + skipped;
     group().barrier();
     std::vector<std::vector<std::byte>> seen;  // what concerns this rank of each rank's `from`
     for (std::size_t peer = 0; peer < size; ++peer) {
@@ -75,8 +76,11 @@ class ThreadWorld::Member final : public Communicator {
       case Collective::reduce_scatter:
         result = sum(dtype, seen);
         break;
+      case Collective::reduce:
+        result = rank == static_cast<std::size_t>(transfer.root) ? sum(dtype, seen) : seen[rank];
+        break;
     }
-    std::memcpy(store.address(transfer.to), result.data(), result.size());
+    std::memcpy(static_cast<std::byte*>(store.address(transfer.to)) + skipped, result.data(), result.size());
   }
 
   static std::vector<std::byte> sum(DType dtype, const std::vector<std::vector<std::byte>>& parts) {

@@ -13,7 +13,7 @@ using Bytes = std::vector<std::byte>;
 constexpr std::int64_t kBehind = 3;  // elements that no transfer may touch
 
 bool reduces(Collective kind) {
-  return kind == Collective::all_reduce || kind == Collective::reduce_scatter;
+  return kind == Collective::all_reduce || kind == Collective::reduce_scatter || kind == Collective::reduce;
 }
 
 // Sums of up to eight of them are exact in bf16, in any order.
@@ -99,23 +99,25 @@ std::string tensor_problem(const TensorStore& store, const std::string& name, co
 }  // namespace
 
 std::string TransferCase::text() const {
-  static constexpr const char* words[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all",
-                                          "broadcast"};
+  static constexpr const char* words[] = {"all_reduce", "reduce_scatter", "all_gather",
+                                          "all_to_all", "broadcast",      "reduce"};
   return fmt::format("{} of {} {}{}{}", words[static_cast<int>(kind)], count, dtype_name(dtype),
-                     in_place ? " in place" : "", root == 0 ? "" : fmt::format(" from rank {}", root));
+                     in_place ? " in place" : "", root == 0 ? "" : fmt::format(" of rank {}", root));
 }
 
 std::vector<TransferCase> transfer_cases(int world_size) {
   std::vector<TransferCase> cases;
   for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
-                                Collective::all_to_all, Collective::broadcast}) {
+                                Collective::all_to_all, Collective::broadcast, Collective::reduce}) {
     for (const DType dtype :
          {MLG_F32, MLG_BF16, MLG_F64, MLG_F16, MLG_I32, MLG_I64, MLG_U16, MLG_U8, MLG_I8}) {
       const bool sums = dtype == MLG_F32 || dtype == MLG_BF16 || dtype == MLG_F64;
       if (reduces(kind) && !sums) continue;
       for (const bool in_place : {false, true}) {
         if (in_place && kind == Collective::all_to_all) continue;
-        const int root = kind == Collective::broadcast ? world_size - 1 : 0;
+        if (!in_place && kind == Collective::reduce) continue;
+        const bool rooted = kind == Collective::broadcast || kind == Collective::reduce;
+        const int root = rooted ? world_size - 1 : 0;
         for (const std::int64_t count : {0, 1, 3, 1021})
           cases.push_back({kind, dtype, count, in_place, root});
         // Longer than what libraries and plugins cut into pieces.
@@ -142,6 +144,7 @@ Transfer transfer_of(const TransferCase& one, const std::string& name) {
 
 std::string case_problem(const TensorStore& store, const TransferCase& one, const std::string& name, int rank,
                          int world_size) {
+  if (one.kind == Collective::reduce && rank != one.root) return {};  // the others get nothing
   const std::string result = (one.in_place ? "from" : "to") + name;
   std::string problem = tensor_problem(store, result, after(one, rank, world_size));
   if (problem.empty() && !one.in_place) {

@@ -73,6 +73,15 @@ TEST(ConfigRun, StreamsByRoleAreForGeneralCompressors) {
   EXPECT_NE(refused.find("leave it \"width\""), std::string::npos) << refused;
 }
 
+// Keys of other trainers are no slips of the pen: no name here is near them.
+TEST(ConfigRun, KeysOfOtherTrainersAreTranslated) {
+  EXPECT_NE(refusal({"train.learning_rate=1"})
+                .find("unknown key 'train.learning_rate'; here it is optimizer.NAME.lr"),
+            std::string::npos);
+  EXPECT_NE(refusal({"model.n_layer=3"}).find("here it is model.layers."), std::string::npos);
+  EXPECT_NE(refusal({"train.stepss=3"}).find("did you mean 'train.steps'?"), std::string::npos);
+}
+
 TEST(ConfigRun, XsaCoversTheLastLayers) {
   const ModelConfig model = load({"model.xsa_last_layers=1"}).config.model;
   EXPECT_FALSE(layer_has_xsa(model, 2));

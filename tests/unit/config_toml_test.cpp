@@ -37,6 +37,22 @@ TEST(ConfigToml, ExtendsChainsMergeTablesAndReplaceListsWithOriginsKept) {
   EXPECT_EQ(tree.find("rows")->rows[0].find("k")->value, ConfigValue(int64_t{9}));
 }
 
+// Or a variant would train into its base's directory.
+TEST(ConfigToml, WhereTheBasesRunLiesIsNotInherited) {
+  const TemporaryFolder folder;
+  folder.write("root.toml",
+               "[run]\nname = 'root'\nseed = 3\ndirectory = 'far/root'\n[checkpoint]\ndirectory = 'c'\n");
+  folder.write("middle.toml", "extends = 'root.toml'\n[run]\nname = 'middle'\n");
+  const ConfigNode middle = read_toml(folder.path("middle.toml"));
+  EXPECT_EQ(middle.find_path("run.name")->value, ConfigValue("middle"));
+  EXPECT_EQ(middle.find_path("run.directory"), nullptr);
+  const ConfigNode leaf = read_toml(folder.write("leaf.toml", "extends = 'middle.toml'\n"));
+  EXPECT_EQ(leaf.find_path("run.name"), nullptr);
+  EXPECT_EQ(leaf.find_path("checkpoint.directory"), nullptr);
+  EXPECT_EQ(leaf.find_path("run.seed")->value, ConfigValue(int64_t{3}));
+  EXPECT_EQ(read_toml(folder.path("root.toml")).find_path("run.directory")->value, ConfigValue("far/root"));
+}
+
 TEST(ConfigToml, NamingAnotherPluginDropsTheOldPluginsKeys) {
   const TemporaryFolder folder;
   folder.write("base.toml", "[loss]\nplugin = 'a'\nold = 1\n[schedule]\nplugin = 's'\nkept = 2\n");

@@ -15,7 +15,7 @@ RehearsedTransfer transfer(Collective kind, std::int64_t bytes) {
 
 // 100 GB/s within a node, 10 GB/s between nodes, steps of 1 and 5 us.
 Interconnect net(int nodes, int ranks_per_node) {
-  return {nodes, ranks_per_node, 100e9, 10e9, 1e-6, 5e-6};
+  return {nodes, ranks_per_node, 1, 100e9, 10e9, 1e-6, 5e-6};
 }
 
 TEST(Interconnect, ARingMovesEachByteNearlyTwice) {
@@ -24,19 +24,34 @@ TEST(Interconnect, ARingMovesEachByteNearlyTwice) {
   EXPECT_EQ(sent_bytes(transfer(Collective::all_gather, 100), 8), 700);
   EXPECT_EQ(sent_bytes(transfer(Collective::all_to_all, 100), 8), 700);
   EXPECT_EQ(sent_bytes(transfer(Collective::broadcast, 800), 8), 800);
+  EXPECT_EQ(sent_bytes(transfer(Collective::reduce, 800), 8), 800);
   for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
                                 Collective::all_to_all, Collective::broadcast}) {
     EXPECT_EQ(sent_bytes(transfer(kind, 800), 1), 0);
   }
 }
 
-TEST(Interconnect, TheSlowestPartOfARingDecides) {
+TEST(Interconnect, RingsOfNodesFollowThoseWithinThem) {
   const std::vector<RehearsedTransfer> sum = {transfer(Collective::all_reduce, 80'000'000)};
   EXPECT_EQ(batch_seconds(sum, net(1, 1)), 0);
   EXPECT_DOUBLE_EQ(batch_seconds(sum, net(1, 8)), 140e6 / 100e9 + 14 * 1e-6);
-  // 16 ranks: 2 * 15/16 of 80 MB leave each node once.
-  EXPECT_DOUBLE_EQ(batch_seconds(sum, net(2, 8)), 150e6 / 10e9 + 30 * 5e-6);
-  EXPECT_DOUBLE_EQ(batch_seconds(sum, net(2, 1)), 80e6 / 10e9 + 2 * 5e-6) << "no links within a node of one";
+  // Half of 80 MB leaves each of two nodes twice: sums, and what they are.
+  const double within = 140e6 / 100e9 + 14 * 1e-6, across = 80e6 / 10e9 + 2 * 5e-6;
+  EXPECT_DOUBLE_EQ(batch_seconds(sum, net(2, 8)), within + across);
+  EXPECT_DOUBLE_EQ(batch_seconds(sum, net(2, 1)), across) << "no links within a node of one";
+}
+
+TEST(Interconnect, LinksOfANodeShareWhatLeavesIt) {
+  Interconnect one = net(4, 8), four = one;
+  four.links_per_node = 4;
+  for (const Collective kind : {Collective::reduce_scatter, Collective::all_gather}) {
+    const std::vector<RehearsedTransfer> shares = {transfer(kind, 1'000'000)};  // of 32 MB
+    const double within = 28e6 / 100e9 + 7 * 1e-6, across = 24e6 / 10e9;
+    EXPECT_DOUBLE_EQ(batch_seconds(shares, one), within + across + 3 * 5e-6);
+    EXPECT_DOUBLE_EQ(batch_seconds(shares, four), within + across / 4 + 3 * 5e-6);
+  }
+  const std::vector<RehearsedTransfer> whole = {transfer(Collective::reduce, 32'000'000)};
+  EXPECT_DOUBLE_EQ(batch_seconds(whole, four), 32e6 / 100e9 + 7 * 1e-6 + 32e6 / 40e9 + 3 * 5e-6);
 }
 
 TEST(Interconnect, AllToAllLeavesANodeFromEachOfItsRanks) {

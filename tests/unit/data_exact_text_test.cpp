@@ -6,23 +6,13 @@
 #include "framework/data/byte_count.h"
 #include "framework/data/exact_encoding.h"
 #include "framework/data/tokenizer.h"
-#include "framework/data/tokenizer_training.h"
 #include "tests/unit/data_support.h"
+#include "tests/unit/tokenizer_support.h"
 
 namespace mulligan {
 namespace {
 
 using namespace std::string_literals;
-
-std::string model_trained_on(std::vector<std::string> texts, int vocab_size,
-                             const std::string& normalization = kIdentity) {
-  std::size_t next = 0;
-  return train_tokenizer(
-      [&]() -> std::optional<std::string> {
-        return next < texts.size() ? std::optional(texts[next++]) : std::nullopt;
-      },
-      vocab_size, normalization);
-}
 
 // A Python file: indentation, tabs, blank lines, comments, some of them with Windows line ends.
 std::string python_file(int i) {

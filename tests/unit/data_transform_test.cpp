@@ -14,6 +14,7 @@
 #include "framework/data/side_table.h"
 #include "framework/data/transformed_encoding.h"
 #include "framework/eval/evaluate.h"
+#include "framework/eval/validation_bytes.h"
 #include "tests/unit/data_support.h"
 
 namespace mulligan {
@@ -190,7 +191,7 @@ TEST(TransformedData, PublishedShardsWorkAsTheyAre) {
     EXPECT_EQ(set.files.size(), 1u);
     ASSERT_TRUE(set.side_table.has_value());
     EXPECT_EQ(set.counter()->count(set.tokens), bytes);
-    EXPECT_NE(set.byte_note.find("at their word"), std::string::npos) << set.byte_note;
+    EXPECT_NE(set.byte_note.find("no original documents"), std::string::npos) << set.byte_note;
     data.validation_documents = (folder / "validation.jsonl").string();
     EXPECT_NE(load_validation(data, 340).byte_note.find("agree with"), std::string::npos);
     data.validation_bytes = (folder / "fineweb_val_bytes_*.bin").string();
@@ -233,6 +234,91 @@ TEST(TransformedData, TablesThatDoNotFitAreRefused) {
   DataConfig tables = data;
   tables.validation = (folder / "fineweb_val_bytes_*.bin").string();
   EXPECT_NE(message_of([&] { load_validation(tables, 340); }).find("data.validation_bytes"),
+            std::string::npos);
+}
+
+// Tables without originals are believed only near what the tokens decode to, and never under strict rules.
+TEST(TransformedData, TablesBeyondTheDecodedTextAreRefused) {
+  const fs::path folder = published("transform_inflated");
+  const fs::path table = folder / "fineweb_val_bytes_000000.bin";
+  const std::vector<std::uint16_t> good = read_tokens({table});
+  const std::vector<std::uint16_t> tokens = read_tokens({folder / "fineweb_val_000000.bin"});
+  const DataConfig data = data_config(folder);
+  EXPECT_NE(unproven_bytes(load_validation(data, 340), data).find("no original documents"),
+            std::string::npos);
+  std::vector<std::uint16_t> counts = good;
+  for (std::uint16_t& count : counts)
+    count = static_cast<std::uint16_t>(count + (count > 0 ? 1 : 0));  // everywhere a little
+  write_shard(table, counts);
+  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("in the validation set"), std::string::npos);
+  counts = good;
+  counts[5] = 5000;  // a lot in one document
+  write_shard(table, counts);
+  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("validation document 1"), std::string::npos);
+}
+
+// Padded originals beside tables that agree with them are not what the tokens say.
+TEST(TransformedData, OriginalsOfOtherTextAreRefused) {
+  const fs::path folder = published("transform_padded");
+  const fs::path table = folder / "fineweb_val_bytes_000000.bin";
+  std::vector<std::uint16_t> counts = read_tokens({table});
+  const std::vector<std::uint16_t> tokens = read_tokens({folder / "fineweb_val_000000.bin"});
+  const TextSource originals({folder / "validation.jsonl"});
+  DataConfig data = data_config(folder);
+  data.validation_documents = (folder / "validation.jsonl").string();
+  EXPECT_EQ(unproven_bytes(load_validation(data, 340), data), "");
+  std::string lines;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < originals.size(); ++i) {
+    const std::string word(100, 'x');
+    lines += nlohmann::json{{"text", "a" + word + originals.raw(i)}}.dump() + "\n";
+    const Tokenizer tokenizer = Tokenizer::load(data.tokenizer);
+    const auto wanted = counted_bytes(tokenizer, "a" + word + originals.raw(i));
+    const auto had = counted_bytes(tokenizer, originals.raw(i));
+    while (tokens[at] != tokenizer.bos_id()) ++at;
+    counts[at + 1] = static_cast<std::uint16_t>(counts[at + 1] + wanted - had);
+    ++at;
+  }
+  write_file_atomically(folder / "padded.jsonl", lines);
+  write_shard(table, counts);
+  data.validation_documents = (folder / "padded.jsonl").string();
+  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("is not what its tokens say"),
+            std::string::npos);
+}
+
+TEST(TransformedData, ATableOfPlainTextIsRefused) {
+  PrepareOptions options = options_for("transform_plain_table");
+  options.transform.clear();
+  prepare(options);
+  DataConfig data = data_config(options.output);
+  EXPECT_EQ(unproven_bytes(load_validation(data, 340), data), "");
+  std::vector<std::uint16_t> counts = read_tokens({options.output / "fineweb_val_000000.bin"});
+  for (std::uint16_t& count : counts) count = count == 1 ? 0 : 9;
+  const fs::path tables = fresh_folder("transform_plain_tables");
+  write_shard(tables / "fineweb_val_bytes_000000.bin", counts);
+  data.validation_bytes = tables.string();
+  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("says that its text is plain"),
+            std::string::npos);
+}
+
+TEST(TransformedData, AForeignTokenizerIsRefused) {
+  const fs::path folder = published("transform_foreign_tokenizer");
+  PrepareOptions options = options_for("transform_foreign_words");
+  std::string lines;
+  std::uint32_t state = 1;
+  for (int document = 0; document < 20; ++document) {
+    std::string text;
+    for (int letter = 0; letter < 2000; ++letter) {
+      state = state * 1664525u + 1013904223u;
+      text += letter % 6 == 5 ? ' ' : "bdfgklmnprstaeioaeio"[(state >> 16) % 20];
+    }
+    lines += nlohmann::json{{"text", text}}.dump() + "\n";
+  }
+  write_file_atomically(options.inputs.front(), lines);
+  prepare(options);
+  DataConfig data = data_config(folder);
+  data.tokenizer = (options.output / "tokenizer.model").string();
+  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("did not make the validation shards"),
             std::string::npos);
 }
 

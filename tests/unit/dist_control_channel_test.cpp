@@ -36,6 +36,20 @@ void exchange(ControlChannel& channel) {
   channel.sum(values);
   const int n = channel.world_size();
   require(values[0] == n * (n + 1) / 2.0, "the sum is wrong");
+  const auto joined = [](const std::vector<std::string>& all) {
+    std::string text;
+    for (const std::string& one : all) text += one;
+    return text;
+  };
+  std::string expected, own = std::string(700'000, static_cast<char>('a' + rank));  // in several messages
+  for (int i = 0; i < n; ++i) expected += static_cast<char>('a' + i);
+  require(channel.consult(own.substr(0, 1), joined) == expected, "consulted wrong");
+  require(channel.consult_texts(own, joined).size() == own.size() * static_cast<std::size_t>(n),
+          "consulted wrong with texts");
+  const std::array<double, 2> parts{1e17, 1.0 + rank};
+  double in_order = 0;
+  for (int i = 0; i < n; ++i) in_order = in_order + 1e17 + (1.0 + i);
+  require(channel.sum_in_order(parts) == in_order, "the sum in order is wrong");
   if (rank == n - 1) channel.put("key", "value");
   require(channel.get("key", 60) == "value", "a value did not come");
   require(channel.get("key", 60) == "value", "a value came once only");

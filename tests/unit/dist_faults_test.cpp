@@ -129,21 +129,94 @@ TEST(Faults, AStoppedRankIsLostAndLearnsItWhenItGoesOn) {
       wait_until_ended(processes[static_cast<std::size_t>(1 - culprit)]);
       kill(processes[static_cast<std::size_t>(culprit)], SIGCONT);
     });
-    // Without rank 0 each rank decides for itself.
-    if (culprit == 1) {
-      expect_verdict(outcomes, 1, "was lost: it said nothing for ");
-      EXPECT_EQ(outcomes[1].code, failed);
-      EXPECT_EQ(outcomes[1].sentence, outcomes[0].sentence);
-    } else {
-      for (const int rank : {1, 2}) {
-        const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
-        EXPECT_EQ(outcome.code, peer);
-        EXPECT_TRUE(contains(outcome.sentence, "rank 0 (")) << outcome.sentence;
-        EXPECT_TRUE(contains(outcome.sentence, "was lost: it said nothing for ")) << outcome.sentence;
+    // Without rank 0 each rank decides for itself, and rank 0 hears what they decided.
+    expect_verdict(outcomes, culprit, "was lost: it said nothing for ");
+    EXPECT_EQ(outcomes[static_cast<std::size_t>(culprit)].code, failed);
+    EXPECT_TRUE(
+        contains(outcomes[static_cast<std::size_t>(culprit)].sentence, "was lost: it said nothing for "))
+        << outcomes[static_cast<std::size_t>(culprit)].sentence;
+  }
+}
+
+// One of the others was killed meanwhile: that its connection is closed says less than that of the rest.
+TEST(Faults, AStoppedRankZeroDoesNotBlameWhoWasKilledMeanwhile) {
+  RankGroup group(4);
+  group.options.silent = 2;
+  const auto outcomes = group.in_processes(wait_for_ever, [&](const std::vector<int>& processes) {
+    sleep_milliseconds(500);
+    kill(processes[0], SIGSTOP);
+    kill(processes[1], SIGKILL);
+    wait_until_ended(processes[2]);
+    wait_until_ended(processes[3]);
+    kill(processes[0], SIGCONT);
+  });
+  for (const std::size_t rank : {0U, 2U, 3U}) {
+    EXPECT_TRUE(contains(outcomes[rank].sentence, "rank 0 (")) << outcomes[rank].sentence;
+    EXPECT_TRUE(contains(outcomes[rank].sentence, "was lost: it said nothing")) << outcomes[rank].sentence;
+  }
+  EXPECT_EQ(outcomes[0].code, failed);
+}
+
+// The channel goes on while the communicator's library does not.
+TEST(Faults, ACallIntoALibraryThatNeverReturnsEndsTheRun) {
+  for (const bool on_all : {true, false}) {
+    RankGroup group(2);
+    group.options.wedged = 0.5;
+    group.options.watchdog = 1;
+    const auto outcomes = group.in_processes([&](ControlChannel& channel) {
+      ++channel.progress().steps;
+      channel.barrier();
+      if (on_all || channel.rank() == 1) {
+        const CommunicatorCall call(channel.progress());
+        pause();
       }
-      EXPECT_NE(outcomes[0].code, 0);
+      wait_for_ever(channel);
+    });
+    EXPECT_EQ(outcomes[1].code, on_all ? peer : failed);
+    EXPECT_EQ(outcomes[0].code, peer) << outcomes[0].sentence;
+    if (!on_all) {
+      EXPECT_TRUE(contains(outcomes[0].sentence, "rank 1 (")) << outcomes[0].sentence;
     }
   }
+}
+
+TEST(Faults, CountingAndAbortingThatNeverReturnEndTheRun) {
+  RankGroup group(2);
+  group.options.wedged = 0.5;
+  group.options.watchdog = 1;
+  const auto outcomes = group.in_processes([&](ControlChannel& channel) {
+    ++channel.progress().steps;
+    if (channel.rank() == 1) {
+      channel.count_transfers([]() -> TransferCount {
+        for (;;) pause();
+      });
+      channel.on_verdict([](const Verdict&) {
+        for (;;) pause();
+      });
+    }
+    for (int i = 0; i < 20; ++i) {  // counting holds nobody up
+      channel.barrier();
+      sleep_milliseconds(20);
+    }
+    if (channel.rank() == 1) channel.count_transfers({});
+    wait_for_ever(channel);
+  });
+  EXPECT_EQ(outcomes[0].code, peer) << outcomes[0].sentence;
+  EXPECT_TRUE(contains(outcomes[0].sentence, "rank 1 (")) << outcomes[0].sentence;
+  EXPECT_EQ(outcomes[1].code, failed);
+}
+
+// A process alone, whose communicator is a library all the same.
+TEST(Faults, AProcessAloneIsWatchedToo) {
+  RankGroup group(1);
+  group.options.wedged = 0.5;
+  group.options.watchdog = 1;
+  const auto outcomes = group.in_processes([&](ControlChannel& channel) {
+    ++channel.progress().steps;
+    const CommunicatorCall call(channel.progress());
+    for (;;) pause();
+  });
+  EXPECT_EQ(outcomes[0].code, failed);
 }
 
 TEST(Faults, ARankThatStandsStillWhileOthersWait) {

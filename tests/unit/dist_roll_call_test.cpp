@@ -38,8 +38,10 @@ TEST(RollCall, TheFirstDifferenceIsNamed) {
             "machine its "
             "own.");
   RollCallEntry shorter = entry("b", "x", "g0");
-  shorter.facts.pop_back();
-  EXPECT_NE(first_difference({entry("a", "x", "g0"), shorter})->find("state different facts"),
+  shorter.facts.erase(shorter.facts.begin() + 1);
+  EXPECT_NE(first_difference({entry("a", "x", "g0"), shorter})->find("configuration: 'x' and '(not set)'"),
+            std::string::npos);
+  EXPECT_NE(first_difference({shorter, entry("a", "x", "g0")})->find("configuration: '(not set)' and 'x'"),
             std::string::npos);
 }
 
@@ -54,14 +56,26 @@ TEST(RollCall, EntriesReadBack) {
 
 TEST(RollCall, EveryRankThrowsTheSame) {
   const auto body = [](ControlChannel& channel) {
-    const auto all = call_roll(channel, {{"rank", std::to_string(channel.rank()), Rule::any}});
-    EXPECT_EQ(all[2].facts[0].value, "2");
+    call_roll(channel, {{"rank", std::to_string(channel.rank()), Rule::any}});
+    call_roll(channel, {{"device", "g" + std::to_string(channel.rank()), Rule::differs_on_host}});
     call_roll(channel, {{"configuration", channel.rank() == 1 ? "b" : "a", Rule::equal}});
   };
   for (const Outcome& outcome : RankGroup(3).in_threads(body)) {
     EXPECT_EQ(outcome.code, static_cast<int>(ExitCode::bad_configuration));
     EXPECT_NE(outcome.sentence.find("differ in configuration: 'a' and 'b'"), std::string::npos)
         << outcome.sentence;
+  }
+}
+
+TEST(RollCall, ADigestTellsWhatDiffersAndNoMore) {
+  EXPECT_EQ(roll_call_digest(entry("a", "x", "")), roll_call_digest(entry("b", "x", "")));
+  EXPECT_NE(roll_call_digest(entry("a", "x", "")), roll_call_digest(entry("a", "y", "")));
+  EXPECT_EQ(roll_call_digest(entry("a", "x", "g0")), roll_call_digest(entry("a", "x", "g0")));
+  EXPECT_NE(roll_call_digest(entry("a", "x", "g0")), roll_call_digest(entry("b", "x", "g0")));
+  for (const Outcome& outcome : RankGroup(3).in_threads([](ControlChannel& channel) {
+         call_roll(channel, {{"device", channel.rank() == 0 ? "g0" : "g1", Rule::differs_on_host}});
+       })) {
+    EXPECT_NE(outcome.sentence.find("have the same device, 'g1'"), std::string::npos) << outcome.sentence;
   }
 }
 

@@ -34,7 +34,7 @@ TEST_F(SelfCommunicatorTest, ReductionsLeaveTheTensorAsItIs) {
   EXPECT_EQ(communicator_->rank(), 0);
   EXPECT_EQ(communicator_->world_size(), 1);
   for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
-                                Collective::all_to_all, Collective::broadcast}) {
+                                Collective::all_to_all, Collective::broadcast, Collective::reduce}) {
     transfer(kind, "values", "values");
   }
   communicator_->barrier(store_);
@@ -66,6 +66,12 @@ TEST_F(SelfCommunicatorTest, TransfersThatCannotWorkAreRefused) {
   EXPECT_THROW(transfer(Collective::all_reduce, "unknown", "unknown"), std::logic_error);
   EXPECT_THROW(transfer(Collective::broadcast, "values", "values", 4, 1), std::logic_error);
   EXPECT_THROW(transfer(Collective::all_gather, "values", "values", 5), std::logic_error);
+  store_.create("sum", TensorType(MLG_F32, {4}));
+  EXPECT_THROW(transfer(Collective::reduce, "values", "sum"), std::logic_error) << "in place alone";
+  EXPECT_THROW(communicator_->prepare(store_, {{Collective::reduce, "values", "values", 3, 0, 2}}),
+               std::logic_error);
+  EXPECT_THROW(communicator_->prepare(store_, {{Collective::all_gather, "values", "values", 1, 0, 1}}),
+               std::logic_error);
   store_.reserve("numbers", 40);
   EXPECT_EQ(store_.reserved_bytes("numbers"), 40);
   transfer(Collective::all_gather, "numbers", "numbers", 10);

@@ -82,17 +82,6 @@ TEST(TokenStatistics, SamplesReachFromTheFirstTokenToTheLast) {
   EXPECT_EQ(some.back().size(), 65'536u);
 }
 
-TEST(TokenStatistics, OverlapCountsWindowsThatStandInTheOther) {
-  const Tokens text = text_like(64 * 100, 500, 1);
-  Tokens others = text_like(64 * 100, 500, 2);
-  const std::vector<Tokens> validation = {text};
-  EXPECT_EQ(window_overlap(validation, std::vector<Tokens>{others}), 0);
-  std::copy_n(text.begin() + 640, 640, others.begin() + 17);  // ten windows, at another place
-  EXPECT_NEAR(window_overlap(validation, std::vector<Tokens>{others}), 0.10, 1e-12);
-  EXPECT_EQ(window_overlap(validation, validation), 1);
-  EXPECT_EQ(window_overlap(std::vector<Tokens>{{1, 2, 3}}, validation), 0);
-}
-
 TEST(CorpusChecks, AHealthyTextPasses) {
   for (const int vocabulary : {256, 1024, 8192}) {
     for (const Finding& f :
@@ -125,10 +114,21 @@ TEST(CorpusChecks, IdsBeyondTheVocabularyFail) {
   EXPECT_EQ(finding(check_corpus(corpus_of(tokens, 1024), 1024, nullptr), "D20").verdict, Verdict::fail);
 }
 
-TEST(CorpusChecks, OverlapWarnsAndFails) {
-  EXPECT_EQ(check_overlap(0).verdict, Verdict::pass);
-  EXPECT_EQ(check_overlap(0.002).verdict, Verdict::warn);
-  EXPECT_EQ(check_overlap(0.02).verdict, Verdict::fail);
+TEST(CorpusChecks, OverlapWarnsAndFailsAndNamesItsRemedy) {
+  TextOverlap overlap;
+  overlap.passages = overlap.training_passages = 10'000;
+  overlap.validation_tokens = overlap.validation_read = overlap.training_tokens = overlap.training_read =
+      1'500'000;
+  EXPECT_EQ(check_overlap(overlap).verdict, Verdict::pass);
+  overlap.similar = 0.03;
+  EXPECT_EQ(check_overlap(overlap).verdict, Verdict::warn);
+  overlap.similar = 0.1;
+  const Finding found = check_overlap(overlap);
+  EXPECT_EQ(found.verdict, Verdict::fail);
+  EXPECT_NE(found.hint.find("mulligan prepare --drop-overlap"), std::string::npos) << found.hint;
+  overlap.similar = 0.03;
+  overlap.copied = 0.02;
+  EXPECT_EQ(check_overlap(overlap).verdict, Verdict::fail);
 }
 
 TEST(LossChecks, UnitsAreNats) {

@@ -176,18 +176,35 @@ TEST(RowChecks, ARampThroughTheLoader) {
 
 TEST(OutcomeChecks, AValidationLossHasACeilingAndAFloor) {
   Outcome outcome{300, 3.0, WindowMean{200, 300, 3.1}, 1024, 0.8};
-  EXPECT_EQ(judge_validation_level(outcome).verdict, Verdict::pass);
+  EXPECT_EQ(judge_learning(outcome).verdict, Verdict::pass);
   EXPECT_EQ(judge_validation_floor(outcome).verdict, Verdict::pass);
   outcome.val_nats = 13.5;
-  EXPECT_EQ(judge_validation_level(outcome).verdict, Verdict::fail);
+  EXPECT_EQ(judge_learning(outcome).verdict, Verdict::fail);
   EXPECT_TRUE(says(judge_validation_floor(outcome), "4.35 times that of training"));
   outcome.steps = 50;
-  EXPECT_EQ(judge_validation_level(outcome).verdict, Verdict::pass) << "so early it may";
+  EXPECT_EQ(judge_learning(outcome).verdict, Verdict::warn) << "so early it may";
+  outcome.steps = 20;
+  EXPECT_EQ(judge_learning(outcome).verdict, Verdict::pass) << "so early it says nothing";
   outcome.val_nats = 0.0008;
   EXPECT_TRUE(says(judge_validation_floor(outcome), "below the data's floor"));
   outcome.val_nats = std::nan("");
-  EXPECT_EQ(judge_validation_level(outcome).verdict, Verdict::fail);
+  EXPECT_EQ(judge_learning(outcome).verdict, Verdict::fail);
   EXPECT_EQ(judge_validation_floor(outcome).verdict, Verdict::fail);
+}
+
+// A run that ends where guessing does has not learned, and says why where its data know.
+TEST(OutcomeChecks, GuessingIsNoLearning) {
+  Outcome outcome{150, 0.985 * std::log(1024), std::nullopt, 1024, 0, 0.8 * std::log(1024)};
+  EXPECT_TRUE(
+      says(judge_learning(outcome), "failed to learn: after 150 steps its validation loss of 6.8275 nats"));
+  EXPECT_EQ(judge_learning(outcome).verdict, Verdict::fail);
+  EXPECT_NE(judge_learning(outcome).hint.find("learning rates"), std::string::npos);
+  outcome.of_training = true;
+  outcome.unigram_nats = 0.999 * std::log(1024);
+  EXPECT_TRUE(says(judge_learning(outcome), "its training loss"));
+  EXPECT_NE(judge_learning(outcome).hint.find("random"), std::string::npos);
+  outcome.val_nats = 0.96 * std::log(1024);
+  EXPECT_EQ(judge_learning(outcome).verdict, Verdict::pass);
 }
 
 TEST(OutcomeChecks, TheMeanLossIsOfAllSteps) {

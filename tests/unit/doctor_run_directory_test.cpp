@@ -121,7 +121,7 @@ TEST(RunDirectory, RecordedFindingsAreGivenAndMissingOnesSkipped) {
   EXPECT_EQ(findings[0].message, "no better than guessing");
   write(result, R"({"steps": 3})");
   findings = examine_run_directory(folder.path(), config);
-  ASSERT_EQ(findings.size(), 4u);
+  ASSERT_EQ(findings.size(), 6u);
   for (const Finding& f : findings) EXPECT_EQ(f.verdict, Verdict::skip) << f.id;
   for (const char* damaged :
        {"[1, 2]", R"({"doctor": 3})", R"({"doctor": {"findings": [{"id": "D26"}]}})",

@@ -364,7 +364,7 @@ static_assert(MLG_BACKEND == 1 && MLG_LOSS == 2 && MLG_OPTIMIZER == 3 && MLG_SCH
               MLG_QUANTIZER == 6 && MLG_COMMUNICATOR == 7 && MLG_TRANSFORM == 8 && MLG_ENSEMBLE == 9);
 static_assert(MLG_QUEUE_NONE == -1 && MLG_QUEUE_HOST == 0 && MLG_QUEUE_CUDA == 1);
 static_assert(MLG_ALL_REDUCE == 0 && MLG_REDUCE_SCATTER == 1 && MLG_ALL_GATHER == 2 && MLG_ALL_TO_ALL == 3 &&
-              MLG_BROADCAST == 4);
+              MLG_BROADCAST == 4 && MLG_REDUCE == 5);
 static_assert(MLG_KEY_BOOL == 1 && MLG_KEY_INT == 2 && MLG_KEY_FLOAT == 3 && MLG_KEY_STRING == 4 &&
               MLG_KEY_FLOAT_LIST == 5);
 static_assert(MLG_ABSENT == -1 && MLG_F32 == 0 && MLG_BF16 == 1 && MLG_F16 == 2 && MLG_F64 == 3 &&

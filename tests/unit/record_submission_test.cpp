@@ -56,10 +56,14 @@ TEST(Submission, OfOthersIsReadAsFarAsItGoes) {
   EXPECT_EQ(single.results[0].code_bytes, 48140U);
 }
 
+// Of this program they are refused; of others, who write as they like, the field is left out and told of.
 TEST(Submission, DamagedFilesAreRefusedByName) {
+  for (const char* text : {"", "[1]"}) {
+    EXPECT_NE(sentence_of([&] { read_text(text); }).find("submission.json' is not a JSON object"),
+              std::string::npos);
+  }
   for (const auto& [text, says] :
-       {std::pair{"", "not a JSON object"}, std::pair{"[1]", "not a JSON object"},
-        std::pair{R"({"val_bpb":"1.08"})", "val_bpb is not a finite number"},
+       {std::pair{R"({"val_bpb":"1.08"})", "val_bpb is not a finite number"},
         std::pair{R"({"seed_results":{"fourty-two":1.0}})", "has a seed 'fourty-two'"},
         std::pair{R"({"seed_results":3})", "neither an object nor a list"},
         std::pair{R"({"seed_results":[{"val_bpb":1}]})", "has no seed"},
@@ -67,7 +71,12 @@ TEST(Submission, DamagedFilesAreRefusedByName) {
         std::pair{R"({"seed_results":{"1":{"artifact_bytes":1.5}}})", "artifact_bytes is not a count"},
         std::pair{R"({"seed_results":{"1":[]}})", "is no object"},
         std::pair{R"({"name":4})", "name is not text"}}) {
-    const std::string sentence = sentence_of([&] { read_text(text); });
+    const Submission others = read_text(text);
+    ASSERT_FALSE(others.oddities.empty()) << text;
+    EXPECT_NE(others.oddities.front().find(says), std::string::npos) << others.oddities.front();
+    std::string own = text;
+    own.insert(1, R"("format":"mulligan record 1",)");
+    const std::string sentence = sentence_of([&] { read_text(own.c_str()); });
     EXPECT_NE(sentence.find(says), std::string::npos) << text << ": " << sentence;
     EXPECT_NE(sentence.find("submission.json"), std::string::npos) << sentence;
   }
@@ -118,7 +127,8 @@ TEST(SeedLog, OfTheChallengesScripts) {
 // The summary keeps every digit.
 TEST(SeedLog, OfThisProgramIsReadAsItWasWritten) {
   const SeedResult result = testing::sample_result(314, 2.7123456789012345);
-  const LogClaims log = read_seed_log(testing::sample_log(result) + summary_lines(result, {10, 20, 6000}));
+  const LogClaims log =
+      read_seed_log(testing::sample_log(result) + summary_lines(result, {10, 20, 6000}, {"c0", "50", "e0"}));
   EXPECT_EQ(log.seed, 314);
   EXPECT_EQ(log.scores.back().val_bpb, result.val_bpb);
   EXPECT_EQ(log.scores.back().val_loss, result.val_loss);

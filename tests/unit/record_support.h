@@ -7,12 +7,28 @@
 #include <numbers>
 #include <string>
 
+#include "framework/artifact/code_size.h"
+#include "framework/artifact/compression.h"
+#include "framework/artifact/evaluation_source.h"
 #include "framework/core/file.h"
 #include "framework/record/make_submission.h"
 #include "framework/record/seed_log.h"
 #include "framework/record/submission_readme.h"
+#include "framework/run/run_files.h"
 
 namespace mulligan::record::testing {
+
+inline constexpr const char* sample_config = "[run]\nseed = 42  # default\n";
+
+// A source tree of two files, and what of it an evaluation needs, packed as it is counted.
+inline std::vector<std::pair<std::string, std::string>> sample_tree() {
+  return {{"framework/a.cpp", "int a;  // first\n"}, {"launch/main.cpp", "int main() {}\n"}};
+}
+inline std::string sample_source() {
+  return compress(Compression::brotli,
+                  tar_archive({{"cmake/Build.cmake", "# the build\n"},
+                               {"framework/a.cpp", packed_as("a.cpp", sample_tree()[0].second)}}));
+}
 
 inline SeedResult sample_result(std::int64_t seed, double val_loss) {
   SeedResult result;
@@ -22,8 +38,9 @@ inline SeedResult sample_result(std::int64_t seed, double val_loss) {
   result.val_loss = val_loss;
   result.val_bpb = val_loss * 1000 / std::numbers::ln2 / 3700;
   result.model_bytes = 5000;
-  result.code_bytes = 11;
-  result.artifact_bytes = 5011;
+  result.code_bytes = sample_source().size();
+  result.artifact_bytes = 5000 + *result.code_bytes;
+  result.config_sha256 = settings_digest(sample_config);
   result.steps = 20;
   result.step_avg_ms = 100;
   result.train_seconds = 2.125;
@@ -42,6 +59,11 @@ inline std::string sample_log(const SeedResult& result) {
       *result.seed, result.artifact_sha256, *result.val_bpb, *result.val_loss, *result.tokens, *result.bytes);
 }
 
+inline std::string sample_summary(const Submission& s, const SeedResult& result) {
+  return summary_lines(result, *s.budgets,
+                       {result.config_sha256, s.source_sha256, sha256_hex(sample_source())});
+}
+
 // Writes the folder, and returns what its submission.json says.
 inline Submission write_sample(const std::filesystem::path& folder) {
   Submission s;
@@ -52,7 +74,11 @@ inline Submission write_sample(const std::filesystem::path& folder) {
   s.date = "2026-11-22";
   s.track = "non_record";
   s.budgets = Budgets{10, 10, 6000};
-  s.overlap = Overlap{0.0005, 1001, 50000};
+  s.overlap = TextOverlap{};
+  s.overlap->similar = 0.0005;
+  s.overlap->passages = s.overlap->training_passages = 1000;
+  s.overlap->validation_tokens = s.overlap->validation_read = 150'000;
+  s.overlap->training_tokens = s.overlap->training_read = 5'000'000;
   double mean = 0, mean_loss = 0, squares = 0, loss_squares = 0;
   for (const auto& [seed, loss] : {std::pair{42, 2.70}, std::pair{314, 2.71}, std::pair{1337, 2.705}}) {
     s.results.push_back(sample_result(seed, loss));
@@ -68,8 +94,10 @@ inline Submission write_sample(const std::filesystem::path& folder) {
   s.val_loss = mean_loss;
   s.val_bpb_std = std::sqrt(squares / 2);
   s.val_loss_std = std::sqrt(loss_squares / 2);
-  s.bytes_total = 5011;
-  s.bytes_code = 11;
+  s.bytes_code = sample_source().size();
+  s.bytes_total = 5000 + *s.bytes_code;
+  s.config_sha256 = s.results[0].config_sha256;
+  s.source_sha256 = source_digest(sample_tree());
   Comparison reference;
   reference.name = "an earlier record";
   reference.reference_bpb = {1.07, 1.069, 1.071};
@@ -78,9 +106,10 @@ inline Submission write_sample(const std::filesystem::path& folder) {
     write_file_atomically(folder / name, bytes);
     s.files.push_back({name, bytes.size(), sha256_hex(bytes)});
   };
-  ship(source_file, "packed code");
-  for (const SeedResult& result : s.results)
-    ship(result.log, sample_log(result) + summary_lines(result, *s.budgets));
+  ship(source_file, sample_source());
+  ship(whole_source_file, compress(Compression::brotli, tar_archive(sample_tree())));
+  ship(config_file, sample_config);
+  for (const SeedResult& result : s.results) ship(result.log, sample_log(result) + sample_summary(s, result));
   write_file_atomically(folder / readme_file, readme_text(s));
   write_file_atomically(folder / submission_file, submission_json(s).dump(1));
   return s;

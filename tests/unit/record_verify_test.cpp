@@ -59,7 +59,7 @@ class VerifyRecord : public ::testing::Test {
 
 TEST_F(VerifyRecord, ASoundFolderPassesEveryCheck) {
   const std::vector<Finding> findings = verify_submission(folder());
-  EXPECT_EQ(findings.size(), 13U);
+  EXPECT_EQ(findings.size(), 14U);
   for (const Finding& finding : findings)
     EXPECT_EQ(finding.verdict, Verdict::pass) << finding.id << ": " << finding.message;
   EXPECT_EQ(refused_with(folder()), 0);
@@ -136,7 +136,7 @@ TEST_F(VerifyRecord, ABrokenBudgetIsARuleBroken) {
   submission_.budgets->artifact_bytes = 5000;
   for (const SeedResult& result : submission_.results) {
     write_file_atomically(file(result.log),
-                          testing::sample_log(result) + summary_lines(result, *submission_.budgets));
+                          testing::sample_log(result) + testing::sample_summary(submission_, result));
   }
   sum_again();
   EXPECT_EQ(failed(folder()), "R08");
@@ -154,6 +154,110 @@ TEST_F(VerifyRecord, OtherCodeThanWasCounted) {
   EXPECT_EQ(failed(folder()), "R09 R10");
   sum_again();
   EXPECT_EQ(failed(folder()), "R09");
+}
+
+// Bytes of the right length, sums and all: noise, another tree, a counted file that the whole source has otherwise.
+TEST_F(VerifyRecord, SourceThatIsNone) {
+  const std::string packed = read_file(file(source_file)), whole = read_file(file(whole_source_file));
+  write_file_atomically(file(source_file), std::string(packed.size(), 'x'));
+  sum_again();
+  EXPECT_EQ(failed(folder()), "R09");
+  write_file_atomically(file(source_file), packed);
+  write_file_atomically(file(whole_source_file), std::string(whole.size(), 'x'));
+  sum_again();
+  EXPECT_EQ(failed(folder()), "R09");
+  auto tree = testing::sample_tree();
+  tree[1].second = "int main() { return 1; }\n";
+  write_file_atomically(file(whole_source_file), compress(Compression::brotli, tar_archive(tree)));
+  sum_again();
+  EXPECT_EQ(failed(folder()), "R09");
+  submission_.source_sha256 = source_digest(tree);  // stated anew; the logs still say another
+  restate();
+  EXPECT_EQ(failed(folder()), "R09");
+}
+
+TEST_F(VerifyRecord, OtherSettingsThanWereRun) {
+  write_file_atomically(file(config_file), "[run]\nseed = 43  # default\n");
+  sum_again();
+  EXPECT_EQ(failed(folder()), "R14");
+  submission_.config_sha256 = settings_digest("[run]\nseed = 43\n");
+  submission_.results[0].config_sha256 = submission_.config_sha256;
+  restate();
+  EXPECT_EQ(failed(folder()), "R14");  // the log says which
+}
+
+// The log holds the digest of the artifact: another in its place is found, whatever its sum in submission.json.
+TEST_F(VerifyRecord, AnArtifactThatWasNotScored) {
+  const std::string name = artifact_name(submission_.results[0]);
+  write_file_atomically(file(name), std::string(5000, 'x'));
+  submission_.files.push_back({name, 0, ""});
+  sum_again();
+  EXPECT_EQ(failed(folder()), "R06");
+  // Claimed everywhere, the log included, and yet nothing that could be loaded.
+  SeedResult& result = submission_.results[0];
+  const std::string before = result.artifact_sha256;
+  result.artifact_sha256 = sha256_hex_of_file(file(name));
+  testing::edit(file(result.log), before, result.artifact_sha256);
+  sum_again();
+  EXPECT_EQ(failed(folder()), "R06");
+}
+
+TEST_F(VerifyRecord, AnotherLargestArtifact) {
+  submission_.bytes_total = 1;
+  restate();
+  EXPECT_EQ(failed(folder()), "R06");
+}
+
+// Without its format it is still a folder of this program, by any other sign of it.
+TEST_F(VerifyRecord, AFolderMadeForeign) {
+  testing::edit(file(submission_file), R"("format": "mulligan record 1",)", "");
+  EXPECT_EQ(failed(folder()), "R01");
+  std::string text = read_file(file(submission_file));
+  for (const char* key : {"config_sha256", "source_sha256"}) {
+    for (std::size_t at = text.find(key); at != std::string::npos; at = text.find(key)) text[at] = '_';
+  }
+  write_file_atomically(file(submission_file), text);
+  EXPECT_NE(failed(folder()).find("R01"), std::string::npos);
+  write_file_atomically(file(readme_file), "# Mine\n");
+  EXPECT_NE(failed(folder()).find("R01"), std::string::npos);
+  fs::remove(file(source_file));
+  fs::remove(file(whole_source_file));
+  EXPECT_NE(failed(folder()).find("R01"), std::string::npos);
+}
+
+TEST_F(VerifyRecord, AKeyThatStandsTwice) {
+  testing::edit(file(submission_file), R"("track":)", R"("val_bpb": 0.5, "track":)");
+  EXPECT_NE(sentence_of([&] { verify_submission(folder()); }).find("says 'val_bpb' twice"),
+            std::string::npos);
+}
+
+TEST_F(VerifyRecord, ALinkOutOfTheFolder) {
+  const ScratchFolder elsewhere;
+  const fs::path log = file(submission_.results[0].log);
+  fs::rename(log, elsewhere / "log");
+  fs::create_symlink(elsewhere / "log", log);
+  EXPECT_EQ(failed(folder()), "R04 R10");
+}
+
+// The figures are there, where no reader sees them.
+TEST_F(VerifyRecord, HiddenFigures) {
+  const std::string readme = readme_text(submission_);
+  for (const char* before : {"<!-- ", "```\n", "<details>\n<summary>more</summary>\n\n", "<div hidden>\n\n",
+                             "> ~~~\n", "<script>\n", "<p hidden>\n"}) {
+    std::string text = readme;
+    text.insert(text.find(figures_begin), before);
+    write_file_atomically(file(readme_file), text);
+    EXPECT_EQ(failed(folder()), "R12") << before;
+  }
+  std::string twice = readme + "\n" + readme_figures(submission_);
+  write_file_atomically(file(readme_file), twice);
+  EXPECT_EQ(failed(folder()), "R12");
+  for (const char* before : {"<!-- a remark -->\n", "A <seed> and vector<float> <b>bold</b><br>\n"}) {
+    std::string text = readme;
+    text.insert(0, before);
+    write_file_atomically(file(readme_file), text);
+    EXPECT_EQ(failed(folder()), "") << before;
+  }
 }
 
 TEST_F(VerifyRecord, AFileThatNobodyListed) {
@@ -174,7 +278,7 @@ TEST_F(VerifyRecord, APrettierP) {
 }
 
 TEST_F(VerifyRecord, ValidationTextInTheTrainingData) {
-  submission_.overlap->share = 0.02;
+  submission_.overlap->similar = 0.1;
   restate();
   EXPECT_EQ(failed(folder()), "R13");
   EXPECT_EQ(refused_with(folder()), 1);
@@ -224,7 +328,8 @@ TEST_F(VerifyOthers, IsCheckedAsFarAsItGoes) {
     skipped += finding.id + " ";
     EXPECT_FALSE(finding.message.empty());
   }
-  EXPECT_EQ(skipped, "R07 R09 R10 R11 R12 R13 ");  // no claims of seconds, packed code, sums, statistics
+  EXPECT_EQ(verify_submission(scratch_.path() / "")[3].verdict, Verdict::pass);  // a separator at its end
+  EXPECT_EQ(skipped, "R07 R09 R10 R11 R12 R13 R14 ");  // no claims of seconds, packed code, sums, statistics
 }
 
 TEST_F(VerifyOthers, AClaimThatTheLogDoesNotBear) {
@@ -245,9 +350,18 @@ TEST_F(VerifyOthers, TooManySeconds) {
   EXPECT_EQ(failed(scratch_.path()), "R08");
 }
 
-TEST_F(VerifyOthers, NoLogOfASeed) {
+// Nobody required these fields and files: their want contradicts no number.
+TEST_F(VerifyOthers, WhatIsMissingOfTheFormIsAWarning) {
   fs::remove(scratch_ / "train_seed314.log");
-  EXPECT_EQ(failed(scratch_.path()), "R04");
+  fs::remove(scratch_ / "README.md");
+  testing::edit(scratch_ / "submission.json", R"("github_id":"a",)", "");
+  std::string warned;
+  for (const Finding& finding : verify_submission(scratch_.path())) {
+    EXPECT_NE(finding.verdict, Verdict::fail) << finding.id << ": " << finding.message;
+    if (finding.verdict == Verdict::warn) warned += finding.id + " ";
+  }
+  EXPECT_EQ(warned, "R01 R04 ");
+  EXPECT_EQ(refused_with(scratch_.path()), 0);
 }
 
 }  // namespace

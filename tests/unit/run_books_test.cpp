@@ -189,6 +189,26 @@ TEST(RunLedger, AnArtifactThatWasScoredCountsWhereverItLies) {
             std::string::npos);
 }
 
+// A score says how many tokens its validation set has, also after it was written and read.
+TEST(RunLedger, AScoreOfAPartOfTheSetIsNoRecord) {
+  ASSERT_EQ(trained(90).scores.front().second.tokens, 100u);
+  const TemporaryFolder folder;
+  for (const bool read : {false, true}) {
+    const auto refused = [&](std::uint64_t set) {
+      LedgerEntry entry = trained(90);
+      entry.scores.front().second.data.validation.tokens = set;
+      RunLedger ledger;
+      ledger.book(entry);
+      if (!read) return refusal(kLimits, ledger);
+      ledger.write(folder.path(""), kLimits);
+      return refusal(kLimits, RunLedger::read(folder.path("")));
+    };
+    EXPECT_EQ(refused(101), "");
+    EXPECT_NE(refused(102).find("1 of the validation set were not scored"), std::string::npos)
+        << refused(102);
+  }
+}
+
 TEST(RunLedger, ValidationsOnTheWayAreNoEvaluation) {
   LedgerEntry entry = trained(90);
   entry.seconds.emplace_back("validate", 1000.0);

@@ -136,6 +136,34 @@ TEST(Study, SeedsThatAreNotSharedMakeNoPairs) {
   EXPECT_TRUE(study.comparisons.front().welch);
 }
 
+// Below ten values a bootstrap interval covers far less than is written above it: it is not offered.
+TEST(Study, BootstrapIntervalsBeginAtTenRuns) {
+  Observations all{"val_bpb", {"record"}, {}};
+  for (int i = 0; i < 19; ++i)
+    all.values.push_back({"run", {i < 9 ? "nine" : "ten"}, std::to_string(i), 1 + 0.001 * (i * i % 7), ""});
+  const Study study = make_study(all);
+  EXPECT_FALSE(study.conditions[0].bootstrap);
+  EXPECT_TRUE(study.conditions[0].interval);
+  EXPECT_TRUE(study.conditions[1].bootstrap);
+  EXPECT_FALSE(study_json(study)["conditions"][0].contains("bootstrap_bca"));
+  EXPECT_EQ(study_text(make_study(two_records())).find("BCa"), std::string::npos);  // three runs each
+}
+
+TEST(Study, ComparesNothingBelowThreeRuns) {
+  Observations all = two_records();
+  all.values.pop_back();
+  all.values.push_back({"c", {"third"}, "42", 1.08, "validation"});
+  const Study study = make_study(all);
+  ASSERT_EQ(study.comparisons.size(), 2u);
+  for (const ConditionComparison& comparison : study.comparisons) {
+    EXPECT_FALSE(comparison.reportable);
+    EXPECT_FALSE(comparison.welch || comparison.paired || comparison.effect);
+    EXPECT_FALSE(study_json(study)["comparisons"][0].contains("gain"));
+  }
+  EXPECT_NE(study_text(study).find("below three there is no interval, no gain and no test"),
+            std::string::npos);
+}
+
 TEST(Study, FactorsGetAMixedModel) {
   Observations all{"val_loss_nats", {"precision", "math"}, {}};
   for (int seed = 0; seed < 4; ++seed) {

@@ -27,7 +27,8 @@ namespace fs = std::filesystem;
 int status_of(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {
-    for (const int signal : {SIGHUP, SIGINT, SIGQUIT}) std::signal(signal, SIG_DFL);
+    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGALRM, SIGUSR1, SIGUSR2})
+      std::signal(signal, SIG_DFL);
     body();
     _exit(0);
   }
@@ -164,6 +165,46 @@ TEST(StopRequest, WithoutACommandThatSavesTheProcessEndsAndItsTemporariesGo) {
   EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::interrupted));
   EXPECT_FALSE(fs::exists(folder / "half"));
   EXPECT_TRUE(fs::exists(folder / "kept"));
+  fs::remove_all(folder);
+}
+
+// A command that is stopped after its output has its name may not be able to start again.
+TEST(StopRequest, WhatIsWrittenAndWholeIsNamed) {
+  const fs::path folder = scratch("stop_request_published");
+  const fs::path said = folder / "said";
+  const int status = status_of([&] {
+    if (!std::freopen(said.c_str(), "w", stderr)) _exit(1);
+    take_over_signals();
+    TemporaryPath work(folder / "work");
+    fs::create_directories(work.path());
+    write_file_atomically(work.path() / "part", "text");
+    const fs::path whole = folder / "whole";
+    work.publish(whole, [&] { fs::rename(work.path(), whole); });
+    kill(getpid(), SIGTERM);
+    std::this_thread::sleep_for(std::chrono::seconds(10));
+  });
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::interrupted));
+  EXPECT_TRUE(fs::exists(folder / "whole" / "part"));
+  // Other tests of this process may have published before; the newest is named.
+  const std::string sentence = read_file(said);
+  EXPECT_TRUE(
+      sentence.starts_with(fmt::format("mulligan: stopped by SIGTERM; '{}' ", (folder / "whole").string())))
+      << sentence;
+  EXPECT_NE(sentence.find("whole; nothing half-done is left behind.\n"), std::string::npos) << sentence;
+  fs::remove_all(folder);
+}
+
+TEST(StopRequest, APublishingThatFailsLeavesThePathTemporary) {
+  const fs::path folder = scratch("stop_request_unpublished");
+  {
+    TemporaryPath work(folder / "work");
+    write_file_atomically(work.path(), "text");
+    EXPECT_THROW(work.publish(folder / "whole", [] { throw run_error("no"); }), Error);
+    EXPECT_TRUE(fs::exists(folder / "work"));
+  }
+  EXPECT_FALSE(fs::exists(folder / "work"));
+  const TemporaryPath one(make_private_folder()), other(make_private_folder());
+  EXPECT_NE(one.path(), other.path());
   fs::remove_all(folder);
 }
 

@@ -54,14 +54,18 @@ struct Grid {
 };
 
 // A matrix product of `batch` pairs: c = alpha * op(a) op(b) + beta * term; op(a) is [m, k], op(b) [k, n], c
-// [m, n], all row-major and contiguous; strides in elements between the pairs. f32 accumulation; beta = 0
-// does not read what it scales.
+// [m, n], all row-major and contiguous, pair behind pair. f32 accumulation; beta = 0 does not read what it
+// scales. What lies between the pairs follows from the extents, so that no shape exists without it.
 struct GemmShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
   bool transpose_a = false, transpose_b = false;
   double alpha = 1, beta = 0;
   mlg_dtype input = MLG_F32, output = MLG_F32;
+
+  // Elements from one pair's matrix to the next one's, which is what a matrix holds.
+  std::int64_t stride_a() const { return m * k; }
+  std::int64_t stride_b() const { return k * n; }
+  std::int64_t stride_c() const { return m * n; }
 };
 
 // A product made ready: on a GPU with the fastest algorithm for its shape.

@@ -57,6 +57,12 @@ class Planner {
       case MLG_BROADCAST:
         for (int to = 0; to < size_; ++to) move(one, one.root, to, 0, 0);
         return;
+      case MLG_REDUCE:
+        for (std::int64_t piece = 0; piece < one.count; piece += most_elements(one)) {
+          add_piece(one, one.root, at(one.from, piece, one), at(one.to, piece, one),
+                    std::min(most_elements(one), one.count - piece), false);
+        }
+        return;
       default:
         throw std::runtime_error("there is no collective of kind " + std::to_string(one.kind));
     }
@@ -172,7 +178,8 @@ void Plan::place(char* workspace) {
 
 Plan make_plan(std::span<const sdk::Collective> list, int rank, int size) {
   for (const sdk::Collective& one : list) {
-    const bool reduces = one.kind == MLG_ALL_REDUCE || one.kind == MLG_REDUCE_SCATTER;
+    const bool reduces =
+        one.kind == MLG_ALL_REDUCE || one.kind == MLG_REDUCE_SCATTER || one.kind == MLG_REDUCE;
     if (reduces && one.dtype != MLG_F32 && one.dtype != MLG_F64 && one.dtype != MLG_BF16) {
       throw std::runtime_error(std::string("sums over ranks are of f32, f64 or bf16, not of ") +
                                sdk::dtype_name(one.dtype));

@@ -28,6 +28,7 @@ Nccl::Nccl(const std::string& path)
   library.bind(GroupEnd, "ncclGroupEnd");
   library.bind(AllReduce, "ncclAllReduce");
   library.bind(ReduceScatter, "ncclReduceScatter");
+  library.bind(Reduce, "ncclReduce");
   library.bind(AllGather, "ncclAllGather");
   library.bind(Broadcast, "ncclBroadcast");
   library.bind(Send, "ncclSend");

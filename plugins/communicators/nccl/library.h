@@ -53,6 +53,7 @@ struct Nccl {
   int (*GroupEnd)();
   int (*AllReduce)(const void*, void*, std::size_t, int dtype, int operation, Comm, CudaStream);
   int (*ReduceScatter)(const void*, void*, std::size_t, int dtype, int operation, Comm, CudaStream);
+  int (*Reduce)(const void*, void*, std::size_t, int dtype, int operation, int root, Comm, CudaStream);
   int (*AllGather)(const void*, void*, std::size_t, int dtype, Comm, CudaStream);
   int (*Broadcast)(const void*, void*, std::size_t, int dtype, int root, Comm, CudaStream);
   int (*Send)(const void*, std::size_t, int dtype, int peer, Comm, CudaStream);

@@ -31,7 +31,7 @@ int sum_type(std::int32_t dtype) {
 }
 
 bool reduces(const sdk::Collective& one) {
-  return one.kind == MLG_ALL_REDUCE || one.kind == MLG_REDUCE_SCATTER;
+  return one.kind == MLG_ALL_REDUCE || one.kind == MLG_REDUCE_SCATTER || one.kind == MLG_REDUCE;
 }
 
 std::size_t share_bytes(const sdk::Collective& one) {
@@ -100,7 +100,7 @@ void* NcclCommunicator::prepare(std::span<const sdk::Collective> list) {
   for (const sdk::Collective& one : list) {
     if (reduces(one)) sum_type(one.dtype);
     if (one.count < 0 || sdk::dtype_bytes(one.dtype) == 0 || one.root < 0 || one.root >= size_ ||
-        one.kind < MLG_ALL_REDUCE || one.kind > MLG_BROADCAST) {
+        one.kind < MLG_ALL_REDUCE || one.kind > MLG_REDUCE) {
       throw std::runtime_error(
           "a collective has no known kind, a negative count, no dtype, or a root that is no rank");
     }
@@ -136,6 +136,10 @@ void NcclCommunicator::enqueue(const sdk::Collective& one) const {
           "ReduceScatter");
     case MLG_ALL_GATHER:
       return nccl_->check(nccl_->AllGather(one.from, one.to, bytes, kUint8, comm_, stream_), "AllGather");
+    case MLG_REDUCE:
+      return nccl_->check(
+          nccl_->Reduce(one.from, one.to, count, sum_type(one.dtype), kSum, one.root, comm_, stream_),
+          "Reduce");
     case MLG_BROADCAST:
       return nccl_->check(nccl_->Broadcast(one.from, one.to, bytes, kUint8, one.root, comm_, stream_),
                           "Broadcast");

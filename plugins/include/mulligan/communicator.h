@@ -30,11 +30,14 @@ typedef enum mlg_collective_kind {
   MLG_ALL_GATHER = 2, /* to[size * count] = every rank's from[count], in rank order */
   MLG_ALL_TO_ALL =
       3, /* to[r * count .. + count] = rank r's from[rank * count .. + count]; both [size * count] */
-  MLG_BROADCAST = 4 /* to[count] = rank root's from[count] */
+  MLG_BROADCAST = 4, /* to[count] = rank root's from[count] */
+  /* Since ABI 1.6. Rank root's to[count] = the sum over ranks of from[count]; what the others have in `to` is
+   * undefined where `to` is `from`, and untouched otherwise. */
+  MLG_REDUCE = 5
 } mlg_collective_kind;
 
 /* One collective; every rank submits the same ones in the same order. In place, `to` is `from` (all_reduce,
- * broadcast), `from` is its own place in `to`, rank * count elements from its start (all_gather), or `to` is
+ * broadcast, reduce), `from` is its own place in `to`, rank * count elements from its start (all_gather), or `to` is
  * its own place in `from` (reduce_scatter); otherwise the two do not overlap. Reductions are of f32, f64 and
  * bf16, in any order; the others move any dtype. */
 typedef struct mlg_collective {

@@ -10,9 +10,29 @@
 
 namespace {
 
+// A matrix by columns, and how far its pairs lie apart.
 struct Layout {
+  cudaDataType_t type;
   std::uint64_t rows, columns;
+  std::int64_t leading;
+  std::int32_t batch = 1;
+  std::int64_t stride = 0;
+
+  // From the first element to behind the last.
+  std::size_t bytes() const {
+    const std::size_t element = type == CUDA_R_32F ? 4 : 2;
+    const std::uint64_t elements =
+        static_cast<std::uint64_t>(batch - 1) * static_cast<std::uint64_t>(stride) +
+        (columns - 1) * static_cast<std::uint64_t>(leading) + rows;
+    return element * elements;
+  }
 };
+const Layout& layout_of(cublasLtMatrixLayout_t opaque) {
+  return *reinterpret_cast<const Layout*>(opaque);
+}
+bool touches(const char* argument, const void* address, cublasLtMatrixLayout_t layout) {
+  return stand_in_touches("cublasLtMatmul", argument, address, layout_of(layout).bytes());
+}
 bool zero(const void* data, cublasLtMatrixLayout_t opaque) {
   const auto* layout = reinterpret_cast<const Layout*>(opaque);
   const auto* bytes = static_cast<const char*>(data);
@@ -50,18 +70,23 @@ EXPORTED cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t, cub
                                                        const void*, std::size_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType_t,
-                                                   std::uint64_t rows, std::uint64_t columns, std::int64_t) {
-  *made = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{rows, columns});
+EXPORTED cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType_t type,
+                                                   std::uint64_t rows, std::uint64_t columns,
+                                                   std::int64_t leading) {
+  *made = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, columns, leading});
   return CUBLAS_STATUS_SUCCESS;
 }
 EXPORTED cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t opaque) {
   delete reinterpret_cast<Layout*>(opaque);
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t,
-                                                         cublasLtMatrixLayoutAttribute_t, const void*,
-                                                         std::size_t) {
+EXPORTED cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t opaque,
+                                                         cublasLtMatrixLayoutAttribute_t which,
+                                                         const void* value, std::size_t) {
+  auto* layout = reinterpret_cast<Layout*>(opaque);
+  if (which == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) std::memcpy(&layout->batch, value, sizeof layout->batch);
+  if (which == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET)
+    std::memcpy(&layout->stride, value, sizeof layout->stride);
   return CUBLAS_STATUS_SUCCESS;
 }
 EXPORTED cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
@@ -92,10 +117,14 @@ EXPORTED cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasL
 }
 EXPORTED cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void*, const void* a,
                                        cublasLtMatrixLayout_t a_layout, const void* b,
-                                       cublasLtMatrixLayout_t b_layout, const void*, const void*,
-                                       cublasLtMatrixLayout_t, void*, cublasLtMatrixLayout_t,
-                                       const cublasLtMatmulAlgo_t* algorithm, void*, std::size_t,
-                                       cudaStream_t) {
+                                       cublasLtMatrixLayout_t b_layout, const void*, const void* c,
+                                       cublasLtMatrixLayout_t c_layout, void* d,
+                                       cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm,
+                                       void* workspace, std::size_t workspace_bytes, cudaStream_t) {
+  if (!touches("A", a, a_layout) || !touches("B", b, b_layout) || !touches("C", c, c_layout) ||
+      !touches("D", d, d_layout) ||
+      !stand_in_touches("cublasLtMatmul", "workspace", workspace, workspace_bytes))
+    return CUBLAS_STATUS_EXECUTION_FAILED;
   stand_in().last_algorithm = static_cast<int>(algorithm->data[0]);
   stand_in().zero_operands += static_cast<int>(zero(a, a_layout) || zero(b, b_layout));
   const bool fails = stand_in().milliseconds[static_cast<std::size_t>(algorithm->data[0])] < 0;

@@ -2,11 +2,15 @@
 // function that came after its version, and hands out forms by cuGetProcAddress.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <iterator>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "tests/gpu_device/stand_in/stand_in.h"
@@ -15,15 +19,20 @@
 
 namespace {
 
-constexpr int kInvalidValue = 1, kNotSupported = 801, kNotFound = 500;
+constexpr int kInvalidValue = 1, kNotSupported = 801, kNotFound = 500, kIllegalAddress = 700;
 
 StandIn state;
+std::map<const char*, Allocation> allocations;  // by base; freed ones stay until their place is given anew
 std::deque<std::function<void()>> held;
 
 void work_off() {
   for (; !held.empty(); held.pop_front()) held.front()();
 }
+int answer() {
+  return state.violation.empty() ? 0 : kIllegalAddress;
+}
 int enqueue(std::function<void()> work) {
+  if (!state.violation.empty()) return kIllegalAddress;
   held.push_back(std::move(work));
   if (!state.hold) work_off();
   return 0;
@@ -38,6 +47,32 @@ int handle;
 
 EXPORTED StandIn& stand_in() {
   return state;
+}
+
+EXPORTED bool stand_in_touches(const char* call, const char* argument, const void* address,
+                               std::size_t bytes) {
+  const auto* at = static_cast<const char*>(address);
+  auto found = allocations.upper_bound(at);
+  const bool known = found != allocations.begin() &&
+                     at < std::prev(found)->first + std::max<std::size_t>(std::prev(found)->second.bytes, 1);
+  std::string fault;
+  if (!known) {
+    fault = " where nothing was allocated";
+  } else {
+    const auto& [base, allocation] = *std::prev(found);
+    const auto offset = static_cast<std::size_t>(at - base);
+    if (allocation.freed) {
+      fault = " of an allocation of " + std::to_string(allocation.bytes) + " that was freed";
+    } else if (bytes > allocation.bytes - offset) {
+      fault =
+          ", " + std::to_string(offset) + " bytes into an allocation of " + std::to_string(allocation.bytes);
+    }
+  }
+  if (fault.empty()) return true;
+  if (state.violation.empty())
+    state.violation =
+        std::string(call) + ": argument " + argument + " takes " + std::to_string(bytes) + " bytes" + fault;
+  return false;
 }
 
 EXPORTED int cuDriverGetVersion(int* version) {
@@ -90,7 +125,7 @@ EXPORTED int cuStreamDestroy_v2(void*) {
 }
 EXPORTED int cuStreamSynchronize(void*) {
   work_off();
-  return 0;
+  return answer();
 }
 EXPORTED int cuStreamBeginCapture_v2(void*, int) {
   return kNotSupported;
@@ -137,12 +172,25 @@ EXPORTED int cuEventElapsedTime(float* milliseconds, void*, void*) {
   return 0;
 }
 EXPORTED int cuMemAlloc_v2(std::uintptr_t* address, std::size_t bytes) {
-  *address = reinterpret_cast<std::uintptr_t>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  if (!state.violation.empty()) return kIllegalAddress;
+  char* base = static_cast<char*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  // What was freed within the new one's place is no more.
+  allocations.erase(allocations.lower_bound(base), allocations.lower_bound(base + bytes));
+  allocations[base] = {bytes, false};
+  *address = reinterpret_cast<std::uintptr_t>(base);
   return 0;
 }
 EXPORTED int cuMemFree_v2(std::uintptr_t address) {
+  const auto found = allocations.find(reinterpret_cast<const char*>(address));
+  if (found == allocations.end() || found->second.freed) {
+    if (address == 0) return answer();
+    if (state.violation.empty())
+      state.violation = "cuMemFree: argument address is no allocation, or was freed";
+    return kInvalidValue;
+  }
+  found->second.freed = true;
   std::free(reinterpret_cast<void*>(address));
-  return 0;
+  return answer();
 }
 EXPORTED int cuMemAllocHost_v2(void** address, std::size_t bytes) {
   ++state.host_allocations;
@@ -154,16 +202,25 @@ EXPORTED int cuMemFreeHost(void* address) {
   return 0;
 }
 EXPORTED int cuMemcpyHtoDAsync_v2(std::uintptr_t to, const void* from, std::size_t bytes, void*) {
+  if (!stand_in_touches("cuMemcpyHtoDAsync", "to", reinterpret_cast<void*>(to), bytes))
+    return kIllegalAddress;
   return enqueue([=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
 }
 EXPORTED int cuMemcpyDtoHAsync_v2(void* to, std::uintptr_t from, std::size_t bytes, void*) {
+  if (!stand_in_touches("cuMemcpyDtoHAsync", "from", reinterpret_cast<void*>(from), bytes))
+    return kIllegalAddress;
   return enqueue([=] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
 }
 EXPORTED int cuMemcpyDtoDAsync_v2(std::uintptr_t to, std::uintptr_t from, std::size_t bytes, void*) {
+  if (!stand_in_touches("cuMemcpyDtoDAsync", "to", reinterpret_cast<void*>(to), bytes) ||
+      !stand_in_touches("cuMemcpyDtoDAsync", "from", reinterpret_cast<void*>(from), bytes))
+    return kIllegalAddress;
   return enqueue(
       [=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); });
 }
 EXPORTED int cuMemsetD8Async(std::uintptr_t address, unsigned char value, std::size_t bytes, void*) {
+  if (!stand_in_touches("cuMemsetD8Async", "address", reinterpret_cast<void*>(address), bytes))
+    return kIllegalAddress;
   return enqueue([=] { std::memset(reinterpret_cast<void*>(address), value, bytes); });
 }
 EXPORTED int cuModuleLoadData(void** module, const void* code) {
@@ -186,7 +243,7 @@ EXPORTED int cuFuncSetAttribute(void*, int, int) {
 EXPORTED int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                             void*, void**, void**) {
   ++state.launches;
-  return 0;
+  return answer();
 }
 
 // The newest form that CUDA `version` had. cuEventElapsedTime got its second in 12.8.

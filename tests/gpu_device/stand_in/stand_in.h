@@ -1,10 +1,21 @@
 // Stand-ins for NVIDIA's libraries, of CUDA 12.4: what they are told to do, and what they count.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
+struct Allocation {
+  std::size_t bytes;
+  bool freed;
+};
+
 struct StandIn {
+  // The first call that touched memory which is not the device's, or beyond an allocation. From then on the
+  // driver answers every call that can fail as a real one does after an illegal address.
+  std::string violation;
+
   // The driver. Memory of the device is memory of the host; work is done when it is enqueued, or, while the
   // stream is held, when somebody waits for it.
   int driver_version = 12040;
@@ -33,3 +44,8 @@ struct StandIn {
 
 // The one of the process.
 extern "C" StandIn& stand_in();
+
+// Whether `bytes` from `address` on lie within one live allocation of the device; where not, the violation says
+// so of `call` and its `argument`.
+extern "C" bool stand_in_touches(const char* call, const char* argument, const void* address,
+                                 std::size_t bytes);

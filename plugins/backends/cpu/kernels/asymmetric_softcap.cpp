@@ -1,11 +1,9 @@
 // asymmetric_softcap on z [T,V]:  y = c tanh(z / c), c = positive where z > 0, else negative
 //   dz (+)= dy (1 - t^2), t = tanh(z / c)
-//   dc += sum over the elements of that cap of dy (t - (z / c) (1 - t^2))
+//   dc += sum over the elements of that cap of dy (t - (z / c) (1 - t^2)), in f64: a whole matrix meets in it
 //
 // Determinism: elements are independent; the two sums go through partial sums over fixed pieces of rows.
 #include <mulligan/vector_math.hpp>
-
-#include <algorithm>
 
 #include "plugins/backends/common/shapes/asymmetric_softcap.h"
 #include "plugins/backends/cpu/kernels/row_math.h"
@@ -22,9 +20,6 @@ struct Backward : shapes::AsymmetricSoftcapBackward {
   static void run(const Launch& launch);
 };
 
-// Beyond it the slope is below what a float's tanh shows, whatever it is multiplied by.
-constexpr float kSaturated = 9.1f;
-
 struct Caps {
   float positive, negative, inverse_positive, inverse_negative;
 
@@ -34,6 +29,11 @@ struct Caps {
         inverse_positive(1.0f / positive),
         inverse_negative(1.0f / negative) {}
   float inverse(float z) const { return z > 0.0f ? inverse_positive : inverse_negative; }
+};
+
+// What a piece of the rows adds to the gradients of the two caps.
+struct CapSums {
+  double positive = 0, negative = 0;
 };
 
 void Forward::run(const Launch& launch) {
@@ -51,8 +51,7 @@ void Forward::run(const Launch& launch) {
 
 void Backward::check(sdk::CallChecks& call) {
   AsymmetricSoftcapBackward::check(call);
-  call.workspace(static_cast<std::size_t>(aligned_floats(2)) * sizeof(float) +
-                 row_sums_bytes(call.dim(z, 0), 2));
+  call.workspace(static_cast<std::size_t>(Pieces(call.dim(z, 0)).count) * sizeof(CapSums));
 }
 
 template <typename T>
@@ -62,21 +61,25 @@ void backward(const Launch& launch) {
   const bool accumulate = launch.attribute(Backward::accumulate_dz) != 0;
   float* dpositive = launch.data<float>(Backward::dpositive);
   float* dnegative = launch.data<float>(Backward::dnegative);
-  float* total = launch.workspace<float>();
-  std::fill_n(total, 2, 0.0f);
-  const auto rows = [&](float* partial, std::int64_t begin, std::int64_t end) {
+  const bool wanted = dpositive || dnegative;
+  const Pieces pieces(launch.dim(Backward::z, 0));
+  CapSums* sums = launch.workspace<CapSums>();
+  const auto rows = [&](CapSums& sum, std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const T* z = launch.data<const T>(Backward::z) + row * width;
       const T* dy = launch.data<const T>(Backward::dy) + row * width;
       // How the result grows with the cap of its side.
       const auto growth = [=](std::int64_t j) {
         const float ratio = float(z[j]) * caps.inverse(float(z[j]));
-        const auto tanh = sdk::fast_tanh_and_slope(ratio);
-        return float(dy[j]) * (tanh.value - std::clamp(ratio, -kSaturated, kSaturated) * tanh.slope);
+        return float(dy[j]) * sdk::softcap_growth(ratio, sdk::fast_tanh_and_slope(ratio));
       };
-      if (partial) {
-        partial[0] += lane_sum(width, [=](std::int64_t j) { return float(z[j]) > 0.0f ? growth(j) : 0.0f; });
-        partial[1] += lane_sum(width, [=](std::int64_t j) { return float(z[j]) > 0.0f ? 0.0f : growth(j); });
+      if (wanted) {
+        for_blocks(width, [&](std::int64_t first, auto count) {  // few enough for sums in f32
+          sum.positive += lane_sum(
+              count, [=](std::int64_t j) { return float(z[first + j]) > 0.0f ? growth(first + j) : 0.0f; });
+          sum.negative += lane_sum(
+              count, [=](std::int64_t j) { return float(z[first + j]) > 0.0f ? 0.0f : growth(first + j); });
+        });
       }
       if (!launch.has(Backward::dz)) continue;
       write_row(launch.data<T>(Backward::dz) + row * width, width, accumulate, [=](std::int64_t j) {
@@ -84,11 +87,19 @@ void backward(const Launch& launch) {
       });
     }
   };
-  const bool sums = dpositive || dnegative;
-  add_row_sums(launch, launch.dim(Backward::z, 0), 2, total + aligned_floats(2), sums ? total : nullptr,
-               rows);
-  if (dpositive) *dpositive += total[0];
-  if (dnegative) *dnegative += total[1];
+  launch.parallel_for(pieces.count, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t piece = first; piece < last; ++piece) {
+      sums[piece] = {};
+      rows(sums[piece], pieces.begin(piece), pieces.end(piece));
+    }
+  });
+  CapSums total;
+  for (std::int64_t piece = 0; wanted && piece < pieces.count; ++piece) {
+    total.positive += sums[piece].positive;
+    total.negative += sums[piece].negative;
+  }
+  if (dpositive) *dpositive = static_cast<float>(*dpositive + total.positive);
+  if (dnegative) *dnegative = static_cast<float>(*dnegative + total.negative);
 }
 
 void Backward::run(const Launch& launch) {

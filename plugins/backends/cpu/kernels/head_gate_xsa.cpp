@@ -3,7 +3,7 @@
 //   y = s (o - p u)      (v absent: y = s o; gate absent: s = 1)
 // Backward, with q = s dy.u:
 //   do (+)= s dy - q u,   dv (+)= sum over the kv head's heads of (2 p q u - q o - p s dy) / n,
-//   dgate (+)= k s (1 - s) (dy.o - p dy.u)
+//   dgate (+)= k s (1 - s) (dy.o - p dy.u),   1 - s as sigmoid(-k gate): an open gate leaves no digits of 1 - s
 // (Where norm2(v) < 1e-12, n is a constant, and the term 2 p q u is missing.)
 //
 // Determinism: tokens are independent; a dot product is summed in fixed lanes.
@@ -52,6 +52,9 @@ struct Heads {
   }
   float openness(std::int64_t row) const {
     return gate ? sdk::fast_sigmoid(gate_scale * float(gate[row])) : 1.0f;
+  }
+  float rest(std::int64_t row) const {  // 1 - openness
+    return gate ? sdk::fast_sigmoid(-gate_scale * float(gate[row])) : 0.0f;
   }
 };
 
@@ -120,7 +123,7 @@ void backward(const Launch& launch) {
         const float p = heads.v ? dot(o, v, width) * inverse : 0.0f;
         const float dy_u = heads.v ? dot(dy, v, width) * inverse : 0.0f;
         if (dgate) {
-          const float slope = heads.gate_scale * s * (1.0f - s) * (dot(dy, o, width) - p * dy_u);
+          const float slope = heads.gate_scale * s * heads.rest(row) * (dot(dy, o, width) - p * dy_u);
           dgate[row] = T(accumulate_dgate ? float(dgate[row]) + slope : slope);
         }
         T* d_o = all_do + row * width;

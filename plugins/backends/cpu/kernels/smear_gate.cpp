@@ -44,11 +44,11 @@ struct Gate {
 
   // Whether token t takes in the one before it.
   bool open(std::int64_t t) const { return t < count && t % row_length != 0 && tokens[t] != document_start; }
-  float sigmoid(std::int64_t t) const {
+  float logit(std::int64_t t) const {
     const T* row = x + t * width;
-    return sdk::fast_sigmoid(
-        lane_sum(window, [=, w = weight](std::int64_t j) { return float(row[j]) * float(w[j]); }));
+    return lane_sum(window, [=, w = weight](std::int64_t j) { return float(row[j]) * float(w[j]); });
   }
+  float sigmoid(std::int64_t t) const { return sdk::fast_sigmoid(logit(t)); }
 };
 
 void Forward::run(const Launch& launch) {
@@ -94,10 +94,11 @@ void backward(const Launch& launch) {
       const T *own = gate.x + t * width, *dy = all_dy + t * width;
       float slope = 0;  // of the gate's logit
       if (gate.open(t)) {
-        const float s = gate.sigmoid(t);
+        const float logit = gate.logit(t), s = sdk::fast_sigmoid(logit);
         const float along =
             lane_sum(width, [=, b = own - width](std::int64_t j) { return float(dy[j]) * float(b[j]); });
-        slope = gate.lambda * s * (1.0f - s) * along;
+        slope =
+            gate.lambda * s * sdk::fast_sigmoid(-logit) * along;  // an open gate leaves no digits of 1 - s
         if (partial) {
           write_row(partial, window, true, [=](std::int64_t j) { return slope * float(own[j]); });
           partial[window] += s * along;

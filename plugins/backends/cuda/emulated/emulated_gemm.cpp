@@ -64,10 +64,10 @@ void EmulatedGemm::run(const DeviceArgument& a, const DeviceArgument& b, const D
     const auto in = static_cast<std::int64_t>(sdk::dtype_bytes(shape_.input)),
                out = static_cast<std::int64_t>(sdk::dtype_bytes(shape_.output));
     for (std::int64_t pair = 0; pair < shape_.batch; ++pair) {
-      multiply(shape_, static_cast<const char*>(a.address) + pair * shape_.stride_a * in,
-               static_cast<const char*>(b.address) + pair * shape_.stride_b * in,
-               static_cast<const char*>(term.address) + pair * shape_.stride_c * out,
-               static_cast<char*>(c.address) + pair * shape_.stride_c * out);
+      multiply(shape_, static_cast<const char*>(a.address) + pair * shape_.stride_a() * in,
+               static_cast<const char*>(b.address) + pair * shape_.stride_b() * in,
+               static_cast<const char*>(term.address) + pair * shape_.stride_c() * out,
+               static_cast<char*>(c.address) + pair * shape_.stride_c() * out);
     }
     std::memset(memory.marks(c.address, c.bytes), 1, c.bytes);
   });

@@ -50,7 +50,7 @@ std::unique_ptr<Gemm> CublasLt::gemm(const GemmShape& s) {
   auto gemm = std::make_unique<CublasLtGemm>(*this, s);
   std::string key =
       "gemm on random numbers " + gpu_name_ + " cublasLt " + std::to_string(functions_.GetVersion());
-  for (const std::int64_t number : {s.batch, s.m, s.n, s.k, s.stride_a, s.stride_b, s.stride_c}) {
+  for (const std::int64_t number : {s.batch, s.m, s.n, s.k, s.stride_a(), s.stride_b(), s.stride_c()}) {
     key += " " + std::to_string(number);
   }
   for (const int number :

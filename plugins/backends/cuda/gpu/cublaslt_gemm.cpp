@@ -110,10 +110,10 @@ CublasLtGemm::CublasLtGemm(CublasLt& library, const GemmShape& shape) : library_
           "MatmulDescSetAttribute");
   // Rows and columns as they lie in memory, then seen by columns.
   describe(b_, shape.input, shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n,
-           shape.stride_b);
+           shape.stride_b());
   describe(a_, shape.input, shape.transpose_a ? shape.k : shape.m, shape.transpose_a ? shape.m : shape.k,
-           shape.stride_a);
-  describe(c_, shape.output, shape.m, shape.n, shape.stride_c);
+           shape.stride_a());
+  describe(c_, shape.output, shape.m, shape.n, shape.stride_c());
 }
 
 CublasLtGemm::~CublasLtGemm() {
@@ -212,8 +212,9 @@ std::string CublasLtGemm::measure() {
   if (algorithms.empty()) throw std::runtime_error("cuBLASLt has no algorithm for " + text());
   GpuDevice& device = library_.device();
   const std::int64_t in = element_bytes(shape_.input), out = element_bytes(shape_.output);
-  const Buffer a(device, shape_.batch * shape_.stride_a * in), b(device, shape_.batch * shape_.stride_b * in),
-      c(device, shape_.batch * shape_.stride_c * out), workspace(device, CublasLt::kWorkspaceBytes);
+  const Buffer a(device, shape_.batch * shape_.stride_a() * in),
+      b(device, shape_.batch * shape_.stride_b() * in), c(device, shape_.batch * shape_.stride_c() * out),
+      workspace(device, CublasLt::kWorkspaceBytes);
   for (const Buffer* operand : {&a, &b}) operand->fill_at_random(shape_.input);
   c.fill_at_random(shape_.output);
   const Stopwatch stopwatch(device);

@@ -1,5 +1,4 @@
 // Launches of asymmetric_softcap.cu.
-#include <mulligan/cuda/column_sums.hpp>
 #include <mulligan/cuda/element_plan.hpp>
 #include <mulligan/cuda/row_plan.hpp>
 
@@ -39,14 +38,19 @@ struct Backward : shapes::AsymmetricSoftcapBackward {
     const std::int64_t width = call.dim(z, 1);
     sdk::dispatch_rows(call, z, width, {z, dy, dz}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(z, 0), width, N, {.values = 3, .most_blocks = sdk::kPieces});
-      const sdk::ColumnSums of_positive(call, dpositive, rows.groups),
-          of_negative(call, dnegative, rows.groups);
+      const auto partial = [&](std::uint32_t sum) {
+        return call.has(sum) ? call.floats(2 * rows.groups) : call.null();
+      };
+      const sdk::CudaArgument of_positive = partial(dpositive), of_negative = partial(dnegative);
       call.launch(MLG_INSTANCE(asymmetric_softcap_bwd, T, N), rows.grid(), rows.block(), call.tensor(z),
-                  call.tensor(positive), call.tensor(negative), call.tensor(dy), call.tensor(dz),
-                  of_positive.partial(), of_negative.partial(), rows.rows,
-                  static_cast<int>(rows.rows_per_group));
-      of_positive.add(call, MLG_INSTANCE(add_column_sums));
-      of_negative.add(call, MLG_INSTANCE(add_column_sums));
+                  call.tensor(positive), call.tensor(negative), call.tensor(dy), call.tensor(dz), of_positive,
+                  of_negative, rows.rows, static_cast<int>(rows.rows_per_group));
+      for (const auto& [sum, parts] :
+           {std::pair{dpositive, of_positive}, std::pair{dnegative, of_negative}}) {
+        if (!call.has(sum)) continue;
+        call.launch(MLG_INSTANCE(asymmetric_softcap_add), {1, 1, 1}, {32, 1, 1}, parts, call.tensor(sum),
+                    static_cast<int>(rows.groups));
+      }
     });
   }
 };

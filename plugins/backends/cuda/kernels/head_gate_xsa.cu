@@ -3,7 +3,7 @@
 //   y = s (o - p u)      (v absent: y = s o; gate absent: s = 1)
 // Backward, with q = s dy.u:
 //   do (+)= s dy - q u,   dv (+)= sum over the kv head's heads of (2 p q u - q o - p s dy) / n,
-//   dgate (+)= k s (1 - s) (dy.o - p dy.u)
+//   dgate (+)= k s (1 - s) (dy.o - p dy.u),   1 - s as sigmoid(-k gate): an open gate leaves no digits of 1 - s
 // (Where norm2(v) < 1e-12, n is a constant, and the term 2 p q u is missing.)
 //
 // A few lanes per head; backward per kv head. Determinism: tokens are independent; sums have a fixed order.
@@ -80,7 +80,8 @@ __global__ void head_gate_xsa_bwd(global<const T> o, global<const T> v, global<c
     if (!active) continue;
     const float s = gate ? sigmoid(gate_scale * to_float(gate[row])) : 1.0f;
     if (dgate && head_lane() == 0) {
-      const float slope[1] = {gate_scale * s * (1.0f - s) * (dy_o - p * dy_u)};
+      const float rest = gate ? sigmoid(-gate_scale * to_float(gate[row])) : 0.0f;
+      const float slope[1] = {gate_scale * s * rest * (dy_o - p * dy_u)};
       store<1>(dgate, row, slope, accumulate_dgate);
     }
     const float of_v = s * dy_u * inverse, of_dy = -p * s * inverse, of_self = turns * p * of_v * inverse;

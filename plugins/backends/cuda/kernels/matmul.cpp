@@ -50,9 +50,6 @@ GemmShape gemm_shape(const mlg_kernel& kernel, const mlg_launch& launch) {
   shape.m = e.m;
   shape.n = e.n;
   shape.k = e.k;
-  shape.stride_a = e.m * e.k;
-  shape.stride_b = e.k * e.n;
-  shape.stride_c = e.m * e.n;
   shape.transpose_a = e.transpose_a;
   shape.transpose_b = e.transpose_b;
   shape.alpha = call.attribute(Matmul::alpha);

@@ -22,9 +22,9 @@ __device__ inline bool is_open(global<const int> tokens, long long t, long long 
   return t < rows && t % row_length != 0 && tokens[t] != document_start;
 }
 
-// s of row t, in all threads of the group, which must all call it.
+// The logit of s of row t, in all threads of the group, which must all call it.
 template <int N, typename P>
-__device__ inline float gate_of(RowGroup group, P x, P weight, long long t, Scratch& scratch) {
+__device__ inline float logit_of(RowGroup group, P x, P weight, long long t, Scratch& scratch) {
   float sum = 0;
   for_slices(group, [&] {
     for_columns<N>(group, [&](int, int column) {
@@ -37,7 +37,11 @@ __device__ inline float gate_of(RowGroup group, P x, P weight, long long t, Scra
       }
     });
   });
-  return __fdividef(1.0f, 1.0f + __expf(-group_sum(sum, scratch)));
+  return group_sum(sum, scratch);
+}
+
+__device__ inline float sigmoid(float logit) {
+  return __fdividef(1.0f, 1.0f + __expf(-logit));
 }
 
 MLG_KERNEL(smear_gate_fwd, window, row_length, document_start, MLG_ROW_CONSTANTS)
@@ -49,7 +53,7 @@ __global__ void __launch_bounds__(row_block)
   RowGroup group(rows, rows_per_group);
   for (long long row = group.row; row < group.end; ++row) {
     const bool open = is_open(tokens, row, rows);
-    const float share = open ? lambda[0] * gate_of<N>(group, x, weight, row, scratch) : 0.0f;
+    const float share = open ? lambda[0] * sigmoid(logit_of<N>(group, x, weight, row, scratch)) : 0.0f;
     for_slices(group, [&] {
       for_columns<N>(group, [&](int, int column) {
         float own[N], before[N];
@@ -96,13 +100,15 @@ __global__ void __launch_bounds__(row_block)
     clear<N>(group, of_weight);
     float of_lambda = 0;
     bool open = is_open(tokens, group.row, rows);
-    float gate = open ? gate_of<N>(group, x, weight, group.row, scratch) : 0.0f;
+    float logit = open ? logit_of<N>(group, x, weight, group.row, scratch) : 0.0f;
+    float gate = open ? sigmoid(logit) : 0.0f;
     for (long long row = group.row; row < group.end; ++row) {
       const float c = open ? along_before<N>(group, x, dy, row, scratch) : 0.0f;
-      const float slope = lambda[0] * gate * (1.0f - gate) * c;
+      const float slope = lambda[0] * gate * sigmoid(-logit) * c;  // an open gate leaves no digits of 1 - s
       of_lambda += gate * c;
       open = is_open(tokens, row + 1, rows);
-      gate = open ? gate_of<N>(group, x, weight, row + 1, scratch) : 0.0f;
+      logit = open ? logit_of<N>(group, x, weight, row + 1, scratch) : 0.0f;
+      gate = open ? sigmoid(logit) : 0.0f;
       const float next = lambda[0] * gate;
       for_columns<N>(group, [&](int i, int column) {
         float d[N];

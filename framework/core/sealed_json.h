@@ -1,0 +1,34 @@
+// Results that say whether they were changed after they were written: a JSON object carries the sha256 of the rest
+// of itself. That finds edits and damage. It is no signature: whoever changes a result may compute the digest anew.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "framework/core/file.h"
+#include "framework/core/seal.h"
+
+namespace mulligan {
+
+inline constexpr const char* seal_key = "sha256_of_the_rest";
+
+// The digest is of the object's compact text, whose numbers read back to the same values.
+inline std::string digest_of_the_rest(nlohmann::ordered_json json) {
+  json.erase(seal_key);
+  return sha256_hex(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+// Puts the digest behind the other members; nothing may be changed afterwards.
+inline nlohmann::ordered_json sealed(nlohmann::ordered_json json) {
+  json.erase(seal_key);
+  const std::string digest = digest_of_the_rest(json);
+  json[seal_key] = digest;
+  return json;
+}
+
+inline Seal seal_of(const nlohmann::ordered_json& json) {
+  const auto written = json.find(seal_key);
+  if (written == json.end()) return Seal::absent;
+  return *written == digest_of_the_rest(json) ? Seal::intact : Seal::broken;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,34 @@
+// Validation shards held against the original documents behind them, and their byte counts against what the
+// tokens decode to.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/data/side_table.h"
+#include "framework/data/text_source.h"
+#include "framework/data/tokenizer.h"
+
+namespace mulligan {
+
+// A document may count this many times the bytes that its tokens decode to, and so many more; a whole set this
+// many times. Normalisation takes away runs of spaces, invisible characters and accents written apart.
+inline constexpr double kDocumentByteFactor = 2, kSetByteFactor = 1.05;
+inline constexpr std::uint64_t kSpareBytes = 64;
+
+// For tables that no original documents can be held against. Throws data_error for the first document, and for
+// a set, that counts more than the bounds above.
+void require_near_decoded(const SideTable& table, std::span<const std::uint16_t> tokens, int bos_id,
+                          const Tokenizer& tokenizer);
+
+// Encodes every original and compares the ids with the shards': throws data_error where more than one in a
+// hundred documents are others (versions of SentencePiece differ in few), or one of these counts more than the
+// bound of a document by `bytes`, or originals are missing. Originals beyond the stream's documents are
+// ignored, and so is what stands before its first BOS.
+void require_encoded_originals(std::span<const std::uint16_t> tokens, int bos_id, const Tokenizer& tokenizer,
+                               const ByteCounter& bytes, const TextSource& originals);
+
+}  // namespace mulligan

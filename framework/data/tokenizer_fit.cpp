@@ -1,0 +1,151 @@
+#include "framework/data/tokenizer_fit.h"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_set>
+#include <vector>
+
+#include "framework/core/error.h"
+#include "framework/core/parallel.h"
+#include "framework/core/utf8.h"
+#include "framework/data/exact_encoding.h"
+#include "framework/data/tokenizer.h"
+
+namespace mulligan {
+namespace {
+
+constexpr std::size_t kStretch = 64;
+
+using Ids = std::vector<std::uint16_t>;
+
+// The same pieces and merges, for parts of a text that was normalised before: nothing is put in front or left out,
+// and without `keep_map` no character is rewritten either.
+Tokenizer for_normalised_text(std::string model, bool keep_map) {
+  // A message that occurs again is merged into the first one: the normaliser's (field 3 of the model) without
+  // a space put in front (3), with all white space kept (4), as marks (5), and without a character map (2).
+  constexpr std::string_view spaces("\x1A\x06\x18\x00\x20\x00\x28\x01", 8), no_map("\x1A\x02\x12\x00", 4);
+  model += spaces;
+  if (!keep_map) model += no_map;
+  return Tokenizer::from_bytes(model, "tokenizer");
+}
+
+// The text that pieces spell: every space mark is a space.
+std::string text_of(const Tokenizer& tokenizer, std::span<const std::uint16_t> ids) {
+  std::string text;
+  for (const std::uint16_t id : ids) text += tokenizer.piece(id);
+  for (std::size_t at = 0; (at = text.find(kSpaceMark, at)) != std::string::npos; ++at)
+    text.replace(at, kSpaceMark.size(), " ");
+  return text;
+}
+
+bool encodes_to(const Tokenizer& tokenizer, const std::string& text, std::span<const std::uint16_t> ids) {
+  return std::ranges::equal(tokenizer.encode_part(text, false), ids);
+}
+
+// Bytes may stand for any text, and control and unknown ids for none: stretches end before them.
+bool spells(const Tokenizer& tokenizer, std::uint16_t id) {
+  return !tokenizer.is_byte(id) && !tokenizer.is_textless(id);
+}
+
+// The parts of a stretch that pieces spell.
+std::vector<std::span<const std::uint16_t>> spelled_runs(const std::vector<std::uint8_t>& spelling,
+                                                         std::span<const std::uint16_t> stretch) {
+  std::vector<std::span<const std::uint16_t>> runs;
+  for (std::size_t i = 0; i < stretch.size();) {
+    std::size_t end = i;
+    while (end < stretch.size() && spelling[stretch[end]] != 0) ++end;
+    if (end > i) runs.push_back(stretch.subspan(i, end - i));
+    i = std::max(end, i + 1);
+  }
+  return runs;
+}
+
+// Whether byte pair training cannot have made the piece at its place, for each piece.
+std::vector<std::uint8_t> disordered_pieces(const Tokenizer& tokenizer, bool merges_pairs,
+                                            const std::vector<std::uint8_t>& spelling) {
+  std::vector<std::uint8_t> disordered(spelling.size());
+  if (!merges_pairs) return disordered;
+  std::unordered_set<std::string_view> earlier;
+  float before = std::numeric_limits<float>::infinity();
+  for (std::size_t id = 0; id < spelling.size(); ++id) {
+    if (spelling[id] == 0) continue;
+    const std::string_view piece = tokenizer.piece(static_cast<int>(id));
+    const auto known = [&](std::string_view part) {
+      return utf8_length(part) == part.size() || earlier.contains(part);
+    };
+    bool joined = utf8_length(piece) == piece.size();  // a character
+    for (std::size_t cut = 1; cut < piece.size() && !joined; ++cut)
+      joined = known(piece.substr(0, cut)) && known(piece.substr(cut));
+    const float score = tokenizer.score(static_cast<int>(id));
+    disordered[id] = !joined || score > before;
+    before = score;
+    earlier.insert(piece);
+  }
+  return disordered;
+}
+
+}  // namespace
+
+bool TokenizerFit::fits() const {
+  return static_cast<double>(odd_bytes) <= 0.001 * static_cast<double>(bytes) &&
+         static_cast<double>(odd_stretches) <= 0.01 * static_cast<double>(stretches);
+}
+
+bool TokenizerFit::ordered() const {
+  return static_cast<double>(disordered_bytes) <= 0.01 * static_cast<double>(bytes);
+}
+
+TokenizerFit tokenizer_fit(const std::string& model, std::span<const std::uint16_t> tokens,
+                           std::size_t most_stretches) {
+  const Tokenizer tokenizer = Tokenizer::from_bytes(model, "tokenizer");
+  const Tokenizer plain = for_normalised_text(model, false), again = for_normalised_text(model, true);
+  const auto pieces = static_cast<std::size_t>(tokenizer.vocab_size());
+  std::vector<std::uint8_t> spelling(pieces);
+  for (std::size_t id = 0; id < pieces; ++id)
+    spelling[id] = spells(tokenizer, static_cast<std::uint16_t>(id)) ? 1 : 0;
+
+  const std::vector<std::uint8_t> disordered =
+      disordered_pieces(tokenizer, model_rules(model).pair_merges, spelling);
+  TokenizerFit fit;
+  std::vector<std::uint64_t> occurs(pieces);
+  for (const std::uint16_t token : tokens) {
+    if (token >= pieces) throw data_error("token {} is outside the tokenizer's {} pieces", token, pieces);
+    ++occurs[token];
+  }
+  for (std::size_t id = 0; id < pieces; ++id) {
+    if (occurs[id] == 0 || spelling[id] == 0) continue;
+    const Ids alone{static_cast<std::uint16_t>(id)};
+    const std::string text = text_of(tokenizer, alone);
+    const bool odd = !encodes_to(plain, text, alone);
+    fit.tokens += occurs[id];
+    fit.bytes += occurs[id] * text.size();
+    if (disordered[id] != 0) fit.disordered_bytes += occurs[id] * text.size();
+    if (!odd) continue;
+    fit.odd_tokens += occurs[id];
+    fit.odd_bytes += occurs[id] * text.size();
+    if (fit.example.empty()) fit.example = text;
+  }
+
+  const std::size_t places = (tokens.size() + kStretch - 1) / kStretch;
+  const std::size_t looked_at = std::min(places, std::max<std::size_t>(most_stretches, 1));
+  std::vector<std::string> odd(looked_at);
+  std::vector<std::uint8_t> any(looked_at);
+  parallel_for(looked_at, 0, [&](std::size_t i) {
+    const std::size_t begin = i * places / looked_at * kStretch;
+    for (const auto run :
+         spelled_runs(spelling, tokens.subspan(begin, std::min(kStretch, tokens.size() - begin)))) {
+      any[i] = 1;
+      const std::string text = text_of(tokenizer, run);
+      if (odd[i].empty() && !(encodes_to(plain, text, run) && encodes_to(again, text, run))) odd[i] = text;
+    }
+  });
+  for (std::size_t i = 0; i < looked_at; ++i) {
+    fit.stretches += any[i];
+    if (odd[i].empty()) continue;
+    ++fit.odd_stretches;
+    if (fit.example.empty()) fit.example = odd[i];
+  }
+  return fit;
+}
+
+}  // namespace mulligan

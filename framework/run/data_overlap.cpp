@@ -1,0 +1,30 @@
+#include "framework/run/data_overlap.h"
+
+#include "framework/core/error.h"
+#include "framework/report/run_log.h"
+
+namespace mulligan {
+
+TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<std::filesystem::path>& shards,
+                                    const ValidationSet& validation, RunLog& log) {
+  const TextOverlap overlap =
+      measure_text_overlap(shards, validation.files, validation.tokenizer ? &*validation.tokenizer : nullptr);
+  log.print("overlap: {}", overlap.text());
+  const std::string excess = overlap.excess();
+  if (excess.empty()) return overlap;
+  if (config.ledger.rules == LedgerRules::strict) {
+    throw data_error(
+        "{}, so under ledger.rules = \"strict\" there would be no result; prepare the data anew with "
+        "mulligan "
+        "prepare --drop-overlap, or name other training data in data.train",
+        excess);
+  }
+  log.print(
+      "warning: {}, so the score is partly of text that was learned from; mulligan prepare --drop-overlap "
+      "leaves "
+      "such documents out",
+      excess);
+  return overlap;
+}
+
+}  // namespace mulligan

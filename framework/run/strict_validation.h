@@ -1,0 +1,23 @@
+// ledger.rules = "strict": a result is of the whole validation set, every token scored, its bytes certain.
+#pragma once
+
+#include <string>
+
+#include "framework/config/run_config.h"
+#include "framework/eval/evaluate.h"
+
+namespace mulligan {
+
+// Before anything is scored: under strict rules throws data_error where `validation` is a part of a set (shards
+// of the same manifest or name beside it are left out), holds a shard twice, has tokens before its first
+// document, or cannot say for certain how many bytes it has.
+void require_strict_validation(const RunConfig& config, const ValidationSet& validation);
+
+// How many tokens of its set a score left out, in words; "" for a score of all tokens, and for one that doesn't
+// say what it is of (older programs'). The one count that train, eval, quantize, ttt and record rely on.
+std::string partial_score(const EvalResult& score);
+
+// Under strict rules throws run_error for a partial score.
+void require_whole_score(const LedgerConfig& limits, const EvalResult& score);
+
+}  // namespace mulligan

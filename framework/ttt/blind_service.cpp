@@ -1,0 +1,192 @@
+#include "framework/ttt/blind_service.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "framework/core/error.h"
+#include "framework/run/run_plugins.h"
+#include "framework/ttt/base_model.h"
+#include "framework/ttt/scoring_files.h"
+#include "framework/ttt/told_log.h"
+#include "framework/ttt/ttt_plugins.h"
+
+namespace mulligan {
+namespace {
+
+using nlohmann::json;
+
+template <typename T>
+std::vector<T> unpacked(const json& binary) {
+  const std::vector<std::uint8_t>& bytes = binary.get_binary();
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+// Uploads these tensors, which lie one behind the other.
+void upload(BlindLink& link, TensorStore& store, const std::vector<std::string>& names) {
+  std::size_t bytes = 0, done = 0;
+  for (const std::string& name : names) bytes += static_cast<std::size_t>(store.type(name).bytes());
+  const std::span<const std::byte> memory = link.memory(std::max<std::size_t>(bytes, 1));
+  for (const std::string& name : names) {
+    const auto size = static_cast<std::size_t>(store.type(name).bytes());
+    store.upload(name, memory.subspan(done, size));
+    done += size;
+  }
+}
+
+void tell_confinement(BlindLink& link, const Confinement& confined) {
+  link.send({{"answer", "confined"},
+             {"files", confined.files},
+             {"sockets", confined.sockets},
+             {"missing", confined.missing}});
+}
+
+class Service {
+ public:
+  Service(BlindLink& link, LoadedConfig& loaded, PluginHost& host, const Confinement& confined)
+      : link_(link),
+        confined_(confined),
+        config_(loaded.config),
+        plugins_(make_backend_plugin(loaded, host)),
+        rule_(loaded, host, plugins_),
+        weights_(*plugins_.backend, loaded.config, base_masters(*loaded.config.ttt)),
+        model_(base_model(weights_, loaded.config)),
+        draws_(static_cast<std::uint64_t>(loaded.config.run.seed)),
+        setup_(rule_.setup(loaded.config, draws_)),
+        arena_(*plugins_.backend) {}
+
+  void answer(const json& message) {
+    const std::string word = message.at("op");
+    if (word == "plan") return plan(message);
+    if (word == "told") return hear(message);
+    json reply = {{"answer", word}};
+    if (word == "weights") load();
+    if (word == "case") {
+      score(message);
+      reply["answer"] = "losses";
+    }
+    if (word == "finish") reply["transform"] = problem_;
+    link_.send(reply);
+  }
+
+ private:
+  void plan(const json& message) {
+    WindowShapes shapes;
+    for (const json& one : message.at("shapes")) shapes[one.at(0)].insert({one.at(1), one.at(2), one.at(3)});
+    std::vector<Program*> programs;
+    sets_ = make_adapter_sets(model_,
+                              {setup_.adapters, setup_.optimizer, draws_, config_.ttt->config.context_tokens,
+                               setup_.transform ? setup_.transform->biases() : 0},
+                              shapes, programs);
+    arena_.bind(programs, model_.store);
+    upload_window_rope(model_, config_.ttt->config.context_tokens);
+    if (config_.backend.plugin != "cpu") return;
+    confined_ = both(confined_, confine_paths());  // nothing is loaded any more
+    tell_confinement(link_, confined_);
+  }
+
+  void load() {
+    std::vector<std::string> names;
+    for (const ParameterLayout& layout : model_.layouts) names.push_back(master_name(layout.spec.name));
+    upload(link_, model_.store, names);
+    refresh_copies(model_.store, model_.layouts);
+  }
+
+  void score(const json& message) {
+    AdapterSet& set = *sets_.at(message.at("documents"));
+    const json& shape = message.at("shape");
+    WindowProgram& program = set.window({shape.at(0), shape.at(1), shape.at(2)});
+    std::vector<std::string> names;
+    for (const auto& tensor : set.tensors()) names.push_back(tensor->master);
+    upload(link_, model_.store, names);
+    set.refresh();
+    const auto positions = unpacked<std::int32_t>(message.at("positions"));
+    std::vector<float> all;
+    for (const json& pass : message.at("passes")) {
+      program.set_inputs(unpacked<std::int32_t>(pass.at("tokens")), positions,
+                         unpacked<std::int32_t>(pass.at("targets")));
+      int number = 0;
+      for (const json& tokens : pass.at("proposed"))
+        program.set_proposal(number++, unpacked<std::int32_t>(tokens));
+      program.forward();
+      const auto append = [&](auto&& download) {
+        all.resize(all.size() + positions.size());
+        download(std::span(all).last(positions.size()));
+      };
+      append([&](std::span<float> losses) { program.download_losses(losses); });
+      for (int of = 0; of < number; ++of)
+        append([&](std::span<float> losses) { program.download_proposed_losses(of, losses); });
+    }
+    const std::span<std::byte> memory = link_.memory(all.size() * sizeof(float));
+    std::memcpy(memory.data(), all.data(), memory.size());
+  }
+
+  void hear(const json& message) {
+    for (const auto& entry : unpacked<ToldLog::Entry>(message.at("entries"))) {
+      if (entry.kind == ToldLog::open) {
+        streams_[entry.stream] = setup_.transform->open({entry.a, entry.b, entry.c});
+        continue;
+      }
+      Transform::Stream& stream = *streams_.at(entry.stream);
+      const auto token = static_cast<std::int32_t>(entry.b);
+      if (entry.kind == ToldLog::begin) {
+        stream.begin(entry.a, token);
+        continue;
+      }
+      digest_ = ToldLog::with(digest_, stream.propose(entry.a));
+      stream.observe(entry.a, token);
+    }
+    if (digest_ == message.at("digest") || !problem_.empty()) return;
+    problem_ = fmt::format(
+        "the run is void: of the first {} proposals of {} some are others in a process that has no files and "
+        "knew no "
+        "later token, so they were not made from the tokens before them alone; use another plugin in "
+        "[ttt.transform]",
+        message.at("proposals").get<std::int64_t>(), setup_.transform->plugin().description());
+  }
+
+  BlindLink& link_;
+  Confinement confined_;
+  const RunConfig& config_;
+  RunPlugins plugins_;
+  TttPlugins rule_;
+  LoadedModel weights_;
+  BaseModel model_;
+  PhiloxDraws draws_;
+  TttSetup setup_;
+  AdapterSets sets_;
+  SharedArena arena_;
+  std::map<std::int64_t, std::unique_ptr<Transform::Stream>> streams_;
+  std::uint64_t digest_ = ToldLog::no_proposals;
+  std::string problem_;
+};
+
+}  // namespace
+
+void serve_blind_checks(BlindLink& link, LoadedConfig& loaded, PluginHost& host) {
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);         // nobody looks into it or writes there
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  // whoever asked is gone
+  try {
+    const Confinement confined =
+        both(confine_files(files_for_scoring(loaded, host)), confine_calls_of(loaded, false));
+    tell_confinement(link, confined);
+    resolve_run_plugins(loaded, host, PluginUse::adapt);
+    Service service(link, loaded, host, confined);
+    while (const auto message = link.receive()) service.answer(*message);
+  } catch (const std::exception& error) {
+    try {
+      link.send({{"answer", "failed"}, {"sentence", error.what()}});
+    } catch (const Error&) {
+      // Nobody hears it any more.
+    }
+  }
+}
+
+}  // namespace mulligan

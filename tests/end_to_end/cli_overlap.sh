@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Validation text in what is learned from: re-cut, shuffled, changed in places, cut short, in pieces, as one source of a mix,
+# or as what quantisation calibrates on. Strict rules refuse it before the first step; else it is said and recorded.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+tiny_corpus corpus
+"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 5 >/dev/null
+small_config "$work/data" >small.toml
+record_sections >>small.toml
+strict=(--set ledger.rules=strict --set train.steps=2)
+
+# shards CHANGE: training shards of other names in the folder CHANGE, the changed validation text among them.
+shards() {
+  python3 - "$1" <<'END'
+import glob, os, random, struct, sys
+change = sys.argv[1]
+random.seed(1)
+os.makedirs(change)
+def tokens(side):
+    body = b"".join(open(f, "rb").read()[1024:] for f in sorted(glob.glob(f"data/fineweb_{side}_*.bin")) if "bytes" not in f)
+    return list(struct.unpack(f"<{len(body) // 2}H", body))
+def documents(ids):
+    found = []
+    for token in ids:
+        if token == 1: found.append([])
+        found[-1].append(token)
+    return found
+scored = documents(tokens("val"))
+if change == "shuffled": random.shuffle(scored)
+if change == "changed": scored = [[t if t == 1 or random.random() > 1 / 40 else random.randrange(300, 500) for t in d] for d in scored]
+if change == "prefixes": scored = [d[: len(d) * 6 // 10] for d in scored]
+if change == "pieces":
+    every = [t for d in scored for t in d]
+    scored = [every[i : i + 60] for i in range(0, len(every), 60)]
+    random.shuffle(scored)
+if change == "few": scored = scored[:3]
+def write(name, parts):
+    ids = [t for part in parts for t in part]
+    header = struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253)
+    open(f"{change}/{name}.bin", "wb").write(header + struct.pack(f"<{len(ids)}H", *ids))
+half = len(scored) // 2
+if change == "copy":  # nothing else, in three shards
+    for i in range(3): write(f"part{i}", scored[i::3])
+else:
+    own = documents(tokens("train"))
+    write("part0", own[: len(own) // 2] + scored[:half])
+    write("part1", scored[half:] + own[len(own) // 2 :])
+END
+}
+
+seen=$("$mulligan" train small.toml --set run.name=honest "${strict[@]}" 2>&1)
+check_equal "honest data are no overlap under strict rules" 0 $?
+check_contains "and the log says so" "overlap: of the validation text 0 % stands in the training data" "$seen"
+check_equal "and the result" 0.0 "$(json runs/honest/result.json copied)"
+check_true "with the share" "$(json runs/honest/result.json share) < 0.05"
+
+for change in copy shuffled changed prefixes pieces few; do
+  shards $change
+  check_refused "validation text in training data, $change" 3 'under ledger.rules = "strict" there would be no result' \
+    train small.toml --set run.name=$change "${strict[@]}" --set "data.train=$work/$change"
+  check_equal "and nothing is begun" "" "$(ls runs/$change/config.toml runs/$change/metrics.jsonl 2>/dev/null)"
+done
+seen=$("$mulligan" train small.toml --set run.name=open --set train.steps=2 --set "data.train=$work/changed" 2>&1)
+check_equal "open rules train on it" 0 $?
+check_contains "with a warning that names the remedy" "prepare --drop-overlap" "$(grep '^warning: .* of the validation text' <<<"$seen")"
+check_true "and the share in the result" "$(json runs/open/result.json share) > 0.5"
+check_refused "which strict rules do not take afterwards" 1 "of what train read" quantize runs/open --set ledger.rules=strict \
+  --set "data.train=$work/data/fineweb_train_*.bin"
+
+sed 's/^train = .*//' small.toml >mix.toml
+cat >>mix.toml <<TOML
+[[data.mix]]
+name = "own"
+train = "$work/data/fineweb_train_*.bin"
+weight = 0.9
+[[data.mix]]
+name = "other"
+train = "$work/copy"
+weight = 0.1
+TOML
+check_refused "as one source of a mix" 3 'under ledger.rules = "strict" there would be no result' train mix.toml \
+  --set run.name=mix "${strict[@]}"
+
+# Calibration.
+calibrate=(quantize runs/honest --set ledger.rules=strict)
+check "calibration on training data" "$mulligan" "${calibrate[@]}"
+check_true "its share is in the ledger" "$(grep -c '"share"' runs/honest/ledger.json) == 2"
+for change in copy changed pieces; do
+  check_refused "calibration on validation text, $change" 3 'under ledger.rules = "strict" there would be no result' \
+    "${calibrate[@]}" --set "data.train=$work/$change"
+done
+check_refused "calibration without the validation text" 3 "is not known" "${calibrate[@]}" --set data.validation=
+check_refused "calibration beside another validation text" 3 "is not known" "${calibrate[@]}" \
+  --set "data.validation=$work/data/fineweb_train_*.bin" --set "data.train=$work/copy"
+
+# What prepare drops, strict rules do not miss.
+mkdir family
+for i in $(seq 40); do
+  cp "corpus/$(ls corpus | sed -n "${i}p")" "family/$i.txt"
+  { head -c 3000 "family/$i.txt" | tr a-z A-Z; tail -c +3001 "family/$i.txt" | sed 's/return/yield/'; } >"family/copy$i.txt"
+done
+seen=$("$mulligan" prepare family --out kept --vocab-size 512 --validation-documents 8 2>&1)
+check_contains "prepare names the remedy" "mulligan prepare --drop-overlap" "$(grep D25 <<<"$seen")"
+seen=$("$mulligan" prepare family --out dropped --vocab-size 512 --validation-documents 8 --drop-overlap 2>&1)
+check_equal "which mends it" "" "$(grep D25 <<<"$seen")"
+small_config "$work/dropped" >dropped.toml
+check "and strict rules take it" "$mulligan" train dropped.toml --set run.name=dropped "${strict[@]}"
+finish

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# A call into NCCL that never returns, on one of two ranks, on both, or in a process alone: all end within the promised seconds, with a
+# verdict where there is somebody to tell it, also after SIGTERM. Library and driver are the stand-ins.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
+# shellcheck source=tests/multiprocess/ranks.bash
+source "$root/tests/multiprocess/ranks.bash"
+make_subject
+export MULLIGAN_STUCK_SECONDS=8
+
+faulty group "rank=1 after=20 blocks=1" ""
+faulty groups "after=20 blocks=1" ""
+faulty state "rank=1 after=20 blocks=2" ""
+# The abort is asked for by the verdict on a transfer that does not end.
+faulty abort "rank=1 after=120 hangs=1 blocks=3" ""
+faulty destroy "blocks=4" "" --set train.steps=5
+wait
+ended group "ncclGroupEnd does not return on rank 1" "5 1" "rank 1 ("
+ended groups "ncclGroupEnd does not return on both" "5 5|5 1|1 5" "stuck: nothing has moved for"
+ended state "ncclCommGetAsyncError does not return on rank 1" "5 1" "rank 1 ("
+ended abort "ncclCommAbort does not return" "5 5" "stuck: nothing has moved for"
+ended destroy "ncclCommDestroy does not return" "5 5" "stuck: nothing has moved for"
+
+# alone FAULT CODE ARGUMENT...: a process alone, which makes no transfers, but a communicator all the same.
+alone() {
+  local fault=$1 expected=$2
+  shift 2
+  be_rank 0 1 1
+  MULLIGAN_STAND_IN_NCCL=$fault "${rank[@]}" train run.toml --set run.directory=alone "${tiny_over_nccl[@]}" --set train.steps=5 \
+    --overwrite >rank.0 2>&1 &
+  processes=($!)
+  sleep 4
+  [[ $expected == 1 ]] || kill -TERM "${processes[0]}"
+  end_ranks 60
+  check_equal "one process alone, $fault: exit code" "$expected" "${codes[*]}"
+  check_contains "one process alone, $fault: it says so" "$1" "$(tail -n 2 rank.0)"
+}
+alone blocks=4 1 "its communicator does not return from a call"
+MULLIGAN_FIRST_STEP_SECONDS=8 alone blocks=2 1 "its communicator does not return from a call"
+# Before its first step it has ten minutes; who is told to stop has less.
+alone blocks=2 4 "SIGTERM asked for it"
+finish

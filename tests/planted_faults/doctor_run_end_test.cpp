@@ -1,0 +1,48 @@
+// What a whole run says at its end of weights that did not move and averages that stayed behind (D38 to D40), and that
+// healthy runs of some steps say nothing.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "framework/core/file.h"
+#include "tests/end_to_end/tiny_run.h"
+
+namespace mulligan::doctor {
+namespace {
+
+using end_to_end::TinyRun;
+using Overrides = std::vector<std::string>;
+
+TinyRun& tiny() {
+  static TinyRun run;
+  return run;
+}
+
+// The findings that did not pass, by id.
+std::map<std::string, std::string> complaints(Overrides overrides) {
+  overrides.insert(overrides.end(), {"train.steps=30", "doctor.level=start"});
+  const RunResult result = tiny().train(overrides);
+  std::map<std::string, std::string> found;
+  for (const auto& f :
+       nlohmann::json::parse(read_file(result.directory / "result.json")).at("doctor").at("findings")) {
+    if (f.at("verdict") != "PASS") found[f.at("id")] = f.at("message");
+  }
+  return found;
+}
+
+TEST(DoctorAtTheEnd, HealthyRunsHaveNothingToSay) {
+  for (const Overrides& variant :
+       {Overrides{}, Overrides{"train.compute_dtype=bf16"}, Overrides{"model.tied_head=false"},
+        Overrides{"model.lanes.parallel_start=0"}, Overrides{"ema.decay=0.8"},
+        Overrides{"model.loop.extra_passes=0"}}) {
+    for (const auto& [id, message] : complaints(variant))
+      ADD_FAILURE() << (variant.empty() ? "as it is" : variant.front()) << ": " << id << " " << message;
+  }
+}
+
+TEST(DoctorAtTheEnd, AnAverageThatNeverMovesIsNamed) {
+  EXPECT_NE(complaints({"ema.decay=0.99999"})["D40"].find("% of the way"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan::doctor

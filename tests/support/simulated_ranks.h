@@ -1,0 +1,44 @@
+// Many ranks of one run without processes or sockets: rank 0's end of the control channel, and links that answer
+// it as ranks do. For what rank 0 does for each message, and how many bytes it sends.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "framework/dist/control_hub.h"
+
+namespace mulligan::testing {
+
+class SimulatedRanks {
+ public:
+  // Returns when all are there.
+  explicit SimulatedRanks(int size);
+  ~SimulatedRanks();
+
+  // Every rank comes to the call with these bytes; returns when rank 0 has sent what it sends: how many bytes,
+  // to all of them. `answer`: rank 0's, of consult.
+  std::size_t call(CallKind kind, const std::string& bytes, const std::string& answer = "");
+  // Processor time that the hub's thread has spent in the last call, in seconds.
+  double seconds_of_last_call() const { return seconds_; }
+  // Different buffers that were sent in it.
+  std::size_t buffers_of_last_call() const { return buffers_.size(); }
+  // How many ranks were sent this as the one part of the last result.
+  int answered_with(const std::string& part) const;
+
+ private:
+  class SimulatedLink;
+  void on_loop(const std::function<void()>& work);
+
+  int size_;
+  SocketLoop loop_{10};
+  std::unique_ptr<ControlHub> hub_;
+  std::vector<std::shared_ptr<SimulatedLink>> links_;
+  std::set<const std::string*> buffers_;
+  std::uint64_t sequence_ = 0;
+  std::size_t bytes_ = 0, done_ = 0;
+  double seconds_ = 0;
+};
+
+}  // namespace mulligan::testing

@@ -1,0 +1,140 @@
+// A tokenizer that made the shards is told from one that did not, whatever its size, and from one whose pieces
+// were made longer or renamed.
+#include "framework/data/tokenizer_fit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "framework/data/tokenizer.h"
+#include "tests/unit/tokenizer_support.h"
+
+namespace mulligan {
+namespace {
+
+std::vector<std::string> texts(std::uint32_t state, const std::vector<std::string>& words) {
+  std::vector<std::string> all;
+  for (int document = 0; document < 60; ++document) {
+    std::string text = document % 3 == 0 ? "  indented\n\tand\x01\xFF odd " : "";
+    for (int w = 0; w < 60; ++w) {
+      state = state * 1664525u + 1013904223u;
+      text += words[(state >> 16) % words.size()] + (w % 9 == 8 ? ".\n    " : "  ") +
+              std::to_string(state % 90) + " ";
+    }
+    all.push_back(text + "\xE2\x96\x81 \xC2\xBD \xEF\xAC\x81 A\xCC\x81");
+  }
+  return all;
+}
+
+const std::vector<std::string>& english() {
+  static const std::vector<std::string> all = texts(
+      1, {"bridge", "water", "stone", "garden", "light", "responsibility", "the", "and", "record", "other"});
+  return all;
+}
+const std::vector<std::string>& german() {
+  static const std::vector<std::string> all =
+      texts(2, {"Br\xC3\xBC"
+                "cke",
+                "Wasser", "Stein", "Garten", "Licht", "Verantwortung", "die", "und", "Eintrag", "andere"});
+  return all;
+}
+
+std::vector<std::uint16_t> stream(const Tokenizer& tokenizer, const std::vector<std::string>& documents) {
+  std::vector<std::uint16_t> tokens;
+  for (const std::string& text : documents) {
+    tokens.push_back(static_cast<std::uint16_t>(tokenizer.bos_id()));
+    for (const int id : tokenizer.encode(text)) tokens.push_back(static_cast<std::uint16_t>(id));
+  }
+  return tokens;
+}
+
+TEST(TokenizerFit, TheShardsOwnTokenizerFitsToTheLastStretch) {
+  for (const std::string rules : {"identity", "nmt_nfkc"}) {
+    const std::string model = model_trained_on(english(), 400, rules);
+    const Tokenizer tokenizer = Tokenizer::from_bytes(model, rules);
+    const std::vector<std::uint16_t> tokens = stream(tokenizer, english());
+    // Cut anywhere, as at the end of a shard.
+    for (const std::size_t from : {0u, 1u, 77u, 200u}) {
+      const TokenizerFit fit = tokenizer_fit(model, std::span(tokens).subspan(from));
+      EXPECT_GT(fit.stretches, 50u) << rules;
+      EXPECT_EQ(fit.odd_stretches, 0u) << rules << ": " << fit.example;
+      EXPECT_EQ(fit.odd_tokens, 0u) << rules << ": " << fit.example;
+      EXPECT_EQ(fit.disordered_bytes, 0u) << rules;
+      EXPECT_TRUE(fit.fits() && fit.ordered());
+    }
+  }
+}
+
+TEST(TokenizerFit, TextOfAnotherKindStillFits) {  // bytes where there are no pieces
+  const std::string model = model_trained_on(english(), 400);
+  const TokenizerFit fit = tokenizer_fit(model, stream(Tokenizer::from_bytes(model, "english"), german()));
+  EXPECT_EQ(fit.odd_stretches, 0u) << fit.example;
+  EXPECT_TRUE(fit.fits() && fit.ordered());
+}
+
+TEST(TokenizerFit, AnotherTokenizerOfTheSameSizeDoesNot) {
+  const std::string model = model_trained_on(english(), 400), foreign = model_trained_on(german(), 400);
+  const Tokenizer own = Tokenizer::from_bytes(model, "english"),
+                  other = Tokenizer::from_bytes(foreign, "german");
+  ASSERT_EQ(own.vocab_size(), other.vocab_size());
+  EXPECT_FALSE(tokenizer_fit(foreign, stream(own, english())).fits());
+  EXPECT_FALSE(tokenizer_fit(model, stream(other, german())).fits());
+}
+
+// The ids that occur most often among those of pieces.
+std::vector<int> frequent(const Tokenizer& tokenizer, std::span<const std::uint16_t> tokens,
+                          std::size_t count) {
+  std::map<int, int> occurs;
+  for (const std::uint16_t id : tokens) {
+    if (!tokenizer.is_byte(id) && !tokenizer.is_textless(id)) ++occurs[id];
+  }
+  std::vector<std::pair<int, int>> sorted;
+  for (const auto& [id, times] : occurs) sorted.emplace_back(times, id);
+  std::ranges::sort(sorted, std::greater<>());
+  std::vector<int> ids;
+  for (std::size_t i = 0; i < std::min(count, sorted.size()); ++i) ids.push_back(sorted[i].second);
+  return ids;
+}
+
+TEST(TokenizerFit, LongerPiecesDoNot) {
+  const std::string model = model_trained_on(english(), 400);
+  const Tokenizer own = Tokenizer::from_bytes(model, "own");
+  const std::vector<std::uint16_t> tokens = stream(own, english());
+  for (const std::size_t count : {1u, 5u, 41u}) {
+    const std::vector<int> ids = frequent(own, tokens, count);
+    const std::set<int> chosen(ids.begin(), ids.end());
+    const std::string longer = with_pieces(model, [&](int id, const std::string& piece) {
+      return chosen.contains(id) ? piece + "ingly" : piece;
+    });
+    EXPECT_FALSE(tokenizer_fit(longer, tokens).fits()) << count;
+  }
+}
+
+// Every piece encodes to itself, and so does every stretch: only the order of the pieces gives it away.
+TEST(TokenizerFit, RenamedPiecesAreOutOfOrder) {
+  const std::string model = model_trained_on(english(), 400);
+  const Tokenizer own = Tokenizer::from_bytes(model, "own");
+  const std::vector<std::uint16_t> tokens = stream(own, english());
+  std::vector<int> long_pieces;
+  for (int id = 0; id < own.vocab_size(); ++id) {
+    if (!own.is_byte(id) && own.piece(id).size() > 8) long_pieces.push_back(id);
+  }
+  std::map<int, int> swap;
+  for (const int id : frequent(own, tokens, 12)) {
+    if (own.piece(id).size() > 8 || long_pieces.empty()) continue;
+    swap[id] = long_pieces.back();
+    swap[long_pieces.back()] = id;
+    long_pieces.pop_back();
+  }
+  const std::string renamed = with_pieces(model, [&](int id, const std::string& piece) {
+    return swap.contains(id) ? own.piece(swap[id]) : piece;
+  });
+  const TokenizerFit fit = tokenizer_fit(renamed, tokens);
+  EXPECT_FALSE(fit.fits() && fit.ordered());
+  EXPECT_FALSE(fit.ordered());
+}
+
+}  // namespace
+}  // namespace mulligan

@@ -1,0 +1,81 @@
+// The secret of ranks that were given none.
+#include "framework/dist/user_secret.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "framework/core/file.h"
+#include "framework/dist/own_addresses.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/sentence.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ScratchFolder;
+
+EnvironmentLookup home_at(const fs::path& home) {
+  return [home](const std::string& name) {
+    return name == "HOME" ? std::optional(home.string()) : std::nullopt;
+  };
+}
+
+TEST(UserSecret, IsMadeOnceAndForThisUserAlone) {
+  const ScratchFolder home;
+  const std::string secret = user_secret(home_at(home.path()));
+  EXPECT_EQ(secret.size(), 64U);
+  EXPECT_EQ(user_secret(home_at(home.path())), secret);
+  struct stat found {};
+  ASSERT_EQ(stat((home.path() / ".mulligan" / "secret").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0600U);
+  ASSERT_EQ(stat((home.path() / ".mulligan").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0700U);
+  EXPECT_EQ(std::distance(fs::directory_iterator(home.path() / ".mulligan"), {}), 1);
+  const ScratchFolder other;
+  EXPECT_NE(user_secret(home_at(other.path())), secret);
+}
+
+TEST(UserSecret, RanksThatComeAtOnceGetTheSame) {
+  const ScratchFolder home;
+  std::vector<std::string> secrets(8);
+  std::vector<std::thread> threads;
+  for (std::string& secret : secrets)
+    threads.emplace_back([&] { secret = user_secret(home_at(home.path())); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(std::set<std::string>(secrets.begin(), secrets.end()).size(), 1U);
+}
+
+TEST(UserSecret, WhatOthersMayReadOrChangeIsRefused) {
+  const ScratchFolder home;
+  user_secret(home_at(home.path()));
+  const fs::path folder = home.path() / ".mulligan", file = folder / "secret";
+  const auto refusal = [&] { return sentence_of([&] { user_secret(home_at(home.path())); }); };
+  fs::permissions(file, fs::perms(0640));
+  EXPECT_NE(refusal().find("others may read"), std::string::npos) << refusal();
+  fs::permissions(file, fs::perms(0600));
+  fs::permissions(folder, fs::perms(0722));
+  EXPECT_NE(refusal().find("others may write to"), std::string::npos) << refusal();
+  fs::permissions(folder, fs::perms(0700));
+  fs::remove(file);
+  fs::create_symlink("/etc/hostname", file);
+  EXPECT_NE(refusal().find("is no file"), std::string::npos) << refusal();
+  fs::remove(file);
+  write_file_atomically(file, "\n");
+  fs::permissions(file, fs::perms(0600));
+  EXPECT_NE(refusal().find("empty line"), std::string::npos) << refusal();
+}
+
+TEST(OwnAddresses, TheLoopbackIsHereAndOthersAreNot) {
+  for (const char* own : {"127.0.0.1", "127.9.9.9", "::1"}) EXPECT_TRUE(is_own_address(own)) << own;
+  for (const char* other : {"192.0.2.7", "2001:db8::7", "localhost", ""})
+    EXPECT_FALSE(is_own_address(other)) << other;
+  EXPECT_TRUE(names_this_machine("localhost"));
+}
+
+}  // namespace
+}  // namespace mulligan

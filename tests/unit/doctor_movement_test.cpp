@@ -1,0 +1,214 @@
+// What the doctor says of a run's weights at its end (D38 to D40) and of the order of its tokens (D37).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/doctor/movement.h"
+#include "framework/doctor/order_check.h"
+
+namespace mulligan::doctor {
+namespace {
+
+constexpr std::int64_t vocabulary = 200;
+using Weights = std::map<std::string, std::vector<float>>;
+
+// Three matrices, an embedding and a vector, before and after 100 steps of a healthy run.
+class Trained {
+ public:
+  Trained() {
+    for (const char* name : {"a", "b", "c"}) add(name, {64, 96}, true);
+    add("tok_emb.weight", {vocabulary, 32}, true);
+    add("gain", {24}, false);
+    expected.assign(vocabulary, 1000);
+  }
+  std::vector<float>& weights(const std::string& name) { return after[name]; }
+  std::vector<float>& start(const std::string& name) { return before[name]; }
+  PlannedParameter& parameter(const std::string& name) {
+    return *std::ranges::find(parameters, name, &PlannedParameter::name);
+  }
+  Samples sampled(const Weights& all) const {
+    return sample_parameters(parameters, [&](const PlannedParameter& p) { return all.at(p.name()); });
+  }
+  Finding stillness() const { return ask(judge_stillness); }
+  Finding proportion() const { return ask(judge_proportion); }
+  Finding average(const Weights& averages, double decay) const {
+    const Samples of = sampled(averages);
+    return ask([&](const Movement& m) { return judge_average(m, of, decay); });
+  }
+  // Puts back what `keep(row, column)` says.
+  template <typename Keep>
+  void freeze(const std::string& name, Keep keep) {
+    const std::int64_t columns = parameter(name).layout.spec.type.dims[1];
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(after[name].size()); ++i) {
+      if (keep(i / columns, i % columns))
+        after[name][static_cast<std::size_t>(i)] = before[name][static_cast<std::size_t>(i)];
+    }
+  }
+
+  Weights before, after;
+  std::vector<PlannedParameter> parameters;
+  std::vector<double> expected, rates = {0.01};
+  std::int64_t steps = 100;
+
+ private:
+  template <typename Judge>
+  Finding ask(Judge judge) const {
+    const Samples from = sampled(before), to = sampled(after);
+    return judge(Movement{parameters, from, to, steps, {"all"}, rates, vocabulary, expected});
+  }
+  // Uniform in (-1, 1), with nothing in common between two values.
+  float draw() {
+    return static_cast<float>(
+        double(random_state_ = random_state_ * 6364136223846793005u + 1442695040888963407u) / 9.3e18 - 1);
+  }
+  void add(const char* name, std::initializer_list<std::int64_t> shape, bool matrix) {
+    PlannedParameter p;
+    p.layout.spec.name = name;
+    p.layout.spec.type = TensorType(MLG_F32, shape);
+    p.layout.spec.matrix = matrix;
+    parameters.push_back(p);
+    for (std::int64_t i = 0; i < p.layout.spec.type.elements(); ++i) {
+      before[name].push_back(0.05f * draw());
+      after[name].push_back(before[name].back() + 0.02f * draw());
+    }
+  }
+  std::uint64_t random_state_ = 7;
+};
+
+bool says(const Finding& f, const std::string& words) {
+  return f.verdict != Verdict::pass && f.message.find(words) != std::string::npos && !f.hint.empty();
+}
+
+TEST(DoctorMovement, AHealthyRunHasNothingToSay) {
+  const Trained run;
+  EXPECT_EQ(run.stillness().verdict, Verdict::pass) << run.stillness().message;
+  EXPECT_EQ(run.proportion().verdict, Verdict::pass) << run.proportion().message;
+  EXPECT_EQ(run.average(run.after, 0.9).verdict, Verdict::pass);
+}
+
+TEST(DoctorMovement, WhatDidNotMoveIsNamed) {
+  Trained tensor;
+  tensor.weights("b") = tensor.start("b");
+  EXPECT_TRUE(says(tensor.stillness(), "b is as it was before"));
+  EXPECT_EQ(tensor.stillness().verdict, Verdict::fail);
+  tensor.parameter("b").lr_multiplier = 0;
+  EXPECT_EQ(tensor.stillness().verdict, Verdict::pass) << "the configuration says so";
+
+  Trained half;
+  half.freeze("a", [](std::int64_t row, std::int64_t) { return row < 32; });
+  EXPECT_TRUE(says(half.stillness(), "50 % of the rows of a hardly moved (between rows 0 and 31 of 64)"));
+  EXPECT_EQ(half.stillness().verdict, Verdict::fail);
+  Trained few;
+  few.freeze("a", [](std::int64_t row, std::int64_t) { return row == 40 || row == 41; });
+  EXPECT_TRUE(says(few.stillness(), "between rows 40 and 41"));
+  EXPECT_EQ(few.stillness().verdict, Verdict::warn);
+  Trained columns;
+  columns.freeze("c", [](std::int64_t, std::int64_t column) { return column >= 48; });
+  EXPECT_TRUE(says(columns.stillness(), "50 % of the columns of c hardly moved"));
+  Trained scattered;
+  scattered.freeze("c", [](std::int64_t row, std::int64_t column) { return (row + column / 3) % 2 == 0; });
+  EXPECT_TRUE(says(scattered.stillness(), "of the elements of c, here and there, did not move"));
+  EXPECT_EQ(scattered.stillness().verdict, Verdict::fail);
+}
+
+// Weight decay moves what has no gradient.
+TEST(DoctorMovement, DecayAloneIsNoMovement) {
+  Trained run;
+  for (std::size_t i = 0; i < run.weights("a").size(); ++i) run.weights("a")[i] = 0.6f * run.start("a")[i];
+  EXPECT_TRUE(says(run.stillness(), "a was moved by weight decay alone"));
+  Trained rows;
+  for (std::size_t i = 0; i < rows.weights("a").size() / 2; ++i)
+    rows.weights("a")[i] = 0.6f * rows.start("a")[i];
+  EXPECT_TRUE(says(rows.stillness(), "50 % of the rows of a"));
+}
+
+TEST(DoctorMovement, RowsOfRareTokensMayStay) {
+  Trained run;
+  run.freeze("tok_emb.weight", [](std::int64_t row, std::int64_t) { return row >= 100; });
+  EXPECT_TRUE(says(run.stillness(), "50 % of the rows of tok_emb.weight did not move"));
+  std::fill(run.expected.begin() + 100, run.expected.end(), 2.0);
+  EXPECT_EQ(run.stillness().verdict, Verdict::pass);
+}
+
+TEST(DoctorMovement, ShortRunsAndOtherMastersSayNothing) {
+  Trained run;
+  run.weights("b") = run.start("b");
+  run.steps = 19;
+  EXPECT_EQ(run.stillness().verdict, Verdict::pass);
+  Trained rounded;
+  rounded.parameter("a").layout.master = MLG_BF16;  // small updates are lost by rounding
+  rounded.freeze("a", [](std::int64_t row, std::int64_t) { return row < 32; });
+  EXPECT_EQ(rounded.stillness().verdict, Verdict::pass);
+}
+
+TEST(DoctorMovement, ARateOfZeroIsNamed) {
+  Trained run;
+  run.rates = {0};
+  run.after = run.before;
+  EXPECT_TRUE(says(run.stillness(), "the learning rate of [optimizer.all] is 0"));
+}
+
+TEST(DoctorMovement, UpdatesOutOfProportionAreNamed) {
+  Trained blown;
+  for (float& w : blown.weights("a")) w *= 100;
+  EXPECT_TRUE(says(blown.proportion(), "a went from an rms of 0.02"));
+  Trained tiny;
+  for (std::size_t i = 0; i < tiny.weights("c").size(); ++i)
+    tiny.weights("c")[i] = tiny.start("c")[i] + (tiny.weights("c")[i] - tiny.start("c")[i]) / 200;
+  EXPECT_TRUE(says(tiny.proportion(), "c moved by"));
+  tiny.parameter("c").lr_multiplier = 0.005;
+  EXPECT_EQ(tiny.proportion().verdict, Verdict::pass) << "its row says so";
+}
+
+TEST(DoctorMovement, AveragesThatStayedBehindAreNamed) {
+  const Trained run;
+  EXPECT_TRUE(says(run.average(run.before, 1), "have come 0.0 % of the way"));
+  EXPECT_EQ(run.average(run.before, 1).verdict, Verdict::fail);
+  EXPECT_NE(run.average(run.before, 1).hint.find("never takes a step in"), std::string::npos);
+  Weights behind = run.before;
+  for (auto& [name, values] : behind) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += 0.3f * (run.after.at(name)[i] - values[i]);
+  }
+  EXPECT_TRUE(says(run.average(behind, 0.99999), "have come 30.0 % of the way"));
+  EXPECT_NE(run.average(behind, 0.99999).hint.find("remembers 100000 steps"), std::string::npos);
+  EXPECT_EQ(run.average(behind, 0.99999).verdict, Verdict::warn);
+}
+
+// Tokens of which each mostly has one of three successors, and the same shuffled and read backwards.
+TEST(DoctorOrder, RandomAndReversedTokensAreNamed) {
+  std::uint64_t state = 3;
+  const auto draw = [&](std::uint64_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % below;
+  };
+  const auto text = [&] {
+    std::vector<std::vector<std::uint16_t>> pieces(1);
+    std::uint64_t token = 1;
+    for (int i = 0; i < 60000; ++i) {
+      token = draw(5) == 0 ? draw(500) : (token * 7 + 3 + draw(3)) % 500;
+      pieces[0].push_back(static_cast<std::uint16_t>(token));
+    }
+    return pieces;
+  };
+  const auto training = text(), validation = text();
+  EXPECT_EQ(judge_order(pair_order(training, validation)).verdict, Verdict::pass);
+  EXPECT_EQ(judge_order(pair_order(training, {})).verdict, Verdict::pass);
+  auto backwards = training;
+  std::ranges::reverse(backwards[0]);
+  EXPECT_TRUE(
+      says(judge_order(pair_order(backwards, validation)), "read like the validation data backwards"));
+  auto random = training;
+  for (std::uint16_t& token : random[0]) token = static_cast<std::uint16_t>(draw(500));
+  EXPECT_TRUE(says(judge_order(pair_order(random, validation)), "says nothing about the next one"));
+  auto shuffled = training;
+  for (std::size_t i = shuffled[0].size() - 1; i > 0; --i)
+    std::swap(shuffled[0][i], shuffled[0][draw(i + 1)]);
+  EXPECT_TRUE(says(judge_order(pair_order(shuffled, {})), "says nothing about the next one"));
+  auto few = random;
+  few[0].resize(3000);
+  EXPECT_EQ(judge_order(pair_order(few, {})).verdict, Verdict::pass) << "too few to say";
+}
+
+}  // namespace
+}  // namespace mulligan::doctor
