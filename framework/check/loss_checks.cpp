@@ -4,6 +4,7 @@
 #include "framework/check/finite_differences.h"
 #include "framework/check/kind_checks.h"
 #include "framework/check/loss_probe.h"
+#include "framework/check/loss_values.h"
 
 namespace mulligan {
 namespace {
@@ -104,6 +105,17 @@ std::string in_one_problem(Backend& backend, const Loss& loss, DType dtype) {
   return {};
 }
 
+std::string value_problem(Backend& backend, const Loss& loss) {
+  for (const int vocabulary : {7, 1201}) {
+    for (const double softcap : softcaps(loss)) {
+      std::string problem = loss_value_problem(loss_values(backend, loss, vocabulary, softcap, MLG_F32),
+                                               loss.is_cross_entropy(), vocabulary, MLG_F32);
+      if (!problem.empty()) return problem;
+    }
+  }
+  return {};
+}
+
 std::string repetition_problem(Backend& one, Backend& other, const Loss& loss) {
   const LossInputs inputs = sample_loss_inputs(wide_shape);
   LossProbe a(one, loss, wide_shape, false), b(other, loss, wide_shape, false);
@@ -135,6 +147,9 @@ void check_loss(const PluginHandle& plugin, const PluginConfig& config, const Ba
     list.add("the gradient of the hidden state equals finite differences",
              [&] { return gradient_problem(*backend, loss, true); });
   }
+  list.add(loss.is_cross_entropy() ? "it is a cross entropy in nats, perhaps with a further term"
+                                   : "it falls as the target becomes more likely",
+           [&] { return value_problem(*backend, loss); });
   list.add("a negative target gives neither loss nor gradient",
            [&] { return negative_target_problem(*backend, loss); });
   list.add("the gradient may take the memory of the logits",

@@ -27,8 +27,9 @@ Finding check_repeated_score(const std::function<double()>& score, const std::fu
 
 // D17: training and evaluation give the same row the same loss. `excess_nats`: what the training loss of
 // equal logits lies above ln V (a regulariser, D01); then the two are not the same number, and this is a
-// warning.
-Finding judge_modes(double training_nats, double evaluation_nats, double excess_nats, DType compute);
+// warning. Nothing: the training loss is no cross entropy, and the two are not compared.
+Finding judge_modes(double training_nats, double evaluation_nats, std::optional<double> excess_nats,
+                    DType compute);
 
 // D18: waiting after every call changes no bit, and a call that cannot be is refused.
 Finding check_order(Backend& backend, EvaluationProbe& probe, bool repeats);

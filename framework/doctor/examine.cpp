@@ -139,9 +139,8 @@ class Examiner {
     training.set(weights_);
     training.set(row);
     training.run();
-    const double excess =
-        equal_logits_loss(backend, *plugins_.loss, vocabulary(), config_.model.softcap, compute()) -
-        std::log(static_cast<double>(vocabulary()));
+    const std::optional<double> excess =
+        loss_excess(backend, *plugins_.loss, vocabulary(), config_.model.softcap, compute());
     found_.push_back(judge_modes(training.mean_loss(), evaluation.mean_loss(), excess, compute()));
     add(check_forward(backend, config_, types()));
     found_.push_back(check_rotation(backend, config_.model, compute()));

@@ -1,8 +1,10 @@
 // Checks of the loss on logits whose loss is known: D01 and D02.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "framework/check/loss_values.h"
 #include "framework/core/tensor_type.h"
 #include "framework/doctor/finding.h"
 #include "framework/plugin/backend.h"
@@ -19,11 +21,16 @@ Finding judge_uniform_loss(double loss, int vocabulary, DType compute);
 // softcap leaves), and at equal logits the gradient of each row sums to 0.
 Finding judge_loss_gradient(double certain_loss, double largest_row_sum, DType compute);
 
-// The mean loss of equal logits in nats: what a training loss holds besides the cross entropy is what
-// lies above ln V.
-double equal_logits_loss(Backend& backend, const Loss& loss, int vocabulary, double softcap, DType compute);
+// D01 of a loss that is no cross entropy in nats: it falls as the target becomes more likely.
+Finding judge_other_loss(const LossValues& values);
 
-// Both, of a run's loss on its backend, which knows the loss's kernels. `softcap` is the model's; 0 = none.
+// What a training loss holds besides the cross entropy, in nats: what the loss of equal logits lies above
+// ln V. Nothing of a loss that is no cross entropy.
+std::optional<double> loss_excess(Backend& backend, const Loss& loss, int vocabulary, double softcap,
+                                  DType compute);
+
+// All that its kind asks for (D02 of cross entropies alone), of a run's loss on its backend, which knows the
+// loss's kernels. `softcap` is the model's; 0 = none.
 std::vector<Finding> check_loss_values(Backend& backend, const Loss& loss, int vocabulary, double softcap,
                                        DType compute);
 

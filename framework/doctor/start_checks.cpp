@@ -124,8 +124,8 @@ std::vector<Finding> model_findings(const RunSubject& subject, const Batch& row,
 
   std::vector<Finding> findings =
       check_loss_values(backend, *plugins.loss, vocabulary, config.model.softcap, compute);
-  const double excess = equal_logits_loss(backend, *plugins.loss, vocabulary, config.model.softcap, compute) -
-                        std::log(static_cast<double>(vocabulary));
+  const std::optional<double> excess =
+      loss_excess(backend, *plugins.loss, vocabulary, config.model.softcap, compute);
   const bool drawn = subject.fresh && config.init.from.empty();
   if (subject.fresh) {
     add(findings, check_weights(specs, weights, drawn ? WeightOrigins::drawn : WeightOrigins::trained));

@@ -14,6 +14,9 @@ class Loss : public PluginInstance<mlg_loss_table> {
   // Whether the logits are handed over before the model's softcap.
   bool fuses_softcap() const { return table().fuses_softcap != 0; }
 
+  // Whether token_loss is a cross entropy in nats, perhaps with a further term, as losses of before ABI 1.6 are.
+  bool is_cross_entropy() const { return table().value == MLG_LOSS_CROSS_ENTROPY; }
+
   // Fills forward.saved.
   void record_forward(const mlg_recorder& recorder, mlg_loss_forward& forward) const {
     call("record_forward", table().record_forward, &recorder, &forward);

@@ -28,11 +28,14 @@ void Trainer::examine_start(const TrainOptions& options, bool fresh) {
 void Trainer::examine_end() {
   if (config_.doctor.level == DoctorLevel::off) return;
   doctor::RunEnd end;
+  // Nothing of a loss that is no cross entropy is held against one.
+  const auto trained = device_->plugins.loss->is_cross_entropy() ? account_.last_steps() : std::nullopt;
   if (result_.validation) {
-    end.validated = doctor::Outcome{step_, result_.validation->val_loss_nats, account_.last_steps(),
+    end.validated = doctor::Outcome{step_, result_.validation->val_loss_nats, trained,
                                     static_cast<int>(config_.model.vocabulary)};
-  } else if (const auto last = account_.last_steps(); last && doctor::passed(doctor_, "D01")) {
-    end.validated = doctor::Outcome{step_, last->mean_nats, last, static_cast<int>(config_.model.vocabulary)};
+  } else if (trained && doctor::passed(doctor_, "D01")) {
+    end.validated =
+        doctor::Outcome{step_, trained->mean_nats, trained, static_cast<int>(config_.model.vocabulary)};
     end.validated->of_training = true;
   }
   end.account = &account_;

@@ -140,6 +140,9 @@ TEST(LossChecks, UnitsAreNats) {
   EXPECT_EQ(judge_uniform_loss(std::log(8192) + 0.01, 8192, MLG_F32).verdict,
             Verdict::warn);  // a regulariser
   EXPECT_EQ(judge_uniform_loss(std::nan(""), 8192, MLG_F32).verdict, Verdict::fail);
+  EXPECT_EQ(judge_other_loss({.equal = 3, .certain = 0}).verdict, Verdict::pass);
+  EXPECT_EQ(judge_other_loss({.equal = 3, .certain = 3}).verdict, Verdict::fail);
+  EXPECT_EQ(judge_other_loss({.equal = std::nan(""), .certain = 0}).verdict, Verdict::fail);
 }
 
 TEST(LossChecks, GradientsOfARowSumToZero) {

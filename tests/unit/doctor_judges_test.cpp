@@ -270,6 +270,8 @@ TEST(EvaluationChecks, TrainingAndEvaluationAgree) {
   EXPECT_EQ(judge_modes(5, 5.01, 0, MLG_F32).verdict, Verdict::fail);
   EXPECT_EQ(judge_modes(5.01, 5, 0.01, MLG_F32).verdict, Verdict::warn) << "a regulariser";
   EXPECT_EQ(judge_modes(std::nan(""), 5, 0.01, MLG_F32).verdict, Verdict::fail);
+  EXPECT_EQ(judge_modes(3, 5, std::nullopt, MLG_F32).verdict, Verdict::pass) << "no cross entropy";
+  EXPECT_EQ(judge_modes(std::nan(""), 5, std::nullopt, MLG_F32).verdict, Verdict::fail);
 }
 
 TEST(EvaluationChecks, AScoreDoesNotChangeByTraining) {

@@ -94,6 +94,18 @@ INSTANTIATE_TEST_SUITE_P(
         Flaw{PluginKind::quantizer, "flawed_quantizer", "order", "the same bits however the work is cut"}),
     [](const auto& param) { return param.param.plugin + "_" + param.param.how; });
 
+// What a loss says of itself decides what is asked of it.
+TEST(PluginCheck, ALossThatIsNoCrossEntropySaysSo) {
+  EXPECT_TRUE(failures(flawed(PluginKind::loss, "focal_loss"), {}).empty());
+  for (const auto& [plugin, how] : {std::pair{"undeclared_loss", ""}, std::pair{"flawed_loss", "how=bits"}}) {
+    const std::vector<std::string> failed = failures(
+        flawed(PluginKind::loss, plugin), *how ? std::vector<std::string>{how} : std::vector<std::string>{});
+    ASSERT_FALSE(failed.empty()) << plugin;
+    EXPECT_TRUE(failed[0].starts_with("it is a cross entropy in nats")) << failed[0];
+    EXPECT_NE(failed[0].find("cross_entropy = false"), std::string::npos) << failed[0];
+  }
+}
+
 // Some flaws break more than one promise: their own line is among those that fail.
 TEST(PluginCheck, WhatIsNotWrittenIsFound) {
   const auto fails = [](PluginKind kind, const std::string& plugin, const std::string& how,

@@ -12,6 +12,12 @@ extern "C" {
 
 #define MLG_LOSS_MAX_SAVED 4
 
+/* What the numbers of token_loss are. */
+typedef enum mlg_loss_value {
+  MLG_LOSS_CROSS_ENTROPY = 0, /* of the target, in nats, or that and a further term that is not negative */
+  MLG_LOSS_OTHER = 1          /* anything else that falls as the target becomes more likely: focal, margin */
+} mlg_loss_value;
+
 /* Forward: in: logits, targets, softcap. out: token_loss (given, to be written) and saved (values that
  * backward needs, at most MLG_LOSS_MAX_SAVED, made with recorder->scratch; unused entries 0). */
 typedef struct mlg_loss_forward {
@@ -61,6 +67,9 @@ typedef struct mlg_loss_table {
    * forward.saved is 0 and stays so. */
   mlg_error (*record_forward_backward)(void* instance, const mlg_recorder* recorder,
                                        const mlg_loss_backward* both);
+  /* Since ABI 1.6: an mlg_loss_value. It decides what the host checks, and whether it holds the training loss
+   * against ln V and the validation loss. */
+  int32_t value;
 } mlg_loss_table;
 
 #ifdef __cplusplus

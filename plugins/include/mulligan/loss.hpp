@@ -1,7 +1,8 @@
 // C++ side of loss.h: derive from Loss, or from HiddenLoss to read the model's final hidden state too, then
 // MULLIGAN_EXPORT_LOSS(Class, name). `static constexpr bool fuses_softcap = true;` in the class asks for
 // logits before the model's softcap; `static constexpr bool forward_backward = true;` says that a Loss
-// overrides record_forward_backward().
+// overrides record_forward_backward(); `static constexpr bool cross_entropy = false;` says that token_loss is
+// no cross entropy in nats (focal, margin), so that it is not checked against one.
 #pragma once
 
 #include <mulligan/loss.h>
@@ -55,6 +56,8 @@ mlg_loss_table make_loss_table(const char* name) {
   mlg_loss_table table{};
   table.header = make_header<Class, mlg_loss_table>(MLG_LOSS, name);
   if constexpr (requires { Class::fuses_softcap; }) table.fuses_softcap = Class::fuses_softcap;
+  if constexpr (requires { Class::cross_entropy; })
+    table.value = Class::cross_entropy ? MLG_LOSS_CROSS_ENTROPY : MLG_LOSS_OTHER;
   table.create = create_instance<Class, Base>;
   table.destroy = destroy_instance<Base>;
   if constexpr (reads_hidden) {

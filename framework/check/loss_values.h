@@ -1,0 +1,33 @@
+// A loss on logits whose cross entropy is known: equal ones, and ones that name the target.
+#pragma once
+
+#include <string>
+
+#include "framework/core/tensor_type.h"
+#include "framework/plugin/backend.h"
+#include "framework/plugin/loss.h"
+
+namespace mulligan {
+
+struct LossValues {
+  double equal = 0;    // mean loss of equal logits; of a cross entropy in nats: ln V
+  double certain = 0;  // largest loss of logits that name the target; of a cross entropy: `softcap_leaves`
+  double softcap_leaves =
+      0;  // what a softcap leaves of a cross entropy where the logits are as far apart as can be
+  double largest_row_sum = 0;  // of the gradient of equal logits; of a cross entropy 0
+};
+
+// `softcap` is the model's; 0 = none. The backend knows the loss's kernels.
+LossValues loss_values(Backend& backend, const Loss& loss, int vocabulary, double softcap, DType compute);
+
+// How far below ln V the loss of equal logits may lie by rounding, in nats.
+double uniform_slack(int vocabulary, DType compute);
+// Whether a loss of equal logits is log2 V: a cross entropy in bits.
+bool is_in_bits(double equal, int vocabulary);
+
+// Why a loss that says it is a cross entropy in nats is none, or one that says it is not does not fall as the
+// target becomes more likely; empty where nothing contradicts it.
+std::string loss_value_problem(const LossValues& values, bool is_cross_entropy, int vocabulary,
+                               DType compute);
+
+}  // namespace mulligan
