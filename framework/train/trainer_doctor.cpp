@@ -25,11 +25,24 @@ void Trainer::examine_start(const TrainOptions& options, bool fresh) {
   ledger_.enter(before);
 }
 
+namespace {
+
+// The mean training loss of the last quarter of a run, of its last steps at most: in a short run the account's last
+// steps are all of it, and their mean says nothing of where the loss is now.
+std::optional<WindowMean> recent_loss(const LossAccount& account, std::int64_t steps) {
+  const auto last = account.last_steps();
+  if (!last) return last;
+  return account.window(std::max(last->first, last->last - std::max<std::int64_t>(1, steps / 4)), last->last);
+}
+
+}  // namespace
+
 void Trainer::examine_end() {
   if (config_.doctor.level == DoctorLevel::off) return;
   doctor::RunEnd end;
   // Nothing of a loss that is no cross entropy is held against one.
-  const auto trained = device_->plugins.loss->is_cross_entropy() ? account_.last_steps() : std::nullopt;
+  const auto trained =
+      device_->plugins.loss->is_cross_entropy() ? recent_loss(account_, step_) : std::nullopt;
   if (result_.validation) {
     end.validated = doctor::Outcome{step_, result_.validation->val_loss_nats, trained,
                                     static_cast<int>(config_.model.vocabulary)};
