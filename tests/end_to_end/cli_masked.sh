@@ -110,6 +110,10 @@ few=(--set train.steps=2 --set doctor.level=off)
 seen=$("$mulligan" sweep sweep.toml "${few[@]}" "${masked[@]}" --quiet)
 check_equal "a sweep" 0 $?
 check_contains "compares nats" "gain: lower nats per token than 'a'" "$seen"
+"$mulligan" stats runs/sweep --json of_sweep.json >of_sweep.txt
+check_equal "statistics of the sweep's folder" 0 $?
+check_equal "its rows are the conditions" "a b" "$(python3 -c 'import json; print(*(row["name"] for row in json.load(open("of_sweep.json"))["conditions"]))')"
+check_refused "by a metric that a sweep does not keep" 2 "val_bpb or val_loss_nats" stats runs/sweep --metric tokens_per_second
 sed 's/^metric.*//' sweep.toml >bits.toml
 check_refused "a sweep by bits per byte" 2 'metric = "val_loss_nats"' sweep bits.toml "${few[@]}" "${masked[@]}"
 sed 's/^set = .*/set = ["model.masking.share=0.15"]/' sweep.toml >mixed.toml

@@ -55,6 +55,8 @@ check_contains "whose adapters were trained first" "adapters trained on a docume
 : >nothing.txt
 check_equal "the prompt stands in front of its continuation, not of a note" 0 \
   "$("$mulligan" generate $run --prompt "namespace mulligan" --max-tokens 4 2>&1 | grep -c 'namespace mulligantext by')"
+check_equal "no escape code of a prompt reaches the terminal" 0 \
+  "$("$mulligan" generate $run --prompt $'a\e[31mb' --max-tokens 4 2>&1 | grep -c $'\e')"
 check_refused "an empty document" 3 "is empty" generate $run --document nothing.txt
 check_refused "a temperature below zero" 2 "temperature" generate $run --temperature -1
 
