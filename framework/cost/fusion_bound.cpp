@@ -20,10 +20,11 @@ struct Piece {
 };
 
 struct Group {
-  int depth = 0;                  // groups that wait for each other, one after the other
-  std::set<Piece> operands;       // of its products
-  std::set<Piece> read, written;  // crossing memory
-  double bf16_flops = 0, fp32_flops = 0;
+  int depth = 0;                          // groups that wait for each other, one after the other
+  std::set<Piece> operands;               // of its products
+  std::set<Piece> read, written;          // crossing memory
+  double bf16_flops = 0, fp32_flops = 0;  // of products, and of fp32 attention
+  double attention_flops = 0;             // bf16
 };
 
 class Grouping {
@@ -61,7 +62,12 @@ class Grouping {
     const double flops = cost.matmul_flops + cost.attention_flops;
     const std::size_t group = flops > 0 ? group_of_product(reads) : last_awaited(reads);
     Group& mine = groups_[group];
-    (graph_.type(call.arguments[0]).dtype == MLG_F32 ? mine.fp32_flops : mine.bf16_flops) += flops;
+    if (graph_.type(call.arguments[0]).dtype == MLG_F32) {
+      mine.fp32_flops += flops;
+    } else {
+      mine.bf16_flops += cost.matmul_flops;
+      mine.attention_flops += cost.attention_flops;
+    }
     for (const Piece& piece : reads) {
       if (flops > 0) mine.operands.insert(piece);
       note_read(piece, group);
@@ -140,10 +146,12 @@ FusionBound fusion_bound(const Graph& graph, const CallAccess& access, std::int6
   const Grouping grouping(graph, access, segment_tokens, card);
   for (const Group& group : grouping.groups()) {
     const double bytes = bytes_of(group.read) + bytes_of(group.written);
+    const double flops = group.bf16_flops + group.attention_flops + group.fp32_flops;
     const double compute = group.bf16_flops / card.fused_bf16_flops_per_second +
+                           group.attention_flops / card.fused_attention_flops_per_second +
                            group.fp32_flops / card.fused_fp32_flops_per_second;
-    bound.groups += group.bf16_flops + group.fp32_flops > 0 || bytes > 0;
-    bound.flops += group.bf16_flops + group.fp32_flops;
+    bound.groups += flops > 0 || bytes > 0;
+    bound.flops += flops;
     bound.bytes += bytes;
     bound.seconds += std::max(compute, bytes / card.fused_bytes_per_second);
   }

@@ -40,6 +40,7 @@ Card card() {
   card.own_attention_flops_per_second = 5e12;
   card.launch_seconds = 1e-6;
   card.fused_bf16_flops_per_second = 200e12;
+  card.fused_attention_flops_per_second = 40e12;
   card.fused_fp32_flops_per_second = 20e12;
   card.fused_bytes_per_second = 2e12;
   return card;
@@ -252,6 +253,19 @@ TEST(FusionBound, SiblingsReadTheirTensorOnce) {
   EXPECT_DOUBLE_EQ(bound.seconds, std::max(bound.bytes / 2e12, bound.flops / 200e12));
 }
 
+TEST(FusionBound, AttentionHasARateOfItsOwn) {
+  constexpr std::int64_t tokens = 1000, heads = 4, width = 64;
+  Graph graph;
+  const Value q = graph.external("q", bf16({tokens, heads, width})),
+              cu = graph.external("cu", TensorType(MLG_I32, {5})),
+              lse = graph.external("lse", TensorType(MLG_F32, {tokens, heads}));
+  graph.call("attention_bwd", {q, q, q, cu, q, lse, q, q, q, q},
+             {{"softmax_scale", 1}, {"accumulate_dq", 0}, {"accumulate_dk", 0}, {"accumulate_dv", 0}});
+  const FusionBound bound = fusion_bound(graph, access(), 1000, card());
+  EXPECT_GT(bound.flops, 0);
+  EXPECT_DOUBLE_EQ(bound.seconds, bound.flops / 40e12) << "more FLOPs than bytes";
+}
+
 TEST(FusionBound, WhatWaitsForNoProductIsAGroupOfItsOwn) {
   Graph graph;
   const Value x = graph.external("x", bf16({1000})), y = graph.external("y", bf16({1000})),
@@ -314,11 +328,15 @@ TEST(FusionBound, IsNeverAboveThePrediction) {
 TEST(Cards, NoRateIsAboveThatOfPerfectFusion) {
   for (const Card& one : known_cards()) {
     SCOPED_TRACE(one.name);
-    for (const double rate :
-         {one.wide_product_flops_per_second, one.layer_product_flops_per_second,
-          one.attention_forward_flops_per_second, one.attention_backward_flops_per_second}) {
+    for (const double rate : {one.wide_product_flops_per_second, one.layer_product_flops_per_second,
+                              one.fused_attention_flops_per_second}) {
       EXPECT_GT(rate, 0);
       EXPECT_LE(rate, one.fused_bf16_flops_per_second);
+    }
+    for (const double rate :
+         {one.attention_forward_flops_per_second, one.attention_backward_flops_per_second}) {
+      EXPECT_GT(rate, 0);
+      EXPECT_LE(rate, one.fused_attention_flops_per_second);
     }
     EXPECT_LE(one.fp32_product_flops_per_second, one.fused_fp32_flops_per_second);
     EXPECT_LE(one.own_attention_flops_per_second, one.fused_fp32_flops_per_second);
