@@ -58,11 +58,12 @@ void add_phase(Text& text, const Prediction& prediction, const PredictedPhase& p
       grouped(static_cast<std::int64_t>(static_cast<double>(prediction.tokens_per_step) / phase.seconds)),
       prediction.ranks, prediction.ranks == 1 ? "" : "s");
   text.line(
-      "perfect fusion  {:>9.2f} ms at {:.0f} TFLOP/s and {:.2f} TB/s: {:.2f} TFLOP and {:.1f} GB in {} "
-      "groups",
+      "perfect fusion  {:>9.2f} ms at {:.0f} TFLOP/s (attention {:.0f}) and {:.2f} TB/s: {:.2f} TFLOP and "
+      "{:.1f} GB "
+      "in {} groups",
       1e3 * phase.bound.seconds, prediction.card.fused_bf16_flops_per_second / 1e12,
-      prediction.card.fused_bytes_per_second / 1e12, phase.bound.flops / 1e12, phase.bound.bytes / 1e9,
-      phase.bound.groups);
+      prediction.card.fused_attention_flops_per_second / 1e12, prediction.card.fused_bytes_per_second / 1e12,
+      phase.bound.flops / 1e12, phase.bound.bytes / 1e9, phase.bound.groups);
   text.line(
       "{} calls, {} launches, {} memsets, {} copies, {} uploads; {:.2f} TFLOP, {:.1f} GB read, {:.1f} GB "
       "written",
