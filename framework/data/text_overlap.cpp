@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/parallel.h"
+#include "framework/data/hashed_windows.h"
 #include "framework/data/shard.h"
 #include "framework/data/tokenizer.h"
 
@@ -21,12 +22,6 @@ constexpr std::size_t usual_passage = 512, short_passage = 128;
 constexpr double repetitive_share = 0.5;
 constexpr double copied_share = 0.9, usual_share = 0.4, share_in_much_text = 0.7;
 constexpr std::uint64_t much_text = std::uint64_t{1} << 27;  // tokens
-constexpr std::uint64_t base = 0x9e3779b97f4a7c15;           // odd: a bijection modulo 2^64
-
-std::uint64_t mixed(std::uint64_t hash) {
-  hash = (hash ^ (hash >> 32)) * 0xd6e8feb86659fd93;
-  return hash ^ (hash >> 32);
-}
 
 // A place in a file that is read at once.
 struct Piece {
@@ -102,26 +97,30 @@ OverlapMeter::OverlapMeter(const TextUnits& units, std::span<const std::vector<s
     total += texts[i].size();
   }
   passage_ = total < 16 * usual_passage ? short_passage : usual_passage;
-  // Of much text every fourth or sixteenth window: 32 of a passage are enough.
-  const int bits = total < (std::size_t{1} << 16) ? 0 : total < (std::size_t{1} << 21) ? 2 : 4;
+  const int bits = skipped_bits(total);
   skip_ = ~(~std::uint64_t{0} >> bits);
   const std::size_t size = std::bit_ceil(std::max<std::size_t>(total >> bits, 32) * 2);
   table_ = std::vector<Window>(size);
   sieve_.resize(size * 16 / 64);
+  std::vector<std::span<const std::uint8_t>> near;
   for (const std::vector<std::uint8_t>& text : texts) {
     for (std::size_t first = 0; first < text.size(); first += passage_) {
       const std::size_t count = std::min(passage_ + window_units - 1, text.size() - first);
       if (count < passage_ / 2 && first > 0) break;  // the rest of a text
       std::vector<std::uint64_t>& passage = passages_.emplace_back();
-      each_window(std::span(text).subspan(first, count), [&](std::size_t, std::uint64_t key) {
-        passage.push_back(key);
-        sieve_[key / 64 & (sieve_.size() - 1)] |= std::uint64_t{1} << key % 64;
-        Window* window = find(key);
-        window->key = key;
-        ++window->scored;
-      });
+      near.push_back(
+          std::span(text).subspan(first, std::min(count, passage_ + NearCopies::window_units - 1)));
+      each_hashed_window(std::span(text).subspan(first, count), window_units, skip_,
+                         [&](std::size_t, std::uint64_t key) {
+                           passage.push_back(key);
+                           sieve_[key / 64 & (sieve_.size() - 1)] |= std::uint64_t{1} << key % 64;
+                           Window* window = find(key);
+                           window->key = key;
+                           ++window->scored;
+                         });
     }
   }
+  near_.emplace(near, total);
   std::vector<std::uint32_t> times;
   double windows = 0, repeated = 0;
   for (const Window& window : table_) {
@@ -131,23 +130,6 @@ OverlapMeter::OverlapMeter(const TextUnits& units, std::span<const std::vector<s
   }
   usual_ = median(times);
   repetitive_ = repeated > repetitive_share * windows;
-}
-
-template <typename Visit>
-void OverlapMeter::each_window(std::span<const std::uint8_t> units, Visit&& visit) const {
-  static const std::uint64_t oldest = [] {
-    std::uint64_t power = 1;
-    for (std::size_t i = 0; i < window_units; ++i) power *= base;
-    return power;
-  }();
-  std::uint64_t hash = 0;
-  for (std::size_t i = 0; i < units.size(); ++i) {
-    hash = hash * base + units[i] + 1;
-    if (i + 1 < window_units) continue;
-    if (i >= window_units) hash -= oldest * (units[i - window_units] + std::uint64_t{1});
-    const std::uint64_t key = mixed(hash);
-    if ((key & skip_) == 0 && key != 0) visit(i + 1 - window_units, key);
-  }
 }
 
 OverlapMeter::Window* OverlapMeter::find(std::uint64_t key) {
@@ -170,7 +152,8 @@ std::pair<std::int64_t, std::int64_t> OverlapMeter::look_through(std::span<const
     }
     compared = found = 0;
   };
-  each_window(units, [&](std::size_t first, std::uint64_t key) {
+  if (counts) near_->read(units);
+  each_hashed_window(units, window_units, skip_, [&](std::size_t first, std::uint64_t key) {
     if (first / passage_ != at) {
       close();
       at = first / passage_;
@@ -197,7 +180,11 @@ void OverlapMeter::read(std::span<const std::uint16_t> tokens) {
 }
 
 bool OverlapMeter::similar(std::span<const std::uint16_t> document) {
-  return !repetitive_ && look_through(document, false).second > 0;
+  if (repetitive_) return false;
+  if (look_through(document, false).second > 0) return true;
+  std::vector<std::uint8_t> units;
+  units_.append(document, units);
+  return near_->holds_a_passage(units, similar_share_);
 }
 
 TextOverlap OverlapMeter::result() const {
@@ -210,7 +197,9 @@ TextOverlap OverlapMeter::result() const {
   auto* self = const_cast<OverlapMeter*>(this);  // find() is the writers', too
   TextOverlap overlap;
   std::int64_t similar = 0, copied = 0;
-  for (const std::vector<std::uint64_t>& passage : passages_) {
+  const std::vector<double> near = near_->shares();
+  for (std::size_t i = 0; i < passages_.size(); ++i) {
+    const std::vector<std::uint64_t>& passage = passages_[i];
     std::size_t compared = 0, found = 0;
     for (const std::uint64_t key : passage) {
       const Window& window = *self->find(key);
@@ -218,10 +207,12 @@ TextOverlap OverlapMeter::result() const {
       ++compared;
       if (window.trained > 0) ++found;
     }
-    if (compared * 4 < passage.size() || compared == 0) continue;  // little but common phrases
+    const bool taken = near[i] >= similar_share_;
+    const bool common = compared * 4 < passage.size() || compared == 0;  // little but common phrases
+    if (common && !taken) continue;
     ++overlap.passages;
-    const double share = static_cast<double>(found) / static_cast<double>(compared);
-    similar += share >= similar_share_ ? 1 : 0;
+    const double share = common ? 0 : static_cast<double>(found) / static_cast<double>(compared);
+    similar += share >= similar_share_ || taken ? 1 : 0;
     copied += share >= copied_share ? 1 : 0;
   }
   overlap.similar = ratio(static_cast<double>(similar), static_cast<double>(overlap.passages));

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "framework/data/near_copies.h"
 #include "framework/data/text_units.h"
 
 namespace mulligan {
@@ -20,10 +22,11 @@ class Tokenizer;
 // windows of 24 in a passage, wherever they begin, are looked for in the other text by their hashes; which
 // windows are compared is decided by the hash, so the order of documents and the cuts of shards play no part.
 // A window that is more than twice as common as usual, on either side, is a phrase of the language or a
-// notice at the head of many files, and counts neither way. Validation text of which more than half repeats itself is
+// notice at the head of many files, and counts neither way. Copies with many changes, or so many copies that they look like
+// common phrases, are found as NearCopies. Validation text of which more than half repeats itself is
 // not judged: sentences of a small grammar stand in any text of that grammar.
 struct TextOverlap {
-  // A passage is similar where 40 % of its windows are found, and copied where 90 % are; beside more than 134 million
+  // A passage is similar where 40 % of its windows are found, or of its short ones in stretches of it (NearCopies), and copied where 90 % are; beside more than 134 million
   // training tokens, which hold many a phrase of any text, similar where 70 % are. What two honest texts have in
   // common stays below the limits; docs/data.md has the measurements.
   static constexpr double similar_limit = 0.05, copied_limit = 0.01, training_limit = 0.25;
@@ -84,8 +87,6 @@ class OverlapMeter {
     std::atomic<std::uint32_t> trained{0};
     Window() = default;
   };
-  template <typename Visit>
-  void each_window(std::span<const std::uint8_t> units, Visit&& visit) const;
   Window* find(std::uint64_t key);
   // Passages of training text, and those that are similar; counts what is found where `counts`.
   std::pair<std::int64_t, std::int64_t> look_through(std::span<const std::uint16_t> tokens, bool counts);
@@ -99,6 +100,7 @@ class OverlapMeter {
   std::vector<std::uint64_t> sieve_;  // most windows of other text are sent away by a bit in here
   std::vector<Window> table_;         // open addressing; key 0 is empty
   std::vector<std::vector<std::uint64_t>> passages_;  // the windows of each
+  std::optional<NearCopies> near_;                    // of the same passages
   std::atomic<std::int64_t> training_passages_{0}, training_similar_{0};
 };
 

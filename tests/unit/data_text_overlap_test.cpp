@@ -11,6 +11,7 @@
 #include "framework/core/philox.h"
 #include "framework/data/prepare.h"
 #include "framework/data/shard.h"
+#include "framework/data/text_units.h"
 #include "framework/data/tokenizer.h"
 #include "tests/unit/data_support.h"
 
@@ -145,6 +146,43 @@ TEST_F(TextOverlapTest, ManyChangedCopiesAreNoCommonPhrases) {
   std::vector<Tokens> copies;
   for (int i = 0; i < 6; ++i) std::ranges::copy(changed(40), std::back_inserter(copies));
   EXPECT_GT(with(copies).similar, 0.8);
+}
+
+// One token is another before a window of 24 letters would be whole, so that none of them is found.
+TEST_F(TextOverlapTest, AChangeInEveryLongWindowHidesNothing) {
+  const TextUnits units(&tokenizer_);
+  std::vector<Tokens> documents = this->documents();
+  std::uint64_t at = 0;
+  for (Tokens& document : documents) {
+    std::size_t whole = 0;
+    for (std::uint16_t& token : document) {
+      std::vector<std::uint8_t> letters;
+      units.append(std::span(&token, 1), letters);
+      whole += letters.size();
+      if (whole < 24) continue;
+      token = static_cast<std::uint16_t>(300 + 90 * PhiloxStream(6, "overlap/change").uniform(++at));
+      whole = 0;
+    }
+  }
+  const TextOverlap overlap = with(documents);
+  EXPECT_GT(overlap.similar, 0.7);
+  EXPECT_NE(overlap.excess(), "");
+}
+
+// A part of the documents three times and a little of each other passage once, which makes once the usual number.
+TEST_F(TextOverlapTest, CopiesOfAPartAreNoCommonPhrasesBesideALittleOfTheRest) {
+  const std::vector<Tokens> documents = this->documents();
+  std::vector<Tokens> copies;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    if (i % 5 == 0) copies.insert(copies.end(), 3, documents[i]);
+    if (i % 5 == 0) continue;
+    for (std::size_t first = 0; first + 90 < documents[i].size(); first += 200)
+      copies.emplace_back(documents[i].begin() + static_cast<std::ptrdiff_t>(first),
+                          documents[i].begin() + static_cast<std::ptrdiff_t>(first + 90));
+  }
+  const TextOverlap overlap = with(copies);
+  EXPECT_GT(overlap.similar, 0.15);
+  EXPECT_NE(overlap.excess(), "");
 }
 
 TEST_F(TextOverlapTest, PrefixesOfDocuments) {
