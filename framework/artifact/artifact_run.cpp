@@ -59,6 +59,12 @@ struct ScoringCode {
   std::set<fs::path> foreign;
 };
 
+// What was counted before lies in the user's own folder, where whoever starts the run can write another number. Strict
+// rules count anew.
+fs::path sizes_of(const LoadedConfig& loaded) {
+  return loaded.config.ledger.rules == LedgerRules::strict ? fs::path() : known_sizes_folder();
+}
+
 // By what the libraries are, not by what they are called: of a foreign one the source says nothing. A plugin that is
 // named by its path alone has no name in the configuration.
 ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host) {
@@ -93,9 +99,9 @@ void count_evaluation(const LoadedConfig& loaded, PluginHost& host, const fs::pa
   }
   try {
     EvaluationSource source = evaluation_source(tree, {plugins.begin(), plugins.end()});
-    code.evaluation_bytes = compressed_evaluation_bytes(tree, source, known_sizes_folder());
+    code.evaluation_bytes = compressed_evaluation_bytes(tree, source, sizes_of(loaded));
     for (const fs::path& library : foreign) {
-      *code.evaluation_bytes += compressed_binary_bytes({library}, known_sizes_folder());
+      *code.evaluation_bytes += compressed_binary_bytes({library}, sizes_of(loaded));
       source.folders.push_back(fmt::format("{} (the library)", library.filename().string()));
     }
     code.evaluation_folders = std::move(source.folders);

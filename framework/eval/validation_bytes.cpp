@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/parallel.h"
+#include "framework/data/documents.h"
+#include "framework/data/manifest.h"
 #include "framework/data/original_documents.h"
 #include "framework/data/tokenizer_fit.h"
 #include "framework/eval/evaluate.h"
@@ -75,6 +80,32 @@ void use_tables(ValidationSet& validation, const DataConfig& data, const std::ve
                   originals.string());
 }
 
+// The validation text that the manifest beside the shards names; "" where there is none, or of several sets.
+fs::path stated_text(const ValidationSet& validation) {
+  const fs::path folder = validation.files.front().parent_path();
+  const auto elsewhere = [&](const fs::path& file) { return file.parent_path() != folder; };
+  if (std::ranges::any_of(validation.files, elsewhere)) return {};
+  const std::optional<Manifest> manifest = find_manifest(folder.empty() ? "." : folder);
+  if (!manifest || manifest->validation_text_file.empty()) return {};
+  const fs::path text = folder / manifest->validation_text_file;
+  std::error_code unknown;
+  return fs::is_regular_file(text, unknown) ? text : fs::path();
+}
+
+std::string text_of_tokens(const ValidationSet& validation) {
+  const std::span<const std::uint16_t> tokens = validation.tokens;
+  const std::vector<Document> documents = find_documents(tokens, validation.bos_id);
+  std::vector<std::string> texts(documents.size());
+  parallel_for(documents.size(), 0, [&](std::size_t i) {
+    auto ids = tokens.subspan(static_cast<std::size_t>(documents[i].start),
+                              static_cast<std::size_t>(documents[i].length));
+    texts[i] = validation.tokenizer->document_text(ids);
+  });
+  std::string text;
+  for (const std::string& part : texts) text += part;
+  return text;
+}
+
 }  // namespace
 
 void choose_byte_counter(ValidationSet& validation, const DataConfig& data, std::int64_t vocabulary) {
@@ -95,8 +126,33 @@ void choose_byte_counter(ValidationSet& validation, const DataConfig& data, std:
 
 std::string unproven_bytes(const ValidationSet& validation, const DataConfig& data) {
   if (!validation.tokenizer) return {};
-  if (validation.side_table && originals_of(validation, data).empty()) return no_originals;
-  return renamed_text(tokenizer_fit(read_file(data.tokenizer), validation.tokens), data);
+  if (validation.side_table) {
+    if (originals_of(validation, data).empty()) return no_originals;
+    // Characters that the tokenizer reads nothing of stand in the originals, but no token had to be told.
+    try {
+      require_near_decoded(*validation.side_table, validation.tokens, validation.bos_id,
+                           *validation.tokenizer);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  }
+  if (!data.validation_documents.empty()) return {};  // which were encoded again when the shards were opened
+  const fs::path text = stated_text(validation);
+  if (text.empty()) {
+    return fmt::format(
+        "nothing but the pieces of data.tokenizer = '{}' says what text the shards '{}' are of, and who "
+        "changes "
+        "letters in "
+        "them changes its bytes: there is no manifest with a text beside the shards, and no original "
+        "documents are "
+        "named (data.validation_documents)",
+        data.tokenizer, data.validation);
+  }
+  if (text_of_tokens(validation) != read_file(text))
+    return fmt::format("'{}' is not the text that the validation shards hold by data.tokenizer = '{}'",
+                       text.string(), data.tokenizer);
+  return {};
 }
 
 }  // namespace mulligan

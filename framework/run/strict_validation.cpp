@@ -79,10 +79,10 @@ void require_each_shard_once(const ValidationSet& validation) {
 
 void require_strict_validation(const RunConfig& config, const ValidationSet& validation) {
   if (config.ledger.rules != LedgerRules::strict) return;
-  if (const std::string unproven = unproven_bytes(validation, config.data); !unproven.empty())
-    throw data_error("{}; under ledger.rules = \"strict\" no result is taken on such data.", unproven);
   require_every_shard(validation);
   require_each_shard_once(validation);
+  if (const std::string unproven = unproven_bytes(validation, config.data); !unproven.empty())
+    throw data_error("{}; under ledger.rules = \"strict\" no result is taken on such data.", unproven);
   if (!config.ttt || validation.tokens.empty() || validation.tokens.front() == validation.bos_id) return;
   throw data_error(
       "the validation shards '{}' begin within a document, whose tokens test-time training does not score, "

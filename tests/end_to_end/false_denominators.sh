@@ -35,6 +35,26 @@ bare=(--set "data.validation=$work/bare/fineweb_val_*.bin")
 check_refused "eval: without a manifest they are held against decoding" 3 "its tokens decode to" eval $run "${bare[@]}" "${tables[@]}"
 check "eval: the same shards without tables" "$mulligan" eval $run "${bare[@]}"
 
+# Other letters in the tokenizer's pieces, with the ids as they were: only the text of the tokens shows it.
+check_refused "strict: shards without their text" 3 "no original documents" train small.toml "${elsewhere[@]}" "${strict[@]}" \
+  --set "data.train=$work/bare/fineweb_train_*.bin" "${bare[@]}"
+cp -r data retold
+tr a-z b-za <data/validation.txt >retold/validation.txt
+check_refused "strict: another text beside them" 3 "is not the text" eval $run --set ledger.rules=strict \
+  --set "data.validation=$work/retold/fineweb_val_*.bin"
+
+# Sizes of the code that were counted before, in the user's folder.
+counted=$(json $run/ledger.json code_source)
+export XDG_CACHE_HOME=$work/cache
+"$mulligan" quantize $run --source "$root" --output other.mulligan >open.out 2>&1
+for file in cache/mulligan/sizes/*; do
+  said="$(basename "$file") 100"
+  echo "$said $(printf %s "$said" | sha256sum | cut -d ' ' -f 1)" >"$file"
+done
+"$mulligan" quantize $run --source "$root" --set ledger.rules=strict >strict.out 2>&1
+check_equal "strict rules count the code anew" "$counted" "$(json $run/ledger.json code_source)"
+unset XDG_CACHE_HOME
+
 # Tokenizers.
 python3 - <<'END'
 import os, random
