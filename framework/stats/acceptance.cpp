@@ -29,6 +29,17 @@ std::string collapse_note(const char* whose, const std::vector<double>& bpb) {
 
 }  // namespace
 
+bool counts_a_run_twice(const std::vector<double>& values) {
+  std::vector<double> sorted = values;
+  std::ranges::sort(sorted);
+  if (sorted.size() > 1 && sorted.front() == sorted.back()) return true;
+  const auto rounded = [](double value) { return std::abs(value * 1e6 - std::round(value * 1e6)) < 1e-6; };
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i] == sorted[i - 1] && !rounded(sorted[i])) return true;
+  }
+  return false;
+}
+
 std::vector<std::size_t> collapsed_values(const std::vector<double>& bpb) {
   constexpr double most_above = 0.02;
   std::vector<std::size_t> found;
@@ -50,6 +61,10 @@ Acceptance accept_record(const std::vector<double>& new_bpb, const std::vector<d
   if (new_bpb.size() < 2) throw std::invalid_argument("a record needs two runs or more: one has no variance");
   if (reference_bpb.empty()) throw std::invalid_argument("a record needs a reference to beat");
   if (!(rule.bytes_per_token > 0)) throw std::invalid_argument("bytes per token are above 0");
+  for (const auto* values : {&new_bpb, &reference_bpb}) {
+    if (!std::ranges::all_of(*values, [](double value) { return std::isfinite(value); }))
+      throw std::invalid_argument("bits per byte are finite numbers");
+  }
   const double nats = std::numbers::ln2 * rule.bytes_per_token;
   const auto in_nats = [&](std::vector<double> values) {
     for (double& value : values) value *= nats;
@@ -79,15 +94,16 @@ Acceptance accept_record(const std::vector<double>& new_bpb, const std::vector<d
   result.difference_bpb = result.test.difference / nats;
   result.interval_bpb = {result.test.interval.low / nats, result.test.interval.high / nats};
   const bool enough = result.test.difference >= rule.margin_nats;
-  result.accepted = enough && result.test.greater < rule.alpha && ours.size() >= 3;
+  const bool twice = counts_a_run_twice(new_bpb) || (theirs.size() > 1 && counts_a_run_twice(reference_bpb));
+  result.accepted = enough && result.test.greater < rule.alpha && ours.size() >= 3 && !twice;
   const std::string why =
       !enough ? fmt::format("the mean is better by {:.4f} nats, less than the {:.4f} that a record needs",
                             result.test.difference, rule.margin_nats)
-      : !result.accepted && ours.size() < 3
-          ? "fewer than three runs"
-          : fmt::format("better by more than {:.4f} nats with p = {:.2g}, {} the limit of {:g}",
-                        rule.margin_nats, result.test.greater, result.accepted ? "below" : "not below",
-                        rule.alpha);
+      : !result.accepted && ours.size() < 3 ? "fewer than three runs"
+      : twice ? "values that are equal to the last digit are of one run, which counts once"
+              : fmt::format("better by more than {:.4f} nats with p = {:.2g}, {} the limit of {:g}",
+                            rule.margin_nats, result.test.greater, result.accepted ? "below" : "not below",
+                            rule.alpha);
   result.decision = fmt::format(
       "{}: {} (difference {:+.4f} nats per token, 95 % from {:+.4f} to {:+.4f}; {:+.5f} bits "
       "per byte; {}, t = {:.3g}, {:.3g} degrees of freedom).",

@@ -153,6 +153,14 @@ void fit_model(Study& study, const Observations& all) {
 
 void add_notes(Study& study) {
   for (const ConditionSummary& condition : study.conditions) {
+    if (!counts_a_run_twice(condition.values)) continue;
+    study.notes.push_back(
+        fmt::format("values of '{}' are equal to the last digit, so a run was counted more than once: its "
+                    "deviation, interval and "
+                    "tests say nothing",
+                    condition.name));
+  }
+  for (const ConditionSummary& condition : study.conditions) {
     if (condition.values.size() < fewest_reportable) {
       study.notes.push_back(
           fmt::format("'{}' has {} run{}: below three there is no interval, no gain and no test",

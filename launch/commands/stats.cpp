@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -96,6 +98,10 @@ void decide(AcceptArguments arguments) {
   if (arguments.rule.paired && ours.bpb.size() != reference.bpb.size()) {
     throw config_error(
         "--paired needs as many values of --new as of --reference, in the order of their seeds.");
+  }
+  for (const auto* values : {&ours.bpb, &reference.bpb}) {
+    if (!std::ranges::all_of(*values, [](double value) { return std::isfinite(value) && value > 0; }))
+      throw config_error("--new and --reference are bits per byte, finite numbers above 0.");
   }
   const stats::Acceptance result = stats::accept_record(ours.bpb, reference.bpb, arguments.rule);
   fmt::print("{}\n", result.decision);

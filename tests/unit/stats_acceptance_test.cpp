@@ -66,6 +66,19 @@ TEST(Acceptance, AClearRecordIsAccepted) {
   EXPECT_FALSE(accept_record({1.060, 1.0602}, {1.0700, 1.0698, 1.0701}, rule).accepted);  // two runs
 }
 
+TEST(Acceptance, ARunThatIsCountedThreeTimesIsOneRun) {
+  const AcceptanceRule rule{0.005, 0.01, 3.7, false};
+  for (const auto& ours :
+       {std::vector{1.0, 1.0, 1.0}, std::vector{1.0123456789, 1.0123456789, 1.0134567891}}) {
+    const Acceptance result = accept_record(ours, {1.1, 1.11, 1.09}, rule);
+    EXPECT_FALSE(result.accepted);
+    EXPECT_NE(result.decision.find("of one run"), std::string::npos) << result.decision;
+  }
+  EXPECT_TRUE(accept_record({1.0, 1.0, 1.001}, {1.1, 1.11, 1.09}, rule).accepted)
+      << "published with few digits";
+  EXPECT_THROW(accept_record({1.0, std::nan(""), 1.0}, {1.1}, rule), std::invalid_argument);
+}
+
 TEST(Acceptance, CollapsedRunsAreNamedAndCount) {
   EXPECT_EQ(collapsed_values({1.0696, 1.1214, 1.1214, 1.0692, 1.0694}), (std::vector<std::size_t>{1, 2}));
   EXPECT_EQ(collapsed_values({1.0696, 1.1214}), (std::vector<std::size_t>{1}));
