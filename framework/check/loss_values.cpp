@@ -12,7 +12,7 @@
 namespace mulligan {
 namespace {
 
-constexpr std::int64_t rows = 4;
+constexpr std::int64_t rows = 16;
 
 // Equal logits, targets all over the vocabulary.
 LossInputs equal_logits(const LossShape& shape) {
@@ -53,7 +53,13 @@ LossValues loss_values(Backend& backend, const Loss& loss, int vocabulary, doubl
   values.equal = mean_of(equal.token_loss);
   for (std::size_t row = 0; row < rows; ++row) {
     double gradient = 0;
-    for (std::size_t i = 0; i < v; ++i) gradient += static_cast<double>(equal.logits_gradient[row * v + i]);
+    for (std::size_t i = 0; i < v; ++i) {
+      const auto one = static_cast<double>(equal.logits_gradient[row * v + i]);
+      const double own = i == static_cast<std::size_t>(inputs.targets[row]) ? 1 : 0;
+      gradient += one;
+      const double off = std::abs(one - (1 / static_cast<double>(v) - own));
+      if (!(off <= values.furthest)) values.furthest = off;
+    }
     if (!(std::abs(gradient) <= values.largest_row_sum)) values.largest_row_sum = std::abs(gradient);
   }
   constexpr float certain = 150;

@@ -15,6 +15,7 @@ struct LossValues {
   double softcap_leaves =
       0;  // what a softcap leaves of a cross entropy where the logits are as far apart as can be
   double largest_row_sum = 0;  // of the gradient of equal logits; of a cross entropy 0
+  double furthest = 0;         // an element of that gradient from softmax minus target
 };
 
 // `softcap` is the model's; 0 = none. The backend knows the loss's kernels.

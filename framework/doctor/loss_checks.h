@@ -19,7 +19,8 @@ Finding judge_uniform_loss(double loss, int vocabulary, DType compute);
 
 // D02: the loss of logits that name the target is almost 0 (`certain_loss`: how far it is from what the
 // softcap leaves), and at equal logits the gradient of each row sums to 0.
-Finding judge_loss_gradient(double certain_loss, double largest_row_sum, DType compute);
+// `furthest`: how far an element of the gradient at equal logits is from softmax minus target, in the worst row.
+Finding judge_loss_gradient(double certain_loss, double largest_row_sum, DType compute, double furthest = 0);
 
 // D01 of a loss that is no cross entropy in nats: it falls as the target becomes more likely.
 Finding judge_other_loss(const LossValues& values);

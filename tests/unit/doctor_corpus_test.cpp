@@ -149,6 +149,9 @@ TEST(LossChecks, GradientsOfARowSumToZero) {
   EXPECT_EQ(judge_loss_gradient(0, 1e-6, MLG_F32).verdict, Verdict::pass);
   EXPECT_EQ(judge_loss_gradient(0, 0.01, MLG_F32).verdict, Verdict::fail);
   EXPECT_EQ(judge_loss_gradient(0.3, 0, MLG_F32).verdict, Verdict::fail);
+  EXPECT_EQ(judge_loss_gradient(0, 0, MLG_F32, 1e-6).verdict, Verdict::pass);
+  EXPECT_EQ(judge_loss_gradient(0, 0, MLG_F32, 1).verdict, Verdict::warn) << "a row without a gradient";
+  EXPECT_EQ(judge_loss_gradient(0, 0, MLG_F32, std::nan("")).verdict, Verdict::warn);
 }
 
 TEST(Findings, ANumberThatIsNoneFails) {
