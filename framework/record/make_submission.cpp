@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@
 #include "framework/artifact/evaluation_source.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/printable.h"
 #include "framework/core/statistic.h"
 #include "framework/core/temporary_name.h"
 #include "framework/core/temporary_path.h"
@@ -100,6 +102,30 @@ void ship_source(Folder& folder, const SubmissionOptions& options, const Submiss
 
 }  // namespace
 
+bool is_record_track(const std::string& name) {
+  std::string small;
+  for (const char c : name) small += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return small.find("10min") != std::string::npos;
+}
+
+void require_track(const std::string& name, const std::optional<Comparison>& comparison) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-';
+  };
+  if (!std::ranges::all_of(name, plain)) {
+    throw config_error("--track '{}' has other characters than letters, digits and _.-; take another name.",
+                       printable(name));
+  }
+  const Comparison challenge;
+  if (!comparison || !is_record_track(name)) return;
+  if (comparison->margin_nats >= challenge.margin_nats && comparison->alpha <= challenge.alpha) return;
+  throw config_error(
+      "the track {} asks for {} nats at p < {}, and --margin {} with --alpha {} for less; leave them out, or "
+      "name "
+      "another track.",
+      name, challenge.margin_nats, challenge.alpha, comparison->margin_nats, comparison->alpha);
+}
+
 Budgets budgets_of(const LedgerConfig& limits, const std::string& track) {
   const auto require_set = [](double limit, const char* key, const char* challenge) {
     if (limit > 0) return;
@@ -113,7 +139,7 @@ Budgets budgets_of(const LedgerConfig& limits, const std::string& track) {
   const Budgets budgets{limits.train_seconds, limits.eval_seconds,
                         static_cast<std::uint64_t>(limits.artifact_bytes)};
   const Budgets most;
-  if (track != record_track) return budgets;
+  if (!is_record_track(track)) return budgets;
   if (budgets.train_seconds > most.train_seconds || budgets.eval_seconds > most.eval_seconds ||
       budgets.artifact_bytes > most.artifact_bytes) {
     throw config_error(

@@ -27,6 +27,11 @@ struct SubmissionOptions {
 
 // Budgets of the challenge's track of ten minutes and 16 MB.
 inline constexpr const char* record_track = "10min_16mb";
+// Whether a name is that track's or can be taken for it.
+bool is_record_track(const std::string& name);
+// Throws config_error: a name with other characters than letters, digits and _.-, or on the challenge's track a
+// comparison that asks for less than the challenge does.
+void require_track(const std::string& name, const std::optional<Comparison>& comparison);
 
 // Before anything is run. Throws config_error where limits are not set, or exceed those of the track.
 Budgets budgets_of(const LedgerConfig& limits, const std::string& track);

@@ -50,6 +50,13 @@ void take(std::optional<T>& value, const std::optional<T>& found) {
   if (found) value = found;
 }
 
+// The same of what is said once, or again in the same words.
+template <typename T>
+void take_once(std::optional<T>& value, const std::optional<T>& found, const char* what, LogClaims& claims) {
+  if (value && found && !(*value == *found) && claims.contradiction.empty()) claims.contradiction = what;
+  take(value, found);
+}
+
 // "Serialized model quantized+brotli: 15949160 bytes": bytes of a line `label` KIND, where KIND is not empty:
 // without one it is the model before quantisation.
 std::optional<std::uint64_t> bytes_of(std::string_view line, std::string_view label) {
@@ -91,9 +98,10 @@ void read_score(std::string_view line, LogClaims& claims) {
 // 3500 bytes)".
 void read_own_line(std::string_view line, LogClaims& claims) {
   if (line.starts_with("with test-time training:")) {
-    take(claims.printed_bpb, number_behind<double>(line, "val_bpb "));
-    take(claims.tokens, number_behind<std::uint64_t>(line, " over "));
-    take(claims.bytes, number_behind<std::uint64_t>(line, " tokens, "));
+    take_once(claims.printed_bpb, number_behind<double>(line, "val_bpb "),
+              "its score with test-time training", claims);
+    take_once(claims.tokens, number_behind<std::uint64_t>(line, " over "), "its scored tokens", claims);
+    take_once(claims.bytes, number_behind<std::uint64_t>(line, " tokens, "), "its scored bytes", claims);
   } else if (line.starts_with("artifact '")) {
     const std::size_t at = line.rfind("sha256 ");
     if (at != std::string_view::npos) claims.artifact_sha256 = std::string(trimmed(line.substr(at + 7)));
@@ -101,10 +109,13 @@ void read_own_line(std::string_view line, LogClaims& claims) {
     const auto train = number_behind<double>(line, "train_seconds:"),
                eval = number_behind<double>(line, "eval_seconds:");
     const auto bytes = number_behind<std::uint64_t>(line, "artifact_bytes:");
-    if (train && eval && bytes) claims.budgets = Budgets{*train, *eval, *bytes};
+    if (train && eval && bytes)
+      take_once(claims.budgets, std::optional(Budgets{*train, *eval, *bytes}), "its budgets", claims);
   } else if (line.starts_with("record_digests ")) {
-    claims.digests = RecordDigests{word_behind(line, " config:"), word_behind(line, " source:"),
-                                   word_behind(line, " evaluation_source:")};
+    take_once(claims.digests,
+              std::optional(RecordDigests{word_behind(line, " config:"), word_behind(line, " source:"),
+                                          word_behind(line, " evaluation_source:")}),
+              "what it was made from", claims);
   }
 }
 

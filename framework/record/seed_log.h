@@ -32,6 +32,8 @@ struct LogClaims {
   std::optional<std::uint64_t> tokens, bytes;
   std::string artifact_sha256;
   std::vector<LogScore> scores;  // of quantised models, in order
+  std::string
+      contradiction;  // what of this program's own statements stands there in two ways; empty: nothing
 };
 
 LogClaims read_seed_log(std::string_view text);

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -15,6 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* format_name = "mulligan record 1";
+constexpr std::uint64_t most_seed = std::numeric_limits<std::int64_t>::max();
 
 // Sets `json[key]` where there is a value.
 template <typename T>
@@ -247,10 +249,30 @@ void read_own_parts(const Fields& top, Submission& submission) {
   submission.source_sha256 = top.text("source_sha256");
 }
 
+// The first field of `json` that `written` has not, or has otherwise, with the names that lead there. An absent
+// value (null) says nothing.
+std::string other_field(const Json& json, const Json& written, const std::string& where) {
+  if (json.is_null()) return {};
+  if (json.type() == written.type() && (json.is_object() || json.is_array())) {
+    if (json.is_array() && json.size() != written.size()) return where;
+    for (const auto& [name, value] : json.items()) {
+      const std::string inner = where.empty() ? name : where + "." + name;
+      const bool known = json.is_array() || written.contains(name);
+      const Json& other = !known ? Json() : json.is_array() ? written.at(std::stoul(name)) : written.at(name);
+      if (const std::string found = known || value.is_null() ? other_field(value, other, inner) : inner;
+          !found.empty())
+        return found;
+    }
+    return {};
+  }
+  return json == written ? std::string() : where;
+}
+
 // The listed seeds; a single result that says no seed has the only one.
 void read_seeds(const Json& listed, Submission& submission, Oddities oddities) {
   for (const Json& seed : listed) {
-    if (seed.is_number_integer()) {
+    const bool fits = !seed.is_number_unsigned() || seed.get<std::uint64_t>() <= most_seed;
+    if (seed.is_number_integer() && fits) {
       submission.seeds.push_back(seed.get<std::int64_t>());
     } else {
       odd(oddities, "seeds has something other than whole numbers");
@@ -285,6 +307,13 @@ Submission submission_of(const Json& json, bool own_files) {
   submission.hardware = top.text("hardware");
   submission.software = top.text("software");
   read_own_parts(top, submission);
+  Json claimed = json, written = submission_json(submission);
+  // Older programs described the overlap otherwise.
+  if (claimed.contains("overlap") && claimed["overlap"].is_object() &&
+      !claimed["overlap"].contains("passages"))
+    claimed.erase("overlap");
+  claimed.erase("format");  // R01 says where it is missing
+  submission.unwritten = other_field(claimed, written, "");
   return submission;
 }
 

@@ -37,6 +37,7 @@ struct SeedResult {
 struct Budgets {
   double train_seconds = 600, eval_seconds = 600;
   std::uint64_t artifact_bytes = 16'000'000;
+  bool operator==(const Budgets&) const = default;
 };
 
 // What the record is held against, and what came of it (stats::accept_record).
@@ -74,6 +75,8 @@ struct Submission {
   bool own = false;
   bool stated_format = false;         // submission.json says its format
   std::vector<std::string> oddities;  // of others: known fields in another form, which were left out
+  std::string
+      unwritten;  // of this program: the first field that it would not write, or not so; empty: there is none
 };
 
 // The name under which the folder holds a result's model, where it does.
@@ -93,6 +96,7 @@ Submission read_submission(const std::filesystem::path& path, bool own_files = f
 // (source_digest) and of the packed source of an evaluation.
 struct RecordDigests {
   std::string config, source, evaluation_source;
+  bool operator==(const RecordDigests&) const = default;
 };
 
 }  // namespace mulligan::record

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
-#include <map>
-#include <set>
 #include <string_view>
+
+#include "framework/record/hidden_text.h"
 
 namespace mulligan::record {
 namespace {
@@ -61,62 +59,6 @@ std::string rules_text(const Submission& s) {
   return text;
 }
 
-// How often `word` stands in `text`.
-std::size_t count_of(std::string_view text, std::string_view word) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + word.size()))
-    ++count;
-  return count;
-}
-
-// Whether the first line of `text` ends a block of code that is open, or begins one.
-bool is_fence(std::string_view line) {
-  line.remove_prefix(std::min(line.find_first_not_of(" \t>"), line.size()));
-  return line.starts_with("```") || line.starts_with("~~~");
-}
-
-// Whether an element of HTML begins and does not end: whatever stands behind it belongs to it.
-bool leaves_element_open(std::string_view text) {
-  static const std::set<std::string> elements = {
-      "a",      "article",  "aside",    "b",       "blockquote", "body",   "button",  "center",
-      "code",   "dd",       "del",      "details", "dialog",     "div",    "dl",      "dt",
-      "em",     "embed",    "fieldset", "figure",  "font",       "footer", "form",    "h1",
-      "h2",     "h3",       "h4",       "h5",      "h6",         "head",   "header",  "i",
-      "iframe", "ins",      "kbd",      "li",      "main",       "map",    "mark",    "math",
-      "menu",   "nav",      "noscript", "object",  "ol",         "p",      "picture", "plaintext",
-      "pre",    "s",        "samp",     "script",  "section",    "select", "small",   "span",
-      "strong", "style",    "sub",      "summary", "sup",        "svg",    "table",   "tbody",
-      "td",     "template", "textarea", "th",      "thead",      "title",  "tr",      "tt",
-      "u",      "ul",       "var",      "video",   "xmp"};
-  std::map<std::string, int> open;
-  for (std::size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at + 1)) {
-    std::string_view rest = text.substr(at + 1);
-    const bool ends = rest.starts_with('/');
-    if (ends) rest.remove_prefix(1);
-    std::string name;
-    while (!rest.empty() && std::isalnum(static_cast<unsigned char>(rest.front()))) {
-      name += static_cast<char>(std::tolower(static_cast<unsigned char>(rest.front())));
-      rest.remove_prefix(1);
-    }
-    if (!elements.contains(name)) continue;  // others, such as vector<float>, are text
-    open[name] += ends ? -1 : 1;
-  }
-  return std::ranges::any_of(open, [](const auto& element) { return element.second > 0; });
-}
-
-// Whether something that began in `before` goes on behind it. Code counts as text: what a reader takes for one
-// another may take for the other.
-bool begins_within(std::string_view before) {
-  if (count_of(before, "<!--") > count_of(before, "-->")) return true;
-  bool fenced = false;
-  for (std::size_t begin = 0; begin < before.size();) {
-    const std::size_t end = std::min(before.find('\n', begin), before.size());
-    if (is_fence(before.substr(begin, end - begin))) fenced = !fenced;
-    begin = end + 1;
-  }
-  return fenced || leaves_element_open(before);
-}
-
 }  // namespace
 
 std::string readme_figures(const Submission& submission) {
@@ -132,7 +74,7 @@ std::string figures_fault(const std::string& readme, const std::string& figures)
   if (readme.find(figures_begin) != at || readme.find(figures_begin, at + 1) != std::string::npos)
     return "stands there twice";
   if (at > 0 && readme[at - 1] != '\n') return "does not begin a line";
-  if (begins_within(std::string_view(readme).substr(0, at)))
+  if (leaves_something_open(std::string_view(readme).substr(0, at)))
     return "stands behind a comment, a block of code or an element of HTML that does not end before it, and "
            "may hide it";
   return {};

@@ -1,6 +1,8 @@
 #include "framework/record/tar_contents.h"
 
+#include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -30,6 +32,13 @@ bool has_right_sum(std::string_view header) {
   return octal_at(header, 148, 8) == sum;
 }
 
+// Whether unpacking it writes into the folder where that is done: readers of a README do.
+bool stays_below(const std::string& name) {
+  const std::filesystem::path path(name);
+  return !name.empty() && path.is_relative() && name.find('\\') == std::string::npos &&
+         std::ranges::none_of(path, [](const auto& part) { return part == ".."; });
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> tar_contents(std::string_view archive) {
@@ -46,6 +55,7 @@ std::vector<std::pair<std::string, std::string>> tar_contents(std::string_view a
     if (*size > archive.size() - at) throw std::runtime_error("ends within a file");
     const std::string prefix = text_at(header, 345, 155), base = text_at(header, 0, 100);
     const std::string name = prefix.empty() ? base : prefix + "/" + base;
+    if (!stays_below(name)) throw std::runtime_error("holds '" + name + "', which leads out of its folder");
     if (!names.insert(name).second) throw std::runtime_error("holds '" + name + "' twice");
     files.emplace_back(name, std::string(archive.substr(at, *size)));
     at += (*size + block - 1) / block * block;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "framework/core/error.h"
+#include "framework/core/printable.h"
 #include "framework/core/statistic.h"
 #include "framework/record/claim_check.h"
 #include "framework/record/make_submission.h"
@@ -21,6 +22,17 @@ Finding claims_check(const SubmissionFolder& folder) {
   if (s.own && !s.stated_format)
     check.wrong(
         "submission.json does not state its format, though fields or files are those of mulligan record");
+  if (!s.unwritten.empty())
+    check.wrong(fmt::format("submission.json says {}, which mulligan record does not write, or not so",
+                            printable(s.unwritten)));
+  if (s.own) {
+    try {
+      require_track(s.track, {});
+    } catch (const Error&) {
+      check.wrong(fmt::format("the track '{}' has other characters than letters, digits and _.-",
+                              printable(s.track)));
+    }
+  }
   const std::set<std::string> oddities(s.oddities.begin(), s.oddities.end());
   for (const std::string& oddity : oddities) check.form(oddity);
   if (!s.val_bpb) check.form("submission.json has no val_bpb");
@@ -29,7 +41,8 @@ Finding claims_check(const SubmissionFolder& folder) {
        {std::pair{"author", &s.author}, std::pair{"github_id", &s.github_id}, std::pair{"name", &s.name}}) {
     if (text->empty()) check.form(fmt::format("submission.json has no {}", what));
   }
-  if (!fs::exists(folder.path / readme_file)) check.form("there is no README.md");
+  if (!fs::is_regular_file(fs::symlink_status(folder.path / readme_file)))
+    check.form("there is no README.md that is a file");
   return check.finish(s.val_bpb ? fmt::format("{} bits per byte", *s.val_bpb) : "no score",
                       "complete submission.json and the folder");
 }
@@ -152,7 +165,7 @@ Finding rules_check(const SubmissionFolder& folder) {
       check.wrong(fmt::format("the run{} was made under other budgets than submission.json states", whose));
     }
   }
-  if (s.track == record_track) {
+  if (s.own && is_record_track(s.track)) {
     const Budgets most;
     if (budgets.train_seconds > most.train_seconds || budgets.eval_seconds > most.eval_seconds ||
         budgets.artifact_bytes > most.artifact_bytes)
@@ -170,6 +183,7 @@ Finding statistics_check(const SubmissionFolder& folder) {
     return check.finish("", "");
   }
   const Comparison& claimed = *s.comparison;
+  const Comparison challenge;
   Submission again = s;
   try {
     for (const SeedResult& result : s.results) {
@@ -181,6 +195,13 @@ Finding statistics_check(const SubmissionFolder& folder) {
     const auto same = [&](const char* what, double a, double b) {
       check.compare<double>(what, a, b, 1e-9 * std::max(1.0, std::abs(b)), "the computation");
     };
+    if (claimed.notes != found.notes) check.wrong("its notes are not those of the computation");
+    if (s.own && is_record_track(s.track) &&
+        (claimed.margin_nats < challenge.margin_nats || claimed.alpha > challenge.alpha)) {
+      check.wrong(fmt::format("it asks for {} nats at p < {}, less than the {} at p < {} of the track {}",
+                              claimed.margin_nats, claimed.alpha, challenge.margin_nats, challenge.alpha,
+                              s.track));
+    }
     same("bytes per token", claimed.bytes_per_token, found.bytes_per_token);
     same("p", claimed.p, found.p);
     same("the difference in nats", claimed.difference_nats, found.difference_nats);
@@ -205,6 +226,12 @@ Finding overlap_check(const SubmissionFolder& folder) {
   if (overlap) {
     check.looked();
     if (!overlap->known() || overlap->passages == 0) check.wrong("nothing was compared");
+    for (const double share : {overlap->similar, overlap->copied, overlap->training}) {
+      if (!(share >= 0 && share <= 1)) check.wrong(fmt::format("a share of it is {}", share));
+    }
+    if (overlap->validation_read > overlap->validation_tokens ||
+        overlap->training_read > overlap->training_tokens)
+      check.wrong("more tokens were compared than there are");
     if (const std::string excess = overlap->excess(); !excess.empty()) check.wrong(excess);
   }
   return check.finish(overlap ? fmt::format("{:.4g} %, as stated", 100 * overlap->similar) : "",

@@ -58,6 +58,9 @@ void compare_scores(ClaimCheck& check, const SeedResult& result, const LogClaims
     check.compare<double>("val_loss of " + whose, result.val_loss, score->val_loss,
                           tolerance_of(*result.val_loss, own), where);
   if (!own) return;
+  if (log.scores.size() > 1) check.wrong(fmt::format("{} states {} results", where, log.scores.size()));
+  if (!log.contradiction.empty())
+    check.wrong(fmt::format("{} states {} in two ways", where, log.contradiction));
   // The line of test-time training itself, and the arithmetic: nats * tokens / ln 2 / bytes.
   check.compare<double>("val_bpb of " + whose, result.val_bpb, log.printed_bpb, 5.1e-6,
                         "test-time training in " + where);

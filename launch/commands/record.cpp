@@ -141,6 +141,8 @@ class Record {
           config.quantize ? "ttt" : "quantize");
     }
     options_.limits = config.ledger;
+    record::require_track(options_.about.track,
+                          arguments_.reference.empty() ? std::nullopt : std::optional(arguments_.comparison));
     options_.about.budgets = record::budgets_of(config.ledger, options_.about.track);
     options_.about.config_sha256 = config_digest(loaded);
     if (!fs::is_directory(fs::path(arguments_.source) / "framework")) {

@@ -242,8 +242,14 @@ TEST_F(VerifyRecord, ALinkOutOfTheFolder) {
 // The figures are there, where no reader sees them.
 TEST_F(VerifyRecord, HiddenFigures) {
   const std::string readme = readme_text(submission_);
-  for (const char* before : {"<!-- ", "```\n", "<details>\n<summary>more</summary>\n\n", "<div hidden>\n\n",
-                             "> ~~~\n", "<script>\n", "<p hidden>\n"}) {
+  for (const char* before :
+       {"<!-- ", "```\n", "<details>\n<summary>more</summary>\n\n", "<div hidden>\n\n", "> ~~~\n",
+        "<script>\n", "<p hidden>\n",
+        // What closes stands before what opens, or where no reader takes it for that.
+        "a --> b\n<!--\n", "</details>\n\n<details>\n", "```\n~~~\n", "````\n```\n", "```\n> ```\n",
+        "<div hidden>\n\n`</div>`\n", "<div hidden>\n<img alt=\"</div>\">\n", "<div hidden>\n\n\\</div>\n",
+        "<div hidden>\n\n[a](</div>)\n", "<?\n", "<![CDATA[\n", "<div hidden>\n\n    </div>\n",
+        "<div hidden>\n```\n</div>\n```\n"}) {
     std::string text = readme;
     text.insert(text.find(figures_begin), before);
     write_file_atomically(file(readme_file), text);
@@ -252,7 +258,9 @@ TEST_F(VerifyRecord, HiddenFigures) {
   std::string twice = readme + "\n" + readme_figures(submission_);
   write_file_atomically(file(readme_file), twice);
   EXPECT_EQ(failed(folder()), "R12");
-  for (const char* before : {"<!-- a remark -->\n", "A <seed> and vector<float> <b>bold</b><br>\n"}) {
+  for (const char* before :
+       {"<!-- a remark -->\n", "A <seed> and vector<float> <b>bold</b><br>\n",
+        "<p align=\"center\"><a href=\"x\">it's a link</a></p>\n\n~~~sh\nx > y\n~~~\n"}) {
     std::string text = readme;
     text.insert(0, before);
     write_file_atomically(file(readme_file), text);
@@ -269,6 +277,101 @@ TEST_F(VerifyRecord, AListedNameThatLeadsOutOfTheFolder) {
   submission_.files[0].name = "../" + folder().filename().string() + "/" + source_file;
   restate();
   EXPECT_NE(failed(folder()).find("R10"), std::string::npos);
+}
+
+// Fields that a reader may take for the result, beside the ones that are checked.
+TEST_F(VerifyRecord, AFieldThatThisProgramDoesNotWrite) {
+  const std::string sound = read_file(file(submission_file));
+  for (const auto& [from, to] : {std::pair{"{\n", "{\n \"val_b\xD1\x80\x62\": 0.9,\n"},
+                                 std::pair{"\"author\"", "\"val_bpb_final\": 0.9,\n \"author\""},
+                                 std::pair{"\"reference_bpb\"", "\"interval\": [0, 1], \"reference_bpb\""},
+                                 std::pair{"\"steps\": 20", "\"steps\": 20, \"step\": 2"}}) {
+    write_file_atomically(file(submission_file), sound);
+    testing::edit(file(submission_file), from, to);
+    EXPECT_EQ(failed(folder()), "R01") << to;
+  }
+}
+
+TEST_F(VerifyRecord, ASeedBeyondWhatSeedsAre) {
+  testing::edit(file(submission_file), " 42,", " 18446744073709551574,");
+  EXPECT_NE(sentence_of([&] { verify_submission(folder()); }).find("seeds has something other"),
+            std::string::npos);
+}
+
+TEST_F(VerifyRecord, AReadmeThatIsNoFile) {
+  fs::remove(file(readme_file));
+  fs::create_directory(file(readme_file));
+  EXPECT_EQ(failed(folder()), "R01");
+}
+
+// More time than the challenge gives, on a track whose name looks like its own.
+TEST_F(VerifyRecord, ATrackThatLooksLikeAnother) {
+  for (const auto& [name, ids] : {std::pair{"10m\xD1\x96n_16mb", "R01"}, std::pair{"10min_16mb ", "R01 R08"},
+                                  std::pair{"10MIN_16mb", "R08"}, std::pair{"track_10min_16mb", "R08"}}) {
+    submission_.track = name;
+    submission_.budgets->train_seconds = 3600;
+    for (const SeedResult& result : submission_.results)
+      write_file_atomically(file(result.log),
+                            testing::sample_log(result) + testing::sample_summary(submission_, result));
+    sum_again();
+    EXPECT_EQ(failed(folder()), ids) << name;
+  }
+}
+
+TEST_F(VerifyRecord, ARuleThatAsksForLess) {
+  submission_.track = "10min_16mb";
+  restate();
+  EXPECT_EQ(failed(folder()), "");
+  submission_.comparison->margin_nats = -10;
+  compare(submission_, *submission_.comparison);
+  restate();
+  EXPECT_EQ(failed(folder()), "R11");
+}
+
+TEST_F(VerifyRecord, ANoteOfSomebodyElse) {
+  submission_.comparison->notes.emplace_back("confirmed by the maintainers");
+  restate();
+  EXPECT_EQ(failed(folder()), "R11");
+}
+
+// A better end is written behind a log's own.
+TEST_F(VerifyRecord, ALogWithTwoEnds) {
+  const SeedResult first = submission_.results[0];
+  const std::string log = read_file(file(first.log));
+  SeedResult better = first;
+  *better.val_loss -= 0.1;
+  *better.val_bpb = *better.val_loss * 1000 / std::numbers::ln2 / 3700;
+  for (const std::string& more :
+       {testing::sample_summary(submission_, better), testing::sample_log(better)}) {
+    write_file_atomically(file(first.log), more + log);
+    sum_again();
+    EXPECT_EQ(failed(folder()), "R05") << more;
+  }
+}
+
+TEST_F(VerifyRecord, AnOverlapThatCannotBe) {
+  submission_.overlap->similar = -0.5;
+  restate();
+  EXPECT_EQ(failed(folder()), "R13");
+  submission_.overlap->similar = 0;
+  submission_.overlap->training_read = submission_.overlap->training_tokens + 1;
+  restate();
+  EXPECT_EQ(failed(folder()), "R13");
+}
+
+// README tells how to unpack the source.
+TEST_F(VerifyRecord, SourceThatLeadsOutOfItsFolder) {
+  for (const char* name : {"../.bashrc", "/etc/profile", "framework/../../x"}) {
+    std::vector<std::pair<std::string, std::string>> tree = testing::sample_tree();
+    tree.emplace_back(name, "x");
+    write_file_atomically(file(whole_source_file), compress(Compression::brotli, tar_archive(tree)));
+    submission_.source_sha256 = source_digest(tree);
+    for (const SeedResult& result : submission_.results)
+      write_file_atomically(file(result.log),
+                            testing::sample_log(result) + testing::sample_summary(submission_, result));
+    sum_again();
+    EXPECT_EQ(failed(folder()), "R09") << name;
+  }
 }
 
 TEST_F(VerifyRecord, APrettierP) {
