@@ -26,6 +26,10 @@ Schema<RunSection> run_section() {
   s.key(
       "fused_kernels", &RunSection::fused_kernels,
       "compute neighbouring calls in one fused kernel where the backend has one; results differ by rounding");
+  s.key("require_libraries", &RunSection::require_libraries,
+        "refuse a run on a device that lacks the library its backend is fast with (cuDNN's attention on a "
+        "GPU), "
+        "before its clock starts, in place of a warning");
   return s;
 }
 

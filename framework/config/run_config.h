@@ -38,6 +38,7 @@ struct RunSection {
   int64_t threads = 0;  // host and CPU-backend threads; 0 = all cores
   Determinism determinism = Determinism::off;
   bool fused_kernels = true;
+  bool require_libraries = false;
 };
 
 // One [optimizer.NAME] table.

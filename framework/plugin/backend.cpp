@@ -32,7 +32,7 @@ mlg_queue Backend::queue() const {
 
 mlg_work Backend::work(void* handle) const {
   if (!table().work) throw run_error("{} does not say what its calls launch.", description());
-  mlg_work work{sizeof(mlg_work), 0, 0};
+  mlg_work work{sizeof(mlg_work), 0, 0, 0};
   call("work", table().work, handle, &work);
   return work;
 }

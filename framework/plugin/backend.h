@@ -96,7 +96,8 @@ class BackendWatch {
   virtual void uploads(std::size_t bytes) = 0;
 };
 
-// One thread at a time. Work is enqueued in the order of the calls; download() and synchronize() wait for it.
+// One thread at a time. Work is enqueued in the order of the calls; download(), synchronize() and await() wait
+// for it.
 // Every function throws run_error with the backend's own sentence when it fails.
 class Backend : public PluginInstance<mlg_backend_table> {
  public:
@@ -161,6 +162,15 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // Throws KernelFailure where the backend says which kernel failed.
   void run(std::span<void* const> handles);
   void synchronize() { call("synchronize", table().synchronize); }
+  // Notes the present place in the order of the work under `slot`, below MLG_MARKS; await() waits until the
+  // work up to there has ended. A backend without marks waits for all of it.
+  void mark(std::uint32_t slot) {
+    if (table().mark && table().await) call("mark", table().mark, slot);
+  }
+  void await(std::uint32_t slot) {
+    if (!table().mark || !table().await) return synchronize();
+    call("await", table().await, slot);
+  }
   // What the next run of a prepared and bound call would enqueue, by its handle. Throws run_error where the
   // backend does not know it.
   mlg_work work(void* handle) const;

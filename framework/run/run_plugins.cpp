@@ -53,6 +53,9 @@ void pass_run_on(const RunSection& run, PluginTable& backend, PluginHost& host) 
   if (run.determinism >= Determinism::run) pass_on(backend, backend_keys, "deterministic", ConfigValue(true));
   if (run.determinism >= Determinism::batch)
     pass_on(backend, backend_keys, "batch_invariant", ConfigValue(true));
+  // Repeatable runs do without the library on purpose.
+  if (run.require_libraries && run.determinism == Determinism::off)
+    pass_on(backend, backend_keys, "require_library", ConfigValue(true));
 }
 
 std::unique_ptr<Backend> make_backend(const LoadedConfig& loaded, const PluginHandle& plugin,

@@ -55,15 +55,17 @@ AttentionShape shape(std::int64_t rows) {
 }
 
 TEST_F(AttentionAbsent, NoLibraryIsSaidOnce) {
-  Without device("cuDNN was not found (libcudnn.so.9); install cuDNN 9.16 or newer", "");
+  Without device("cuDNN was not found (libcudnn.so.9); install cuDNN 9.18.1 or newer", "");
   AttentionLibrary library(device, {});
   EXPECT_FALSE(library.wanted(shape(1)));
   EXPECT_FALSE(library.wanted(shape(2)));
   ASSERT_EQ(said.size(), 1u);
   EXPECT_EQ(
       said[0],
-      "attention is computed by the own kernel: cuDNN was not found (libcudnn.so.9); install cuDNN 9.16 or "
-      "newer, or set backend.attention = \"own\"");
+      "bf16 attention: cuDNN was not found (libcudnn.so.9); install cuDNN 9.18.1 or newer; the own kernel "
+      "computes it, without tensor cores: a step that is mostly attention takes about ten times as long (or "
+      "set "
+      "backend.attention = \"own\" to be told no more)");
   EXPECT_EQ(device.asked, 1);
 }
 
@@ -98,10 +100,44 @@ TEST_F(AttentionAbsent, NoPlanIsSaidOncePerShape) {
   EXPECT_EQ(library.plan(shape(3)), nullptr);
   EXPECT_EQ(device.planned, 1);
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_EQ(said[0],
-            "bf16 attention, forward, of 192 tokens in 3 rows of 64, 2 heads over 1 of width 16: cuDNN "
-            "9.19.0 has no "
-            "plan for it: it proposes no engine; the own kernel computes it");
+  EXPECT_EQ(
+      said[0],
+      "bf16 attention, forward, of 192 tokens in 3 rows of 64, 2 heads over 1 of width 16: cuDNN "
+      "9.19.0 has no "
+      "plan for it: it proposes no engine; the own kernel computes it, without tensor cores: a step that "
+      "is mostly attention takes about ten times as long");
+}
+
+// A run that requires the library is refused for whatever keeps it from being used, and when it is first known.
+TEST_F(AttentionAbsent, ARequiredLibraryIsRefusedWhereItIsMissing) {
+  const auto refused = [](Without& device, auto&& act) {
+    AttentionLibrary library(device, {.required = true});
+    try {
+      act(library);
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  Without missing("cuDNN was not found", ""), without_plans("", "cuDNN has no plan for it");
+  for (const std::string& text :
+       {refused(missing, [](AttentionLibrary& library) { library.wanted(shape(3)); }),
+        refused(without_plans, [](AttentionLibrary& library) { library.workspace_bytes(shape(3)); }),
+        refused(without_plans, [](AttentionLibrary& library) { library.plan(shape(3)); }),
+        refused(without_plans, [](AttentionLibrary& library) {
+          library.expect(shape(3));
+          library.finish_expected();
+        })}) {
+    EXPECT_NE(text.find("requires the device's library of attention (run.require_libraries"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("about ten times as long"), std::string::npos) << text;
+  }
+  // What is the own kernel's by its nature is nobody's fault.
+  AttentionLibrary library(missing, {.required = true});
+  AttentionShape f32 = shape(1);
+  f32.dtype = MLG_F32;
+  EXPECT_FALSE(library.wanted(f32));
 }
 
 // What rounds otherwise than a library is the own kernel's, which is said once.

@@ -143,25 +143,26 @@ TEST_F(AttentionLibrary, ManyEqualSegmentsAreAPlainBatch) {
   EXPECT_EQ(plans(), (std::vector<std::string>{"70 rows of 3"}));
 }
 
-// One plan per bucket, whatever segments it stands for: up to 16, 20, 24, ... rows of up to 128, 256, ... tokens. None is
+// One plan per bucket, whatever segments it stands for: up to 16, 20, 24, ... rows of up to 2,048, 4,096, ... tokens. None is
 // made before segments come.
 TEST_F(AttentionLibrary, PlansAreMadeOncePerBucket) {
   const Shape shape{1, 1, 16};
-  const auto run = [&](const Lengths& lengths) { attention(library_, boundaries(lengths, 1100), shape); };
+  const auto run = [&](const Lengths& lengths) { attention(library_, boundaries(lengths, 2200), shape); };
   Lengths seventeen(17, 60);
   seventeen[0] += 1024 - 17 * 60;
   run({1000, 24});
-  EXPECT_EQ(plans(), (std::vector<std::string>{"up to 16 rows of up to 1024"}));
+  EXPECT_EQ(plans(), (std::vector<std::string>{"up to 16 rows of up to 2048"}));
   run({24, 1000});
-  EXPECT_EQ(plans(), std::vector<std::string>{});
   run({129, 255, 255, 255, 130});
-  EXPECT_EQ(plans(), (std::vector<std::string>{"up to 16 rows of up to 256"}));
-  run({256, 255, 255, 258});
-  EXPECT_EQ(plans(), (std::vector<std::string>{"up to 16 rows of up to 512"}));
+  EXPECT_EQ(plans(), std::vector<std::string>{});
+  run({2049, 7});
+  EXPECT_EQ(plans(), (std::vector<std::string>{"up to 16 rows of up to 4096"}));
+  run(Lengths(18, 100));
+  EXPECT_EQ(plans(), (std::vector<std::string>{"up to 20 rows of up to 2048"}));
   log_.clear();
   run(seventeen);  // more than one for 64 tokens: the own kernel, and the log says so
   ASSERT_FALSE(log_.empty());
-  EXPECT_NE(log_.front().find("in up to 20 rows of up to 128"), std::string::npos) << log_.front();
+  EXPECT_NE(log_.front().find("in up to 20 rows of up to 2048"), std::string::npos) << log_.front();
   EXPECT_NE(log_.front().find("the own kernel computes it"), std::string::npos) << log_.front();
 }
 

@@ -1,5 +1,7 @@
 // What happens when cuDNN does not execute a plan that it made: the run ends with a sentence, or, where a key
 // asks for it, the own kernel computes the call.
+#include <algorithm>
+
 #include "tests/gpu_device/stand_in_device.h"
 #include "tests/kernels/backend_fixture.h"
 
@@ -43,7 +45,7 @@ class AttentionExecution : public StandInDevice {
 };
 
 constexpr const char* kFailure =
-    "cuDNN 9.19.0 does not execute bf16 attention, forward, of 100 tokens in up to 16 rows of up to 128, 1 "
+    "cuDNN 9.19.0 does not execute bf16 attention, forward, of 100 tokens in up to 16 rows of up to 2048, 1 "
     "heads over 1 "
     "of width 16: CUDNN_STATUS_EXECUTION_FAILED (the stand-in was told to)";
 
@@ -68,8 +70,51 @@ TEST_F(AttentionExecution, TheOwnKernelTakesOverWhereAKeyAsksForIt) {
   EXPECT_EQ(stand_in().executions, 1);
   EXPECT_EQ(stand_in().launches, 2);  // rows, the own kernel
   ASSERT_FALSE(log.empty());
-  EXPECT_EQ(log.back(),
-            std::string(kFailure) + "; the own kernel computes it from now on (backend.attention_fallback)");
+  EXPECT_EQ(log.back(), std::string(kFailure) +
+                            "; the own kernel computes it from now on (backend.attention_fallback), without "
+                            "tensor cores: a step "
+                            "that is mostly attention takes about ten times as long");
+}
+
+// A plan may take more workspace than was reserved before it was known.
+TEST_F(AttentionExecution, APlanGetsTheWorkspaceThatItAsksFor) {
+  std::vector<std::string> log;
+  stand_in().plan_workspace = 64 << 20;
+  BackendFixture backend(gpu("false"), &log);
+  for (int twice = 0; twice < 2; ++twice) backend.run(call());
+  EXPECT_EQ(stand_in().violation, "");
+  EXPECT_EQ(stand_in().executions, 2) << "by the library";
+  EXPECT_EQ(std::ranges::count_if(
+                log,
+                [](const std::string& line) {
+                  return line.find("its plan takes 67108864 bytes of workspace, more than was reserved") !=
+                         line.npos;
+                }),
+            1);
+}
+
+// Where a library is required, its absence is told before anything is trained.
+TEST_F(AttentionExecution, ARequiredLibraryThatIsTooOldIsRefused) {
+  stand_in().cudnn_version = 91701;
+  BackendUnderTest required = gpu("false");
+  required.keys["require_library"] = "true";
+  BackendFixture backend(required);
+  const std::string refusal = refusal_of([&] { backend.run(call()); });
+  EXPECT_NE(
+      refusal.find("cuDNN 9.17.1 was found; install cuDNN 9.18.1 or newer; this run requires the device's "
+                   "library of attention (run.require_libraries"),
+      std::string::npos)
+      << refusal;
+  EXPECT_EQ(stand_in().launches, 0);
+}
+
+TEST_F(AttentionExecution, WithoutALibraryAWarningSaysHowMuchSlower) {
+  std::vector<std::string> log;
+  stand_in().cudnn_version = 91701;
+  BackendFixture backend(gpu("false"), &log);
+  backend.run(call());
+  ASSERT_FALSE(log.empty());
+  EXPECT_NE(log.back().find("takes about ten times as long"), std::string::npos) << log.back();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // How many plans cuDNN is asked for.
-#include <set>
+#include <random>
 
+#include "framework/data/possible_segments.h"
 #include "plugins/backends/cuda/attention/attention_library.h"
 #include "tests/gpu_device/stand_in_device.h"
 
@@ -73,6 +74,66 @@ TEST_F(StandInDevice, NoPlanIsMadeToSizeAWorkspace) {
   EXPECT_EQ(stand_in().plans, 0);
   ASSERT_NE(library.plan(forward), nullptr);
   EXPECT_EQ(stand_in().plans, 1);
+}
+
+// A thread that fails to make a plan gives its handle back.
+TEST_F(StandInDevice, AHandleIsNotLostWithAPlan) {
+  {
+    GpuDevice gpu(0, "", "", 2);
+    AttentionLibrary library(gpu, {});
+    const AttentionShape first = shape_of({64, 256, true}, 64 * 256, false),
+                         second = shape_of({64, 512, true}, 64 * 512, false);
+    stand_in().planning_throws = true;
+    library.expect(first);
+    EXPECT_THROW(library.plan(first), std::bad_alloc);
+    library.expect(second);
+    EXPECT_NE(library.plan(second), nullptr);
+    EXPECT_EQ(stand_in().handles, 2) << "one to execute with, one to plan with";
+  }
+  EXPECT_EQ(stand_in().handles_destroyed, stand_in().handles);
+}
+
+// All plans that rows of documents can ask for are made before the first of them comes: 22 numbers of rows each way
+// for the record's 98,304 tokens in documents of up to 2,048, whatever the documents are.
+TEST_F(StandInDevice, NoRowOfDocumentsWaitsForAPlan) {
+  constexpr std::int64_t kTokens = 98304, kLongest = 2048;
+  GpuDevice gpu = device();
+  AttentionLibrary library(gpu, {});
+  const auto summary = [](std::span<const std::int32_t> boundaries) {
+    std::vector<std::int32_t> padded(boundaries.begin(), boundaries.end());
+    padded.push_back(kTokens);  // as the loader's rows always are
+    return *summarise(padded, kTokens);
+  };
+  const auto plan = [&](const SegmentSummary& segments, auto&& act) {
+    if (bucket_of(segments).rows > most_rows(kTokens, kTokens)) return;  // the own kernel's
+    for (const bool backward : {false, true}) act(shape_of(segments, kTokens, backward));
+  };
+  show_possible_segments(kTokens, kLongest, [&](std::span<const std::int32_t> boundaries) {
+    plan(summary(boundaries), [&](const AttentionShape& shape) { library.expect(shape); });
+  });
+  library.finish_expected();
+  const int made = stand_in().plans;
+  EXPECT_LE(made, 44);
+
+  std::mt19937 random(1);
+  std::vector<std::int32_t> boundaries;
+  for (int row = 0; row < 4000; ++row) {
+    // From a token for each document to rows of whole segments; now and then all of one length.
+    const auto most = static_cast<std::int32_t>(1 + random() % (row % 3 == 0   ? 64
+                                                                : row % 3 == 1 ? 600
+                                                                               : 20000));
+    const bool equal = row % 5 == 0;
+    boundaries.assign(1, 0);
+    while (boundaries.back() < kTokens) {
+      const auto document =
+          equal ? most : static_cast<std::int32_t>(1 + random() % static_cast<unsigned>(most));
+      for (std::int32_t left = document; left > 0 && boundaries.back() < kTokens; left -= kLongest)
+        boundaries.push_back(
+            std::min<std::int32_t>(kTokens, boundaries.back() + std::min<std::int32_t>(left, kLongest)));
+    }
+    plan(summary(boundaries), [&](const AttentionShape& shape) { ASSERT_NE(library.plan(shape), nullptr); });
+  }
+  EXPECT_EQ(stand_in().plans, made) << "plans made after training began";
 }
 
 }  // namespace

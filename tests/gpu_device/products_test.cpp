@@ -6,7 +6,7 @@
 namespace mulligan::cuda {
 namespace {
 
-constexpr GemmShape kShape{.m = 300, .n = 500, .k = 700};
+constexpr GemmShape kShape{.m = 300, .n = 500, .k = 700}, kMeasured{.m = 2048, .n = 1024, .k = 1024};
 
 class Products : public StandInDevice {
  protected:
@@ -14,13 +14,13 @@ class Products : public StandInDevice {
   static int chosen(std::vector<float> milliseconds, mlg_dtype dtype = MLG_F32) {
     stand_in().milliseconds = std::move(milliseconds);
     GpuDevice gpu = device();
-    GemmShape shape = kShape;
+    GemmShape shape = kMeasured;
     shape.input = shape.output = dtype;
     const std::unique_ptr<Gemm> gemm = gpu.gemm(shape);
     DeviceArgument operands[3];
     for (DeviceArgument& operand : operands) {
-      operand.address = gpu.allocate(350000 * sizeof(float));
-      gpu.fill(operand.address, 1, 350000 * sizeof(float));
+      operand.address = gpu.allocate(kMeasured.stride_a() * sizeof(float));
+      gpu.fill(operand.address, 1, kMeasured.stride_a() * sizeof(float));
     }
     void* workspace = gpu.allocate(gemm->workspace_bytes());
     stand_in().last_algorithm = -1;
@@ -55,8 +55,8 @@ TEST_F(Products, OfF32NeverUseTf32) {
 // many, and where one side is a single row.
 TEST_F(Products, AreTimedInMemoryThatHoldsThem) {
   for (const GemmShape& shape :
-       {kShape, GemmShape{.batch = 3, .m = 40, .n = 24, .k = 16, .transpose_a = true},
-        GemmShape{.m = 1, .n = 8192, .k = 512, .transpose_b = true, .input = MLG_BF16}}) {
+       {kMeasured, GemmShape{.batch = 5, .m = 1024, .n = 768, .k = 640, .transpose_a = true},
+        GemmShape{.m = 512, .n = 8192, .k = 512, .transpose_b = true, .input = MLG_BF16}}) {
     GpuDevice gpu = device();
     EXPECT_NO_THROW(gpu.gemm(shape)) << stand_in().violation;
   }
@@ -127,11 +127,12 @@ TEST_F(Products, AnAlgorithmThatFailsIsLeftOut) {
 }
 
 TEST_F(Products, WhereAllAlgorithmsFailTheProductIsNamed) {
-  EXPECT_EQ(refusal_of([] {
-              chosen({-1, -1});
-            }),
-            "each of the 2 algorithms that cuBLASLt proposes for the product [300, 700] x [700, 500] fails: "
-            "cublasLtMatmul failed: CUBLAS_STATUS_EXECUTION_FAILED (status 13)");
+  EXPECT_EQ(
+      refusal_of([] {
+        chosen({-1, -1});
+      }),
+      "each of the 2 algorithms that cuBLASLt proposes for the product [2048, 1024] x [1024, 1024] fails: "
+      "cublasLtMatmul failed: CUBLAS_STATUS_EXECUTION_FAILED (status 13)");
 }
 
 }  // namespace

@@ -1,13 +1,15 @@
 // A backend on the stand-in driver: memory of the host, work in the order of a stream. It has no kernels.
 #include <mulligan/backend.hpp>
 
-#include <cstdlib>
+#include <cstdint>
 #include <cstring>
 
 extern "C" {
 int cuStreamCreate(void** stream, unsigned flags);
 int cuStreamDestroy_v2(void* stream);
 int cuStreamSynchronize(void* stream);
+int cuMemAlloc_v2(std::uintptr_t* address, std::size_t bytes);
+int cuMemFree_v2(std::uintptr_t address);
 int cuMemcpyAsync(void* to, const void* from, std::size_t bytes, void* stream);
 }
 
@@ -23,14 +25,14 @@ class Device final : public sdk::Backend {
   ~Device() override { cuStreamDestroy_v2(stream_); }
   sdk::DeviceInfo info() const override { return {"stand-in device", 0, 0, 1}; }
   void* allocate(std::size_t bytes) override {
-    const std::size_t whole = (bytes + 255) / 256 * 256;
-    void* memory = std::aligned_alloc(256, whole);
-    std::memset(memory, 0, whole);
-    return memory;
+    std::uintptr_t memory = 0;
+    cuMemAlloc_v2(&memory, bytes);
+    std::memset(reinterpret_cast<void*>(memory), 0, bytes);
+    return reinterpret_cast<void*>(memory);
   }
   void free(void* address) noexcept override {
     cuStreamSynchronize(stream_);
-    std::free(address);
+    cuMemFree_v2(reinterpret_cast<std::uintptr_t>(address));
   }
   void upload(void* device, const void* host, std::size_t bytes) override {
     copy(device, host, bytes);

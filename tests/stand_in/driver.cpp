@@ -4,12 +4,16 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -79,8 +83,53 @@ class Stream {
   std::thread thread_;
 };
 
+// What a backend has allocated here: bytes by address; of what was freed minus that.
+std::mutex memory_mutex;
+std::map<const char*, std::ptrdiff_t> memory;
+
 }  // namespace
 
+EXPORTED int cuMemAlloc_v2(std::uintptr_t* address, std::size_t bytes) {
+  const std::size_t whole = (bytes + 255) / 256 * 256;
+  char* made = static_cast<char*>(std::aligned_alloc(256, whole));
+  const std::lock_guard lock(memory_mutex);
+  memory.erase(memory.lower_bound(made), memory.lower_bound(made + whole));
+  memory[made] = static_cast<std::ptrdiff_t>(bytes);
+  *address = reinterpret_cast<std::uintptr_t>(made);
+  return 0;
+}
+EXPORTED int cuMemFree_v2(std::uintptr_t address) {
+  const std::lock_guard lock(memory_mutex);
+  const auto found = memory.find(reinterpret_cast<const char*>(address));
+  if (found == memory.end() || found->second < 0) return 1;
+  found->second = -found->second;
+  std::free(reinterpret_cast<void*>(address));
+  return 0;
+}
+// What is wrong with `bytes` from `address` on, for a sentence; null: nothing. A backend that allocates
+// elsewhere, as the emulated device does, is not judged.
+EXPORTED const char* stand_in_memory_fault(const void* address, std::size_t bytes) {
+  thread_local std::string fault;
+  const auto* at = static_cast<const char*>(address);
+  const std::lock_guard lock(memory_mutex);
+  if (memory.empty()) return nullptr;
+  const auto next = memory.upper_bound(at);
+  const auto size = [](std::ptrdiff_t signed_bytes) {
+    return static_cast<std::size_t>(signed_bytes < 0 ? -signed_bytes : signed_bytes);
+  };
+  if (next == memory.begin() || at >= std::prev(next)->first + size(std::prev(next)->second))
+    return " where nothing was allocated";
+  const auto& [base, held] = *std::prev(next);
+  const auto offset = static_cast<std::size_t>(at - base);
+  if (held < 0) {
+    fault = " of an allocation of " + std::to_string(size(held)) + " that was freed";
+  } else if (bytes > size(held) - offset) {
+    fault = ", " + std::to_string(offset) + " bytes into an allocation of " + std::to_string(held);
+  } else {
+    return nullptr;
+  }
+  return fault.c_str();
+}
 EXPORTED int cuCtxPushCurrent_v2(void*) {
   return 0;
 }

@@ -21,6 +21,7 @@
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 extern "C" int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data);
+extern "C" const char* stand_in_memory_fault(const void* address, std::size_t bytes);
 
 namespace {
 
@@ -49,6 +50,15 @@ StandInNccl of_environment() {
     *value = std::atoi(word.c_str() + split + 1);
   }
   return faults;
+}
+
+// What some rank of this process did wrong first: the text of its error, which stays.
+std::mutex violation_mutex;
+std::string violation = "invalid usage";
+int violate(const std::string& sentence) {
+  const std::lock_guard lock(violation_mutex);
+  if (violation == "invalid usage") violation += ": " + sentence;
+  return kInvalidUsage;
 }
 
 std::mutex faults_mutex;
@@ -100,16 +110,39 @@ void run(void* data) {
   if (work->faults.hangs == 1) return own.links.wait_for_stop();
   if (work->faults.breaks) own.links.lose();
   std::vector<std::string> all;
-  if (!own.links.exchange(shown(work->operations, own.rank, own.size), all) ||
-      !take(all, work->operations, own.rank)) {
+  if (!own.links.exchange(shown(work->operations, own.rank, own.size), all)) {
     own.state = kRemoteError;
+    return own.links.wait_for_stop();
+  }
+  if (const std::string wrong = take(all, work->operations, own.rank); !wrong.empty()) {
+    own.state = violate(wrong);
     return own.links.wait_for_stop();
   }
   if (work->faults.hangs == 2) own.links.wait_for_stop();
 }
 
+// As it stands when it is asked for: NCCL does not look again.
+bool in_live_memory(const Operation& one, const Communicator& own) {
+  const auto judged = [&](const char* argument, const void* address, std::size_t bytes) {
+    const char* fault = bytes == 0 ? nullptr : stand_in_memory_fault(address, bytes);
+    if (fault)
+      violate(std::string(name_of(one.kind)) + ": argument " + argument + " takes " + std::to_string(bytes) +
+              " bytes" + fault);
+    return fault == nullptr;
+  };
+  return judged("sendbuff", one.from, bytes_read(one, own.rank, own.size)) &&
+         judged("recvbuff", one.to, bytes_written(one, own.rank, own.size));
+}
+
 int enqueue(Operation operation, void* communicator, void* stream) {
-  if (depth == 0) return kInvalidUsage;
+  const Communicator& own = *handle(communicator);
+  if (depth == 0) return violate(std::string(name_of(operation.kind)) + ": outside of a group");
+  if (operation.peer < 0 || operation.peer >= own.size)
+    return violate(std::string(name_of(operation.kind)) + ": argument root or peer is " +
+                   std::to_string(operation.peer) + " of " + std::to_string(own.size) + " ranks");
+  if (!in_live_memory(operation, own)) return kInvalidUsage;
+  if (group.communicator && group.stream != stream)
+    return violate(std::string(name_of(operation.kind)) + ": argument stream is another than its group's");
   group.operations.push_back(operation);
   group.communicator = handle(communicator);
   group.stream = stream;
@@ -124,6 +157,7 @@ void block_in(Call call, const Communicator& communicator) {
 }
 
 int end(void* communicator) {
+  if (depth > 0) violate("ncclGroupEnd: a group was begun and not ended when its communicator ended");
   const std::unique_ptr<Handle> own(&handle(communicator));
   (*own)->end();
   return kSuccess;
@@ -134,6 +168,8 @@ int end(void* communicator) {
 EXPORTED void stand_in_nccl(const StandInNccl& wanted) {
   const std::lock_guard lock(faults_mutex);
   set_faults = wanted;
+  const std::lock_guard other(violation_mutex);
+  violation = "invalid usage";
 }
 EXPORTED int ncclGetVersion(int* version) {
   const std::lock_guard lock(faults_mutex);
@@ -175,7 +211,11 @@ EXPORTED int ncclCommAbort(void* communicator) {
   return end(communicator);
 }
 EXPORTED const char* ncclGetErrorString(int result) {
-  return result == kRemoteError ? "remote process exited or there was a network error" : "invalid usage";
+  if (result == kRemoteError) return "remote process exited or there was a network error";
+  const std::lock_guard lock(violation_mutex);
+  thread_local std::string text;
+  text = violation;
+  return text.c_str();
 }
 EXPORTED const char* ncclGetLastError(void*) {
   return "";
@@ -185,6 +225,7 @@ EXPORTED int ncclGroupStart() {
   return kSuccess;
 }
 EXPORTED int ncclGroupEnd() {
+  if (depth == 0) return violate("ncclGroupEnd: no group was begun");
   if (--depth > 0) return kSuccess;
   const Group ended = std::exchange(group, {});
   if (!ended.communicator) return kSuccess;

@@ -1,5 +1,6 @@
 #include "tests/stand_in/nccl_operations.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -16,7 +17,7 @@ using namespace mulligan::nccl_ranks;
 struct Shown {
   Kind kind;
   int dtype, peer;
-  std::uint64_t bytes;
+  std::uint64_t count, bytes;  // elements of the call; shown here
 };
 struct Received : Shown {
   std::string_view data;
@@ -102,19 +103,32 @@ bool is_collective(Kind kind) {
   return kind != Kind::send && kind != Kind::receive;
 }
 
-bool same_collectives(const Ranks& ranks) {
-  for (const auto& rank : ranks) {
-    if (rank.size() != ranks[0].size()) return false;
-    for (std::size_t i = 0; i < rank.size(); ++i) {
+std::string differs(std::size_t number, Kind kind, const char* argument, int rank, auto value, auto first) {
+  return std::string(name_of(kind)) + ", number " + std::to_string(number + 1) + " of its group: argument " +
+         argument + " is " + std::to_string(value) + " on rank " + std::to_string(rank) + " and " +
+         std::to_string(first) + " on rank 0";
+}
+
+// How the ranks' collectives differ; empty where they do not.
+std::string difference(const Ranks& ranks) {
+  for (std::size_t number = 0; number < ranks.size(); ++number) {
+    const auto& rank = ranks[number];
+    const int who = static_cast<int>(number);
+    for (std::size_t i = 0; i < std::min(rank.size(), ranks[0].size()); ++i) {
       const Received &a = rank[i], &b = ranks[0][i];
-      if (is_collective(a.kind) != is_collective(b.kind)) return false;
-      if (!is_collective(a.kind)) continue;
-      if (a.kind != b.kind || a.dtype != b.dtype) return false;
-      // The root alone shows what it broadcasts.
-      if (a.peer != b.peer || (a.kind != Kind::broadcast && a.bytes != b.bytes)) return false;
+      if (!is_collective(a.kind) && !is_collective(b.kind)) continue;
+      if (a.kind != b.kind)
+        return std::string(name_of(a.kind)) + ", number " + std::to_string(i + 1) + " of its group on rank " +
+               std::to_string(who) + ", is " + name_of(b.kind) + " on rank 0";
+      if (a.dtype != b.dtype) return differs(i, a.kind, "datatype", who, a.dtype, b.dtype);
+      if (a.count != b.count) return differs(i, a.kind, "count", who, a.count, b.count);
+      if (a.peer != b.peer) return differs(i, a.kind, "root", who, a.peer, b.peer);
     }
+    if (rank.size() != ranks[0].size())
+      return "ncclGroupEnd: the group has " + std::to_string(rank.size()) + " calls on rank " +
+             std::to_string(who) + " and " + std::to_string(ranks[0].size()) + " on rank 0";
   }
-  return true;
+  return {};
 }
 
 }  // namespace
@@ -125,17 +139,18 @@ std::string shown(const std::vector<Operation>& group, int rank, int size) {
     std::uint64_t bytes = bytes_of(one);
     if (one.kind == Kind::reduce_scatter) bytes *= static_cast<std::uint64_t>(size);
     if (one.kind == Kind::receive || (one.kind == Kind::broadcast && one.peer != rank)) bytes = 0;
-    const Shown head{one.kind, one.dtype, one.peer, bytes};
+    const Shown head{one.kind, one.dtype, one.peer, one.count, bytes};
     text.append(reinterpret_cast<const char*>(&head), sizeof head);
     if (bytes > 0) text.append(static_cast<const char*>(one.from), bytes);
   }
   return text;
 }
 
-bool take(const std::vector<std::string>& shown_by_rank, const std::vector<Operation>& group, int rank) {
+std::string take(const std::vector<std::string>& shown_by_rank, const std::vector<Operation>& group,
+                 int rank) {
   Ranks ranks;
   for (const std::string& text : shown_by_rank) ranks.push_back(parse(text));
-  if (!same_collectives(ranks)) return false;
+  if (std::string text = difference(ranks); !text.empty()) return text;
   std::vector<std::optional<std::string>> results;
   std::map<int, std::size_t> received;  // so many from each peer
   for (std::size_t i = 0; i < group.size(); ++i) {
@@ -151,13 +166,49 @@ bool take(const std::vector<std::string>& shown_by_rank, const std::vector<Opera
     if (one.kind == Kind::all_gather) {
       for (const auto& other : ranks) *result += other[i].data;
     }
-    if (!result) return false;
+    if (!result)
+      return "ncclRecv, number " + std::to_string(i + 1) + " of its group on rank " + std::to_string(rank) +
+             ": rank " + std::to_string(one.peer) + " sends nothing to it";
+    if (one.kind == Kind::receive && result->size() != bytes)
+      return "ncclRecv, number " + std::to_string(i + 1) + " of its group on rank " + std::to_string(rank) +
+             ": argument count is of " + std::to_string(bytes) + " bytes, and rank " +
+             std::to_string(one.peer) + " sends " + std::to_string(result->size());
     results.push_back(std::move(result));
   }
   for (std::size_t i = 0; i < group.size(); ++i) {
     if (!results[i]->empty()) std::memcpy(group[i].to, results[i]->data(), results[i]->size());
   }
-  return true;
+  return {};
+}
+
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::all_reduce:
+      return "ncclAllReduce";
+    case Kind::reduce_scatter:
+      return "ncclReduceScatter";
+    case Kind::all_gather:
+      return "ncclAllGather";
+    case Kind::broadcast:
+      return "ncclBroadcast";
+    case Kind::reduce:
+      return "ncclReduce";
+    case Kind::send:
+      return "ncclSend";
+    case Kind::receive:
+      return "ncclRecv";
+  }
+  return "";
+}
+
+std::size_t bytes_read(const Operation& one, int rank, int size) {
+  if (one.kind == Kind::receive || (one.kind == Kind::broadcast && one.peer != rank)) return 0;
+  return bytes_of(one) * (one.kind == Kind::reduce_scatter ? static_cast<std::size_t>(size) : 1);
+}
+
+std::size_t bytes_written(const Operation& one, int rank, int size) {
+  if (one.kind == Kind::send || (one.kind == Kind::reduce && one.peer != rank)) return 0;
+  return bytes_of(one) * (one.kind == Kind::all_gather ? static_cast<std::size_t>(size) : 1);
 }
 
 }  // namespace stand_in

@@ -19,8 +19,16 @@ struct Operation {
 // What rank `rank` of `size` shows the others of a group: its operations, and the bytes that they send.
 std::string shown(const std::vector<Operation>& group, int rank, int size);
 
-// Writes what `rank` gets by its group, from what all ranks have shown, in their order. False, and nothing is
-// written, where they did not come with the same collectives, or nobody sent what was to be received.
-bool take(const std::vector<std::string>& shown_by_rank, const std::vector<Operation>& group, int rank);
+// Writes what `rank` gets by its group, from what all ranks have shown, in their order. Where they did not come
+// with the same collectives, or nobody sent what was to be received, nothing is written, and the sentence says
+// which call and argument differ; else it is empty.
+std::string take(const std::vector<std::string>& shown_by_rank, const std::vector<Operation>& group,
+                 int rank);
+
+// "ncclAllReduce"
+const char* name_of(Kind kind);
+// What an operation reads and writes on rank `rank` of `size`, in bytes; 0: nothing.
+std::size_t bytes_read(const Operation& one, int rank, int size);
+std::size_t bytes_written(const Operation& one, int rank, int size);
 
 }  // namespace stand_in

@@ -177,7 +177,8 @@ SIZE(mlg_device_info, 24);
 LAYOUT(mlg_work, struct_size, 0);
 LAYOUT(mlg_work, launches, 4);
 LAYOUT(mlg_work, library_calls, 8);
-SIZE(mlg_work, 12);
+LAYOUT(mlg_work, measurement, 12);  // 1.7
+SIZE(mlg_work, 16);
 LAYOUT(mlg_backend_table, header, 0);
 LAYOUT(mlg_backend_table, create, 72);
 LAYOUT(mlg_backend_table, destroy, 80);
@@ -199,7 +200,9 @@ LAYOUT(mlg_backend_table, determinism, 200);     // 1.1
 LAYOUT(mlg_backend_table, replace_kernel, 208);  // 1.3
 LAYOUT(mlg_backend_table, queue, 216);           // 1.4
 LAYOUT(mlg_backend_table, work, 224);
-SIZE(mlg_backend_table, 232);
+LAYOUT(mlg_backend_table, mark, 232);  // 1.7
+LAYOUT(mlg_backend_table, await, 240);
+SIZE(mlg_backend_table, 248);
 LAYOUT(mlg_queue, struct_size, 0);
 LAYOUT(mlg_queue, kind, 4);
 LAYOUT(mlg_queue, stream, 8);

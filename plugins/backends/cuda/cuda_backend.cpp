@@ -45,10 +45,17 @@ CudaBackend::CudaBackend(const CudaConfig& config)
     : device_(make_device(config)),
       facts_(device_->facts()),
       batch_invariant_(config.batch_invariant),
-      attention_(*device_, {config.attention == "library" && !batch_invariant_, config.attention_fallback,
-                            config.deterministic}),
+      attention_(*device_, {.library = config.attention == "library" && !batch_invariant_,
+                            .required = config.require_library,
+                            .fallback = config.attention_fallback,
+                            .deterministic = config.deterministic}),
       segment_rows_(*device_),
       graphs_(*device_, config.graphs) {
+  if (config.require_library && attention_.deterministic()) {
+    throw sdk::Error(
+        "require_library = true (run.require_libraries) asks for the library's attention, which attention = "
+        "\"own\", deterministic and batch_invariant do without; set run.require_libraries = false for these");
+  }
   if (batch_invariant_) {
     kernels_.add(invariant_kernels(backends::core_kernels()), false);
   } else {
@@ -133,7 +140,7 @@ void CudaBackend::run(std::span<void* const> prepared) {
 
 std::optional<mlg_work> CudaBackend::work(void* prepared) {
   const CallWork work = static_cast<DeviceCall*>(prepared)->work();
-  return mlg_work{sizeof(mlg_work), work.launches, work.library_calls};
+  return mlg_work{sizeof(mlg_work), work.launches, work.library_calls, work.measurement};
 }
 
 // Code and graphs that still run must not be unloaded.
@@ -148,7 +155,12 @@ void CudaBackend::release(void* prepared) noexcept {
 }
 
 void CudaBackend::synchronize() {
+  attention_.finish_expected();
   device_->synchronize();
+  if (const std::string measured = device_->measured(); measured != measured_) {
+    sdk::log(sdk::LogLevel::info, measured);
+    measured_ = measured;
+  }
 }
 
 MULLIGAN_EXPORT_BACKEND(CudaBackend, cuda);

@@ -25,6 +25,7 @@ struct CudaConfig {
   std::string kernel_file;
   int threads = 0;
   std::string attention = "library";
+  bool require_library = false;
   bool attention_fallback = false;
   bool deterministic = false;
   bool batch_invariant = false;
@@ -71,6 +72,11 @@ class CudaBackend final : public sdk::Backend {
           "library: bf16 attention by cuDNN where it is installed and has a plan (the emulated device has "
           "one of its own); own: attention by the own kernel.")
           .choices("own|library"),
+      sdk::key(
+          "require_library", &CudaConfig::require_library,
+          "A run whose bf16 attention the device's library could compute and does not (it is missing, too "
+          "old, or has no plan) is refused; false: the own kernel computes it, and a warning says how much "
+          "slower. [run] require_libraries sets it."),
       sdk::key("attention_fallback", &CudaConfig::attention_fallback,
                "A call of attention that cuDNN has a plan for but does not execute is left to the own "
                "kernel, which "
@@ -114,6 +120,8 @@ class CudaBackend final : public sdk::Backend {
   void run(std::span<void* const> prepared) override;
   void release(void* prepared) noexcept override;
   void synchronize() override;
+  void mark(std::uint32_t slot) override { device_->mark(slot); }
+  void await(std::uint32_t slot) override { device_->await(slot); }
   std::optional<mlg_queue> queue() override { return device_->queue(); }
   std::optional<mlg_work> work(void* prepared) override;
   // Kernels add in fixed orders, without atomics on floats; cuBLASLt's algorithm is chosen once per shape and
@@ -137,6 +145,7 @@ class CudaBackend final : public sdk::Backend {
   AttentionLibrary attention_;
   SegmentRowTables segment_rows_;
   CallGraphs graphs_;
+  std::string measured_;  // as the log knows it
 };
 
 }  // namespace mulligan::cuda

@@ -2,8 +2,8 @@
 // behind NVIDIA's driver (gpu/), and the emulated one, which runs the same kernel sources on
 // the processor (emulated/).
 //
-// Everything is enqueued on one stream, in the order of the calls; from_device() and synchronize() wait for
-// it. One thread at a time. Every function throws std::runtime_error with one sentence.
+// Everything is enqueued on one stream, in the order of the calls; from_device(), synchronize() and await()
+// wait for it. One thread at a time. Every function throws std::runtime_error with one sentence.
 #pragma once
 
 #include <mulligan/backend.h>
@@ -66,6 +66,8 @@ struct GemmShape {
   std::int64_t stride_a() const { return m * k; }
   std::int64_t stride_b() const { return k * n; }
   std::int64_t stride_c() const { return m * n; }
+
+  auto operator<=>(const GemmShape&) const = default;
 };
 
 // A product made ready: on a GPU with the fastest algorithm for its shape.
@@ -73,6 +75,11 @@ class Gemm {
  public:
   virtual ~Gemm() = default;
   virtual std::size_t workspace_bytes() const { return 0; }
+  // The measurement that its algorithm was taken from (mlg_work); 0: none.
+  virtual std::uint32_t measurement() const { return 0; }
+  // Finds that algorithm, now at the latest; run() does it where nobody did before. Not while a graph is
+  // captured.
+  virtual void make_ready() {}
   // c = alpha op(a) op(b) + beta term: `term` is c itself, or lies beside it and has its shape.
   virtual void run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& term,
                    const DeviceArgument& c, void* workspace) = 0;
@@ -105,6 +112,8 @@ class Device {
   virtual Function& load(const FunctionRequest& request) = 0;
   virtual void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) = 0;
   virtual std::unique_ptr<Gemm> gemm(const GemmShape& shape) = 0;
+  // What was measured for products so far, a sentence for the log; empty: nothing.
+  virtual std::string measured() const { return {}; }
   // Why the device has no library that computes attention: "cuDNN was not found (...)"; empty where
   // it has one.
   virtual std::string attention_missing() { return {}; }
@@ -135,6 +144,9 @@ class Device {
   virtual void launch(CapturedGraph& graph) = 0;
 
   virtual void synchronize() = 0;
+  // As Backend's of the same names (<mulligan/backend.h>): the place in the stream, and waiting for it.
+  virtual void mark(std::uint32_t) {}
+  virtual void await(std::uint32_t) { synchronize(); }
   // The stream, for libraries that work on the same memory; none where its memory is no address for others.
   virtual std::optional<mlg_queue> queue() { return std::nullopt; }
 };

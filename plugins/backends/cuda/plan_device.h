@@ -4,6 +4,7 @@
 #pragma once
 
 #include "plugins/backends/cuda/device.h"
+#include "plugins/backends/cuda/product_class.h"
 
 namespace mulligan::cuda {
 
@@ -30,6 +31,7 @@ class PlanDevice : public Device {
 
  private:
   Function function_;
+  ProductClasses classes_;
   std::uintptr_t next_ = std::uintptr_t{1} << 32;
 };
 

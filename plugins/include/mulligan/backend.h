@@ -45,6 +45,9 @@ typedef struct mlg_work {
   uint32_t launches; /* of kernels that are compiled from source or taken from a file */
   uint32_t
       library_calls; /* products and attentions of a vendor's library, which launches kernels of its own */
+  /* Since ABI 1.7: which of its measurements a call takes its algorithm from. A device makes each once, before
+   * it first runs such a call. 0: of none. Written where struct_size reaches it. */
+  uint32_t measurement;
 } mlg_work;
 
 /* What a backend promises of a run that is repeated on the same machine with the same settings. Each promise
@@ -56,8 +59,10 @@ typedef enum mlg_determinism {
   MLG_DETERMINISM_BATCH = 2 /* and a row's bits whatever rows are computed with it */
 } mlg_determinism;
 
-/* All work is enqueued in the order of the calls; only download() and synchronize() wait for it. One thread
- * at a time. */
+#define MLG_MARKS 4 /* slots of mark() */
+
+/* All work is enqueued in the order of the calls; only download(), synchronize() and await() wait for it. One
+ * thread at a time. */
 typedef struct mlg_backend_table {
   mlg_plugin_header header;
   mlg_error (*create)(const mlg_host* host, const mlg_config* config, void** instance);
@@ -97,6 +102,11 @@ typedef struct mlg_backend_table {
   mlg_error (*queue)(void* instance, mlg_queue* out);
   /* Since ABI 1.4, may be null (not known): what the next run of a prepared and bound call would enqueue. */
   mlg_error (*work)(void* instance, void* prepared, mlg_work* out);
+  /* Since ABI 1.7, may be null (await() then is synchronize()). mark() notes the present place in the order of
+   * the work under `slot`, below MLG_MARKS, in place of what was noted there; await() waits until the work up
+   * to that place has ended, and for nothing where the slot notes none. No allocation on the step path. */
+  mlg_error (*mark)(void* instance, uint32_t slot);
+  mlg_error (*await)(void* instance, uint32_t slot);
 } mlg_backend_table;
 
 #ifdef __cplusplus

@@ -6,7 +6,9 @@
 #include <mulligan/cpu_kernel.hpp>
 #include <mulligan/plugin.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <optional>
 #include <span>
 
@@ -51,6 +53,12 @@ class Backend {
   virtual std::optional<mlg_work> work(void* prepared) {
     (void)prepared;
     return std::nullopt;
+  }
+  // Marks in the order of the work; a backend without any waits for all of it.
+  virtual void mark(std::uint32_t slot) { (void)slot; }
+  virtual void await(std::uint32_t slot) {
+    (void)slot;
+    synchronize();
   }
 };
 
@@ -120,8 +128,16 @@ mlg_backend_table make_backend_table(const char* name) {
     return guarded([&] {
       const std::optional<mlg_work> work = at(self).work(prepared);
       if (!work) throw Error("this backend does not know what its calls launch");
-      *out = *work;
+      const std::uint32_t known = std::min(out->struct_size, static_cast<std::uint32_t>(sizeof *work));
+      std::memcpy(out, &*work, known);
+      out->struct_size = known;
     });
+  };
+  table.mark = [](void* self, std::uint32_t slot) -> mlg_error {
+    return guarded([&] { at(self).mark(slot); });
+  };
+  table.await = [](void* self, std::uint32_t slot) -> mlg_error {
+    return guarded([&] { at(self).await(slot); });
   };
   return table;
 }

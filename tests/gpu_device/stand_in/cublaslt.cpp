@@ -1,8 +1,12 @@
-// A stand-in for libcublasLt.so.12, whose algorithms take the time, or fail, as they are told to.
+// A stand-in for libcublasLt.so.12, whose algorithms take the time, or fail, as they are told to; and which judges
+// each product: extents, strides, alignment and memory of its operands, and whether its algorithm is one for it.
 #include <cublasLt.h>
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "tests/gpu_device/stand_in/stand_in.h"
 
@@ -18,25 +22,92 @@ struct Layout {
   std::int32_t batch = 1;
   std::int64_t stride = 0;
 
+  std::uint64_t elements() const { return (columns - 1) * static_cast<std::uint64_t>(leading) + rows; }
   // From the first element to behind the last.
   std::size_t bytes() const {
     const std::size_t element = type == CUDA_R_32F ? 4 : 2;
-    const std::uint64_t elements =
-        static_cast<std::uint64_t>(batch - 1) * static_cast<std::uint64_t>(stride) +
-        (columns - 1) * static_cast<std::uint64_t>(leading) + rows;
-    return element * elements;
+    return element *
+           (static_cast<std::uint64_t>(batch - 1) * static_cast<std::uint64_t>(stride) + elements());
+  }
+  std::string text() const {
+    std::string text = std::to_string(type);
+    for (const auto number : {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), leading,
+                              static_cast<std::int64_t>(batch), stride})
+      text += " " + std::to_string(number);
+    return text + ";";
   }
 };
+struct Product {
+  cublasComputeType_t compute;
+  cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
+};
+struct Preference {
+  std::uint32_t alignment = 256;
+};
+
 const Layout& layout_of(cublasLtMatrixLayout_t opaque) {
   return *reinterpret_cast<const Layout*>(opaque);
 }
-bool touches(const char* argument, const void* address, cublasLtMatrixLayout_t layout) {
-  return stand_in_touches("cublasLtMatmul", argument, address, layout_of(layout).bytes());
+Product& product_of(cublasLtMatmulDesc_t opaque) {
+  return *reinterpret_cast<Product*>(opaque);
 }
-bool zero(const void* data, cublasLtMatrixLayout_t opaque) {
-  const auto* layout = reinterpret_cast<const Layout*>(opaque);
+
+// All that a heuristic knows of a product.
+std::string text_of(const Product& product, const Layout& a, const Layout& b, const Layout& c,
+                    const Layout& d) {
+  return std::to_string(product.compute) + " " + std::to_string(product.a) + " " + std::to_string(product.b) +
+         ";" + a.text() + b.text() + c.text() + d.text();
+}
+
+// Which algorithm was proposed or checked for which product.
+std::set<std::pair<std::string, std::uint64_t>> admitted;
+// Alignment in bytes that an algorithm was last proposed for.
+std::uint32_t alignment = 256;
+
+bool violates(const std::string& argument, const std::string& what) {
+  stand_in_violates(("cublasLtMatmul: argument " + argument + " " + what).c_str());
+  return false;
+}
+
+bool sound(const char* argument, const Layout& layout, int batch) {
+  const std::string name = std::string(argument) + "desc";
+  if (layout.leading < static_cast<std::int64_t>(layout.rows))
+    return violates(name, "has " + std::to_string(layout.rows) + " rows and a leading dimension of " +
+                              std::to_string(layout.leading));
+  if (layout.batch != batch)
+    return violates(name, "has a batch of " + std::to_string(layout.batch) + ", and that of A has " +
+                              std::to_string(batch));
+  if (argument[0] == 'D' && batch > 1 && layout.stride < static_cast<std::int64_t>(layout.elements()))
+    return violates(name, "writes matrices of " + std::to_string(layout.elements()) + " elements " +
+                              std::to_string(layout.stride) + " elements apart");
+  return true;
+}
+
+bool touches(const char* argument, const void* address, const Layout& layout) {
+  if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0)
+    return violates(argument, "is not aligned to " + std::to_string(alignment) + " bytes");
+  return stand_in_touches("cublasLtMatmul", argument, address, layout.bytes());
+}
+
+bool fits(const Product& product, const Layout& a, const Layout& b, const Layout& d) {
+  const auto seen = [](const Layout& layout, cublasOperation_t operation) {
+    return operation == CUBLAS_OP_N ? std::pair(layout.rows, layout.columns)
+                                    : std::pair(layout.columns, layout.rows);
+  };
+  const auto [m, k] = seen(a, product.a);
+  const auto [inner, n] = seen(b, product.b);
+  const auto pair = [](std::uint64_t rows, std::uint64_t columns) {
+    return "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
+  };
+  if (inner != k) return violates("Bdesc", "is " + pair(inner, n) + " where A is " + pair(m, k));
+  if (d.rows != m || d.columns != n)
+    return violates("Ddesc", "is " + pair(d.rows, d.columns) + ", and the product is " + pair(m, n));
+  return true;
+}
+
+bool zero(const void* data, const Layout& layout) {
   const auto* bytes = static_cast<const char*>(data);
-  const auto count = static_cast<std::size_t>(layout->rows * layout->columns);
+  const auto count = static_cast<std::size_t>(layout.rows * layout.columns);
   return std::all_of(bytes, bytes + count,
                      [](char byte) { return byte == 0; });  // a byte of each element or more
 }
@@ -60,14 +131,20 @@ EXPORTED cublasStatus_t cublasLtDestroy(cublasLtHandle_t) {
 EXPORTED cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* product, cublasComputeType_t compute,
                                                  cudaDataType_t) {
   stand_in().compute_type = compute;
-  *product = reinterpret_cast<cublasLtMatmulDesc_t>(&some);
+  *product = reinterpret_cast<cublasLtMatmulDesc_t>(new Product{compute});
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t) {
+EXPORTED cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product) {
+  delete &product_of(product);
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t,
-                                                       const void*, std::size_t) {
+EXPORTED cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
+                                                       cublasLtMatmulDescAttributes_t which,
+                                                       const void* value, std::size_t) {
+  if (which == CUBLASLT_MATMUL_DESC_TRANSA)
+    std::memcpy(&product_of(product).a, value, sizeof(cublasOperation_t));
+  if (which == CUBLASLT_MATMUL_DESC_TRANSB)
+    std::memcpy(&product_of(product).b, value, sizeof(cublasOperation_t));
   return CUBLAS_STATUS_SUCCESS;
 }
 EXPORTED cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType_t type,
@@ -90,43 +167,73 @@ EXPORTED cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t 
   return CUBLAS_STATUS_SUCCESS;
 }
 EXPORTED cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
-  *preference = reinterpret_cast<cublasLtMatmulPreference_t>(&some);
+  *preference = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t) {
+EXPORTED cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete reinterpret_cast<Preference*>(preference);
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
+EXPORTED cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                              cublasLtMatmulPreferenceAttributes_t which,
                                                              const void* value, std::size_t bytes) {
+  if (which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES)
+    std::memcpy(&reinterpret_cast<Preference*>(preference)->alignment, value, bytes);
+  if (which == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK && bytes == sizeof stand_in().reduction_schemes)
+    std::memcpy(&stand_in().reduction_schemes, value, bytes);
   if (which == CUBLASLT_MATMUL_PREF_IMPL_MASK && bytes == sizeof stand_in().allowed)
     std::memcpy(&stand_in().allowed, value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
-                                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                                       cublasLtMatmulPreference_t, int wanted,
+EXPORTED cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product,
+                                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                                       cublasLtMatmulPreference_t preference, int wanted,
                                                        cublasLtMatmulHeuristicResult_t* results, int* count) {
+  alignment = reinterpret_cast<Preference*>(preference)->alignment;
   *count = std::min(wanted, static_cast<int>(stand_in().milliseconds.size()));
   for (int i = 0; i < *count; ++i) {
     results[i] = {};
     results[i].algo.data[0] = static_cast<std::uint64_t>(i);
+    admitted.emplace(text_of(product_of(product), layout_of(a), layout_of(b), layout_of(c), layout_of(d)),
+                     results[i].algo.data[0]);
   }
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void*, const void* a,
-                                       cublasLtMatrixLayout_t a_layout, const void* b,
-                                       cublasLtMatrixLayout_t b_layout, const void*, const void* c,
+EXPORTED cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t product,
+                                                cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                                cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                                const cublasLtMatmulAlgo_t* algorithm,
+                                                cublasLtMatmulHeuristicResult_t* result) {
+  *result = {};
+  if (static_cast<int>(algorithm->data[0]) == stand_in().refused_algorithm)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  admitted.emplace(text_of(product_of(product), layout_of(a), layout_of(b), layout_of(c), layout_of(d)),
+                   algorithm->data[0]);
+  return CUBLAS_STATUS_SUCCESS;
+}
+EXPORTED cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void* alpha,
+                                       const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
+                                       cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                                        cublasLtMatrixLayout_t c_layout, void* d,
                                        cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm,
                                        void* workspace, std::size_t workspace_bytes, cudaStream_t) {
-  if (!touches("A", a, a_layout) || !touches("B", b, b_layout) || !touches("C", c, c_layout) ||
-      !touches("D", d, d_layout) ||
+  const Layout &la = layout_of(a_layout), &lb = layout_of(b_layout), &lc = layout_of(c_layout),
+               &ld = layout_of(d_layout);
+  const bool numbers = (alpha && beta) || violates(alpha ? "beta" : "alpha", "has no address");
+  if (!numbers || !sound("A", la, la.batch) || !sound("B", lb, la.batch) || !sound("C", lc, la.batch) ||
+      !sound("D", ld, la.batch) || !fits(product_of(product), la, lb, ld) || !touches("A", a, la) ||
+      !touches("B", b, lb) || !touches("C", c, lc) || !touches("D", d, ld) ||
       !stand_in_touches("cublasLtMatmul", "workspace", workspace, workspace_bytes))
     return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (!admitted.contains({text_of(product_of(product), la, lb, lc, ld), algorithm->data[0]})) {
+    violates("algo", "was neither proposed nor checked for this product");
+    return CUBLAS_STATUS_EXECUTION_FAILED;
+  }
   stand_in().last_algorithm = static_cast<int>(algorithm->data[0]);
-  stand_in().zero_operands += static_cast<int>(zero(a, a_layout) || zero(b, b_layout));
+  ++stand_in().products;
+  if (const auto act = std::exchange(stand_in().on_product, {})) act();
+  stand_in().zero_operands += static_cast<int>(zero(a, la) || zero(b, lb));
   const bool fails = stand_in().milliseconds[static_cast<std::size_t>(algorithm->data[0])] < 0;
   return fails ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }

@@ -1,4 +1,5 @@
-// A stand-in for libcudnn.so.9 that takes every graph, and executes it or not as it is told to.
+// A stand-in for libcudnn.so.9: keeps the graphs that it is given, refuses what attention's engines of its version do
+// not take, judges the memory of executions (cudnn_rules.h), and executes or not as it is told to.
 #include <cudnn_graph.h>
 
 #include <algorithm>
@@ -6,19 +7,70 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <new>
+#include <utility>
 
+#include "tests/gpu_device/stand_in/cudnn_rules.h"
 #include "tests/gpu_device/stand_in/stand_in.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-EXPORTED std::size_t cudnnGetVersion() {
-  return 91900;
+using namespace stand_in_cudnn;
+
+namespace {
+
+thread_local std::string last_error;
+
+cudnnStatus_t refuse(cudnnStatus_t status, std::string why) {
+  last_error = std::move(why);
+  return status;
 }
-EXPORTED const char* cudnnGetErrorString(cudnnStatus_t) {
-  return "CUDNN_STATUS_EXECUTION_FAILED";
+
+Descriptor& descriptor(cudnnBackendDescriptor_t raw) {
+  return *reinterpret_cast<Descriptor*>(raw);
+}
+
+std::size_t bytes_of(cudnnBackendAttributeType_t type) {
+  switch (type) {
+    case CUDNN_TYPE_BOOLEAN:
+    case CUDNN_TYPE_CHAR:
+      return 1;
+    case CUDNN_TYPE_INT64:
+    case CUDNN_TYPE_VOID_PTR:
+    case CUDNN_TYPE_BACKEND_DESCRIPTOR:
+    case CUDNN_TYPE_HANDLE:
+      return 8;
+    default:
+      return 4;  // enumerations
+  }
+}
+
+void count_plan() {
+  static std::mutex mutex;
+  static std::condition_variable more;
+  std::unique_lock lock(mutex);
+  StandIn& seen = stand_in();
+  if (std::exchange(seen.planning_throws, false)) throw std::bad_alloc();
+  ++seen.plans;
+  seen.most_plans_at_once = std::max(seen.most_plans_at_once, ++seen.plans_under_way);
+  more.notify_all();
+  more.wait_for(lock, std::chrono::seconds(20),
+                [&] { return seen.most_plans_at_once >= seen.plan_together; });
+  --seen.plans_under_way;
+}
+
+}  // namespace
+
+EXPORTED std::size_t cudnnGetVersion() {
+  return stand_in().cudnn_version;
+}
+EXPORTED const char* cudnnGetErrorString(cudnnStatus_t status) {
+  return status == CUDNN_STATUS_EXECUTION_FAILED ? "CUDNN_STATUS_EXECUTION_FAILED"
+         : status == CUDNN_STATUS_NOT_SUPPORTED  ? "CUDNN_STATUS_NOT_SUPPORTED"
+                                                 : "CUDNN_STATUS_BAD_PARAM";
 }
 EXPORTED void cudnnGetLastErrorString(char* text, std::size_t bytes) {
-  std::strncpy(text, "the stand-in was told to", bytes);
+  std::strncpy(text, std::exchange(last_error, {}).c_str(), bytes - 1);
 }
 EXPORTED cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   ++stand_in().handles;
@@ -26,6 +78,7 @@ EXPORTED cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   return CUDNN_STATUS_SUCCESS;
 }
 EXPORTED cudnnStatus_t cudnnDestroy(cudnnHandle_t) {
+  ++stand_in().handles_destroyed;
   return CUDNN_STATUS_SUCCESS;
 }
 EXPORTED cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t) {
@@ -33,41 +86,53 @@ EXPORTED cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t) {
 }
 EXPORTED cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
                                                     cudnnBackendDescriptor_t* made) {
-  if (type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
-    static std::mutex mutex;
-    static std::condition_variable more;
-    std::unique_lock lock(mutex);
-    StandIn& seen = stand_in();
-    ++seen.plans;
-    seen.most_plans_at_once = std::max(seen.most_plans_at_once, ++seen.plans_under_way);
-    more.notify_all();
-    more.wait_for(lock, std::chrono::seconds(20),
-                  [&] { return seen.most_plans_at_once >= seen.plan_together; });
-    --seen.plans_under_way;
-  }
-  *made = reinterpret_cast<cudnnBackendDescriptor_t>(&stand_in());
+  if (type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) count_plan();
+  *made = reinterpret_cast<cudnnBackendDescriptor_t>(new Descriptor{type, {}, {}});
   return CUDNN_STATUS_SUCCESS;
 }
-EXPORTED cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t) {
+EXPORTED cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t raw) {
+  delete &descriptor(raw);
   return CUDNN_STATUS_SUCCESS;
 }
-EXPORTED cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t, cudnnBackendAttributeName_t,
-                                                cudnnBackendAttributeType_t, std::int64_t, const void*) {
+EXPORTED cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t raw,
+                                                cudnnBackendAttributeName_t name,
+                                                cudnnBackendAttributeType_t type, std::int64_t count,
+                                                const void* values) {
+  Descriptor& own = descriptor(raw);
+  if (own.graph) return refuse(CUDNN_STATUS_BAD_PARAM, "an attribute was set after finalisation");
+  const auto* bytes = static_cast<const char*>(values);
+  own.attributes[name].assign(bytes, bytes + static_cast<std::size_t>(count) * bytes_of(type));
   return CUDNN_STATUS_SUCCESS;
 }
-// One engine; 17 KiB of workspace.
-EXPORTED cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t, cudnnBackendAttributeName_t name,
-                                                cudnnBackendAttributeType_t, std::int64_t,
-                                                std::int64_t* count, void* values) {
+// One engine for each graph.
+EXPORTED cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t raw,
+                                                cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t,
+                                                std::int64_t wanted, std::int64_t* count, void* values) {
   if (count) *count = 1;
-  if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) *static_cast<std::int64_t*>(values) = 17 << 10;
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)
+    *static_cast<std::int64_t*>(values) = stand_in().plan_workspace;
+  if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && wanted > 0)
+    descriptor(*static_cast<cudnnBackendDescriptor_t*>(values)).graph = descriptor(raw).graph;
   return CUDNN_STATUS_SUCCESS;
 }
-EXPORTED cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t) {
+EXPORTED cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t raw) {
+  Descriptor& own = descriptor(raw);
+  if (own.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) own.graph = std::make_shared<Graph>(graph_of(own));
+  if (own.type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
+    own.graph = own.held(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH).at(0)->graph;
+  if (own.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+    own.graph = own.held(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).at(0)->graph;
+    const std::string unsupported = unsupported_in(*own.graph);
+    if (!unsupported.empty()) return refuse(CUDNN_STATUS_NOT_SUPPORTED, unsupported);
+    own.graph->workspace = stand_in().plan_workspace;
+  }
   return CUDNN_STATUS_SUCCESS;
 }
-EXPORTED cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t,
-                                           cudnnBackendDescriptor_t) {
+EXPORTED cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan,
+                                           cudnnBackendDescriptor_t pack) {
   ++stand_in().executions;
-  return stand_in().execution_fails ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
+  if (stand_in().execution_fails) return refuse(CUDNN_STATUS_EXECUTION_FAILED, "the stand-in was told to");
+  if (!judge_execution(*descriptor(plan).graph, descriptor(pack)))
+    return refuse(CUDNN_STATUS_EXECUTION_FAILED, stand_in().violation);
+  return CUDNN_STATUS_SUCCESS;
 }

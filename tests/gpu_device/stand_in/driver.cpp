@@ -12,6 +12,8 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tests/gpu_device/stand_in/stand_in.h"
 
@@ -24,6 +26,8 @@ constexpr int kInvalidValue = 1, kNotSupported = 801, kNotFound = 500, kIllegalA
 StandIn state;
 std::map<const char*, Allocation> allocations;  // by base; freed ones stay until their place is given anew
 std::deque<std::function<void()>> held;
+using Graph = std::vector<std::function<void()>>;
+Graph captured;
 
 void work_off() {
   for (; !held.empty(); held.pop_front()) held.front()();
@@ -33,13 +37,28 @@ int answer() {
 }
 int enqueue(std::function<void()> work) {
   if (!state.violation.empty()) return kIllegalAddress;
+  if (state.capturing) {
+    captured.push_back(std::move(work));
+    return 0;
+  }
   held.push_back(std::move(work));
   if (!state.hold) work_off();
   return 0;
 }
 
+int violate(const std::string& sentence) {
+  if (state.violation.empty()) state.violation = sentence;
+  return answer();
+}
+// What a capture does not allow, and a real driver answers by ending it.
+bool refused_in_capture(const char* call) {
+  if (state.capturing) violate(std::string(call) + ": within a capture of the stream");
+  return state.capturing;
+}
+
 struct Event {
   int recorded = 0, reached = 0;
+  int products = 0;  // that had been asked for when it was recorded
 };
 int handle;
 
@@ -69,10 +88,15 @@ EXPORTED bool stand_in_touches(const char* call, const char* argument, const voi
     }
   }
   if (fault.empty()) return true;
-  if (state.violation.empty())
-    state.violation =
-        std::string(call) + ": argument " + argument + " takes " + std::to_string(bytes) + " bytes" + fault;
+  violate(std::string(call) + ": argument " + argument + " takes " + std::to_string(bytes) + " bytes" +
+          fault);
   return false;
+}
+EXPORTED bool stand_in_capturing() {
+  return state.capturing;
+}
+EXPORTED void stand_in_violates(const char* sentence) {
+  violate(sentence);
 }
 
 EXPORTED int cuDriverGetVersion(int* version) {
@@ -124,25 +148,39 @@ EXPORTED int cuStreamDestroy_v2(void*) {
   return 0;
 }
 EXPORTED int cuStreamSynchronize(void*) {
+  if (refused_in_capture("cuStreamSynchronize")) return answer();
   work_off();
   return answer();
 }
 EXPORTED int cuStreamBeginCapture_v2(void*, int) {
-  return kNotSupported;
+  if (refused_in_capture("cuStreamBeginCapture")) return answer();
+  if (!state.captures) return kNotSupported;
+  state.capturing = true;
+  captured.clear();
+  return answer();
 }
-EXPORTED int cuStreamEndCapture(void*, void**) {
-  return kNotSupported;
+EXPORTED int cuStreamEndCapture(void*, void** graph) {
+  if (!state.capturing) return kNotSupported;
+  state.capturing = false;
+  *graph = new Graph(std::exchange(captured, {}));
+  return answer();
 }
-EXPORTED int cuGraphInstantiateWithFlags(void**, void*, unsigned long long) {
-  return kNotSupported;
+EXPORTED int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
+  *executable = new Graph(*static_cast<Graph*>(graph));
+  return answer();
 }
-EXPORTED int cuGraphLaunch(void*, void*) {
-  return kNotSupported;
+EXPORTED int cuGraphLaunch(void* executable, void*) {
+  if (refused_in_capture("cuGraphLaunch")) return answer();
+  ++state.graph_launches;
+  for (const auto& work : *static_cast<Graph*>(executable)) enqueue(work);
+  return answer();
 }
-EXPORTED int cuGraphDestroy(void*) {
+EXPORTED int cuGraphDestroy(void* graph) {
+  delete static_cast<Graph*>(graph);
   return 0;
 }
-EXPORTED int cuGraphExecDestroy(void*) {
+EXPORTED int cuGraphExecDestroy(void* executable) {
+  delete static_cast<Graph*>(executable);
   return 0;
 }
 EXPORTED int cuEventCreate(void** event, unsigned) {
@@ -155,9 +193,11 @@ EXPORTED int cuEventDestroy_v2(void* event) {
 }
 EXPORTED int cuEventRecord(void* event, void*) {
   auto* mark = static_cast<Event*>(event);
+  mark->products = state.products;
   return enqueue([mark, number = ++mark->recorded] { mark->reached = number; });
 }
 EXPORTED int cuEventSynchronize(void* event) {
+  if (refused_in_capture("cuEventSynchronize")) return answer();
   const auto* mark = static_cast<Event*>(event);
   if (mark->reached == mark->recorded) return 0;
   ++state.waits;
@@ -167,13 +207,16 @@ EXPORTED int cuEventSynchronize(void* event) {
   }
   return 0;
 }
-EXPORTED int cuEventElapsedTime(float* milliseconds, void*, void*) {
+EXPORTED int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
+  ++state.timed;
+  state.timed_products = static_cast<Event*>(end)->products - static_cast<Event*>(begin)->products;
   *milliseconds = state.milliseconds[static_cast<std::size_t>(state.last_algorithm)];
   return 0;
 }
 EXPORTED int cuMemAlloc_v2(std::uintptr_t* address, std::size_t bytes) {
-  if (!state.violation.empty()) return kIllegalAddress;
+  if (refused_in_capture("cuMemAlloc") || !state.violation.empty()) return kIllegalAddress;
   char* base = static_cast<char*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  std::memset(base, 0, bytes);
   // What was freed within the new one's place is no more.
   allocations.erase(allocations.lower_bound(base), allocations.lower_bound(base + bytes));
   allocations[base] = {bytes, false};
@@ -181,11 +224,11 @@ EXPORTED int cuMemAlloc_v2(std::uintptr_t* address, std::size_t bytes) {
   return 0;
 }
 EXPORTED int cuMemFree_v2(std::uintptr_t address) {
+  if (refused_in_capture("cuMemFree")) return answer();
   const auto found = allocations.find(reinterpret_cast<const char*>(address));
   if (found == allocations.end() || found->second.freed) {
     if (address == 0) return answer();
-    if (state.violation.empty())
-      state.violation = "cuMemFree: argument address is no allocation, or was freed";
+    violate("cuMemFree: argument address is no allocation, or was freed");
     return kInvalidValue;
   }
   found->second.freed = true;
@@ -223,29 +266,6 @@ EXPORTED int cuMemsetD8Async(std::uintptr_t address, unsigned char value, std::s
     return kIllegalAddress;
   return enqueue([=] { std::memset(reinterpret_cast<void*>(address), value, bytes); });
 }
-EXPORTED int cuModuleLoadData(void** module, const void* code) {
-  ++state.modules_loaded;
-  state.loaded.emplace_back(static_cast<const char*>(code));
-  *module = &handle;
-  return 0;
-}
-EXPORTED int cuModuleUnload(void*) {
-  ++state.modules_unloaded;
-  return 0;
-}
-EXPORTED int cuModuleGetFunction(void** function, void*, const char*) {
-  *function = &handle;
-  return 0;
-}
-EXPORTED int cuFuncSetAttribute(void*, int, int) {
-  return 0;
-}
-EXPORTED int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                            void*, void**, void**) {
-  ++state.launches;
-  return answer();
-}
-
 // The newest form that CUDA `version` had. cuEventElapsedTime got its second in 12.8.
 EXPORTED int cuGetProcAddress_v2(const char* name, void** address, int version, std::uint64_t, int*) {
   if (version > state.driver_version) return kInvalidValue;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +22,8 @@ struct StandIn {
   // stream is held, when somebody waits for it.
   int driver_version = 12040;
   bool hold = false;
+  bool captures = false, capturing = false;  // of the stream: possible, and under way
+  int graph_launches = 0;
   int modules_loaded = 0, modules_unloaded = 0, launches = 0, host_allocations = 0;
   int waits = 0;                    // for an event that had not come
   std::vector<std::string> loaded;  // what modules were loaded of
@@ -31,13 +35,22 @@ struct StandIn {
   // cuBLASLt proposes algorithms 0, 1, ...; those of a negative duration fail.
   std::vector<float> milliseconds = {3, 1, 2};
   int last_algorithm = -1;
+  int products = 0;
+  int timed = 0;                       // algorithms whose time was asked for
+  int timed_products = 0;              // products between the two events of the last timing
+  int refused_algorithm = -1;          // that a check finds unfit for a product
+  unsigned reduction_schemes = 7;      // that were asked for last
+  std::function<void()> on_product;    // called once, in the next product
   int zero_operands = 0;               // products of which an operand was all zeros
   unsigned long long allowed = ~0ULL;  // implementations that were asked for last
   int compute_type = -1;               // of the last product
 
   // cuDNN.
+  std::size_t cudnn_version = 91900;
   bool execution_fails = false;
-  int plans = 0, executions = 0, handles = 0;
+  bool planning_throws = false;            // the next plan, once: std::bad_alloc
+  std::int64_t plan_workspace = 17 << 10;  // bytes
+  int plans = 0, executions = 0, handles = 0, handles_destroyed = 0;
   int plan_together = 1;  // plans wait, a while, until so many are under way at once
   int plans_under_way = 0, most_plans_at_once = 0;
 };
@@ -49,3 +62,7 @@ extern "C" StandIn& stand_in();
 // so of `call` and its `argument`.
 extern "C" bool stand_in_touches(const char* call, const char* argument, const void* address,
                                  std::size_t bytes);
+// Another violation, as a sentence.
+extern "C" void stand_in_violates(const char* sentence);
+// Whether the stream is being captured.
+extern "C" bool stand_in_capturing();

@@ -56,7 +56,7 @@ AttentionCall::AttentionCall(AttentionLibrary& library, SegmentRowTables& row_ta
 }
 
 AttentionCall::~AttentionCall() {
-  if (watched_) library_.tables().unwatch(watched_);
+  if (watched_) library_.tables().unwatch(watched_, this);
 }
 
 AttentionShape AttentionCall::shape_of(const AttentionBucket& bucket) const {
@@ -70,11 +70,11 @@ AttentionShape AttentionCall::shape_of(const AttentionBucket& bucket) const {
 void AttentionCall::bind(const Tensors& tensors, void* workspace) {
   tensors_ = tensors;
   workspace_ = workspace;
-  if (watched_) library_.tables().unwatch(std::exchange(watched_, nullptr));
+  if (watched_) library_.tables().unwatch(std::exchange(watched_, nullptr), this);
   const DeviceArgument cu_seqlens = tensors_(Forward::cu_seqlens);
   std::vector<std::int32_t> contents(cu_seqlens.bytes / sizeof(std::int32_t));
   library_.device().from_device(contents.data(), cu_seqlens.address, cu_seqlens.bytes);
-  library_.tables().watch(cu_seqlens.address, shape_.tokens, std::move(contents));
+  library_.tables().watch(cu_seqlens.address, shape_.tokens, std::move(contents), this, [this] { expect(); });
   watched_ = cu_seqlens.address;
   rows_ = row_tables_.rows(cu_seqlens.address, layout_);
   for (auto& [bucket, ready] : ready_) place(ready);
@@ -110,16 +110,13 @@ AttentionCall::Ready AttentionCall::make_ready(const AttentionBucket& bucket) {
   Ready ready;
   const AttentionShape shape = shape_of(bucket);
   if (bucket.packed && bucket.rows > layout_.most_rows) {
-    library_.announce(shape, "segments are shorter than 64 tokens on average");
+    library_.leave(shape, "segments are shorter than 64 tokens on average");
     return ready;
   }
   ready.plan = library_.plan(shape);
   if (!ready.plan) return ready;
-  if (own_bytes_ + ready.plan->workspace_bytes() > workspace_bytes_) {
-    library_.announce(shape, "its workspace of " + std::to_string(ready.plan->workspace_bytes()) +
-                                 " bytes is larger than was reserved");
-    return ready;
-  }
+  if (own_bytes_ + ready.plan->workspace_bytes() > workspace_bytes_)
+    ready.room = library_.more_workspace(shape, ready.plan->workspace_bytes());
   ready.number = ready_.size() + 1;
   ready.rows = plan_attention_rows(arguments_.launch(), shape);
   const char* source = attention_rows_source();
@@ -165,7 +162,7 @@ void AttentionCall::run(std::uint64_t choice) {
   for (auto& [bucket, ready] : ready_) {
     if (ready.number != choice) continue;
     ready.before.run();
-    ready.plan->run(ready.arguments, static_cast<char*>(workspace_) + own_bytes_);
+    ready.plan->run(ready.arguments, ready.room ? ready.room : static_cast<char*>(workspace_) + own_bytes_);
     ready.after.run();
     return;
   }

@@ -49,6 +49,7 @@ class AttentionCall {
   struct Ready {
     std::uint64_t number = 0;  // 0: the own kernel
     Attention* plan = nullptr;
+    void* room = nullptr;  // for a plan that needs more than the bound; null: the call's own workspace
     AttentionRows rows;
     LaunchSteps before, after;
     AttentionArguments arguments;

@@ -17,6 +17,10 @@ std::string describe(const AttentionShape& s) {
          " heads over " + number(s.kv_heads) + " of width " + number(s.width);
 }
 
+AttentionLibrary::~AttentionLibrary() {
+  for (const auto& [bytes, address] : workspaces_) device_.free(address);
+}
+
 bool AttentionLibrary::wanted(const AttentionShape& shape) {
   if (!choice_.library || (shape.backward && choice_.deterministic)) return false;
   constexpr std::int64_t kMostElements = std::int64_t{1} << 31;  // starts are int32
@@ -27,23 +31,45 @@ bool AttentionLibrary::wanted(const AttentionShape& shape) {
 bool AttentionLibrary::available() {
   if (available_) return *available_;
   const std::string missing = device_.attention_missing();
-  if (!missing.empty()) {
-    sdk::log(sdk::LogLevel::info,
-             "attention is computed by the own kernel: " + missing + ", or set backend.attention = \"own\"");
-  }
+  if (!missing.empty()) stand_in("bf16 attention: " + missing, "or set backend.attention = \"own\"");
   available_ = missing.empty();
   return *available_;
+}
+
+void AttentionLibrary::say_once(const std::string& sentence) {
+  if (announced_.insert(sentence).second) sdk::log(sdk::LogLevel::warning, sentence);
+}
+
+// How much slower: 1.0 to 1.2 s in place of 0.09 for a step of the record, by the work that the own kernel does
+// without tensor cores.
+void AttentionLibrary::stand_in(const std::string& reason, const std::string& remedy) {
+  if (choice_.required) {
+    throw std::runtime_error(
+        reason +
+        "; this run requires the device's library of attention "
+        "(run.require_libraries, backend.require_library), for with the own kernel a step "
+        "takes about ten times as long: mend that, or set run.require_libraries = false");
+  }
+  say_once(reason +
+           "; the own kernel computes it, without tensor cores: a step that is mostly attention takes "
+           "about ten times as long" +
+           (remedy.empty() ? "" : " (" + remedy + " to be told no more)"));
 }
 
 std::optional<std::size_t> AttentionLibrary::workspace_bytes(const AttentionShape& shape) {
   std::string reason;
   const std::optional<std::size_t> bytes = device_.attention_workspace_bytes(shape, reason);
-  if (!bytes) announce(shape, reason);
+  if (!bytes) stand_in(describe(shape) + ": " + reason, "");
   return bytes;
 }
 
 void AttentionLibrary::expect(const AttentionShape& shape) {
-  if (!plans_.contains(shape)) device_.expect_attention(shape);
+  if (plans_.contains(shape) || !expected_.insert(shape).second) return;
+  device_.expect_attention(shape);
+}
+
+void AttentionLibrary::finish_expected() {
+  for (const AttentionShape& shape : std::exchange(expected_, {})) plan(shape);
 }
 
 Attention* AttentionLibrary::plan(const AttentionShape& shape) {
@@ -54,7 +80,7 @@ Attention* AttentionLibrary::plan(const AttentionShape& shape) {
   if (plan) {
     sdk::log(sdk::LogLevel::info, "the device's library computes " + describe(shape));
   } else {
-    announce(shape, reason);
+    stand_in(describe(shape) + ": " + reason, "");
   }
   return plans_.emplace(shape, std::move(plan)).first->second.get();
 }
@@ -65,22 +91,30 @@ void AttentionLibrary::failed(const AttentionFailure& failure) {
                              "; set backend.attention = \"own\" to compute attention by the own kernel, or "
                              "backend.attention_fallback = true to do so for what fails");
   }
-  const std::string sentence =
-      std::string(failure.what()) + "; the own kernel computes it from now on (backend.attention_fallback)";
-  if (announced_.insert(sentence).second) sdk::log(sdk::LogLevel::warning, sentence);
+  say_once(
+      std::string(failure.what()) +
+      "; the own kernel computes it from now on (backend.attention_fallback), without tensor cores: a step "
+      "that is mostly attention takes about ten times as long");
 }
 
 void AttentionLibrary::leave_to_own_kernel() {
-  const std::string sentence =
+  say_once(
       "model.attention asks for a softmax that the device's library cannot compute: the own kernel, which "
       "uses no tensor "
-      "cores, computes attention's forward pass";
-  if (announced_.insert(sentence).second) sdk::log(sdk::LogLevel::warning, sentence);
+      "cores, computes attention's forward pass");
 }
 
-void AttentionLibrary::announce(const AttentionShape& shape, const std::string& reason) {
-  const std::string sentence = describe(shape) + ": " + reason + "; the own kernel computes it";
-  if (announced_.insert(sentence).second) sdk::log(sdk::LogLevel::warning, sentence);
+void AttentionLibrary::leave(const AttentionShape& shape, const std::string& reason) {
+  say_once(describe(shape) + ": " + reason + "; the own kernel computes it, without tensor cores");
+}
+
+void* AttentionLibrary::more_workspace(const AttentionShape& shape, std::size_t bytes) {
+  if (workspaces_.empty() || workspaces_.back().first < bytes) {
+    workspaces_.emplace_back(bytes, device_.allocate(bytes));
+    say_once(describe(shape) + ": its plan takes " + std::to_string(bytes) +
+             " bytes of workspace, more than was reserved; they are taken beside");
+  }
+  return workspaces_.back().second;
 }
 
 }  // namespace mulligan::cuda

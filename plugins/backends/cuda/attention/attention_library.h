@@ -7,15 +7,18 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "plugins/backends/cuda/attention/segment_tables.h"
 #include "plugins/backends/cuda/device.h"
 
 namespace mulligan::cuda {
 
-// [backend] attention, attention_fallback and deterministic.
+// [backend] attention, require_library, attention_fallback and deterministic.
 struct AttentionChoice {
   bool library = true;         // where the device has one
+  bool required = false;       // a run without it is refused
   bool fallback = false;       // what it does not execute is left to the own kernel
   bool deterministic = false;  // a library's backward pass adds up in no fixed order
 };
@@ -23,20 +26,30 @@ struct AttentionChoice {
 class AttentionLibrary {
  public:
   AttentionLibrary(Device& device, AttentionChoice choice) : device_(device), choice_(choice) {}
+  ~AttentionLibrary();
+  AttentionLibrary(const AttentionLibrary&) = delete;
+  AttentionLibrary& operator=(const AttentionLibrary&) = delete;
 
   // False where the own kernel is meant to compute calls like this one, whatever the library can do: f32,
   // another width than a multiple of 16 up to 128, a backward pass that must be deterministic, attention =
-  // "own", or a device without such a library, which the log then says, once.
+  // "own", or a device without such a library, which the log then says, once, or where one is required the
+  // exception.
   bool wanted(const AttentionShape& shape);
   // The most workspace that plans with this shape's direction, tokens, heads and width need; nothing where
   // the library has none of them, which the log then says, once. Makes no plan.
   std::optional<std::size_t> workspace_bytes(const AttentionShape& shape);
-  // A plan() of it will follow, and begins to be made.
+  // A plan() of it may follow, and begins to be made.
   void expect(const AttentionShape& shape);
-  // The plan for a shape, made once; null where the library has none, which the log then says, once.
+  // All plans that were expected are made. Throws as plan().
+  void finish_expected();
+  // The plan for a shape, made once; null where the library has none, which the log then says, once, or where
+  // one is required the exception.
   Attention* plan(const AttentionShape& shape);
-  // Says once that the own kernel stands in, and why.
-  void announce(const AttentionShape& shape, const std::string& reason);
+  // Device memory for a plan of this shape, which needs more than was reserved for it: `bytes`, shared by all
+  // such plans and kept, for captured work knows its address. Said once. Not while a graph is captured.
+  void* more_workspace(const AttentionShape& shape, std::size_t bytes);
+  // Segments of this shape are the own kernel's, whatever the library can do: said once, with `reason`.
+  void leave(const AttentionShape& shape, const std::string& reason);
 
   // A wanted call is computed by the own kernel all the same, for it rounds as model.attention says; the log
   // says so, once.
@@ -54,11 +67,17 @@ class AttentionLibrary {
 
  private:
   bool available();
+  void say_once(const std::string& sentence);
+  // The own kernel stands in for a library that the run could have, or the run is refused.
+  void stand_in(const std::string& reason, const std::string& remedy);
 
   Device& device_;
   AttentionChoice choice_;
   SegmentTables tables_;
   std::map<AttentionShape, std::unique_ptr<Attention>> plans_;
+  std::set<AttentionShape> expected_;
+  std::vector<std::pair<std::size_t, void*>>
+      workspaces_;  // bytes and address, each larger than the one before
   std::set<std::string> announced_;
   std::optional<bool> available_;
 };

@@ -6,17 +6,20 @@
 
 namespace mulligan::cuda {
 
-void SegmentTables::watch(const void* address, std::int64_t tokens, std::vector<std::int32_t> contents) {
+void SegmentTables::watch(const void* address, std::int64_t tokens, std::vector<std::int32_t> contents,
+                          const void* owner, std::function<void()> written) {
   Table& table = tables_[static_cast<const char*>(address)];
-  ++table.watchers;
+  table.watchers[owner] = std::move(written);
   table.tokens = tokens;
   table.contents = std::move(contents);
   table.summary = summarise(table.contents, tokens);
 }
 
-void SegmentTables::unwatch(const void* address) noexcept {
+void SegmentTables::unwatch(const void* address, const void* owner) noexcept {
   const auto table = tables_.find(static_cast<const char*>(address));
-  if (table != tables_.end() && --table->second.watchers == 0) tables_.erase(table);
+  if (table == tables_.end()) return;
+  table->second.watchers.erase(owner);
+  if (table->second.watchers.empty()) tables_.erase(table);
 }
 
 void SegmentTables::written(const void* device, const void* host, std::size_t bytes) {
@@ -33,6 +36,9 @@ void SegmentTables::written(const void* device, const void* host, std::size_t by
     else
       std::memset(kept, 0xFF, static_cast<std::size_t>(last - first));
     table.summary = summarise(table.contents, table.tokens);
+    for (const auto& [owner, told] : table.watchers) {
+      if (told) told();
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -18,9 +19,11 @@ namespace mulligan::cuda {
 class SegmentTables {
  public:
   // Watches the int32 at `address`, which hold `contents` now, for rows of `tokens` tokens. Several may watch
-  // one address; each ends with unwatch().
-  void watch(const void* address, std::int64_t tokens, std::vector<std::int32_t> contents);
-  void unwatch(const void* address) noexcept;
+  // one address, an owner at most once; each ends with unwatch(). `written` is called when the contents were
+  // overwritten, by anyone.
+  void watch(const void* address, std::int64_t tokens, std::vector<std::int32_t> contents, const void* owner,
+             std::function<void()> written);
+  void unwatch(const void* address, const void* owner) noexcept;
 
   // Bytes of the device were overwritten: from the host, or (`host` null) with what the host does not know.
   void written(const void* device, const void* host, std::size_t bytes);
@@ -30,7 +33,7 @@ class SegmentTables {
 
  private:
   struct Table {
-    int watchers = 0;
+    std::map<const void*, std::function<void()>> watchers;  // by owner
     std::int64_t tokens = 0;
     std::vector<std::int32_t> contents;
     std::optional<SegmentSummary> summary;

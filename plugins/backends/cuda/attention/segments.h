@@ -23,9 +23,10 @@ std::optional<SegmentSummary> summarise(std::span<const std::int32_t> boundaries
 // second, a row or a length beyond the segments' own costs blocks that end at once. So
 //   equal segments, up to 64: 16 or 64 rows of a power of two from 256 on: eight plans each way serve every
 //                             window of test-time training of up to 2,048 tokens
-//   equal segments, more:     exactly those, not packed
+//   equal segments, more:     exactly those, not packed, unless their length is 64 more than a multiple of 128
 //   others, documents:        rows in quarter steps of a power of two from 16 on (..., 128, 160, 192, ...),
-//                             their longest length a power of two from 128 on
+//                             their longest length a power of two from 2,048 on: so many plans serve all rows
+//                             of documents that every one of them can be made before training begins
 struct AttentionBucket {
   std::int64_t rows = 0, longest = 0;
   bool packed = false;

@@ -21,6 +21,7 @@ class CompiledKernel;
 // What a run of a call enqueues: launches of compiled functions, and calls of a library.
 struct CallWork {
   std::uint32_t launches = 0, library_calls = 0;
+  std::uint32_t measurement = 0;  // mlg_work
 };
 
 class DeviceCall {

@@ -13,12 +13,13 @@ void MatmulCall::bind(void* const* addresses, void* workspace) {
 
 std::uint64_t MatmulCall::choice() {
   memory_.require_bound();
+  gemm_->make_ready();
   return 0;
 }
 
 CallWork MatmulCall::work() {
   memory_.require_bound();
-  return {0, 1};
+  return {0, 1, gemm_->measurement()};
 }
 
 void MatmulCall::run() {

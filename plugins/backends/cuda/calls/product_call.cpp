@@ -13,6 +13,7 @@ ProductCall::ProductCall(Device& device, std::unique_ptr<SourceCall> own, const 
 CallWork ProductCall::work() {
   CallWork work = own_->work();
   ++work.library_calls;
+  work.measurement = gemm_->measurement();
   return work;
 }
 

@@ -15,7 +15,10 @@ class ProductCall final : public DeviceCall {
 
   std::size_t workspace_bytes() const override { return own_->workspace_bytes(); }
   void bind(void* const* addresses, void* workspace) override { own_->bind(addresses, workspace); }
-  std::uint64_t choice() override { return own_->choice(); }
+  std::uint64_t choice() override {
+    gemm_->make_ready();
+    return own_->choice();
+  }
   CallWork work() override;
   void run() override;
 

@@ -227,6 +227,16 @@ void EmulatedDevice::synchronize() {
   if (stream_) stream_->synchronize();
 }
 
+void EmulatedDevice::mark(std::uint32_t slot) {
+  refuse_in_capture("a mark was made");
+  if (stream_) stream_->mark(slot);
+}
+
+void EmulatedDevice::await(std::uint32_t slot) {
+  refuse_in_capture("waiting for the device");
+  if (stream_) stream_->await(slot);
+}
+
 std::optional<mlg_queue> EmulatedDevice::queue() {
   if (!stream_) return std::nullopt;
   return stream_->queue();

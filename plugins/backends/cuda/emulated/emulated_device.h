@@ -43,6 +43,8 @@ class EmulatedDevice : public Device {
   void abandon_capture() noexcept override;
   void launch(CapturedGraph& graph) override;
   void synchronize() override;
+  void mark(std::uint32_t slot) override;
+  void await(std::uint32_t slot) override;
   // The stream, where there is one.
   std::optional<mlg_queue> queue() override;
 

@@ -66,6 +66,36 @@ void EmulatedStream::add(std::function<void()> work) {
   if (++added_ % kRunAhead == 0) synchronize();
 }
 
+// Also reached after work has failed: whoever waits is then told of that.
+void EmulatedStream::mark(std::uint32_t slot) {
+  require_sound();
+  struct Place {
+    EmulatedStream& stream;
+    std::uint32_t slot;
+    std::uint64_t number;
+  };
+  std::unique_lock lock(mutex_);
+  auto place = std::make_unique<Place>(*this, slot, ++marks_.at(slot).made);
+  lock.unlock();
+  const auto reach = [](void* data) {
+    const std::unique_ptr<Place> reached(static_cast<Place*>(data));
+    const std::lock_guard guard(reached->stream.mutex_);
+    reached->stream.marks_[reached->slot].reached = reached->number;
+    reached->stream.reached_.notify_all();
+  };
+  check(launch_(stream_, reach, place.get()), "cuLaunchHostFunc");
+  place.release();
+}
+
+void EmulatedStream::await(std::uint32_t slot) {
+  {
+    std::unique_lock lock(mutex_);
+    const Mark& mark = marks_.at(slot);
+    reached_.wait(lock, [&] { return mark.reached >= mark.made; });
+  }
+  require_sound();
+}
+
 void EmulatedStream::synchronize() {
   check(synchronize_(stream_), "cuStreamSynchronize");
   require_sound();

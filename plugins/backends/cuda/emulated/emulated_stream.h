@@ -5,7 +5,10 @@
 
 #include <mulligan/backend.h>
 
+#include <array>
+#include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -27,12 +30,19 @@ class EmulatedStream {
   void add(std::function<void()> work);
   // Waits for the work so far; throws as add().
   void synchronize();
+  // A place in the order of the work, and waiting for it (mlg_backend_table); await() throws as add().
+  void mark(std::uint32_t slot);
+  void await(std::uint32_t slot);
 
   mlg_queue queue() const { return {sizeof(mlg_queue), MLG_QUEUE_CUDA, stream_, nullptr}; }
 
  private:
   struct Item;
   static void run(void* item);
+  // Of a slot: how often it was marked, and how often that was reached.
+  struct Mark {
+    std::uint64_t made = 0, reached = 0;
+  };
   void check(int result, const char* call) const;
   void require_sound();
 
@@ -46,6 +56,8 @@ class EmulatedStream {
   std::size_t added_ = 0;
   std::mutex mutex_;
   std::string failure_;  // of the first work that threw
+  std::array<Mark, MLG_MARKS> marks_;
+  std::condition_variable reached_;
 };
 
 }  // namespace mulligan::cuda

@@ -1,12 +1,39 @@
 #include "plugins/backends/cuda/gpu/cublaslt.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
 #include <stdexcept>
+#include <utility>
 
 #include "plugins/backends/cuda/compile/cuda_library.h"
 #include "plugins/backends/cuda/gpu/cublaslt_gemm.h"
 #include "plugins/backends/cuda/gpu/gpu_device.h"
 
 namespace mulligan::cuda {
+
+namespace {
+
+// Where ranks of one machine find each other's measurements though the cache cannot be written: a folder of
+// this user alone below the temporary one. Nothing that is executed comes from there.
+std::string shared_directory(const std::string& wanted) {
+  if (wanted.empty() || !CompileCache(wanted).directory().empty()) return wanted;
+  std::error_code error;
+  const std::string own =
+      (std::filesystem::temp_directory_path(error) / ("mulligan-products-" + std::to_string(getuid())))
+          .string();
+  if (error) return {};
+  mkdir(own.c_str(), S_IRWXU);
+  struct stat found {};
+  const bool sound = lstat(own.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == getuid() &&
+                     (found.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+  return sound ? own : std::string();
+}
+
+}  // namespace
 
 CublasLtFunctions::CublasLtFunctions(int driver_version)
     : library("cuBLASLt", cuda_library_names("libcublasLt", driver_version),
@@ -26,6 +53,7 @@ CublasLtFunctions::CublasLtFunctions(int driver_version)
   library.bind(MatmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy");
   library.bind(MatmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute");
   library.bind(MatmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic");
+  library.bind(MatmulAlgoCheck, "cublasLtMatmulAlgoCheck");
   const std::size_t version = GetVersion();
   require_cuda_major("cuBLASLt " + std::to_string(version), static_cast<int>(version / 10000),
                      driver_version);
@@ -38,7 +66,10 @@ void CublasLtFunctions::check(cublasStatus_t status, const char* call) const {
 }
 
 CublasLt::CublasLt(GpuDevice& device, const std::string& gpu_name, const std::string& cache_directory)
-    : device_(device), gpu_name_(gpu_name), cache_(cache_directory), functions_(device.driver().version()) {
+    : device_(device),
+      gpu_name_(gpu_name),
+      cache_(shared_directory(cache_directory)),
+      functions_(device.driver().version()) {
   functions_.check(functions_.Create(&handle_), "Create");
 }
 
@@ -46,20 +77,51 @@ CublasLt::~CublasLt() {
   if (handle_) functions_.Destroy(handle_);
 }
 
-std::unique_ptr<Gemm> CublasLt::gemm(const GemmShape& s) {
-  auto gemm = std::make_unique<CublasLtGemm>(*this, s);
-  std::string key =
-      "gemm on random numbers " + gpu_name_ + " cublasLt " + std::to_string(functions_.GetVersion());
-  for (const std::int64_t number : {s.batch, s.m, s.n, s.k, s.stride_a(), s.stride_b(), s.stride_c()}) {
-    key += " " + std::to_string(number);
+std::unique_ptr<Gemm> CublasLt::gemm(const GemmShape& shape) {
+  auto gemm = std::make_unique<CublasLtGemm>(*this, shape);
+  gemm->try_ready(false);
+  return gemm;
+}
+
+std::optional<std::string> CublasLt::algorithm(CublasLtGemm& gemm, bool wait) {
+  const std::optional<GemmShape> known = product_class(gemm.shape());
+  if (!known) {
+    ++unmeasured_;
+    return {};
   }
-  for (const int number :
-       {int(s.transpose_a), int(s.transpose_b), int(s.input), int(s.output), int(s.beta != 0)}) {
-    key += " " + std::to_string(number);
+  const std::uint32_t number = classes_.number(*known);
+  const auto found = algorithms_.find(number);
+  if (found != algorithms_.end()) return found->second;
+  std::string key =
+      "gemm class on random numbers " + gpu_name_ + " cublasLt " + std::to_string(functions_.GetVersion());
+  for (const std::int64_t extent : {known->batch, known->m, known->n, known->k})
+    key += " " + std::to_string(extent);
+  for (const int choice : {int(known->transpose_a), int(known->transpose_b), int(known->input),
+                           int(known->output), int(known->beta != 0)}) {
+    key += " " + std::to_string(choice);
   }
   key += " alignment " + std::to_string(CublasLtGemm::kAlignment);
-  gemm->use(cache_.get(key, [&] { return gemm->measure(); }));
-  return gemm;
+  bool made = false;
+  const auto measure = [&] {
+    made = true;
+    const auto begin = std::chrono::steady_clock::now();
+    std::string fastest = gemm.measure();
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return fastest;
+  };
+  std::optional<std::string> algorithm =
+      wait ? cache_.get(key, measure) : cache_.get_unless_made_elsewhere(key, measure);
+  if (!algorithm) return {};
+  ++(made ? measured_ : read_);
+  return algorithms_.emplace(number, std::move(*algorithm)).first->second;
+}
+
+std::string CublasLt::measured() const {
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.1f", seconds_);
+  return "algorithms of matrix products: " + std::to_string(measured_) + " measured in " + seconds + " s, " +
+         std::to_string(read_) + " that were measured before or by other ranks; " +
+         std::to_string(unmeasured_) + " small products take the library's first proposal";
 }
 
 }  // namespace mulligan::cuda

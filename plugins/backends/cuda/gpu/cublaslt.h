@@ -3,15 +3,19 @@
 
 #include <cublasLt.h>
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "plugins/backends/cuda/compile/compile_cache.h"
 #include "plugins/backends/cuda/device.h"
+#include "plugins/backends/cuda/product_class.h"
 #include "plugins/common/shared_library.h"
 
 namespace mulligan::cuda {
 
+class CublasLtGemm;
 class GpuDevice;
 
 // The library's functions, by the names that cublasLt.h gives them without "cublasLt".
@@ -36,6 +40,7 @@ struct CublasLtFunctions {
   decltype(&cublasLtMatmulPreferenceDestroy) MatmulPreferenceDestroy;
   decltype(&cublasLtMatmulPreferenceSetAttribute) MatmulPreferenceSetAttribute;
   decltype(&cublasLtMatmulAlgoGetHeuristic) MatmulAlgoGetHeuristic;
+  decltype(&cublasLtMatmulAlgoCheck) MatmulAlgoCheck;
 };
 
 class CublasLt {
@@ -45,6 +50,12 @@ class CublasLt {
   ~CublasLt();
 
   std::unique_ptr<Gemm> gemm(const GemmShape& shape);
+  // The bytes of the algorithm that is fastest for the class of `gemm`: measured once for all processes that
+  // share the cache, of which each measures what no other is at, with `gemm` where it is this one. Nothing
+  // where another is at it now and `wait` is not set, and for a product without a class.
+  std::optional<std::string> algorithm(CublasLtGemm& gemm, bool wait);
+  std::uint32_t measurement(const GemmShape& shape) { return classes_.number(shape); }
+  std::string measured() const;  // Device::measured()
 
   GpuDevice& device() { return device_; }
   const CublasLtFunctions& functions() const { return functions_; }
@@ -58,6 +69,10 @@ class CublasLt {
   CompileCache cache_;
   CublasLtFunctions functions_;
   cublasLtHandle_t handle_ = nullptr;
+  ProductClasses classes_;
+  std::map<std::uint32_t, std::string> algorithms_;  // by number of the class
+  int measured_ = 0, read_ = 0, unmeasured_ = 0;     // classes, classes of others, products
+  double seconds_ = 0;                               // that measuring took
 };
 
 }  // namespace mulligan::cuda

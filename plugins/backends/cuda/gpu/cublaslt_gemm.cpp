@@ -160,13 +160,36 @@ void CublasLtGemm::run(const DeviceArgument& a, const DeviceArgument& b, const D
                                std::to_string(kAlignment) + " bytes on a GPU");
     }
   }
+  make_ready();
   enqueue(a.address, b.address, term.address, c.address, workspace, algorithm_);
 }
 
-void CublasLtGemm::use(const std::string& algorithm) {
-  if (algorithm.size() != sizeof algorithm_)
+void CublasLtGemm::try_ready(bool wait) {
+  if (ready_) return;
+  const std::optional<std::string> bytes = library_.algorithm(*this, wait);
+  const bool elsewhere = !bytes && measurement() != 0;
+  if (elsewhere) return;
+  if (bytes && bytes->size() != sizeof algorithm_)
     throw std::runtime_error("the cache holds no cuBLASLt algorithm; delete it");
-  std::memcpy(&algorithm_, algorithm.data(), sizeof algorithm_);
+  if (bytes) std::memcpy(&algorithm_, bytes->data(), sizeof algorithm_);
+  if (!bytes || !computed_by(algorithm_)) {
+    const std::vector<cublasLtMatmulAlgo_t> proposed = proposals();
+    if (proposed.empty()) throw std::runtime_error("cuBLASLt has no algorithm for " + text());
+    algorithm_ = proposed.front();
+  }
+  ready_ = true;
+}
+
+std::uint32_t CublasLtGemm::measurement() const {
+  return library_.measurement(shape_);
+}
+
+bool CublasLtGemm::computed_by(const cublasLtMatmulAlgo_t& algorithm) const {
+  const CublasLtFunctions& f = library_.functions();
+  cublasLtMatmulHeuristicResult_t result{};
+  const cublasStatus_t status =
+      f.MatmulAlgoCheck(library_.handle(), product_, b_, a_, c_, c_, &algorithm, &result);
+  return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= CublasLt::kWorkspaceBytes;
 }
 
 std::string CublasLtGemm::text() const {
@@ -193,6 +216,12 @@ std::vector<cublasLtMatmulAlgo_t> CublasLtGemm::proposals() {
   f.check(
       f.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_IMPL_MASK, &allowed, sizeof allowed),
       "MatmulPreferenceSetAttribute");
+  // Nor one that rounds partial sums to a narrow output before it adds them up.
+  const std::uint32_t sums =
+      shape_.output == MLG_F32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  f.check(f.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &sums,
+                                         sizeof sums),
+          "MatmulPreferenceSetAttribute");
   constexpr int kProposals = 16;
   std::vector<cublasLtMatmulHeuristicResult_t> results(kProposals);
   int count = 0;
@@ -205,6 +234,15 @@ std::vector<cublasLtMatmulAlgo_t> CublasLtGemm::proposals() {
     if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
   }
   return algorithms;
+}
+
+// Enough for about a millisecond of an H100: a single run of a small product is as long as the clock's error.
+int CublasLtGemm::timed_runs() const {
+  constexpr double kOperations = 5e11;
+  constexpr int kFewest = 5, kMost = 100;
+  const double each = 2.0 * static_cast<double>(shape_.batch) * static_cast<double>(shape_.m) *
+                      static_cast<double>(shape_.n) * static_cast<double>(shape_.k);
+  return std::clamp(static_cast<int>(kOperations / std::max(each, 1.0)), kFewest, kMost);
 }
 
 std::string CublasLtGemm::measure() {
@@ -221,7 +259,7 @@ std::string CublasLtGemm::measure() {
   float fastest = std::numeric_limits<float>::infinity();
   const cublasLtMatmulAlgo_t* best = nullptr;
   std::string failure;
-  constexpr int kRuns = 5;
+  const int runs = timed_runs();
   for (const cublasLtMatmulAlgo_t& algorithm : algorithms) {
     try {
       const auto run = [&] {
@@ -229,7 +267,7 @@ std::string CublasLtGemm::measure() {
       };
       run();  // loads its code
       const float milliseconds = stopwatch.milliseconds([&] {
-        for (int i = 0; i < kRuns; ++i) run();
+        for (int i = 0; i < runs; ++i) run();
       });
       if (milliseconds < fastest) {
         fastest = milliseconds;

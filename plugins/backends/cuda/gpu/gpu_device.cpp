@@ -88,6 +88,9 @@ GpuDevice::~GpuDevice() {
   cudnn_.reset();
   functions_.clear();
   staging_.reset();
+  for (const CUevent mark : marks_) {
+    if (mark) driver_.EventDestroy(mark);
+  }
   if (stream_) driver_.StreamDestroy(stream_);
   driver_.DevicePrimaryCtxRelease(device_);
 }
@@ -214,6 +217,10 @@ std::unique_ptr<Gemm> GpuDevice::gemm(const GemmShape& shape) {
   return blas_->gemm(shape);
 }
 
+std::string GpuDevice::measured() const {
+  return blas_ ? blas_->measured() : std::string();
+}
+
 std::string GpuDevice::attention_missing() {
   if (cudnn_) return {};
   use();
@@ -272,6 +279,18 @@ void GpuDevice::launch(CapturedGraph& graph) {
 void GpuDevice::synchronize() {
   use();
   MLG_CU(driver_, StreamSynchronize, stream_);
+}
+
+void GpuDevice::mark(std::uint32_t slot) {
+  use();
+  CUevent& mark = marks_.at(slot);
+  if (!mark) MLG_CU(driver_, EventCreate, &mark, CU_EVENT_DISABLE_TIMING);
+  MLG_CU(driver_, EventRecord, mark, stream_);
+}
+
+void GpuDevice::await(std::uint32_t slot) {
+  use();
+  if (marks_.at(slot)) MLG_CU(driver_, EventSynchronize, marks_[slot]);
 }
 
 }  // namespace mulligan::cuda

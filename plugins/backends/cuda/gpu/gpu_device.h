@@ -1,6 +1,7 @@
 // A real GPU behind NVIDIA's driver, NVRTC, cuBLASLt and cuDNN.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,6 +36,7 @@ class GpuDevice final : public Device {
   Function& load(const FunctionRequest& request) override;
   void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) override;
   std::unique_ptr<Gemm> gemm(const GemmShape& shape) override;
+  std::string measured() const override;
   std::string attention_missing() override;
   std::optional<std::size_t> attention_workspace_bytes(const AttentionShape& shape,
                                                        std::string& reason) override;
@@ -45,6 +47,8 @@ class GpuDevice final : public Device {
   void abandon_capture() noexcept override;
   void launch(CapturedGraph& graph) override;
   void synchronize() override;
+  void mark(std::uint32_t slot) override;
+  void await(std::uint32_t slot) override;
   std::optional<mlg_queue> queue() override {
     return mlg_queue{sizeof(mlg_queue), MLG_QUEUE_CUDA, stream_, context_};
   }
@@ -70,6 +74,7 @@ class GpuDevice final : public Device {
   std::unique_ptr<Cudnn> cudnn_;    // made when it is first asked for
   std::map<FunctionSource, std::unique_ptr<GpuFunction>> functions_;
   std::optional<StagingRing> staging_;
+  std::array<CUevent, MLG_MARKS> marks_{};  // null until a slot is first used
 };
 
 }  // namespace mulligan::cuda

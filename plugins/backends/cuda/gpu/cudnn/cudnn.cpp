@@ -69,26 +69,43 @@ class Handles {
   Handles(const Handles&) = delete;
   Handles& operator=(const Handles&) = delete;
 
+  // One of them, of one thread; back with the end of the object, however that comes.
+  class Lease {
+   public:
+    explicit Lease(Handles& handles) : handles_(handles), handle_(handles.take()) {}
+    ~Lease() { handles_.give_back(handle_); }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    cudnnHandle_t handle() const { return handle_; }
+
+   private:
+    Handles& handles_;
+    cudnnHandle_t handle_;
+  };
+
+ private:
   cudnnHandle_t take() {
     const std::lock_guard lock(mutex_);
     cudnnHandle_t handle = nullptr;
     if (idle_.empty()) {
+      idle_.reserve(made_ + 1);  // giving back does not throw
       functions_.check(functions_.Create(&handle), "Create");
+      ++made_;
     } else {
       handle = idle_.back();
       idle_.pop_back();
     }
     return handle;
   }
-  void give_back(cudnnHandle_t handle) {
+  void give_back(cudnnHandle_t handle) noexcept {
     const std::lock_guard lock(mutex_);
     idle_.push_back(handle);
   }
 
- private:
   const cudnn::Functions& functions_;
   std::mutex mutex_;
   std::vector<cudnnHandle_t> idle_;
+  std::size_t made_ = 0;
 };
 
 }  // namespace
@@ -109,10 +126,8 @@ struct Cudnn::Library {
   // On a thread of jobs.
   Made make(const AttentionShape& shape) {
     device.use();
-    const cudnnHandle_t own = handles.take();
-    Made made = make_plan(functions, own, shape);
-    handles.give_back(own);
-    return made;
+    const Handles::Lease own(handles);
+    return make_plan(functions, own.handle(), shape);
   }
 
   cudnn::Functions functions;

@@ -5,11 +5,14 @@
 namespace mulligan::cuda::cudnn {
 namespace {
 
-constexpr std::size_t kOldest = 91600;  // before it, rows of other lengths than multiples of 128 need a mask
+// Before 9.16 rows of other lengths than multiples of 128 need a mask; 9.16 and 9.17 read workspace of the packed
+// backward pass that nobody has written (TransformerEngine issue 2186).
+constexpr std::size_t kOldest = 91801;
+constexpr const char* kRemedy = "install cuDNN 9.18.1 or newer";
 
 }  // namespace
 
-Functions::Functions() : library("cuDNN", {"libcudnn.so.9"}, "install cuDNN 9.16 or newer") {
+Functions::Functions() : library("cuDNN", {"libcudnn.so.9"}, kRemedy) {
   library.bind(GetVersion, "cudnnGetVersion");
   library.bind(GetErrorString, "cudnnGetErrorString");
   library.bind(GetLastErrorString, "cudnnGetLastErrorString");
@@ -23,7 +26,7 @@ Functions::Functions() : library("cuDNN", {"libcudnn.so.9"}, "install cuDNN 9.16
   library.bind(BackendFinalize, "cudnnBackendFinalize");
   library.bind(BackendExecute, "cudnnBackendExecute");
   if (GetVersion() < kOldest) {
-    throw std::runtime_error("cuDNN " + version() + " was found; install cuDNN 9.16 or newer");
+    throw std::runtime_error("cuDNN " + version() + " was found; " + kRemedy);
   }
 }
 

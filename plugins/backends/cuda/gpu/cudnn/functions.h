@@ -11,7 +11,7 @@ namespace mulligan::cuda::cudnn {
 
 // The library's functions, by the names that cudnn_graph.h gives them without "cudnn".
 struct Functions {
-  // Throws std::runtime_error in one sentence where cuDNN is missing or older than 9.16.
+  // Throws std::runtime_error in one sentence where cuDNN is missing or older than 9.18.1.
   Functions();
   // Throws std::runtime_error when `status` is an error: "cudnnWHAT failed: STATUS (what cuDNN says)".
   void check(cudnnStatus_t status, const std::string& what) const;

@@ -1,0 +1,33 @@
+// Which matrix products take their algorithm from one measurement.
+//
+// A library's algorithms are timed on a product, which takes tens of milliseconds; test-time training has
+// thousands of shapes of products, which differ in numbers of documents and tokens. So products whose extents
+// round to the same numbers share the measurement of the first of them, and small ones have none: there the
+// first algorithm that the library proposes is as good as what timing would tell.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "plugins/backends/cuda/device.h"
+
+namespace mulligan::cuda {
+
+// The class of a product: its extents, those that are neither a power of two nor three times one rounded up to a
+// power of two; nothing for a product of less than fewest_measured_operations.
+std::optional<GemmShape> product_class(const GemmShape& shape);
+
+inline constexpr double fewest_measured_operations = 4294967296.0;  // 2^32: about 7 us of an H100
+
+// Numbers classes from 1 on, in the order in which they are first asked for.
+class ProductClasses {
+ public:
+  // 0 for a product without a class.
+  std::uint32_t number(const GemmShape& shape);
+
+ private:
+  std::map<GemmShape, std::uint32_t> numbers_;
+};
+
+}  // namespace mulligan::cuda

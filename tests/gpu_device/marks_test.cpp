@@ -1,0 +1,36 @@
+// Marks in the order of the device's work: waiting for one waits for what was enqueued before it, and no more.
+#include "tests/gpu_device/stand_in_device.h"
+
+namespace mulligan::cuda {
+namespace {
+
+TEST_F(StandInDevice, AMarkIsWaitedForAndNoLaterWork) {
+  GpuDevice gpu = device();
+  auto* memory = static_cast<char*>(gpu.allocate(3));
+  gpu.fill(memory, 0, 3);
+  stand_in().hold = true;
+  gpu.fill(memory, 1, 1);
+  gpu.mark(0);
+  gpu.fill(memory + 1, 2, 1);
+  gpu.mark(1);
+  gpu.fill(memory + 2, 3, 1);
+  EXPECT_EQ(memory[0], 0);
+  gpu.await(0);
+  EXPECT_EQ(memory[0], 1);
+  EXPECT_EQ(memory[1], 0) << "what lies behind the mark goes on";
+  gpu.await(1);
+  EXPECT_EQ(memory[1], 2);
+  EXPECT_EQ(memory[2], 0);
+  EXPECT_EQ(stand_in().waits, 2);
+  gpu.await(0);
+  EXPECT_EQ(stand_in().waits, 2) << "what has come is not waited for";
+  gpu.await(3);  // never marked
+  EXPECT_EQ(stand_in().waits, 2);
+  gpu.mark(0);  // anew, behind all
+  gpu.await(0);
+  EXPECT_EQ(memory[2], 3);
+  gpu.free(memory);
+}
+
+}  // namespace
+}  // namespace mulligan::cuda

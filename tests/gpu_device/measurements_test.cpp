@@ -1,0 +1,152 @@
+// How often cuBLASLt's algorithms are timed: once for a class of products, by one rank of a machine, and never
+// for a product too small to tell them apart.
+#include <cublasLt.h>
+
+#include <filesystem>
+#include <set>
+
+#include "tests/gpu_device/stand_in_device.h"
+
+namespace mulligan::cuda {
+namespace {
+
+constexpr GemmShape kLarge{.m = 2048, .n = 1024, .k = 1024, .input = MLG_BF16, .output = MLG_BF16};
+
+class Measurements : public StandInDevice {
+ protected:
+  Measurements() {
+    std::string name = (std::filesystem::temp_directory_path() / "mulligan_measurements_XXXXXX").string();
+    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
+    folder_ = name;
+  }
+  ~Measurements() override { std::filesystem::remove_all(folder_); }
+
+  // Products whose algorithms were timed since the start of the test.
+  static int measured() { return stand_in().timed / static_cast<int>(stand_in().milliseconds.size()); }
+  // The algorithm that a product of this shape runs with.
+  static int algorithm(GpuDevice& gpu, const GemmShape& shape) {
+    const std::unique_ptr<Gemm> gemm = gpu.gemm(shape);
+    return run(gpu, *gemm, shape);
+  }
+  static int run(GpuDevice& gpu, Gemm& gemm, const GemmShape& shape) {
+    DeviceArgument operands[3];
+    const std::int64_t extents[] = {shape.stride_a(), shape.stride_b(), shape.stride_c()};
+    for (int i = 0; i < 3; ++i) {
+      const auto bytes = static_cast<std::size_t>(shape.batch * extents[i]) * sizeof(float);
+      operands[i].address = gpu.allocate(bytes);
+      gpu.fill(operands[i].address, 1, bytes);
+    }
+    void* workspace = gpu.allocate(gemm.workspace_bytes());
+    gemm.run(operands[0], operands[1], operands[2], operands[2], workspace);
+    gpu.free(workspace);
+    for (const DeviceArgument& operand : operands) gpu.free(operand.address);
+    return stand_in().last_algorithm;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(Measurements, AreMadeOnceForAClass) {
+  GpuDevice gpu = device();
+  stand_in().milliseconds = {3, 1, 2};
+  for (const std::int64_t m : {2048, 1900, 1600, 2048, 1100}) {
+    GemmShape shape = kLarge;
+    shape.m = m;
+    shape.k = 2048;
+    EXPECT_EQ(algorithm(gpu, shape), 1) << m;
+  }
+  EXPECT_EQ(measured(), 1);
+  GemmShape other = kLarge;
+  other.n = 3072;  // three times a power of two is one of its own
+  algorithm(gpu, other);
+  EXPECT_EQ(measured(), 2);
+}
+
+// A class's algorithm that does not fit a product of it is not run on that.
+TEST_F(Measurements, OfAClassAreCheckedForTheProduct) {
+  GpuDevice gpu = device();
+  stand_in().milliseconds = {3, 1, 2};
+  EXPECT_EQ(algorithm(gpu, kLarge), 1);
+  stand_in().refused_algorithm = 1;
+  EXPECT_EQ(algorithm(gpu, kLarge), 0) << "the library's first proposal";
+  EXPECT_EQ(measured(), 1);
+}
+
+TEST_F(Measurements, OfSmallProductsAreNotMade) {
+  GpuDevice gpu = device();
+  stand_in().milliseconds = {3, 1, 2};
+  EXPECT_EQ(algorithm(gpu, {.m = 300, .n = 500, .k = 700}), 0);
+  EXPECT_EQ(measured(), 0);
+}
+
+TEST_F(Measurements, TimeShortProductsMoreOften) {
+  GpuDevice gpu = device();
+  gpu.gemm(kLarge);
+  EXPECT_EQ(stand_in().timed_products, 100) << "4.3e9 operations, some 8 us";
+  gpu.gemm({.m = 8192, .n = 2048, .k = 1024, .input = MLG_BF16, .output = MLG_BF16});
+  EXPECT_EQ(stand_in().timed_products, 14);
+}
+
+// Sums over parts of k stay in f32 until they are rounded to the output, once.
+TEST_F(Measurements, LeaveOutWhatRoundsPartialSums) {
+  GpuDevice gpu = device();
+  gpu.gemm(kLarge);
+  EXPECT_EQ(stand_in().reduction_schemes, unsigned{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  GemmShape wide = kLarge;
+  wide.output = MLG_F32;
+  gpu.gemm(wide);
+  EXPECT_EQ(stand_in().reduction_schemes, unsigned{CUBLASLT_REDUCTION_SCHEME_MASK});
+}
+
+// Eight ranks of a machine measure each class once between them.
+TEST_F(Measurements, AreSharedByTheRanksOfAMachine) {
+  for (int rank = 0; rank < 8; ++rank) {
+    GpuDevice gpu(0, folder_.string());
+    algorithm(gpu, kLarge);
+    EXPECT_EQ(gpu.measured().find("algorithms of matrix products: " + std::string(rank == 0 ? "1" : "0")), 0u)
+        << gpu.measured();
+  }
+  EXPECT_EQ(measured(), 1);
+}
+
+// Nobody waits for a measurement before it needs it.
+TEST_F(Measurements, ThatAnotherRankIsAtAreNotWaitedFor) {
+  GpuDevice first(0, folder_.string()), second(0, folder_.string());
+  std::unique_ptr<Gemm> meanwhile;
+  stand_in().on_product = [&] {
+    meanwhile = second.gemm(kLarge);
+    EXPECT_EQ(stand_in().timed, 0) << "nor made twice";
+  };
+  first.gemm(kLarge);
+  ASSERT_NE(meanwhile, nullptr);
+  EXPECT_EQ(run(second, *meanwhile, kLarge), 1);
+  EXPECT_EQ(measured(), 1);
+}
+
+TEST_F(Measurements, AreSharedThoughTheCacheCannotBeWritten) {
+  setenv("TMPDIR", folder_.c_str(), 1);
+  for (int rank = 0; rank < 3; ++rank) {
+    GpuDevice gpu(0, "/dev/null/none");
+    for (int twice = 0; twice < 2; ++twice) EXPECT_EQ(algorithm(gpu, kLarge), 1);
+  }
+  unsetenv("TMPDIR");
+  EXPECT_EQ(measured(), 1);
+}
+
+// A folder that somebody else could write is no place to take algorithms from.
+TEST_F(Measurements, AreNotTakenFromAFolderOfOthers) {
+  setenv("TMPDIR", folder_.c_str(), 1);
+  const std::filesystem::path open = folder_ / ("mulligan-products-" + std::to_string(getuid()));
+  std::filesystem::create_directory(open);
+  std::filesystem::permissions(open, std::filesystem::perms::all);
+  for (int rank = 0; rank < 2; ++rank) {
+    GpuDevice gpu(0, "/dev/null/none");
+    for (int twice = 0; twice < 2; ++twice) algorithm(gpu, kLarge);
+  }
+  unsetenv("TMPDIR");
+  EXPECT_EQ(measured(), 2) << "once in each process";
+  EXPECT_TRUE(std::filesystem::is_empty(open));
+}
+
+}  // namespace
+}  // namespace mulligan::cuda
