@@ -1,5 +1,6 @@
 #include "plugins/backends/cuda/compile/nvrtc.h"
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 
@@ -7,6 +8,11 @@
 #include "plugins/backends/cuda/compile/device_headers.h"
 
 namespace mulligan::cuda {
+namespace {
+
+constexpr const char* kVirtual = "--gpu-architecture=compute_";
+
+}  // namespace
 
 Nvrtc::Nvrtc(int driver_version)
     : library_("NVRTC, CUDA's run-time compiler,", cuda_library_names("libnvrtc", driver_version),
@@ -66,6 +72,16 @@ NvrtcResult Nvrtc::compile(const char* name, const char* source, const std::vect
   const char* symbol = nullptr;
   check(get_lowered_name_(program, expression, &symbol), "nvrtcGetLoweredName");
   result.symbol = symbol;
+  if (std::ranges::any_of(options, [](const std::string& option) { return option.starts_with(kVirtual); })) {
+    decltype(&nvrtcGetPTXSize) get_ptx_size = nullptr;
+    decltype(&nvrtcGetPTX) get_ptx = nullptr;
+    library_.bind(get_ptx_size, "nvrtcGetPTXSize");
+    library_.bind(get_ptx, "nvrtcGetPTX");
+    check(get_ptx_size(program, &size), "nvrtcGetPTXSize");
+    result.cubin.resize(size);
+    check(get_ptx(program, result.cubin.data()), "nvrtcGetPTX");
+    return result;
+  }
   check(get_cubin_size_(program, &size), "nvrtcGetCUBINSize");
   result.cubin.resize(size);
   check(get_cubin_(program, result.cubin.data()), "nvrtcGetCUBIN");

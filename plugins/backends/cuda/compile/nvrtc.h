@@ -11,7 +11,8 @@
 namespace mulligan::cuda {
 
 struct NvrtcResult {
-  std::string cubin, symbol, log;
+  std::string cubin;  // PTX, with the zero behind it, where the architecture is a virtual one (compute_90a)
+  std::string symbol, log;
 };
 
 class Nvrtc {

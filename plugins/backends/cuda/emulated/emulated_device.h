@@ -54,12 +54,14 @@ class EmulatedDevice : public Device {
   // `what` runs now: "launch of axpby<...>".
   void note(const std::string& what) const;
 
+ protected:
+  // As on a GPU, where such a call breaks the capture.
+  void refuse_in_capture(const char* what) const;
+
  private:
   // The code, and where its constants lie with what they are.
   using LoadedFunction =
       std::pair<void (*)(const mlg_emulated_argument*), std::vector<std::pair<const void*, double>>>;
-  // As on a GPU, where such a call breaks the capture.
-  void refuse_in_capture(const char* what) const;
   // At once, or on the stream.
   void perform(std::function<void()> work);
 

@@ -1,0 +1,161 @@
+// cvt: between integers, floating point and the 16-bit formats. Conversions to integers clamp, and make 0 of what is no
+// number.
+#include <bit>
+#include <cfenv>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "tests/ptx/lanes.h"
+
+namespace mulligan::ptx {
+namespace {
+
+using u16 = std::uint16_t;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+using s16 = std::int16_t;
+using s32 = std::int32_t;
+using s64 = std::int64_t;
+
+template <typename T>
+std::string type_name() {
+  return (std::is_floating_point_v<T> ? "f"
+          : std::is_signed_v<T>       ? "s"
+                                      : "u") +
+         std::to_string(8 * sizeof(T));
+}
+
+// `value` is integral.
+template <typename To, typename From>
+To clamped(From value) {
+  constexpr From low = static_cast<From>(std::numeric_limits<To>::min()),
+                 above = static_cast<From>(2) *
+                         static_cast<From>(u64{1} << (std::numeric_limits<To>::digits - 1));
+  if (value != value) return 0;
+  if (value < low) return std::numeric_limits<To>::min();
+  return value >= above ? std::numeric_limits<To>::max() : static_cast<To>(value);
+}
+
+template <typename To, typename From>
+void add_to_integer(Forms& forms) {
+  const std::string types = "." + type_name<To>() + "." + type_name<From>();
+  add(forms, "cvt.rzi" + types, [](From a) { return clamped<To>(std::trunc(a)); });
+  add(forms, "cvt.rni" + types, [](From a) { return clamped<To>(std::nearbyint(a)); });
+  add(forms, "cvt.rmi" + types, [](From a) { return clamped<To>(std::floor(a)); });
+  add(forms, "cvt.rpi" + types, [](From a) { return clamped<To>(std::ceil(a)); });
+}
+
+// The processor rounds to nearest even when it converts.
+template <typename To, typename From>
+void add_from_integer(Forms& forms) {
+  add(forms, "cvt.rn." + type_name<To>() + "." + type_name<From>(),
+      [](From a) { return static_cast<To>(a); });
+}
+
+template <typename To, typename From>
+void add_between_integers(Forms& forms) {
+  add(forms, "cvt." + type_name<To>() + "." + type_name<From>(), [](From a) { return static_cast<To>(a); });
+}
+template <typename To>
+void add_to_integers_of(Forms& forms) {
+  add_between_integers<To, u16>(forms);
+  add_between_integers<To, s16>(forms);
+  add_between_integers<To, u32>(forms);
+  add_between_integers<To, s32>(forms);
+  add_between_integers<To, u64>(forms);
+  add_between_integers<To, s64>(forms);
+  // Of the low byte of a register; " of 32": of one of 32 bits.
+  const std::string to = "cvt." + type_name<To>();
+  add(forms, to + ".u8", [](u16 a) { return static_cast<To>(static_cast<std::uint8_t>(a)); });
+  add(forms, to + ".s8", [](u16 a) { return static_cast<To>(static_cast<std::int8_t>(a)); });
+  add(forms, to + ".u8 of 32", [](u32 a) { return static_cast<To>(static_cast<std::uint8_t>(a)); });
+  add(forms, to + ".s8 of 32", [](u32 a) { return static_cast<To>(static_cast<std::int8_t>(a)); });
+}
+
+float tidy(float value) {
+  return value != value ? std::bit_cast<float>(0x7FFFFFFFu) : value;
+}
+
+// The 16 high bits of the nearest bf16, to even.
+u16 bf16_of(float value) {
+  const u32 word = std::bit_cast<u32>(value);
+  if (value != value) return 0x7FFF;
+  return static_cast<u16>((word + 0x7FFFu + (word >> 16 & 1)) >> 16);
+}
+// Towards zero: a number too large for bf16 does not exist, as both have f32's exponents.
+u16 bf16_towards_zero(float value) {
+  return value != value ? u16{0x7FFF} : static_cast<u16>(std::bit_cast<u32>(value) >> 16);
+}
+
+// The nearest half, to even: the significand is cut at its eleventh digit, or at 2^-24 for subnormal results.
+u16 half_of(float value) {
+  if (value != value) return 0x7FFF;
+  const u16 sign = std::signbit(value) ? 0x8000 : 0;
+  const float size = std::abs(value);
+  if (size >= 65520.0f) return sign | 0x7C00;
+  if (size < 0x1p-14f) return static_cast<u16>(sign | static_cast<u16>(std::nearbyint(size * 0x1p24f)));
+  int exponent = 0;
+  const float fraction = std::frexp(size, &exponent);                        // in [0.5, 1)
+  const auto digits = static_cast<u32>(std::nearbyint(fraction * 2048.0f));  // 1024 to 2048
+  return static_cast<u16>(sign | (static_cast<u32>(exponent + 14) * 1024u + digits - 1024u));
+}
+float float_of_half(u16 bits) {
+  const u32 exponent = bits >> 10 & 31, digits = bits & 1023;
+  const float size =
+      exponent == 31
+          ? (digits ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity())
+      : exponent == 0 ? std::ldexp(static_cast<float>(digits), -24)
+                      : std::ldexp(static_cast<float>(digits + 1024), static_cast<int>(exponent) - 25);
+  return tidy(bits & 0x8000 ? -size : size);
+}
+
+}  // namespace
+
+void add_conversion_forms(Forms& forms) {
+  add_to_integers_of<u16>(forms);
+  add_to_integers_of<s16>(forms);
+  add_to_integers_of<u32>(forms);
+  add_to_integers_of<s32>(forms);
+  add_to_integers_of<u64>(forms);
+  add_to_integers_of<s64>(forms);
+  // Results of 8 bits stand in wider registers.
+  add(forms, "cvt.u8.u16", [](u16 a) { return static_cast<u16>(a & 255); });
+  add(forms, "cvt.u8.u32", [](u32 a) { return static_cast<u16>(a & 255); });
+
+  add_to_integer<s32, float>(forms);
+  add_to_integer<u32, float>(forms);
+  add_to_integer<s64, float>(forms);
+  add_to_integer<u64, float>(forms);
+  add_to_integer<s32, double>(forms);
+  add_to_integer<u32, double>(forms);
+  add_to_integer<s64, double>(forms);
+  add_to_integer<u64, double>(forms);
+  add_from_integer<float, s16>(forms);
+  add_from_integer<float, u16>(forms);
+  add_from_integer<float, s32>(forms);
+  add_from_integer<float, u32>(forms);
+  add_from_integer<float, s64>(forms);
+  add_from_integer<float, u64>(forms);
+  add_from_integer<double, s32>(forms);
+  add_from_integer<double, u32>(forms);
+  add_from_integer<double, s64>(forms);
+  add_from_integer<double, u64>(forms);
+
+  add(forms, "cvt.f64.f32", [](float a) { return static_cast<double>(a); });
+  add(forms, "cvt.rn.f32.f64", [](double a) { return tidy(static_cast<float>(a)); });
+  add(forms, "cvt.rni.f32.f32", [](float a) { return tidy(std::nearbyint(a)); });
+  add(forms, "cvt.rzi.f32.f32", [](float a) { return tidy(std::trunc(a)); });
+  add(forms, "cvt.rmi.f32.f32", [](float a) { return tidy(std::floor(a)); });
+  add(forms, "cvt.rpi.f32.f32", [](float a) { return tidy(std::ceil(a)); });
+  add(forms, "cvt.rni.f64.f64", [](double a) { return std::nearbyint(a); });
+  add(forms, "cvt.rzi.f64.f64", [](double a) { return std::trunc(a); });
+  add(forms, "cvt.rmi.f64.f64", [](double a) { return std::floor(a); });
+
+  add(forms, "cvt.rn.bf16.f32", [](float a) { return bf16_of(a); });
+  add(forms, "cvt.rz.bf16.f32", [](float a) { return bf16_towards_zero(a); });
+  add(forms, "cvt.rn.f16.f32", [](float a) { return half_of(a); });
+  add(forms, "cvt.f32.f16", [](u16 a) { return float_of_half(a); });
+}
+
+}  // namespace mulligan::ptx

@@ -1,0 +1,21 @@
+// The backend's device in these tests, whichever the configuration asks for.
+#include "plugins/backends/cuda/make_device.h"
+
+#include <cstdlib>
+
+#include "tests/ptx/ptx_device.h"
+
+namespace mulligan::cuda {
+
+std::unique_ptr<Device> make_device(const CudaConfig& config) {
+  const EmulatedOrder order = config.emulated_order == "forward"   ? EmulatedOrder::forward
+                              : config.emulated_order == "reverse" ? EmulatedOrder::reverse
+                                                                   : EmulatedOrder::interleaved;
+  const char* agreement = std::getenv("MULLIGAN_PTX_AGREEMENT");
+  // PTX, not machine code: the architecture is a virtual one.
+  return std::make_unique<ptx::PtxDevice>(
+      order, CompilerOptions{"compute_90a", MULLIGAN_PTX_CACHE, 0, config.threads},
+      agreement ? agreement : "");
+}
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,67 @@
+// What the threads of one launch may touch: its arguments, the module's variables, and the block's shared memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/ptx/program.h"
+#include "tests/ptx/touches.h"
+
+namespace mulligan::ptx {
+
+// Memory that an argument gives. `known`: 1 for each byte that was ever written; null: all were.
+struct Region {
+  std::string name;
+  char* begin;
+  std::size_t bytes;
+  unsigned char* known;
+  bool readable, writable;
+
+  const char* end() const { return begin + bytes; }
+};
+
+class LaunchMemory {
+ public:
+  // `touches` is kept between launches, for its memory alone.
+  LaunchMemory(const Program& program, std::vector<Region> regions, std::uint32_t dynamic_shared_bytes,
+               std::vector<Touch>& touches, const Clock& clock);
+
+  // Copies `bytes` bytes, or says what is wrong: "reads 4 bytes at byte 64 of x, which has 64 bytes". `hint` is kept
+  // for each instruction.
+  std::string load(const Instruction& instruction, std::uint64_t address, char* to, Toucher by,
+                   std::uint32_t& hint);
+  std::string store(const Instruction& instruction, std::uint64_t address, const char* from, Toucher by,
+                    std::uint32_t& hint);
+
+ private:
+  // Memory that the launch may write, as arguments lay it out: two that overlap make one.
+  struct Extent {
+    const char* begin;
+    const char* end;
+    Touch* touches;
+  };
+  struct Shared {
+    std::string name;
+    std::uint64_t begin, end;
+    std::vector<char> memory;
+    std::vector<Touch> touches;
+  };
+
+  Region* region_of(std::uint64_t address, std::size_t bytes, bool writes, std::uint32_t& hint);
+  std::string no_region(std::uint64_t address, std::size_t bytes, bool writes) const;
+  Shared* shared_of(std::uint64_t address, std::size_t bytes, std::uint32_t& hint);
+  std::string no_shared(std::uint64_t address, std::size_t bytes, bool writes) const;
+  Touch* touches_of(const char* address);
+
+  std::vector<Region> regions_;
+  std::vector<bool> touched_by_others_;  // by region: memory of it may be written in this launch
+  std::vector<Extent> extents_;
+  std::vector<Shared> shared_;
+  std::uint32_t shared_unit_, global_unit_;
+  const Clock& clock_;
+};
+
+}  // namespace mulligan::ptx

@@ -1,0 +1,47 @@
+// A third device behind the seam (device.h), for tests: it runs the PTX that NVRTC makes of the kernels. Memory, copies,
+// products, attention and captures are the emulated device's.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "plugins/backends/cuda/compile/kernel_compiler.h"
+#include "plugins/backends/cuda/emulated/emulated_device.h"
+#include "tests/ptx/agreement.h"
+#include "tests/ptx/execution.h"
+
+namespace mulligan::ptx {
+
+class PtxDevice final : public cuda::EmulatedDevice {
+ public:
+  // `agreement`: file in which each function's results are compared with those of the emulated device; empty: they are
+  // not. Throws std::runtime_error when NVRTC is missing.
+  PtxDevice(cuda::EmulatedOrder order, cuda::CompilerOptions options, const std::string& agreement);
+
+  cuda::DeviceFacts facts() const override;
+  void expect(const cuda::FunctionRequest& request) override;
+  cuda::Function& load(const cuda::FunctionRequest& request) override;
+  using EmulatedDevice::launch;
+  void launch(cuda::Function& function, const cuda::Grid& grid,
+              std::span<const cuda::DeviceArgument> arguments) override;
+
+ private:
+  struct PtxFunction final : cuda::Function {
+    std::string name, prototype;
+    std::unique_ptr<Program> program;
+    cuda::Function* emulated = nullptr;
+  };
+  void run(const PtxFunction& function, const cuda::Grid& grid,
+           const std::vector<cuda::DeviceArgument>& arguments);
+
+  Order order_;
+  cuda::KernelCompiler compiler_;
+  std::map<cuda::FunctionSource, PtxFunction> functions_;
+  std::vector<Touch> touches_;
+  Clock clock_;
+  std::optional<Agreement> agreement_;
+};
+
+}  // namespace mulligan::ptx

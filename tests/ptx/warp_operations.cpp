@@ -1,0 +1,154 @@
+// What the lanes of a warp do with memory and with each other.
+#include <bit>
+#include <cstring>
+
+#include "tests/ptx/execution.h"
+
+namespace mulligan::ptx {
+namespace {
+
+// Into lane `lane` of a register of `bytes` bytes.
+void write_register(std::byte* registers, const Instruction& instruction, std::uint32_t at, unsigned lane,
+                    const char* element) {
+  const unsigned bytes = instruction.element_bytes, wide = instruction.register_bytes;
+  char value[8] = {};
+  std::memcpy(value, element, bytes);
+  if (instruction.sign_extends && value[bytes - 1] < 0)
+    std::memset(value + bytes, 0xFF, sizeof value - bytes);
+  std::memcpy(registers + at + lane * wide, value, wide);
+}
+
+}  // namespace
+
+void Execution::load(unsigned warp, const Instruction& instruction, std::uint32_t mask) {
+  std::byte* registers = warps_[warp].registers;
+  std::uint32_t& hint = hints_[static_cast<std::size_t>(&instruction - program_.code.data())];
+  const unsigned bytes = instruction.element_bytes;
+  char elements[64];
+  for (std::uint32_t left = mask; left; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    if (instruction.space == Instruction::Space::parameter) {
+      std::memcpy(elements, parameters_.data() + instruction.offset, bytes * instruction.count);
+    } else {
+      std::uint64_t address = 0;
+      std::memcpy(&address, registers + instruction.at[instruction.count] + lane * 8, sizeof address);
+      address += static_cast<std::uint64_t>(instruction.offset);
+      const std::string wrong =
+          memory_.load(instruction, address, elements, {warp * kLanes + lane, warps_[warp].turn}, hint);
+      if (!wrong.empty()) fail(instruction, warp, lane, wrong);
+    }
+    for (unsigned i = 0; i < instruction.count; ++i)
+      write_register(registers, instruction, instruction.at[i], lane, elements + i * bytes);
+  }
+}
+
+void Execution::store(unsigned warp, const Instruction& instruction, std::uint32_t mask) {
+  std::byte* registers = warps_[warp].registers;
+  std::uint32_t& hint = hints_[static_cast<std::size_t>(&instruction - program_.code.data())];
+  const unsigned bytes = instruction.element_bytes, wide = instruction.register_bytes;
+  char elements[64];
+  for (std::uint32_t left = mask; left; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    std::uint64_t address = 0;
+    std::memcpy(&address, registers + instruction.at[instruction.count] + lane * 8, sizeof address);
+    address += static_cast<std::uint64_t>(instruction.offset);
+    for (unsigned i = 0; i < instruction.count; ++i)
+      std::memcpy(elements + i * bytes, registers + instruction.at[i] + lane * wide, bytes);
+    const std::string wrong =
+        memory_.store(instruction, address, elements, {warp * kLanes + lane, warps_[warp].turn}, hint);
+    if (!wrong.empty()) fail(instruction, warp, lane, wrong);
+  }
+}
+
+// shfl.sync: the lane to read follows from the mode; one beyond the bounds is the lane itself.
+void Execution::shuffle(unsigned warp, const Instruction& instruction, std::uint32_t lane,
+                        std::uint32_t members, const std::uint32_t* values, std::uint32_t* results,
+                        std::uint32_t& inside) const {
+  const std::byte* registers = warps_[warp].registers;
+  std::uint32_t by = 0, bounds = 0;
+  std::memcpy(&by, registers + instruction.at[3] + lane * 4, sizeof by);
+  std::memcpy(&bounds, registers + instruction.at[4] + lane * 4, sizeof bounds);
+  by &= 31;
+  const std::uint32_t segment = bounds >> 8 & 31, clamp = bounds & 31;
+  const std::uint32_t last = (lane & segment) | (clamp & ~segment), first = lane & segment;
+  std::int64_t from = 0;
+  bool in_bounds = false;
+  switch (instruction.shuffle) {
+    case Instruction::Shuffle::up:
+      from = std::int64_t{lane} - by;
+      in_bounds = from >= last;
+      break;
+    case Instruction::Shuffle::down:
+      from = std::int64_t{lane} + by;
+      in_bounds = from <= last;
+      break;
+    case Instruction::Shuffle::butterfly:
+      from = lane ^ by;
+      in_bounds = from <= last;
+      break;
+    case Instruction::Shuffle::index:
+      from = first | (by & ~segment);
+      in_bounds = from <= last;
+      break;
+  }
+  if (!in_bounds) from = lane;
+  if (!(members >> from & 1))
+    fail(instruction, warp, lane,
+         "shuffles from lane " + std::to_string(from) + ", which takes no part in it");
+  results[lane] = values[from];
+  inside |= std::uint32_t{in_bounds} << lane;
+}
+
+bool Execution::warp_operation(unsigned warp, const Instruction& instruction, std::uint32_t mask) {
+  Warp& own = warps_[warp];
+  std::uint32_t members[kLanes], values[kLanes] = {}, results[kLanes] = {}, ballot = 0, inside = 0;
+  std::memcpy(members, own.registers + instruction.at[5], sizeof members);
+  const bool votes = instruction.kind == Instruction::Kind::vote;
+  if (instruction.kind == Instruction::Kind::shuffle)
+    std::memcpy(values, own.registers + instruction.at[2], sizeof values);
+  if (votes) {
+    std::memcpy(&ballot, own.registers + instruction.at[1], sizeof ballot);
+    if (instruction.negated) ballot = ~ballot;
+  }
+  const auto each = [&](auto&& body) {
+    for (std::uint32_t left = mask; left; left &= left - 1)
+      body(static_cast<unsigned>(std::countr_zero(left)));
+  };
+  bool whole = true, all_here = true;
+  each([&](unsigned lane) {
+    // Lanes that the block does not have may stand in a mask of all ones.
+    if (members[lane] == 0xFFFFFFFF) members[lane] = own.lanes;
+    if (!(members[lane] >> lane & 1)) fail(instruction, warp, lane, "names a mask that misses its caller");
+    if (members[lane] & ~own.lanes) fail(instruction, warp, lane, "names lanes that its block does not have");
+    whole = whole && members[lane] == own.lanes;
+    all_here = all_here && (members[lane] & ~mask) == 0;
+  });
+  if (!all_here) return false;
+  each([&](unsigned lane) {
+    for (std::uint32_t left = members[lane]; left; left &= left - 1) {
+      if (members[std::countr_zero(left)] != members[lane])
+        fail(instruction, warp, lane,
+             "and lane " + std::to_string(std::countr_zero(left)) + " disagree about the mask");
+    }
+    if (instruction.kind == Instruction::Kind::shuffle) {
+      shuffle(warp, instruction, lane, members[lane], values, results, inside);
+    } else if (votes) {
+      results[lane] = ballot & members[lane];
+    }
+  });
+  if (instruction.kind != Instruction::Kind::sync) {
+    each([&](unsigned lane) {
+      std::memcpy(own.registers + instruction.at[0] + lane * 4, &results[lane], sizeof results[lane]);
+    });
+  }
+  if (instruction.kind == Instruction::Kind::shuffle && instruction.at[1] != Instruction::kNone) {
+    std::uint32_t old = 0;
+    std::memcpy(&old, own.registers + instruction.at[1], sizeof old);
+    old = (old & ~mask) | (inside & mask);
+    std::memcpy(own.registers + instruction.at[1], &old, sizeof old);
+  }
+  if (whole) ++own.turn;
+  return true;
+}
+
+}  // namespace mulligan::ptx
