@@ -173,6 +173,7 @@ BackendFixture::BackendFixture(const BackendUnderTest& under_test, std::vector<s
                              MLG_ABI_MINOR, &running};
   const Keys values{&table_->header, under_test.keys};
   stops_on_bad_values_ = under_test.stops_on_bad_values;
+  is_slow_ = under_test.is_slow;
   const mlg_config config{&values, get_bool, get_int, get_float, get_string, get_float_list};
   check(table_->create(&host, &config, &instance_));
   std::istringstream names(under_test.kernel_plugins);

@@ -56,11 +56,12 @@ class BackendFixture {
 
   const mlg_backend_table& table() const { return *table_; }
   void* instance() const { return instance_; }
+  bool is_slow() const { return is_slow_; }
 
  private:
   const mlg_backend_table* table_ = nullptr;
   void* instance_ = nullptr;
-  bool stops_on_bad_values_ = true;
+  bool stops_on_bad_values_ = true, is_slow_ = false;
   std::vector<std::string>* log_ = nullptr;
 };
 

@@ -15,6 +15,9 @@ struct BackendUnderTest {
   std::string kernel_plugins;               // names of plugins that bring kernels, separated by ':'
   std::map<std::string, std::string> keys;  // TOML text of the keys that are not at their default
   bool stops_on_bad_values;                 // true: run() fails; false: NaN where the result would be
+  // A backend that is slow: tests of operators leave out long shapes, choices of optional arguments between all and
+  // none, and the third variant.
+  bool is_slow = false;
 };
 
 // `variant`, from 1 on: settings between which no bit of a result may differ. cpu: that many threads;

@@ -16,9 +16,14 @@ namespace {
 
 constexpr double kUnset = std::numeric_limits<double>::quiet_NaN();
 
-// Every subset of `optional`.
+bool is_slow() {
+  return backend_with_threads(1).is_slow();
+}
+
+// Every subset of `optional`; of a slow backend all and none.
 std::vector<std::set<std::string>> subsets(const std::vector<std::string>& optional) {
   std::vector<std::set<std::string>> result;
+  if (is_slow() && !optional.empty()) return {{}, {optional.begin(), optional.end()}};
   for (std::size_t bits = 0; bits < (std::size_t{1} << optional.size()); ++bits) {
     std::set<std::string> chosen;
     for (std::size_t i = 0; i < optional.size(); ++i) {
@@ -106,7 +111,7 @@ class OperatorTest : public ::testing::Test {
   // there is one. Returns the first result.
   static KernelResult run(const KernelCall& call, double tolerance) {
     KernelResult first = backend_with_threads(1).run(call);
-    for (const int threads : {2, 3}) {
+    for (int threads = 2; threads <= (is_slow() ? 2 : 3); ++threads) {
       const KernelResult other = backend_with_threads(threads).run(call);
       for (const auto& [name, bytes] : first.bytes) {
         EXPECT_TRUE(bytes == other.bytes.at(name))
@@ -122,10 +127,20 @@ class OperatorTest : public ::testing::Test {
     return first;
   }
 
+  static std::int64_t elements_of(const Case& c) {
+    std::int64_t elements = 0;
+    for (const Operand& operand : c.inputs) elements += element_count(operand.shape);
+    return elements;
+  }
+
   // body(case, dtype, present inputs) for everything there is to try.
   template <typename Body>
   void for_each_setting(Body&& body) {
+    constexpr std::int64_t kLong = 4000;  // elements
+    std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
+    for (const Case& c : op_.cases) shortest = std::min(shortest, elements_of(c));
     for (const Case& c : op_.cases) {
+      if (is_slow() && elements_of(c) > std::max(kLong, shortest)) continue;
       for (const mlg_dtype dtype : op_.dtypes) {
         for (const std::set<std::string>& chosen : subsets(optional_inputs())) {
           SCOPED_TRACE(describe(c, dtype) + ", optional inputs:" + joined(chosen));
@@ -225,11 +240,7 @@ class BackwardTest : public OperatorTest {
   }
 
   // Shapes at which every subset costs little. Of the others --long tries every subset.
-  static bool small(const Case& c) {
-    std::int64_t elements = 0;
-    for (const Operand& operand : c.inputs) elements += element_count(operand.shape);
-    return elements <= 6000 || long_tests();
-  }
+  static bool small(const Case& c) { return elements_of(c) <= 6000 || long_tests(); }
 
   // Every subset of a few optional arguments; of many, and at large shapes: all, all but one, and each gradient alone.
   static std::vector<std::set<std::string>> selections(const std::vector<std::string>& optional,
@@ -335,9 +346,7 @@ class FiniteDifferenceTest : public OperatorTest {
   void TestBody() override {
     std::int64_t compared = 0;
     for (const Case& c : op_.cases) {
-      std::int64_t elements = 0;
-      for (const Operand& operand : c.inputs) elements += element_count(operand.shape);
-      if (elements > 1500) continue;
+      if (elements_of(c) > 1500) continue;
       for (const std::set<std::string>& chosen : subsets(optional_inputs())) {
         SCOPED_TRACE(describe(c, MLG_F64) + ", optional inputs:" + joined(chosen));
         compared += compare(c, with_required(c, chosen));

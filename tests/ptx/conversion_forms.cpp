@@ -137,6 +137,7 @@ void add_conversion_forms(Forms& forms) {
   add_from_integer<float, u32>(forms);
   add_from_integer<float, s64>(forms);
   add_from_integer<float, u64>(forms);
+  add_from_integer<double, u16>(forms);
   add_from_integer<double, s32>(forms);
   add_from_integer<double, u32>(forms);
   add_from_integer<double, s64>(forms);

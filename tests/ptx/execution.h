@@ -57,6 +57,7 @@ class Execution {
   void store(unsigned warp, const Instruction& instruction, std::uint32_t mask);
   // False: lanes are missing that may still come.
   bool warp_operation(unsigned warp, const Instruction& instruction, std::uint32_t mask);
+  bool whole_butterfly(unsigned warp, const Instruction& instruction, std::uint32_t mask);
   void shuffle(unsigned warp, const Instruction& instruction, std::uint32_t lane, std::uint32_t members,
                const std::uint32_t* values, std::uint32_t* results, std::uint32_t& inside) const;
 

@@ -121,6 +121,14 @@ void add_float_forms(Forms& forms) {
   // At most 2^-20.9 (sine) and 2^-20.5 (cosine) absolute between -pi and pi.
   add_approximation(forms, "sin.approx", [](double a) { return std::sin(a); });
   add_approximation(forms, "cos.approx", [](double a) { return std::cos(a); });
+  // Of the high words alone: the low word of the operand is left out, and that of the result is 0.
+  add(forms, "rcp.approx.ftz.f64", [](double a) {
+    const double high = std::bit_cast<double>(std::bit_cast<std::uint64_t>(a) & 0xFFFFFFFF00000000u);
+    const double one = std::abs(high) < DBL_MIN ? std::copysign(0.0, high) : high;
+    const double result =
+        std::bit_cast<double>(std::bit_cast<std::uint64_t>(1.0 / one) & 0xFFFFFFFF00000000u);
+    return std::abs(result) < DBL_MIN ? std::copysign(0.0, result) : result;
+  });
   // Relative error of at most 2^-11.
   add(forms, "tanh.approx.f32",
       [](float a) { return tidy(static_cast<float>(std::tanh(static_cast<double>(a)))); });

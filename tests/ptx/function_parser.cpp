@@ -28,6 +28,8 @@ void FunctionParser::parse_body() {
       program_.source_lines.at(line_) = "file " + std::string(words[1]) + ", line " + std::string(words[2]);
     } else if (token == ".pragma") {  // advice to the assembler, such as not to unroll
       while (reader_.take() != ";") continue;
+    } else if (token.starts_with(".")) {
+      fail("the directive " + std::string(token) + " is not known");
     } else if (reader_.peek(1) == ":") {
       labels_.emplace(reader_.take(), static_cast<std::uint32_t>(program_.code.size()));
       reader_.expect(":");
@@ -42,8 +44,10 @@ void FunctionParser::parse_body() {
     if (found == labels_.end()) reader_.fail("a branch to no label", program_.code[index].line);
     program_.code[index].target = found->second;
   }
-  if (program_.code.empty() || program_.code.back().kind != Instruction::Kind::leave)
-    reader_.fail("the function does not end with ret", reader_.line());
+  const bool ends = !program_.code.empty() && program_.code.back().guard == Instruction::kNone &&
+                    (program_.code.back().kind == Instruction::Kind::leave ||
+                     program_.code.back().kind == Instruction::Kind::branch);
+  if (!ends) reader_.fail("the function goes on beyond its last instruction", line_);
   registers_.finish(program_);
 }
 

@@ -123,6 +123,13 @@ void add_integer_forms(Forms& forms) {
   });
   add(forms, "shf.r.wrap.b32",
       [](u32 low, u32 high, u32 by) { return static_cast<u32>((u64{high} << 32 | low) >> (by & 31)); });
+  // `length` low bits of a, put into b at bit `from`.
+  add(forms, "bfi.b32", [](u32 a, u32 b, u32 from, u32 length) {
+    from &= 255;
+    length &= 255;
+    const u64 field = shift_left(length >= 32 ? u64{0xFFFFFFFF} : (u64{1} << length) - 1, from);
+    return static_cast<u32>((b & ~field) | (shift_left(u64{a}, from) & field));
+  });
   // Four bytes of eight, each chosen by a digit of the selector; its highest bit asks for copies of the byte's sign.
   add(forms, "prmt.b32", [](u32 a, u32 b, u32 selector) {
     const u64 bytes = u64{b} << 32 | a;

@@ -1,7 +1,7 @@
 #include "tests/ptx/memory.h"
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 
 namespace mulligan::ptx {
 namespace {
@@ -24,6 +24,7 @@ LaunchMemory::LaunchMemory(const Program& program, std::vector<Region> regions,
     : regions_(std::move(regions)),
       shared_unit_(program.shared_unit),
       global_unit_(program.global_unit),
+      shared_shift_(static_cast<unsigned>(std::countr_zero(program.shared_unit))),
       clock_(clock) {
   for (const Program::GlobalVariable& variable : program.globals) {
     regions_.push_back(
@@ -53,7 +54,7 @@ LaunchMemory::LaunchMemory(const Program& program, std::vector<Region> regions,
     next += units_of(extent);
   }
   for (const Region& region : regions_) {
-    touched_by_others_.push_back(std::ranges::any_of(extents_, [&](const Extent& extent) {
+    is_written_.push_back(std::ranges::any_of(extents_, [&](const Extent& extent) {
       return region.begin < extent.end && extent.begin < region.end();
     }));
   }
@@ -141,7 +142,7 @@ std::string LaunchMemory::load(const Instruction& instruction, std::uint64_t add
   const char* from = reinterpret_cast<const char*>(address);
   if (region->known && std::memchr(region->known + (from - region->begin), 0, bytes))
     return place(false, bytes, *region, address) + ", which nothing has written";
-  if (touched_by_others_[hint]) {
+  if (is_written_[hint]) {
     Touch* touch = touches_of(from);
     for (std::size_t i = 0; touch && i < bytes; i += global_unit_, ++touch) {
       std::string wrong = touch->read_global(clock_, by);

@@ -1,4 +1,5 @@
 #include "tests/kernels/backend_under_test.h"
+#include "tests/support/long_tests.h"
 
 namespace mulligan::kernel_test {
 

@@ -9,24 +9,6 @@ std::uint64_t Clock::block_at(std::uint32_t time) const {
   return blocks.at(static_cast<std::size_t>(after - blocks_began.begin()) - 1);
 }
 
-void Touch::record_read(const Clock& clock, Toucher by) {
-  if (first_read_time_ < clock.launch_began) first_read_time_ = clock.now;
-  if (read_time_ != clock.now) {
-    read_time_ = clock.now;
-    several_warps_ = false;
-    read_warp_ = static_cast<std::uint16_t>(by.warp());
-    read_turn_ = by.turn;
-    read_lanes_ = by.lane();
-  } else if (read_warp_ != by.warp()) {
-    several_warps_ = true;
-  } else if (read_turn_ == by.turn) {
-    read_lanes_ |= by.lane();
-  } else {
-    read_turn_ = by.turn;
-    read_lanes_ = by.lane();
-  }
-}
-
 std::string Touch::unordered_write() const {
   return "which thread " + std::to_string(write_thread_) + " wrote since the last barrier";
 }

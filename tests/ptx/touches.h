@@ -39,6 +39,17 @@ struct Toucher {
 
 class Touch {
  public:
+  // Records an access that nothing is wrong with; false: something is, which read_shared() and write_shared() say.
+  bool quick_read_shared(const Clock& clock, Toucher by) {
+    if (write_time_ < clock.block_began || !write_is_ordered(clock, by)) return false;
+    record_read(clock, by);
+    return true;
+  }
+  bool quick_write_shared(const Clock& clock, Toucher by) {
+    if (!write_is_ordered(clock, by) || !reads_are_ordered(clock, by)) return false;
+    record_write(clock, by);
+    return true;
+  }
   // Empty, or what is wrong: "which thread 3 wrote since the last barrier". Shared memory must have been written by
   // the block.
   std::string read_shared(const Clock& clock, Toucher by);
@@ -71,5 +82,23 @@ class Touch {
   std::uint16_t read_warp_ = 0;
   bool several_warps_ = false;  // read it at read_time_
 };
+
+inline void Touch::record_read(const Clock& clock, Toucher by) {
+  if (first_read_time_ < clock.launch_began) first_read_time_ = clock.now;
+  if (read_time_ != clock.now) {
+    read_time_ = clock.now;
+    several_warps_ = false;
+    read_warp_ = static_cast<std::uint16_t>(by.warp());
+    read_turn_ = by.turn;
+    read_lanes_ = by.lane();
+  } else if (read_warp_ != by.warp()) {
+    several_warps_ = true;
+  } else if (read_turn_ == by.turn) {
+    read_lanes_ |= by.lane();
+  } else {
+    read_turn_ = by.turn;
+    read_lanes_ = by.lane();
+  }
+}
 
 }  // namespace mulligan::ptx

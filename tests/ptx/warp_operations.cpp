@@ -11,6 +11,7 @@ namespace {
 void write_register(std::byte* registers, const Instruction& instruction, std::uint32_t at, unsigned lane,
                     const char* element) {
   const unsigned bytes = instruction.element_bytes, wide = instruction.register_bytes;
+  if (bytes == wide) return copy_bytes(reinterpret_cast<char*>(registers) + at + lane * wide, element, bytes);
   char value[8] = {};
   std::memcpy(value, element, bytes);
   if (instruction.sign_extends && value[bytes - 1] < 0)
@@ -33,9 +34,11 @@ void Execution::load(unsigned warp, const Instruction& instruction, std::uint32_
       std::uint64_t address = 0;
       std::memcpy(&address, registers + instruction.at[instruction.count] + lane * 8, sizeof address);
       address += static_cast<std::uint64_t>(instruction.offset);
-      const std::string wrong =
-          memory_.load(instruction, address, elements, {warp * kLanes + lane, warps_[warp].turn}, hint);
-      if (!wrong.empty()) fail(instruction, warp, lane, wrong);
+      const Toucher by{warp * kLanes + lane, warps_[warp].turn};
+      if (!memory_.quick_load(instruction, address, elements, by, hint)) {
+        const std::string wrong = memory_.load(instruction, address, elements, by, hint);
+        if (!wrong.empty()) fail(instruction, warp, lane, wrong);
+      }
     }
     for (unsigned i = 0; i < instruction.count; ++i)
       write_register(registers, instruction, instruction.at[i], lane, elements + i * bytes);
@@ -53,9 +56,11 @@ void Execution::store(unsigned warp, const Instruction& instruction, std::uint32
     std::memcpy(&address, registers + instruction.at[instruction.count] + lane * 8, sizeof address);
     address += static_cast<std::uint64_t>(instruction.offset);
     for (unsigned i = 0; i < instruction.count; ++i)
-      std::memcpy(elements + i * bytes, registers + instruction.at[i] + lane * wide, bytes);
-    const std::string wrong =
-        memory_.store(instruction, address, elements, {warp * kLanes + lane, warps_[warp].turn}, hint);
+      copy_bytes(elements + i * bytes,
+                 reinterpret_cast<const char*>(registers) + instruction.at[i] + lane * wide, bytes);
+    const Toucher by{warp * kLanes + lane, warps_[warp].turn};
+    if (memory_.quick_store(instruction, address, elements, by, hint)) continue;
+    const std::string wrong = memory_.store(instruction, address, elements, by, hint);
     if (!wrong.empty()) fail(instruction, warp, lane, wrong);
   }
 }
@@ -99,7 +104,28 @@ void Execution::shuffle(unsigned warp, const Instruction& instruction, std::uint
   inside |= std::uint32_t{in_bounds} << lane;
 }
 
+// A butterfly of a whole warp within its 32 lanes, as sums over warps are; false: it is something else.
+bool Execution::whole_butterfly(unsigned warp, const Instruction& instruction, std::uint32_t mask) {
+  std::byte* registers = warps_[warp].registers;
+  if (instruction.shuffle != Instruction::Shuffle::butterfly || mask != 0xFFFFFFFF) return false;
+  const auto words = [&](int operand) {
+    return reinterpret_cast<const std::uint32_t*>(registers + instruction.at[operand]);
+  };
+  const std::uint32_t *values = words(2), *by = words(3), *bounds = words(4), *members = words(5);
+  bool plain = true;
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    plain = plain && by[lane] < kLanes && bounds[lane] == 31 && members[lane] == 0xFFFFFFFF;
+  if (!plain) return false;
+  std::uint32_t results[kLanes];
+  for (unsigned lane = 0; lane < kLanes; ++lane) results[lane] = values[lane ^ by[lane]];
+  std::memcpy(registers + instruction.at[0], results, sizeof results);
+  if (instruction.at[1] != Instruction::kNone) std::memcpy(registers + instruction.at[1], &mask, sizeof mask);
+  ++warps_[warp].turn;
+  return true;
+}
+
 bool Execution::warp_operation(unsigned warp, const Instruction& instruction, std::uint32_t mask) {
+  if (instruction.kind == Instruction::Kind::shuffle && whole_butterfly(warp, instruction, mask)) return true;
   Warp& own = warps_[warp];
   std::uint32_t members[kLanes], values[kLanes] = {}, results[kLanes] = {}, ballot = 0, inside = 0;
   std::memcpy(members, own.registers + instruction.at[5], sizeof members);

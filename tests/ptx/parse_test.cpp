@@ -1,0 +1,146 @@
+// What the parser refuses, and single instructions against what is known of them.
+#include <gtest/gtest.h>
+
+#include <mulligan/half.hpp>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "tests/ptx/execution.h"
+
+namespace mulligan::ptx {
+namespace {
+
+std::string module_of(const std::string& body) {
+  return ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry f(.param .u64 f_param_0)\n{\n"
+         ".reg .pred %p<4>;\n.reg .b16 %rs<4>;\n.reg .f32 %f<4>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n" +
+         body + "\nret;\n}\n";
+}
+
+std::string refusal(const std::string& body) {
+  try {
+    parse(module_of(body), "f");
+    return "";
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
+TEST(PtxParser, WhatItDoesNotKnowIsAnErrorWithLineAndText) {
+  EXPECT_EQ(refusal("add.f32 %f1, %f2, %f3;"), "");
+  EXPECT_EQ(refusal("add.rz.f32 %f1, %f2, %f3;"),
+            "PTX of f, line 11: the instruction add.rz.f32 is not known: add.rz.f32 %f1, %f2, %f3;");
+  for (const auto& [body, reason] : std::map<std::string, std::string>{
+           {"ld.global.cv.u32 %r1, [%rd1];", "the modifier .cv is not known"},
+           {"ld.u32 %r1, [%rd1];", "an access without a named memory"},
+           {"atom.global.add.u32 %r1, [%rd1], 1;", "atom.global.add.u32 is not known"},
+           {"bar.sync 1;", "a barrier other than that of the whole block"},
+           {"shfl.sync.rotate.b32 %r1, %r2, 1, 31, -1;", "shfl.sync.rotate.b32 is not known"},
+           {"add.f32 %f1, %f2, %rd1;", "'%rd1' is of another width"},
+           {"add.f32 %f1, %f2, %f9;", "'%f9' is not known"},
+           {"mov.u32 %r1, %clock;", "'%clock' is not known"},
+           {"ld.param.u64 %rd1, [f_param_0+4];", "an access beyond its parameter"},
+           {".local .align 4 .b8 depot[4];", "the directive .local is not known"},
+           {"bra $nowhere;", "a branch to no label"},
+           {"add.f32 %f1, %f2;", "another number of operands"}}) {
+    EXPECT_NE(refusal(body).find(reason), std::string::npos) << body << " said: " << refusal(body);
+  }
+}
+
+// Runs `body` with 32 threads: %r1 of lane i is in[i], and what it leaves in %r2 comes back.
+std::vector<std::uint32_t> compute(const std::string& body, const std::vector<std::uint32_t>& in) {
+  const auto program = parse(module_of("mov.u32 %r0, %tid.x;\nmul.wide.u32 %rd1, %r0, 4;\n"
+                                       "ld.param.u64 %rd2, [f_param_0];\nadd.s64 %rd3, %rd2, %rd1;\n"
+                                       "ld.global.u32 %r1, [%rd3];\n" +
+                                       body + "\nst.global.u32 [%rd3], %r2;"),
+                             "f");
+  std::vector<std::uint32_t> memory = in;
+  Clock clock;
+  std::vector<Touch> touches;
+  clock.begin_launch();
+  LaunchMemory launch(*program, {{"x", reinterpret_cast<char*>(memory.data()), 128, nullptr, true, true}}, 0,
+                      touches, clock);
+  std::vector<char> parameters(8);
+  const std::uint32_t* address = memory.data();
+  std::memcpy(parameters.data(), &address, sizeof address);
+  Execution(*program, {{1, 1, 1}, {32, 1, 1}}, parameters, launch, clock, Order::forward).run();
+  return memory;
+}
+
+// All halves, and floats around each of them.
+TEST(PtxInstructions, HalvesAreRoundedAsTheSdkRoundsThem) {
+  for (std::uint32_t first = 0; first < 0x7C00; first += 32) {
+    std::vector<std::uint32_t> halves, floats, moved;
+    for (std::uint32_t i = 0; i < 32; ++i) {
+      halves.push_back((first + i) | (i % 2 ? 0x8000 : 0));
+      const float value = sdk::half_value(static_cast<std::uint16_t>(halves.back()));
+      floats.push_back(std::bit_cast<std::uint32_t>(value));
+      const float next = sdk::half_value(static_cast<std::uint16_t>(halves.back() + 1));
+      // Half way to the next one, and a little less or more.
+      moved.push_back(std::bit_cast<std::uint32_t>((value + next) / 2) + i % 3 - 1);
+    }
+    EXPECT_EQ(compute("cvt.u16.u32 %rs1, %r1;\ncvt.f32.f16 %f1, %rs1;\nmov.b32 %r2, %f1;", halves), floats);
+    const auto rounded =
+        compute("mov.b32 %f1, %r1;\ncvt.rn.f16.f32 %rs1, %f1;\ncvt.u32.u16 %r2, %rs1;", moved);
+    for (std::size_t i = 0; i < 32; ++i)
+      EXPECT_EQ(rounded[i], sdk::half_bits(std::bit_cast<float>(moved[i]))) << moved[i];
+  }
+}
+
+std::uint32_t one(const std::string& body, std::uint32_t in) {
+  return compute(body, std::vector<std::uint32_t>(32, in))[0];
+}
+std::uint32_t bits(float value) {
+  return std::bit_cast<std::uint32_t>(value);
+}
+
+TEST(PtxInstructions, KnownResults) {
+  // Two roundings or one.
+  const float a = 1.0f + 0x1p-12f;
+  EXPECT_EQ(one("mov.b32 %f1, %r1;\nmul.f32 %f2, %f1, %f1;\nadd.f32 %f3, %f2, 0fBF800000;\nmov.b32 %r2, %f3;",
+                bits(a)),
+            bits(0x1p-11f));
+  EXPECT_EQ(one("mov.b32 %f1, %r1;\nfma.rn.f32 %f3, %f1, %f1, 0fBF800000;\nmov.b32 %r2, %f3;", bits(a)),
+            bits(0x1p-11f + 0x1p-24f));
+  EXPECT_EQ(one("shr.s32 %r2, %r1, 40;", 0x80000000), 0xFFFFFFFFu);
+  EXPECT_EQ(one("shl.b32 %r2, %r1, 32;", 1), 0u);
+  EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.rzi.s32.f32 %r2, %f1;", bits(-3e9f)), 0x80000000u);
+  EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.rzi.u64.f32 %rd1, %f1;\ncvt.u32.u64 %r2, %rd1;", bits(-1.5f)), 0u);
+  EXPECT_EQ(one("mov.b32 %f1, %r1;\nmax.f32 %f2, %f1, 0f3F800000;\nmov.b32 %r2, %f2;", 0x7FC00001),
+            bits(1.0f));
+  EXPECT_EQ(one("mov.b32 %f1, %r1;\nsub.f32 %f2, %f1, %f1;\nmov.b32 %r2, %f2;", 0x7F800000), 0x7FFFFFFFu);
+  EXPECT_EQ(one("prmt.b32 %r2, %r1, 0, 0x4012;", 0x44332211), 0x00112233u);
+  EXPECT_EQ(one("bfi.b32 %r2, %r1, -1, 8, 4;", 0x5), 0xFFFFF5FFu);
+  EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.rn.bf16.f32 %rs1, %f1;\ncvt.u32.u16 %r2, %rs1;", 0x3F808000),
+            0x3F80u);
+  EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.rn.bf16.f32 %rs1, %f1;\ncvt.u32.u16 %r2, %rs1;", 0x3F818000),
+            0x3F82u);
+  EXPECT_EQ(one("mov.b32 %f1, %r1;\nex2.approx.ftz.f32 %f2, %f1;\nmov.b32 %r2, %f2;", bits(-127.0f)), 0u);
+  EXPECT_EQ(one("mov.b32 %f1, %r1;\nex2.approx.f32 %f2, %f1;\nmov.b32 %r2, %f2;", bits(-127.0f)),
+            bits(0x1p-127f));
+}
+
+// Lanes part and meet again.
+TEST(PtxInstructions, BranchesMeet) {
+  std::vector<std::uint32_t> in(32), expected(32);
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    in[i] = i;
+    for (std::uint32_t k = 0; k <= i; ++k)
+      expected[i] += k;  // each lane goes round as often as its number says
+    expected[i] = 496 + expected[i];
+  }
+  const auto got = compute(
+      "mov.u32 %r2, 0;\nmov.u32 %r3, 0;\n$again:\nadd.s32 %r2, %r2, %r3;\nadd.s32 %r3, %r3, 1;\n"
+      "setp.le.u32 %p1, %r3, %r1;\n@%p1 bra $again;\n"
+      "shfl.sync.bfly.b32 %r3, %r1, 16, 31, -1;\nadd.s32 %r1, %r1, %r3;\n"
+      "shfl.sync.bfly.b32 %r3, %r1, 8, 31, -1;\nadd.s32 %r1, %r1, %r3;\n"
+      "shfl.sync.bfly.b32 %r3, %r1, 4, 31, -1;\nadd.s32 %r1, %r1, %r3;\n"
+      "shfl.sync.bfly.b32 %r3, %r1, 2, 31, -1;\nadd.s32 %r1, %r1, %r3;\n"
+      "shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1;\nadd.s32 %r1, %r1, %r3;\nadd.s32 %r2, %r2, %r1;",
+      in);
+  EXPECT_EQ(got, expected);
+}
+
+}  // namespace
+}  // namespace mulligan::ptx
