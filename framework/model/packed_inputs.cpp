@@ -56,14 +56,18 @@ void PackedInputWriter::upload_rope(TensorStore& store, const ModelConfig& model
 void PackedInputWriter::upload(TensorStore& store, std::span<const std::int32_t> tokens,
                                std::span<const std::int32_t> targets,
                                std::span<const std::int32_t> cu_seqlens) {
+  store.upload(tokens_, std::as_bytes(tokens));
+  store.upload(targets_, std::as_bytes(targets));
+  upload_boundaries(store, cu_seqlens);
+}
+
+void PackedInputWriter::upload_boundaries(TensorStore& store, std::span<const std::int32_t> cu_seqlens) {
   if (cu_seqlens.size() > boundaries_.size()) {
     throw std::logic_error("PackedInputWriter: more segment boundaries than a row can have");
   }
   // Empty segments at the end of the row fill the tensor up.
   const auto rest = std::copy(cu_seqlens.begin(), cu_seqlens.end(), boundaries_.begin());
   std::fill(rest, boundaries_.end(), row_tokens_);
-  store.upload(tokens_, std::as_bytes(tokens));
-  store.upload(targets_, std::as_bytes(targets));
   store.upload(cu_seqlens_, boundaries_);
 }
 

@@ -35,6 +35,8 @@ class PackedInputWriter {
   // tokens, targets: [T]; cu_seqlens: at most segment_capacity(T) boundaries, non-decreasing from 0 to T.
   void upload(TensorStore& store, std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets,
               std::span<const std::int32_t> cu_seqlens);
+  // The boundaries alone.
+  void upload_boundaries(TensorStore& store, std::span<const std::int32_t> cu_seqlens);
 
  private:
   std::string tokens_, targets_, cu_seqlens_, rope_cos_, rope_sin_;  // tensor names

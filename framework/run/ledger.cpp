@@ -66,9 +66,10 @@ void Budget::restore(double elapsed_seconds, double step_seconds) {
   step_seconds_ = step_seconds;
 }
 
-void Budget::mark_step() {
+void Budget::mark_steps(std::int64_t ended) {
+  if (ended <= 0) return;
   const double elapsed = elapsed_seconds();
-  step_seconds_ = elapsed - last_mark_;
+  step_seconds_ = (elapsed - last_mark_) / static_cast<double>(ended);
   last_mark_ = elapsed;
 }
 
@@ -76,17 +77,21 @@ double Budget::elapsed_seconds() const {
   return running_ ? spent_ + clock_() - since_ : spent_;
 }
 
-double Budget::fraction(std::int64_t steps_done) const {
+double Budget::coming_step_seconds(std::int64_t under_way) const {
+  return std::max(elapsed_seconds(), last_mark_ + static_cast<double>(under_way) * step_seconds_);
+}
+
+double Budget::fraction(std::int64_t steps_made, std::int64_t under_way) const {
   const double spent = train_.budget_seconds > 0
-                           ? elapsed_seconds() / (train_.budget_seconds - train_.reserve_seconds)
-                           : static_cast<double>(steps_done) / static_cast<double>(train_.steps);
+                           ? coming_step_seconds(under_way) / (train_.budget_seconds - train_.reserve_seconds)
+                           : static_cast<double>(steps_made) / static_cast<double>(train_.steps);
   return std::clamp(spent, 0.0, 1.0);
 }
 
-bool Budget::ended(double fraction, std::int64_t steps_done) const {
-  if (train_.steps > 0 && steps_done >= train_.steps) return true;
+bool Budget::ended(double fraction, std::int64_t steps_made, std::int64_t under_way) const {
+  if (train_.steps > 0 && steps_made >= train_.steps) return true;
   const bool would_pass =
-      train_.budget_seconds > 0 && elapsed_seconds() + step_seconds_ > train_.budget_seconds;
+      train_.budget_seconds > 0 && coming_step_seconds(under_way) + step_seconds_ > train_.budget_seconds;
   return fraction >= 1.0 || would_pass;
 }
 

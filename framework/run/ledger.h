@@ -48,14 +48,18 @@ class Budget {
   void restore(double elapsed_seconds, double step_seconds);
   double elapsed_seconds() const;
   double step_seconds() const { return step_seconds_; }  // of the last step
-  // Spent share, 0 to 1: of budget_seconds - reserve_seconds, or of the steps where there is no time budget.
-  double fraction(std::int64_t steps_done) const;
-  // Reports that a step has ended; its duration, since the step before or since resume(), is the estimate
-  // for the next.
-  void mark_step();
-  // Whether training ends, at this spent fraction and after this many steps: the budget less the reserve is
-  // spent, the next step would pass the budget, or all steps are done.
-  bool ended(double fraction, std::int64_t steps_done) const;
+  // Elapsed seconds when the coming step will begin, where the device still works on so many steps that were
+  // given to it: each is estimated to take as long as the last one that ended. Now, where there is none.
+  double coming_step_seconds(std::int64_t under_way = 0) const;
+  // Spent share then, 0 to 1: of budget_seconds - reserve_seconds, or of the steps, the ones under way among
+  // `steps_made`, where there is no time budget.
+  double fraction(std::int64_t steps_made, std::int64_t under_way = 0) const;
+  // Reports that the device has ended a step, or several since the last report; the duration of one of them,
+  // since the step before, is the estimate for the next.
+  void mark_steps(std::int64_t ended = 1);
+  // Whether training ends before the coming step, at this spent fraction: the budget less the reserve is
+  // spent then, the step would pass the budget, or all steps are made.
+  bool ended(double fraction, std::int64_t steps_made, std::int64_t under_way = 0) const;
   // Seconds until the end at the present pace; negative where that is not known yet.
   double remaining_seconds(std::int64_t steps_done) const;
 

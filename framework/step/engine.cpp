@@ -7,6 +7,7 @@
 
 #include "framework/core/error.h"
 #include "framework/data/masking.h"
+#include "framework/data/possible_segments.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/model/initialise.h"
 #include "framework/run/weights.h"
@@ -189,6 +190,12 @@ void TrainingEngine::refresh_copies() {
 void TrainingEngine::refresh_scored_copies() {
   const ComputeTypes scored = scored_types(config_);
   if (compute_types(config_.phases[phase_]) != scored) plan_->refresh(scored).run();
+}
+
+void TrainingEngine::expect_segments(std::int64_t longest) {
+  show_possible_segments(
+      tokens_per_micro_batch(config_.train), longest,
+      [this](std::span<const std::int32_t> boundaries) { inputs_.upload_boundaries(store_, boundaries); });
 }
 
 double TrainingEngine::probe_loss(const Batch& row) {

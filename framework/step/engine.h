@@ -74,6 +74,9 @@ class TrainingEngine {
   std::optional<double> noise_ratio() const;
   // Empties all states of the optimisers: the coming step's `number` is then 1 again.
   void reset_optimizers();
+  // Shows the device the boundaries that rows of segments of up to `longest` tokens can have, so that what it
+  // makes for them is made when its backend is next synchronised. The next row overwrites them.
+  void expect_segments(std::int64_t longest);
   // The mean loss of one row's targets in nats, which changes nothing that lasts. Waits for the device.
   double probe_loss(const Batch& row);
   // How often a step has begun to change the state: one that fails before leaves it as it was.

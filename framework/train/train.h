@@ -1,6 +1,7 @@
 // Training a run.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "framework/config/run_config.h"
@@ -20,6 +21,8 @@ struct TrainOptions : ConsoleOptions {
   std::string resume;
   // Start although a check of the doctor failed; the result says so.
   bool force = false;
+  // Of the training budget, in seconds; empty: the process's own.
+  std::function<double()> clock = {};
 };
 
 // Resolves the plugins' keys in `loaded`, then trains and validates as it says, as one of `ranks`. The first

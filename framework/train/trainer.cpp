@@ -84,12 +84,16 @@ void Trainer::warm_up(TrainingDevice& device, const LoaderPosition& start) {
   initial.restore();
 }
 
+// Of what the device was given it has ended all but the last step (StepPace); the coming step is decided for
+// when that will have ended.
 Trainer::Decision Trainer::decide() {
+  note_ended(pace_.wait());
   Decision decision;
   if (ranks_.first()) {
-    decision.budget_fraction = budget_.fraction(step_);
-    decision.elapsed_seconds = budget_.elapsed_seconds();
-    decision.end = budget_.ended(decision.budget_fraction, step_);
+    const std::int64_t under_way = pace_.under_way();
+    decision.budget_fraction = budget_.fraction(step_, under_way);
+    decision.elapsed_seconds = budget_.coming_step_seconds(under_way);
+    decision.end = budget_.ended(decision.budget_fraction, step_, under_way);
     decision.checkpoint = checkpoint_due();
   }
   decision.stop_signal = stop_signal();
@@ -122,8 +126,6 @@ void Trainer::train_until_budget_is_spent() {
     choose_phase(now);
     follow_schedules(now);
     make_step();
-    budget_.mark_step();
-    slowest_step_seconds_ = std::max(slowest_step_seconds_, budget_.step_seconds());
     if (collect_every_step_) collect_losses();
     note_first_step();
     if (report_due()) report_steps(now.budget_fraction);
@@ -135,6 +137,7 @@ void Trainer::train_until_budget_is_spent() {
   if (now.stop_signal != 0) stop_early(now.stop_signal);
   if (reported_ < step_) report_steps(now.budget_fraction);
   device_->communicator->barrier(engine_->store());
+  note_ended(pace_.all_ended());
   stop_clock();
   require_learned_steps();
   result_.steps = step_;
@@ -168,6 +171,14 @@ void Trainer::make_step() {
   uncollected_.push_back({engine_->step_targets(), updated});
   tokens_ += engine_->step_tokens();
   step_start_.reset();
+  pace_.made(phases_.backend());
+}
+
+// On the device, since the last call.
+void Trainer::note_ended(std::int64_t steps) {
+  if (steps == 0) return;
+  budget_.mark_steps(steps);
+  slowest_step_seconds_ = std::max(slowest_step_seconds_, budget_.step_seconds());
 }
 
 void Trainer::skip_update(double scale) {
@@ -277,6 +288,7 @@ void Trainer::validate(const std::string& phase) {
   if (!device_->programs->evaluator()) return;
   const auto patience = ranks_.patience();
   device_->communicator->barrier(engine_->store());
+  note_ended(pace_.all_ended());
   stop_clock();
   const std::string before = ledger_.enter(phase);
   const std::optional<StateSnapshot> state = before == "train" ? state_before_validation() : std::nullopt;

@@ -27,6 +27,7 @@
 #include "framework/step/phase_progress.h"
 #include "framework/step/rewarm.h"
 #include "framework/step/snapshot.h"
+#include "framework/step/step_pace.h"
 #include "framework/train/first_steps.h"
 #include "framework/train/resume.h"
 #include "framework/train/train.h"
@@ -52,7 +53,7 @@ class Trainer {
   // What all ranks do next: rank 0 decides, and any rank may ask for a stop.
   struct Decision {
     double budget_fraction = 0;
-    double elapsed_seconds = 0;  // of the training clock
+    double elapsed_seconds = 0;  // of the training clock, when the coming step begins on the device
     bool end = false;            // the budget is spent
     bool checkpoint = false;     // one is due
     int stop_signal = 0;         // that some rank was sent
@@ -60,6 +61,7 @@ class Trainer {
   Decision decide();
   void train_until_budget_is_spent();
   void make_step();
+  void note_ended(std::int64_t steps);
   void skip_update(double scale);
   void validate(const std::string& phase);
   void save();
@@ -102,6 +104,7 @@ class Trainer {
   void begin_first_ranks_files(const ResumePoint& resume);
   void open_data();
   void compile();
+  void expect_segments();
   void read_rows(const Phase& phase);
   void check_schedules();
 
@@ -168,6 +171,7 @@ class Trainer {
   double checkpoint_at_ = 0;               // training clock then, seconds
   std::int64_t compared_step_ = 0;         // updates done when the ranks' masters were compared last
 
+  StepPace pace_;
   LossAccount account_;
   bool collect_every_step_ = false;  // the device has finished a step when the call returns
   double gradient_norm_ = 0;         // of the last step collected

@@ -3,10 +3,13 @@
 
 namespace mulligan {
 
-// Of the first rank, whose weights are like the others'. The clock of training stands still meanwhile.
+// Of the first rank, whose weights are like the others'. The clock of training stands still meanwhile, from when
+// the device has ended the steps that it was given.
 void Trainer::look_at_attention() {
   if (!ranks_.first()) return;
   const auto patience = ranks_.patience();
+  phases_.backend().synchronize();
+  note_ended(pace_.all_ended());
   budget_.pause();
   const std::string before = ledger_.enter("doctor");
   if (attention_phase_ != phases_.index() || !attention_) {

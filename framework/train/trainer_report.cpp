@@ -92,7 +92,9 @@ bool Trainer::report_due() const {
 // and after every step only where that costs nothing.
 void Trainer::collect_losses() {
   if (collected_ == step_) return;
-  for (const StepMetrics& metrics : engine_->read_metrics(collected_, step_)) {
+  const std::vector<StepMetrics> read = engine_->read_metrics(collected_, step_);
+  note_ended(pace_.all_ended());
+  for (const StepMetrics& metrics : read) {
     const auto targets = static_cast<std::uint64_t>(uncollected_.front().targets);
     if (!uncollected_.front().updated) {
       uncollected_.pop_front();

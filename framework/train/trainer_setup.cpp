@@ -43,7 +43,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
       host_(host),
       ranks_(ranks),
       make_communicator_(std::move(make_communicator)),
-      budget_(config_.train),
+      budget_(config_.train, options.clock ? options.clock : steady_seconds),
       files_((ledger_.enter("setup"), RunFiles{config_.run.directory})),
       log_(options, {}),
       parameters_(plan_parameters(config_)),
@@ -206,10 +206,25 @@ void Trainer::compile() {
     memory.workspace_bytes += needed.workspace_bytes;
   }
   phases_.initialise();
+  expect_segments();
   engine_ = &phases_.engine();
   log_.print("device memory: {:.1f} MB of tensors, {:.1f} MB of working memory",
              static_cast<double>(memory.tensors_bytes) / 1e6,
              static_cast<double>(memory.arena_bytes + memory.workspace_bytes) / 1e6);
+}
+
+// What a device makes for the rows that may come is made before the clock starts, not when the first such row
+// comes.
+void Trainer::expect_segments() {
+  for (const auto& device : phases_.devices()) {
+    TrainingEngine& engine = device->programs->engine();
+    std::int64_t longest = 0;
+    for (std::size_t phase = 0; phase < config_.phases.size(); ++phase) {
+      if (engine.plan().has(phase)) longest = std::max(longest, config_.phases[phase].sequence_length);
+    }
+    engine.expect_segments(longest);
+    device->plugins.backend->synchronize();
+  }
 }
 
 // Asks the schedules for rates from the first to the last step: a number that ends the run is found

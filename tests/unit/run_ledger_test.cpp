@@ -81,7 +81,7 @@ TEST(Budget, EndsBeforeAStepThatWouldPassIt) {
   for (int step = 1; step <= 3; ++step) {
     EXPECT_FALSE(budget.ended(budget.fraction(step - 1), step - 1)) << step;
     time.now += 3;
-    budget.mark_step();
+    budget.mark_steps();
   }
   // 9 s spent, the next step would end at 12 s.
   EXPECT_TRUE(budget.ended(budget.fraction(3), 3));

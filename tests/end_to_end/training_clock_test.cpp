@@ -1,0 +1,79 @@
+// The training clock of a device that works behind the host: what is decided by time is decided by the
+// device's, whatever train.log_every is. On a device whose time is a number (paced_device).
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+constexpr const char* kDevice = MULLIGAN_PACED_DEVICE;
+constexpr double kBudget = 600, kPlain = 0.0867, kLooped = 0.1298, kLoopedFrom = 0.35;  // the record's
+
+double device_now() {
+  static void* const library = dlopen(kDevice, RTLD_NOW);
+  static const auto now = reinterpret_cast<double (*)()>(dlsym(library, "paced_device_now"));
+  return now();
+}
+
+struct Trained {
+  double seconds = 0;  // of the training clock, at the end of the last step
+  std::int64_t steps = 0, looped_from = 0;
+  double looped_fraction = 0;  // that the second phase was decided by
+  double largest_share = 0;    // of the budget, that a step was decided by
+};
+
+// A run of the record's length and step times.
+Trained train(std::int64_t log_every, const std::vector<std::string>& more = {}) {
+  TinyRun tiny(3);
+  std::vector<std::string> keys = {"run.directory=" + tiny.next_directory(),
+                                   "backend.plugin=paced_device",
+                                   fmt::format("backend.path={}", kDevice),
+                                   "backend.boundaries_bytes=1280",  // of 256 tokens
+                                   fmt::format("backend.step_seconds={}", kPlain),
+                                   fmt::format("backend.later_step_seconds={}", kLooped),
+                                   fmt::format("backend.later_from={}", kLoopedFrom * kBudget),
+                                   fmt::format("model.loop.start_fraction={}", kLoopedFrom),
+                                   "train.steps=0",
+                                   fmt::format("train.budget_seconds={}", kBudget),
+                                   fmt::format("train.log_every={}", log_every)};
+  keys.insert(keys.end(), more.begin(), more.end());
+  LoadedConfig loaded = tiny.config(keys);
+  TrainOptions options;
+  options.console = nullptr;
+  options.clock = device_now;
+  const RunResult result = mulligan::train(loaded, test_plugin_host(), options);
+  Trained trained;
+  trained.steps = result.steps;
+  for (const nlohmann::json& step : events_of(result.directory, "step")) {
+    trained.seconds = step.at("elapsed_seconds");
+    trained.largest_share = std::max(trained.largest_share, step.at("budget_fraction").get<double>());
+  }
+  for (const nlohmann::json& phase : events_of(result.directory, "phase_start")) {
+    trained.looped_from = phase.at("step");
+    trained.looped_fraction = phase.at("budget_fraction");
+  }
+  return trained;
+}
+
+class TrainingClock : public testing::TestWithParam<int> {};
+
+TEST_P(TrainingClock, EndsTrainingWithinAStepOfItsLimit) {
+  const Trained trained = train(GetParam());
+  RecordProperty("seconds", fmt::format("{:.2f}", trained.seconds));
+  EXPECT_LE(trained.seconds, kBudget);
+  EXPECT_GT(trained.seconds, kBudget - kLooped);
+  // The phases change with the step that begins at their share of the device's time.
+  const double begin = static_cast<double>(trained.looped_from) * kPlain;
+  EXPECT_GE(begin, kLoopedFrom * kBudget);
+  EXPECT_LT(begin, kLoopedFrom * kBudget + 2 * kPlain);
+  EXPECT_NEAR(trained.looped_fraction, begin / kBudget, kPlain / kBudget);
+}
+
+INSTANTIATE_TEST_SUITE_P(LogEvery, TrainingClock, testing::Values(1, 10, 50, 500));
+
+}  // namespace
+}  // namespace mulligan::end_to_end
