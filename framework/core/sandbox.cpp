@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -60,25 +61,21 @@ void allow(const Descriptor& rules, const fs::path& path, std::uint64_t rights) 
 
 }  // namespace
 
-std::vector<fs::path> system_folders() {
-  return {"/usr", "/lib", "/lib64", "/bin", "/sbin", "/opt", "/etc", "/proc", "/sys", "/dev"};
-}
+namespace {
 
-std::vector<fs::path> all_but(const std::vector<fs::path>& hidden) {
-  std::vector<fs::path> real;
+// What lies below `root` but `hidden` and what leads there; links are reached where they lead. Real paths.
+void add_beside(const fs::path& root, const std::vector<fs::path>& hidden, std::vector<fs::path>& open) {
   std::error_code failed;
-  for (const fs::path& path : hidden) real.push_back(fs::weakly_canonical(path, failed));
-  std::vector<fs::path> open, look = {"/"};
+  std::vector<fs::path> look = {root};
   while (!look.empty()) {
     const fs::path folder = look.back();
     look.pop_back();
     for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;
          entry.increment(failed)) {
       const fs::path path = entry->path();
-      // A link is reached where it leads.
       if (entry->is_symlink(failed)) continue;
       bool is_hidden = false, leads_there = false;
-      for (const fs::path& one : real) {
+      for (const fs::path& one : hidden) {
         is_hidden = is_hidden || one == path;
         leads_there = leads_there || one.native().starts_with(path.native() + "/");
       }
@@ -86,6 +83,38 @@ std::vector<fs::path> all_but(const std::vector<fs::path>& hidden) {
       (leads_there ? look : open).push_back(path);
     }
   }
+}
+
+std::vector<fs::path> real_paths(const std::vector<fs::path>& paths) {
+  std::vector<fs::path> real;
+  std::error_code failed;
+  for (const fs::path& path : paths) real.push_back(fs::weakly_canonical(path, failed));
+  return real;
+}
+
+}  // namespace
+
+std::vector<fs::path> system_folders(const std::vector<fs::path>& hidden) {
+  std::vector<fs::path> secret = real_paths(hidden), open;
+  secret.emplace_back("/dev/shm");
+  for (const fs::path& folder :
+       real_paths({"/usr", "/lib", "/lib64", "/bin", "/sbin", "/opt", "/etc", "/proc", "/sys", "/dev"})) {
+    const bool whole = std::ranges::none_of(secret, [&](const fs::path& one) {
+      return one == folder || one.native().starts_with(folder.native() + "/") ||
+             folder.native().starts_with(one.native() + "/");
+    });
+    if (whole) {
+      open.push_back(folder);
+    } else if (std::ranges::find(secret, folder) == secret.end()) {
+      add_beside(folder, secret, open);
+    }
+  }
+  return open;
+}
+
+std::vector<fs::path> all_but(const std::vector<fs::path>& hidden) {
+  std::vector<fs::path> open;
+  add_beside("/", real_paths(hidden), open);
   return open;
 }
 

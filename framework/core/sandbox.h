@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,9 @@ struct ReachableFiles {
 };
 
 // The folders of the system, which every program needs to load libraries and to look at the machine: read
-// only. No folder of a user is among them.
-std::vector<std::filesystem::path> system_folders();
+// only. No folder of a user is among them, nor what users keep there: without /dev/shm and `hidden`, files and
+// folders, with all below them.
+std::vector<std::filesystem::path> system_folders(const std::vector<std::filesystem::path>& hidden = {});
 // Everything but these files, as ReachableFiles::change: all that lies beside the paths that lead there.
 // Files that appear later beside them are out of reach, too.
 std::vector<std::filesystem::path> all_but(const std::vector<std::filesystem::path>& hidden);
@@ -36,12 +38,15 @@ struct Confinement {
 
 // No other files than these for the calling thread.
 Confinement confine_files(const ReachableFiles& files);
-// No new sockets (unless `sockets`), programs, shared memory or handles of other processes for the calling
-// thread, and no way around the two (io_uring, mounts, namespaces).
-Confinement confine_calls(bool sockets);
-// For all threads of the process: nothing that takes a path at all, so that neither a file's content nor
-// whether it exists can be seen.
-Confinement confine_paths();
+// No new sockets (unless `sockets`), processes, shared memory or handles of other processes for the calling
+// thread, no signals, limits or priorities by which other processes could be told something, and no way around
+// these (io_uring, mounts, namespaces). `untouchable`: open files of the process that the thread can neither
+// read, write nor copy.
+Confinement confine_calls(bool sockets, std::span<const int> untouchable = {});
+// For all threads of the process: nothing but computing, that is memory, threads, waiting and time, and what
+// comes and goes by `file` (-1: no file). So no other file can be read, be it open or not, nothing of another
+// process be seen, and no path be named, not even to see whether it exists. Needs all libraries to be loaded.
+Confinement confine_to_computing(int file);
 // This and that.
 Confinement both(const Confinement& files, const Confinement& calls);
 

@@ -14,12 +14,26 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr const char* identity_key = "identity";
+constexpr const char* seal_key = "sha256";
 constexpr const char* remedy = "start without --resume";
 
 Json identity_json(const ScoreIdentity& identity) {
   Json json = Json::object();
   for (const auto& [what, digest] : identity) json[what] = digest;
   return json;
+}
+
+// Of all that a state says: scores that were booked stand in it.
+std::string seal_of(const std::vector<StoredTensor>& tensors, std::map<std::string, std::string> metadata) {
+  metadata.erase(seal_key);
+  return sha256_hex(tensors_sha256(tensors) + Json(metadata).dump());
+}
+
+void require_unchanged(const SafetensorsFile& file) {
+  const auto seal = file.metadata().find(seal_key);
+  if (seal != file.metadata().end() && seal->second == seal_of(file.tensors(), file.metadata())) return;
+  throw data_error("'{}' was changed after it was saved, or is damaged: its digest is of other figures; {}.",
+                   file.path().string(), remedy);
 }
 
 // What of `identity` differs from that of a state; "" where nothing does.
@@ -65,6 +79,7 @@ ScoreState::ScoreState(Options options)
           "'{}' is the state of another scoring, which differs in {}; {}, or go back to what it was of.",
           options_.file.string(), other, remedy);
     }
+    require_unchanged(*found_);
   }
   read_seconds();
 }
@@ -95,6 +110,7 @@ PhaseSeconds ScoreState::total(const PhaseSeconds& seconds) const {
 void ScoreState::save(const std::vector<StoredTensor>& tensors, std::map<std::string, std::string> metadata,
                       const PhaseSeconds& seconds) {
   metadata[identity_key] = identity_json(options_.identity).dump();
+  metadata[seal_key] = seal_of(tensors, metadata);
   std::filesystem::create_directories(options_.file.parent_path());
   write_safetensors(options_.file, tensors, metadata);
   saved_at_ = Clock::now();

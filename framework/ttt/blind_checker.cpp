@@ -19,14 +19,13 @@ json packed(std::span<const T> values) {
 }
 
 // Downloads these tensors, one behind the other.
-void download(BlindLink& link, const TensorStore& store, const std::vector<std::string>& names,
-              std::size_t least = 0) {
+void download(const TensorStore& store, const std::vector<std::string>& names, std::vector<std::byte>& to) {
   std::size_t bytes = 0, done = 0;
   for (const std::string& name : names) bytes += static_cast<std::size_t>(store.type(name).bytes());
-  const std::span<std::byte> memory = link.memory(std::max({bytes, least, std::size_t{1}}));
+  to.resize(bytes);
   for (const std::string& name : names) {
     const auto size = static_cast<std::size_t>(store.type(name).bytes());
-    store.download(name, memory.subspan(done, size));
+    store.download(name, std::span(to).subspan(done, size));
     done += size;
   }
 }
@@ -51,18 +50,22 @@ void BlindChecker::send_weights(const BaseModel& model, const SuffixCheck& check
 void BlindChecker::put_weights(const BaseModel& model) {
   std::vector<std::string> names;
   for (const ParameterLayout& layout : model.layouts) names.push_back(master_name(layout.spec.name));
-  download(link_, model.store, names);
-  link_.send({{"op", "weights"}});
+  std::vector<std::byte> masters;
+  download(model.store, names, masters);
+  link_.send({{"op", "weights"}}, masters);
   busy_ = true;
 }
 
-void BlindChecker::submit(const BaseModel& model, const SuffixCheck& check, const Case& turn) {
-  while (busy_) hear(check);
-  const std::size_t passes = turn.sample.passes.size(), positions = turn.positions.size();
+void BlindChecker::keep(const BaseModel& model, const AdapterSet& set) {
   std::vector<std::string> names;
-  for (const auto& tensor : turn.set.tensors()) names.push_back(tensor->master);
-  // The losses come back in the same memory.
-  download(link_, model.store, names, passes * (1 + turn.proposals.size()) * positions * sizeof(float));
+  for (const auto& tensor : set.tensors()) names.push_back(tensor->master);
+  download(model.store, names, kept_);
+}
+
+void BlindChecker::submit(const SuffixCheck& check, const Case& turn, std::span<const float> losses,
+                          const std::vector<std::vector<float>>& proposed) {
+  while (busy_) hear(check);
+  const std::size_t positions = turn.positions.size();
   json list = json::array();
   for (const SuffixCheck::Pass& pass : turn.sample.passes) {
     // What is not compared is not told either.
@@ -74,30 +77,27 @@ void BlindChecker::submit(const BaseModel& model, const SuffixCheck& check, cons
       for (std::size_t number = 0; number < proposals.size(); ++number)
         proposals[number][place] = turn.proposals[number][place];
     }
-    json proposed = json::array();
-    for (const auto& tokens : proposals) proposed.push_back(packed(std::span<const std::int32_t>(tokens)));
+    json tokens_of = json::array();
+    for (const auto& tokens : proposals) tokens_of.push_back(packed(std::span<const std::int32_t>(tokens)));
     list.push_back({{"tokens", packed(std::span<const std::int32_t>(pass.tokens))},
                     {"targets", packed(std::span<const std::int32_t>(targets))},
-                    {"proposed", proposed}});
+                    {"proposed", tokens_of}});
   }
   link_.send({{"op", "case"},
-              {"documents", turn.set.documents()},
+              {"documents", turn.documents},
               {"shape", {turn.shape.documents, turn.shape.context, turn.shape.scored}},
               {"positions", packed(turn.positions)},
-              {"passes", list}});
+              {"passes", list}},
+             kept_);
   busy_ = true;
-  expected_ = Expected{turn.sample, {}, {}};
+  expected_ = Expected{turn.sample, {losses.begin(), losses.end()}, proposed};
 }
 
-void BlindChecker::expect(std::span<const float> losses, const std::vector<std::vector<float>>& proposed) {
-  expected_->losses.assign(losses.begin(), losses.end());
-  expected_->proposed = proposed;
-}
-
-void BlindChecker::settle(const SuffixCheck& check, bool wait) {
-  while (busy_ && (wait || link_.ready())) hear(check);
-  if (!wait) return;
-  flush_told();
+void BlindChecker::settle(const SuffixCheck& check, Until until) {
+  while (busy_ && (until != Until::now || link_.ready())) hear(check);
+  if (until == Until::end) kept_back_ = false;
+  if (!busy_ && !kept_back_ && (until != Until::now || told_.entries.size() >= most_told)) flush_told();
+  if (until == Until::now) return;
   link_.send({{"op", "finish"}});
   busy_ = true;
   while (busy_) hear(check);
@@ -112,31 +112,32 @@ void BlindChecker::hear(const SuffixCheck& check) {
         "crashed "
         "there, or memory was short); start again, or say --audit same-process, which checks less.");
   }
-  const std::string word = answer->value("answer", "");
+  const json& head = answer->head;
+  const std::string word = head.value("answer", "");
   if (word == "failed") {
     throw run_error("the process that checks scores of test-time training failed: {}",
-                    answer->value("sentence", ""));
+                    head.value("sentence", ""));
   }
   if (word == "confined") {
-    confinement_ = {answer->value("files", false), answer->value("sockets", false),
-                    answer->value("missing", "")};
+    confinement_ = {head.value("files", false), head.value("sockets", false), head.value("missing", "")};
     return;
   }
   busy_ = false;
-  if (const std::string problem = answer->value("transform", ""); !problem.empty()) throw VoidRun(problem);
-  if (word == "losses") compare(check);
+  if (const std::string problem = head.value("transform", ""); !problem.empty()) throw VoidRun(problem);
+  if (word == "losses") compare(check, answer->payload);
 }
 
-void BlindChecker::compare(const SuffixCheck& check) {
+void BlindChecker::compare(const SuffixCheck& check, std::span<const std::byte> answer) {
   const Expected expected = std::move(*expected_);
   expected_.reset();
   const std::size_t positions = expected.losses.size(), numbers = expected.proposed.size();
   const std::size_t passes = expected.sample.passes.size();
-  const std::span<std::byte> memory = link_.memory(passes * (1 + numbers) * positions * sizeof(float));
+  if (answer.size() != passes * (1 + numbers) * positions * sizeof(float))
+    throw run_error("the process that checks scores of test-time training answered something else.");
   std::vector<float> changed(positions);
   std::size_t at = 0;
   const auto next = [&] {
-    std::memcpy(changed.data(), memory.data() + at, positions * sizeof(float));
+    std::memcpy(changed.data(), answer.data() + at, positions * sizeof(float));
     at += positions * sizeof(float);
   };
   for (const SuffixCheck::Pass& pass : expected.sample.passes) {
@@ -149,33 +150,34 @@ void BlindChecker::compare(const SuffixCheck& check) {
   }
 }
 
-void BlindChecker::note(const ToldLog::Entry& entry) {
-  told_.entries.push_back(entry);
-  if (told_.entries.size() >= most_told) flush_told();
-}
-
 void BlindChecker::flush_told() {
-  if (told_.entries.empty()) return;
-  link_.send({{"op", "told"},
-              {"entries", packed(std::span<const ToldLog::Entry>(told_.entries))},
-              {"digest", digest_},
-              {"proposals", proposals_}});
+  // In messages of a bounded length; the digest is that of all proposals, so the last one has it.
+  const std::span<const ToldLog::Entry> entries(told_.entries);
+  for (std::size_t at = 0; at < entries.size(); at += most_told) {
+    const std::size_t count = std::min(most_told, entries.size() - at);
+    json message = {{"op", "told"}, {"entries", packed(entries.subspan(at, count))}};
+    if (at + count == entries.size()) {
+      message["digest"] = digest_;
+      message["proposals"] = proposals_;
+    }
+    link_.send(message);
+  }
   told_.entries.clear();
 }
 
 void BlindChecker::opened(std::int64_t number, const mlg_transform_text& text) {
-  note({ToldLog::open, number, text.vocabulary, text.tokens, text.places});
+  told_.entries.push_back(ToldLog::entry(ToldLog::open, number, text.vocabulary, text.tokens, text.places));
 }
 
 void BlindChecker::began(std::int64_t number, std::int64_t place, std::int32_t token) {
-  note({ToldLog::begin, number, place, token, 0});
+  told_.entries.push_back(ToldLog::entry(ToldLog::begin, number, place, token, 0));
 }
 
 void BlindChecker::told(std::int64_t number, std::int64_t place, std::int32_t token,
                         std::span<const mlg_bias> proposal) {
   digest_ = ToldLog::with(digest_, proposal);
   ++proposals_;
-  note({ToldLog::tell, number, place, token, 0});
+  told_.entries.push_back(ToldLog::entry(ToldLog::tell, number, place, token, 0));
 }
 
 }  // namespace mulligan

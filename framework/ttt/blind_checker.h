@@ -6,6 +6,10 @@
 // data, and has no files and sockets (blind_service.h). So a score that comes out the same to the bit there
 // was made from what it may know, whatever the plugins remember, read or tell each other. Score transforms
 // are told the same tokens there in the same order, and every one of their proposals is compared.
+//
+// Nothing shows from outside which turns are checked before they are scored: they are handed over behind it.
+// And what transforms were told reaches the other process only when no turn is being scored there that could
+// profit from it.
 #pragma once
 
 #include <cstdint>
@@ -28,28 +32,36 @@ class BlindChecker : public TransformWitness {
  public:
   // Starts the process: `command` runs this program up to serve_blind_checks(). Throws run_error.
   explicit BlindChecker(const std::vector<std::string>& command) : link_(command) {}
+  // The open file by which it is reached; keep the threads of plugins from it.
+  int descriptor() const { return link_.descriptor(); }
 
   // The programs that it will need, and the masters of `model`. Before anything else.
   void begin(const BaseModel& model, const WindowShapes& shapes);
   // Masters have changed.
   void send_weights(const BaseModel& model, const SuffixCheck& check);
 
-  // A turn as it is before it is scored.
+  // Keeps the adapters as they are before a turn is scored, for the case: in scoring, a kernel could write into
+  // them what it has seen.
+  void keep(const BaseModel& model, const AdapterSet& set);
+  // A turn whose adapters were kept.
   struct Case {
-    AdapterSet& set;
+    std::int64_t documents = 0;  // of the batch
     WindowShape shape;
     const SuffixCheck::Sample& sample;
     std::span<const std::int32_t> positions, targets;
     // Proposed tokens by number; of each as many as positions.
     std::vector<std::vector<std::int32_t>> proposals;
   };
-  // Has it scored there. Waits for an earlier one.
-  void submit(const BaseModel& model, const SuffixCheck& check, const Case& turn);
-  // What it came to here: raw losses of the targets, and of the proposed tokens by number.
-  void expect(std::span<const float> losses, const std::vector<std::vector<float>>& proposed);
-  // Looks at what has come; with `wait` at all that is still to come. Throws VoidRun where scores or proposals
-  // differ, run_error where the process failed.
-  void settle(const SuffixCheck& check, bool wait);
+  // Has it scored there. Waits for an earlier one. `losses`, `proposed`: what it came to here, raw losses of the
+  // targets, and of the proposed tokens by number.
+  void submit(const SuffixCheck& check, const Case& turn, std::span<const float> losses,
+              const std::vector<std::vector<float>>& proposed);
+  // How much is waited for: what has come; all turns so far, which others are not to be met before; all of them.
+  enum class Until { now, turns, end };
+  // Throws VoidRun where scores or proposals differ, run_error where the process failed.
+  void settle(const SuffixCheck& check, Until until);
+  // What transforms are told is kept back until the end: they are told tokens ahead of their turns.
+  void keep_back() { kept_back_ = true; }
 
   // Of the process; known after the first settle() that waited.
   const Confinement& confinement() const { return confinement_; }
@@ -68,12 +80,13 @@ class BlindChecker : public TransformWitness {
   };
   void put_weights(const BaseModel& model);
   void hear(const SuffixCheck& check);
-  void compare(const SuffixCheck& check);
+  void compare(const SuffixCheck& check, std::span<const std::byte> answer);
   void flush_told();
-  void note(const ToldLog::Entry& entry);
 
   BlindLink link_;
-  bool busy_ = false;  // the shared memory is the other process's
+  bool busy_ = false;  // an answer is to come
+  bool kept_back_ = false;
+  std::vector<std::byte> kept_;  // adapters, one tensor behind the other
   std::optional<Expected> expected_;
   Confinement confinement_;
   ToldLog told_;

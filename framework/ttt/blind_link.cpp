@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,8 +20,10 @@ namespace mulligan {
 namespace {
 
 constexpr const char* variable = "MULLIGAN_BLIND_CHECKER";
-constexpr int socket_number = 3, file_number = 4;  // in the other process
+constexpr int socket_number = 3;  // in the other process
 constexpr int poll_milliseconds = 200;
+constexpr std::uint64_t longest_part = std::uint64_t{1}
+                                       << 40;  // of a message; no message of this program has it
 
 Error failure(const char* what) {
   return run_error("the process that checks scores of test-time training: {} failed ({}).", what,
@@ -39,10 +39,7 @@ BlindLink::BlindLink(const std::vector<std::string>& command) {
   // Out of the way of the numbers that the other process finds them by.
   const int theirs = ::fcntl(ends[1], F_DUPFD_CLOEXEC, 10);
   ::close(ends[1]);
-  const int file = ::memfd_create("mulligan ttt", MFD_CLOEXEC);
-  file_ = file < 0 ? -1 : ::fcntl(file, F_DUPFD_CLOEXEC, 10);
-  if (file >= 0) ::close(file);
-  if (theirs < 0 || file_ < 0) throw failure("memfd_create");
+  if (theirs < 0) throw failure("fcntl");
 
   std::vector<std::string> environment = {std::string(variable) + "=1"};
   for (char** one = environ; *one; ++one) {
@@ -59,8 +56,7 @@ BlindLink::BlindLink(const std::vector<std::string>& command) {
   for (const int stream : {0, 1, 2})
     posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_RDWR, 0);
   posix_spawn_file_actions_adddup2(&actions, theirs, socket_number);
-  posix_spawn_file_actions_adddup2(&actions, file_, file_number);
-  posix_spawn_file_actions_addclosefrom_np(&actions, file_number + 1);
+  posix_spawn_file_actions_addclosefrom_np(&actions, socket_number + 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   // A group of its own, so that a terminal's Ctrl-C reaches this process, which ends the other.
@@ -80,25 +76,23 @@ BlindLink::BlindLink(const std::vector<std::string>& command) {
     process_ = -1;
     throw failure("starting it");
   }
+  thread_ = std::make_unique<LinkThread>();
 }
 
 std::optional<BlindLink> BlindLink::other_end() {
   if (!std::getenv(variable)) return std::nullopt;
   ::unsetenv(variable);
-  return BlindLink(socket_number, file_number);
+  return BlindLink(socket_number);
 }
 
 BlindLink::BlindLink(BlindLink&& other) noexcept
     : socket_(std::exchange(other.socket_, -1)),
-      file_(std::exchange(other.file_, -1)),
       process_(std::exchange(other.process_, -1)),
-      mapped_(std::exchange(other.mapped_, nullptr)),
-      mapped_bytes_(std::exchange(other.mapped_bytes_, 0)) {}
+      thread_(std::move(other.thread_)) {}
 
 BlindLink::~BlindLink() {
-  unmap();
+  thread_.reset();
   if (socket_ >= 0) ::close(socket_);
-  if (file_ >= 0) ::close(file_);
   if (process_ < 0) return;
   // Whatever it is at, nobody waits for the outcome any more.
   ::kill(process_, SIGKILL);
@@ -106,27 +100,39 @@ BlindLink::~BlindLink() {
   }
 }
 
-void BlindLink::unmap() {
-  if (mapped_) ::munmap(mapped_, mapped_bytes_);
-  mapped_ = nullptr;
+template <typename Work>
+void BlindLink::use(const Work& work) {
+  if (!thread_) return work();
+  thread_->run(work);
 }
 
-void BlindLink::send(const nlohmann::json& message) {
-  std::vector<std::uint8_t> bytes(sizeof(std::uint64_t));
-  nlohmann::json::to_cbor(message, bytes);
-  const std::uint64_t length = bytes.size() - sizeof length;
-  std::memcpy(bytes.data(), &length, sizeof length);
-  for (std::size_t sent = 0; sent < bytes.size();) {
-    const ssize_t now = ::send(socket_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+void BlindLink::send(const nlohmann::json& head, std::span<const std::byte> payload) {
+  std::vector<std::uint8_t> bytes(2 * sizeof(std::uint64_t));
+  nlohmann::json::to_cbor(head, bytes);
+  const std::uint64_t lengths[2] = {bytes.size() - sizeof lengths, payload.size()};
+  std::memcpy(bytes.data(), lengths, sizeof lengths);
+  use([&] {
+    write_all(bytes.data(), bytes.size());
+    write_all(payload.data(), payload.size());
+  });
+}
+
+void BlindLink::write_all(const void* from, std::size_t bytes) {
+  for (std::size_t sent = 0; sent < bytes;) {
+    const ssize_t now = ::send(socket_, static_cast<const char*>(from) + sent, bytes - sent, MSG_NOSIGNAL);
     if (now < 0 && errno == EINTR) continue;
     if (now < 0) throw run_error("the process that checks scores of test-time training has ended.");
     sent += static_cast<std::size_t>(now);
   }
 }
 
-bool BlindLink::ready() const {
-  pollfd one{socket_, POLLIN, 0};
-  return ::poll(&one, 1, 0) > 0;
+bool BlindLink::ready() {
+  bool is = false;
+  use([&] {
+    pollfd one{socket_, POLLIN, 0};
+    is = ::poll(&one, 1, 0) > 0;
+  });
+  return is;
 }
 
 bool BlindLink::read_all(void* to, std::size_t bytes) {
@@ -143,30 +149,18 @@ bool BlindLink::read_all(void* to, std::size_t bytes) {
   return true;
 }
 
-std::optional<nlohmann::json> BlindLink::receive() {
-  std::uint64_t length = 0;
-  if (!read_all(&length, sizeof length)) return std::nullopt;
-  if (length > (std::uint64_t{1} << 34)) return std::nullopt;  // no message of this program
-  std::vector<std::uint8_t> bytes(length);
-  if (!read_all(bytes.data(), bytes.size())) return std::nullopt;
-  return nlohmann::json::from_cbor(bytes);
-}
-
-std::span<std::byte> BlindLink::memory(std::size_t bytes) {
-  if (bytes > mapped_bytes_ || !mapped_) {
-    unmap();
-    mapped_bytes_ = 0;
-    struct stat status {};
-    if (process_ >= 0 && ::ftruncate(file_, static_cast<off_t>(bytes)) != 0) throw failure("ftruncate");
-    if (::fstat(file_, &status) != 0 || static_cast<std::size_t>(status.st_size) < bytes || bytes == 0)
-      throw run_error("the process that checks scores of test-time training got no memory of {} bytes.",
-                      bytes);
-    void* place = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
-    if (place == MAP_FAILED) throw failure("mmap");
-    mapped_ = place;
-    mapped_bytes_ = bytes;
-  }
-  return {static_cast<std::byte*>(mapped_), bytes};
+std::optional<BlindLink::Message> BlindLink::receive() {
+  std::optional<Message> message;
+  use([&] {
+    std::uint64_t lengths[2] = {};
+    if (!read_all(lengths, sizeof lengths)) return;
+    if (lengths[0] > longest_part || lengths[1] > longest_part) return;
+    std::vector<std::uint8_t> head(lengths[0]);
+    std::vector<std::byte> payload(lengths[1]);
+    if (!read_all(head.data(), head.size()) || !read_all(payload.data(), payload.size())) return;
+    message = Message{nlohmann::json::from_cbor(head), std::move(payload)};
+  });
+  return message;
 }
 
 }  // namespace mulligan

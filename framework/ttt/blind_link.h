@@ -1,22 +1,31 @@
-// The line between a run of test-time training and the process that checks its scores (blind_checker.h):
-// messages over a socket, tensors in memory that both have mapped.
+// The line between a run of test-time training and the process that checks its scores (blind_checker.h): a
+// socket and nothing else, for memory that both map would also carry what plugins have to say to each other.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstddef>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "framework/ttt/link_thread.h"
+
 namespace mulligan {
 
 class BlindLink {
  public:
+  struct Message {
+    nlohmann::json head;
+    std::vector<std::byte> payload;
+  };
+
   // Starts `command` with the other end, which finds it by other_end(). Nothing else of this process reaches
-  // it: no descriptor, and what it prints goes nowhere. Throws run_error.
+  // it: no descriptor, and what it prints goes nowhere. This end is used by a thread of its own, so that the
+  // threads of plugins can be kept from it. Throws run_error.
   explicit BlindLink(const std::vector<std::string>& command);
   // The other end of a process that was started so; nothing: it was not.
   static std::optional<BlindLink> other_end();
@@ -26,25 +35,26 @@ class BlindLink {
   // Ends the line, on which the other process ends, and waits for it.
   ~BlindLink();
 
-  // Throws run_error where the other process has ended.
-  void send(const nlohmann::json& message);
+  // Throws run_error where the other process has ended. Waits until it has been taken, so nobody may send while
+  // the other end sends a long answer.
+  void send(const nlohmann::json& head, std::span<const std::byte> payload = {});
   // Waits. Nothing: the other end is gone. Throws where a stop was asked for (throw_if_stopping).
-  std::optional<nlohmann::json> receive();
+  std::optional<Message> receive();
   // Whether receive() would not wait.
-  bool ready() const;
-  // The shared memory, of at least so many bytes; what lay there may be lost where it grows. The end that
-  // started the other says how large it is, by asking first.
-  std::span<std::byte> memory(std::size_t bytes);
+  bool ready();
+  // Of this end. Keep foreign threads from it.
+  int descriptor() const { return socket_; }
 
  private:
-  BlindLink(int socket, int file) : socket_(socket), file_(file) {}
+  explicit BlindLink(int socket) : socket_(socket) {}
+  template <typename Work>
+  void use(const Work& work);
+  void write_all(const void* from, std::size_t bytes);
   bool read_all(void* to, std::size_t bytes);
-  void unmap();
 
-  int socket_ = -1, file_ = -1;
+  int socket_ = -1;
   pid_t process_ = -1;
-  void* mapped_ = nullptr;
-  std::size_t mapped_bytes_ = 0;
+  std::unique_ptr<LinkThread> thread_;
 };
 
 }  // namespace mulligan

@@ -30,13 +30,12 @@ std::vector<T> unpacked(const json& binary) {
 }
 
 // Uploads these tensors, which lie one behind the other.
-void upload(BlindLink& link, TensorStore& store, const std::vector<std::string>& names) {
-  std::size_t bytes = 0, done = 0;
-  for (const std::string& name : names) bytes += static_cast<std::size_t>(store.type(name).bytes());
-  const std::span<const std::byte> memory = link.memory(std::max<std::size_t>(bytes, 1));
+void upload(std::span<const std::byte> bytes, TensorStore& store, const std::vector<std::string>& names) {
+  std::size_t done = 0;
   for (const std::string& name : names) {
     const auto size = static_cast<std::size_t>(store.type(name).bytes());
-    store.upload(name, memory.subspan(done, size));
+    if (done + size > bytes.size()) throw run_error("its tensors have other sizes than those of the run.");
+    store.upload(name, bytes.subspan(done, size));
     done += size;
   }
 }
@@ -62,16 +61,16 @@ class Service {
         setup_(rule_.setup(loaded.config, draws_)),
         arena_(*plugins_.backend) {}
 
-  void answer(const json& message) {
-    const std::string word = message.at("op");
-    if (word == "plan") return plan(message);
-    if (word == "told") return hear(message);
-    json reply = {{"answer", word}};
-    if (word == "weights") load();
+  void answer(const BlindLink::Message& message) {
+    const std::string word = message.head.at("op");
+    if (word == "plan") return plan(message.head);
+    if (word == "told") return hear(message.head);
     if (word == "case") {
-      score(message);
-      reply["answer"] = "losses";
+      const std::vector<float> losses = score(message.head, message.payload);
+      return link_.send({{"answer", "losses"}}, std::as_bytes(std::span(losses)));
     }
+    json reply = {{"answer", word}};
+    if (word == "weights") load(message.payload);
     if (word == "finish") reply["transform"] = problem_;
     link_.send(reply);
   }
@@ -88,24 +87,24 @@ class Service {
     arena_.bind(programs, model_.store);
     upload_window_rope(model_, config_.ttt->config.context_tokens);
     if (config_.backend.plugin != "cpu") return;
-    confined_ = both(confined_, confine_paths());  // nothing is loaded any more
+    confined_ = both(confined_, confine_to_computing(link_.descriptor()));  // nothing is loaded any more
     tell_confinement(link_, confined_);
   }
 
-  void load() {
+  void load(std::span<const std::byte> masters) {
     std::vector<std::string> names;
     for (const ParameterLayout& layout : model_.layouts) names.push_back(master_name(layout.spec.name));
-    upload(link_, model_.store, names);
+    upload(masters, model_.store, names);
     refresh_copies(model_.store, model_.layouts);
   }
 
-  void score(const json& message) {
+  std::vector<float> score(const json& message, std::span<const std::byte> adapters) {
     AdapterSet& set = *sets_.at(message.at("documents"));
     const json& shape = message.at("shape");
     WindowProgram& program = set.window({shape.at(0), shape.at(1), shape.at(2)});
     std::vector<std::string> names;
     for (const auto& tensor : set.tensors()) names.push_back(tensor->master);
-    upload(link_, model_.store, names);
+    upload(adapters, model_.store, names);
     set.refresh();
     const auto positions = unpacked<std::int32_t>(message.at("positions"));
     std::vector<float> all;
@@ -124,8 +123,7 @@ class Service {
       for (int of = 0; of < number; ++of)
         append([&](std::span<float> losses) { program.download_proposed_losses(of, losses); });
     }
-    const std::span<std::byte> memory = link_.memory(all.size() * sizeof(float));
-    std::memcpy(memory.data(), all.data(), memory.size());
+    return all;
   }
 
   void hear(const json& message) {
@@ -135,7 +133,7 @@ class Service {
         continue;
       }
       Transform::Stream& stream = *streams_.at(entry.stream);
-      const auto token = static_cast<std::int32_t>(entry.b);
+      const std::int32_t token = entry.b;
       if (entry.kind == ToldLog::begin) {
         stream.begin(entry.a, token);
         continue;
@@ -143,7 +141,7 @@ class Service {
       digest_ = ToldLog::with(digest_, stream.propose(entry.a));
       stream.observe(entry.a, token);
     }
-    if (digest_ == message.at("digest") || !problem_.empty()) return;
+    if (!message.contains("digest") || digest_ == message.at("digest") || !problem_.empty()) return;
     problem_ = fmt::format(
         "the run is void: of the first {} proposals of {} some are others in a process that has no files and "
         "knew no "

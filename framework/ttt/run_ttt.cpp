@@ -253,10 +253,15 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   const bool made = !directory.empty() && fs::create_directories(directory);
   add_files_of_run(files, directory.empty() && !audit_name.empty() ? fs::path(".") : directory,
                    options.weights);
+  const std::string reachable = reachable_validation(loaded, files);
+  std::vector<int> untouchable;
+  if (blind) untouchable.push_back(blind->descriptor());
   TttResult result;
   try {
     run_in_thread([&] {
-      attempt.confinement = both(confine_files(files), confine_calls_of(loaded, !ranks.alone()));
+      Confinement confined = confine_files(files);
+      if (confined.files && !reachable.empty()) confined = {false, false, reachable};
+      attempt.confinement = both(confined, confine_calls_of(loaded, !ranks.alone(), untouchable));
       result = score(attempt);
     });
   } catch (const Error&) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <set>
 #include <string_view>
 
@@ -22,12 +23,33 @@ void add_libraries(const fs::path& folder, std::set<fs::path>& files) {
   }
 }
 
+// The validation shards, as the configuration names them.
+std::vector<fs::path> validation_shards(const LoadedConfig& loaded) {
+  return find_shards({loaded.config.data.validation}, DataSplit::validation);
+}
+
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  return path == folder || path.native().starts_with(folder.native() + "/");
+}
+
+// The folders of the validation shards, where also what they were made from may lie; of those that lie in a folder
+// of the system itself, the shards.
+std::vector<fs::path> hidden_files(const LoadedConfig& loaded) {
+  std::set<fs::path> hidden;
+  for (const fs::path& shard : validation_shards(loaded)) {
+    const fs::path real = fs::canonical(shard), folder = real.parent_path();
+    const bool deep = std::distance(folder.begin(), folder.end()) > 2;  // "/", "opt", ...
+    hidden.insert(deep ? folder : real);
+  }
+  return {hidden.begin(), hidden.end()};
+}
+
 }  // namespace
 
 ReachableFiles files_for_scoring(const LoadedConfig& loaded, PluginHost& host) {
   ReachableFiles files;
   if (loaded.config.backend.plugin != "cpu") {
-    files.change = all_but(find_shards({loaded.config.data.validation}, DataSplit::validation));
+    files.change = all_but(validation_shards(loaded));
     return files;
   }
   std::set<fs::path> libraries, folders;
@@ -51,7 +73,7 @@ ReachableFiles files_for_scoring(const LoadedConfig& loaded, PluginHost& host) {
     }
   }
   for (const fs::path& folder : folders) add_libraries(folder, libraries);
-  files.read = system_folders();
+  files.read = system_folders(hidden_files(loaded));
   for (const KernelRow& row : loaded.config.kernels) files.read.emplace_back(row.path);
   files.read.insert(files.read.end(), libraries.begin(), libraries.end());
   files.look = {folders.begin(), folders.end()};
@@ -68,9 +90,23 @@ void add_files_of_run(ReachableFiles& files, const fs::path& directory, const fs
   (fs::is_directory(weights, failed) ? files.change : files.read).push_back(weights);
 }
 
-Confinement confine_calls_of(const LoadedConfig& loaded, bool sockets) {
+std::string reachable_validation(const LoadedConfig& loaded, const ReachableFiles& files) {
+  std::error_code failed;
+  for (const fs::path& shard : validation_shards(loaded)) {
+    const fs::path real = fs::canonical(shard, failed);
+    for (const auto* paths : {&files.read, &files.change}) {
+      for (const fs::path& path : *paths) {
+        if (lies_in(real, fs::weakly_canonical(path, failed)))
+          return fmt::format("the validation data, which lie in '{}'", path.string());
+      }
+    }
+  }
+  return {};
+}
+
+Confinement confine_calls_of(const LoadedConfig& loaded, bool sockets, std::span<const int> untouchable) {
   const std::string& backend = loaded.config.backend.plugin;
-  if (backend == "cpu") return confine_calls(sockets);
+  if (backend == "cpu") return confine_calls(sockets, untouchable);
   return {false, false, fmt::format("sockets and programs (the backend '{}' may need them)", backend)};
 }
 

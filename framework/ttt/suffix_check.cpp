@@ -40,7 +40,8 @@ SuffixCheck::SuffixCheck(std::int64_t turns, std::int64_t vocabulary, std::uint6
       seed_(seed),
       full_(full) {}
 
-std::int64_t SuffixCheck::passes_of(std::span<const Window> windows) const {
+// As many cuts as are still missing, dealt to the turns that are still to be expected, this one included.
+std::int64_t SuffixCheck::passes_of(std::uint64_t turn, std::span<const Window> windows) const {
   std::int64_t longest = 0, scored = 0;
   for (const Window& window : windows) {
     longest = std::max(longest, window.chunk_length);
@@ -48,16 +49,17 @@ std::int64_t SuffixCheck::passes_of(std::span<const Window> windows) const {
   }
   const std::int64_t every_cut = std::max<std::int64_t>(longest - 1, 1);
   if (full_ || scored == 0) return every_cut;
-  const std::int64_t checks = std::max<std::int64_t>(turns_ / every_, 1);
-  return std::min(every_cut,
-                  std::max(fewest_passes, (fewest_cuts + checks * scored - 1) / (checks * scored)));
+  const std::int64_t checks = std::max<std::int64_t>((turns_ - static_cast<std::int64_t>(turn)) / every_, 1);
+  const std::int64_t missing = std::max<std::int64_t>(fewest_cuts - cuts_, 0);
+  return std::min(every_cut, std::max(fewest_passes, (missing + checks * scored - 1) / (checks * scored)));
 }
 
 std::optional<SuffixCheck::Sample> SuffixCheck::next(std::span<const std::int32_t> tokens,
                                                      std::span<const Window> windows) {
-  const auto turn = static_cast<std::uint64_t>(turn_++), every = static_cast<std::uint64_t>(every_);
+  const auto turn = static_cast<std::uint64_t>(turn_++);
+  // Each turn by itself: had every hundred of them one that is checked, the rest of a hundred would be safe behind it.
   const PhiloxStream choice(seed_, "ttt/suffix turn");
-  if (turn % every != choice.bits(turn / every) % every) return std::nullopt;
+  if (choice.bits(turn) % static_cast<std::uint64_t>(every_) != 0) return std::nullopt;
   const PhiloxStream draws(seed_ + turn, "ttt/suffix tokens");
   std::uint64_t index = 0;
   const auto below = [&](std::int64_t bound) {
@@ -66,7 +68,7 @@ std::optional<SuffixCheck::Sample> SuffixCheck::next(std::span<const std::int32_
   Sample sample;
   sample.turn = static_cast<std::int64_t>(turn);
   sample.first = below(2) == 1;
-  sample.passes.resize(static_cast<std::size_t>(passes_of(windows)));
+  sample.passes.resize(static_cast<std::size_t>(passes_of(turn, windows)));
   const auto passes = static_cast<std::int64_t>(sample.passes.size());
   for (Pass& pass : sample.passes) pass.tokens.assign(tokens.begin(), tokens.end());
   for (const Window& window : windows) {

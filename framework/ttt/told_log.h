@@ -12,11 +12,15 @@
 namespace mulligan {
 
 struct ToldLog {
-  enum Kind : std::int64_t { open, begin, tell };
+  enum Kind : std::int32_t { open, begin, tell };
   // open: stream, vocabulary, tokens, places. begin: stream, place, token, 0. tell: the same.
   struct Entry {
-    std::int64_t kind = tell, stream = 0, a = 0, b = 0, c = 0;
+    std::int32_t kind = tell, stream = 0, a = 0, b = 0, c = 0;
   };
+  static Entry entry(Kind kind, std::int64_t stream, std::int64_t a, std::int64_t b, std::int64_t c) {
+    const auto narrow = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+    return {kind, narrow(stream), narrow(a), narrow(b), narrow(c)};
+  }
   std::vector<Entry> entries;
 
   // FNV-1a over the bits of everything that was proposed.

@@ -135,8 +135,9 @@ void TttRun::score_stretch(std::size_t stretch) {
     try {
       score_batch(queue, set);
       // The last of a stretch: what is still being checked counts before all meet.
-      if (setup_.blind && (done_ + 1 == own_.size() || own_[done_ + 1] >= end))
-        setup_.blind->settle(suffixes_, true);
+      const bool last = done_ + 1 == own_.size();
+      if (setup_.blind && (last || own_[done_ + 1] >= end))
+        setup_.blind->settle(suffixes_, last ? BlindChecker::Until::end : BlindChecker::Until::turns);
     } catch (const VoidRun& reason) {
       if (world_size() == 1) throw;
       void_reason_ = reason.what();

@@ -152,6 +152,8 @@ class TttRun {
   Turn make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set);
   void fill_inputs(const Turn& turn);
   void score_windows(const Turn& turn, std::span<const std::int32_t> tokens, std::span<float> losses);
+  void score_and_hand_over(Turn& turn);
+  void score_twice_here(Turn& turn);
   void score_changed(const Turn& turn, const SuffixCheck::Sample& sample,
                      std::vector<std::vector<float>>& losses);
   void tell(TttEventKind kind, const Turn& turn, bool only_more);

@@ -1,11 +1,24 @@
 // TttRun between two batches: what it would need to go on in another process.
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "framework/core/error.h"
 #include "framework/ttt/ttt_run.h"
 
 namespace mulligan {
+
+namespace {
+
+// A sum that a state states is that of the losses in it.
+void require_booked(double stated, double booked) {
+  if (std::abs(booked - stated) <= 1e-6 * std::abs(booked)) return;
+  throw data_error(
+      "the saved state of test-time training states {} nats, but its losses are {}; start without --resume.",
+      stated, booked);
+}
+
+}  // namespace
 
 std::vector<std::string> TttRun::standing_tensors() const {
   std::vector<std::string> names;
@@ -53,6 +66,16 @@ void TttRun::restore(const TttStanding& from) {
     }
   }
   book_.restore(from.losses, from.sums, ranges);
+  double nats = 0, reported = 0;
+  for (const auto& [first, last] : ranges) nats += book_.range(first, last).loss_nats;
+  require_booked(from.sums.loss_nats, nats);
+  for (const TttBatchReport& batch : report_.batches) {
+    for (const int number : plan_.queue[static_cast<std::size_t>(batch.queue)].batch.documents) {
+      const std::int64_t first = plan_.document(number).start + 1;
+      reported += book_.range(first, first + plan_.targets(number)).loss_nats;
+    }
+    require_booked(batch.running.loss_nats, reported);
+  }
   plain_ = from.untransformed;
   plain_book_ = from.plain_losses;
   for (const std::int64_t queue : from.done) tell_again(queue);

@@ -16,6 +16,7 @@ void TttRun::prepare_transform() {
     throw config_error("[ttt.transform]: with {} {}, and its scores would be illegal; use another plugin.",
                        setup_.transform->plugin().description(), problem);
   }
+  if (setup_.blind && setup_.transform_order == TransformOrder::file) setup_.blind->keep_back();
   feed_ =
       std::make_unique<TransformFeed>(*setup_.transform, setup_.transform_order, data_.tokens, plan_,
                                       model_.config.vocabulary, setup_.config.batch_documents, setup_.blind);

@@ -92,17 +92,39 @@ void TttRun::score_changed(const Turn& turn, const SuffixCheck::Sample& sample,
 void TttRun::score(Turn& turn) {
   order_->score();
   propose(turn);
-  const auto sample = suffixes_.next(tokens_, windows_of(turn));
-  BlindChecker* blind = setup_.blind;
-  std::vector<std::vector<float>> changed;
-  if (sample && blind) {
-    // The adapters go there as they are now: in scoring, a kernel could write into them what it has seen.
-    blind->submit(model_, suffixes_,
-                  {turn.set, turn.program.shape(), *sample, positions_, targets_, proposed_numbers()});
+  if (setup_.blind) {
+    score_and_hand_over(turn);
+  } else {
+    score_twice_here(turn);
   }
-  if (sample && !blind && sample->first) score_changed(turn, *sample, changed);
+  tell(TttEventKind::score, turn, false);
+}
+
+// Whether a turn is checked shows when it is scored, and not before: a plugin that could see it would behave.
+// Where the adapters lie in this process's memory, those of every turn are kept.
+void TttRun::score_and_hand_over(Turn& turn) {
+  BlindChecker& blind = *setup_.blind;
+  const bool keeps_all = model_.store.backend().plugin().name() == "cpu";
+  std::optional<SuffixCheck::Sample> sample;
+  if (!keeps_all) sample = suffixes_.next(tokens_, windows_of(turn));
+  if (keeps_all || sample) blind.keep(model_, turn.set);
   score_windows(turn, tokens_, losses_);
-  if (sample && !blind && !sample->first) {
+  if (keeps_all) sample = suffixes_.next(tokens_, windows_of(turn));
+  if (sample) {
+    blind.submit(
+        suffixes_,
+        {turn.set.documents(), turn.program.shape(), *sample, positions_, targets_, proposed_numbers()},
+        feed_ ? plain_losses_ : losses_, feed_ ? proposed_ : decltype(proposed_)());
+  }
+  blind.settle(suffixes_, BlindChecker::Until::now);
+}
+
+void TttRun::score_twice_here(Turn& turn) {
+  const auto sample = suffixes_.next(tokens_, windows_of(turn));
+  std::vector<std::vector<float>> changed;
+  if (sample && sample->first) score_changed(turn, *sample, changed);
+  score_windows(turn, tokens_, losses_);
+  if (sample && !sample->first) {
     score_changed(turn, *sample, changed);
     // The update follows from the activations of the real windows.
     std::vector<float> again(losses_.size());
@@ -110,10 +132,6 @@ void TttRun::score(Turn& turn) {
   }
   for (std::size_t pass = 0; pass < changed.size(); ++pass)
     suffixes_.compare(sample->turn, sample->passes[pass], losses_, changed[pass]);
-  if (sample && blind)
-    blind->expect(feed_ ? plain_losses_ : losses_, feed_ ? proposed_ : decltype(proposed_)());
-  if (blind) blind->settle(suffixes_, false);
-  tell(TttEventKind::score, turn, false);
 }
 
 void TttRun::book(Turn& turn) {

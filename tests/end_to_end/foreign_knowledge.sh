@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Test-time training whose plugins know more than they are handed: a memory of earlier answers, the file that is scored,
-# a socket. Such scores are void, or the plugin finds nothing. The plugins are tests/unit/ttt_plugins/remembering.cpp
-# and reading.cpp. Honest plugins score as ever, on their own and by several lanes.
+# a socket, what the process that checks is told meanwhile. Such scores are void, or the plugin finds nothing. The plugins
+# are tests/unit/ttt_plugins/remembering.cpp, reading.cpp, two_faced.cpp and telling.cpp. Honest plugins score as ever, on
+# their own and by several lanes.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
@@ -82,6 +83,55 @@ for how in not_at_all at_creation at_opening through_proc at_loading; do
     check_equal "a transform that reads, $how: void" 1 $code
   fi
 done
+
+# A plugin that looks ahead where nobody checks, or tells the process that checks what to answer.
+sed -e '/^rank = 4/d; /^alpha = 4.0/d' -e "s#plugin = \"doc_lora\"#plugin = \"two_faced\"\npath = \"$build/tests/ttt_plugins/mulligan_two_faced.so\"#" \
+  own.toml >two_faced.toml
+two_faced() {
+  ttt --config two_faced.toml --set ttt.adapters.how="$1" --output "faces_$1" "${@:2}" >"$1.out" 2>"$1.err"
+}
+two_faced not_at_all
+check_equal "a kernel that does nothing: exit code" 0 $?
+idle_face=$(score <not_at_all.out)
+for how in aware memory limits signals names; do
+  two_faced $how
+  code=$?
+  if ((code == 0)); then # what it needs is refused: it behaves
+    check_equal "$how: gains nothing" "$idle_face" "$(score <$how.out)"
+  else
+    check_contains "$how: the run is void" "the run is void" "$(cat $how.err)"
+  fi
+done
+# Several thousand tokens a turn, of which a transform is told before its turn is scored.
+sed -e 's/^context_tokens = .*/context_tokens = 2048/; s/^chunk_tokens = .*/chunk_tokens = 2048/; s/^batch_documents = .*/batch_documents = 3/' \
+  two_faced.toml >told.toml
+printf '[ttt.transform]\nplugin = "telling"\npath = "%s"\n' "$build/tests/ttt_plugins/mulligan_telling.so" >>told.toml
+ttt --config told.toml --set ttt.adapters.how=told --output told --audit full >told.out 2>told.err
+check_equal "a transform that tells adapters what it was told: exit code" 1 $?
+check_contains "the run is void" "the run is void" "$(cat told.err)"
+# A process that stays behind and writes its own result.
+two_faced left_behind --set ttt.adapters.text="${work#/}/faces_left_behind/ttt_result.json"
+check_equal "a plugin that starts a process: exit code" 0 $?
+sleep 1
+check_equal "the result is the run's" "" "$(grep forged faces_left_behind/ttt_result.json)"
+
+# Data in a folder of the system, which plugins may read otherwise.
+if [[ $confined == True && -w /dev/shm ]]; then
+  shared=$(mktemp -d /dev/shm/mulligan_test.XXXXXX)
+  trap 'rm -rf "$work" "$shared"' EXIT
+  cp data/* "$shared"
+  moved=(--set data.validation="$shared/fineweb_val_*.bin" --set data.tokenizer="$shared/tokenizer.model")
+  ttt --config reading.toml "${moved[@]}" --set ttt.transform.how=at_creation --set ttt.transform.text="${shared#/}/${text##*/}" \
+    --output read_shared >read.out 2>read.err
+  check_equal "a transform that reads data in /dev/shm: gains nothing" "0 $honest" "$? $(score <read.out)"
+  rm -rf "$shared"
+fi
+ttt --output data/within >within.out 2>within.err
+check_equal "results among the data: exit code" 0 $?
+cp data/*.bin data/*.model data/within
+ttt --set data.validation="$work/data/within/fineweb_val_*.bin" --set data.tokenizer="$work/data/within/tokenizer.model" \
+  --output data/within >within.out 2>within.err
+check_contains "data among the results are said to be within reach" "the validation data, which lie in" "$(cat within.out within.err)"
 
 # Honest transforms in every order, and lanes.
 for order in queue document file; do
