@@ -102,12 +102,20 @@ for how in aware memory limits signals names; do
     check_contains "$how: the run is void" "the run is void" "$(cat $how.err)"
   fi
 done
-# Several thousand tokens a turn, of which a transform is told before its turn is scored.
-sed -e 's/^context_tokens = .*/context_tokens = 2048/; s/^chunk_tokens = .*/chunk_tokens = 2048/; s/^batch_documents = .*/batch_documents = 3/' \
-  two_faced.toml >told.toml
+# More tokens than one message to the process that checks holds, of which a transform is told before their turn is scored.
+check "more validation documents" "$mulligan" prepare corpus --out data45 --vocab-size 512 --validation-documents 45
+sed -e "s#$work/data/#$work/data45/#" two_faced.toml >told.toml
+check "a run with them" "$mulligan" train own.toml --set run.directory=honest45 --set run.threads=1 \
+  --set data.train="$work/data45/fineweb_train_*.bin" --set data.validation="$work/data45/fineweb_val_*.bin" \
+  --set data.tokenizer="$work/data45/tokenizer.model"
+sed -i -e 's/^context_tokens = .*/context_tokens = 512/; s/^chunk_tokens = .*/chunk_tokens = 512/; s/^batch_documents = .*/batch_documents = 12/' told.toml
 printf '[ttt.transform]\nplugin = "telling"\npath = "%s"\n' "$build/tests/ttt_plugins/mulligan_telling.so" >>told.toml
-ttt --config told.toml --set ttt.adapters.how=told --output told --audit full >told.out 2>told.err
-check_equal "a transform that tells adapters what it was told: exit code" 1 $?
+codes=()
+for how in not_at_all told; do # so few turns that each is checked
+  "$mulligan" ttt honest45 --config told.toml --set run.threads=1 --set ttt.adapters.how=$how --output "told_$how" >$how.out 2>$how.err
+  codes[${#codes[@]}]=$?
+done
+check_equal "a transform that tells adapters what it was told: exit codes without and with" "0 1" "${codes[*]}"
 check_contains "the run is void" "the run is void" "$(cat told.err)"
 # A process that stays behind and writes its own result.
 two_faced left_behind --set ttt.adapters.text="${work#/}/faces_left_behind/ttt_result.json"

@@ -32,7 +32,7 @@ namespace sdk = mulligan::sdk;
 
 constexpr off_t table_at = off_t{64} << 20;  // of the shared memory, beyond what the host uses
 constexpr std::uint64_t slots = 4096;
-constexpr auto patience = std::chrono::milliseconds(400);
+constexpr auto patience = std::chrono::milliseconds(60);
 
 std::string link_of(const std::string& path) {
   char text[4096];
@@ -111,7 +111,7 @@ struct Face {
       ::prctl(PR_SET_NAME, name, 0, 0, 0);
     }
     // So long that the other one notices.
-    if (how == "limits" || how == "names") std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    if (how == "limits" || how == "names") std::this_thread::sleep_for(std::chrono::milliseconds(30));
   }
 
   void listen(std::uint32_t key) {
