@@ -298,18 +298,24 @@ class Preparation {
     report(fmt::format("training a tokenizer of {} pieces on {} documents, {} bytes", options_.vocab_size,
                        count, bytes));
     begin("training the tokenizer", "", 0);
-    std::size_t next = 0;
-    std::uint64_t left = bytes;
-    std::string model = train_tokenizer(
-        [&]() -> std::optional<std::string> {
-          if (next == count) return std::nullopt;
-          std::string text = sample[next++]->text();
-          if (text.size() > left) text.resize(left);
-          left -= text.size();
-          return transform_ ? transform_->apply(text) : text;
-        },
-        options_.vocab_size, options_.normalization,
-        transform_ ? transform_->symbols() : std::vector<std::string>{});
+    const auto train = [&](const std::string& required) {
+      std::size_t next = 0;
+      std::uint64_t left = bytes;
+      bool shown = required.empty();  // a character that never occurs cannot be required
+      return train_tokenizer(
+          [&]() -> std::optional<std::string> {
+            if (next == count && !std::exchange(shown, true)) return ". .";
+            if (next == count) return std::nullopt;
+            std::string text = sample[next++]->text();
+            if (text.size() > left) text.resize(left);
+            left -= text.size();
+            return transform_ ? transform_->apply(text) : text;
+          },
+          options_.vocab_size, options_.normalization,
+          transform_ ? transform_->symbols() : std::vector<std::string>{}, required);
+    };
+    std::string model = train("");
+    if (!has_space_piece(model)) model = train(std::string(kSpaceMark));
     begin("", "", 0);
     return model;
   }

@@ -98,7 +98,7 @@ std::string explained(const std::string& message, int vocab_size) {
 }  // namespace
 
 std::string train_tokenizer(const TextStream& texts, int vocab_size, const std::string& normalization,
-                            const std::vector<std::string>& symbols) {
+                            const std::vector<std::string>& symbols, const std::string& required) {
   static const std::set<std::string> rewriting{"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf"};
   const bool identity = normalization == kIdentity;
   if (!identity && !rewriting.contains(normalization)) {
@@ -109,7 +109,7 @@ std::string train_tokenizer(const TextStream& texts, int vocab_size, const std::
     throw config_error("a vocabulary of {} is not possible: shards hold ids in 16 bits, so give 1 to {}",
                        vocab_size, kMaxVocabulary);
   }
-  const std::unordered_map<std::string, std::string> settings{
+  std::unordered_map<std::string, std::string> settings{
       {"model_type", "bpe"},
       {"vocab_size", std::to_string(vocab_size)},
       {"hard_vocab_limit", "true"},
@@ -130,6 +130,7 @@ std::string train_tokenizer(const TextStream& texts, int vocab_size, const std::
       {"minloglevel", "2"},
       {"user_defined_symbols", fmt::format("{}", fmt::join(symbols, ","))},
   };
+  if (!required.empty()) settings["required_chars"] = required;
   Sentences sentences(texts);
   if (sentences.done()) throw data_error("there is no text to train a tokenizer on; give documents");
   std::string model;
@@ -139,6 +140,10 @@ std::string train_tokenizer(const TextStream& texts, int vocab_size, const std::
                      explained(status.error_message(), vocab_size));
   }
   return model;
+}
+
+bool has_space_piece(const std::string& model) {
+  return Tokenizer::from_bytes(model, "the trained tokenizer").find(kSpaceMark) >= 0;
 }
 
 std::string vocab_listing(const Tokenizer& tokenizer) {

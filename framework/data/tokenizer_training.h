@@ -25,11 +25,16 @@ inline constexpr const char* kIdentity = "identity";
 //
 // `symbols` become pieces of their own, with the first ids behind the special ones.
 //
+// `required`: characters that become pieces however rare they are.
+//
 // Throws config_error for a size or a normalisation that does not exist, and data_error when SentencePiece
 // refuses: a vocabulary too large or too small for the texts.
 std::string train_tokenizer(const TextStream& texts, int vocab_size,
                             const std::string& normalization = kIdentity,
-                            const std::vector<std::string>& symbols = {});
+                            const std::vector<std::string>& symbols = {}, const std::string& required = {});
+// Whether the model has the space as a piece. Text with hardly a space (tables, some scripts) leaves it out of the
+// characters that are covered, and bytes are counted by it.
+bool has_space_piece(const std::string& model);
 
 // The .vocab file that belongs to a model: one "piece<TAB>score" line per id. A line end, a tab and a
 // carriage return in a piece are written \n, \t and \r.

@@ -1,5 +1,6 @@
 // Preparing data: text kept or cleaned, reading folders, files and JSONL, the split, the written files,
 // and every refusal.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sentencepiece_trainer.h>
 
@@ -106,6 +107,21 @@ TEST(Prepare, WritesShardsTokenizerAndManifestThatVerify) {
   for (const auto& entry : fs::directory_iterator(output)) {
     EXPECT_EQ(entry.path().string().find(".tmp."), std::string::npos) << entry.path();
   }
+}
+
+// A table of numbers has no space, and bytes are counted by the piece of the space.
+TEST(Prepare, TextWithoutSpacesIsText) {
+  const fs::path texts = fresh_folder("prepare_tables");
+  for (int i = 0; i < 40; ++i) {
+    std::string table = "id,name,price\n";
+    for (int row = 0; row < 40; ++row)
+      table += fmt::format("{},{:x},{}.{}\n", row, row * 7919 + i * 104729, row * i % 89, row % 7);
+    write_file_atomically(texts / fmt::format("{}.csv", i), table);
+  }
+  const fs::path output = fresh_folder("prepare_tables_out") / "data";
+  const Manifest manifest = prepare(options_for({texts}, output)).manifest;
+  EXPECT_EQ(manifest.validation.bytes, fs::file_size(output / "validation.txt"));
+  EXPECT_GT(manifest.train.documents, 10u);
 }
 
 TEST(Prepare, TheSameDocumentsGiveTheSameFilesHoweverTheyAreGiven) {
