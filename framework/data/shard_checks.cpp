@@ -185,6 +185,7 @@ CheckedShards check_shards(const std::vector<fs::path>& files, const ShardUse& u
       checked.tokenizer_sha256 = manifest->tokenizer_sha256;
     }
     require_tokens(shard, facts[i], use);
+    checked.stamps.push_back(shard.file().stamp());
     identities.push_back(
         {shard.path().filename().string(), static_cast<std::uint64_t>(shard.token_count()), facts[i].sha256});
   }

@@ -22,7 +22,8 @@ struct ShardUse {
 
 struct CheckedShards {
   ShardSetIdentity identity;
-  std::string tokenizer_sha256;  // that made them, as the manifests beside them say; "": none says
+  std::string tokenizer_sha256;   // that made them, as the manifests beside them say; "": none says
+  std::vector<FileStamp> stamps;  // of each file, as it was when it was read
 };
 
 // Reads the files in parallel (about 1.5 GB/s per core where the processor hashes in hardware) and checks,

@@ -1,5 +1,7 @@
 #include "framework/run/data_overlap.h"
 
+#include <limits>
+
 #include "framework/core/error.h"
 #include "framework/report/run_log.h"
 
@@ -7,8 +9,11 @@ namespace mulligan {
 
 TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<std::filesystem::path>& shards,
                                     const ValidationSet& validation, RunLog& log) {
-  const TextOverlap overlap =
-      measure_text_overlap(shards, validation.files, validation.tokenizer ? &*validation.tokenizer : nullptr);
+  // A sample of fixed places says where else the text could stand, so strict rules read all of it.
+  OverlapBudget budget;
+  if (config.ledger.rules == LedgerRules::strict) budget.training = std::numeric_limits<std::uint64_t>::max();
+  const TextOverlap overlap = measure_text_overlap(
+      shards, validation.files, validation.tokenizer ? &*validation.tokenizer : nullptr, budget);
   log.print("overlap: {}", overlap.text());
   const std::string excess = overlap.excess();
   if (excess.empty()) return overlap;

@@ -63,6 +63,7 @@ TrainingData open_training_data(const RunConfig& config, const ValidationSet* va
   }
   opened.data.tokenizer_sha256 = file.empty() ? checked.tokenizer_sha256 : use.tokenizer_sha256;
   opened.data.train = std::move(checked.identity);
+  opened.stamps = std::move(checked.stamps);
   if (!validation) return opened;
   require_apart(opened.data.train, opened.data.validation);
   opened.shared = find_shared_text(opened.shards, validation->files, opened.bos_id);

@@ -14,6 +14,7 @@ namespace mulligan {
 
 struct TrainingData {
   std::vector<std::filesystem::path> shards;  // in reading order
+  std::vector<FileStamp> stamps;              // of the shards, when their digests were taken
   std::vector<LoaderPart> parts;              // of [[data.mix]]; empty without
   int bos_id = 1;
   DataIdentity data;               // of training and, where there is any, validation

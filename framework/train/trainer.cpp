@@ -140,6 +140,7 @@ void Trainer::train_until_budget_is_spent() {
   note_ended(pace_.all_ended());
   stop_clock();
   require_learned_steps();
+  require_read_files();
   result_.steps = step_;
   result_.tokens = tokens_;
   result_.tokens_per_second = static_cast<double>(result_.tokens) / budget_.elapsed_seconds();

@@ -84,6 +84,7 @@ class Trainer {
   void begin_first_steps();
   void note_first_step();
   void require_learned_steps() const;
+  void require_read_files() const;
   // Whether the first steps are still to be judged: nothing is saved until then, or a run that goes on from a
   // checkpoint would begin with steps that nobody has seen.
   bool first_steps_open() const {

@@ -184,6 +184,7 @@ void Trainer::read_rows(const Phase& phase) {
     same_weights = same_weights && rows_ && rows_->loader().options().parts[i].weight == phase.mix_weights[i];
   }
   if (rows_ && same_weights && rows_->loader().options().max_segment_tokens == phase.sequence_length) return;
+  require_read_files();
   auto rows = std::make_unique<Prefetcher>(std::make_unique<Loader>(options),
                                            static_cast<std::size_t>(config_.data.prefetch));
   if (rows_) {

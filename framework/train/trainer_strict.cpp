@@ -55,6 +55,21 @@ void Trainer::require_learned_steps() const {
   throw run_error("{}; under ledger.rules = \"strict\" the run is refused as a record.", finding);
 }
 
+// What was read is what was looked at: the files that the loader opened are those whose digests and overlap were
+// taken, and nobody has written to them since. A time of change cannot be set back.
+void Trainer::require_read_files() const {
+  if (!strict() || !rows_) return;
+  const std::vector<FileStamp> opened = rows_->loader().stamps();
+  for (std::size_t i = 0; i < data_.shards.size(); ++i) {
+    if (opened[i] == data_.stamps[i] && InputFile(data_.shards[i]).stamp() == data_.stamps[i]) continue;
+    throw run_error(
+        "the training shard '{}' was written to or replaced while the run was reading it, so nothing says "
+        "what it "
+        "has learned from; under ledger.rules = \"strict\" the run is refused as a record.",
+        data_.shards[i].string());
+  }
+}
+
 std::optional<StateSnapshot> Trainer::state_before_validation() {
   if (!strict()) return {};
   std::vector<std::string> tensors = engine_->state_tensors();

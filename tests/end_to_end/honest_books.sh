@@ -58,6 +58,24 @@ kill -CONT $process
 wait $process
 check_equal "a run that was stopped for a while" 0 $?
 
+# Training text that is another once it was looked at: the same file written to, and a link that leads elsewhere.
+cp -r data swapped
+ln -s "$work/data" linked
+for way in swapped linked; do
+  "$mulligan" train strict.toml --set run.directory=read_$way --set train.steps=400 --set "data.train=$work/$way/fineweb_train_*.bin" \
+    >$way.out 2>&1 &
+  process=$!
+  for _ in {1..300}; do [[ -s read_$way/metrics.jsonl ]] && break; sleep 0.1; done
+  if [[ $way == swapped ]]; then
+    dd if=data/fineweb_train_000000.bin of=swapped/fineweb_train_000000.bin conv=notrunc status=none
+  else
+    cp -r data elsewhere && ln -sfn "$work/elsewhere" linked
+  fi
+  wait $process
+  check_equal "training text that was $way while it was read" 1 $?
+  check_contains "is named" "was written to or replaced" "$(cat $way.out)"
+done
+
 # Whose weights they are.
 check "the artifact" "$mulligan" quantize honest
 check "test-time training" "$mulligan" ttt honest/artifact.mulligan --output honest
