@@ -63,6 +63,7 @@ PredictedPhase predict_phase(StepRehearsal& rehearsal, std::size_t phase, const 
 
   std::map<std::tuple<std::string, std::string, std::string, std::string>, PredictedRow> rows;
   std::map<std::string, PredictedRow> categories;
+  std::set<std::uint32_t> measurements;
   for (const StepEvent& event : step.events) {
     if (event.kind == Kind::submit || event.kind == Kind::join) continue;
     PredictedRow one = cost.row(event);
@@ -73,6 +74,7 @@ PredictedPhase predict_phase(StepRehearsal& rehearsal, std::size_t phase, const 
     predicted.copies += event.kind == Kind::copy;
     predicted.uploads += event.kind == Kind::upload;
     if (event.kind == Kind::call) {
+      measurements.insert(rehearsal.work(event).measurement);
       ++predicted.calls;
       predicted.launches += one.launches;
     }
@@ -89,6 +91,8 @@ PredictedPhase predict_phase(StepRehearsal& rehearsal, std::size_t phase, const 
     categories[one.category].category = one.category;
     add_to(categories[one.category], one);
   }
+  measurements.erase(0);
+  predicted.measurements = static_cast<std::int64_t>(measurements.size());
   predicted.rows = longest_first(rows);
   predicted.categories = longest_first(categories);
   predicted.bound = bound_of(step, rehearsal, rehearsal.segment_tokens(phase), options.card);

@@ -69,6 +69,7 @@ void add_phase(Text& text, const Prediction& prediction, const PredictedPhase& p
       "written",
       grouped(phase.calls), grouped(phase.launches), phase.memsets, phase.copies, phase.uploads,
       phase.flops / 1e12, phase.bytes_read / 1e9, phase.bytes_written / 1e9);
+  text.line("{} measurements of products' algorithms before the first step", phase.measurements);
 }
 
 Json figures(const PredictedRow& row) {
@@ -99,6 +100,7 @@ Json phase_json(const PredictedPhase& phase) {
           {"memsets", phase.memsets},
           {"copies", phase.copies},
           {"uploads", phase.uploads},
+          {"measurements", phase.measurements},
           {"flops", phase.flops},
           {"bytes_read", phase.bytes_read},
           {"bytes_written", phase.bytes_written},

@@ -5,27 +5,11 @@
 
 #include "framework/core/error.h"
 #include "framework/cost/rehearsed_communicator.h"
+#include "framework/run/device_plan.h"
 #include "framework/run/run_plugins.h"
 
 namespace mulligan {
 namespace {
-
-// The backend's keys are taken over where they are the cuda backend's; the device plans, or compiles where
-// the configuration says so.
-void plan_on_cuda(LoadedConfig& loaded) {
-  RunConfig& config = loaded.config;
-  if (config.backend.plugin != "cuda") {
-    config.backend = read_plugin_table(nullptr, "backend", loaded.file, "cuda");
-    config.kernels.clear();
-  }
-  Origin origin;
-  origin.kind = Origin::Kind::derived;
-  const ConfigNode* device = config.backend.keys.find("device");
-  if (!device || !(device->value == ConfigValue(std::string("compile")))) {
-    config.backend.keys.put("device", ConfigNode::make_leaf(ConfigValue(std::string("plan")), origin));
-  }
-  for (Phase& phase : config.phases) phase.backend.reset();
-}
 
 // A row of `tokens` tokens in documents of `document` tokens, the first of which is shorter, so that no
 // library takes them for a plain batch; or in segments of `document` tokens where `even`.

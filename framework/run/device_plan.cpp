@@ -1,6 +1,7 @@
 #include "framework/run/device_plan.h"
 
 #include <algorithm>
+#include <set>
 
 #include "framework/core/error.h"
 
@@ -23,6 +24,30 @@ std::int64_t workspace_on(Backend& device, const std::vector<Program*>& programs
     bytes = std::max(bytes, Program(device, program->graph(), program->name()).workspace_bytes());
   }
   return bytes;
+}
+
+void plan_on_cuda(LoadedConfig& loaded) {
+  RunConfig& config = loaded.config;
+  if (config.backend.plugin != "cuda") {
+    config.backend = read_plugin_table(nullptr, "backend", loaded.file, "cuda");
+    config.kernels.clear();
+  }
+  Origin origin;
+  origin.kind = Origin::Kind::derived;
+  const ConfigNode* device = config.backend.keys.find("device");
+  if (!device || !(device->value == ConfigValue(std::string("compile")))) {
+    config.backend.keys.put("device", ConfigNode::make_leaf(ConfigValue(std::string("plan")), origin));
+  }
+  for (Phase& phase : config.phases) phase.backend.reset();
+}
+
+std::int64_t product_measurements(const Backend& device, const std::vector<Program*>& programs) {
+  std::set<std::uint32_t> made;
+  for (const Program* program : programs) {
+    for (void* handle : program->handles()) made.insert(device.work(handle).measurement);
+  }
+  made.erase(0);
+  return static_cast<std::int64_t>(made.size());
 }
 
 }  // namespace mulligan

@@ -17,4 +17,11 @@ RunPlugins device_plugins(const LoadedConfig& loaded, PluginHost& host, std::str
 // Bytes of workspace that the kernels of these programs share on `device`, which takes no memory for it.
 std::int64_t workspace_on(Backend& device, const std::vector<Program*>& programs);
 
+// Plans on the cuda backend's planning device from here on: the backend's keys are taken over where they are the
+// cuda backend's; the device plans, or compiles where the configuration says so.
+void plan_on_cuda(LoadedConfig& loaded);
+
+// How many measurements of products (mlg_work) these programs take their algorithms from; they must be bound.
+std::int64_t product_measurements(const Backend& device, const std::vector<Program*>& programs);
+
 }  // namespace mulligan

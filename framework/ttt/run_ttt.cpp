@@ -341,6 +341,7 @@ TttResult score(Attempt& attempt) {
     PlainScorer scorer(model, config, validation.bos_id);
     clock.enter("ttt_plain");
     score_reference(scorer, tokens, saver, log, ranks);
+    backend.synchronize();  // the clock ends when the device has
     if (losses) losses->merge(saver.progress().reference);
     clock.enter("ttt_setup");
   }
@@ -389,9 +390,11 @@ TttResult score(Attempt& attempt) {
     log.print("{} lanes of batches on {}", attempt.lanes, ranks_text(ranks.group().world_size()));
   lines.begin(run, done.size());
 
+  backend.synchronize();
   clock.enter("ttt");
   try {
     result.report = run.run(standing ? &*standing : nullptr);
+    backend.synchronize();  // the clock ends when the device has
     const std::string problem = floor_problem(run.book(), tokens, reference, config.model.vocabulary);
     if (!problem.empty()) throw VoidRun(problem);
   } catch (const VoidRun& reason) {

@@ -61,7 +61,14 @@ void print_plan(const TrainArguments& arguments) {
   }
   fmt::print("{}", format_dry_run(dry_run(loaded, host, {find_card(arguments.card), ranks})));
   if (arguments.nodes > 0) print_scaling(arguments, host, configured);
-  if (loaded.config.ttt) fmt::print("\n{}", format_ttt_memory(plan_ttt_memory(loaded, host)));
+  if (!loaded.config.ttt) return;
+  fmt::print("\n{}", format_ttt_memory(plan_ttt_memory(loaded, host)));
+  if (const auto measurements = ttt_product_measurements(loaded, host)) {
+    fmt::print(
+        "on a GPU its products take their algorithms from {} measurements, which the ranks of a machine "
+        "share\n",
+        *measurements);
+  }
 }
 
 // Of several ranks each makes one micro-batch of a step, where the configuration says nothing else.

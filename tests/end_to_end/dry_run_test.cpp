@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <random>
 
 #include "framework/core/error.h"
 #include "framework/ttt/ttt_memory.h"
@@ -69,6 +71,35 @@ TEST(DryRun, TheRecordFitsWellBelow80GbPerRank) {
   options.ranks = 8;
   EXPECT_LT(dry_run(loaded, test_plugin_host(), options).memory_bytes, 40'000'000'000);
   EXPECT_LT(plan_ttt_memory(loaded, test_plugin_host()).bytes, 70'000'000'000) << "whatever the documents";
+}
+
+// A text's documents, as long as web pages are: most of some hundred tokens, some of tens of thousands.
+std::vector<std::uint16_t> web_documents(int count) {
+  std::mt19937 random(1);
+  std::lognormal_distribution<double> length(6.0, 1.1);
+  std::vector<std::uint16_t> tokens;
+  for (int document = 0; document < count; ++document) {
+    tokens.push_back(1);
+    const auto words = static_cast<std::size_t>(std::clamp(length(random), 8.0, 30000.0));
+    tokens.insert(tokens.end(), words, 2);
+  }
+  return tokens;
+}
+
+// Test-time training of the record's configuration has thousands of shapes of products. A measurement takes some 20 ms
+// of a GPU and of the evaluation's 600 s.
+TEST(DryRun, TheRecordsTestTimeTrainingMeasuresFewProducts) {
+  LoadedConfig web = record(), longest = record();
+  const std::optional<std::int64_t> measurements =
+      ttt_product_measurements(web, test_plugin_host(), web_documents(1200), 1);
+  ASSERT_TRUE(measurements.has_value());
+  RecordProperty("measurements", static_cast<int>(*measurements));
+  EXPECT_GT(*measurements, 20);
+  EXPECT_LE(*measurements, 200);
+  // The longest documents alone, as a dry run plans without data.
+  const std::optional<std::int64_t> of_longest = ttt_product_measurements(longest, test_plugin_host());
+  ASSERT_TRUE(of_longest.has_value());
+  EXPECT_LE(*of_longest, *measurements);
 }
 
 TEST(DryRun, ShardedParametersShareTheirStateOverTheRanks) {

@@ -6,7 +6,7 @@
 namespace mulligan::cuda {
 namespace {
 
-constexpr GemmShape kShape{.m = 300, .n = 500, .k = 700}, kMeasured{.m = 2048, .n = 1024, .k = 1024};
+constexpr GemmShape kShape{.m = 300, .n = 500, .k = 700}, kMeasured{.m = 2048, .n = 2048, .k = 1024};
 
 class Products : public StandInDevice {
  protected:
@@ -19,8 +19,8 @@ class Products : public StandInDevice {
     const std::unique_ptr<Gemm> gemm = gpu.gemm(shape);
     DeviceArgument operands[3];
     for (DeviceArgument& operand : operands) {
-      operand.address = gpu.allocate(kMeasured.stride_a() * sizeof(float));
-      gpu.fill(operand.address, 1, kMeasured.stride_a() * sizeof(float));
+      operand.address = gpu.allocate(kMeasured.stride_c() * sizeof(float));
+      gpu.fill(operand.address, 1, kMeasured.stride_c() * sizeof(float));
     }
     void* workspace = gpu.allocate(gemm->workspace_bytes());
     stand_in().last_algorithm = -1;
@@ -55,8 +55,8 @@ TEST_F(Products, OfF32NeverUseTf32) {
 // many, and where one side is a single row.
 TEST_F(Products, AreTimedInMemoryThatHoldsThem) {
   for (const GemmShape& shape :
-       {kMeasured, GemmShape{.batch = 5, .m = 1024, .n = 768, .k = 640, .transpose_a = true},
-        GemmShape{.m = 512, .n = 8192, .k = 512, .transpose_b = true, .input = MLG_BF16}}) {
+       {kMeasured, GemmShape{.batch = 10, .m = 1024, .n = 768, .k = 640, .transpose_a = true},
+        GemmShape{.m = 1024, .n = 8192, .k = 512, .transpose_b = true, .input = MLG_BF16}}) {
     GpuDevice gpu = device();
     EXPECT_NO_THROW(gpu.gemm(shape)) << stand_in().violation;
   }
@@ -131,7 +131,7 @@ TEST_F(Products, WhereAllAlgorithmsFailTheProductIsNamed) {
       refusal_of([] {
         chosen({-1, -1});
       }),
-      "each of the 2 algorithms that cuBLASLt proposes for the product [2048, 1024] x [1024, 1024] fails: "
+      "each of the 2 algorithms that cuBLASLt proposes for the product [2048, 1024] x [1024, 2048] fails: "
       "cublasLtMatmul failed: CUBLAS_STATUS_EXECUTION_FAILED (status 13)");
 }
 

@@ -6,9 +6,7 @@ namespace mulligan::cuda {
 namespace {
 
 std::int64_t rounded(std::int64_t extent) {
-  const auto value = static_cast<std::uint64_t>(extent);
-  const std::uint64_t odd = value >> std::countr_zero(value);
-  return odd == 1 || odd == 3 ? extent : static_cast<std::int64_t>(std::bit_ceil(value));
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(extent)));
 }
 
 }  // namespace
