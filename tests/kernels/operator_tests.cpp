@@ -240,7 +240,7 @@ class BackwardTest : public OperatorTest {
   }
 
   // Shapes at which every subset costs little. Of the others --long tries every subset.
-  static bool small(const Case& c) { return elements_of(c) <= 6000 || long_tests(); }
+  static bool small(const Case& c) { return !is_slow() && (elements_of(c) <= 6000 || long_tests()); }
 
   // Every subset of a few optional arguments; of many, and at large shapes: all, all but one, and each gradient alone.
   static std::vector<std::set<std::string>> selections(const std::vector<std::string>& optional,

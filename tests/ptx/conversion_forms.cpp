@@ -65,12 +65,10 @@ void add_to_integers_of(Forms& forms) {
   add_between_integers<To, s32>(forms);
   add_between_integers<To, u64>(forms);
   add_between_integers<To, s64>(forms);
-  // Of the low byte of a register; " of 32": of one of 32 bits.
+  // Of the low byte of a register.
   const std::string to = "cvt." + type_name<To>();
   add(forms, to + ".u8", [](u16 a) { return static_cast<To>(static_cast<std::uint8_t>(a)); });
   add(forms, to + ".s8", [](u16 a) { return static_cast<To>(static_cast<std::int8_t>(a)); });
-  add(forms, to + ".u8 of 32", [](u32 a) { return static_cast<To>(static_cast<std::uint8_t>(a)); });
-  add(forms, to + ".s8 of 32", [](u32 a) { return static_cast<To>(static_cast<std::int8_t>(a)); });
 }
 
 float tidy(float value) {

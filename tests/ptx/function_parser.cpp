@@ -148,17 +148,21 @@ void FunctionParser::build_compute(Instruction instruction, const std::string& n
                                    const std::vector<Argument>& arguments) {
   const Form* form = find_form(name);
   if (!form) fail("the instruction " + name + " is not known");
-  // A byte may stand in a register of 16 or of 32 bits.
-  const Name* last = arguments.size() == 2 ? std::get_if<Name>(&arguments[1]) : nullptr;
-  if (name.starts_with("cvt.") && last && (name.ends_with(".u8") || name.ends_with(".s8")) &&
-      register_named(last->text).width == Operand::bits32) {
-    form = find_form(name + " of 32");
-    if (!form) fail("the instruction " + name + " is not known of 32 bits");
-  }
   if (static_cast<int>(arguments.size()) != form->count)
     fail("another number of operands than " + name + " has");
   const Name* result = std::get_if<Name>(&arguments[0]);
   if (!result || result->negated || !result->second.empty()) fail("a result that is not known");
+  // What is converted may stand in a register that is wider than its type: its low bits are it.
+  if (const Name* from = name.starts_with("cvt.") ? std::get_if<Name>(&arguments[1]) : nullptr) {
+    if (const Register wide = register_named(from->text);
+        bytes_of(wide.width) > bytes_of(form->operands[1])) {
+      instruction.at[1] = narrowed(instruction, wide, form->operands[1]);
+      instruction.at[0] = destination(result->text, form->operands[0]);
+      instruction.compute = form->compute;
+      program_.code.push_back(instruction);
+      return;
+    }
+  }
   instruction.compute = form->compute;
   instruction.at[0] = destination(result->text, form->operands[0]);
   for (int i = 1; i < form->count; ++i) {
@@ -171,6 +175,18 @@ void FunctionParser::build_compute(Instruction instruction, const std::string& n
     }
   }
   program_.code.push_back(instruction);
+}
+
+// A place that gets the low bits of a register before `instruction`, under its guard.
+std::uint32_t FunctionParser::narrowed(Instruction instruction, Register from, Operand to) {
+  if (from.width == Operand::bits64 && to == Operand::bits16)
+    from = {narrowed(instruction, from, Operand::bits32), Operand::bits32};
+  const char* form = from.width == Operand::bits64 ? "mov.b64 part 0 of 2" : "mov.b32 part 0 of 2";
+  instruction.compute = find_form(form)->compute;
+  instruction.at[0] = registers_.temporary(to);
+  instruction.at[1] = from.at;
+  program_.code.push_back(instruction);
+  return instruction.at[0];
 }
 
 // Several registers from one, or one from several. Those of a vector are narrower than the other, so that none of

@@ -56,6 +56,7 @@ class FunctionParser {
                     const std::vector<Argument>& arguments);
   void build_warp_operation(Instruction instruction, const std::string& opcode,
                             const std::vector<Argument>& arguments);
+  std::uint32_t narrowed(Instruction instruction, Register from, Operand to);
   void place_address(Instruction& instruction, const Address& address);
 
   Register register_named(std::string_view name);

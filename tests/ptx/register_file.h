@@ -34,6 +34,9 @@ class RegisterFile {
   // A place that holds `value` in all lanes.
   std::uint32_t constant(Operand width, std::uint64_t value);
 
+  // A place of no name.
+  std::uint32_t temporary(Operand width) { return place(width); }
+
   // Hands over what was placed.
   void finish(Program& program);
 

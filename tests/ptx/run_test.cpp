@@ -1,0 +1,96 @@
+// Training steps and test-time training of a tiny model whose kernels run as NVRTC's PTX, beside the same runs on the cpu
+// backend, in the tolerances that hold for the emulated device (tests/end_to_end/cuda_train_test.cpp).
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "framework/core/error.h"
+#include "framework/run/weights.h"
+#include "framework/ttt/run_ttt.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/nvrtc.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+// The first plugin of a name that is loaded is the one of that name.
+const std::vector<std::string> kDevice = {"backend.plugin=cuda", "backend.device=emulated"};
+const std::vector<std::string> kFew = {"train.steps=2", "train.tokens_per_step=64",
+                                       "train.sequence_length=32", "eval.sequence_length=32",
+                                       "data.validation=''"};
+
+std::vector<std::string> with(std::vector<std::string> overrides, const std::vector<std::string>& more) {
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return overrides;
+}
+
+class PtxRun : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    test_plugin_host().load(PluginKind::backend, "cuda", MULLIGAN_PTX_PLUGIN);
+    tiny_ = new TinyRun(6);
+  }
+  static void TearDownTestSuite() { delete tiny_; }
+  void SetUp() override {
+    try {
+      make_plugin<Backend>(PluginKind::backend, "cuda", "device = \"emulated\"");
+    } catch (const Error& error) {
+      if (says_no_nvrtc(error.what())) GTEST_SKIP() << "runs of NVRTC's PTX: " << error.what();
+      throw;
+    }
+  }
+  static TinyRun* tiny_;
+};
+TinyRun* PtxRun::tiny_ = nullptr;
+
+// The first step is in the plain order of layers, the second in the looped one.
+TEST_F(PtxRun, TrainsLikeTheCpuBackendStepByStep) {
+  const RunResult cpu = tiny_->train(kFew), ptx = tiny_->train(with(kFew, kDevice));
+  ASSERT_EQ(cpu.step_loss_nats.size(), 2u);
+  ASSERT_EQ(ptx.step_loss_nats.size(), 2u);
+  EXPECT_NEAR(ptx.step_loss_nats[0], cpu.step_loss_nats[0], cpu.step_loss_nats[0] * 2e-6);
+  EXPECT_NEAR(ptx.step_loss_nats[1], cpu.step_loss_nats[1], cpu.step_loss_nats[1] * 2e-4);
+}
+
+TEST_F(PtxRun, TrainsInBf16) {
+  const std::vector<std::string> bf16 = with(kFew, {"train.compute_dtype=bf16"});
+  const RunResult cpu = tiny_->train(bf16), ptx = tiny_->train(with(bf16, kDevice));
+  ASSERT_EQ(ptx.step_loss_nats.size(), 2u);
+  for (std::size_t step = 0; step < 2; ++step)
+    EXPECT_NEAR(ptx.step_loss_nats[step], cpu.step_loss_nats[step], 2e-2) << "step " << step;
+}
+
+TEST_F(PtxRun, AdaptsAtTestTimeLikeTheCpuBackend) {
+  const std::vector<std::string> keys = {"train.steps=2",
+                                         "ttt.batch_documents=2",
+                                         "ttt.context_tokens=64",
+                                         "ttt.chunk_tokens=32",
+                                         "ttt.prefix_documents=1",
+                                         "ttt.phases=1",
+                                         "ttt.document_fraction=0.34",
+                                         "ttt.optimizer.lr=0.002",
+                                         "ttt.adapters.rank=4",
+                                         "ttt.adapters.alpha=4",
+                                         "ttt.base.chunk_tokens=128",
+                                         "ttt.base.batch_rows=2"};
+  const RunResult trained = tiny_->train(kFew);
+  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+    load_weights(trained.directory / "weights.safetensors", store, layouts);
+  };
+  const auto run = [&](const std::vector<std::string>& overrides, const std::string& name) {
+    LoadedConfig loaded = tiny_->config(overrides);
+    TttOptions options;
+    options.console = nullptr;
+    options.directory = tiny_->folder() / name;
+    std::filesystem::create_directories(options.directory);
+    return run_ttt(loaded, test_plugin_host(), "weights", load, options);
+  };
+  const TttResult cpu = run(keys, "ttt_cpu"), ptx = run(with(keys, kDevice), "ttt_ptx");
+  EXPECT_EQ(ptx.with.tokens, cpu.with.tokens);
+  EXPECT_NEAR(ptx.without.value().val_bpb, cpu.without.value().val_bpb, 1e-4);
+  EXPECT_NEAR(ptx.with.val_bpb, cpu.with.val_bpb, 1e-3);
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end
