@@ -16,7 +16,7 @@
 
 #define MLG_ABI_MAGIC 0x4E474C4Du /* "MLGN" in little-endian bytes */
 #define MLG_ABI_MAJOR 1
-#define MLG_ABI_MINOR 6
+#define MLG_ABI_MINOR 7
 
 #ifdef __cplusplus
 extern "C" {
