@@ -141,7 +141,7 @@ LAYOUT(mlg_loss_table, record_backward, 104);
 LAYOUT(mlg_loss_table, record_forward_hidden, 112);  // 1.2
 LAYOUT(mlg_loss_table, record_backward_hidden, 120);
 LAYOUT(mlg_loss_table, record_forward_backward, 128);  // 1.4
-LAYOUT(mlg_loss_table, value, 136);  // 1.6
+LAYOUT(mlg_loss_table, value, 136);  // 1.7
 SIZE(mlg_loss_table, 144);
 LAYOUT(mlg_loss_hidden, hidden, 0);
 LAYOUT(mlg_loss_hidden, gradient, 4);
@@ -385,7 +385,7 @@ TEST(PluginAbi, BuiltPluginsCarryTheReleasedSizes) {
   const PluginHandle backend = test_plugin_host().load(PluginKind::backend, "null");
   EXPECT_EQ(backend->table<mlg_backend_table>().header.struct_size, sizeof(mlg_backend_table));
   EXPECT_EQ(backend->table<mlg_backend_table>().header.magic, MLG_ABI_MAGIC);
-  EXPECT_EQ(backend->abi(), "1.6");
+  EXPECT_EQ(backend->abi(), "1.7");
   const PluginHandle communicator = test_plugin_host().load(PluginKind::communicator, "self");
   EXPECT_EQ(communicator->table<mlg_communicator_table>().header.struct_size, sizeof(mlg_communicator_table));
 }

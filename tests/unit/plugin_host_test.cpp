@@ -199,7 +199,7 @@ TEST_F(PluginFolders, AStrippedPlainCPluginWorksUnderAnyFileName) {
   PluginHost host({{"--plugin-path", folder("a", {{"plain_c", "mulligan_anything.so"}})}});
   const PluginHandle plugin = host.load(PluginKind::schedule, "plain_c");
   EXPECT_EQ(plugin->version(), "1.0");
-  EXPECT_EQ(plugin->abi(), "1.6");
+  EXPECT_EQ(plugin->abi(), "1.7");
   EXPECT_EQ(plugin->sha256(), sha256_hex_of_file(bad_file("plain_c")));
   EXPECT_EQ(plugin->path(), fs::canonical(root_ / "a" / "mulligan_anything.so"));
   const Schedule schedule(plugin, test_plugin_config(plugin));

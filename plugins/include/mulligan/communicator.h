@@ -31,7 +31,7 @@ typedef enum mlg_collective_kind {
   MLG_ALL_TO_ALL =
       3, /* to[r * count .. + count] = rank r's from[rank * count .. + count]; both [size * count] */
   MLG_BROADCAST = 4, /* to[count] = rank root's from[count] */
-  /* Since ABI 1.6. Rank root's to[count] = the sum over ranks of from[count]; what the others have in `to` is
+  /* Since ABI 1.7. Rank root's to[count] = the sum over ranks of from[count]; what the others have in `to` is
    * undefined where `to` is `from`, and untouched otherwise. */
   MLG_REDUCE = 5
 } mlg_collective_kind;

@@ -67,7 +67,7 @@ typedef struct mlg_loss_table {
    * forward.saved is 0 and stays so. */
   mlg_error (*record_forward_backward)(void* instance, const mlg_recorder* recorder,
                                        const mlg_loss_backward* both);
-  /* Since ABI 1.6: an mlg_loss_value. It decides what the host checks, and whether it holds the training loss
+  /* Since ABI 1.7: an mlg_loss_value. It decides what the host checks, and whether it holds the training loss
    * against ln V and the validation loss. */
   int32_t value;
 } mlg_loss_table;
