@@ -130,6 +130,12 @@ void add_integer_forms(Forms& forms) {
     const u64 field = shift_left(length >= 32 ? u64{0xFFFFFFFF} : (u64{1} << length) - 1, from);
     return static_cast<u32>((b & ~field) | (shift_left(u64{a}, from) & field));
   });
+  add(forms, "bfi.b64", [](u64 a, u64 b, u32 from, u32 length) {
+    from &= 255;
+    length &= 255;
+    const u64 field = shift_left(length >= 64 ? ~u64{0} : (u64{1} << length) - 1, from);
+    return (b & ~field) | (shift_left(a, from) & field);
+  });
   // Four bytes of eight, each chosen by a digit of the selector; its highest bit asks for copies of the byte's sign.
   add(forms, "prmt.b32", [](u32 a, u32 b, u32 selector) {
     const u64 bytes = u64{b} << 32 | a;
