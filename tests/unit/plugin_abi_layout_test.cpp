@@ -362,7 +362,7 @@ LAYOUT(mlg_ensemble_table, make, 88);
 LAYOUT(mlg_ensemble_table, stored_bytes, 96);
 SIZE(mlg_ensemble_table, 104);
 
-static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 6);
+static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 7);
 static_assert(MLG_DETERMINISM_NONE == 0 && MLG_DETERMINISM_RUN == 1 && MLG_DETERMINISM_BATCH == 2);
 static_assert(MLG_BACKEND == 1 && MLG_LOSS == 2 && MLG_OPTIMIZER == 3 && MLG_SCHEDULE == 4 && MLG_TTT == 5 &&
               MLG_QUANTIZER == 6 && MLG_COMMUNICATOR == 7 && MLG_TRANSFORM == 8 && MLG_ENSEMBLE == 9);
