@@ -83,12 +83,27 @@ class Stream {
   std::thread thread_;
 };
 
-// What a backend has allocated here: bytes by address; of what was freed minus that.
+// What a backend has allocated or registered here: bytes by address; of what was freed minus that.
 std::mutex memory_mutex;
 std::map<const char*, std::ptrdiff_t> memory;
 
 }  // namespace
 
+// Memory of the host that libraries may be given; the emulated device's is.
+EXPORTED int cuMemHostRegister_v2(void* address, std::size_t bytes, unsigned) {
+  const char* made = static_cast<char*>(address);
+  const std::lock_guard lock(memory_mutex);
+  memory.erase(memory.lower_bound(made), memory.lower_bound(made + bytes));
+  memory[made] = static_cast<std::ptrdiff_t>(bytes);
+  return 0;
+}
+EXPORTED int cuMemHostUnregister(void* address) {
+  const std::lock_guard lock(memory_mutex);
+  const auto found = memory.find(static_cast<const char*>(address));
+  if (found == memory.end() || found->second < 0) return 1;
+  found->second = -found->second;
+  return 0;
+}
 EXPORTED int cuMemAlloc_v2(std::uintptr_t* address, std::size_t bytes) {
   const std::size_t whole = (bytes + 255) / 256 * 256;
   char* made = static_cast<char*>(std::aligned_alloc(256, whole));
@@ -106,13 +121,11 @@ EXPORTED int cuMemFree_v2(std::uintptr_t address) {
   std::free(reinterpret_cast<void*>(address));
   return 0;
 }
-// What is wrong with `bytes` from `address` on, for a sentence; null: nothing. A backend that allocates
-// elsewhere, as the emulated device does, is not judged.
+// What is wrong with `bytes` from `address` on, for a sentence; null: nothing.
 EXPORTED const char* stand_in_memory_fault(const void* address, std::size_t bytes) {
   thread_local std::string fault;
   const auto* at = static_cast<const char*>(address);
   const std::lock_guard lock(memory_mutex);
-  if (memory.empty()) return nullptr;
   const auto next = memory.upper_bound(at);
   const auto size = [](std::ptrdiff_t signed_bytes) {
     return static_cast<std::size_t>(signed_bytes < 0 ? -signed_bytes : signed_bytes);

@@ -48,7 +48,9 @@ void EmulatedDevice::refuse_in_capture(const char* what) const {
 
 void* EmulatedDevice::allocate(std::size_t bytes) {
   refuse_in_capture("memory was asked for");
-  return memory_.allocate(bytes);
+  void* address = memory_.allocate(bytes);
+  if (stream_) stream_->register_memory(address, bytes);
+  return address;
 }
 
 void EmulatedDevice::free(void* address) noexcept {
@@ -57,6 +59,7 @@ void EmulatedDevice::free(void* address) noexcept {
     if (stream_) stream_->synchronize();
   } catch (const std::exception&) {  // whoever waits for the work is told
   }
+  if (stream_ && address) stream_->forget_memory(address);
   memory_.free(address);
 }
 

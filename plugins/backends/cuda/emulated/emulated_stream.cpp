@@ -24,6 +24,8 @@ EmulatedStream::EmulatedStream(const std::string& path)
   library_.bind(destroy_, "cuStreamDestroy_v2");
   library_.bind(synchronize_, "cuStreamSynchronize");
   library_.bind(launch_, "cuLaunchHostFunc");
+  library_.bind(register_, "cuMemHostRegister_v2");
+  library_.bind(unregister_, "cuMemHostUnregister");
   library_.bind(error_text_, "cuGetErrorString");
   check(create_(&stream_, kNonBlockingStream), "cuStreamCreate");
 }
@@ -94,6 +96,14 @@ void EmulatedStream::await(std::uint32_t slot) {
     reached_.wait(lock, [&] { return mark.reached >= mark.made; });
   }
   require_sound();
+}
+
+void EmulatedStream::register_memory(void* address, std::size_t bytes) {
+  check(register_(address, bytes, 0), "cuMemHostRegister");
+}
+
+void EmulatedStream::forget_memory(void* address) noexcept {
+  unregister_(address);
 }
 
 void EmulatedStream::synchronize() {

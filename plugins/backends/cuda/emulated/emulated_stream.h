@@ -34,6 +34,10 @@ class EmulatedStream {
   void mark(std::uint32_t slot);
   void await(std::uint32_t slot);
 
+  // Tells the driver of memory that other libraries on the stream are given, and that it is gone.
+  void register_memory(void* address, std::size_t bytes);
+  void forget_memory(void* address) noexcept;
+
   mlg_queue queue() const { return {sizeof(mlg_queue), MLG_QUEUE_CUDA, stream_, nullptr}; }
 
  private:
@@ -51,6 +55,8 @@ class EmulatedStream {
   int (*destroy_)(void* stream);
   int (*synchronize_)(void* stream);
   int (*launch_)(void* stream, void (*function)(void*), void* data);
+  int (*register_)(void* address, std::size_t bytes, unsigned flags);
+  int (*unregister_)(void* address);
   int (*error_text_)(int result, const char** text);
   void* stream_ = nullptr;
   std::size_t added_ = 0;
