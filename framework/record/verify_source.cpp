@@ -20,7 +20,8 @@ using doctor::Finding;
 
 namespace {
 
-constexpr std::uint64_t largest_source = std::uint64_t{1} << 27;  // bytes, unpacked: several times what the tree has
+constexpr std::uint64_t largest_source = std::uint64_t{1}
+                                         << 27;  // bytes, unpacked: several times what the tree has
 
 using Files = std::vector<std::pair<std::string, std::string>>;
 

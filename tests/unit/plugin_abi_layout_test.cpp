@@ -141,7 +141,7 @@ LAYOUT(mlg_loss_table, record_backward, 104);
 LAYOUT(mlg_loss_table, record_forward_hidden, 112);  // 1.2
 LAYOUT(mlg_loss_table, record_backward_hidden, 120);
 LAYOUT(mlg_loss_table, record_forward_backward, 128);  // 1.4
-LAYOUT(mlg_loss_table, value, 136);  // 1.7
+LAYOUT(mlg_loss_table, value, 136);                    // 1.7
 SIZE(mlg_loss_table, 144);
 LAYOUT(mlg_loss_hidden, hidden, 0);
 LAYOUT(mlg_loss_hidden, gradient, 4);
