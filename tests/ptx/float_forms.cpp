@@ -34,6 +34,18 @@ T greatest(T a, T b) {
   return a < b ? b : a;
 }
 
+// a b + c, rounded down. The product of two floats is exact in double, and the sum there splits into what it rounds to
+// and the rest, so that the sign of what nearest rounding left out is known.
+float fma_down(float a, float b, float c) {
+  const float nearest = std::fma(a, b, c);
+  const double product = static_cast<double>(a) * b, high = product + c;
+  if (!std::isfinite(high)) return tidy(nearest);
+  const double part = high - product, low = (product - (high - part)) + (c - part);
+  if (high == 0 && low == 0)
+    return std::signbit(product) == std::signbit(static_cast<double>(c)) ? nearest : -0.0f;
+  return high - static_cast<double>(nearest) + low < 0 ? std::nextafter(nearest, -INFINITY) : nearest;
+}
+
 // Ordered comparisons are false, unordered ones (eq"u") true, where one of both is not a number. `bool`: the
 // result joined with a predicate.
 template <typename T, typename Compare>
@@ -84,6 +96,7 @@ void add_float_forms(Forms& forms) {
     add(forms, "mul" + r + ".f64", [](double a, double b) { return a * b; });
   }
   add(forms, "fma.rn.f32", [](float a, float b, float c) { return tidy(std::fma(a, b, c)); });
+  add(forms, "fma.rm.f32", [](float a, float b, float c) { return fma_down(a, b, c); });
   add(forms, "fma.rn.ftz.f32",
       [](float a, float b, float c) { return flush(tidy(std::fma(flush(a), flush(b), flush(c)))); });
   add(forms, "fma.rn.f64", [](double a, double b, double c) { return std::fma(a, b, c); });

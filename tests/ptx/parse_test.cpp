@@ -4,6 +4,7 @@
 #include <mulligan/half.hpp>
 
 #include <bit>
+#include <cfenv>
 #include <cmath>
 #include <cstring>
 
@@ -110,6 +111,9 @@ TEST(PtxInstructions, KnownResults) {
   EXPECT_EQ(one("mov.b32 %f1, %r1;\nmax.f32 %f2, %f1, 0f3F800000;\nmov.b32 %r2, %f2;", 0x7FC00001),
             bits(1.0f));
   EXPECT_EQ(one("mov.b32 %f1, %r1;\nsub.f32 %f2, %f1, %f1;\nmov.b32 %r2, %f2;", 0x7F800000), 0x7FFFFFFFu);
+  for (const auto& [in, out] : {std::pair(-1.0f, 0.0f), {0.25f, 0.25f}, {7.0f, 1.0f}, {NAN, 0.0f}}) {
+    EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.sat.f32.f32 %f2, %f1;\nmov.b32 %r2, %f2;", bits(in)), bits(out));
+  }
   EXPECT_EQ(one("prmt.b32 %r2, %r1, 0, 0x4012;", 0x44332211), 0x00112233u);
   EXPECT_EQ(one("bfi.b32 %r2, %r1, -1, 8, 4;", 0x5), 0xFFFFF5FFu);
   EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.rn.bf16.f32 %rs1, %f1;\ncvt.u32.u16 %r2, %rs1;", 0x3F808000),
@@ -119,6 +123,25 @@ TEST(PtxInstructions, KnownResults) {
   EXPECT_EQ(one("mov.b32 %f1, %r1;\nex2.approx.ftz.f32 %f2, %f1;\nmov.b32 %r2, %f2;", bits(-127.0f)), 0u);
   EXPECT_EQ(one("mov.b32 %f1, %r1;\nex2.approx.f32 %f2, %f1;\nmov.b32 %r2, %f2;", bits(-127.0f)),
             bits(0x1p-127f));
+}
+
+// Against the processor's own rounding.
+TEST(PtxInstructions, RoundsDown) {
+  std::vector<std::uint32_t> in(32), expected(32);
+  for (std::uint32_t round = 0; round < 64; ++round) {
+    for (std::uint32_t i = 0; i < 32; ++i) {
+      in[i] = (round * 32 + i) * 2654435761u;
+      if ((in[i] & 0x7F800000) == 0x7F800000) in[i] ^= 0x20000000;
+      const volatile float a = std::bit_cast<float>(in[i]), b = 1.0f + 0x1p-12f, c = -1.5f;
+      std::fesetround(FE_DOWNWARD);
+      const volatile float sum = std::fma(a, b, c);
+      std::fesetround(FE_TONEAREST);
+      expected[i] = bits(sum);
+    }
+    EXPECT_EQ(
+        compute("mov.b32 %f1, %r1;\nfma.rm.f32 %f2, %f1, 0f3F800800, 0fBFC00000;\nmov.b32 %r2, %f2;", in),
+        expected);
+  }
 }
 
 // Lanes part and meet again.
