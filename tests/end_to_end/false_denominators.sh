@@ -33,7 +33,8 @@ cp -r data bare
 rm bare/manifest.json
 bare=(--set "data.validation=$work/bare/fineweb_val_*.bin")
 check_refused "eval: without a manifest they are held against decoding" 3 "its tokens decode to" eval $run "${bare[@]}" "${tables[@]}"
-check "eval: the same shards without tables" "$mulligan" eval $run "${bare[@]}"
+check_refused "eval: the same shards without tables, under strict rules" 3 "says what text the shards" eval $run "${bare[@]}"
+check "and under open rules" "$mulligan" eval $run "${bare[@]}" --set ledger.rules=open
 
 # Other letters in the tokenizer's pieces, with the ids as they were: only the text of the tokens shows it.
 check_refused "strict: shards without their text" 3 "no original documents" train small.toml "${elsewhere[@]}" "${strict[@]}" \
