@@ -41,7 +41,9 @@ class Agreement {
     std::int64_t launches = 0, elements = 0, differing = 0;
     double largest_ulps = 0;      // of numbers of the argument's dtype
     double largest_relative = 0;  // to the largest number of the argument
-    bool approximate = false;     // has an instruction whose result a GPU may round differently
+    // Why results may differ: 0 by nothing; 1: by products with sums, which one of the two compilers makes one
+    // rounding and the other two; 2: approximate instructions, too.
+    int reason = 0;
   };
   void join_file();
 
