@@ -66,7 +66,6 @@ std::int64_t micro_batches_for(std::int64_t configured, int ranks);
 Scaling predict_scaling(const LoadWithMicroBatches& load, std::int64_t configured_micro_batches,
                         PluginHost& host, const ScalingOptions& options);
 
-const char* collective_name(Collective kind);
 // As tables for people; ends with a newline.
 std::string format_scaling(const Scaling& scaling);
 

@@ -2,6 +2,7 @@
 
 #include "framework/core/grouped.h"
 #include "framework/cost/scaling.h"
+#include "framework/dist/collective_name.h"
 
 namespace mulligan {
 namespace {
@@ -43,24 +44,6 @@ void add_phase(std::string& text, const Scaling& scaling, const PhaseScaling& ph
 }
 
 }  // namespace
-
-const char* collective_name(Collective kind) {
-  switch (kind) {
-    case Collective::all_reduce:
-      return "all_reduce";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::all_gather:
-      return "all_gather";
-    case Collective::all_to_all:
-      return "all_to_all";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::reduce:
-      return "reduce";
-  }
-  return "";
-}
 
 std::string format_scaling(const Scaling& scaling) {
   const ScalingOptions& options = scaling.options;

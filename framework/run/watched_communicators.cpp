@@ -3,39 +3,22 @@
 #include <chrono>
 #include <utility>
 
+#include "framework/dist/collective_name.h"
 #include "framework/dist/control_channel.h"
 #include "framework/dist/roll_call.h"
 
 namespace mulligan {
 namespace {
 
-const char* word(Collective kind) {
-  switch (kind) {
-    case Collective::all_reduce:
-      return "all_reduce";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::all_gather:
-      return "all_gather";
-    case Collective::all_to_all:
-      return "all_to_all";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::reduce:
-      return "reduce";
-  }
-  return "no collective";
-}
-
 // What a batch moves, transfer by transfer.
 std::vector<Fact> facts_of(const TensorStore& store, const std::vector<Transfer>& transfers) {
   std::vector<Fact> facts{{"transfers of a batch", std::to_string(transfers.size())}};
   for (std::size_t i = 0; i < transfers.size(); ++i) {
     const Transfer& one = transfers[i];
-    facts.push_back(
-        {fmt::format("transfer {} of a batch", i + 1),
-         fmt::format("{} of {} {} from {} to {}, root {}, element {} on", word(one.kind), one.count,
-                     dtype_name(store.type(one.from).dtype), one.from, one.to, one.root, one.offset)});
+    facts.push_back({fmt::format("transfer {} of a batch", i + 1),
+                     fmt::format("{} of {} {} from {} to {}, root {}, element {} on",
+                                 collective_name(one.kind), one.count, dtype_name(store.type(one.from).dtype),
+                                 one.from, one.to, one.root, one.offset)});
   }
   return facts;
 }
