@@ -17,6 +17,7 @@
 #include "framework/report/machine.h"
 #include "launch/commands/commands.h"
 #include "launch/parse_sentence.h"
+#include "launch/program_parts.h"
 #include "mulligan/abi.h"
 
 namespace mulligan {
@@ -60,36 +61,28 @@ ExitCode report_parse_error(const CLI::App& app, const CLI::ParseError& error, c
   return report(parse_sentence(app, error, first), ExitCode::bad_configuration);
 }
 
+const char* group_name(CommandGroup group) {
+  switch (group) {
+    case CommandGroup::run:
+      return "Run";
+    case CommandGroup::look:
+      return "Look";
+    case CommandGroup::lab:
+      return "Lab";
+  }
+  return "";
+}
+
 void add_commands(CLI::App& app) {
   app.footer(fmt::format("\nExit codes: {}.", fmt::join(exit_code_texts(), ", ")));
   app.set_version_flag("--version", [] { return "mulligan " + version_text(); });
-  add_prepare_command(app);
-  add_train_command(app);
-  add_launch_command(app);
-  add_eval_command(app);
-  add_generate_command(app);
-  add_profile_command(app);
-  add_plugins_command(app);
-  add_quantize_command(app);
-  add_ttt_command(app);
-  add_sweep_command(app);
-  add_record_command(app);
-  add_report_command(app);
-  add_compare_command(app);
-  add_stats_command(app);
-  add_calibrate_command(app);
-  add_ensemble_command(app);
-  add_probe_command(app);
-  add_attention_command(app);
-  add_doctor_command(app);
-  add_checkpoint_command(app);
-  add_vectors_command(app);
-  add_merge_command(app);
-  add_config_command(app);
-  add_export_command(app);
-  add_kernels_command(app);
-  add_completion_command(app);
-  add_man_command(app);
+  const auto any = [](CLI::App*) { return true; };
+  for (const Command& command : program_parts().commands) {
+    const std::size_t known = app.get_subcommands(any).size();
+    command.add(app);
+    const std::vector<CLI::App*> all = app.get_subcommands(any);
+    for (std::size_t i = known; i < all.size(); ++i) all[i]->group(group_name(command.group));
+  }
   app.callback([&app] { require_command(app); });
 }
 

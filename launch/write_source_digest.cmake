@@ -2,7 +2,7 @@
 # "SHA256  PATH" of every source file, by path (framework/artifact/code_size.h, source_digest).
 set(lines "")
 set(all "")
-foreach(folder framework plugins optimizers ttt launch)
+foreach(folder framework plugins optimizers ttt launch tools lab)
   file(GLOB_RECURSE files RELATIVE "${SOURCE}" "${SOURCE}/${folder}/*.h" "${SOURCE}/${folder}/*.hpp"
     "${SOURCE}/${folder}/*.cpp" "${SOURCE}/${folder}/*.cu")
   list(APPEND all ${files})

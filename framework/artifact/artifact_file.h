@@ -15,7 +15,7 @@
 namespace mulligan {
 
 // The newest format. Files without anything that came with version 2 (protected columns, corrections, the
-// coder of framework/entropy) are written as version 1, which older programs read.
+// coder of artifact/code_coder.h) are written as version 1, which older programs read.
 inline constexpr std::uint32_t artifact_version = 2;
 
 struct Artifact {

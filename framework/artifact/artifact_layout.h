@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/artifact/code_coder.h"
 #include "framework/artifact/quantize.h"
-#include "framework/entropy/code_coder.h"
 
 namespace mulligan {
 
@@ -30,7 +30,7 @@ struct StreamKind {
   int element_bytes = 1;             // as one byte per code, two per fp16, ...
   int bits = 8;                      // codes: their width
   std::vector<std::string> layouts;  // tried in this order; the first of the smallest is kept
-  bool matrices = false;             // codes, which may also be in the layout "matrices" (framework/entropy)
+  bool matrices = false;  // codes, which may also be in the layout "matrices" (artifact/code_coder.h)
   CodeStreams streams =
       CodeStreams::width;  // of the file; int tensors with a role are in its stream, not in codesN
 };

@@ -73,7 +73,8 @@ void strip(const fs::path& from, const fs::path& to) {
   }
 }
 
-constexpr std::string_view digested_folders[] = {"framework", "plugins", "optimizers", "ttt", "launch"};
+constexpr std::string_view digested_folders[] = {"framework", "plugins", "optimizers", "ttt",
+                                                 "launch",    "tools",   "lab"};
 
 bool is_digested(const fs::path& file) {
   const std::string kind = file.extension().string();
@@ -114,7 +115,8 @@ std::string source_archive(const fs::path& root) {
         root.string());
   }
   std::vector<fs::path> files;
-  for (const char* folder : {"framework", "plugins", "optimizers", "ttt", "launch", "configs"}) {
+  for (const char* folder :
+       {"framework", "plugins", "optimizers", "ttt", "launch", "tools", "lab", "configs"}) {
     if (!fs::is_directory(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       if (entry.is_regular_file()) files.push_back(entry.path());

@@ -17,7 +17,7 @@ std::string tar_archive(const std::filesystem::path& root, const std::vector<std
 // The same of contents by name.
 std::string tar_archive(std::vector<std::pair<std::string, std::string>> contents);
 
-// Source of training and evaluation: all files below framework, plugins, optimizers, ttt, launch and
+// Source of training and evaluation: all files below framework, plugins, optimizers, ttt, launch, tools, lab and
 // configs of `root`, as tar_archive. Throws data_error when `root` holds no framework folder.
 std::string source_archive(const std::filesystem::path& root);
 
@@ -26,7 +26,7 @@ std::string source_archive(const std::filesystem::path& root);
 std::uint64_t compressed_source_bytes(const std::filesystem::path& root,
                                       const std::filesystem::path& known = {});
 
-// sha256 of lines "SHA256  PATH" of every C++ and CUDA file below framework, plugins, optimizers, ttt and
+// sha256 of lines "SHA256  PATH" of every C++ and CUDA file below framework, plugins, optimizers, ttt, tools, lab and
 // launch of `root`, by path: equal for the tree that a program was built from
 // (launch/write_source_digest.cmake).
 std::string source_digest(const std::filesystem::path& root);

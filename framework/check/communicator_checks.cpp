@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "framework/check/kind_checks.h"
-#include "framework/dist/plugin_communicator.h"
+#include "framework/ranks/plugin_communicator.h"
 
 namespace mulligan {
 namespace {

@@ -14,7 +14,7 @@ namespace mulligan {
 // plugin. int8_row: codes of 8 bits, scale absmax/127 per row, by the host.
 enum class TensorFormat { integer, int8_row, fp16, bf16, fp32 };
 
-// How the streams of an artifact are compressed. adaptive: codes by the coder of framework/entropy, all else
+// How the streams of an artifact are compressed. adaptive: codes by the coder of artifact/code_coder, all else
 // by Brotli.
 enum class Compression { brotli, xz, zstd, adaptive };
 

@@ -8,10 +8,10 @@
 #include "framework/core/error.h"
 #include "framework/core/seconds_since.h"
 #include "framework/data/shard_checks.h"
-#include "framework/dist/host_group.h"
 #include "framework/eval/evaluator.h"
 #include "framework/eval/masking_options.h"
 #include "framework/eval/validation_bytes.h"
+#include "framework/ranks/host_group.h"
 
 namespace mulligan {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "framework/config/run_config.h"
-#include "framework/dist/plugin_communicator.h"
 #include "framework/plugin/plugin_host.h"
+#include "framework/ranks/plugin_communicator.h"
 
 namespace mulligan {
 

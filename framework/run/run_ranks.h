@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "framework/config/run_config.h"
-#include "framework/dist/communicator.h"
-#include "framework/dist/launch_environment.h"
 #include "framework/plugin/plugin_host.h"
+#include "framework/ranks/communicator.h"
+#include "framework/ranks/launch_environment.h"
 
 namespace mulligan {
 

@@ -3,9 +3,9 @@
 #include <chrono>
 #include <utility>
 
-#include "framework/dist/collective_name.h"
-#include "framework/dist/control_channel.h"
-#include "framework/dist/roll_call.h"
+#include "framework/ranks/collective_name.h"
+#include "framework/ranks/control_channel.h"
+#include "framework/ranks/roll_call.h"
 
 namespace mulligan {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/core/error.h"
-#include "framework/dist/communicator.h"
+#include "framework/ranks/communicator.h"
 
 namespace mulligan {
 

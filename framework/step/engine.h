@@ -9,9 +9,9 @@
 
 #include "framework/config/run_config.h"
 #include "framework/data/prefetcher.h"
-#include "framework/dist/communicator.h"
 #include "framework/graph/program.h"
 #include "framework/model/packed_inputs.h"
+#include "framework/ranks/communicator.h"
 #include "framework/step/gradient_exchange.h"
 #include "framework/step/gradient_noise.h"
 #include "framework/step/optimizer_groups.h"

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "framework/config/run_config.h"
-#include "framework/dist/communicator.h"
 #include "framework/graph/program.h"
+#include "framework/ranks/communicator.h"
 #include "framework/run/parameter_plan.h"
 #include "framework/step/gradient_tree.h"
 #include "framework/step/reduction_plan.h"

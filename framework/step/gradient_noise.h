@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "framework/config/run_config.h"
-#include "framework/dist/communicator.h"
 #include "framework/graph/program.h"
 #include "framework/graph/tensor_store.h"
+#include "framework/ranks/communicator.h"
 #include "framework/run/parameter_plan.h"
 
 namespace mulligan {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "framework/checkpoint/state_tensor.h"
-#include "framework/dist/communicator.h"
+#include "framework/ranks/communicator.h"
 
 namespace mulligan {
 

@@ -7,7 +7,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/parse_json.h"
-#include "framework/dist/launch_agent.h"
+#include "framework/ranks/launch_agent.h"
 #include "framework/report/run_directory.h"
 
 namespace mulligan {

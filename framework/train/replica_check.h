@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/dist/host_group.h"
 #include "framework/graph/tensor_store.h"
+#include "framework/ranks/host_group.h"
 
 namespace mulligan {
 

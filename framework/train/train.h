@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
 #include "framework/train/train_result.h"
+#include "framework/train/training_observer.h"
 
 namespace mulligan {
 
@@ -19,8 +21,8 @@ struct TrainOptions : ConsoleOptions {
   // Continue from a checkpoint: "auto" the run's newest sound one (or from the beginning when it has none
   // yet), or the path of one or of a run directory. "": start anew.
   std::string resume;
-  // Start although a check of the doctor failed; the result says so.
-  bool force = false;
+  // Watch the run; each run makes its own, in this order.
+  std::vector<MakeObserver> observers = {};
   // Of the training budget, in seconds; empty: the process's own.
   std::function<double()> clock = {};
 };

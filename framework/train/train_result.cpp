@@ -10,6 +10,7 @@
 #include "framework/report/machine.h"
 #include "framework/run/determinism.h"
 #include "framework/run/run_files.h"
+#include "framework/train/training_observer.h"
 
 namespace mulligan {
 
@@ -34,19 +35,6 @@ Json loss_json(const LossAccount& loss, bool hf_compat) {
   }
   if (hf_compat) json["train_loss_hf"] = loss.train_loss_hf_nats();
   return json;
-}
-
-// A figure that was not measured is null, with the reasons in "absent".
-Json energy_json(const energy::Reading& energy, std::int64_t tokens) {
-  const auto figure = [](bool measured, double value) { return measured ? Json(value) : Json(); };
-  return {{"joules", figure(energy.measured(), energy.joules())},
-          {"joules_per_token",
-           figure(energy.measured() && tokens > 0, energy.joules() / static_cast<double>(tokens))},
-          {"processor_joules", figure(energy.processors, energy.processor_joules)},
-          {"gpu_joules", figure(energy.gpus, energy.gpu_joules)},
-          {"tokens", tokens},
-          {"counters", energy.counters},
-          {"absent", energy.absent}};
 }
 
 // Since the program was loaded. Whether they can all be true is clock_disagreements()'s matter.
@@ -117,9 +105,10 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
                                       {"training", facts.shared_text.training_documents},
                                       {"whole", facts.shared_text.whole}};
   if (facts.overlap) json["data"]["overlap"] = to_json(*facts.overlap);
-  if (result.energy) json["energy"] = energy_json(*result.energy, result.energy_tokens);
   if (facts.loss) json["train_loss"] = loss_json(*facts.loss, facts.hf_compat);
-  if (facts.doctor) json["doctor"] = doctor::record_json(*facts.doctor);
+  if (facts.observers) {
+    for (const auto& observer : *facts.observers) observer->add_to_result(json);
+  }
   if (!result.resumed_from.empty()) json["resumed_from"] = result.resumed_from.string();
   if (result.validation) {
     json["val_loss_nats"] = result.validation->val_loss_nats;

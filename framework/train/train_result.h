@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,13 +14,13 @@
 #include "framework/data/data_identity.h"
 #include "framework/data/shared_text.h"
 #include "framework/data/text_overlap.h"
-#include "framework/doctor/start_checks.h"
-#include "framework/energy/energy_meter.h"
 #include "framework/eval/evaluate.h"
 #include "framework/plugin/plugin.h"
 #include "framework/report/run_directory.h"
 
 namespace mulligan {
+
+class TrainingObserver;
 
 // How the processes of a run came about.
 struct RunStart {
@@ -46,10 +47,6 @@ struct RunResult {
   std::int64_t first_step = 0;                          // the first of them, counted from 0
   std::filesystem::path resumed_from;                   // a checkpoint, or empty
   RunStart start;
-  // With metrics.energy: what training took, of all ranks, without validations and checkpoints at the end; of
-  // a run that was resumed, since then. The tokens that were trained on meanwhile.
-  std::optional<energy::Reading> energy;
-  std::int64_t energy_tokens = 0;
 };
 
 // What result.json holds besides RunResult.
@@ -65,7 +62,7 @@ struct RunFacts {
   SharedText shared_text;              // documents on both sides
   std::optional<TextOverlap> overlap;  // and their passages; absent without validation
   std::string weights_sha256;          // of the tensors in weights.safetensors
-  const doctor::RunRecord* doctor = nullptr;
+  const std::vector<std::unique_ptr<TrainingObserver>>* observers = nullptr;  // null: there are none
 };
 void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,
                   const RunFacts& facts);

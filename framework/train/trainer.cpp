@@ -114,7 +114,6 @@ void Trainer::train_until_budget_is_spent() {
   require_warm_up_undone();
   begin_first_steps();
   ledger_.enter("train");
-  begin_energy();
   run_clock();
   Progress live(&log_, {.what = "training", .total = 1, .plain_lines = false},
                 [this] { return budget_.elapsed_seconds(); });
@@ -129,8 +128,7 @@ void Trainer::train_until_budget_is_spent() {
     if (collect_every_step_) collect_losses();
     note_first_step();
     if (report_due()) report_steps(now.budget_fraction);
-    if (config_.metrics.attention_every > 0 && step_ % config_.metrics.attention_every == 0)
-      look_at_attention();
+    let_observers_look();
     show_progress(live);
     if (validation_due(now.budget_fraction)) validate("validate");
   }

@@ -11,9 +11,6 @@
 #include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/checkpoint/loss_account.h"
 #include "framework/core/error.h"
-#include "framework/doctor/attention_look.h"
-#include "framework/doctor/start_checks.h"
-#include "framework/energy/energy_meter.h"
 #include "framework/report/metrics_file.h"
 #include "framework/report/run_log.h"
 #include "framework/run/data_overlap.h"
@@ -31,6 +28,7 @@
 #include "framework/train/first_steps.h"
 #include "framework/train/resume.h"
 #include "framework/train/train.h"
+#include "framework/train/training_observer.h"
 
 namespace mulligan {
 
@@ -93,11 +91,11 @@ class Trainer {
   std::optional<StateSnapshot> state_before_validation();
   void require_unchanged(const std::optional<StateSnapshot>& state) const;
 
-  // trainer_energy.cpp
-  void run_clock();  // of the budget, and with it the counters of energy
+  // trainer_observers.cpp
+  ObservedRun observed();
+  void run_clock();  // of the budget
   void stop_clock();
-  void begin_energy();
-  void collect_energy();
+  void let_observers_look();
 
   // trainer_setup.cpp
   void require_place(const ResumePoint& resume, bool resumed) const;
@@ -109,16 +107,10 @@ class Trainer {
   void read_rows(const Phase& phase);
   void check_schedules();
 
-  // trainer_doctor.cpp
-  void examine_start(const TrainOptions& options, bool fresh);
-  void examine_end();
-
   // trainer_report.cpp
   void record_memory(const DeviceMemory& memory);
   void tell_phase(double budget_fraction);
   void tell_switch(PhaseSwitchRecord record, const std::optional<Handover>& handover);
-  // trainer_attention.cpp
-  void look_at_attention();
 
   void collect_losses();
   void check_initial_loss(double loss_nats);
@@ -150,8 +142,6 @@ class Trainer {
 
   Ledger ledger_;
   Budget budget_;
-  energy::Meter energy_;           // counts nothing unless metrics.energy says so
-  std::int64_t energy_first_ = 0;  // tokens trained on before it counts
   RunFiles files_;
   std::optional<ReplacedRun> replaced_;  // set aside; until this run has saved something
   RunLog log_;
@@ -200,9 +190,7 @@ class Trainer {
   LossScaler loss_scaler_;
   Rewarm rewarm_;  // of the last phase that has one
   std::string weights_sha256_;
-  doctor::RunRecord doctor_;                          // of the first rank
-  std::unique_ptr<doctor::AttentionLook> attention_;  // of phase attention_phase_, once it was asked for
-  std::size_t attention_phase_ = 0;
+  std::vector<std::unique_ptr<TrainingObserver>> observers_;
   // By device, until the clock starts: what warm-up had to leave as it was.
   std::vector<std::unique_ptr<StateSnapshot>> before_warm_up_;
   std::optional<FirstSteps> first_steps_;  // under strict rules, of the first rank

@@ -117,7 +117,7 @@ void Trainer::collect_losses() {
 }
 
 void Trainer::report_steps(double budget_fraction) {
-  energy_.poll();
+  for (const auto& observer : observers_) observer->before_report();
   collect_losses();
   StepRecord record;
   record.window_first = reported_;
@@ -208,11 +208,13 @@ RunResult Trainer::finish() {
         static_cast<std::int64_t>(device->plugins.backend->peak_allocated_bytes());
   }
   ranks_.group().barrier();  // all have come to the end
-  collect_energy();
+  for (const auto& observer : observers_) {
+    ObservedRun run = observed();
+    observer->at_end(run);
+  }
   if (!ranks_.first()) return result_;
-  examine_end();
   RunFacts facts;
-  facts.doctor = &doctor_;
+  facts.observers = &observers_;
   facts.plugins = plugins_in_use(loaded_, host_);
   facts.device = phases_.backend().info().description;
   facts.promise = phases_.backend().promises();
@@ -238,7 +240,7 @@ RunResult Trainer::finish() {
   for (const std::string& limit : facts.broken_limits) log_.print("warning: {}", limit);
   write_result(files_, loaded_, result_, facts);
   log_.result(final_table(result_));
-  doctor::say_failures(doctor_, [this](const std::string& line) { log_.line(line); });
+  for (const auto& observer : observers_) observer->last_words(log_);
   return result_;
 }
 

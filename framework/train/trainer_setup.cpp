@@ -79,7 +79,11 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
   compile();
   check_schedules();
   if (resume.checkpoint) resume_from(*resume.checkpoint);
-  examine_start(options, !resume.checkpoint);
+  for (const MakeObserver& make : options.observers) observers_.push_back(make());
+  for (const auto& observer : observers_) {
+    ObservedRun run = observed();
+    observer->before_first_step(run);
+  }
   begin_files(resume);
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "framework/dist/communicator.h"
+#include "framework/ranks/communicator.h"
 
 namespace mulligan {
 

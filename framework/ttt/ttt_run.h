@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "framework/dist/communicator.h"
+#include "framework/ranks/communicator.h"
 #include "framework/ttt/adapter_set.h"
 #include "framework/ttt/base_training.h"
 #include "framework/ttt/blind_checker.h"

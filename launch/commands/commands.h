@@ -1,4 +1,4 @@
-// The subcommands. Each function declares one subcommand's options on `app` and what runs when it is named;
+// The core's subcommands. Each function declares one subcommand's options on `app` and what runs when it is named;
 // errors leave as mulligan::Error.
 #pragma once
 
@@ -11,35 +11,16 @@ namespace mulligan {
 // Throws config_error, listing the subcommands of `parent`, when none of them was named.
 void require_command(const CLI::App& parent);
 
-void add_prepare_command(CLI::App& app);
 void add_train_command(CLI::App& app);
 void add_launch_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
 void add_generate_command(CLI::App& app);
 void add_plugins_command(CLI::App& app);
-void add_profile_command(CLI::App& app);
 void add_quantize_command(CLI::App& app);
-void add_report_command(CLI::App& app);
-void add_compare_command(CLI::App& app);
-void add_doctor_command(CLI::App& app);
-void add_stats_command(CLI::App& app);
-void add_vectors_command(CLI::App& app);
-void add_merge_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
-void add_config_command(CLI::App& app);
 void add_ttt_command(CLI::App& app);
-void add_sweep_command(CLI::App& app);
-void add_record_command(CLI::App& app);
-void add_calibrate_command(CLI::App& app);
-void add_ensemble_command(CLI::App& app);
-void add_probe_command(CLI::App& app);
-void add_attention_command(CLI::App& app);
 void add_completion_command(CLI::App& app);
 void add_man_command(CLI::App& app);
-void add_export_command(CLI::App& app);
 void add_kernels_command(CLI::App& app);
-
-// `config` is the command that `init` belongs to.
-void add_config_init_command(CLI::App& config);
 
 }  // namespace mulligan

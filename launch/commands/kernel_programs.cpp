@@ -6,7 +6,7 @@
 #include "framework/artifact/calibrate.h"
 #include "framework/check/adapter_probe.h"
 #include "framework/check/loss_probe.h"
-#include "framework/dist/communicator.h"
+#include "framework/ranks/communicator.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/parameter_plan.h"
 #include "framework/run/run_plugins.h"

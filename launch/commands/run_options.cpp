@@ -7,7 +7,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
-#include "framework/dist/launch_environment.h"
+#include "framework/ranks/launch_environment.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
 #include "launch/commands/commands.h"
@@ -77,6 +77,12 @@ LoadedConfig load_config(const std::string& path, const std::vector<std::string>
   LoadedConfig loaded = load_run_config(path, overrides);
   tell_notes(loaded);
   return loaded;
+}
+
+LoadedConfig load_with_micro_batches(const RunOptions& options, std::int64_t micro_batches) {
+  std::vector<std::string> overrides = options.overrides;
+  overrides.push_back(fmt::format("train.micro_batches={}", micro_batches));
+  return load_config(options.config, overrides);
 }
 
 LoadedConfig load_complete_config(const std::string& path, const std::vector<std::string>& overrides,

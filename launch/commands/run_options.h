@@ -47,6 +47,9 @@ void require_one_process(const char* command);
 LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides);
 void tell_notes(const LoadedConfig& loaded);
 
+// The same with so many micro-batches a step.
+LoadedConfig load_with_micro_batches(const RunOptions& options, std::int64_t micro_batches);
+
 // Reads a configuration and resolves every plugin's keys with the plugins that `host`
 // finds. Throws config_error.
 LoadedConfig load_complete_config(const std::string& path, const std::vector<std::string>& overrides,

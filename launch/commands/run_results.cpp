@@ -9,8 +9,8 @@
 #include "framework/core/printable.h"
 #include "framework/report/evaluations_file.h"
 #include "framework/report/run_directory.h"
-#include "framework/report_page/write_report.h"
 #include "launch/commands/trial.h"
+#include "launch/program_parts.h"
 
 namespace mulligan {
 namespace {
@@ -89,9 +89,9 @@ void note_ttt_trial(const fs::path& run, const fs::path& path, const WeightSourc
 }
 
 void refresh_report(const fs::path& run, const ConsoleOptions& console) {
-  if (run.empty() || !fs::exists(RunFiles{run}.metrics())) return;
+  if (!program_parts().write_report || run.empty() || !fs::exists(RunFiles{run}.metrics())) return;
   try {
-    report::write_report(run);
+    program_parts().write_report(run);
     if (!console.quiet) {
       fmt::print("report                       {}\n", printable(RunFiles{run}.report().string()));
     }

@@ -7,7 +7,7 @@
 #include "framework/core/error.h"
 #include "framework/core/mapped_file.h"
 #include "framework/run/weights.h"
-#include "launch/commands/packed_weights.h"
+#include "launch/program_parts.h"
 
 namespace mulligan {
 namespace {
@@ -41,7 +41,9 @@ WeightSource open_weights(const std::string& name, const RunOptions& options) {
   const fs::path path = name;
   const bool exists = fs::exists(path);
   if (exists && !fs::is_directory(path) && is_artifact(path)) return from_artifact(path, options);
-  if (const auto packed = packed_name(name)) return from_task_vectors(*packed, options);
+  if (const auto& other = program_parts().other_weights) {
+    if (auto source = other(name, options)) return std::move(*source);
+  }
   if (!exists) {
     throw data_error("'{}' does not exist; give an artifact, a run directory or a weights file.", name);
   }

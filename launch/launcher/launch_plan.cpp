@@ -11,7 +11,7 @@
 #include <ctime>
 
 #include "framework/core/error.h"
-#include "framework/dist/control_options.h"
+#include "framework/ranks/control_options.h"
 #include "framework/report/machine.h"
 #include "launch/launcher/core_shares.h"
 

@@ -8,13 +8,13 @@
 #include <thread>
 #include <vector>
 
-#include "framework/dist/control_channel.h"
+#include "framework/ranks/control_channel.h"
 #include "launch/launcher/launch_plan.h"
 #include "launch/launcher/outcome.h"
 
 namespace mulligan {
 
-// They meet as ranks do (framework/dist/control_channel.h; a "rank" there is the launcher of a node), at
+// They meet as ranks do (framework/ranks/control_channel.h; a "rank" there is the launcher of a node), at
 // plan.address and plan.port. Each learns at once of a failure or a signal on another node, and all judge the
 // same ends of the same attempt, so that they decide alike without a word more. A launcher that is lost ends
 // the run on all nodes.

@@ -19,11 +19,11 @@
 #include <random>
 
 #include "framework/artifact/artifact_file.h"
+#include "framework/artifact/code_coder.h"
 #include "framework/artifact/compression.h"
 #include "framework/artifact/role_streams.h"
 #include "framework/core/child_process.h"
 #include "framework/core/file.h"
-#include "framework/entropy/code_coder.h"
 
 namespace mulligan {
 namespace {

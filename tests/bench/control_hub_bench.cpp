@@ -8,7 +8,7 @@
 #include <ctime>
 #include <thread>
 
-#include "framework/dist/control_channel.h"
+#include "framework/ranks/control_channel.h"
 #include "tests/support/rank_group.h"
 #include "tests/support/simulated_ranks.h"
 

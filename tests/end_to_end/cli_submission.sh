@@ -49,7 +49,7 @@ done
 check_equal "the packed source has the bytes that were counted" "$(json submission/submission.json bytes_code)" "$(stat -c %s submission/evaluation_source.tar.br)"
 check_equal "which are the ledger's" "$(json runs/small_record/seed_42/ledger.json code_source)" "$(json submission/submission.json bytes_code)"
 if command -v brotli >/dev/null; then
-  check "the packed source is whole" bash -c "brotli -d -c submission/source.tar.br | tar t | grep -q '^framework/record/verify.cpp$'"
+  check "the packed source is whole" bash -c "brotli -d -c submission/source.tar.br | tar t | grep -q '^tools/record/verify.cpp$'"
   check "the counted source has the evaluation" bash -c "brotli -d -c submission/evaluation_source.tar.br | tar t | grep -q '^framework/ttt/run_ttt.cpp$'"
 else
   echo "skipped - the packed source is whole (brotli is not installed)"
@@ -72,7 +72,7 @@ check_refused "one seed against a reference" 2 "two seeds or more" record small.
 check_refused "scores of nobody" 2 "--reference-name" record small.toml --seeds 1,2 --out x "${facts[@]}" --reference 1.0
 check_refused "no source tree" 3 "not mulligan's source tree" record small.toml --seeds 1 --out x "${facts[@]:0:6}" --source "$work"
 mkdir tree
-cp -r "$root/framework" "$root/plugins" "$root/optimizers" "$root/ttt" "$root/launch" "$root/configs" tree
+cp -r "$root/framework" "$root/plugins" "$root/optimizers" "$root/ttt" "$root/launch" "$root/tools" "$root/lab" "$root/configs" tree
 echo "// changed" >>tree/framework/core/error.h
 check_refused "source that the program was not built from" 2 "is not the source that this program was built from" \
   record small.toml --seeds 1 --out x "${facts[@]:0:6}" --runs runs/tree --source tree

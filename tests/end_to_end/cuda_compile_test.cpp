@@ -9,8 +9,8 @@
 #include <set>
 
 #include "framework/core/error.h"
-#include "framework/dist/communicator.h"
 #include "framework/eval/evaluator.h"
+#include "framework/ranks/communicator.h"
 #include "framework/step/engine.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/nvrtc.h"

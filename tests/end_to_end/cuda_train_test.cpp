@@ -8,7 +8,6 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
-#include "framework/cost/dry_run.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weights.h"
 #include "framework/ttt/run_ttt.h"
@@ -17,6 +16,7 @@
 #include "tests/support/long_tests.h"
 #include "tests/support/plugins.h"
 #include "tests/support/test_device.h"
+#include "tools/cost/dry_run.h"
 
 namespace mulligan::end_to_end {
 namespace {

@@ -1,5 +1,5 @@
 // The plan of a run: what the record's configuration needs, without data and without a GPU.
-#include "framework/cost/dry_run.h"
+#include "tools/cost/dry_run.h"
 
 #include <gtest/gtest.h>
 

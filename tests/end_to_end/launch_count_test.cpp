@@ -3,11 +3,11 @@
 
 #include <map>
 
-#include "framework/cost/step_rehearsal.h"
 #include "framework/model/packed_inputs.h"
 #include "framework/step/step_graphs.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
+#include "tools/cost/step_rehearsal.h"
 
 namespace mulligan::end_to_end {
 namespace {

@@ -7,13 +7,13 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
-#include "framework/cost/dry_run.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/weights.h"
 #include "framework/ttt/run_generate.h"
 #include "framework/ttt/run_ttt.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
+#include "tools/cost/dry_run.h"
 
 namespace mulligan::end_to_end {
 namespace {

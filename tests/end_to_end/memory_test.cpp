@@ -2,12 +2,12 @@
 // backend and the emulated GPU. Both count what allocate() gives.
 #include <gtest/gtest.h>
 
-#include "framework/cost/dry_run.h"
 #include "framework/run/weights.h"
 #include "framework/ttt/run_ttt.h"
 #include "framework/ttt/ttt_memory.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
+#include "tools/cost/dry_run.h"
 
 namespace mulligan::end_to_end {
 namespace {

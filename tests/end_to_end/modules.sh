@@ -1,60 +1,81 @@
 #!/usr/bin/env bash
-# The folders of framework/ are modules that stand on one another in one direction: each includes only what its
-# CMakeLists.txt names, each names only modules above it in the list of framework/CMakeLists.txt, and from `train` on none
-# knows another. Framework and plugins do not know each other's insides.
+# The folders of framework/, tools/ and lab/ are modules that stand on one another in one direction: each includes only
+# what its CMakeLists.txt names, each names only modules above it in the lists of framework/, tools/ and lab/CMakeLists.txt,
+# read in this order, and train, artifact and ttt do not know each other. So nothing in framework/ knows tools/ or lab/,
+# and no tool knows lab/. Commands are the program's: those of tools/ know no lab, and none is known to a module.
+# Framework and plugins do not know each other's insides.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+exec python3 - <<'PYTHON'
+import os
+import re
 
-check() { # check WHAT FINDINGS
-  if [[ -z "$2" ]]; then echo "ok - $1"; else
-    echo "not ok - $1"
-    printf '%s\n' "$2" | sed 's/^/    /'
-  fi
-}
+LAYERS = ("framework", "tools", "lab")
+SIDE_BY_SIDE = {"train", "artifact", "ttt"}
+SOURCES = (".h", ".cpp", ".cu")
+FOREIGN = {"compressors", "sentencepiece", "sdk", "module", "build_commit"}  # named in lists, and no modules
 
-modules=$(sed -n '/^foreach(module/,/)$/p' framework/CMakeLists.txt | tr -d ')' | sed 's/^foreach(module//' | xargs)
-position() { # position MODULE: its place in the list, or nothing
-  local i=0 m
-  for m in $modules; do
-    [[ $m == "$1" ]] && echo $i && return
-    i=$((i + 1))
-  done
-}
-folders=$(cd framework && for folder in */; do echo "${folder%/}"; done | sort)
-check "every folder of framework/ is in the list" "$(diff <(tr ' ' '\n' <<<"$modules" | sort) <(echo "$folders"))"
 
-# declared FOLDER: the modules that its CMakeLists.txt names
-declared() { grep -oh 'mulligan_[a-z_]*' "framework/$1/CMakeLists.txt" | sed 's/^mulligan_//' | sort -u; }
-beside=" train artifact ttt sweep cost "
-upward="" undeclared="" acquainted="" unused=""
-for module in $modules; do
-  own=$(position "$module")
-  names=$(declared "$module")
-  included=$(grep -rhoE '^#include "framework/[a-z_]+/' "framework/$module" | sed 's|.*framework/||; s|/||' | sort -u)
-  for other in $names; do
-    [[ $other == "$module" ]] && continue
-    place=$(position "$other")
-    [[ -n $place && $place -gt $own ]] && upward+="$module names $other, which comes after it"$'\n'
-    [[ $beside == *" $module "* && $beside == *" $other "* ]] && acquainted+="$module names $other"$'\n'
-  done
-  for other in $included; do
-    [[ $other == "$module" ]] && continue
-    place=$(position "$other")
-    if [[ -z $place ]]; then upward+="$module includes $other, which is no module"$'\n'; continue; fi
-    ((place > own)) && upward+="$module includes $other: $(grep -rlE "^#include \"framework/$other/" "framework/$module" | xargs)"$'\n'
-    [[ $beside == *" $module "* && $beside == *" $other "* ]] && acquainted+="$module includes $other"$'\n'
-    grep -qx "$other" <<<"$names" || undeclared+="$module includes $other"$'\n'
-  done
-  for other in $names; do
-    [[ $other == "$module" || -z $(position "$other") ]] && continue
-    grep -qx "$other" <<<"$included" || unused+="$module names $other and includes nothing of it"$'\n'
-  done
-done
-check "no module includes or names one that comes after it" "$upward"
-check "every module names what it includes" "$undeclared"
-check "no module names what it does not include" "$unused"
-check "train, artifact, ttt, sweep and cost do not know each other" "$acquainted"
-check "the framework includes no file of a plugin" \
-  "$(grep -rnE '^#include "(plugins|optimizers|ttt)/' framework)"
-check "a plugin includes nothing of the framework" \
-  "$(grep -rnE '^#include "(framework|launch)/' plugins optimizers ttt)"
+def text_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def files_below(folder):
+    for path, _, names in os.walk(folder):
+        yield from (os.path.join(path, name) for name in sorted(names) if name.endswith(SOURCES))
+
+
+def check(what, findings):
+    print(("not ok - " if findings else "ok - ") + what)
+    for finding in findings:
+        print("    " + finding)
+
+
+modules = {}  # name: (layer, place)
+for layer in LAYERS:
+    listed = re.search(r"foreach\(module\s+(.*?)\)", text_of(layer + "/CMakeLists.txt"), re.S)[1].split()
+    for name in listed:
+        modules[name] = (layer, len(modules))
+    present = sorted(f for f in os.listdir(layer) if os.path.isdir(f"{layer}/{f}") and f != "commands")
+    check(f"every folder of {layer}/ is in its list", sorted(set(listed) ^ set(present)))
+
+upward, undeclared, unused, acquainted = [], [], [], []
+include = re.compile(r'^#include "(framework|tools|lab|launch)/([a-z_0-9]+)', re.M)
+for module, (layer, place) in modules.items():
+    named = set(re.findall(r"mulligan_([a-z_]+)", text_of(f"{layer}/{module}/CMakeLists.txt"))) - FOREIGN - {module}
+    included = {}
+    for path in files_below(f"{layer}/{module}"):
+        for top, other in include.findall(text_of(path)):
+            if top == "launch" or other == "commands":
+                upward.append(f"{path} includes {top}/{other}, which is the program's")
+            elif other != module:
+                included[other] = path
+    for other in sorted(named | set(included)):
+        if other not in modules:
+            upward.append(f"{module} knows {other}, which is no module")
+        elif modules[other][1] > place:
+            upward.append(f"{module} knows {other}, which comes after it: {included.get(other, 'CMakeLists.txt')}")
+        elif {module, other} <= SIDE_BY_SIDE:
+            acquainted.append(f"{module} knows {other}")
+    undeclared += [f"{module} includes {other}: {included[other]}" for other in sorted(set(included) - named)]
+    unused += [f"{module} names {other}" for other in sorted(named - set(included))]
+check("no module includes or names one that comes after it", upward)
+check("every module names what it includes", undeclared)
+check("no module names what it does not include", unused)
+check("train, artifact and ttt do not know each other", acquainted)
+
+
+def included_of(folders, pattern):
+    wanted = re.compile(pattern, re.M)
+    return [f"{path}: {found[0]}" for folder in folders for path in files_below(folder)
+            for found in wanted.finditer(text_of(path))]
+
+
+check("the core's program includes no tool and nothing of the lab", included_of(["launch"], r'^#include "(tools|lab)/.*'))
+check("commands of tools/ include nothing of the lab", included_of(["tools/commands"], r'^#include "lab/.*'))
+check("framework, tools and lab include no file of a plugin",
+      included_of(LAYERS, r'^#include "(plugins|optimizers|ttt)/.*'))
+check("a plugin includes nothing of the framework",
+      included_of(["plugins", "optimizers", "ttt"], r'^#include "(framework|tools|lab|launch)/.*'))
+PYTHON

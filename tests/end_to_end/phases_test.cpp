@@ -10,14 +10,14 @@
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/dist/communicator.h"
-#include "framework/report_page/write_report.h"
+#include "framework/ranks/communicator.h"
 #include "framework/step/phase_devices.h"
 #include "framework/step/snapshot.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/long_tests.h"
 #include "tests/support/plugins.h"
 #include "tests/support/test_device.h"
+#include "tools/report_page/write_report.h"
 
 namespace mulligan::end_to_end {
 namespace {

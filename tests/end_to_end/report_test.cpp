@@ -5,10 +5,10 @@
 #include <set>
 
 #include "framework/core/file.h"
-#include "framework/report_page/write_report.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 #include "tests/support/xml_check.h"
+#include "tools/report_page/write_report.h"
 
 namespace mulligan::end_to_end {
 namespace {

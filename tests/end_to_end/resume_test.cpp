@@ -13,7 +13,7 @@
 #include "framework/core/safetensors.h"
 #include "framework/core/stop_request.h"
 #include "framework/data/shard.h"
-#include "framework/dist/communicator.h"
+#include "framework/ranks/communicator.h"
 #include "framework/report/machine.h"
 #include "framework/train/trainer.h"
 #include "tests/end_to_end/tiny_run.h"

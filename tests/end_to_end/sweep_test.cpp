@@ -1,5 +1,5 @@
 // A sweep from its file to its table.
-#include "framework/sweep/sweep.h"
+#include "tools/sweep/sweep.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "launch/commands/sweep_steps.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
+#include "tools/commands/sweep_steps.h"
 
 namespace mulligan::end_to_end {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/core/file.h"
-#include "framework/data/prepare.h"
 #include "tests/support/plugins.h"
+#include "tools/prepare/prepare.h"
 
 namespace mulligan::end_to_end {
 namespace {
@@ -132,7 +132,8 @@ std::string synthetic_document(std::uint64_t seed) {
   return text;
 }
 
-TinyRun::TinyRun(int validation_documents) {
+TinyRun::TinyRun(int validation_documents, std::vector<MakeObserver> observers)
+    : observers_(std::move(observers)) {
   std::filesystem::copy(prepared_once(validation_documents), folder() / "data",
                         std::filesystem::copy_options::recursive);
 }
@@ -167,6 +168,7 @@ RunResult TinyRun::train(const std::vector<std::string>& overrides) {
   LoadedConfig loaded = config(all);
   TrainOptions options;
   options.console = nullptr;
+  options.observers = observers_;
   return mulligan::train(loaded, test_plugin_host(), options);
 }
 

@@ -34,8 +34,8 @@ std::string synthetic_document(std::uint64_t seed);
 // Prepared data of synthetic documents in a folder of its own; they are prepared once per process and copied.
 class TinyRun {
  public:
-  // 300 documents, of which so many, the fewer the sooner scored, are for validation.
-  explicit TinyRun(int validation_documents = 20);
+  // 300 documents, of which so many, the fewer the sooner scored, are for validation. `observers` watch train().
+  explicit TinyRun(int validation_documents = 20, std::vector<MakeObserver> observers = {});
 
   // The configuration (every feature of the model on, two optimisers) after `overrides`
   // such as "train.steps=10".
@@ -54,6 +54,7 @@ class TinyRun {
 
  private:
   TemporaryFolder folder_;
+  std::vector<MakeObserver> observers_;
   int runs_ = 0;
 };
 

@@ -2,7 +2,7 @@
 // shapes, then codes, which must come back from the coder; then one byte of what was coded is changed, which
 // must be refused or read. Shapes: the number of matrices, then rows, columns and role of each, a byte each
 // (taken modulo what keeps a run short).
-#include "framework/entropy/code_coder.h"
+#include "framework/artifact/code_coder.h"
 
 #include <algorithm>
 

@@ -2,9 +2,9 @@
 // and its curves are drawn.
 #include "framework/core/file.h"
 #include "framework/report/metrics_file.h"
-#include "framework/report_page/run_sections.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/scratch_folder.h"
+#include "tools/report_page/run_sections.h"
 
 namespace mulligan::fuzz {
 

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "framework/core/printable.h"
-#include "framework/dist/handshake.h"
-#include "framework/dist/roll_call.h"
+#include "framework/ranks/handshake.h"
+#include "framework/ranks/roll_call.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace mulligan::fuzz {

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "framework/core/safetensors.h"
-#include "framework/task_vectors/merge.h"
-#include "framework/task_vectors/task_vectors_file.h"
+#include "lab/task_vectors/merge.h"
+#include "lab/task_vectors/task_vectors_file.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/scratch_folder.h"
 

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "framework/core/stop_request.h"
-#include "framework/dist/control_channel.h"
-#include "framework/dist/roll_call.h"
+#include "framework/ranks/control_channel.h"
+#include "framework/ranks/roll_call.h"
 
 namespace mulligan {
 namespace {

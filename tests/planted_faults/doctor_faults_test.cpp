@@ -10,24 +10,18 @@
 #include "framework/core/file.h"
 #include "framework/data/shard.h"
 #include "framework/data/tokenizer.h"
-#include "framework/doctor/evaluation_checks.h"
-#include "framework/doctor/examine.h"
 #include "framework/run/run_plugins.h"
-#include "tests/end_to_end/tiny_run.h"
+#include "tests/planted_faults/watched_run.h"
 #include "tests/planted_faults/planted_faults.h"
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
+#include "tools/doctor/evaluation_checks.h"
+#include "tools/doctor/examine.h"
 
 namespace mulligan::doctor {
 namespace {
 
-using end_to_end::TinyRun;
 using Overrides = std::vector<std::string>;
-
-TinyRun& tiny() {
-  static TinyRun run;
-  return run;
-}
 
 Overrides with_fault(const std::string& fault, const Overrides& more = {}) {
   Overrides all = {"backend.plugin=planted", std::string("backend.path=") + MULLIGAN_PLANTED_BACKEND,
@@ -182,6 +176,7 @@ std::set<std::string> caught_at_a_switch() {
   LoadedConfig loaded = load_run_config(file);
   TrainOptions options;
   options.console = nullptr;
+  options.observers = watched();
   const std::string sentence = sentence_of([&] { train(loaded, test_plugin_host(), options); });
   // A matrix of which 4 KiB or more are uploaded; the first of the state is the embedding.
   const bool right = sentence.find("did not arrive in phase 'phase_2'") != std::string::npos &&
@@ -251,7 +246,7 @@ TEST(PlantedFaults, ARunThatIsForcedSaysSo) {
   LoadedConfig loaded = tiny().config(overrides);
   TrainOptions options;
   options.console = nullptr;
-  options.force = true;
+  options.observers = watched(true);
   // It goes on, and ends at the first loss, which is no number.
   const std::string sentence = sentence_of([&] { train(loaded, test_plugin_host(), options); });
   EXPECT_NE(sentence.find("the training loss is nan"), std::string::npos) << sentence;

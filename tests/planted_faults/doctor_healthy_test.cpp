@@ -5,21 +5,15 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
-#include "framework/doctor/examine.h"
 #include "framework/run/run_plugins.h"
-#include "tests/end_to_end/tiny_run.h"
+#include "tests/planted_faults/watched_run.h"
 #include "tests/support/plugins.h"
+#include "tools/doctor/examine.h"
 
 namespace mulligan::doctor {
 namespace {
 
-using end_to_end::TinyRun;
 using Overrides = std::vector<std::string>;
-
-TinyRun& tiny() {
-  static TinyRun run;
-  return run;
-}
 
 struct Variant {
   const char* what;
@@ -101,6 +95,7 @@ TEST(DoctorOfHealthyRuns, AResumedRunIsNotHeldAgainstChance) {
   LoadedConfig loaded = tiny().config({"train.steps=6", "doctor.level=start", "run.directory=" + directory});
   TrainOptions options;
   options.console = nullptr;
+  options.observers = watched();
   options.resume = "auto";
   const RunResult result = train(loaded, test_plugin_host(), options);
   EXPECT_EQ(result.first_step, 4);

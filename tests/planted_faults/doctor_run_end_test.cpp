@@ -5,18 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
-#include "tests/end_to_end/tiny_run.h"
+#include "tests/planted_faults/watched_run.h"
 
 namespace mulligan::doctor {
 namespace {
 
-using end_to_end::TinyRun;
 using Overrides = std::vector<std::string>;
-
-TinyRun& tiny() {
-  static TinyRun run;
-  return run;
-}
 
 // The findings that did not pass, by id.
 std::map<std::string, std::string> complaints(Overrides overrides) {

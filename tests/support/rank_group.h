@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/dist/control_channel.h"
+#include "framework/ranks/control_channel.h"
 
 namespace mulligan::testing {
 

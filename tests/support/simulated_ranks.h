@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/dist/control_hub.h"
+#include "framework/ranks/control_hub.h"
 
 namespace mulligan::testing {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/dist/host_group.h"
+#include "framework/ranks/host_group.h"
 
 namespace mulligan {
 

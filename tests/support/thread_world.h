@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "framework/dist/communicator.h"
+#include "framework/ranks/communicator.h"
 #include "tests/support/thread_group.h"
 
 namespace mulligan {

@@ -37,11 +37,12 @@ TEST(EvaluationSource, EveryIncludeOfItIsInIt) {
       evaluation_source(tree, {"cpu", "self", "doc_lora", "adamw", "global_sgd", "sgd"});
   const std::set<fs::path> files(source.files.begin(), source.files.end());
   EXPECT_TRUE(files.contains("launch/evaluator/main.cpp"));
-  EXPECT_TRUE(files.contains("framework/entropy/rans.h"));
+  EXPECT_TRUE(files.contains("framework/artifact/rans.h"));
   for (const char* folder :
-       {"framework/train", "framework/record", "framework/doctor", "framework/sweep", "optimizers/muon"})
+       {"framework/train", "tools/record", "tools/doctor", "lab/probe", "optimizers/muon"})
     EXPECT_EQ(std::ranges::find(source.folders, folder), source.folders.end()) << folder;
-  const std::regex include("#include [\"<]((framework|launch|plugins|mulligan|optimizers|ttt)/[^\">]+)[\">]");
+  const std::regex include(
+      "#include [\"<]((framework|tools|lab|launch|plugins|mulligan|optimizers|ttt)/[^\">]+)[\">]");
   for (const fs::path& file : source.files) {
     const std::string text = read_file(tree / file);
     for (std::sregex_iterator it(text.begin(), text.end(), include), end; it != end; ++it) {
@@ -68,9 +69,9 @@ TEST(EvaluationSource, UnknownPluginsAndTreesAreNamed) {
 
 TEST(EvaluationSource, LessIsCountedThanTheWholeTree) {
   const EvaluationSource source = evaluation_source(tree, {"cuda"});
-  const std::uint64_t bytes = compressed_evaluation_bytes(tree, {{}, {"framework/entropy/code_model.cpp"}});
+  const std::uint64_t bytes = compressed_evaluation_bytes(tree, {{}, {"framework/artifact/code_model.cpp"}});
   EXPECT_GT(bytes, 500U);
-  EXPECT_LT(bytes, fs::file_size(tree / "framework/entropy/code_model.cpp") / 2);
+  EXPECT_LT(bytes, fs::file_size(tree / "framework/artifact/code_model.cpp") / 2);
   EXPECT_GT(source.files.size(), 200U);
 }
 

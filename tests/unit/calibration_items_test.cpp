@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "framework/calibration/calibration_text.h"
-#include "framework/calibration/compare_items.h"
-#include "framework/calibration/questions.h"
 #include "framework/core/file.h"
+#include "lab/calibration/calibration_text.h"
+#include "lab/calibration/compare_items.h"
+#include "lab/calibration/questions.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 

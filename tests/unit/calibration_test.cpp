@@ -1,5 +1,5 @@
 // Calibration and consistency: figures worked out by hand.
-#include "framework/calibration/calibration.h"
+#include "lab/calibration/calibration.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "framework/calibration/consistency.h"
+#include "lab/calibration/consistency.h"
 
 namespace mulligan::calibration {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/dist/communicator.h"
+#include "framework/ranks/communicator.h"
 
 namespace mulligan {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/dist/plugin_communicator.h"
+#include "framework/ranks/plugin_communicator.h"
 #include "tests/support/plugins.h"
 #include "tests/support/stand_in.h"
 #include "tests/support/thread_group.h"

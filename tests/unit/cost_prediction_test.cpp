@@ -3,8 +3,8 @@
 
 #include <random>
 
-#include "framework/cost/call_prediction.h"
-#include "framework/cost/fusion_bound.h"
+#include "tools/cost/call_prediction.h"
+#include "tools/cost/fusion_bound.h"
 
 namespace mulligan {
 namespace {

@@ -1,8 +1,8 @@
 // Rings, the two queues of a step, and what micro-batches ranks get, by hand.
 #include <gtest/gtest.h>
 
-#include "framework/cost/interconnect.h"
-#include "framework/cost/scaling.h"
+#include "tools/cost/interconnect.h"
+#include "tools/cost/scaling.h"
 
 namespace mulligan {
 namespace {

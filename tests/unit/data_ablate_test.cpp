@@ -1,5 +1,5 @@
 // Ablation of symbols: what is found, what becomes of it, and that nothing else changes.
-#include "framework/data/ablate.h"
+#include "tools/prepare/ablate.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/data/prepare.h"
-#include "framework/data/symbol_statistics.h"
 #include "tests/unit/data_support.h"
+#include "tools/prepare/prepare.h"
+#include "tools/prepare/symbol_statistics.h"
 
 namespace mulligan {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "framework/data/byte_count.h"
 #include "framework/data/tokenizer.h"
-#include "framework/data/tokenizer_training.h"
 #include "tests/unit/data_support.h"
+#include "tools/prepare/tokenizer_training.h"
 
 namespace mulligan {
 namespace {

@@ -11,12 +11,12 @@
 #include "framework/core/file.h"
 #include "framework/data/byte_count.h"
 #include "framework/data/documents.h"
-#include "framework/data/overlap_search.h"
-#include "framework/data/prepare.h"
 #include "framework/data/shard.h"
 #include "framework/data/text_source.h"
 #include "framework/data/tokenizer.h"
 #include "tests/unit/data_support.h"
+#include "tools/prepare/overlap_search.h"
+#include "tools/prepare/prepare.h"
 
 namespace mulligan {
 namespace {

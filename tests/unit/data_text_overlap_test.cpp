@@ -9,11 +9,11 @@
 
 #include "framework/core/file.h"
 #include "framework/core/philox.h"
-#include "framework/data/prepare.h"
 #include "framework/data/shard.h"
 #include "framework/data/text_units.h"
 #include "framework/data/tokenizer.h"
 #include "tests/unit/data_support.h"
+#include "tools/prepare/prepare.h"
 
 namespace mulligan {
 namespace {

@@ -9,13 +9,13 @@
 #include "framework/data/caseops.h"
 #include "framework/data/manifest.h"
 #include "framework/data/original_text_stream.h"
-#include "framework/data/prepare.h"
 #include "framework/data/shard.h"
 #include "framework/data/side_table.h"
 #include "framework/data/transformed_encoding.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/validation_bytes.h"
 #include "tests/unit/data_support.h"
+#include "tools/prepare/prepare.h"
 
 namespace mulligan {
 namespace {

@@ -1,5 +1,5 @@
 // Messages between ranks.
-#include "framework/dist/control_channel.h"
+#include "framework/ranks/control_channel.h"
 
 #include <gtest/gtest.h>
 

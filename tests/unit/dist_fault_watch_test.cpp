@@ -1,5 +1,5 @@
 // Who is lost, stuck or slow, by made-up times.
-#include "framework/dist/fault_watch.h"
+#include "framework/ranks/fault_watch.h"
 
 #include <gtest/gtest.h>
 

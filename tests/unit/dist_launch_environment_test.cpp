@@ -1,5 +1,5 @@
 // Who a process is, from the variables of each launcher.
-#include "framework/dist/launch_environment.h"
+#include "framework/ranks/launch_environment.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <map>
 
 #include "framework/core/error.h"
-#include "framework/dist/control_options.h"
-#include "framework/dist/slurm_nodes.h"
+#include "framework/ranks/control_options.h"
+#include "framework/ranks/slurm_nodes.h"
 #include "tests/support/sentence.h"
 
 namespace mulligan {

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "framework/core/file.h"
-#include "framework/dist/handshake.h"
+#include "framework/ranks/handshake.h"
 #include "tests/support/rank_group.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"

@@ -1,5 +1,5 @@
 // Ranks that differ do not go on together.
-#include "framework/dist/roll_call.h"
+#include "framework/ranks/roll_call.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "framework/dist/communicator.h"
+#include "framework/ranks/communicator.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan {

@@ -1,5 +1,5 @@
 // The secret of ranks that were given none.
-#include "framework/dist/user_secret.h"
+#include "framework/ranks/user_secret.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "framework/core/file.h"
-#include "framework/dist/own_addresses.h"
+#include "framework/ranks/own_addresses.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 

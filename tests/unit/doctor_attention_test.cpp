@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "framework/doctor/attention_rows.h"
+#include "lab/attention/attention_rows.h"
 
 namespace mulligan::doctor {
 namespace {

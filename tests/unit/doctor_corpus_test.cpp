@@ -1,5 +1,5 @@
 // The doctor's checks of token streams and losses: each catches its fault, and a healthy corpus passes all.
-#include "framework/doctor/corpus_checks.h"
+#include "tools/doctor/corpus_checks.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 
 #include "framework/core/philox.h"
 #include "framework/data/shard.h"
-#include "framework/doctor/loss_checks.h"
 #include "tests/support/scratch_folder.h"
+#include "tools/doctor/loss_checks.h"
 
 namespace mulligan::doctor {
 namespace {

@@ -8,14 +8,14 @@
 
 #include "framework/core/philox.h"
 #include "framework/data/shard.h"
-#include "framework/doctor/evaluation_checks.h"
-#include "framework/doctor/loss_level.h"
-#include "framework/doctor/outcome_checks.h"
-#include "framework/doctor/rate_checks.h"
-#include "framework/doctor/row_checks.h"
-#include "framework/doctor/training_checks.h"
-#include "framework/doctor/weight_checks.h"
 #include "tests/support/scratch_folder.h"
+#include "tools/doctor/evaluation_checks.h"
+#include "tools/doctor/loss_level.h"
+#include "tools/doctor/outcome_checks.h"
+#include "tools/doctor/rate_checks.h"
+#include "tools/doctor/row_checks.h"
+#include "tools/doctor/training_checks.h"
+#include "tools/doctor/weight_checks.h"
 
 namespace mulligan::doctor {
 namespace {

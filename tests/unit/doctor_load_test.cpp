@@ -1,6 +1,6 @@
 // D03, D04, D08: weights files that are right, and files with a planted fault, which the right check must
 // name.
-#include "framework/doctor/load_checks.h"
+#include "tools/doctor/load_checks.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

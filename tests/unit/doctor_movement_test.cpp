@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/doctor/movement.h"
-#include "framework/doctor/order_check.h"
+#include "tools/doctor/movement.h"
+#include "tools/doctor/order_check.h"
 
 namespace mulligan::doctor {
 namespace {

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <mulligan/cpu_kernel.hpp>
 
-#include "framework/doctor/parity.h"
 #include "plugins/backends/common/shapes/attention.h"
 #include "plugins/backends/common/shapes/cross_entropy.h"
 #include "plugins/backends/common/shapes/qk_norm_rope.h"
@@ -14,6 +13,7 @@
 #include "plugins/backends/common/shapes/silu_gate.h"
 #include "plugins/backends/common/shapes/weighted_rms_norm.h"
 #include "tests/support/plugins.h"
+#include "tools/doctor/parity.h"
 
 namespace mulligan::doctor {
 namespace {

@@ -1,6 +1,6 @@
 // Parity (D12): two healthy backends agree op by op; faults in an op, in weights or in the loss are named
 // where they are.
-#include "framework/doctor/parity.h"
+#include "tools/doctor/parity.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <cmath>
 
 #include "framework/checkpoint/float_formats.h"
-#include "framework/doctor/parity_side.h"
 #include "tests/support/plugins.h"
 #include "tests/support/scratch_folder.h"
+#include "tools/doctor/parity_side.h"
 
 namespace mulligan::doctor {
 namespace {

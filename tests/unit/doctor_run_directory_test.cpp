@@ -1,5 +1,5 @@
 // mulligan doctor on a finished run: what result.json recorded, and the learning rates of metrics.jsonl (D29).
-#include "framework/doctor/run_directory_checks.h"
+#include "tools/doctor/run_directory_checks.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/energy/energy_meter.h"
+#include "lab/energy/energy_meter.h"
 #include "tests/support/scratch_folder.h"
 
 namespace mulligan::energy {

@@ -11,10 +11,10 @@
 #include "framework/core/file.h"
 #include "framework/core/philox.h"
 #include "framework/core/sha256.h"
-#include "framework/ensemble/average.h"
-#include "framework/ensemble/score_ensemble.h"
 #include "framework/plugin/ensemble.h"
 #include "framework/plugin/plugin_threads.h"
+#include "lab/ensemble/average.h"
+#include "lab/ensemble/score_ensemble.h"
 #include "plugins/ensembles/stochastic_rounding/rounding.h"
 #include "tests/support/plugins.h"
 

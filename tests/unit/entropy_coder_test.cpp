@@ -5,11 +5,11 @@
 #include <array>
 #include <cmath>
 
+#include "framework/artifact/code_coder.h"
+#include "framework/artifact/rans.h"
+#include "framework/artifact/symbol_table.h"
 #include "framework/core/file.h"
 #include "framework/core/philox.h"
-#include "framework/entropy/code_coder.h"
-#include "framework/entropy/rans.h"
-#include "framework/entropy/symbol_table.h"
 
 namespace mulligan {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "framework/core/error.h"
 #include "framework/data/shard.h"
-#include "framework/dist/host_group.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
 #include "framework/model/initialise.h"
+#include "framework/ranks/host_group.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 

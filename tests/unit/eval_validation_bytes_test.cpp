@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
-#include "framework/data/prepare.h"
 #include "framework/eval/evaluate.h"
 #include "tests/unit/data_support.h"
+#include "tools/prepare/prepare.h"
 
 namespace mulligan {
 namespace {

@@ -8,10 +8,10 @@
 #include "framework/core/error.h"
 #include "framework/data/loader.h"
 #include "framework/data/masking.h"
-#include "framework/doctor/loss_level.h"
-#include "framework/doctor/probe.h"
 #include "framework/model/elements/masking/config.h"
 #include "tests/unit/data_support.h"
+#include "tools/doctor/loss_level.h"
+#include "tools/doctor/probe.h"
 
 namespace mulligan {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/check/plugin_check.h"
-#include "framework/dist/plugin_communicator.h"
+#include "framework/ranks/plugin_communicator.h"
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
 #include "tests/support/thread_group.h"

@@ -1,10 +1,10 @@
 // Differences of logits and of texts by hand: the scale, flips, and the first place where texts differ.
-#include "framework/probe/difference.h"
+#include "lab/probe/difference.h"
 
 #include <gtest/gtest.h>
 
-#include "framework/probe/comparisons.h"
-#include "framework/probe/probe_text.h"
+#include "lab/probe/comparisons.h"
+#include "lab/probe/probe_text.h"
 
 #include <cmath>
 #include <limits>

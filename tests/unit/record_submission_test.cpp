@@ -1,5 +1,5 @@
 // submission.json and logs of runs: of this program and of the challenge's publications.
-#include "framework/record/submission.h"
+#include "tools/record/submission.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/record/seed_log.h"
-#include "framework/record/submission_folder.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 #include "tests/unit/record_support.h"
+#include "tools/record/seed_log.h"
+#include "tools/record/submission_folder.h"
 
 namespace mulligan::record {
 namespace {

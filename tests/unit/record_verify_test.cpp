@@ -1,6 +1,6 @@
 // What mulligan record --verify refuses: a folder is sound, then one thing in it is changed, and the right
 // check says so.
-#include "framework/record/verify.h"
+#include "tools/record/verify.h"
 
 #include <gtest/gtest.h>
 

@@ -5,14 +5,14 @@
 #include <limits>
 
 #include "framework/core/grouped.h"
-#include "framework/report_page/axis.h"
-#include "framework/report_page/bar_chart.h"
-#include "framework/report_page/curve.h"
-#include "framework/report_page/html.h"
-#include "framework/report_page/line_chart.h"
-#include "framework/report_page/page.h"
-#include "framework/report_page/units.h"
 #include "tests/support/xml_check.h"
+#include "tools/report_page/axis.h"
+#include "tools/report_page/bar_chart.h"
+#include "tools/report_page/curve.h"
+#include "tools/report_page/html.h"
+#include "tools/report_page/line_chart.h"
+#include "tools/report_page/page.h"
+#include "tools/report_page/units.h"
 
 namespace mulligan::report {
 namespace {

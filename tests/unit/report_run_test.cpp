@@ -8,14 +8,14 @@
 #include <fstream>
 
 #include "framework/core/error.h"
-#include "framework/report_page/comparison.h"
-#include "framework/report_page/comparison_tables.h"
-#include "framework/report_page/run_curves.h"
-#include "framework/report_page/run_observations.h"
-#include "framework/report_page/write_report.h"
-#include "framework/stats/study.h"
 #include "tests/support/xml_check.h"
 #include "tests/unit/config_testing.h"
+#include "tools/report_page/comparison.h"
+#include "tools/report_page/comparison_tables.h"
+#include "tools/report_page/run_curves.h"
+#include "tools/report_page/run_observations.h"
+#include "tools/report_page/write_report.h"
+#include "tools/stats/study.h"
 
 namespace mulligan::report {
 namespace {

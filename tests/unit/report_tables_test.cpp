@@ -1,15 +1,15 @@
 // Markdown's tables: read back as they were written, odd input told from tables, and the page of many files.
-#include "framework/report_page/tables_page.h"
+#include "tools/report_page/tables_page.h"
 
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/report_page/markdown.h"
-#include "framework/stats/markdown_table.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 #include "tests/support/xml_check.h"
+#include "tools/report_page/markdown.h"
+#include "tools/stats/markdown_table.h"
 
 namespace mulligan::report {
 namespace {

@@ -1,5 +1,5 @@
 // The challenge's rule on published claims, and the study's tables.
-#include "framework/stats/acceptance.h"
+#include "tools/stats/acceptance.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <numbers>
 
 #include "framework/core/error.h"
-#include "framework/stats/study.h"
 #include "tests/support/scratch_folder.h"
+#include "tools/stats/study.h"
 
 namespace mulligan::stats {
 namespace {

@@ -1,5 +1,5 @@
 // The mixed model against what is known: of balanced designs it is the analysis of variance with repeated measures.
-#include "framework/stats/mixed_model.h"
+#include "tools/stats/mixed_model.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "framework/core/philox.h"
-#include "framework/stats/t_tests.h"
+#include "tools/stats/t_tests.h"
 
 namespace mulligan::stats {
 namespace {

@@ -1,5 +1,5 @@
 // Permutation tests against counts by hand, bootstrap intervals against what they promise.
-#include "framework/stats/permutation.h"
+#include "tools/stats/permutation.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/core/philox.h"
-#include "framework/stats/bootstrap.h"
+#include "tools/stats/bootstrap.h"
 
 namespace mulligan::stats {
 namespace {

@@ -1,5 +1,5 @@
 // Student's t: tables, worked examples, and what intervals and tests promise, over simulated samples.
-#include "framework/stats/t_tests.h"
+#include "tools/stats/t_tests.h"
 
 #include <gtest/gtest.h>
 

@@ -5,10 +5,10 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/sweep/sweep_cost.h"
-#include "framework/sweep/sweep_page.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/xml_check.h"
+#include "tools/sweep/sweep_cost.h"
+#include "tools/sweep/sweep_page.h"
 
 namespace mulligan {
 namespace {

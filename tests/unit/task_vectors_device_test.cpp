@@ -1,12 +1,12 @@
 // A task unpacked on a device has the bits of the host's unpacking, on the cpu backend and on the cuda
 // backend's emulated device.
-#include "framework/task_vectors/device_unpack.h"
+#include "lab/task_vectors/device_unpack.h"
 
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
 #include "framework/run/weights.h"
-#include "framework/task_vectors/pack.h"
+#include "lab/task_vectors/pack.h"
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
 #include "tests/support/small_config.h"

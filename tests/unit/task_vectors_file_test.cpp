@@ -1,5 +1,5 @@
 // Task vectors and models on disk: what comes back, sizes, and what is refused.
-#include "framework/task_vectors/task_vectors_file.h"
+#include "lab/task_vectors/task_vectors_file.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include "framework/core/file.h"
 #include "framework/data/data_identity.h"
 #include "framework/run/weights.h"
-#include "framework/task_vectors/pack.h"
-#include "framework/task_vectors/save_model.h"
+#include "lab/task_vectors/pack.h"
+#include "lab/task_vectors/save_model.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 #include "tests/unit/task_vectors_support.h"

@@ -1,5 +1,5 @@
 // Merging against each method's definition, written naively.
-#include "framework/task_vectors/merge.h"
+#include "lab/task_vectors/merge.h"
 
 #include <gtest/gtest.h>
 

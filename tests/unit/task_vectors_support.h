@@ -8,7 +8,7 @@
 
 #include "framework/core/philox.h"
 #include "framework/core/safetensors.h"
-#include "framework/task_vectors/model_file.h"
+#include "lab/task_vectors/model_file.h"
 
 namespace mulligan::testing {
 

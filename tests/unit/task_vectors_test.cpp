@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "framework/core/error.h"
-#include "framework/task_vectors/bit_packing.h"
-#include "framework/task_vectors/pack.h"
+#include "lab/task_vectors/bit_packing.h"
+#include "lab/task_vectors/pack.h"
 #include "tests/support/sentence.h"
 #include "tests/unit/task_vectors_support.h"
 

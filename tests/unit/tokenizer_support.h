@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/data/message_fields.h"
-#include "framework/data/tokenizer_training.h"
+#include "tools/prepare/tokenizer_training.h"
 
 namespace mulligan {
 

@@ -1,0 +1,102 @@
+// Rank 0's end of the control channel: brings the ranks together, passes their messages on, and decides when
+// the run has failed.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "framework/ranks/control_end.h"
+#include "framework/ranks/fault_watch.h"
+#include "framework/ranks/meeting.h"
+
+namespace mulligan {
+
+class ControlHub final : public ControlEnd {
+ public:
+  ControlHub(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
+             Callbacks callbacks);
+  void start() override;
+  void arrive(const Arrival& arrival) override { arrived(0, arrival); }
+  void answer(const CallResult& result) override;
+  void put(const Put& put) override;
+  void get(const Get& get) override { wanted(0, get); }
+  void report(const FailureReport& report) override { failed(0, report); }
+  void say_farewell() override { farewell(0); }
+  std::string own_address() const override;
+  void leave() override;
+
+  // A connection, which has yet to prove that it is a rank's.
+  void greet(std::shared_ptr<Link> link) { host_.greet(std::move(link)); }
+
+ private:
+  struct Seat {
+    std::shared_ptr<Link> link;  // rank 0 has none
+    RankName name;
+    bool taken = false;
+    std::uint64_t calls = 0;
+    std::optional<std::string> arrived;  // its bytes of the call that is under way
+    bool farewell = false;
+    bool lost = false;     // its connection is gone, or nothing comes from it
+    bool gave_up = false;  // it has: rank 0
+  };
+  struct Wanted {
+    int rank;
+    std::uint64_t request;
+  };
+  struct Suspicion {
+    int rank;
+    std::string sentence;
+    double since;
+  };
+
+  std::string take_seat(const Hello& hello, std::shared_ptr<Link> link, const std::string& welcome);
+  void refused(const Judgement& judgement);
+  void look_for_other_hubs(std::size_t port_index);
+  void tell_missing();
+  std::string missing_ranks() const;
+  bool all_there() const;
+
+  void take(int rank, const ControlMessage& message);
+  void arrived(int rank, const Arrival& arrival);
+  void complete();
+  void send_to_all(const Frames& frames);
+  void wanted(int rank, const Get& get);
+  void answer(int rank, const FoundValue& value);
+  void failed(int rank, const FailureReport& report);
+  void farewell(int rank);
+
+  void tick();
+  void look_at_suspicion(double now);
+  bool was_stopped(double now);
+  void given_up_by(int rank, const std::string& sentence);
+  void count_votes_soon();
+  void count_votes();
+  void lose(int rank, const std::string& why);
+  void decide(const Verdict& verdict);
+  Seat& seat(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
+
+  SocketLoop& loop_;
+  LaunchEnvironment environment_;
+  ControlOptions options_;
+  Callbacks callbacks_;
+  MeetingHost host_;
+  std::unique_ptr<MeetingGuest> other_hubs_;
+  std::vector<Seat> seats_;
+  std::vector<std::string> refusals_;  // what those that are missing may have been refused for
+  FaultWatch watch_;
+  // The call that is under way, and how many ranks have come to it.
+  CallKind call_ = CallKind::barrier;
+  std::uint64_t sequence_ = 0;
+  std::size_t arrived_ = 0;
+  std::map<std::string, std::string> values_;
+  std::map<std::string, std::vector<Wanted>> wanted_;
+  std::optional<Suspicion> suspicion_;
+  std::optional<Verdict> held_;  // until the ranks that gave up rank 0 have been counted
+  std::string given_up_;         // what the first of these said
+  bool counts_votes_ = false;
+  double begun_ = 0, last_tick_ = 0;
+  double woke_ = -1e9;  // when this process went on after it had been stopped
+  bool decided_ = false, done_ = false;
+};
+
+}  // namespace mulligan

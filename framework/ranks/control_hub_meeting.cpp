@@ -1,0 +1,155 @@
+// How ranks come to rank 0, and which are missing.
+#include <algorithm>
+
+#include "framework/core/printable.h"
+#include "framework/ranks/control_hub.h"
+
+namespace mulligan {
+
+bool is_loopback_name(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+namespace {
+
+// What rank 0 listens at: what the user chose; on one machine nobody else needs to see the port.
+std::string listening_address(const LaunchEnvironment& environment) {
+  if (environment.host == "localhost") return "127.0.0.1";
+  return is_loopback_name(environment.host) ? environment.host : environment.interface_name;
+}
+
+}  // namespace
+
+ControlHub::ControlHub(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
+                       Callbacks callbacks)
+    : loop_(loop),
+      environment_(environment),
+      options_(std::move(options)),
+      callbacks_(std::move(callbacks)),
+      host_(loop, identity_of(environment, options_.secret), own_name(0), options_.handshake,
+            {[this](const Hello& hello, std::shared_ptr<Link> link, const std::string& welcome) {
+               return take_seat(hello, std::move(link), welcome);
+             },
+             [this](const Judgement& judgement) { refused(judgement); },
+             [this](const std::string& line) { callbacks_.log(line); }}),
+      seats_(static_cast<std::size_t>(environment.world_size)),
+      watch_(environment.world_size, options_, SocketLoop::now()),
+      begun_(SocketLoop::now()),
+      last_tick_(begun_) {
+  for (std::size_t i = 0; i < seats_.size(); ++i) seats_[i].name = {static_cast<int>(i), "not there yet", 0};
+  seats_[0].name = own_name(0);
+  seats_[0].taken = true;
+  if (seats_.size() == 1) return;
+  const std::size_t port = loop_.listen(listening_address(environment_), environment_.ports,
+                                        [this](std::shared_ptr<Link> link) { greet(std::move(link)); });
+  callbacks_.log(fmt::format("rank 0 meets {} other rank{} at {} port {}", seats_.size() - 1,
+                             seats_.size() == 2 ? "" : "s", printable(environment_.host),
+                             environment_.ports[port]));
+  if (port > 0) loop_.post([this, port] { look_for_other_hubs(port); });
+}
+
+void ControlHub::start() {
+  if (seats_.size() == 1) return tick();
+  loop_.after(options_.tell_missing, [this] { tell_missing(); });
+  loop_.after(options_.meet, [this] {
+    if (all_there()) return;
+    std::string sentence =
+        fmt::format("{} of {} did not come to rank 0 ({}) within {:g} s; look at their logs.",
+                    missing_ranks(), seats_.size(), seats_[0].name.host, options_.meet);
+    if (!refusals_.empty()) sentence += " Refused was: " + refusals_.front();
+    const auto missing = std::ranges::find_if(seats_, [](const Seat& one) { return !one.taken; });
+    decide({missing->name.rank, ExitCode::peer_failed, sentence});
+  });
+  tick();
+}
+
+// Who occupies an earlier port may be another process that takes itself for rank 0 of this run.
+void ControlHub::look_for_other_hubs(std::size_t port_index) {
+  other_hubs_ = std::make_unique<MeetingGuest>(
+      loop_, identity_of(environment_, options_.secret), seats_[0].name, options_.handshake,
+      MeetingGuest::Callbacks{[](std::shared_ptr<Link> link, const RankName&) { link->close(); },
+                              [this](const std::string& sentence) {
+                                if (!all_there()) decide({0, ExitCode::bad_configuration, sentence});
+                              }});
+  other_hubs_->try_ports(
+      environment_.host,
+      {environment_.ports.begin(), environment_.ports.begin() + static_cast<std::ptrdiff_t>(port_index)});
+}
+
+bool ControlHub::all_there() const {
+  return std::ranges::all_of(seats_, &Seat::taken);
+}
+
+std::string ControlHub::own_address() const {
+  for (const Seat& one : seats_) {
+    if (one.link && !one.link->peer_on_loopback()) return one.link->own_address();
+  }
+  return "";
+}
+
+std::string ControlHub::missing_ranks() const {
+  std::vector<std::string> ranges;
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    if (seats_[i].taken) continue;
+    std::size_t last = i;
+    while (last + 1 < seats_.size() && !seats_[last + 1].taken) ++last;
+    ranges.push_back(last == i ? fmt::format("{}", i) : fmt::format("{} to {}", i, last));
+    i = last;
+  }
+  const bool one = ranges.size() == 1 && ranges[0].find(' ') == std::string::npos;
+  return fmt::format("rank{} {}", one ? "" : "s", fmt::join(ranges, ", "));
+}
+
+void ControlHub::tell_missing() {
+  if (decided_ || done_ || all_there()) return;
+  callbacks_.log(fmt::format("rank 0 waits for {} of {} since {:.0f} s", missing_ranks(), seats_.size(),
+                             SocketLoop::now() - begun_));
+  loop_.after(options_.tell_missing, [this] { tell_missing(); });
+}
+
+std::string ControlHub::take_seat(const Hello& hello, std::shared_ptr<Link> link,
+                                  const std::string& welcome) {
+  const auto rank = static_cast<int>(hello.rank);
+  Seat& one = seat(rank);
+  const RankName name{rank, hello.host, hello.process};
+  if (decided_ || done_)
+    return fmt::format("{} came when the run was over; start the run anew.", name.text());
+  if (one.taken) {
+    const std::string sentence = fmt::format(
+        "two processes are rank {}: process {} on {} and process {} on {}; give each process its own rank.",
+        rank, one.name.process, printable(one.name.host), hello.process, printable(hello.host));
+    // A run that is complete goes on without the latecomer.
+    if (!all_there()) decide({-1, ExitCode::bad_configuration, sentence});
+    return sentence;
+  }
+  one.link = std::move(link);
+  one.name = name;
+  one.taken = true;
+  watch_.heard(rank, SocketLoop::now());
+  one.link->allow_large_messages();
+  one.link->on_message = [this, rank](const ControlMessage& message) { take(rank, message); };
+  one.link->on_closed = [this, rank](const std::string& why) { lose(rank, why); };
+  one.link->send(welcome);
+  if (all_there() && other_hubs_) other_hubs_->stop();
+  return "";
+}
+
+void ControlHub::refused(const Judgement& judgement) {
+  callbacks_.log("warning: " + judgement.sentence);
+  if (all_there() || decided_) return;
+  refusals_.push_back(judgement.sentence);
+  if (judgement.authentic) return decide({-1, ExitCode::bad_configuration, judgement.sentence});
+  // Anyone can say this without the secret: it counts when the place stays empty.
+  const std::uint32_t rank = judgement.hello.rank;
+  loop_.after(options_.believe_refusal, [this, rank, sentence = judgement.sentence] {
+    const bool empty = rank < seats_.size() && !seats_[rank].taken;
+    if (empty) decide({-1, ExitCode::bad_configuration, sentence});
+  });
+}
+
+std::unique_ptr<ControlEnd> make_control_hub(SocketLoop& loop, const LaunchEnvironment& environment,
+                                             ControlOptions options, ControlEnd::Callbacks callbacks) {
+  return std::make_unique<ControlHub>(loop, environment, std::move(options), std::move(callbacks));
+}
+
+}  // namespace mulligan

@@ -1,0 +1,206 @@
+// The messages of the control channel. Each is a struct with its kind and its fields (wire.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/ranks/control_frames.h"
+#include "framework/ranks/wire.h"
+
+namespace mulligan {
+
+inline constexpr std::uint32_t control_version = 2;
+
+using Nonce = std::array<unsigned char, 32>;
+using Proof = std::array<unsigned char, 32>;  // HMAC-SHA256
+
+// Every message that comes before the version is known starts so.
+struct ProtocolMark {
+  std::array<unsigned char, 8> magic{'m', 'u', 'l', 'l', 'i', 'g', 'a', 'n'};
+  std::uint32_t version = control_version;
+  template <typename Archive>
+  void fields(Archive& archive) {
+    archive(magic), archive(version);
+  }
+  bool is_ours() const { return magic == ProtocolMark().magic; }
+};
+
+// Rank 0 to whoever connects.
+struct Greeting {
+  static constexpr std::uint8_t kind = 1;
+  ProtocolMark mark;
+  Nonce nonce{};
+  template <typename Archive>
+  void fields(Archive& archive) {
+    mark.fields(archive), archive(nonce);
+  }
+};
+
+// Which run, and who in it. Host and process are for people.
+struct Hello {
+  static constexpr std::uint8_t kind = 2;
+  ProtocolMark mark;
+  Nonce nonce{};
+  std::string run_id, address;
+  std::uint32_t restart_count = 0, rank = 0, world_size = 0;
+  std::string host;
+  std::uint32_t process = 0;
+  Proof proof{};
+  template <typename Archive>
+  void fields(Archive& archive) {
+    mark.fields(archive), archive(nonce), archive(run_id), archive(address), archive(restart_count),
+        archive(rank);
+    archive(world_size), archive(host), archive(process), archive(proof);
+  }
+};
+
+// Rank 0 has the secret, too, and has taken the rank up.
+struct Welcome {
+  static constexpr std::uint8_t kind = 3;
+  Proof proof{};
+  std::string host;
+  std::uint32_t process = 0;
+  template <typename Archive>
+  void fields(Archive& archive) {
+    archive(proof), archive(host), archive(process);
+  }
+};
+
+struct Refusal {
+  static constexpr std::uint8_t kind = 4;
+  std::uint8_t other_run = 0;  // 1: another rank 0 may be at another port
+  std::string sentence;
+  template <typename Archive>
+  void fields(Archive& archive) {
+    archive(other_run), archive(sentence);
+  }
+};
+
+// How far a rank is, about once a second; by this its end knows that it lives.
+struct Heartbeat {
+  static constexpr std::uint8_t kind = 5;
+  std::uint64_t submitted = 0, completed = 0;  // batches of transfers
+  std::uint64_t steps = 0;
+  std::uint64_t calls = 0;     // collective calls between hosts that were begun
+  std::uint64_t entered = 0;   // calls of the communicator's library that were begun
+  std::uint8_t in_call = 0;    // WaitsIn
+  std::uint8_t long_work = 0;  // 1: counters may stand still for longer
+  double waited_seconds = 0;   // for other ranks, in all
+  template <typename Archive>
+  void fields(Archive& archive) {
+    archive(submitted), archive(completed), archive(steps), archive(calls), archive(entered),
+        archive(in_call), archive(long_work);
+    archive(waited_seconds);
+  }
+};
+
+// What keeps a rank, where that is not its own work.
+enum WaitsIn : std::uint8_t {
+  waits_in_nothing = 0,
+  waits_in_call = 1,          // a call between hosts
+  waits_in_farewell = 2,      // the last of them
+  waits_in_communicator = 3,  // a call of the communicator's library
+};
+
+enum class CallKind : std::uint8_t { all_gather = 1, broadcast = 2, barrier = 3, consult = 4 };
+
+// A rank has come to its collective call number `sequence`.
+struct Arrival {
+  static constexpr std::uint8_t kind = 6;
+  std::uint64_t sequence = 0;
+  std::uint8_t call = 0;  // CallKind
+  std::string bytes;
+  template <typename Archive>
+  void fields(Archive& archive) {
+    archive(sequence), archive(call), archive(bytes);
+  }
+};
+
+// All have come. all_gather: bytes by rank; broadcast and consult: one; barrier: none.
+struct CallResult {
+  static constexpr std::uint8_t kind = 7;
+  std::uint64_t sequence = 0;
+  std::vector<std::string> parts;
+  template <typename Archive>
+  void fields(Archive& archive) {
+    archive(sequence), archive(parts);
+  }
+};
+
+struct Put {
+  static constexpr std::uint8_t kind = 8;
+  std::string key, value;
+  template <typename Archive>
+  void fields(Archive& archive) {
+    archive(key), archive(value);
+  }
+};
+
+struct Get {
+  static constexpr std::uint8_t kind = 9;
+  std::uint64_t request = 0;
+  std::string key;
+  template <typename Archive>
+  void fields(Archive& archive) {
+    archive(request), archive(key);
+  }
+};
+
+struct FoundValue {
+  static constexpr std::uint8_t kind = 10;
+  std::uint64_t request = 0;
+  std::string value;
+  template <typename Archive>
+  void fields(Archive& archive) {
+    archive(request), archive(value);
+  }
+};
+
+// A rank's own failure or stop, told to rank 0.
+struct FailureReport {
+  static constexpr std::uint8_t kind = 11;
+  std::uint8_t cause = 0;  // FailureCause
+  std::string sentence;
+  template <typename Archive>
+  void fields(Archive& archive) {
+    archive(cause), archive(sentence);
+  }
+};
+
+// Rank 0's decision that the run is over.
+struct VerdictMessage {
+  static constexpr std::uint8_t kind = 12;
+  std::int32_t culprit = -1;   // -1: none
+  std::int32_t exit_code = 0;  // of the others
+  std::string sentence;
+  template <typename Archive>
+  void fields(Archive& archive) {
+    archive(culprit), archive(exit_code), archive(sentence);
+  }
+};
+
+// To rank 0: this rank is done. From rank 0: all are.
+struct Farewell {
+  static constexpr std::uint8_t kind = 13;
+  template <typename Archive>
+  void fields(Archive&) {}
+};
+
+// The message of a frame. Throws run_error where the kind is another or the payload malformed.
+template <typename Message>
+Message read_message(const ControlMessage& message) {
+  if (message.kind != Message::kind) {
+    throw run_error("a message of kind {} came where kind {} belongs.", message.kind, Message::kind);
+  }
+  return from_wire<Message>(message.payload);
+}
+
+template <typename Message>
+std::string write_message(const Message& message) {
+  return to_frames(Message::kind, to_wire(message));
+}
+
+}  // namespace mulligan

@@ -1,0 +1,140 @@
+#include "framework/ranks/control_spoke.h"
+
+#include <utility>
+
+#include "framework/core/printable.h"
+
+namespace mulligan {
+
+ControlSpoke::ControlSpoke(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
+                           Callbacks callbacks)
+    : loop_(loop),
+      environment_(environment),
+      options_(std::move(options)),
+      callbacks_(std::move(callbacks)),
+      own_(own_name(environment.rank)),
+      guest_(loop, identity_of(environment, options_.secret), own_, options_.handshake,
+             {[this](std::shared_ptr<Link> link, const RankName& hub) { welcomed(std::move(link), hub); },
+              [this](const std::string& sentence) {
+                if (std::exchange(refused_, true) || link_) return;
+                loop_.after(options_.believe_refusal, [this, sentence] {
+                  if (!link_) decide({own_.rank, ExitCode::bad_configuration, sentence});
+                });
+              }}) {}
+
+void ControlSpoke::start() {
+  begun_ = last_tick_ = SocketLoop::now();
+  guest_.try_ports(environment_.host, environment_.ports);
+  loop_.after(options_.meet, [this] {
+    if (link_) return;
+    decide({0, ExitCode::peer_failed,
+            fmt::format("{} did not find rank 0 at {} within {:g} s (last: {}); look at rank 0's log, and at "
+                        "firewalls between the machines.",
+                        own_.text(), looking_for(), options_.meet, guest_.last_reason())});
+  });
+  loop_.after(options_.tell_missing, [this] { tell_missing(); });
+}
+
+std::string ControlSpoke::looking_for() const {
+  return fmt::format("{} ports {} to {}", printable(environment_.host), environment_.ports.front(),
+                     environment_.ports.back());
+}
+
+void ControlSpoke::tell_missing() {
+  if (link_ || decided_) return;
+  callbacks_.log(fmt::format("rank {} looks for rank 0 at {} since {:.0f} s (last: {})", own_.rank,
+                             looking_for(), SocketLoop::now() - begun_, guest_.last_reason()));
+  loop_.after(options_.tell_missing, [this] { tell_missing(); });
+}
+
+void ControlSpoke::welcomed(std::shared_ptr<Link> link, const RankName& hub) {
+  if (decided_) return link->close();
+  link_ = std::move(link);
+  hub_ = hub;
+  link_->on_message = [this](const ControlMessage& message) { take(message); };
+  link_->on_closed = [this](const std::string& why) { lose_hub(why); };
+  if (!waiting_.empty()) link_->send(std::exchange(waiting_, {}));
+  heard_ = last_tick_ = SocketLoop::now();
+  tick();
+}
+
+void ControlSpoke::send(std::string frames) {
+  if (link_) return link_->send(std::move(frames));
+  waiting_ += frames;
+}
+
+void ControlSpoke::tick() {
+  if (decided_ || done_) return;
+  const double now = SocketLoop::now();
+  // Late by far: this process itself was stopped, and what rank 0 said meanwhile has yet to be read.
+  if (now - last_tick_ > options_.heartbeat + options_.silent / 2) heard_ = now;
+  last_tick_ = now;
+  heard_ = std::max(heard_, link_->last_heard());
+  if (now - heard_ >= options_.silent - options_.heartbeat)
+    return lose_hub(fmt::format("it said nothing for {:.0f} s", now - heard_));
+  send(write_message(callbacks_.pulse()));
+  loop_.after(options_.heartbeat, [this] { tick(); });
+}
+
+void ControlSpoke::take(const ControlMessage& message) {
+  if (decided_ || done_) return;
+  switch (message.kind) {
+    case Heartbeat::kind:
+      read_message<Heartbeat>(message);
+      return;
+    case CallResult::kind: {
+      auto result = read_message<CallResult>(message);
+      return callbacks_.call_done(result.sequence, std::move(result.parts));
+    }
+    case FoundValue::kind: {
+      const auto value = read_message<FoundValue>(message);
+      return callbacks_.value_there(value.request, value.value);
+    }
+    case VerdictMessage::kind: {
+      const auto verdict = read_message<VerdictMessage>(message);
+      return decide({verdict.culprit, static_cast<ExitCode>(verdict.exit_code), printable(verdict.sentence)});
+    }
+    case Farewell::kind:
+      done_ = true;
+      return callbacks_.all_done();
+    default:
+      throw run_error("it sent a message of kind {}, which there is not", message.kind);
+  }
+}
+
+void ControlSpoke::lose_hub(const std::string& why) {
+  if (done_) return;
+  Verdict verdict{0, ExitCode::peer_failed,
+                  fmt::format("{} was lost: {}; look at its log and its machine.", hub_.text(), why)};
+  // Should it only have been stopped, it learns so.
+  link_->send(
+      write_message(FailureReport{static_cast<std::uint8_t>(FailureCause::hub_lost), verdict.sentence}));
+  decide(verdict);
+}
+
+void ControlSpoke::report(const FailureReport& report) {
+  if (decided_) return;
+  if (link_) return link_->send(write_message(report));
+  // Nobody to tell: the run is over for this rank all the same.
+  const auto cause = static_cast<FailureCause>(report.cause);
+  decide({own_.rank, cause == FailureCause::stopped ? ExitCode::interrupted : ExitCode::peer_failed,
+          report.sentence});
+}
+
+void ControlSpoke::decide(const Verdict& verdict) {
+  if (std::exchange(decided_, true)) return;
+  guest_.stop();
+  callbacks_.decided(verdict);
+}
+
+void ControlSpoke::leave() {
+  guest_.stop();
+  if (const auto link = std::exchange(link_, nullptr)) link->close();
+}
+
+std::unique_ptr<ControlEnd> make_control_spoke(SocketLoop& loop, const LaunchEnvironment& environment,
+                                               ControlOptions options, ControlEnd::Callbacks callbacks) {
+  return std::make_unique<ControlSpoke>(loop, environment, std::move(options), std::move(callbacks));
+}
+
+}  // namespace mulligan

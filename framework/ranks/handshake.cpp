@@ -1,0 +1,181 @@
+#include "framework/ranks/handshake.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <unistd.h>
+
+#include "framework/core/error.h"
+#include "framework/core/printable.h"
+
+namespace mulligan {
+namespace {
+
+constexpr std::size_t longest_host_name = 255;
+
+// What both sides prove to have seen. `side` keeps one side's proof from being the other's.
+Proof prove(const char* side, const Hello& hello, const Nonce& greeted_with, const std::string& secret) {
+  WireWriter writer;
+  writer(std::string_view(side));
+  writer(greeted_with), writer(hello.nonce);
+  writer(std::string_view(hello.run_id)), writer(std::string_view(hello.address));
+  writer(hello.restart_count), writer(hello.rank), writer(hello.world_size);
+  const std::string text = writer.take();
+  Proof proof{};
+  unsigned int size = 0;
+  const unsigned char* digest =
+      HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
+           reinterpret_cast<const unsigned char*>(text.data()), text.size(), proof.data(), &size);
+  if (!digest || size != proof.size())
+    throw run_error("OpenSSL computes no HMAC-SHA256; mend its installation.");
+  return proof;
+}
+
+bool same(const Proof& a, const Proof& b) {
+  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+std::optional<std::uint32_t> version_of(const ControlMessage& message, std::uint8_t kind) {
+  if (message.kind != kind) return std::nullopt;
+  try {
+    ProtocolMark mark;
+    WireReader reader(message.payload);
+    mark.fields(reader);
+    return mark.is_ours() ? std::optional(mark.version) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::string other_version(const std::string& who, std::uint32_t theirs) {
+  return fmt::format(
+      "{} speaks version {} of the control protocol and this process version {}; start all ranks with the "
+      "same "
+      "build of mulligan.",
+      who, theirs, control_version);
+}
+
+std::string run_text(const std::string& run_id, const std::string& address, std::uint32_t restart_count) {
+  return fmt::format("run '{}' at {}, restart {}", printable(run_id), printable(address), restart_count);
+}
+
+}  // namespace
+
+std::string RankName::text() const {
+  return fmt::format("rank {} ({}, process {})", rank, printable(host), process);
+}
+
+RankName own_name(int rank) {
+  char host[longest_host_name + 1] = {};
+  if (gethostname(host, longest_host_name) != 0 || !host[0])
+    return {rank, "unnamed machine", static_cast<std::uint32_t>(getpid())};
+  return {rank, host, static_cast<std::uint32_t>(getpid())};
+}
+
+RunIdentity identity_of(const LaunchEnvironment& environment, const std::string& secret) {
+  // Not the host: a machine has several names and addresses.
+  const int port = environment.ports.empty() ? 0 : environment.ports.front();
+  // Each agent of torchrun counts the restarts that it has seen, and one that came later has seen fewer.
+  const int restarts = environment.launcher == "torchrun" ? 0 : environment.restart_count;
+  return {environment.run_id, fmt::format("port {}", port), static_cast<std::uint32_t>(restarts),
+          static_cast<std::uint32_t>(environment.world_size), secret};
+}
+
+Nonce random_nonce() {
+  Nonce nonce{};
+  if (RAND_bytes(nonce.data(), static_cast<int>(nonce.size())) != 1) {
+    throw run_error(
+        "the system gives no random bytes for the handshake between ranks; look at /dev/urandom.");
+  }
+  return nonce;
+}
+
+std::optional<Hello> answer_greeting(const ControlMessage& message, const RunIdentity& run,
+                                     const RankName& own, const Nonce& nonce) {
+  const auto version = version_of(message, Greeting::kind);
+  if (!version) return std::nullopt;
+  if (*version != control_version) throw config_error("{}", other_version("rank 0", *version));
+  Greeting greeting;
+  try {
+    greeting = read_message<Greeting>(message);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  Hello hello;
+  hello.nonce = nonce;
+  hello.run_id = run.run_id;
+  hello.address = run.address;
+  hello.restart_count = run.restart_count;
+  hello.rank = static_cast<std::uint32_t>(own.rank);
+  hello.world_size = run.world_size;
+  hello.host = own.host;
+  hello.process = own.process;
+  hello.proof = prove("rank", hello, greeting.nonce, run.secret);
+  return hello;
+}
+
+Judgement judge_hello(const ControlMessage& answer, const Nonce& greeted_with, const RunIdentity& run,
+                      const std::string& from, bool on_loopback) {
+  using Verdict = Judgement::Verdict;
+  const auto version = version_of(answer, Hello::kind);
+  Hello nobody;
+  nobody.rank = no_rank;
+  if (!version) return {Verdict::stranger, false, nobody, "it sent something else than a rank's answer"};
+  if (*version != control_version) {
+    return {Verdict::refused, false, nobody, other_version(fmt::format("a process at {}", from), *version)};
+  }
+  Hello hello;
+  try {
+    hello = read_message<Hello>(answer);
+  } catch (const Error& error) {
+    return {Verdict::stranger, false, nobody, error.what()};
+  }
+  if (hello.host.size() > longest_host_name || hello.rank >= (1U << 30)) {
+    return {Verdict::stranger, false, nobody, "its name or number is too large"};
+  }
+  const std::string who =
+      RankName{static_cast<int>(hello.rank), hello.host, hello.process}.text() + " at " + from;
+  if (hello.run_id != run.run_id || hello.address != run.address ||
+      hello.restart_count != run.restart_count) {
+    return {Verdict::other_run, false, hello,
+            fmt::format("{} is of {}, and not of {}.", who,
+                        run_text(hello.run_id, hello.address, hello.restart_count),
+                        run_text(run.run_id, run.address, run.restart_count))};
+  }
+  if (run.secret.empty() && !on_loopback) {
+    return {Verdict::refused, false, hello,
+            fmt::format("{} is on another machine than rank 0, which has no secret; give all ranks the same "
+                        "MULLIGAN_SECRET or MULLIGAN_SECRET_FILE.",
+                        who)};
+  }
+  if (!same(hello.proof, prove("rank", hello, greeted_with, run.secret))) {
+    return {Verdict::refused, false, hello,
+            fmt::format("{} has another secret than rank 0; give all ranks the same MULLIGAN_SECRET or "
+                        "MULLIGAN_SECRET_FILE.",
+                        who)};
+  }
+  if (hello.world_size != run.world_size) {
+    return {Verdict::refused, true, hello,
+            fmt::format(
+                "{} was started as one of {} ranks, and rank 0 as one of {}; start all with the same number.",
+                who, hello.world_size, run.world_size)};
+  }
+  if (hello.rank >= run.world_size) {
+    return {Verdict::refused, true, hello,
+            fmt::format("{} has no place among {} ranks, which count from 0; give each its own number.", who,
+                        run.world_size)};
+  }
+  return {Verdict::accepted, true, hello, ""};
+}
+
+Welcome welcome(const Hello& hello, const Nonce& greeted_with, const RunIdentity& run, const RankName& own) {
+  return {prove("rank 0", hello, greeted_with, run.secret), own.host, own.process};
+}
+
+bool is_authentic(const Welcome& welcome, const Hello& hello, const Nonce& greeted_with,
+                  const RunIdentity& run) {
+  return same(welcome.proof, prove("rank 0", hello, greeted_with, run.secret));
+}
+
+}  // namespace mulligan

@@ -1,0 +1,62 @@
+// The handshake of a rank with rank 0, over bytes: no sockets here. Rank 0 greets with a nonce; the rank
+// answers with its own nonce, which run and rank it is, and a proof that it has the secret; rank 0 proves the
+// same, or refuses in a sentence.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "framework/ranks/control_messages.h"
+#include "framework/ranks/launch_environment.h"
+
+namespace mulligan {
+
+// A process as sentences name it.
+struct RankName {
+  int rank = 0;
+  std::string host;
+  std::uint32_t process = 0;
+  std::string text() const;  // "rank 3 (node7, process 4711)"
+};
+
+// This process.
+RankName own_name(int rank);
+
+// What ranks of one run have in common, and the secret. The address, a port, only tells runs apart.
+struct RunIdentity {
+  std::string run_id, address;
+  std::uint32_t restart_count = 0, world_size = 0;
+  std::string secret;
+};
+
+RunIdentity identity_of(const LaunchEnvironment& environment, const std::string& secret);
+
+// 32 random bytes of the system. Throws run_error where it has none.
+Nonce random_nonce();
+
+// A rank's answer. Nothing where the greeting is none of this program's. Throws config_error where it is of
+// another version.
+std::optional<Hello> answer_greeting(const ControlMessage& greeting, const RunIdentity& run,
+                                     const RankName& own, const Nonce& nonce);
+
+inline constexpr std::uint32_t no_rank = 0xFFFFFFFF;
+
+// What rank 0 makes of an answer.
+struct Judgement {
+  enum class Verdict { accepted, other_run, refused, stranger };
+  Verdict verdict = Verdict::stranger;
+  bool authentic = false;  // the proof is right: who says so is of the run
+  Hello hello;             // rank no_rank where it could not be read
+  std::string sentence;    // why not
+};
+// `from`: the peer's address, for sentences. `on_loopback`: whether it is on this machine. A malformed answer
+// is a stranger's.
+Judgement judge_hello(const ControlMessage& answer, const Nonce& greeted_with, const RunIdentity& run,
+                      const std::string& from, bool on_loopback);
+
+Welcome welcome(const Hello& hello, const Nonce& greeted_with, const RunIdentity& run, const RankName& own);
+// Whether rank 0 has the secret.
+bool is_authentic(const Welcome& welcome, const Hello& hello, const Nonce& greeted_with,
+                  const RunIdentity& run);
+
+}  // namespace mulligan

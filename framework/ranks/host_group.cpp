@@ -1,0 +1,154 @@
+#include "framework/ranks/host_group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "framework/core/error.h"
+
+namespace mulligan {
+namespace {
+
+class SingleGroup final : public HostGroup {
+ public:
+  int rank() const override { return 0; }
+  int world_size() const override { return 1; }
+  int local_rank() const override { return 0; }
+  int local_size() const override { return 1; }
+  std::vector<std::string> all_gather(std::string_view bytes) override { return {std::string(bytes)}; }
+  std::string broadcast(std::string_view bytes) override { return std::string(bytes); }
+  void barrier() override {}
+  std::string consult(std::string_view bytes, const Answer& answer) override {
+    return answer({std::string(bytes)});
+  }
+  void put(const std::string& key, std::string_view value) override {
+    const std::lock_guard lock(mutex_);
+    values_.insert_or_assign(key, std::string(value));
+  }
+  std::string get(const std::string& key, double) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = values_.find(key);
+    if (found == values_.end()) throw run_error("nobody has put '{}', and there is no other rank.", key);
+    return found->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::string> values_;
+};
+
+}  // namespace
+
+void HostGroup::sum(std::span<double> values) {
+  if (world_size() == 1) return;
+  const std::string_view own(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  const std::string sums = consult(own, [&](const std::vector<std::string>& all) {
+    std::vector<double> sum(values.size()), other(values.size());
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      if (all[rank].size() != own.size()) return std::string();
+      std::memcpy(other.data(), all[rank].data(), own.size());
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = rank == 0 ? other[i] : sum[i] + other[i];
+    }
+    return std::string(reinterpret_cast<const char*>(sum.data()), own.size());
+  });
+  if (sums.size() != own.size()) throw run_error("ranks add up different numbers of values.");
+  std::memcpy(values.data(), sums.data(), sums.size());
+}
+
+double HostGroup::agree(double value) {
+  if (world_size() == 1) return value;
+  const std::string bytes = broadcast({reinterpret_cast<const char*>(&value), sizeof value});
+  if (bytes.size() != sizeof value)
+    throw run_error("rank 0 sent {} bytes in place of a number.", bytes.size());
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+bool HostGroup::any(bool value) {
+  double sum[] = {value ? 1.0 : 0.0};
+  this->sum(sum);
+  return sum[0] > 0;
+}
+
+namespace {
+
+constexpr std::size_t piece_bytes = std::size_t{1} << 19;  // below the largest message
+
+std::string_view piece_of(std::string_view bytes, std::size_t piece) {
+  const std::size_t begin = std::min(bytes.size(), piece * piece_bytes);
+  return bytes.substr(begin, piece_bytes);
+}
+
+}  // namespace
+
+std::vector<std::string> HostGroup::gather_texts(std::string_view text) {
+  std::vector<std::string> gathered(static_cast<std::size_t>(world_size()));
+  bool more = true;
+  for (std::size_t piece = 0; more; ++piece) {
+    more = false;
+    const std::vector<std::string> pieces = all_gather(piece_of(text, piece));
+    for (std::size_t rank = 0; rank < pieces.size(); ++rank) {
+      gathered[rank] += pieces[rank];
+      more = more || pieces[rank].size() == piece_bytes;
+    }
+  }
+  return gathered;
+}
+
+std::string HostGroup::consult(std::string_view bytes, const Answer& answer) {
+  const std::vector<std::string> all = all_gather(bytes);
+  return broadcast(rank() == 0 ? answer(all) : std::string());
+}
+
+// The first byte of what rank 0 says to a piece: whether it waits for more, or this is its answer.
+std::string HostGroup::consult_texts(std::string_view text, const Answer& answer) {
+  constexpr char goes_on = '+', is_answer = '=';
+  std::vector<std::string> gathered(static_cast<std::size_t>(world_size()));
+  for (std::size_t piece = 0;; ++piece) {
+    const std::string said = consult(piece_of(text, piece), [&](const std::vector<std::string>& pieces) {
+      bool more = false;
+      for (std::size_t rank = 0; rank < pieces.size(); ++rank) {
+        gathered[rank] += pieces[rank];
+        more = more || pieces[rank].size() == piece_bytes;
+      }
+      return more ? std::string(1, goes_on) : is_answer + answer(gathered);
+    });
+    if (said.empty()) throw run_error("rank 0 sent an empty answer.");
+    if (said.front() == is_answer) return said.substr(1);
+  }
+}
+
+double HostGroup::sum_in_order(std::span<const double> values) {
+  double sum = 0;
+  const auto add = [&](const std::vector<std::string>& all) {
+    for (const std::string& bytes : all) {
+      for (std::size_t at = 0; at + sizeof(double) <= bytes.size(); at += sizeof(double)) {
+        double value = 0;
+        std::memcpy(&value, bytes.data() + at, sizeof value);
+        sum += value;
+      }
+    }
+    return std::string(reinterpret_cast<const char*>(&sum), sizeof sum);
+  };
+  const std::string added =
+      consult_texts({reinterpret_cast<const char*>(values.data()), values.size_bytes()}, add);
+  std::memcpy(&sum, added.data(), std::min(added.size(), sizeof sum));
+  return sum;
+}
+
+std::string HostGroup::broadcast_text(const std::string& text) {
+  std::string whole;
+  for (std::size_t piece = 0;; ++piece) {
+    const std::string part = broadcast(piece_of(text, piece));
+    whole += part;
+    if (part.size() < piece_bytes) return whole;
+  }
+}
+
+std::unique_ptr<HostGroup> make_single_group() {
+  return std::make_unique<SingleGroup>();
+}
+
+}  // namespace mulligan

@@ -1,0 +1,240 @@
+#include "framework/ranks/launch_environment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/printable.h"
+#include "framework/ranks/launch_variables.h"
+#include "framework/ranks/slurm_nodes.h"
+
+namespace mulligan {
+namespace {
+
+constexpr int most_ranks = 65536;
+constexpr int most_ports = 17;  // the launcher's own and 16 more
+constexpr const char* one_machine = "127.0.0.1";
+
+// What one launcher says, before it is made a LaunchEnvironment.
+struct Found {
+  int rank = 0, world_size = 1, local_rank = 0, local_size = 1;
+  std::string run_id;
+  int restart_count = 0;
+  bool port_is_taken = false;  // torchrun's own store listens at MASTER_PORT
+};
+
+// Names of the variables that say who a process is.
+struct PositionNames {
+  const char *rank, *size, *local_rank, *local_size;
+};
+
+Found position(const LaunchVariables& variables, const PositionNames& names) {
+  Found found;
+  found.world_size = variables.require_number(names.size, 1, most_ranks);
+  found.rank = variables.require_number(names.rank, 0, most_ranks);
+  found.local_size = variables.require_number(names.local_size, 1, most_ranks);
+  found.local_rank = variables.require_number(names.local_rank, 0, most_ranks);
+  const auto require = [](bool holds, const char* first, int value, const char* second, int other) {
+    if (holds) return;
+    throw config_error(
+        "the environment variables {}={} and {}={} contradict each other (ranks count from 0); start the run "
+        "again with "
+        "its launcher, or set them right.",
+        first, value, second, other);
+  };
+  require(found.rank < found.world_size, names.rank, found.rank, names.size, found.world_size);
+  require(found.local_size <= found.world_size, names.local_size, found.local_size, names.size,
+          found.world_size);
+  require(found.local_rank < found.local_size, names.local_rank, found.local_rank, names.local_size,
+          found.local_size);
+  require(found.local_rank <= found.rank, names.local_rank, found.local_rank, names.rank, found.rank);
+  return found;
+}
+
+Found read_torchrun(const LaunchVariables& variables) {
+  Found found = position(variables, {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"});
+  found.run_id = variables.text("TORCHELASTIC_RUN_ID").value_or("");
+  found.restart_count = variables.number("TORCHELASTIC_RESTART_COUNT", 0, 1 << 30).value_or(0);
+  found.port_is_taken = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  return found;
+}
+
+// Whoever starts one process per machine (Kubernetes, by hand) gives no local numbers; deepspeed calls them
+// otherwise.
+Found read_environment(const LaunchVariables& variables) {
+  const bool deepspeed = !variables.has("LOCAL_WORLD_SIZE") && variables.has("LOCAL_SIZE");
+  const char* local_size = deepspeed ? "LOCAL_SIZE" : "LOCAL_WORLD_SIZE";
+  if (variables.has("LOCAL_RANK") || variables.has(local_size)) {
+    return position(variables, {"RANK", "WORLD_SIZE", "LOCAL_RANK", local_size});
+  }
+  const EnvironmentLookup alone = [&](const std::string& name) -> std::optional<std::string> {
+    if (name == "LOCAL_RANK") return "0";
+    return name == "LOCAL_WORLD_SIZE" ? "1" : variables.text(name);
+  };
+  return position({alone, "env"}, {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"});
+}
+
+Found read_openmpi(const LaunchVariables& variables) {
+  Found found = position(variables, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                                     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"});
+  found.run_id = variables.first_text({"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}).value_or("");
+  return found;
+}
+
+Found read_hydra(const LaunchVariables& variables) {
+  return position(variables, {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"});
+}
+
+Found read_slurm(const LaunchVariables& variables) {
+  const char* per_node = "SLURM_STEP_TASKS_PER_NODE";
+  const std::vector<int> tasks = expand_task_counts(variables.require_text(per_node), per_node);
+  const int node = variables.require_number("SLURM_NODEID", 0, static_cast<int>(tasks.size()) - 1);
+  const std::string local_size = std::to_string(tasks[static_cast<std::size_t>(node)]);
+  const EnvironmentLookup with_local_size = [&](const std::string& name) {
+    return name == per_node ? local_size : variables.text(name);
+  };
+  Found found = position({with_local_size, "slurm"},
+                         {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", per_node});
+  found.run_id =
+      fmt::format("{}.{}", variables.require_text("SLURM_JOB_ID"), variables.require_text("SLURM_STEP_ID"));
+  found.restart_count = variables.number("SLURM_RESTART_COUNT", 0, 1 << 30).value_or(0);
+  return found;
+}
+
+Found read_none(const LaunchVariables&) {
+  return {};
+}
+
+struct Launcher {
+  const char* name;
+  std::vector<const char*> signs;  // variables that are there when it started this process
+  Found (*read)(const LaunchVariables&);
+  const char* how_to_name_host;
+};
+
+const std::array launchers{
+    Launcher{"torchrun", {"TORCHELASTIC_RUN_ID"}, read_torchrun, "torchrun --rdzv-endpoint HOST:PORT"},
+    Launcher{"env", {"RANK", "WORLD_SIZE", "MASTER_ADDR"}, read_environment, "MASTER_ADDR=HOST"},
+    // The rest of the variables is looked at when it is read: a missing one is said.
+    Launcher{"openmpi",
+             {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+             read_openmpi,
+             "mpirun -x MASTER_ADDR=HOST"},
+    Launcher{
+        "hydra", {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"}, read_hydra, "mpiexec -genv MASTER_ADDR HOST"},
+    Launcher{"slurm",
+             {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
+             read_slurm,
+             "srun --export=ALL,MASTER_ADDR=HOST"},
+    Launcher{"none", {}, read_none, ""},
+};
+
+const Launcher& choose(const EnvironmentLookup& lookup, const std::string& name) {
+  const LaunchVariables variables(lookup, name);
+  for (const Launcher& launcher : launchers) {
+    const auto is_there = [&](const char* sign) { return variables.has(sign); };
+    if (name.empty() ? std::ranges::all_of(launcher.signs, is_there) : name == launcher.name) {
+      // Each process would take itself for a whole run, all in one run directory.
+      if (name.empty() && launcher.signs.empty() && variables.has("RANK") &&
+          variables.number("WORLD_SIZE", 1, most_ranks).value_or(1) > 1) {
+        throw config_error(
+            "the environment variables RANK and WORLD_SIZE are set, but not MASTER_ADDR; set it to the "
+            "machine of rank 0, or unset them for a process alone.");
+      }
+      return launcher;
+    }
+  }
+  throw config_error("there is no launcher '{}'; choose torchrun, env, openmpi, hydra, slurm or none.",
+                     printable(name));
+}
+
+std::string find_host(const LaunchVariables& variables, const Launcher& launcher, bool same_machine) {
+  // Not MASTER_ADDR, which may be a name that stands for another interface, where a secret would be needed.
+  if (same_machine) return one_machine;
+  if (auto master = variables.host_and_port("MASTER_ADDR")) return master->host;
+  for (const char* list : {"SLURM_STEP_NODELIST", "SLURM_NODELIST"}) {
+    if (auto nodes = variables.text(list)) return expand_node_list(*nodes, list).front();
+  }
+  throw config_error(
+      "the ranks of the run are on several machines, and nothing names that of rank 0; start it with {}, or "
+      "set "
+      "MULLIGAN_RENDEZVOUS=HOST.",
+      launcher.how_to_name_host);
+}
+
+// The same for all processes of a job, and another for other jobs of the machine, most probably.
+int port_of_job(const std::string& run_id) {
+  return 20000 + static_cast<int>(std::stoul(sha256_hex(run_id).substr(0, 7), nullptr, 16) % 10000);
+}
+
+void set_meeting_place(const LaunchVariables& variables, const Launcher& launcher, const Found& found,
+                       LaunchEnvironment& result) {
+  const auto own = variables.host_and_port("MULLIGAN_RENDEZVOUS");
+  result.host = own ? own->host : find_host(variables, launcher, found.local_size == found.world_size);
+  int first = 0, count = most_ports;
+  if (own && own->port) {
+    first = *own->port;
+  } else if (const auto port = variables.number("MASTER_PORT", 1, 65535)) {
+    first = found.port_is_taken ? *port + 1 : *port;
+    if (found.port_is_taken) --count;
+  } else {
+    first = port_of_job(result.run_id);
+  }
+  for (int port = first; port < first + count && port <= 65535; ++port) {
+    result.ports.push_back(static_cast<std::uint16_t>(port));
+  }
+  if (result.ports.empty()) {
+    throw config_error("no port is left above MASTER_PORT={}; start the run with a lower one.", first - 1);
+  }
+}
+
+}  // namespace
+
+EnvironmentLookup process_environment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value ? std::optional<std::string>(value) : std::nullopt;
+  };
+}
+
+LaunchEnvironment find_launch(const EnvironmentLookup& lookup, const std::string& name) {
+  const Launcher& launcher = choose(lookup, name);
+  const LaunchVariables variables(lookup, launcher.name);
+  const Found found = launcher.read(variables);
+  LaunchEnvironment result;
+  result.launcher = launcher.name;
+  // It sets the variables that others do, so that any program can be started by it.
+  if (result.launcher == "env" && variables.text("MULLIGAN_LAUNCH")) result.launcher = "mulligan launch";
+  result.rank = found.rank;
+  result.world_size = found.world_size;
+  result.local_rank = found.local_rank;
+  result.local_size = found.local_size;
+  result.interface_name = variables.text("MULLIGAN_INTERFACE").value_or("");
+  result.restart_count = variables.number("MULLIGAN_RESTART_COUNT", 0, 1 << 30).value_or(found.restart_count);
+  result.run_id = variables.text("MULLIGAN_RUN_ID").value_or(found.run_id);
+  if (result.run_id.empty() && found.world_size > 1) {
+    result.run_id = variables.first_text({"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"}).value_or("");
+  }
+  if (result.run_id.size() > 255) {
+    throw config_error(
+        "the run's name from the launcher ({}...) has {} bytes; set MULLIGAN_RUN_ID to one of at most 255.",
+        printable(result.run_id.substr(0, 40)), result.run_id.size());
+  }
+  if (found.world_size > 1) set_meeting_place(variables, launcher, found, result);
+  return result;
+}
+
+std::string describe(const LaunchEnvironment& environment) {
+  std::string text =
+      fmt::format("rank {} of {}, local rank {} of {} ({}", environment.rank, environment.world_size,
+                  environment.local_rank, environment.local_size, environment.launcher);
+  if (!environment.run_id.empty()) text += fmt::format(", run {}", printable(environment.run_id));
+  if (environment.restart_count > 0) text += fmt::format(", restart {}", environment.restart_count);
+  return text + ")";
+}
+
+}  // namespace mulligan

@@ -1,0 +1,40 @@
+// Environment variables as numbers and addresses, with sentences for what is not there or makes no sense.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+
+#include "framework/ranks/launch_environment.h"
+
+namespace mulligan {
+
+struct HostAndPort {
+  std::string host;
+  std::optional<std::uint16_t> port;
+};
+
+class LaunchVariables {
+ public:
+  LaunchVariables(const EnvironmentLookup& lookup, std::string launcher)
+      : lookup_(lookup), launcher_(std::move(launcher)) {}
+
+  // Nothing where the variable is not set, or empty.
+  std::optional<std::string> text(const std::string& name) const;
+  // The first of the names that is set.
+  std::optional<std::string> first_text(std::initializer_list<const char*> names) const;
+  bool has(const std::string& name) const { return text(name).has_value(); }
+  std::string require_text(const std::string& name) const;
+
+  // Whole numbers from `least` to `most`. Throw config_error naming the variable and its value.
+  std::optional<int> number(const std::string& name, int least, int most) const;
+  int require_number(const std::string& name, int least, int most) const;
+
+  // HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address.
+  std::optional<HostAndPort> host_and_port(const std::string& name) const;
+
+ private:
+  const EnvironmentLookup& lookup_;
+  std::string launcher_;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,83 @@
+// How ranks come together: rank 0 takes up whoever proves to be of the run; the others try its ports until
+// one does. On the loop's thread; the objects outlive the loop's callbacks (SocketLoop::stop before their
+// end).
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/ranks/control_options.h"
+#include "framework/ranks/handshake.h"
+#include "framework/ranks/socket_loop.h"
+
+namespace mulligan {
+
+// Rank 0's side.
+class MeetingHost {
+ public:
+  struct Callbacks {
+    // A rank of the run is there; `welcome` is the answer that it waits for. A sentence where it has no
+    // place: it is refused with that.
+    std::function<std::string(const Hello&, std::shared_ptr<Link>, const std::string& welcome)> take;
+    // Who says to be of this run and is refused.
+    std::function<void(const Judgement&)> refused;
+    std::function<void(const std::string&)> log;
+  };
+  MeetingHost(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds, Callbacks callbacks);
+
+  // A connection, from SocketLoop::listen.
+  void greet(std::shared_ptr<Link> link);
+
+ private:
+  struct Guest {
+    std::shared_ptr<Link> link;
+    Nonce nonce{};
+  };
+  void judge(Link* link, const ControlMessage& answer);
+  void drop(Link* link, const std::string& reason);
+  std::list<Guest>::iterator find(const Link* link);
+
+  SocketLoop& loop_;
+  RunIdentity run_;
+  RankName own_;
+  double handshake_seconds_;
+  Callbacks callbacks_;
+  std::list<Guest> guests_;  // that have not proved anything yet
+  bool other_run_logged_ = false;
+};
+
+// Another rank's side.
+class MeetingGuest {
+ public:
+  struct Callbacks {
+    std::function<void(std::shared_ptr<Link>, const RankName& host)> welcomed;  // once
+    std::function<void(const std::string& sentence)> refused;  // by a rank 0 of this run; may come often
+  };
+  MeetingGuest(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds,
+               Callbacks callbacks);
+
+  void try_ports(const std::string& host, const std::vector<std::uint16_t>& ports);
+  void stop();
+  // Why the last attempts did not succeed, for people.
+  const std::string& last_reason() const { return last_reason_; }
+
+ private:
+  struct Attempt;
+  void connect(const std::shared_ptr<Attempt>& attempt);
+  void take(const std::shared_ptr<Attempt>& attempt, const ControlMessage& message);
+  void try_again(const std::shared_ptr<Attempt>& attempt, const std::string& reason);
+
+  SocketLoop& loop_;
+  RunIdentity run_;
+  RankName own_;
+  double handshake_seconds_;
+  Callbacks callbacks_;
+  std::list<std::shared_ptr<Attempt>> attempts_;
+  std::string last_reason_ = "nothing answered";
+  bool stopped_ = false;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,152 @@
+#include "framework/ranks/plugin_communicator.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <stdexcept>
+#include <utility>
+
+#include "framework/ranks/plugin_group.h"
+#include "framework/ranks/transfer_checks.h"
+
+namespace mulligan {
+namespace {
+
+// A plugin from before there was a reduce sums for all ranks.
+mlg_collective_kind plugin_kind(Collective kind, bool reduces_to_one) {
+  switch (kind) {
+    case Collective::reduce:
+      return reduces_to_one ? MLG_REDUCE : MLG_ALL_REDUCE;
+    case Collective::all_reduce:
+      return MLG_ALL_REDUCE;
+    case Collective::reduce_scatter:
+      return MLG_REDUCE_SCATTER;
+    case Collective::all_gather:
+      return MLG_ALL_GATHER;
+    case Collective::all_to_all:
+      return MLG_ALL_TO_ALL;
+    case Collective::broadcast:
+      return MLG_BROADCAST;
+  }
+  throw std::logic_error("no collective");
+}
+
+// A stretch of device memory and the host's copy of it.
+struct Staged {
+  std::byte *device, *host;
+  std::size_t bytes;
+};
+
+// Shared by the communicator and its batches.
+struct Connection {
+  std::unique_ptr<CommunicatorPlugin> plugin;
+  Backend& backend;
+  std::atomic<std::uint64_t> submitted = 0;
+};
+
+class PluginBatch final : public TransferBatch {
+ public:
+  PluginBatch(Connection& connection, TensorStore& store, const std::vector<Transfer>& transfers, int rank,
+              int world_size, bool stages)
+      : connection_(connection) {
+    constexpr std::uint32_t with_reduce = 6;  // minor version of the interface
+    const bool reduces_to_one = connection.plugin->plugin().abi_minor() >= with_reduce;
+    std::vector<mlg_collective> list;
+    for (const Transfer& transfer : transfers) {
+      const TransferExtent extent = transfer_extent(store, transfer, rank, world_size);
+      auto* from = static_cast<std::byte*>(store.address(transfer.from));
+      auto* to = static_cast<std::byte*>(store.address(transfer.to));
+      if (stages) {
+        const bool reads = transfer.kind != Collective::broadcast || transfer.root == rank;
+        stage(transfer, extent, reads, from, to);
+      }
+      list.push_back({plugin_kind(transfer.kind, reduces_to_one), store.type(transfer.from).dtype,
+                      transfer.root, from + extent.from_offset, to + extent.to_offset, transfer.count});
+    }
+    prepared_ = connection.plugin->prepare(list);
+  }
+
+  void submit() override {
+    for (const Staged& one : downloads_) connection_.backend.download(one.host, one.device, one.bytes);
+    ticket_ = connection_.plugin->submit(prepared_);
+    connection_.submitted = ticket_;
+  }
+  void join() override {
+    if (ticket_ == 0) return;
+    connection_.plugin->join(std::exchange(ticket_, 0));
+    for (const Staged& one : uploads_) connection_.backend.upload(one.device, one.host, one.bytes);
+  }
+
+ private:
+  // Puts buffers of the host in the place of the tensors, one where they are one.
+  void stage(const Transfer& transfer, const TransferExtent& extent, bool reads, std::byte*& from,
+             std::byte*& to) {
+    const auto buffer = [&](std::size_t bytes) {
+      // std::max_align_t: sums read whole elements.
+      return buffers_.emplace_back(std::make_unique<std::max_align_t[]>(bytes / sizeof(std::max_align_t) + 1))
+          .get();
+    };
+    const bool in_place = transfer.from == transfer.to;
+    const std::size_t from_end = extent.from_offset + extent.from_bytes;
+    const std::size_t to_end = extent.to_offset + extent.to_bytes;
+    auto* host_from = reinterpret_cast<std::byte*>(buffer(in_place ? std::max(from_end, to_end) : from_end));
+    auto* host_to = in_place ? host_from : reinterpret_cast<std::byte*>(buffer(to_end));
+    const auto add = [](std::vector<Staged>& list, std::byte* device, std::byte* host, std::size_t offset,
+                        std::size_t bytes) {
+      if (bytes > 0) list.push_back({device + offset, host + offset, bytes});
+    };
+    if (reads) add(downloads_, from, host_from, extent.from_offset, extent.from_bytes);
+    add(uploads_, to, host_to, extent.to_offset, extent.to_bytes);
+    from = host_from;
+    to = host_to;
+  }
+
+  Connection& connection_;
+  std::vector<std::unique_ptr<std::max_align_t[]>> buffers_;
+  std::vector<Staged> downloads_, uploads_;
+  PreparedCollectives prepared_;
+  std::uint64_t ticket_ = 0;  // of the submit() that is not joined yet
+};
+
+class PluginCommunicator final : public Communicator {
+ public:
+  PluginCommunicator(std::unique_ptr<CommunicatorPlugin> plugin, HostGroup& group, Backend& backend,
+                     const CommunicatorOptions& options)
+      : group_(group),
+        plugin_group_(group, options.name, options.interface_name),
+        connection_{std::move(plugin), backend},
+        stages_(backend.queue().kind == MLG_QUEUE_NONE) {
+    mlg_queue queue = backend.queue();
+    if (stages_) queue = {sizeof(mlg_queue), MLG_QUEUE_HOST, nullptr, nullptr};
+    connection_.plugin->open(plugin_group_.table(), queue, options.open_seconds);
+  }
+
+  HostGroup& group() override { return group_; }
+  std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override {
+    if (&store.backend() != &connection_.backend) {
+      throw std::logic_error("a communicator moves tensors of its own backend only");
+    }
+    return std::make_unique<PluginBatch>(connection_, store, transfers, rank(), world_size(), stages_);
+  }
+  TransferCount transfers() const override {
+    const std::uint64_t completed = connection_.plugin->completed();
+    return {std::min<std::uint64_t>(connection_.submitted, connection_.plugin->begun()), completed};
+  }
+  void abort() override { connection_.plugin->abort(); }
+
+ private:
+  HostGroup& group_;
+  PluginGroup plugin_group_;  // outlives the plugin's instance
+  Connection connection_;
+  bool stages_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_plugin_communicator(std::unique_ptr<CommunicatorPlugin> plugin,
+                                                       HostGroup& group, Backend& backend,
+                                                       const CommunicatorOptions& options) {
+  return std::make_unique<PluginCommunicator>(std::move(plugin), group, backend, options);
+}
+
+}  // namespace mulligan

@@ -1,0 +1,242 @@
+#include "framework/ranks/socket_loop.h"
+
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <list>
+#include <set>
+#include <thread>
+
+#include "framework/core/error.h"
+#include "framework/core/printable.h"
+#include "framework/ranks/own_addresses.h"
+#include "framework/ranks/socket_link.h"
+
+namespace mulligan {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+std::chrono::microseconds duration(double seconds) {
+  return std::chrono::microseconds(static_cast<std::int64_t>(seconds * 1e6));
+}
+
+// The addresses of a network interface, IPv4 first.
+asio::ip::address address_of_interface(const std::string& name) {
+  ifaddrs* all = nullptr;
+  std::optional<asio::ip::address> found;
+  std::set<std::string> names;
+  if (getifaddrs(&all) == 0) {
+    for (const ifaddrs* one = all; one; one = one->ifa_next) {
+      names.insert(one->ifa_name);
+      if (name != one->ifa_name || !one->ifa_addr || (found && found->is_v4())) continue;
+      if (one->ifa_addr->sa_family == AF_INET) {
+        const auto* address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
+        found = asio::ip::address_v4(ntohl(address->sin_addr.s_addr));
+      } else if (one->ifa_addr->sa_family == AF_INET6) {
+        const auto* address = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr);
+        asio::ip::address_v6::bytes_type bytes;
+        std::copy_n(address->sin6_addr.s6_addr, bytes.size(), bytes.begin());
+        found = asio::ip::address_v6(bytes, address->sin6_scope_id);
+      }
+    }
+    freeifaddrs(all);
+  }
+  if (found) return *found;
+  throw config_error(
+      "there is no network interface or address '{}' with an address here; set MULLIGAN_INTERFACE to one of "
+      "{}.",
+      printable(name), fmt::join(names, ", "));
+}
+
+// What to listen at: one address, or both wildcards.
+std::vector<asio::ip::address> addresses_of(const std::string& name) {
+  if (name.empty()) return {asio::ip::address_v6::any(), asio::ip::address_v4::any()};
+  error_code no_address;
+  const auto address = asio::ip::make_address(name, no_address);
+  return {no_address ? address_of_interface(name) : address};
+}
+
+error_code open_at(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
+  error_code error;
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) fcntl(acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  // The IPv6 wildcard takes IPv4 as well.
+  if (!error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(false), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) {
+    error_code ignored;
+    acceptor.close(ignored);
+  }
+  return error;
+}
+
+// Behind an address of this machine its loopback: whoever was started with that name of it listens there.
+std::vector<tcp::endpoint> with_loopback(const tcp::resolver::results_type& found) {
+  std::vector<tcp::endpoint> endpoints;
+  for (const auto& one : found) endpoints.push_back(one.endpoint());
+  const tcp::endpoint loopback(asio::ip::address_v4::loopback(), endpoints.front().port());
+  const auto is_own = [](const tcp::endpoint& one) { return is_own_address(one.address().to_string()); };
+  if (std::ranges::find(endpoints, loopback) == endpoints.end() && std::ranges::any_of(endpoints, is_own)) {
+    endpoints.push_back(loopback);
+  }
+  return endpoints;
+}
+
+struct Attempt {
+  explicit Attempt(asio::io_context& context) : resolver(context), socket(context), deadline(context) {}
+  tcp::resolver resolver;
+  tcp::socket socket;
+  asio::steady_timer deadline;
+  bool late = false;
+};
+
+}  // namespace
+
+struct SocketLoop::Implementation {
+  explicit Implementation(double seconds) : silent_seconds(seconds) {}
+
+  double silent_seconds;
+  std::atomic<std::int64_t> unsent{0};
+  asio::io_context context;
+  asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
+  std::list<tcp::acceptor> acceptors;
+  std::thread thread;
+
+  std::shared_ptr<Link> linked(tcp::socket socket, const std::function<void(std::shared_ptr<Link>)>& take) {
+    const auto link = std::make_shared<SocketLink>(std::move(socket), silent_seconds, unsent);
+    take(link);
+    link->start_reading();
+    return link;
+  }
+
+  void accept_next(tcp::acceptor& acceptor, const OnLink& on_link) {
+    acceptor.async_accept([this, &acceptor, on_link](error_code error, tcp::socket socket) {
+      if (error == asio::error::operation_aborted) return;
+      if (!error) {
+        linked(std::move(socket), on_link);
+        return accept_next(acceptor, on_link);
+      }
+      // Too many open files, most probably: others may close theirs.
+      after(0.1, [this, &acceptor, on_link] { accept_next(acceptor, on_link); });
+    });
+  }
+
+  void after(double seconds, std::function<void()> work) {
+    const auto timer = std::make_shared<asio::steady_timer>(context, duration(seconds));
+    timer->async_wait([timer, work = std::move(work)](error_code error) {
+      if (!error) work();
+    });
+  }
+
+  void finish(const std::shared_ptr<Attempt>& attempt, error_code error, const OnConnected& on_connected) {
+    attempt->deadline.cancel();
+    if (attempt->late && !error) error = asio::error::timed_out;
+    // Where nobody listens, the system may connect a socket with itself.
+    error_code unknown;
+    if (!error && attempt->socket.local_endpoint(unknown) == attempt->socket.remote_endpoint(unknown)) {
+      error = asio::error::connection_refused;
+    }
+    if (error) return on_connected(nullptr, attempt->late ? "it does not answer" : error.message());
+    linked(std::move(attempt->socket),
+           [&](std::shared_ptr<Link> link) { on_connected(std::move(link), ""); });
+  }
+};
+
+SocketLoop::SocketLoop(double silent_seconds) : implementation_(new Implementation(silent_seconds)) {
+  try {
+    implementation_->thread = std::thread([this] { implementation_->context.run(); });
+  } catch (const std::system_error& error) {
+    throw run_error("the system refuses a thread ({}); allow this user more of them (ulimit -u).",
+                    error.code().message());
+  }
+}
+
+SocketLoop::~SocketLoop() {
+  stop();
+}
+
+void SocketLoop::stop() {
+  if (!implementation_->thread.joinable()) return;
+  const double begun = now();
+  while (implementation_->unsent > 0 && now() - begun < 1)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  implementation_->context.stop();
+  implementation_->thread.join();
+}
+
+void SocketLoop::post(std::function<void()> work) {
+  asio::post(implementation_->context, std::move(work));
+}
+
+void SocketLoop::after(double seconds, std::function<void()> work) {
+  implementation_->after(seconds, std::move(work));
+}
+
+double SocketLoop::now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::size_t SocketLoop::listen(const std::string& address, const std::vector<std::uint16_t>& ports,
+                               OnLink on_link) {
+  const auto addresses = addresses_of(address);
+  error_code error;
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    for (const auto& one : addresses) {
+      tcp::acceptor acceptor(implementation_->context);
+      error = open_at(acceptor, {one, ports[i]});
+      if (error == asio::error::address_in_use) break;  // the other wildcard would be free, and wrong
+      if (error) continue;
+      // Only the loop's thread touches acceptors.
+      const auto taken = std::make_shared<tcp::acceptor>(std::move(acceptor));
+      post([this, taken, on_link = std::move(on_link)] {
+        implementation_->acceptors.push_back(std::move(*taken));
+        implementation_->accept_next(implementation_->acceptors.back(), on_link);
+      });
+      return i;
+    }
+  }
+  throw config_error(
+      "rank 0 can listen at none of the ports {} to {} ({}); end what occupies them, or choose others with "
+      "MASTER_PORT or MULLIGAN_RENDEZVOUS=HOST:PORT.",
+      ports.empty() ? 0 : ports.front(), ports.empty() ? 0 : ports.back(), error.message());
+}
+
+void SocketLoop::connect(const std::string& host, std::uint16_t port, double seconds,
+                         OnConnected on_connected) {
+  const auto attempt = std::make_shared<Attempt>(implementation_->context);
+  attempt->deadline.expires_after(duration(seconds));
+  attempt->deadline.async_wait([attempt](error_code error) {
+    if (error) return;
+    attempt->late = true;
+    error_code ignored;
+    attempt->resolver.cancel();
+    attempt->socket.close(ignored);
+  });
+  attempt->resolver.async_resolve(
+      host, std::to_string(port), tcp::resolver::numeric_service,
+      [this, attempt, on_connected = std::move(on_connected)](error_code error,
+                                                              const tcp::resolver::results_type& found) {
+        if (!error && attempt->late) error = asio::error::timed_out;
+        if (error) return implementation_->finish(attempt, error, on_connected);
+        asio::async_connect(attempt->socket, with_loopback(found),
+                            [this, attempt, on_connected](error_code failed, const tcp::endpoint&) {
+                              implementation_->finish(attempt, failed, on_connected);
+                            });
+      });
+}
+
+}  // namespace mulligan

@@ -1,0 +1,38 @@
+// A look at how a model's attention rounds (docs/numerics/attention_bias.md): forward and backward of a short
+// row on a run's backend, each call of attention held against its exact result.
+#pragma once
+
+#include <memory>
+
+#include "framework/plugin/plugin_host.h"
+#include "framework/report/attention_record.h"
+#include "framework/run/run_plugins.h"
+#include "tools/doctor/probe.h"
+
+namespace mulligan::doctor {
+
+class AttentionLook {
+ public:
+  static constexpr std::int64_t most_tokens = 256, most_rows = 512;  // of the row; of a call
+
+  // On plugins of its own, so that a run's memory stays what its plan says: the backend of `phase` of the
+  // configuration, in its compute dtype. `loaded` has its plugins resolved and must outlive this object.
+  // Throws Error.
+  AttentionLook(const LoadedConfig& loaded, PluginHost& host, const std::string& section, const Phase& phase);
+
+  // With these weights, on the first tokens of a row of training data.
+  AttentionRecord look(const Weights& weights, const Batch& row, std::int64_t step);
+
+ private:
+  const RunConfig& config_;
+  RunPlugins plugins_;
+  std::int64_t tokens_;
+  MicroStepProbe probe_;
+};
+
+// The spectral norms of the weights of queries, keys, values and outputs of each layer, "layers.0.q" and so
+// on.
+std::vector<std::pair<std::string, double>> attention_spectral_norms(const ModelConfig& model,
+                                                                     const Weights& weights);
+
+}  // namespace mulligan::doctor

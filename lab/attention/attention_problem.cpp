@@ -1,0 +1,171 @@
+#include "lab/attention/attention_problem.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "framework/check/poisoned_run.h"
+#include "framework/core/philox.h"
+#include "framework/run/weights.h"
+
+namespace mulligan::doctor {
+namespace {
+
+constexpr std::int64_t length = 64, width = 16, least_keys = 16;
+
+std::vector<float> in_bf16(const std::vector<float>& values) {
+  return decode_floats(encode_floats(values, MLG_BF16), MLG_BF16);
+}
+
+struct Inputs {
+  std::vector<float> q, k, v;  // [T, width], all bf16
+};
+
+// The logit of a key is high + low + gap, the elements of q that meet its three elements that are not 0.
+Inputs draw(const AttentionProblem& problem) {
+  const PhiloxStream random(problem.seed, "attention_problem");
+  std::uint64_t drawn = 0;
+  const auto uniform = [&](double low, double high) {
+    return static_cast<float>(low + (high - low) * random.uniform(drawn++));
+  };
+  const auto tokens = static_cast<std::size_t>(problem.segments * length);
+  std::vector<float> largest, gaps, v;
+  for (std::size_t t = 0; t < tokens; ++t) {
+    const bool repeated = static_cast<std::int64_t>(t) % length < problem.repeats;
+    largest.push_back(uniform(1, 6));
+    gaps.push_back(repeated ? 0 : uniform(-12, -9));
+    for (std::int64_t j = 0; j < width; ++j)
+      v.push_back(uniform(-4, -2) + (problem.small_rest && !repeated ? 2.0F : 0.0F));
+  }
+  const std::vector<float> high = in_bf16(largest);
+  std::vector<float> low;
+  for (std::size_t t = 0; t < tokens; ++t) low.push_back(largest[t] - high[t]);
+  Inputs in{std::vector<float>(tokens * width), std::vector<float>(tokens * width), in_bf16(v)};
+  for (std::size_t t = 0; t < tokens; ++t) {
+    const std::size_t at = t * width;
+    in.q[at] = high[t];
+    in.q[at + 1] = low[t];
+    in.q[at + 2] = in.k[at] = in.k[at + 1] = 1;
+    in.k[at + 2] = gaps[t];
+  }
+  in.q = in_bf16(in.q);
+  in.k = in_bf16(in.k);
+  return in;
+}
+
+}  // namespace
+
+AttentionRowsSeen measure_bias(Backend& backend, const AttentionProblem& problem, const AttentionRule& rule) {
+  const std::int64_t tokens = problem.segments * length;
+  const TensorType rows(MLG_BF16, {tokens, 1, width});
+  Graph graph;
+  const Value o = graph.external("o", rows);
+  graph.call("attention_stable_fwd",
+             {graph.external("q", rows), graph.external("k", rows), graph.external("v", rows),
+              graph.external("cu_seqlens", TensorType(MLG_I32, {problem.segments + 1})), o,
+              graph.external("lse", TensorType(MLG_F32, {tokens, 1}))},
+             {{"softmax_scale", 1},
+              {"beta", rule.beta > 0 ? rule.beta : 1},
+              {"tolerance", 1e-3},
+              {"min_repeats", rule.beta > 0 ? std::min(2.0, static_cast<double>(problem.repeats)) : 0},
+              {"cap", 20},
+              {"round_normalizer", rule.round_normalizer ? 1.0 : 0.0},
+              {"round_sums", rule.round_sums ? 1.0 : 0.0}});
+  PoisonedRun run(backend, graph, "attention problem");
+  const Inputs in = draw(problem);
+  std::vector<std::int32_t> boundaries;
+  for (std::int64_t i = 0; i <= problem.segments; ++i)
+    boundaries.push_back(static_cast<std::int32_t>(i * length));
+  run.set("q", in.q);
+  run.set("k", in.k);
+  run.set("v", in.v);
+  run.set("cu_seqlens", boundaries);
+  run.run(poison_nan);
+  AttentionCallValues call;
+  call.heads = call.kv_heads = 1;
+  call.width = width;
+  call.q.assign(in.q.begin(), in.q.end());
+  call.k.assign(in.k.begin(), in.k.end());
+  call.v.assign(in.v.begin(), in.v.end());
+  call.boundaries.assign(boundaries.begin(), boundaries.end());
+  call.o = run.numbers(o);
+  call.least_keys = least_keys;
+  return look_at_rows(call, tokens);
+}
+
+BiasTable measure_biases(Backend& backend, const std::vector<double>& betas, std::int64_t segments,
+                         std::int64_t seeds) {
+  BiasTable table{{}, betas};
+  const auto add = [&](const AttentionProblem& problem, const AttentionRule& rule) {
+    BiasRow row{problem, rule};
+    row.seeds = seeds;
+    double squares = 0;
+    for (std::int64_t seed = 1; seed <= seeds; ++seed) {
+      row.problem.seed = static_cast<std::uint64_t>(seed);
+      const AttentionRowsSeen seen = measure_bias(backend, row.problem, rule);
+      const double bias = seen.record.error_ulp;
+      row.rows += seen.rows;
+      const double before = row.mean_ulp;
+      row.mean_ulp += (bias - before) / static_cast<double>(seed);
+      squares += (bias - before) * (bias - row.mean_ulp);
+    }
+    row.deviation_ulp = seeds > 1 ? std::sqrt(squares / static_cast<double>(seeds - 1)) : 0;
+    table.rows.push_back(row);
+  };
+  for (const bool round_sums : {true, false}) {
+    for (const bool small_rest : {false, true}) {
+      for (std::int64_t repeats = 1; repeats <= 4; ++repeats) {
+        const AttentionProblem problem{segments, repeats, small_rest, 1};
+        add(problem, {0, false, round_sums});
+        for (const double beta : betas) add(problem, {beta, false, round_sums});
+        if (!betas.empty()) add(problem, {betas.front(), true, round_sums});
+      }
+    }
+  }
+  return table;
+}
+
+std::string bias_text(const BiasTable& table) {
+  std::string text = "| rounded | values | maxima | off |", line = "|---|---|---|---|";
+  for (const double beta : table.betas) {
+    text += fmt::format(" beta {} |", beta);
+    line += "---|";
+  }
+  if (!table.betas.empty()) {
+    text += fmt::format(" beta {}, rounded normalizer |", table.betas.front());
+    line += "---|";
+  }
+  text += " n |\n" + line + "---|\n";
+  const std::size_t columns = table.betas.empty() ? 1 : table.betas.size() + 2;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const BiasRow& row = table.rows[i];
+    if (i % columns == 0) {
+      text +=
+          fmt::format("| {} | {} | {} |", row.rule.round_sums ? "sums" : "once",
+                      row.problem.small_rest ? "the others' smaller" : "of one sign", row.problem.repeats);
+    }
+    text += fmt::format(" {:+.3f} ± {:.3f} |", row.mean_ulp, row.deviation_ulp);
+    if (i % columns == columns - 1) text += fmt::format(" {} |\n", row.seeds);
+  }
+  return text;
+}
+
+std::string bias_json(const BiasTable& table) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const BiasRow& row : table.rows) {
+    rows.push_back({{"output_rounding", row.rule.round_sums ? "sums" : "once"},
+                    {"values", row.problem.small_rest ? "small_rest" : "one_sign"},
+                    {"maxima", row.problem.repeats},
+                    {"beta", row.rule.beta},
+                    {"normalizer", row.rule.round_normalizer ? "rounded" : "exact"},
+                    {"bias_ulp", row.mean_ulp},
+                    {"deviation_ulp", row.deviation_ulp},
+                    {"rows", row.rows},
+                    {"seeds", row.seeds}});
+  }
+  return rows.dump(1);
+}
+
+}  // namespace mulligan::doctor

@@ -1,0 +1,36 @@
+// Answers of a model: its next tokens on a validation set, its choices on questions.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/plugin/plugin_host.h"
+#include "framework/report/console.h"
+#include "framework/run/loaded_model.h"
+#include "framework/run/weight_origin.h"
+#include "lab/calibration/items.h"
+#include "lab/calibration/questions.h"
+
+namespace mulligan::calibration {
+
+struct AnswerOptions : ConsoleOptions {
+  std::int64_t tokens = std::int64_t{1} << 20;  // of the validation set, from its front; 0: none
+  std::vector<std::filesystem::path> questions;
+  // Likelihoods of choices per byte of their text: a long choice is not less likely for its length alone.
+  bool per_byte = false;
+};
+
+// The sets in this order: "validation", then one for each file, by its name. Tokens lie in the rows of an
+// evaluation; a token's answer is the largest logit after the softcap, its confidence the softmax of it. A
+// question's choices are scored as continuations of "QUESTION\nAnswer:": the confidence is the softmax over
+// the sums of their tokens' log-likelihoods. Questions longer than eval.sequence_length lose their beginning,
+// which is told. Throws Error; data_error when the weights belong to another tokenizer.
+std::vector<ItemSet> answer(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
+                            const WeightLoader& load, const AnswerOptions& options);
+
+}  // namespace mulligan::calibration

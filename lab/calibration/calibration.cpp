@@ -1,0 +1,121 @@
+#include "lab/calibration/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace mulligan::calibration {
+namespace {
+
+// Means of a bin from its sums.
+Bin bin_of(double low, double high, std::size_t count, double confidence, double right) {
+  if (count == 0) return {low, high, 0, 0, 0};
+  const auto n = static_cast<double>(count);
+  return {low, high, count, confidence / n, right / n};
+}
+
+std::vector<Bin> equal_width(std::span<const Prediction> predictions, int bins) {
+  const auto n = static_cast<std::size_t>(bins);
+  const auto edge = [&](std::size_t i) { return static_cast<double>(i) / static_cast<double>(n); };
+  std::vector<std::size_t> counts(n, 0);
+  std::vector<double> confidences(n, 0), rights(n, 0);
+  for (const Prediction& p : predictions) {
+    auto bin = static_cast<std::size_t>(p.confidence * static_cast<double>(n));
+    bin = std::min(bin, n - 1);
+    while (bin > 0 && p.confidence <= edge(bin)) --bin;  // an edge belongs to the bin below it
+    while (bin + 1 < n && p.confidence > edge(bin + 1)) ++bin;
+    ++counts[bin];
+    confidences[bin] += p.confidence;
+    rights[bin] += p.right ? 1 : 0;
+  }
+  std::vector<Bin> found;
+  for (std::size_t i = 0; i < n; ++i)
+    found.push_back(bin_of(edge(i), edge(i + 1), counts[i], confidences[i], rights[i]));
+  return found;
+}
+
+// The same number of predictions in each, or one more; fewer bins than asked for where there are fewer
+// predictions.
+std::vector<Bin> equal_mass(std::span<const Prediction> predictions, int bins) {
+  std::vector<Prediction> sorted(predictions.begin(), predictions.end());
+  // Of equal confidence the wrong ones first, so that the order of the input does not count.
+  std::ranges::sort(sorted, {}, [](const Prediction& p) { return std::pair(p.confidence, p.right); });
+  const std::size_t n = std::min(static_cast<std::size_t>(bins), sorted.size());
+  std::vector<Bin> found;
+  double low = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t begin = i * sorted.size() / n, end = (i + 1) * sorted.size() / n;
+    double confidence = 0, right = 0;
+    for (std::size_t j = begin; j < end; ++j) {
+      confidence += sorted[j].confidence;
+      right += sorted[j].right ? 1 : 0;
+    }
+    const double high = i + 1 == n ? 1 : sorted[end - 1].confidence;
+    found.push_back(bin_of(low, high, end - begin, confidence, right));
+    low = high;
+  }
+  return found;
+}
+
+double expected_error(const std::vector<Bin>& bins, double count) {
+  double error = 0;
+  for (const Bin& bin : bins)
+    error += static_cast<double>(bin.count) / count * std::abs(bin.accuracy - bin.confidence);
+  return error;
+}
+
+template <typename T>
+Choice choose_of(std::span<const T> logits, std::size_t answer) {
+  Choice choice;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (!std::isfinite(logits[i])) throw std::invalid_argument("logits are not finite");
+    if (logits[i] > logits[choice.choice]) choice.choice = i;
+  }
+  const auto most = static_cast<double>(logits[choice.choice]);
+  double sum = 0;
+  for (const T logit : logits) sum += std::exp(static_cast<double>(logit) - most);
+  choice.prediction = {1 / sum, choice.choice == answer,
+                       std::log(sum) - (static_cast<double>(logits[answer]) - most)};
+  return choice;
+}
+
+}  // namespace
+
+Calibration calibrate(std::span<const Prediction> predictions, int bins) {
+  if (predictions.empty()) throw std::invalid_argument("there are no predictions");
+  if (bins < 1) throw std::invalid_argument("one bin or more");
+  Calibration result;
+  result.count = predictions.size();
+  double of_right = 0, of_wrong = 0;
+  for (const Prediction& p : predictions) {
+    if (!(p.confidence >= 0 && p.confidence <= 1)) throw std::invalid_argument("confidence lies from 0 to 1");
+    result.wrong += p.right ? 0 : 1;
+    (p.right ? of_right : of_wrong) += p.confidence;
+    result.brier += std::pow(p.confidence - (p.right ? 1 : 0), 2);
+    result.loss_nats += p.loss_nats;
+  }
+  const auto count = static_cast<double>(result.count);
+  const auto right = static_cast<double>(result.count - result.wrong);
+  result.accuracy = right / count;
+  result.confidence = (of_right + of_wrong) / count;
+  result.brier /= count;
+  result.loss_nats /= count;
+  if (result.wrong > 0) result.swagger = of_wrong / static_cast<double>(result.wrong);
+  if (result.wrong > 0 && right > 0) result.swagger_gap = *result.swagger - of_right / right;
+  result.bins = equal_width(predictions, bins);
+  result.adaptive_bins = equal_mass(predictions, bins);
+  result.ece = expected_error(result.bins, count);
+  result.adaptive_ece = expected_error(result.adaptive_bins, count);
+  for (const Bin& bin : result.bins)
+    result.mce = std::max(result.mce, std::abs(bin.accuracy - bin.confidence));
+  return result;
+}
+
+Choice choose(std::span<const float> logits, std::size_t answer) {
+  return choose_of(logits, answer);
+}
+Choice choose(std::span<const double> logits, std::size_t answer) {
+  return choose_of(logits, answer);
+}
+
+}  // namespace mulligan::calibration

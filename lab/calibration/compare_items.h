@@ -1,0 +1,40 @@
+// Several runs on the same items: do they agree, is one better, where are they sure and wrong.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lab/calibration/consistency.h"
+#include "lab/calibration/items.h"
+
+namespace mulligan::calibration {
+
+// One run against the first, on one subject ("all" for the whole set).
+struct SubjectComparison {
+  std::string subject;
+  std::size_t run = 0;                                    // index, from 1 on
+  std::size_t items = 0, only_first = 0, only_other = 0;  // right in one of the two alone
+  double first_accuracy = 0, other_accuracy = 0;
+  double p = 1, holm_p = 1;  // McNemar's exact test, two-sided; Holm over all rows of subjects of this run
+};
+
+struct SetComparison {
+  std::string name;
+  Consistency consistency;
+  std::vector<SubjectComparison> subjects;
+  Risks risks;  // an item is wrong where the first run is
+  std::vector<std::string> risky_ids;
+};
+
+// `runs` by run: the same sets with the same items in the same order. The ECE of an item's domain is that of
+// its subject over all runs. Throws data_error naming set and item where they differ, and where there are
+// fewer than two runs.
+std::vector<SetComparison> compare_items(const std::vector<std::vector<ItemSet>>& runs,
+                                         const RiskLimits& limits = {});
+
+// `names` of the runs, in their order.
+std::string comparison_text(const std::vector<SetComparison>& sets, const std::vector<std::string>& names);
+std::string comparison_json(const std::vector<SetComparison>& sets, const std::vector<std::string>& names);
+
+}  // namespace mulligan::calibration

@@ -1,0 +1,81 @@
+// What compare_items() found, for people and programs.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "lab/calibration/compare_items.h"
+
+namespace mulligan::calibration {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string share_text(const std::optional<double>& share) {
+  return share ? fmt::format("{:.3f}", *share) : "-";
+}
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+}  // namespace
+
+std::string comparison_text(const std::vector<SetComparison>& sets, const std::vector<std::string>& names) {
+  std::string text;
+  for (const SetComparison& set : sets) {
+    const Consistency& c = set.consistency;
+    text += fmt::format("{}: {} items, {} runs\n", set.name, c.most_common.size(), names.size());
+    text += fmt::format("consistency {:.5f} (mean share of the commonest answer), pairwise agreement {:.5f}",
+                        c.mean_most_common, c.pairwise);
+    text += c.first_divergence ? fmt::format(", first differing item {}\n", *c.first_divergence + 1)
+                               : std::string(", no item differs\n");
+    text += fmt::format("{:<28} {:>8} {:>9} {:>9} {:>11} {:>11} {:>9} {:>9}\n", "subject", "items", "first",
+                        "other", "only first", "only other", "p", "Holm");
+    for (const SubjectComparison& row : set.subjects) {
+      if (row.subject == "all")
+        text += fmt::format("'{}' against '{}', McNemar's exact test:\n", names[row.run], names[0]);
+      text += fmt::format("{:<28} {:>8} {:>9.4f} {:>9.4f} {:>11} {:>11} {:>9.4g} {:>9.4g}\n",
+                          row.subject.empty() ? "(none)" : row.subject, row.items, row.first_accuracy,
+                          row.other_accuracy, row.only_first, row.only_other, row.p, row.holm_p);
+    }
+    text +=
+        fmt::format("risk: {} of {} items flagged, {} of them wrong; precision {}, recall {} of {} wrong\n\n",
+                    set.risks.items.size(), c.most_common.size(), set.risks.flagged_wrong,
+                    share_text(set.risks.precision), share_text(set.risks.recall), set.risks.wrong);
+  }
+  return text;
+}
+
+std::string comparison_json(const std::vector<SetComparison>& sets, const std::vector<std::string>& names) {
+  Json all = Json::array();
+  for (const SetComparison& set : sets) {
+    Json rows = Json::array();
+    for (const SubjectComparison& row : set.subjects) {
+      rows.push_back({{"run", names[row.run]},
+                      {"subject", row.subject},
+                      {"items", row.items},
+                      {"first_accuracy", row.first_accuracy},
+                      {"other_accuracy", row.other_accuracy},
+                      {"only_first", row.only_first},
+                      {"only_other", row.only_other},
+                      {"p", row.p},
+                      {"holm_p", row.holm_p}});
+    }
+    all.push_back({{"name", set.name},
+                   {"items", set.consistency.most_common.size()},
+                   {"consistency", set.consistency.mean_most_common},
+                   {"pairwise", set.consistency.pairwise},
+                   {"first_divergence", or_null(set.consistency.first_divergence)},
+                   {"subjects", rows},
+                   {"risk",
+                    {{"ids", set.risky_ids},
+                     {"flagged_wrong", set.risks.flagged_wrong},
+                     {"wrong", set.risks.wrong},
+                     {"precision", or_null(set.risks.precision)},
+                     {"recall", or_null(set.risks.recall)}}}});
+  }
+  return Json{{"runs", names}, {"sets", all}}.dump(1) + "\n";
+}
+
+}  // namespace mulligan::calibration

@@ -1,0 +1,38 @@
+// Answered items: what is calibrated, and what two runs are compared by.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lab/calibration/calibration.h"
+
+namespace mulligan::calibration {
+
+// One token of a validation set (choice and answer are token ids) or one question (indices of choices).
+struct Item {
+  std::string id, subject;
+  int choice = 0, answer = 0;
+  Prediction prediction;
+};
+
+// The items of one source: "validation", or a file of questions.
+struct ItemSet {
+  std::string name;
+  bool questions = false;
+  std::vector<Item> items;
+};
+
+// The calibration of all items, and of each subject, in the order of first occurrence; one subject alone, or
+// none: no more than the whole.
+Calibration calibrate_items(const std::vector<Item>& items, int bins = default_bins);
+std::vector<std::pair<std::string, Calibration>> calibrate_subjects(const std::vector<Item>& items,
+                                                                    int bins = default_bins);
+
+// Items as JSON lines, and back. Reading throws data_error naming file and line.
+std::string items_text(const std::vector<ItemSet>& sets);
+std::vector<ItemSet> read_items(const std::filesystem::path& path);
+
+}  // namespace mulligan::calibration

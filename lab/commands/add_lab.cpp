@@ -1,0 +1,26 @@
+// What lab/ adds to the program.
+#include "lab/attention/attention_observer.h"
+#include "lab/commands/lab_commands.h"
+#include "lab/commands/packed_weights.h"
+#include "lab/energy/energy_observer.h"
+#include "lab/task_vectors/store_runs.h"
+#include "launch/program_parts.h"
+#include "tools/commands/sweep_steps.h"
+
+namespace mulligan {
+
+void add_lab(ProgramParts& parts) {
+  for (const auto add : {add_calibrate_command, add_ensemble_command, add_probe_command,
+                         add_attention_command, add_vectors_command, add_merge_command})
+    parts.commands.push_back({CommandGroup::lab, add});
+  parts.observers.emplace_back([](bool) { return std::make_unique<energy::EnergyObserver>(); });
+  parts.observers.emplace_back([](bool) { return std::make_unique<doctor::AttentionObserver>(); });
+  parts.other_weights = [](const std::string& name,
+                           const RunOptions& options) -> std::optional<WeightSource> {
+    if (const auto packed = packed_name(name)) return from_task_vectors(*packed, options);
+    return {};
+  };
+  vector_store() = task_vectors::store_runs;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,134 @@
+// mulligan attention
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/printable.h"
+#include "framework/core/stop_request.h"
+#include "framework/data/loader.h"
+#include "framework/model/elements/masking/config.h"
+#include "framework/run/training_data.h"
+#include "framework/run/weights.h"
+#include "lab/attention/attention_look.h"
+#include "lab/attention/attention_problem.h"
+#include "lab/commands/lab_commands.h"
+#include "launch/commands/commands.h"
+#include "launch/commands/run_options.h"
+#include "launch/commands/run_results.h"
+#include "launch/commands/weight_source.h"
+
+namespace mulligan {
+namespace {
+
+struct AttentionArguments {
+  RunOptions run;
+  std::string path, json;
+  std::vector<double> betas = {2, 1.1, 4, 8};
+  std::int64_t segments = 300, seeds = 5;
+};
+
+doctor::Weights weights_of_source(Backend& backend, const WeightSource& source) {
+  TensorStore store(backend);
+  const std::vector<PlannedParameter> parameters = plan_parameters(source.loaded.config);
+  const std::vector<ParameterLayout> layouts = parameter_layouts(source.loaded.config.model, MLG_F32);
+  for (const ParameterLayout& layout : layouts) store.create(master_name(layout.spec.name), layout.spec.type);
+  source.load(store, layouts);
+  return doctor::weights_of(store, parameters);
+}
+
+std::string look_text(const AttentionRecord& record) {
+  std::string text = fmt::format("{} rows of each layer\n\n", record.rows);
+  text +=
+      "| slot | largest logit | rows with repeated maxima | mean error, ulp | its standard error | delta's "
+      "error "
+      "| of |\n|---|---|---|---|---|---|---|\n";
+  for (const AttentionLayerRecord& layer : record.layers) {
+    text += fmt::format("| {} | {:.2f} | {:.4f} | {:+.4f} | {:.4f} |", layer.slot, layer.largest_logit,
+                        layer.repeated_rows, layer.error_ulp, layer.error_standard_error_ulp);
+    text += layer.delta_error ? fmt::format(" {:.3g} | {:.3g} |\n", *layer.delta_error, *layer.delta_norm)
+                              : std::string(" not known | |\n");
+  }
+  text += "\n| weight | spectral norm |\n|---|---|\n";
+  for (const auto& [name, norm] : record.spectral_norms) text += fmt::format("| {} | {:.4f} |\n", name, norm);
+  return text;
+}
+
+void look(const AttentionArguments& arguments) {
+  require_one_process("attention");
+  const StopSignals signals;
+  WeightSource source = open_weights(arguments.path, arguments.run);
+  require_next_token(source.loaded.config.model, "this command looks at causal attention");
+  PluginHost host = arguments.run.plugin_host();
+  resolve_run_plugins(source.loaded, host);
+  const RunConfig& config = source.loaded.config;
+  const RunPlugins plugins = make_backend_plugin(source.loaded, host);
+  const doctor::Weights weights = weights_of_source(*plugins.backend, source);
+  Loader loader(loader_options(config, unchecked_training_data(config), 0, 1));
+  Batch row;
+  loader.next(row);
+  doctor::AttentionLook attention(source.loaded, host, "backend", config.phases.back());
+  const AttentionRecord record = attention.look(weights, row, 0);
+  fmt::print("{}", printable(look_text(record), LineBreaks::kept));
+  if (!arguments.json.empty()) write_file_atomically(arguments.json, attention_json(record) + "\n");
+}
+
+void problem(const AttentionArguments& arguments) {
+  require_one_process("attention");
+  const StopSignals signals;
+  for (const double beta : arguments.betas) {
+    if (!(beta >= 1 && beta <= 64)) throw config_error("--betas: {} is not between 1 and 64.", beta);
+  }
+  PluginHost host = arguments.run.plugin_host();
+  LoadedConfig loaded = load_config(arguments.run.config, arguments.run.overrides);
+  resolve_run_plugins(loaded, host, PluginUse::score);
+  const RunPlugins plugins = make_backend_plugin(loaded, host);
+  const doctor::BiasTable table =
+      doctor::measure_biases(*plugins.backend, arguments.betas, arguments.segments, arguments.seeds);
+  fmt::print("{}", doctor::bias_text(table));
+  if (!arguments.json.empty()) write_file_atomically(arguments.json, doctor::bias_json(table) + "\n");
+}
+
+}  // namespace
+
+void add_attention_command(CLI::App& app) {
+  CLI::App* attention =
+      app.add_subcommand("attention", "How attention rounds: of a model, and on a made-up problem");
+  attention->callback([attention] { require_command(*attention); });
+  auto arguments = std::make_shared<AttentionArguments>();
+
+  CLI::App* of_model = attention->add_subcommand(
+      "look",
+      "Holds a model's attention on a row of its training data against the exact one, layer by layer");
+  of_model->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
+      ->required()
+      ->type_name("PATH");
+  of_model->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
+      ->type_name("FILE");
+  of_model->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
+  arguments->run.declare(*of_model);
+  of_model->callback([arguments] { look(*arguments); });
+
+  CLI::App* made_up = attention->add_subcommand(
+      "problem", "Measures how far results lie to one side where maxima repeat, without and with the rule");
+  made_up->add_option("config", arguments->run.config, "Configuration (TOML); its backend computes")
+      ->required()
+      ->type_name("FILE");
+  made_up->add_option("--betas", arguments->betas, "Values of model.attention.beta")
+      ->delimiter(',')
+      ->type_name("LIST")
+      ->capture_default_str();
+  made_up->add_option("--segments", arguments->segments, "Segments of 64 tokens")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->capture_default_str();
+  made_up->add_option("--seeds", arguments->seeds, "How often it is drawn")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))
+      ->capture_default_str();
+  made_up->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
+  arguments->run.declare(*made_up);
+  made_up->callback([arguments] { problem(*arguments); });
+}
+
+}  // namespace mulligan

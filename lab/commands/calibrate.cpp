@@ -1,0 +1,147 @@
+// mulligan calibrate, mulligan calibrate compare
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "framework/core/directory_lock.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/printable.h"
+#include "framework/report/run_directory.h"
+#include "framework/run/replaced_run.h"
+#include "lab/calibration/answer.h"
+#include "lab/calibration/calibration_text.h"
+#include "lab/calibration/compare_items.h"
+#include "lab/commands/lab_commands.h"
+#include "launch/commands/run_options.h"
+#include "launch/commands/run_results.h"
+#include "launch/commands/trial.h"
+#include "launch/commands/weight_source.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CalibrateArguments {
+  RunOptions run;
+  std::string path;  // artifact, run directory or weights file
+  calibration::AnswerOptions answers;
+  std::vector<std::string> questions;
+  int bins = calibration::default_bins;
+  std::string items, json;
+};
+
+struct CompareArguments {
+  std::vector<std::string> files;
+  calibration::RiskLimits limits;
+  std::string json;
+};
+
+void calibrate(CalibrateArguments arguments) {
+  require_one_process("calibrate");
+  if (arguments.path.empty())
+    throw config_error("name what is calibrated: an artifact, a run directory or a weights file.");
+  if (arguments.answers.tokens == 0 && arguments.questions.empty())
+    throw config_error(
+        "--tokens 0 without --questions leaves nothing to calibrate on; name a file of questions.");
+  arguments.answers.questions.assign(arguments.questions.begin(), arguments.questions.end());
+  const fs::path run = run_directory_of(arguments.path);
+  std::optional<DirectoryLock> lock;
+  if (!run.empty()) {
+    lock.emplace(run, "calibrate", DirectoryLock::Kind::shared);
+    remove_temporary_leftovers(run);
+  }
+  WeightSource source = open_weights(arguments.path, arguments.run);
+  PluginHost host = arguments.run.plugin_host();
+  std::vector<TrialRecord::Change> changes;
+  if (!run.empty())
+    changes = changes_from_run(run, arguments.path, source.loaded, source.origin, ScoreCommand::eval);
+  const std::vector<calibration::ItemSet> sets =
+      calibration::answer(source.loaded, host, source.origin, source.load, arguments.answers);
+  fmt::print("{}", printable(calibration::calibration_text(sets, arguments.bins), LineBreaks::kept));
+  const std::string json =
+      calibration::calibration_json(sets, weights_of(arguments.path).filename().string(), arguments.bins);
+  if (!arguments.items.empty()) write_file_atomically(arguments.items, calibration::items_text(sets));
+  if (!arguments.json.empty()) write_file_atomically(arguments.json, json);
+  if (run.empty()) return;
+  if (!changes.empty()) {  // other settings than the run's: not the run's own figures
+    if (!arguments.answers.quiet)
+      fmt::print("not kept in the run directory, because of {}\n", changed_keys(changes));
+    return;
+  }
+  write_file_atomically(RunFiles{run}.calibration(), json);
+  refresh_report(run, arguments.answers);
+}
+
+void compare(const CompareArguments& arguments) {
+  std::vector<std::vector<calibration::ItemSet>> runs;
+  for (const std::string& file : arguments.files) runs.push_back(calibration::read_items(file));
+  const std::vector<calibration::SetComparison> sets = calibration::compare_items(runs, arguments.limits);
+  fmt::print("{}", printable(calibration::comparison_text(sets, arguments.files), LineBreaks::kept));
+  if (!arguments.json.empty())
+    write_file_atomically(arguments.json, calibration::comparison_json(sets, arguments.files));
+}
+
+void add_compare(CLI::App& calibrate_command) {
+  CLI::App* command = calibrate_command.add_subcommand(
+      "compare", "Consistency of runs on the same items, McNemar's test by subject, items at risk");
+  auto arguments = std::make_shared<CompareArguments>();
+  command
+      ->add_option("items", arguments->files,
+                   "Files of --items, two or more; the first is what others are held against")
+      ->required()
+      ->type_name("FILE");
+  calibration::RiskLimits& limits = arguments->limits;
+  const auto share = [&](const char* name, double& value, const char* what) {
+    command->add_option(name, value, what)->check(CLI::Range(0.0, 1.0))->capture_default_str();
+  };
+  share("--risk-consistency", limits.consistency, "An item is at risk where so many of the runs agree,");
+  share("--risk-confidence", limits.confidence, "so sure are they,");
+  share("--risk-ece", limits.domain_ece, "and so badly is its subject calibrated");
+  command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
+  command->callback([arguments] { compare(*arguments); });
+}
+
+}  // namespace
+
+void add_calibrate_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "calibrate",
+      "How far a model's confidence can be trusted: of next tokens and of multiple-choice questions");
+  auto arguments = std::make_shared<CalibrateArguments>();
+  command->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
+      ->type_name("PATH");
+  command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
+      ->type_name("FILE");
+  command
+      ->add_option("--tokens", arguments->answers.tokens,
+                   "Validation tokens to predict, from the front; 0: none")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
+      ->capture_default_str();
+  command
+      ->add_option("--questions", arguments->questions,
+                   "File of JSON lines with question, choices, answer, subject and id; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  command->add_flag("--per-byte", arguments->answers.per_byte,
+                    "Likelihoods of choices count per byte of their text");
+  command->add_option("--bins", arguments->bins, "Bins of confidence")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command
+      ->add_option("--items", arguments->items, "File that every answer is written to, for calibrate compare")
+      ->type_name("FILE");
+  command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
+  arguments->run.declare(*command);
+  declare_quiet(*command, arguments->answers);
+  add_compare(*command);
+  command->callback([arguments, command] {
+    if (command->get_subcommands().empty()) calibrate(*arguments);
+  });
+}
+
+}  // namespace mulligan

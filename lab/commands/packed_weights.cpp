@@ -1,0 +1,76 @@
+#include "lab/commands/packed_weights.h"
+
+#include "framework/core/error.h"
+#include "framework/core/safetensors.h"
+#include "framework/run/weights.h"
+#include "lab/task_vectors/device_unpack.h"
+#include "lab/task_vectors/task_vectors_file.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace task_vectors;
+
+// What a device is filled from.
+struct Packed {
+  TaskVectors vectors;
+  Model base;
+  std::size_t task = 0;
+};
+
+bool holds_task_vectors(const fs::path& path) {
+  return path.extension() == ".safetensors" && fs::is_regular_file(path) && is_task_vectors(path);
+}
+
+Model open_base(const TaskVectors& vectors, const fs::path& file) {
+  if (vectors.base_path.empty() || !fs::exists(vectors.base_path)) {
+    throw data_error(
+        "the base '{}' of '{}' does not lie at '{}' any more; put it there, or write the weights with "
+        "mulligan "
+        "vectors unpack, which is told where the base is.",
+        vectors.base_name, file.string(), vectors.base_path);
+  }
+  return open_model(vectors.base_path);
+}
+
+std::string configuration_for(const PackedName& name, const RunOptions& options) {
+  if (!options.config.empty()) return options.config;
+  const fs::path beside = name.file.parent_path() / "config.toml";
+  if (fs::exists(beside)) return beside.string();
+  throw config_error("there is no config.toml beside '{}'; name the configuration with --config.",
+                     name.file.string());
+}
+
+}  // namespace
+
+std::optional<PackedName> packed_name(const std::string& name) {
+  if (fs::exists(name)) return holds_task_vectors(name) ? std::optional(PackedName{name, {}}) : std::nullopt;
+  const std::size_t sign = name.rfind('@');
+  if (sign == std::string::npos || !holds_task_vectors(name.substr(0, sign))) return {};
+  return PackedName{name.substr(0, sign), name.substr(sign + 1)};
+}
+
+WeightSource from_task_vectors(const PackedName& name, const RunOptions& options) {
+  const auto packed = std::make_shared<Packed>();
+  packed->vectors = read_task_vectors(name.file);
+  const std::vector<Task>& tasks = packed->vectors.tasks;
+  if (name.task.empty() && tasks.size() > 1) {
+    throw config_error("'{}' holds {} models; name one as {}@{}.", name.file.string(), tasks.size(),
+                       name.file.string(), tasks.front().name);
+  }
+  packed->task = name.task.empty() ? 0 : packed->vectors.index_of(name.task);
+  packed->base = open_base(packed->vectors, name.file);
+  require_base(packed->vectors, name.file.string(), packed->base);
+  LoadedConfig loaded = load_config(configuration_for(name, options), options.overrides);
+  const std::string source = name.file.string();
+  const auto load = [packed, source](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+    load_task(packed->vectors, source, packed->base, packed->task, store, layouts);
+  };
+  const Task& task = tasks[packed->task];
+  WeightOrigin origin = origin_of_metadata(task.metadata, source + "@" + task.name);
+  origin.has_checksum = true;  // of all that the file holds, and of the base
+  return {std::move(origin), std::move(loaded), load};
+}
+
+}  // namespace mulligan

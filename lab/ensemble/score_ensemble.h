@@ -1,0 +1,51 @@
+// Scores an ensemble: members one after the other over the same tokens, their probabilities averaged.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/data/data_identity.h"
+#include "framework/plugin/plugin_host.h"
+#include "framework/report/console.h"
+#include "framework/run/loaded_model.h"
+#include "framework/run/weight_origin.h"
+#include "lab/calibration/calibration.h"
+#include "lab/ensemble/members.h"
+
+namespace mulligan::ensemble {
+
+struct ScoreOptions : ConsoleOptions {
+  std::int64_t tokens = std::int64_t{1} << 20;  // of the validation set, from its front
+};
+
+// Never a run's val_bpb: it is the score of several models.
+struct EnsembleScore {
+  std::string plugin;    // "stochastic_rounding 1.0"
+  std::string settings;  // the plugin's keys: "bits = 5, scales = \"row\""
+  std::int64_t members = 0, seed = 0;
+  std::uint64_t tokens = 0, bytes = 0;  // scored; bytes 0 without a tokenizer
+  DataIdentity data;
+  calibration::Calibration centre, reference, ensemble;  // ECE over 15 bins; loss_nats
+  std::vector<double> member_loss_nats, member_accuracy;
+  double mean_loss_nats = 0;  // mean over members
+  double ambiguity_nats = 0;  // mean_loss_nats - ensemble.loss_nats, >= 0
+  double disagreement = 0;  // share of pairs of token and member that predict another token than the ensemble
+  MemberBytes stored;
+  double seconds = 0;
+
+  // Of a loss in nats per token; NaN without a tokenizer.
+  double bpb(double loss_nats) const;
+};
+
+// Precondition: loaded.config.ensemble. Throws Error: config_error under ledger.rules = "strict", unless
+// ensemble.count_members makes the members' bytes count and they keep ledger.artifact_bytes; data_error when
+// the weights belong to another tokenizer.
+EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
+                             const WeightLoader& load, const ScoreOptions& options = {});
+
+// Throws config_error as score_ensemble does under strict rules.
+void require_counted(const RunConfig& config, const MemberBytes& stored);
+
+}  // namespace mulligan::ensemble

@@ -1,0 +1,62 @@
+#include "lab/probe/difference.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace mulligan::probe {
+
+LogitDifference compare_logits(std::span<const float> reference, std::span<const float> other,
+                               std::int64_t vocabulary) {
+  const auto width = static_cast<std::size_t>(vocabulary);
+  if (width == 0 || reference.size() != other.size() || reference.size() % width != 0) {
+    throw std::logic_error("compare_logits: rows of one width on both sides");
+  }
+  LogitDifference result;
+  double squares = 0, largest = 0;
+  for (std::size_t i = 0; i < reference.size(); ++i) {
+    squares += static_cast<double>(reference[i]) * static_cast<double>(reference[i]);
+    const double apart = std::abs(static_cast<double>(reference[i]) - static_cast<double>(other[i]));
+    const bool same = std::bit_cast<std::uint32_t>(reference[i]) == std::bit_cast<std::uint32_t>(other[i]);
+    if (same) continue;
+    largest = std::max(largest, std::isfinite(apart) ? apart : std::numeric_limits<double>::infinity());
+  }
+  const double rms = reference.empty() ? 0 : std::sqrt(squares / static_cast<double>(reference.size()));
+  result.largest_over_rms = largest == 0 ? 0 : largest / rms;
+  result.rows = static_cast<std::int64_t>(reference.size() / width);
+  for (std::size_t row = 0; row < reference.size(); row += width) {
+    const auto highest = [&](std::span<const float> logits) {
+      const std::span<const float> part = logits.subspan(row, width);
+      return std::ranges::max_element(part) - part.begin();
+    };
+    if (highest(reference) != highest(other)) ++result.flips;
+  }
+  return result;
+}
+
+std::optional<std::int64_t> divergence_index(std::span<const std::int32_t> reference,
+                                             std::span<const std::int32_t> other) {
+  const auto [here, there] = std::ranges::mismatch(reference, other);
+  if (here == reference.end() && there == other.end()) return {};
+  return here - reference.begin();
+}
+
+Divergence compare_texts(const std::vector<std::vector<std::int32_t>>& reference,
+                         const std::vector<std::vector<std::int32_t>>& other) {
+  if (reference.size() != other.size()) throw std::logic_error("compare_texts: as many texts on both sides");
+  Divergence result;
+  for (std::size_t i = 0; i < reference.size(); ++i) {
+    const std::optional<std::int64_t> at = divergence_index(reference[i], other[i]);
+    ++result.texts;
+    result.mean_index += static_cast<double>(at.value_or(static_cast<std::int64_t>(reference[i].size())));
+    if (!at) continue;
+    ++result.diverged;
+    result.earliest = std::min(result.earliest.value_or(*at), *at);
+  }
+  if (result.texts > 0) result.mean_index /= static_cast<double>(result.texts);
+  return result;
+}
+
+}  // namespace mulligan::probe

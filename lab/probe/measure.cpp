@@ -1,0 +1,255 @@
+#include "lab/probe/measure.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "framework/core/error.h"
+#include "framework/core/seconds_since.h"
+#include "framework/core/stop_request.h"
+#include "framework/eval/evaluate.h"
+#include "framework/eval/evaluator.h"
+#include "framework/eval/sampling.h"
+#include "framework/model/elements/masking/config.h"
+#include "framework/report/run_log.h"
+#include "framework/run/run_plugins.h"
+#include "framework/run/run_ranks.h"
+#include "lab/probe/batch_program.h"
+
+namespace mulligan::probe {
+namespace {
+
+using Sequence = std::vector<std::int32_t>;
+using Wanted = BatchShape::Wanted;
+
+constexpr std::int64_t shortest = 32;
+
+// `count` stretches of `length` tokens at equal distances.
+std::vector<Sequence> stretches(std::span<const std::uint16_t> tokens, std::size_t count,
+                                std::size_t length) {
+  if (tokens.size() < length || tokens.size() - length + 1 < count) {
+    throw data_error(
+        "the validation set has {} tokens, too few for {} different sequences of {}; probe shorter ones with "
+        "--length and --tokens, or smaller batches.",
+        tokens.size(), count, length);
+  }
+  std::vector<Sequence> result;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t begin = count == 1 ? 0 : i * (tokens.size() - length) / (count - 1);
+    const auto from = tokens.begin() + static_cast<std::ptrdiff_t>(begin);
+    result.emplace_back(from, from + static_cast<std::ptrdiff_t>(length));
+  }
+  return result;
+}
+
+void require_finite(std::span<const float> logits) {
+  if (std::ranges::all_of(logits, [](float logit) { return std::isfinite(logit); })) return;
+  throw run_error("the model's logits are not finite, so its weights are broken; nothing is compared.");
+}
+
+// The programs of one batch size: one for the logits of whole sequences, and for texts that grow one for each
+// length 32, 64, 128, ...
+class BatchPrograms {
+ public:
+  BatchPrograms(TensorStore& store, const RunConfig& config, const std::vector<ParameterLayout>& layouts,
+                std::int64_t batch, const ProbeOptions& options)
+      : arena_(store.backend()) {
+    const LayerOrderKind order = scored_order(config.model);
+    whole_ = std::make_unique<BatchProgram>(store, config.model, layouts, order,
+                                            BatchShape{batch, options.length, Wanted::last_sequence});
+    std::vector<Program*> programs = {&whole_->program()};
+    const std::int64_t longest = options.prompt + options.tokens;
+    for (std::int64_t length = shortest; options.tokens > 0; length *= 2) {
+      const std::int64_t used = std::min(length, longest);
+      const auto made =
+          growing_.emplace(used, std::make_unique<BatchProgram>(store, config.model, layouts, order,
+                                                                BatchShape{batch, used, Wanted::one_each}));
+      programs.push_back(&made.first->second->program());
+      if (used == longest) break;
+    }
+    arena_.bind(programs, store);
+  }
+
+  std::span<const float> whole(std::span<const std::span<const std::int32_t>> texts) {
+    return whole_->logits(texts);
+  }
+  std::span<const float> next(std::span<const std::span<const std::int32_t>> texts) {
+    return growing_.lower_bound(static_cast<std::int64_t>(texts.front().size()))->second->logits(texts);
+  }
+
+ private:
+  std::unique_ptr<BatchProgram> whole_;
+  std::map<std::int64_t, std::unique_ptr<BatchProgram>> growing_;  // by length
+  SharedArena arena_;
+};
+
+// Which of `all` sequences are a batch that begins, or ends, with number `at`.
+std::size_t beside(std::size_t at, std::size_t offset, std::size_t all) {
+  return (at + offset) % all;
+}
+
+void measure_logits(BatchPrograms& programs, const std::vector<Sequence>& sequences,
+                    const ProbeOptions& options, BatchMeasurement& result) {
+  const auto batch = static_cast<std::size_t>(result.batch);
+  for (std::size_t s = 0; s < static_cast<std::size_t>(options.sequences); ++s) {
+    std::vector<std::span<const std::int32_t>> texts;
+    for (std::size_t i = 1; i < batch; ++i) texts.emplace_back(sequences[beside(s, i, sequences.size())]);
+    texts.emplace_back(sequences[s]);
+    for (auto& text : texts) text = text.first(static_cast<std::size_t>(options.length));
+    const std::span<const float> logits = programs.whole(texts);
+    require_finite(logits);
+    result.logits.insert(result.logits.end(), logits.begin(), logits.end());
+  }
+}
+
+void measure_continuations(BatchPrograms& programs, const std::vector<Sequence>& sequences,
+                           std::int64_t vocabulary, const ProbeOptions& options, Progress& progress,
+                           BatchMeasurement& result) {
+  const auto batch = static_cast<std::size_t>(result.batch);
+  const auto wanted = static_cast<std::size_t>(options.sequences);
+  const auto prompt = static_cast<std::size_t>(options.prompt);
+  for (std::size_t s = 0; s < wanted; s += batch) {
+    std::vector<Sequence> texts;
+    for (std::size_t i = 0; i < batch; ++i) {
+      const Sequence& from = sequences[beside(s, i, sequences.size())];
+      texts.emplace_back(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(prompt));
+    }
+    for (std::int64_t step = 0; step < options.tokens; ++step) {
+      throw_if_stopping();
+      const std::vector<std::span<const std::int32_t>> views(texts.begin(), texts.end());
+      const std::span<const float> logits = programs.next(views);
+      require_finite(logits);
+      for (std::size_t i = 0; i < batch; ++i) {
+        const auto row =
+            logits.subspan(i * static_cast<std::size_t>(vocabulary), static_cast<std::size_t>(vocabulary));
+        texts[i].push_back(choose_token(row, {.temperature = 0}, 0));
+      }
+      progress.advance();
+    }
+    for (std::size_t i = 0; i < std::min(batch, wanted - s); ++i) {
+      result.continued.emplace_back(texts[i].begin() + static_cast<std::ptrdiff_t>(prompt), texts[i].end());
+    }
+  }
+}
+
+void count_weights(LoadedModel& model, Measurement& result) {
+  std::set<std::string> counted;
+  const auto bytes = [&](const std::string& name) {
+    return counted.insert(name).second ? model.store().type(name).bytes() : 0;
+  };
+  for (const ParameterLayout& layout : model.layouts()) {
+    (layout.spec.projection ? result.projection_elements : result.other_elements) +=
+        layout.spec.type.elements();
+    result.weight_bytes += layout.spec.type.as(layout.compute).bytes();
+    result.held_bytes += bytes(master_name(layout.spec.name)) + bytes(layout.read_name());
+  }
+}
+
+void measure_score(LoadedModel& model, const RunConfig& config, ValidationSet& validation,
+                   Measurement& result) {
+  EvaluatorOptions options;
+  options.eval = config.eval;
+  options.compute = model.compute();
+  options.layer_order = scored_order(config.model);
+  options.bos_id = validation.bos_id;
+  Evaluator evaluator(model.store(), config.model, model.layouts(), options);
+  SharedArena arena(model.store().backend());
+  arena.bind({&evaluator.program()}, model.store());
+  RunRanks alone;
+  const auto start = KernelClock::now();
+  const EvalResult score = evaluate(evaluator, validation, alone.group());
+  if (score.bytes > 0) result.val_bpb = score.val_bpb;
+  result.scored_tokens_per_second = static_cast<double>(score.tokens) / seconds_since(start);
+}
+
+void check(const ProbeOptions& options) {
+  if (options.batches.empty())
+    throw config_error("--batches names no batch size; name some, for example 1,3,8.");
+  if (options.prompt > options.length && options.tokens > 0) {
+    throw config_error("--prompt is {}, but a sequence has {} tokens; probe longer ones with --length.",
+                       options.prompt, options.length);
+  }
+}
+
+}  // namespace
+
+const std::vector<ProbePrecision>& probe_precisions() {
+  static const std::vector<ProbePrecision> precisions = {
+      {"fp32", Precision::fp32, LayerCast::off},
+      {"bf16", Precision::bf16, LayerCast::off},
+      {"fp16", Precision::fp16, LayerCast::off},
+      {"layercast-bf16", Precision::fp32, LayerCast::bf16},
+      {"layercast-fp16", Precision::fp32, LayerCast::fp16},
+  };
+  return precisions;
+}
+
+const ProbePrecision& find_precision(const std::string& name) {
+  const auto found = std::ranges::find(probe_precisions(), name, &ProbePrecision::name);
+  if (found != probe_precisions().end()) return *found;
+  std::vector<std::string> names;
+  for (const ProbePrecision& precision : probe_precisions()) names.push_back(precision.name);
+  throw config_error("there is no precision '{}'; there are {}.", name, fmt::join(names, ", "));
+}
+
+Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
+                    const WeightLoader& load, const ProbePrecision& precision, const ProbeOptions& options) {
+  check(options);
+  loaded.config.phases.back().compute_dtype = precision.compute;
+  loaded.config.phases.back().layercast = precision.layercast;
+  require_next_token(loaded.config.model, "the probe scores and generates text token by token");
+  resolve_run_plugins(loaded, host, PluginUse::score);
+  const RunConfig& config = loaded.config;
+  const RunPlugins plugins = make_backend_plugin(loaded, host);
+  Backend& backend = *plugins.backend;
+  if (!backend.info().computes) {
+    throw config_error("[backend]: {} computes nothing, so nothing can be compared.",
+                       backend.plugin().description());
+  }
+  if (config.data.validation.empty()) {
+    throw data_error(
+        "data.validation is not set, but sequences are taken from it; name the validation shards, for "
+        "example "
+        "data/fineweb_val_*.bin.");
+  }
+  RunLog log(options, {});
+  ValidationSet validation = load_validation(config.data, config.model.vocabulary);
+  for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
+  const std::int64_t most = std::max(options.sequences, *std::ranges::max_element(options.batches));
+  const std::vector<Sequence> sequences =
+      stretches(validation.tokens, static_cast<std::size_t>(most), static_cast<std::size_t>(options.length));
+
+  Measurement result;
+  result.precision = precision.name;
+  result.device = backend.info().description;
+  result.vocabulary = config.model.vocabulary;
+  LoadedModel model(backend, config, LoadedModel::Masters::scored);
+  model.load(load);
+  count_weights(model, result);
+  log.print("{} on {}: weights of {} bytes", precision.name, result.device, result.weight_bytes);
+  std::int64_t steps = 0;
+  std::vector<std::int64_t> batches = options.batches;
+  if (options.first_batch_alone) batches.resize(1);
+  for (const std::int64_t batch : batches) steps += (options.sequences + batch - 1) / batch * options.tokens;
+  Progress progress(
+      &log, {.what = "probing " + precision.name, .unit = "passes", .total = static_cast<double>(steps)});
+  for (const std::int64_t batch : batches) {
+    BatchMeasurement& measured = result.batches.emplace_back();
+    measured.batch = batch;
+    BatchPrograms programs(model.store(), config, model.layouts(), batch, options);
+    const auto start = KernelClock::now();
+    measure_logits(programs, sequences, options, measured);
+    measure_continuations(programs, sequences, config.model.vocabulary, options, progress, measured);
+    measured.seconds = seconds_since(start);
+  }
+  if (options.evaluate) measure_score(model, config, validation, result);
+  return result;
+}
+
+}  // namespace mulligan::probe

@@ -1,0 +1,62 @@
+// Task vectors: fine-tuned models as quantised differences from the base that they all began with.
+//
+// TVQ (arXiv 2503.06921): each task's difference tau_t = theta_t - theta_base is quantised tensor by tensor
+// (grid.h) to `bits` bits. RTVQ: the mean of the differences is quantised once to `base_bits` bits, and each
+// task keeps what is left after that in `bits` bits: the offset is taken from the quantised mean, so its
+// error does not stay (error correction). With T tasks that is bits + base_bits / T bits a weight, and two
+// f64 for each tensor of each task and of the mean.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lab/task_vectors/grid.h"
+#include "lab/task_vectors/model_file.h"
+
+namespace mulligan::task_vectors {
+
+// One quantised tensor.
+struct Codes {
+  Grid grid;
+  std::vector<std::byte> packed;  // bit_packing.h
+  bool operator==(const Codes&) const = default;
+};
+
+struct Task {
+  std::string name;                             // unique among the tasks
+  std::string sha256;                           // tensors_sha256 of the weights that it was made of
+  double largest_error = 0;                     // max |unpacked - original| over all weights
+  std::map<std::string, std::string> metadata;  // of the weights that it was made of
+  std::vector<Codes> tensors;                   // by parameter
+  bool operator==(const Task&) const = default;
+};
+
+struct TaskVectors {
+  std::string base_name, base_sha256;  // tensors_sha256 of the base
+  std::string base_path;               // where it lay, absolute; kept relative to the file
+  int bits = 4;                        // of the tasks
+  int base_bits = 0;                   // of the mean; 0: TVQ, without one
+  std::vector<Parameter> parameters;   // sorted by name
+  std::vector<Codes> mean;             // by parameter; empty in TVQ
+  std::vector<Task> tasks;
+  bool operator==(const TaskVectors&) const = default;
+
+  // The tensors' bytes by the formula: for each parameter of n elements and each task
+  // ceil(n bits / 8) + 16, and in RTVQ once more with base_bits. The file adds its header.
+  std::size_t tensor_bytes() const;
+  std::size_t elements() const;  // of one model
+  // Index of the task of that name. Throws config_error listing the names.
+  std::size_t index_of(const std::string& task) const;
+};
+
+// Fails unless `base` is the model that `vectors` were made with: data_error naming both digests.
+void require_base(const TaskVectors& vectors, const std::string& source, const Model& base);
+
+// The weights of a task, parameter by parameter: theta_base, plus the mean where there is one, plus the task's
+// own part, each sum rounded to f32 (add_codes). The same bits as load_task puts on a device. `vectors` must
+// outlive the model. Throws data_error for another base, or where a sum is not finite.
+Model unpacked(const TaskVectors& vectors, const std::string& source, const Model& base, std::size_t task);
+
+}  // namespace mulligan::task_vectors

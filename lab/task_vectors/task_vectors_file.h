@@ -1,0 +1,27 @@
+// Task vectors on disk: a safetensors file, so that other tools can look into it.
+//
+//   codes/mean/PARAMETER, codes/T/PARAMETER   u8 [packed bytes], T = number of the task from 0
+//   grids/mean, grids/T                       f64 [parameters, 2]: step and zero by parameter
+//   __metadata__: format, task_vectors (a JSON object: bits, base with its sha256, parameters with shapes,
+//                 tasks with names, digests and largest errors), tensors_sha256
+#pragma once
+
+#include <filesystem>
+
+#include "lab/task_vectors/task_vectors.h"
+
+namespace mulligan::task_vectors {
+
+inline constexpr const char* file_format = "mulligan task vectors 1";
+
+// Whether a file's header says that it holds task vectors. Throws data_error as SafetensorsFile does.
+bool is_task_vectors(const std::filesystem::path& path);
+
+// Throws data_error, naming the file and what is wrong, unless everything in it fits together: digest, names,
+// lengths of codes, sound grids, clean padding.
+TaskVectors read_task_vectors(const std::filesystem::path& path);
+
+// Atomically. Returns the file's bytes. Throws run_error.
+std::size_t write_task_vectors(const std::filesystem::path& path, const TaskVectors& vectors);
+
+}  // namespace mulligan::task_vectors

@@ -1,0 +1,55 @@
+// What tools/ and lab/ add to the program: commands of their own, and places in the core's commands. The core knows them
+// only by this, so it builds and runs without either.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/train/training_observer.h"
+#include "launch/commands/run_options.h"
+#include "launch/commands/weight_source.h"
+
+namespace CLI {
+class App;
+}
+
+namespace mulligan {
+
+// Groups of commands in the help.
+enum class CommandGroup { run, look, lab };
+
+struct Command {
+  CommandGroup group;
+  void (*add)(CLI::App& app);  // declares one or more subcommands
+};
+
+// Answers what the options of `train` ask for in place of training; false: nothing was asked, so it trains.
+using TrainAnswer = std::function<bool(const RunOptions&)>;
+
+struct ProgramParts {
+  std::vector<Command> commands;
+  // Watch every training; `force`: although a check refuses its start.
+  std::vector<std::function<std::unique_ptr<TrainingObserver>(bool force)>> observers;
+  // Declare options of `train`.
+  std::vector<std::function<TrainAnswer(CLI::App& train)>> train_answers;
+  // Writes the report of a run directory. Throws Error. Empty: there is none.
+  std::function<void(const std::filesystem::path& run)> write_report;
+  // Weights by names that are no path, FILE@TASK; nothing where the name is none. Empty: there are none.
+  std::function<std::optional<WeightSource>(const std::string& name, const RunOptions& options)>
+      other_weights;
+
+  std::vector<MakeObserver> training_observers(bool force) const;
+};
+
+// Of this build.
+const ProgramParts& program_parts();
+
+// Defined in tools/commands and lab/commands, where these are built.
+void add_tools(ProgramParts& parts);
+void add_lab(ProgramParts& parts);
+
+}  // namespace mulligan

@@ -1,0 +1,190 @@
+// mulligan config init
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "framework/config/run_config.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/data/manifest.h"
+#include "tools/commands/tool_commands.h"
+#include "tools/prepare/prepare.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct InitArguments {
+  std::string file = "run.toml";
+  std::string data;
+  double seconds = 300;
+  std::string family = "record", backend = "cpu";
+  bool overwrite = false;
+};
+
+// The data that a configuration is written for.
+struct StartData {
+  fs::path prepared;        // folder of shards
+  fs::path text;            // to prepare them from; empty: they are there
+  std::int64_t vocabulary;  // pieces of the tokenizer
+};
+
+std::uintmax_t bytes_below(const fs::path& folder) {
+  std::uintmax_t bytes = 0;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied)) {
+    if (entry.is_regular_file()) bytes += entry.file_size();
+  }
+  return bytes;
+}
+
+// That of `prepare` by itself, and of README; little text has not as many different words.
+std::int64_t vocabulary_for(std::uintmax_t bytes) {
+  return bytes < 1'000'000 ? 512 : PrepareOptions{}.vocab_size;
+}
+
+StartData look_at(const fs::path& folder) {
+  if (!fs::is_directory(folder)) {
+    throw data_error("--data '{}' is not a folder; give a folder of text or of prepared data.",
+                     folder.string());
+  }
+  if (fs::exists(folder / "manifest.json")) {
+    return {folder.lexically_normal(), {}, load_manifest(folder).vocabulary};
+  }
+  const std::uintmax_t bytes = bytes_below(folder);
+  if (bytes == 0) {
+    throw data_error("--data '{}' holds neither text nor a manifest.json; give a folder of text files.",
+                     folder.string());
+  }
+  const fs::path name = fs::weakly_canonical(folder).filename();
+  return {"data" / name, folder, vocabulary_for(bytes)};
+}
+
+std::string toml_string(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  return quoted + "\"";
+}
+
+// Sizes that the backend trains well: small ones for a processor, wider ones for a GPU.
+struct StartSizes {
+  int layers, width, heads, kv_heads, mlp_hidden;  // the last of the family qwen2 alone
+  int tokens_per_step, sequence_length;
+  const char* note;
+};
+
+StartSizes sizes_for(const std::string& backend) {
+  if (backend == "cuda")
+    return {6, 512, 8, 4, 1376, 65536, 1024, "for one GPU; more layers and width learn more"};
+  return {6,   128,  4,   2,
+          352, 2048, 512, "about a million parameters; more layers and width learn more, slowly"};
+}
+
+std::string configuration(const InitArguments& arguments, const StartData& data) {
+  const std::string file = arguments.file;
+  const std::string run = "runs/" + fs::path(file).stem().string();
+  const std::string folder = data.prepared.string();
+  const bool qwen2 = arguments.family == "qwen2", cuda = arguments.backend == "cuda";
+  const StartSizes size = sizes_for(arguments.backend);
+  std::string text = fmt::format(
+      R"(# A starter configuration, made by `mulligan config init`. What does not stand here is the base's:
+# `mulligan config print {}` shows every key with its value, its origin and its range.
+extends = "mulligan:{}"        # also the path of a file of your own; the run directory is {}
+{}
+[data]
+train = {}
+validation = {}
+tokenizer = {}
+exact_vocabulary = true                # a tokenizer of another size is refused
+
+[model]                                # {}
+vocabulary = {}                      # pieces of the tokenizer
+layers = {}
+width = {}
+)",
+      file, qwen2 ? "qwen2" : "quickstart", run, cuda ? "\n[backend]\nplugin = \"cuda\"\n" : "",
+      toml_string(folder + "/*_train_*.bin"), toml_string(folder + "/*_val_*.bin"),
+      toml_string(folder + "/tokenizer.model"), size.note, data.vocabulary, size.layers, size.width);
+  if (cuda) text += fmt::format("heads = {}\nkv_heads = {}\n", size.heads, size.kv_heads);
+  if (cuda && qwen2) text += fmt::format("mlp_hidden = {}\n", size.mlp_hidden);
+  text += fmt::format(
+      R"(
+[train]
+budget_seconds = {:.1f}                 # of training; validation does not count
+tokens_per_step = {}
+{}log_every = {}
+validations = 6                        # on the way, at equal shares of the budget
+
+[metrics]
+tensorboard = true                     # tensorboard --logdir {}
+)",
+      arguments.seconds, size.tokens_per_step,
+      cuda ? fmt::format("sequence_length = {}\ncompute_dtype = \"bf16\"\n", size.sequence_length) : "",
+      cuda ? 50 : 10, run);
+  if (cuda) text += fmt::format("\n[eval]\nsequence_length = {}\n", size.sequence_length);
+  if (!qwen2)
+    text +=
+        "\n[ledger]                               # limits of the result, 0 = none\ntrain_seconds = "
+        "0.0\neval_seconds = 0.0\nartifact_bytes = 0\n";
+  return text;
+}
+
+void init(const InitArguments& arguments) {
+  const fs::path file = arguments.file;
+  if (fs::exists(file) && !arguments.overwrite) {
+    throw config_error("'{}' exists; name another file, or replace it with --overwrite.", file.string());
+  }
+  const StartData data = look_at(arguments.data);
+  const std::string text = configuration(arguments, data);
+  static_cast<void>(parse_run_config(text, file.string()));  // what is written can be read
+  write_file_atomically(file, text);
+  const std::string run = "runs/" + file.stem().string();
+  fmt::print("{} is written; continue with\n", file.string());
+  if (!data.text.empty()) {
+    fmt::print("  mulligan prepare {} --out {} --vocab-size {}\n", data.text.string(), data.prepared.string(),
+               data.vocabulary);
+  }
+  fmt::print("  mulligan train {}\n", file.string());
+  if (arguments.family == "record") {
+    fmt::print("  mulligan quantize {}\n  mulligan ttt {}/artifact.mulligan --output {}\n", run, run, run);
+  }
+  fmt::print("  mulligan generate {} --prompt \"Once\" --keep\n  mulligan report {}\n", run, run);
+}
+
+}  // namespace
+
+void add_config_init_command(CLI::App& config) {
+  CLI::App* command =
+      config.add_subcommand("init", "Writes a starter configuration for a folder of text or prepared data");
+  auto arguments = std::make_shared<InitArguments>();
+  command->add_option("file", arguments->file, "Configuration to write")
+      ->type_name("FILE")
+      ->capture_default_str();
+  command->add_option("--data", arguments->data, "Folder of text, or of prepared data with its manifest.json")
+      ->required()
+      ->type_name("FOLDER");
+  command->add_option("--seconds", arguments->seconds, "Time to train")
+      ->check(CLI::Range(1.0, 1e7))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--family", arguments->family,
+          "record: the architecture of the challenge's records, small; qwen2: a small Qwen2 (docs/qwen2.md)")
+      ->check(CLI::IsMember({"record", "qwen2"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      ->add_option("--backend", arguments->backend,
+                   "cpu, or cuda: sizes and precision for one GPU (docs/one_gpu.md)")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_flag("--overwrite", arguments->overwrite, "Replace the file where it exists");
+  command->callback([arguments] { init(*arguments); });
+}
+
+}  // namespace mulligan

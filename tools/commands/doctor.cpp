@@ -1,0 +1,153 @@
+// mulligan doctor
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/printable.h"
+#include "framework/report/run_directory.h"
+#include "framework/run/run_plugins.h"
+#include "framework/run/weights.h"
+#include "launch/commands/run_options.h"
+#include "tools/commands/doctor_load.h"
+#include "tools/commands/tool_commands.h"
+#include "tools/doctor/examine.h"
+#include "tools/doctor/run_directory_checks.h"
+
+namespace mulligan {
+namespace {
+
+struct DoctorArguments {
+  RunOptions run;
+  std::vector<std::string> stages;
+  doctor::Examination examination;
+  ParityArguments parity;
+  std::string json;
+  bool all_elements = false, allow_skip = false;
+
+  bool asked(const char* stage) const { return std::ranges::find(stages, stage) != stages.end(); }
+};
+
+// Stages that need a reference or a source beside the configuration.
+constexpr const char* load_stage = "load";
+constexpr const char* parity_stage = "parity";
+
+std::vector<std::string> all_stages() {
+  std::vector<std::string> names = doctor::stage_names();
+  names.insert(names.end(), {load_stage, parity_stage});
+  return names;
+}
+
+void add(std::vector<doctor::Finding>& findings, std::vector<doctor::Finding> more) {
+  std::ranges::move(more, std::back_inserter(findings));
+}
+
+std::vector<doctor::Finding> findings_of(const DoctorArguments& arguments, LoadedConfig& loaded,
+                                         PluginHost& host) {
+  ParityArguments parity = arguments.parity;
+  if (parity.weights.empty()) parity.weights = loaded.config.init.from;
+  const bool all = arguments.stages.empty();
+  std::vector<doctor::Finding> findings;
+  if (arguments.asked(load_stage) && parity.weights.empty())
+    throw config_error("--stage load needs weights: name them with --weights, or set init.from.");
+  if (arguments.asked(load_stage) || (all && !parity.weights.empty()))
+    add(findings, load_findings(loaded, host, parity.weights, arguments.all_elements));
+  // What else reads weights would end with a sentence about the first that is wrong.
+  const bool loads = std::ranges::none_of(
+      findings, [](const doctor::Finding& f) { return f.verdict == doctor::Verdict::fail; });
+  doctor::Examination wanted = arguments.examination;
+  for (const std::string& stage : arguments.stages) {
+    if (stage != load_stage && stage != parity_stage) wanted.stages.push_back(doctor::stage_of(stage));
+  }
+  if (!parity.weights.empty()) wanted.weights = weights_file(parity.weights);
+  if (loads && (all || !wanted.stages.empty())) {
+    resolve_run_plugins(loaded, host);
+    add(findings, doctor::examine(loaded, host, wanted));
+  }
+  if (arguments.asked(parity_stage)) add(findings, parity_findings(loaded, host, parity));
+  return findings;
+}
+
+// Of a run directory: what the run recorded and had.
+std::vector<doctor::Finding> findings_of_run(const DoctorArguments& arguments) {
+  if (!arguments.stages.empty() || !arguments.parity.weights.empty() || !arguments.run.overrides.empty()) {
+    throw config_error(
+        "'{}' is a run directory, whose own findings are read: --stage, --weights and --set are for "
+        "configurations; leave them out, or name '{}'.",
+        arguments.run.config, RunFiles{arguments.run.config}.config().string());
+  }
+  const std::string file = RunFiles{arguments.run.config}.config().string();
+  if (!std::filesystem::exists(file))
+    throw config_error("'{}' is no run directory: it has no config.toml.", arguments.run.config);
+  return doctor::examine_run_directory(arguments.run.config, load_run_config(file).config);
+}
+
+void run(const DoctorArguments& arguments) {
+  require_one_process("doctor");
+  std::vector<doctor::Finding> findings;
+  if (std::filesystem::is_directory(arguments.run.config)) {
+    findings = findings_of_run(arguments);
+  } else {
+    PluginHost host = arguments.run.plugin_host();
+    LoadedConfig loaded = load_complete_config(arguments.run.config, arguments.run.overrides, host);
+    findings = findings_of(arguments, loaded, host);
+  }
+  fmt::print("{}", printable(doctor::findings_text(findings), LineBreaks::kept));
+  if (!arguments.json.empty())
+    write_file_atomically(arguments.json, doctor::findings_json(findings).dump(1) + "\n");
+  if (doctor::worst(findings) == doctor::Verdict::fail)
+    throw run_error("a check of this run failed; see above.");
+  const bool skipped =
+      std::ranges::any_of(findings, [](const auto& f) { return f.verdict == doctor::Verdict::skip; });
+  if (skipped && !arguments.allow_skip)
+    throw config_error("a check of this run could not be made; see above, or allow it with --allow-skip.");
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Checks what a run would learn from and with, before it does: data, loss, model, training");
+  auto arguments = std::make_shared<DoctorArguments>();
+  command
+      ->add_option("config", arguments->run.config,
+                   "Run configuration (TOML), or the directory of a finished run: what it recorded")
+      ->required()
+      ->type_name("FILE");
+  arguments->run.declare(*command);
+  command
+      ->add_option(
+          "--stage", arguments->stages,
+          "Only these checks: data, loss, weights, forward, train, load (a weights file, bit by bit), "
+          "parity (op by op against a reference); without it all but parity, load where there are weights")
+      ->check(CLI::IsMember(all_stages()));
+  command
+      ->add_option("--tokens", arguments->examination.tokens,
+                   "Tokens of training and of validation data that are looked at, at most")
+      ->check(CLI::Range(std::uint64_t{65'536}, std::uint64_t{1} << 36))
+      ->capture_default_str();
+  command
+      ->add_option("--weights", arguments->parity.weights,
+                   "Weights that are looked at in place of the initial ones: a file, or a folder with "
+                   "model.safetensors; without it init.from")
+      ->type_name("PATH");
+  command->add_flag("--all-elements", arguments->all_elements,
+                    "Stage load: compare every element with the file, not 64 of each tensor");
+  command
+      ->add_option("--parity", arguments->parity.against,
+                   "Stage parity: a backend, or a .safetensors file of another program's values")
+      ->type_name("REFERENCE")
+      ->capture_default_str();
+  command->add_flag("--inject", arguments->parity.inject,
+                    "Stage parity: values of the file take the place of the computed ones");
+  command->add_flag("--verbose", arguments->parity.verbose, "Stage parity: a line for each op");
+  command->add_option("--json", arguments->json, "File that the findings are written to")->type_name("FILE");
+  command->add_flag("--allow-skip", arguments->allow_skip, "End well although a check could not be made");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace mulligan

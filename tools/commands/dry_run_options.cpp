@@ -1,0 +1,106 @@
+#include "tools/commands/dry_run_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "framework/core/error.h"
+#include "framework/ttt/ttt_memory.h"
+#include "tools/cost/dry_run.h"
+#include "tools/cost/scaling.h"
+
+namespace mulligan {
+namespace {
+
+struct DryRunArguments {
+  bool asked = false;
+  std::string card = known_cards().front().name;
+  int ranks = 1;
+  int nodes = 0, gpus_per_node = 8;  // 0: scaling over nodes is not asked for
+  double link_gbps = 0;
+  int links_per_node = 1;
+};
+
+// How the step scales over nodes, behind the plan of one rank of them.
+void print_scaling(const DryRunArguments& arguments, const RunOptions& run, PluginHost& host,
+                   std::int64_t micro_batches) {
+  const auto load = [&](std::int64_t wanted) { return load_with_micro_batches(run, wanted); };
+  const ScalingOptions options{find_card(arguments.card), arguments.nodes, arguments.gpus_per_node,
+                               arguments.link_gbps * 1e9 / 8, arguments.links_per_node};
+  fmt::print("\n{}", format_scaling(predict_scaling(load, micro_batches, host, options)));
+}
+
+void print_plan(const DryRunArguments& arguments, const RunOptions& run) {
+  if (arguments.nodes > 1 && arguments.link_gbps == 0) {
+    throw config_error(
+        "--nodes {} says nothing of the link between nodes; add --link-gbps GIGABITS_PER_SECOND.",
+        arguments.nodes);
+  }
+  PluginHost host = run.plugin_host();
+  LoadedConfig loaded = load_config(run.config, run.overrides);
+  const std::int64_t configured = loaded.config.train.micro_batches;
+  int ranks = arguments.ranks;
+  if (arguments.nodes > 0) {
+    ranks = arguments.nodes * arguments.gpus_per_node;
+    loaded = load_with_micro_batches(run, micro_batches_for(configured, ranks));
+  }
+  fmt::print("{}", format_dry_run(dry_run(loaded, host, {find_card(arguments.card), ranks})));
+  if (arguments.nodes > 0) print_scaling(arguments, run, host, configured);
+  if (!loaded.config.ttt) return;
+  fmt::print("\n{}", format_ttt_memory(plan_ttt_memory(loaded, host)));
+  if (const auto measurements = ttt_product_measurements(loaded, host)) {
+    fmt::print(
+        "on a GPU its products take their algorithms from {} measurements, which the ranks of a machine "
+        "share\n",
+        *measurements);
+  }
+}
+
+}  // namespace
+
+TrainAnswer declare_dry_run(CLI::App& train) {
+  auto arguments = std::make_shared<DryRunArguments>();
+  CLI::Option* dry_run =
+      train.add_flag("--dry-run", arguments->asked,
+                     "Print parameters, memory, FLOPs and bytes per step; needs neither data nor device");
+  train.add_option("--card", arguments->card, "Device of the dry run's roofline estimate: " + card_names())
+      ->needs(dry_run)
+      ->type_name("NAME")
+      ->capture_default_str();
+  CLI::Option* ranks =
+      train.add_option("--ranks", arguments->ranks, "Ranks of the dry run; memory and cost are those of one")
+          ->needs(dry_run)
+          ->check(CLI::Range(1, 1'000'000))
+          ->capture_default_str();
+  CLI::Option* nodes = train
+                           .add_option("--nodes", arguments->nodes,
+                                       "Nodes of the dry run, which then predicts steps on 1 to that many, "
+                                       "and what a further one gains")
+                           ->needs(dry_run)
+                           ->excludes(ranks)
+                           ->check(CLI::Range(1, 1024));
+  train
+      .add_option("--gpus-per-node", arguments->gpus_per_node,
+                  "GPUs of each node of the dry run, a rank on each")
+      ->needs(nodes)
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  train
+      .add_option("--link-gbps", arguments->link_gbps,
+                  "Gigabits per second of each link between a node and the others, in one direction")
+      ->needs(nodes)
+      ->check(CLI::Range(0.001, 1e6));
+  train
+      .add_option("--links-per-node", arguments->links_per_node,
+                  "Links (network cards) of each node to the others, which share what leaves it")
+      ->needs(nodes)
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  return [arguments](const RunOptions& run) {
+    if (arguments->asked) print_plan(*arguments, run);
+    return arguments->asked;
+  };
+}
+
+}  // namespace mulligan

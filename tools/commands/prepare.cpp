@@ -1,0 +1,256 @@
+// mulligan prepare
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "framework/core/error.h"
+#include "framework/core/printable.h"
+#include "framework/data/shard.h"
+#include "framework/report/progress.h"
+#include "framework/report/run_log.h"
+#include "launch/commands/run_options.h"
+#include "tools/commands/tool_commands.h"
+#include "tools/doctor/corpus_checks.h"
+#include "tools/prepare/prepare.h"
+
+namespace mulligan {
+namespace {
+
+struct PrepareArguments {
+  PrepareOptions options;
+  ConsoleOptions console;
+  std::string ablate, ablate_mode = "remove";
+  std::string check;  // --check FOLDER: verify instead of preparing
+};
+
+void print_split(const char* name, const SplitRecord& split) {
+  fmt::print("{:<11} {:>9} documents {:>13} tokens {:>14} bytes {:>7.4f} bytes/token  {} shards\n", name,
+             split.documents, split.tokens, split.bytes,
+             static_cast<double>(split.bytes) / static_cast<double>(split.tokens), split.shards.size());
+}
+
+// What became of the documents' text.
+void print_text(const Manifest& manifest) {
+  const TextRecord text = manifest.text.value_or(TextRecord{});
+  fmt::print("left out    {} duplicates, {} empty, {} binary documents, {} hidden names\n",
+             manifest.duplicates_dropped, manifest.empty_dropped, text.binary_dropped, text.hidden_left_out);
+  if (text.overlap_left_out > 0) {
+    fmt::print("            {} training documents that share a passage with a validation document\n",
+               text.overlap_left_out);
+  }
+  if (!manifest.text) {
+    fmt::print("text        cleaned and normalised (prepared before text was kept as it is)\n");
+  } else if (text.kept) {
+    fmt::print("text        kept: every byte of the documents is in the tokens\n");
+  } else {
+    fmt::print("text        {} documents cleaned, {} changed by the tokenizer's normalisation\n",
+               text.documents_cleaned, text.documents_changed_by_tokenizer);
+  }
+  if (text.documents_with_nul > 0) {
+    fmt::print("warning: {} documents hold NUL bytes and may be no text; --skip-binary leaves them out\n",
+               text.documents_with_nul);
+  }
+  if (!text.transform.empty()) {
+    fmt::print("transform   {}; bytes are those of the original documents, by side tables\n",
+               printable(text.transform));
+  } else if (manifest.text && !text.kept) {
+    const std::uint64_t given = manifest.train.source_bytes + manifest.validation.source_bytes;
+    const std::uint64_t scored = manifest.train.bytes + manifest.validation.bytes;
+    fmt::print(
+        "warning: the documents hold {} bytes but their tokens {}; bits per byte are of the changed text\n",
+        given, scored);
+  }
+}
+
+void print_ablation(const Manifest& manifest) {
+  if (!manifest.ablation) return;
+  const AblationRecord& record = *manifest.ablation;
+  std::string taken;
+  for (const auto& [name, count] : record.taken)
+    taken += fmt::format("{}{} {}", taken.empty() ? "" : ", ", count, name);
+  fmt::print("ablated     {} with probability {}, seed {}: {}\n", printable(record.mode), record.probability,
+             record.seed, printable(taken));
+  const auto side = [](const char* name, const AblatedSplit& split) {
+    const auto less = [](std::uint64_t before, std::uint64_t after) {
+      return static_cast<std::int64_t>(before) - static_cast<std::int64_t>(after);
+    };
+    fmt::print("  {:<11} {} documents changed, {} bytes and {} tokens removed of {} and {}\n", name,
+               split.documents, less(split.bytes_before, split.bytes_after),
+               less(split.tokens_before, split.tokens_after), split.bytes_before, split.tokens_before);
+  };
+  side("train", record.train);
+  if (record.validation) side("validation", *record.validation);
+  if (!record.comparable) {
+    fmt::print(
+        "warning: the validation text has lost symbols: its bits per byte are not comparable with others\n");
+  } else if (record.validation) {
+    fmt::print(
+        "note: the validation text is masked; bits per byte are comparable over its {} original bytes\n",
+        record.validation->bytes_before);
+  }
+}
+
+void print_symbols(const Manifest& manifest) {
+  if (!manifest.symbols) return;
+  const SymbolRecord& record = *manifest.symbols;
+  std::string classes;
+  for (const auto& [name, rate] : record.per_1000_tokens)
+    classes += fmt::format("{}{:.2f} {}", classes.empty() ? "" : ", ", rate, name);
+  fmt::print("symbols     {} per 1,000 training tokens; {} lines of {} templates\n", printable(classes),
+             record.lines, record.templates);
+}
+
+void print_manifest(const Manifest& manifest) {
+  print_split("train", manifest.train);
+  print_split("validation", manifest.validation);
+  fmt::print("tokenizer   {} pieces, {}, sha256 {}\n", manifest.vocabulary,
+             manifest.tokenizer_trained ? "trained on the training documents" : "given",
+             printable(manifest.tokenizer_sha256));
+  print_text(manifest);
+  print_ablation(manifest);
+  print_symbols(manifest);
+}
+
+// The first of what changes.jsonl lists.
+void print_changes(const std::vector<DocumentChange>& changes) {
+  constexpr std::size_t kShown = 5;
+  for (std::size_t i = 0; i < std::min(kShown, changes.size()); ++i) {
+    fmt::print("  {}: {}\n", printable(changes[i].document), printable(changes[i].change));
+  }
+  if (changes.size() > kShown)
+    fmt::print("  and {} more, listed in changes.jsonl\n", changes.size() - kShown);
+}
+
+// What mulligan doctor would say of these shards, where it is not that all is well.
+void print_audit(const std::filesystem::path& folder, const Manifest& manifest) {
+  constexpr std::uint64_t budget = std::uint64_t{1} << 22;
+  const Tokenizer tokenizer = Tokenizer::load(folder / manifest.tokenizer_file);
+  const std::vector<doctor::Finding> findings = doctor::check_shards_as_corpus(
+      find_shards({folder.string()}, DataSplit::train), find_shards({folder.string()}, DataSplit::validation),
+      manifest.vocabulary, &tokenizer, budget);
+  for (const doctor::Finding& finding : findings) {
+    if (finding.verdict == doctor::Verdict::pass) continue;
+    fmt::print("warning: {} ({}); {}\n", printable(finding.message), finding.id, finding.hint);
+  }
+  fmt::print("audit       {} checks of the tokens, the worst {}\n", findings.size(),
+             doctor::verdict_name(doctor::worst(findings)));
+}
+
+void run(const PrepareArguments& arguments) {
+  require_one_process("prepare");
+  if (!arguments.check.empty()) {
+    print_manifest(verify_manifest(arguments.check));
+    fmt::print("{}: every shard and the tokenizer agree with the manifest\n", arguments.check);
+    return;
+  }
+  PrepareOptions options = arguments.options;
+  if (!arguments.ablate.empty()) options.ablation.classes = parse_symbol_classes(arguments.ablate);
+  options.ablation.mode = parse_ablation_mode(arguments.ablate_mode);
+  if (options.inputs.empty()) {
+    throw config_error(
+        "prepare needs a text folder, text files or JSONL files to read; name them before --out.");
+  }
+  if (options.output.empty())
+    throw config_error("prepare needs --out FOLDER for the shards and the manifest.");
+  RunLog log(arguments.console, {});
+  std::optional<Progress> shown;
+  options.progress = [&](const std::string& line) { log.line(line); };
+  options.phase = [&](const std::string& what, const std::string& unit, double total) {
+    shown.reset();
+    if (!what.empty())
+      shown.emplace(&log, ProgressPhase{.what = what, .unit = unit, .total = total, .ticks = total == 0});
+  };
+  options.advance = [&](double units) { shown->advance(units); };
+  const PrepareSummary summary = prepare(options);
+  print_manifest(summary.manifest);
+  print_changes(summary.changes);
+  print_audit(options.output, summary.manifest);
+  fmt::print("seconds     {:.1f} reading, {:.1f} tokenizer, {:.1f} encoding\nwritten to  {}\n",
+             summary.read_seconds, summary.tokenizer_seconds, summary.encode_seconds,
+             options.output.string());
+}
+
+void declare(CLI::App& command, PrepareArguments& arguments) {
+  PrepareOptions& o = arguments.options;
+  command.add_option("inputs", o.inputs,
+                     "Folders (each file below is a document), text files, JSONL files ({\"text\": ...} per "
+                     "line, see --json-key)");
+  command.add_option("--out", o.output, "Folder for shards, tokenizer, validation text and manifest.json");
+  command.add_flag("--overwrite", o.overwrite, "Replace prepared data that --out holds");
+  command.add_option("--json-key", o.text.json_key, "Key of the text in JSONL lines")->capture_default_str();
+  command.add_flag(
+      "--clean", o.text.clean,
+      "Clean texts (white space, control characters, invalid UTF-8); otherwise every byte is kept");
+  command.add_flag("--skip-binary", o.text.skip_binary, "Leave out files that hold a NUL byte");
+  command.add_option("--validation", o.validation_inputs,
+                     "Validation documents of their own; without it the inputs are divided");
+  command.add_option("--validation-fraction", o.validation_fraction, "Share of the documents held out")
+      ->capture_default_str();
+  command.add_option("--validation-documents", o.validation_documents,
+                     "Exactly so many documents held out instead");
+  command.add_option(
+      "--text-transform", o.transform,
+      "Transform of each document before it is tokenised, whose original bytes are counted: caseops "
+      "(docs/data.md)");
+  command.add_option("--tokenizer", o.tokenizer, "SentencePiece model to use; without it one is trained");
+  command.add_option("--vocab-size", o.vocab_size, "Pieces of the trained tokenizer")->capture_default_str();
+  command
+      .add_option("--normalization", o.normalization,
+                  "Of the trained tokenizer: identity keeps text as it is; nmt_nfkc, nfkc, nmt_nfkc_cf, "
+                  "nfkc_cf rewrite it")
+      ->capture_default_str();
+  command
+      .add_option("--tokenizer-bytes", o.tokenizer_bytes,
+                  "Bytes of text the tokenizer is trained on, at most")
+      ->capture_default_str();
+  command.add_flag(
+      "--drop-overlap", o.drop_overlap,
+      "Leave out training documents that hold 64 consecutive tokens of a validation document, or a passage "
+      "like one of them");
+  command.add_option("--tokens-per-shard", o.tokens_per_shard, "Tokens of one shard file")
+      ->capture_default_str();
+  command.add_flag("!--keep-order", o.shuffle, "Keep the documents' order; otherwise a fixed random order");
+  command.add_option("--threads", o.threads, "Threads, 0 = all cores")->capture_default_str();
+  command.add_option("--source", o.source, "Where the text comes from, in words, for the manifest");
+  command.add_flag(
+      "--symbol-statistics", o.symbol_statistics,
+      "Count symbols and templates of lines in the training text, for the manifest (docs/data.md)");
+  command.add_option("--ablate", arguments.ablate,
+                     "Symbols to take out of the training text: latex, digits, operators, greek, with commas "
+                     "between them (docs/data.md)");
+  command
+      .add_option(
+          "--ablate-mode", arguments.ablate_mode,
+          "remove; mask: others stand in their place; decontext: they change places within a document")
+      ->capture_default_str();
+  command.add_option("--ablate-probability", o.ablation.probability, "With which each symbol is taken")
+      ->capture_default_str();
+  command.add_option("--ablate-seed", o.ablation.seed, "Seed of the choice")->capture_default_str();
+  command.add_option("--ablate-mask", o.ablation.mask, "What stands for a symbol in the mode mask")
+      ->capture_default_str();
+  command
+      .add_option("--ablate-domains", o.ablation.domains,
+                  "Only documents whose names match one of these globs, with commas between them")
+      ->delimiter(',');
+  command.add_flag("--ablate-validation", o.ablation.validation,
+                   "Take symbols out of the validation text, too; scores may then not be comparable");
+  command.add_option("--check", arguments.check,
+                     "Check a prepared folder against its manifest, and prepare nothing");
+}
+
+}  // namespace
+
+void add_prepare_command(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("prepare", "Turns text into token shards, a tokenizer and a manifest");
+  auto arguments = std::make_shared<PrepareArguments>();
+  declare(*command, *arguments);
+  declare_quiet(*command, arguments->console);
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace mulligan

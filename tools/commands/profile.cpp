@@ -1,0 +1,81 @@
+// mulligan profile
+#include "tools/cost/profile.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "launch/commands/run_options.h"
+#include "tools/commands/tool_commands.h"
+#include "tools/cost/prediction.h"
+
+namespace mulligan {
+namespace {
+
+struct ProfileArguments {
+  RunOptions run;
+  ProfileOptions profile;
+  bool json = false;
+  bool predict = false;
+  PredictOptions prediction;
+  std::string card = known_cards().front().name;
+};
+
+void run(ProfileArguments& arguments) {
+  require_one_process("profile");
+  PluginHost host = arguments.run.plugin_host();
+  LoadedConfig loaded = load_config(arguments.run.config, arguments.run.overrides);
+  if (arguments.predict) {
+    arguments.prediction.card = find_card(arguments.card);
+    arguments.prediction.profile = arguments.profile;
+    const Prediction prediction = predict_step(loaded, host, arguments.prediction);
+    fmt::print("{}", arguments.json ? prediction_json(prediction) : format_prediction(prediction));
+    return;
+  }
+  const Profile profile = profile_step(loaded, host, arguments.profile);
+  fmt::print("{}", arguments.json ? profile_json(profile) : format_profile(profile));
+}
+
+}  // namespace
+
+void add_profile_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("profile", "Times one training step kernel by kernel");
+  auto arguments = std::make_shared<ProfileArguments>();
+  command->add_option("config", arguments->run.config, "Configuration (TOML)")->required()->type_name("FILE");
+  arguments->run.declare(*command);
+  CLI::Option* steps =
+      command->add_option("--steps", arguments->profile.steps, "Steps that are timed; the median counts")
+          ->check(CLI::Range(1, 1'000'000))
+          ->capture_default_str();
+  command->add_flag("--shapes", arguments->profile.by_shape, "A row per kernel and shapes of its arguments");
+  command->add_flag("--looped", arguments->profile.looped, "The first phase with the looped layer order")
+      ->excludes(
+          command->add_option("--phase", arguments->profile.phase, "A phase by its name; without: the first")
+              ->type_name("NAME"));
+  command->add_flag("--json", arguments->json, "Print JSON");
+  CLI::Option* predict = command
+                             ->add_flag("--predict", arguments->predict,
+                                        "Predict the step on a GPU by arithmetic, beside the least that "
+                                        "perfect fusion would take; needs "
+                                        "neither GPU nor data")
+                             ->excludes(steps);
+  command->add_option("--card", arguments->card, "The GPU of the prediction: " + card_names())
+      ->needs(predict)
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      ->add_option("--ranks", arguments->prediction.ranks,
+                   "Ranks that share the predicted step; the prediction is of one's work")
+      ->needs(predict)
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command
+      ->add_option("--document-tokens", arguments->prediction.document_tokens,
+                   "Mean length over tokens of the documents in the predicted rows; without: whole segments")
+      ->needs(predict)
+      ->check(CLI::Range(1, 1'000'000'000));
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace mulligan

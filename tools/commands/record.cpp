@@ -1,0 +1,326 @@
+// mulligan record
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "framework/artifact/code_size.h"
+#include "framework/artifact/evaluation_source.h"
+#include "framework/core/directory_lock.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/json_file.h"
+#include "framework/core/printable.h"
+#include "framework/core/stop_request.h"
+#include "framework/data/shard.h"
+#include "framework/data/tokenizer.h"
+#include "framework/report/machine.h"
+#include "framework/run/run_files.h"
+#include "framework/run/run_plugins.h"
+#include "launch/command_line.h"
+#include "launch/commands/run_options.h"
+#include "mulligan_source_digest.h"
+#include "tools/commands/record_stages.h"
+#include "tools/commands/score_words.h"
+#include "tools/commands/tool_commands.h"
+#include "tools/record/make_submission.h"
+#include "tools/record/verify.h"
+#include "tools/report_page/result_files.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+using record::SeedRun;
+using record::SeedStage;
+using record::Submission;
+
+struct RecordArguments {
+  RunOptions run;
+  ConsoleOptions console;
+  std::vector<std::int64_t> seeds;
+  std::string out, runs, source = ".", verify, json;
+  int ranks = 1;
+  Submission about;
+  std::vector<std::string> reference;
+  record::Comparison comparison;
+  bool ship_artifacts = false;
+};
+
+void verify(const RecordArguments& arguments) {
+  const std::vector<doctor::Finding> findings = record::verify_submission(arguments.verify);
+  fmt::print("{}", printable(doctor::findings_text(findings), LineBreaks::kept));
+  if (!arguments.json.empty())
+    write_file_atomically(arguments.json, doctor::findings_json(findings).dump(1) + "\n");
+  record::require_sound(arguments.verify, findings);
+}
+
+// A path without a separator at its end.
+fs::path folder_path(const std::string& path) {
+  const fs::path whole = fs::path(path).lexically_normal();
+  return whole.has_filename() ? whole : whole.parent_path();
+}
+
+void require_arguments(const RecordArguments& arguments) {
+  const auto require = [](bool given, const char* what) {
+    if (!given) throw config_error("a record needs {}; or check a folder with --verify FOLDER.", what);
+  };
+  require(!arguments.run.config.empty(), "a configuration");
+  require(!arguments.seeds.empty(), "--seeds, such as --seeds 42,314,1337");
+  require(!arguments.out.empty(), "--out, the folder that is made");
+  require(!arguments.about.author.empty(), "--author");
+  require(!arguments.about.github_id.empty(), "--github-id");
+  require(!arguments.about.name.empty(), "--name");
+  const std::set<std::int64_t> distinct(arguments.seeds.begin(), arguments.seeds.end());
+  if (distinct.size() != arguments.seeds.size())
+    throw config_error("--seeds names a seed twice; the same run twice says nothing about others.");
+  if (*distinct.begin() < 0) throw config_error("--seeds has {}; seeds are 0 or more.", *distinct.begin());
+  if (!arguments.reference.empty() && arguments.comparison.name.empty())
+    throw config_error("--reference needs --reference-name, which says whose scores they are.");
+  if (fs::exists(fs::symlink_status(folder_path(arguments.out)))) {
+    throw config_error("'{}' exists; name a folder with --out that does not, or move it away.",
+                       arguments.out);
+  }
+}
+
+// One record, from its arguments.
+class Record {
+ public:
+  explicit Record(const RecordArguments& arguments)
+      : arguments_(arguments),
+        host_(arguments.run.plugin_host()),
+        stages_{arguments_.run, arguments.ranks, arguments.source, arguments.console} {
+    if (arguments_.ranks > 1) set_micro_batches();
+    const LoadedConfig loaded = load_run_config(arguments_.run.config, arguments_.run.overrides);
+    folder_ = arguments_.runs.empty()
+                  ? folder_path(folder_path(loaded.config.run.directory).string() + "_record")
+                  : folder_path(arguments_.runs);
+    for (const std::int64_t seed : arguments_.seeds) {
+      runs_.push_back(
+          {seed, folder_ / fmt::format("seed_{}", seed), folder_ / fmt::format("train_seed{}.log", seed)});
+    }
+  }
+
+  void make() {
+    options_.about = arguments_.about;
+    check_rules();
+    DirectoryLock lock(folder_, "record");
+    require_one_program();
+    for (const SeedRun& run : runs_) make_run(run);
+    throw_if_stopping();
+    finish();
+  }
+
+ private:
+  // As train does for its ranks: the parent must know the configuration that they train.
+  void set_micro_batches() {
+    const LoadedConfig loaded = load_run_config(arguments_.run.config, arguments_.run.overrides);
+    if (loaded.core.at("train.micro_batches").origin.kind == Origin::Kind::defaulted)
+      arguments_.run.overrides.push_back(fmt::format("train.micro_batches={}", arguments_.ranks));
+  }
+
+  LoadedConfig load(const SeedRun& run) {
+    LoadedConfig loaded = load_run_config(arguments_.run.config, stages_.overrides(run));
+    resolve_run_plugins(loaded, host_);
+    return loaded;
+  }
+
+  // All that can be known before hours of training.
+  void check_rules() {
+    const LoadedConfig loaded = load(runs_.front());
+    tell_notes(loaded);
+    const RunConfig& config = loaded.config;
+    if (!config.quantize || !config.ttt) {
+      throw config_error(
+          "{}: a record is quantised and scored with test-time training; add the section [{}].", loaded.file,
+          config.quantize ? "ttt" : "quantize");
+    }
+    options_.limits = config.ledger;
+    record::require_track(options_.about.track,
+                          arguments_.reference.empty() ? std::nullopt : std::optional(arguments_.comparison));
+    options_.about.budgets = record::budgets_of(config.ledger, options_.about.track);
+    options_.about.config_sha256 = config_digest(loaded);
+    if (!fs::is_directory(fs::path(arguments_.source) / "framework")) {
+      throw data_error(
+          "'{}' is not mulligan's source tree, so its code cannot be counted; name it with --source.",
+          arguments_.source);
+    }
+    // quantize would find it, too, but only after the first training.
+    if (source_digest(arguments_.source) != MULLIGAN_SOURCE_DIGEST) {
+      throw config_error(
+          "'{}' is not the source that this program was built from, so counting it says nothing about the "
+          "result; name "
+          "that tree with --source, or build this one.",
+          arguments_.source);
+    }
+    if (!arguments_.reference.empty()) {
+      if (arguments_.seeds.size() < 2)
+        throw config_error("--reference needs two seeds or more: one run has no variance.");
+      record::Comparison comparison = arguments_.comparison;
+      comparison.reference_bpb = read_scores(arguments_.reference, "ttt_bpb").bpb;
+      options_.comparison = comparison;
+    }
+    std::optional<Tokenizer> tokenizer;
+    if (!config.data.tokenizer.empty()) tokenizer = Tokenizer::load(config.data.tokenizer);
+    const TextOverlap overlap = record::measure_overlap(
+        find_shards(training_patterns(config.data), DataSplit::train),
+        find_shards({config.data.validation}, DataSplit::validation), tokenizer ? &*tokenizer : nullptr);
+    record::require_apart(overlap);
+    options_.about.overlap = overlap;
+  }
+
+  // All runs of a record are made by one program: what it was built from stands beside them.
+  void require_one_program() const {
+    const fs::path state = folder_ / "record.json";
+    if (fs::exists(state)) {
+      const auto built_from = read_json_object<nlohmann::json>(
+          state, [](const auto& json) { return json.at("source_sha256").template get<std::string>(); },
+          "remove the folder, and the record starts anew");
+      if (built_from != MULLIGAN_SOURCE_DIGEST) {
+        throw config_error(
+            "'{}' was begun by a program built from other source; go on with that one, or remove the folder "
+            "and start "
+            "anew.",
+            folder_.string());
+      }
+      return;
+    }
+    write_file_atomically(state,
+                          nlohmann::json::object({{"source_sha256", MULLIGAN_SOURCE_DIGEST}}).dump(1) + "\n");
+  }
+
+  void make_run(const SeedRun& run) {
+    const LoadedConfig loaded = load(run);
+    const std::string digest = config_digest(loaded);
+    SeedStage before = SeedStage::done;
+    for (SeedStage stage = next_stage(run, digest, loaded.config.ledger); stage != SeedStage::done;
+         stage = next_stage(run, digest, loaded.config.ledger)) {
+      if (stage == before)
+        throw run_error("seed {}: {} ended well and left nothing; see '{}'.", run.seed, stage_text(stage),
+                        run.log.string());
+      stages_.make(stage, run);
+      before = stage;
+    }
+  }
+
+  void finish() {
+    Submission& about = options_.about;
+    const report::TrainingResult first =
+        report::read_training_result(RunFiles{runs_.front().directory}.result());
+    if (about.hardware.empty())
+      about.hardware = fmt::format("{} x {} ({})", arguments_.ranks, first.device, first.cpu);
+    about.software = "mulligan " + version_text();
+    about.source_sha256 = MULLIGAN_SOURCE_DIGEST;
+    about.command = process_command();
+    if (about.date.empty()) about.date = process_start_time().substr(0, 10);
+    options_.runs = runs_;
+    options_.source = arguments_.source;
+    options_.scoring = scoring_plugins(load(runs_.front()).config);
+    options_.ship_artifacts = arguments_.ship_artifacts;
+    options_.out = folder_path(arguments_.out);
+    const Submission made = record::make_submission(options_);
+    fmt::print("\n");
+    for (const record::SeedResult& result : made.results) {
+      fmt::print("seed {:<10} val_bpb {:.8f}   {} bytes, training {:.2f} s, evaluation {:.2f} s\n",
+                 *result.seed, *result.val_bpb, *result.artifact_bytes, *result.train_seconds,
+                 *result.eval_seconds);
+    }
+    fmt::print("mean            val_bpb {:.8f}\n", *made.val_bpb);
+    if (made.comparison) fmt::print("against {}: {}\n", made.comparison->name, made.comparison->decision);
+    fmt::print("submission      '{}'\n", options_.out.string());
+  }
+
+  RecordArguments arguments_;
+  PluginHost host_;
+  RecordStages stages_;
+  fs::path folder_;
+  std::vector<SeedRun> runs_;
+  record::SubmissionOptions options_;
+};
+
+void run(const RecordArguments& arguments) {
+  if (!arguments.verify.empty()) return verify(arguments);
+  require_one_process("record");
+  require_arguments(arguments);
+  const StopSignals signals;
+  Record(arguments).make();
+}
+
+void declare_facts(CLI::App& command, RecordArguments& arguments) {
+  Submission& about = arguments.about;
+  command.add_option("--author", about.author, "Who submits")->type_name("NAME");
+  command.add_option("--github-id", about.github_id, "Their account")->type_name("ID");
+  command.add_option("--name", about.name, "Title of the submission")->type_name("TEXT");
+  command.add_option("--blurb", about.blurb, "What it is, in a sentence or more")->type_name("TEXT");
+  command.add_option("--date", about.date, "Of the submission; without it today")->type_name("YYYY-MM-DD");
+  about.track = "non_record";
+  command
+      .add_option("--track", about.track,
+                  fmt::format("Which budgets it is held to besides [ledger]'s: {} has the challenge's",
+                              record::record_track))
+      ->type_name("NAME")
+      ->capture_default_str();
+  command.add_option("--hardware", about.hardware, "What it ran on; without it what the runs say")
+      ->type_name("TEXT");
+}
+
+void declare_comparison(CLI::App& command, RecordArguments& arguments) {
+  record::Comparison& comparison = arguments.comparison;
+  command
+      .add_option("--reference", arguments.reference,
+                  "Run directories, submissions or bits per byte to be held against, as stats accept does")
+      ->type_name("RUN|FOLDER|BPB");
+  command.add_option("--reference-name", comparison.name, "Whose scores these are")->type_name("TEXT");
+  command.add_option("--margin", comparison.margin_nats, "Nats per token to be better by")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--alpha", comparison.alpha, "Limit of p")
+      ->check(CLI::Range(1e-9, 0.5))
+      ->capture_default_str();
+  command.add_flag("--paired", comparison.paired, "Value i of --reference has the randomness of seed i");
+}
+
+}  // namespace
+
+void add_record_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "record", "Trains, quantises and scores over several seeds and makes a submission; or checks one");
+  auto arguments = std::make_shared<RecordArguments>();
+  command->add_option("config", arguments->run.config, "Run configuration (TOML)")->type_name("FILE");
+  command->add_option("--seeds", arguments->seeds, "Values of run.seed, with commas between")
+      ->delimiter(',')
+      ->type_name("SEEDS");
+  command->add_option("--out", arguments->out, "Folder of the submission, which must not exist")
+      ->type_name("FOLDER");
+  command
+      ->add_option("--runs", arguments->runs,
+                   "Folder of the runs and their logs, from which an interrupted record goes on; without it "
+                   "run.directory with '_record' behind it")
+      ->type_name("FOLDER");
+  command->add_option("--ranks", arguments->ranks, "Ranks of each run on this machine, one per GPU")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--source", arguments->source, "Source tree whose code is counted and packed")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command->add_flag("--artifacts", arguments->ship_artifacts,
+                    "Put the quantised models into the folder, too");
+  declare_facts(*command, *arguments);
+  declare_comparison(*command, *arguments);
+  CLI::Option* verify =
+      command->add_option("--verify", arguments->verify, "Check this submission and make none")
+          ->type_name("FOLDER");
+  command->add_option("--json", arguments->json, "File that the findings of --verify are written to")
+      ->needs(verify)
+      ->type_name("FILE");
+  arguments->run.declare(*command);
+  declare_quiet(*command, arguments->console);
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace mulligan

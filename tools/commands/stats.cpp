@@ -1,0 +1,199 @@
+// mulligan stats, mulligan stats accept
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/printable.h"
+#include "tools/commands/score_words.h"
+#include "tools/commands/tool_commands.h"
+#include "tools/report_page/run_doubts.h"
+#include "tools/report_page/run_observations.h"
+#include "tools/stats/acceptance.h"
+#include "tools/stats/study.h"
+#include "tools/sweep/sweep_observations.h"
+
+namespace mulligan {
+namespace {
+
+struct StatsArguments {
+  std::vector<std::string> runs;
+  std::string csv, metric, json, markdown;
+  std::vector<std::string> by;
+  stats::StudyOptions study;
+};
+
+struct AcceptArguments {
+  std::vector<std::string> ours, reference;
+  std::string metric, json;
+  std::optional<double> bytes_per_token;
+  stats::AcceptanceRule rule;
+};
+
+void write_if_asked(const std::string& path, const std::string& text) {
+  if (!path.empty()) write_file_atomically(path, text);
+}
+
+// A sweep's folder stands for the runs in it.
+std::vector<std::string> run_directories(const std::vector<std::string>& arguments) {
+  std::vector<std::string> runs;
+  for (const std::string& argument : arguments) {
+    if (!is_sweep_folder(argument)) {
+      runs.push_back(argument);
+      continue;
+    }
+    for (std::string& run : runs_of_sweep(argument)) runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+void make_statistics(const StatsArguments& arguments) {
+  if (arguments.runs.empty() == arguments.csv.empty()) {
+    throw config_error("statistics are made of run directories or of a --csv file, one of both.");
+  }
+  stats::Observations all;
+  std::string doubts;
+  stats::StudyOptions options = arguments.study;
+  if (arguments.runs.size() == 1 && arguments.by.empty() && is_sweep_folder(arguments.runs.front())) {
+    SweepObservations sweep = observe_sweep(arguments.runs.front(), arguments.metric);
+    all = std::move(sweep.all);
+    if (options.baseline.empty()) options.baseline = sweep.baseline;
+    doubts = report::doubts_text(report::read_runs(runs_of_sweep(arguments.runs.front())));
+  } else if (arguments.csv.empty()) {
+    const std::vector<report::RunRecord> runs = report::read_runs(run_directories(arguments.runs));
+    all = report::observe_runs(runs, arguments.metric.empty() ? report::final_metric(runs) : arguments.metric,
+                               arguments.by);
+    doubts = report::doubts_text(runs);
+  } else {
+    if (!arguments.by.empty())
+      throw config_error("--by is for run directories; in a --csv file every column is a factor.");
+    all = stats::read_observations(arguments.csv, arguments.metric.empty() ? "value" : arguments.metric);
+  }
+  const stats::Study study = stats::make_study(all, options);
+  const std::string text = doubts + stats::study_text(study);
+  write_if_asked(arguments.markdown, text);
+  nlohmann::ordered_json json = stats::study_json(study);
+  if (!doubts.empty()) json["doubts"] = doubts;
+  write_if_asked(arguments.json, json.dump(1) + "\n");
+  fmt::print("{}", printable(text, LineBreaks::kept));
+}
+
+void decide(AcceptArguments arguments) {
+  if (!arguments.metric.empty() && !arguments.metric.ends_with("_bpb")) {
+    throw config_error("the rule is about bits per byte: --metric is val_bpb, quantised_bpb or ttt_bpb.");
+  }
+  const NamedScores ours = read_scores(arguments.ours, arguments.metric);
+  const NamedScores reference = read_scores(arguments.reference, arguments.metric);
+  std::vector<report::RunRecord> runs = ours.runs;
+  runs.insert(runs.end(), reference.runs.begin(), reference.runs.end());
+  arguments.rule.bytes_per_token =
+      arguments.bytes_per_token ? *arguments.bytes_per_token : report::bytes_per_token(runs);
+  if (ours.bpb.size() < 2) throw config_error("--new needs two runs or more: one run has no variance.");
+  if (arguments.rule.paired && ours.bpb.size() != reference.bpb.size()) {
+    throw config_error(
+        "--paired needs as many values of --new as of --reference, in the order of their seeds.");
+  }
+  for (const auto* values : {&ours.bpb, &reference.bpb}) {
+    if (!std::ranges::all_of(*values, [](double value) { return std::isfinite(value) && value > 0; }))
+      throw config_error("--new and --reference are bits per byte, finite numbers above 0.");
+  }
+  const stats::Acceptance result = stats::accept_record(ours.bpb, reference.bpb, arguments.rule);
+  fmt::print("{}\n", result.decision);
+  for (const std::string& note : result.notes) fmt::print("Note: {}.\n", note);
+  const auto interval = [](const stats::Interval& i) { return nlohmann::ordered_json{i.low, i.high}; };
+  const nlohmann::ordered_json json = {{"accepted", result.accepted},
+                                       {"decision", result.decision},
+                                       {"p", result.test.greater},
+                                       {"degrees", result.test.degrees},
+                                       {"difference_nats", result.test.difference},
+                                       {"interval_nats", interval(result.test.interval)},
+                                       {"difference_bpb", result.difference_bpb},
+                                       {"interval_bpb", interval(result.interval_bpb)},
+                                       {"bytes_per_token", arguments.rule.bytes_per_token},
+                                       {"new_bpb", ours.bpb},
+                                       {"reference_bpb", reference.bpb},
+                                       {"notes", result.notes}};
+  write_if_asked(arguments.json, json.dump(1) + "\n");
+  if (!result.accepted) throw run_error("not a record by the challenge's rule.");
+}
+
+void add_accept_command(CLI::App& stats_command) {
+  CLI::App* command = stats_command.add_subcommand(
+      "accept", "Decides by the challenge's rule: better by at least 0.005 nats per token at p < 0.01");
+  auto arguments = std::make_shared<AcceptArguments>();
+  command->add_option("--new", arguments->ours, "Run directories or bits per byte of the new record")
+      ->required()
+      ->type_name("RUN|BPB");
+  command
+      ->add_option("--reference", arguments->reference,
+                   "Run directories or bits per byte of the record to beat; a single number counts as exact")
+      ->required()
+      ->type_name("RUN|BPB");
+  command->add_option(
+      "--metric", arguments->metric,
+      "Score of run directories: val_bpb, quantised_bpb or ttt_bpb; without it the last that all have");
+  command
+      ->add_option("--bytes-per-token", arguments->bytes_per_token,
+                   "Bytes of text per validation token; without it those of the runs")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--margin", arguments->rule.margin_nats, "Nats per token to be better by")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--alpha", arguments->rule.alpha, "Limit of p")
+      ->check(CLI::Range(1e-9, 0.5))
+      ->capture_default_str();
+  command->add_flag("--paired", arguments->rule.paired,
+                    "Value i of both comes from one seed and shares its randomness");
+  command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
+  command->callback([arguments] { decide(*arguments); });
+}
+
+}  // namespace
+
+void add_stats_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "stats", "Intervals and tests over runs of several seeds: each condition, and each against a baseline");
+  auto arguments = std::make_shared<StatsArguments>();
+  command->add_option("runs", arguments->runs, "Run directories, or the folder of a sweep")->type_name("RUN");
+  command
+      ->add_option("--csv", arguments->csv,
+                   "Values from a file: columns seed, run and window, the metric's, all others are factors")
+      ->type_name("FILE");
+  std::string metrics;
+  for (const report::RunMetric& metric : report::run_metrics()) {
+    metrics += fmt::format("{}{} ({})", metrics.empty() ? "" : ", ", metric.name, metric.what);
+  }
+  command->add_option(
+      "--metric", arguments->metric,
+      fmt::format("{}; without it the last score that all runs have. Of a file: the column, without it "
+                  "'value'",
+                  metrics));
+  command
+      ->add_option("--by", arguments->by,
+                   "Settings whose values make the conditions, such as train.compute_dtype; "
+                   "without it all that differ")
+      ->type_name("KEY");
+  command->add_option("--baseline", arguments->study.baseline,
+                      "Condition that the others are compared with; without it the first");
+  command
+      ->add_option("--margin", arguments->study.margin, "Test equivalence within this, in the metric's unit")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--confidence", arguments->study.confidence, "Of intervals")
+      ->check(CLI::Range(0.5, 0.9999))
+      ->capture_default_str();
+  command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
+  command->add_option("--markdown", arguments->markdown, "File that the tables are written to")
+      ->type_name("FILE");
+  add_accept_command(*command);
+  command->callback([arguments, command] {
+    if (command->get_subcommands().empty()) make_statistics(*arguments);
+  });
+}
+
+}  // namespace mulligan

@@ -1,0 +1,51 @@
+// mulligan sweep
+#include "tools/sweep/sweep.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "launch/commands/run_options.h"
+#include "launch/program_parts.h"
+#include "tools/commands/sweep_steps.h"
+#include "tools/commands/tool_commands.h"
+#include "tools/sweep/sweep_cost.h"
+
+namespace mulligan {
+namespace {
+
+struct SweepArguments {
+  RunOptions run;
+  ConsoleOptions console;
+};
+
+void run(const SweepArguments& arguments) {
+  require_one_process("sweep");
+  const Sweep sweep = read_sweep(arguments.run.config);
+  PluginHost host = arguments.run.plugin_host();
+  const SweepParts parts{program_parts().training_observers(false), vector_store(),
+                         arguments.run.plugin_paths};
+  const SweepResult result =
+      run_sweep(sweep, arguments.run.overrides, host, sweep_steps(host, parts), arguments.console);
+  fmt::print("\n{}\n{}{}", sweep_table(sweep, result), stats::study_text(sweep_study(sweep, result)),
+             training_loss_table(sweep, result));
+  if (sweep.costs) fmt::print("\n{}", cost_table(sweep, result));
+  if (!result.vectors.empty()) fmt::print("\n{}", vectors_table(result.vectors));
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("sweep", "Trains and scores variants of a configuration over several seeds");
+  auto arguments = std::make_shared<SweepArguments>();
+  command->add_option("sweep", arguments->run.config, "Sweep (TOML): config, directory, seeds and [[rows]]")
+      ->required()
+      ->type_name("FILE");
+  arguments->run.declare(*command);
+  declare_quiet(*command, arguments->console);
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace mulligan

@@ -1,0 +1,60 @@
+#include "tools/commands/sweep_steps.h"
+
+#include "framework/run/weight_origin.h"
+#include "framework/run/weights.h"
+#include "framework/train/train.h"
+#include "framework/ttt/run_ttt.h"
+#include "tools/commands/rank_training.h"
+
+namespace mulligan {
+namespace {
+
+SweepCell cell_of(const TttResult& result) {
+  SweepCell cell;
+  if (result.without) cell.without = *result.without;
+  cell.with = result.with;
+  cell.collapsed = result.report.collapsed_at >= 0;
+  for (const TttBatchReport& batch : result.report.batches) {
+    if (!batch.adapted || batch.norms.empty()) continue;
+    cell.norm = batch.norms.front().norm;
+    cell.drift = batch.norms.front().drift;
+  }
+  return cell;
+}
+
+}  // namespace
+
+StoreVectors& vector_store() {
+  static StoreVectors store;
+  return store;
+}
+
+SweepSteps sweep_steps(PluginHost& host, const SweepParts& parts) {
+  SweepSteps steps;
+  steps.train = [&host, observers = parts.observers](LoadedConfig& loaded, const ConsoleOptions& console) {
+    TrainOptions options;
+    static_cast<ConsoleOptions&>(options) = console;
+    options.overwrite = true;
+    options.observers = observers;
+    train(loaded, host, options);
+  };
+  steps.train_ranks = [plugin_paths = parts.plugin_paths](const RankTraining& training,
+                                                          const ConsoleOptions& console) {
+    train_by_ranks(training, plugin_paths, console);
+  };
+  steps.adapt = [&host](LoadedConfig& loaded, const std::filesystem::path& weights,
+                        const std::filesystem::path& directory, const ConsoleOptions& console) {
+    TttOptions options;
+    static_cast<ConsoleOptions&>(options) = console;
+    options.resume = true;
+    options.directory = directory;
+    const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+      load_weights(weights, store, layouts);
+    };
+    return cell_of(run_ttt(loaded, host, origin_of_weights(weights), load, options));
+  };
+  steps.store_vectors = parts.store_vectors;
+  return steps;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,67 @@
+// Where the time of a training step would go on a card, by arithmetic: mulligan profile --predict. Nothing is
+// measured.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/plugin/plugin_host.h"
+#include "tools/cost/card.h"
+#include "tools/cost/fusion_bound.h"
+#include "tools/cost/profile.h"
+
+namespace mulligan {
+
+struct PredictOptions {
+  Card card = known_cards().front();
+  int ranks = 1;  // must divide train.micro_batches; the step is that of one of them
+  std::int64_t document_tokens =
+      0;                   // token-weighted mean length of the documents in a row; 0: whole segments
+  ProfileOptions profile;  // by_shape, and which phase; where it names none: all
+};
+
+struct PredictedRow {
+  std::string program;  // "micro step", ...; "between programs" for memsets, copies and uploads
+  std::string kernel;
+  std::string shapes;  // empty unless by_shape
+  std::string category;
+  std::int64_t calls = 0;
+  std::int64_t launches = 0;  // of the cuda backend, with those of libraries (call_prediction.h)
+  double flops = 0, bytes_read = 0, bytes_written = 0;
+  double seconds = 0;
+};
+
+struct PredictedPhase {
+  std::string name;
+  std::int64_t layers = 0;  // executed
+  std::vector<PredictedRow> rows;
+  std::vector<PredictedRow> categories;  // sums of the rows, longest first; only category and figures
+  std::int64_t calls = 0, launches = 0;  // of kernels
+  std::int64_t memsets = 0, copies = 0, uploads = 0;
+  std::int64_t measurements = 0;  // of products' algorithms, once, before the first step
+  double flops = 0, bytes_read = 0, bytes_written = 0;
+  double seconds = 0;  // sum of the rows: one after the other, without communication
+  FusionBound bound;   // of all programs of the step
+};
+
+struct Prediction {
+  Card card;
+  int ranks = 1;
+  std::int64_t document_tokens = 0;
+  std::int64_t tokens_per_step = 0;  // of all ranks
+  std::vector<PredictedPhase> phases;
+};
+
+// Makes a step of each phase where nothing is computed (StepRehearsal) and adds up predict_call(). A memset,
+// copy or upload costs a launch, or upload_seconds, besides its bytes. Changes [backend] in `loaded`. Throws
+// Error.
+Prediction predict_step(LoadedConfig& loaded, PluginHost& host, const PredictOptions& options);
+
+// As tables for people; ends with a newline.
+std::string format_prediction(const Prediction& prediction);
+// As one JSON object, with units in the names; ends with a newline.
+std::string prediction_json(const Prediction& prediction);
+
+}  // namespace mulligan

@@ -1,0 +1,145 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "framework/core/grouped.h"
+#include "tools/cost/prediction.h"
+
+namespace mulligan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class Text {
+ public:
+  template <typename... Arguments>
+  void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
+    text_.push_back('\n');
+  }
+  std::string take() const { return fmt::to_string(text_); }
+
+ private:
+  fmt::memory_buffer text_;
+};
+
+std::string rate_text(double amount, double seconds, double unit) {
+  return amount > 0 ? fmt::format("{:.1f}", amount / seconds / unit) : "-";
+}
+
+double bytes_of(const PredictedRow& row) {
+  return row.bytes_read + row.bytes_written;
+}
+
+void add_figures(Text& text, const std::string& name, const PredictedRow& row, double all_seconds) {
+  text.line("{:<44} {:>6} {:>8} {:>9.3f} {:>6.1f}% {:>8} {:>7}{}{}", name, row.calls, row.launches,
+            1e3 * row.seconds, 100 * row.seconds / all_seconds, rate_text(row.flops, row.seconds, 1e12),
+            rate_text(bytes_of(row), row.seconds, 1e12), row.shapes.empty() ? "" : "  ", row.shapes);
+}
+
+std::string label(const PredictedRow& row) {
+  return row.program + ": " + row.kernel + (row.category == "head products" ? " (head)" : "");
+}
+
+void add_phase(Text& text, const Prediction& prediction, const PredictedPhase& phase) {
+  text.line("");
+  text.line("phase {} ({} layers)", phase.name, phase.layers);
+  const char* head = "{:<44} {:>6} {:>8} {:>9} {:>7} {:>8} {:>7}";
+  text.line(fmt::runtime(head), "category", "calls", "launches", "ms", "share", "TFLOP/s", "TB/s");
+  for (const PredictedRow& row : phase.categories) add_figures(text, row.category, row, phase.seconds);
+  text.line("");
+  text.line(fmt::runtime(head), "program: kernel", "calls", "launches", "ms", "share", "TFLOP/s", "TB/s");
+  for (const PredictedRow& row : phase.rows) {
+    add_figures(text, label(row), row, phase.seconds);
+  }
+  text.line("");
+  text.line(
+      "predicted step  {:>9.2f} ms, {} tokens/s of {} rank{}, communication left out", 1e3 * phase.seconds,
+      grouped(static_cast<std::int64_t>(static_cast<double>(prediction.tokens_per_step) / phase.seconds)),
+      prediction.ranks, prediction.ranks == 1 ? "" : "s");
+  text.line(
+      "perfect fusion  {:>9.2f} ms at {:.0f} TFLOP/s (attention {:.0f}) and {:.2f} TB/s: {:.2f} TFLOP and "
+      "{:.1f} GB "
+      "in {} groups",
+      1e3 * phase.bound.seconds, prediction.card.fused_bf16_flops_per_second / 1e12,
+      prediction.card.fused_attention_flops_per_second / 1e12, prediction.card.fused_bytes_per_second / 1e12,
+      phase.bound.flops / 1e12, phase.bound.bytes / 1e9, phase.bound.groups);
+  text.line(
+      "{} calls, {} launches, {} memsets, {} copies, {} uploads; {:.2f} TFLOP, {:.1f} GB read, {:.1f} GB "
+      "written",
+      grouped(phase.calls), grouped(phase.launches), phase.memsets, phase.copies, phase.uploads,
+      phase.flops / 1e12, phase.bytes_read / 1e9, phase.bytes_written / 1e9);
+  text.line("{} measurements of products' algorithms before the first step", phase.measurements);
+}
+
+Json figures(const PredictedRow& row) {
+  return {{"calls", row.calls}, {"launches", row.launches},     {"seconds", row.seconds},
+          {"flops", row.flops}, {"bytes_read", row.bytes_read}, {"bytes_written", row.bytes_written}};
+}
+
+Json phase_json(const PredictedPhase& phase) {
+  Json rows = Json::array(), categories = Json::array();
+  for (const PredictedRow& row : phase.categories) {
+    Json json{{"category", row.category}};
+    json.update(figures(row));
+    categories.push_back(std::move(json));
+  }
+  for (const PredictedRow& row : phase.rows) {
+    Json json{{"program", row.program}, {"kernel", row.kernel}, {"category", row.category}};
+    json.update(figures(row));
+    if (!row.shapes.empty()) json["shapes"] = row.shapes;
+    rows.push_back(std::move(json));
+  }
+  return {{"phase", phase.name},
+          {"layers", phase.layers},
+          {"predicted_step_seconds", phase.seconds},
+          {"fusion_bound_seconds", phase.bound.seconds},
+          {"fusion_bound_bytes", phase.bound.bytes},
+          {"calls", phase.calls},
+          {"launches", phase.launches},
+          {"memsets", phase.memsets},
+          {"copies", phase.copies},
+          {"uploads", phase.uploads},
+          {"measurements", phase.measurements},
+          {"flops", phase.flops},
+          {"bytes_read", phase.bytes_read},
+          {"bytes_written", phase.bytes_written},
+          {"categories", std::move(categories)},
+          {"rows", std::move(rows)}};
+}
+
+}  // namespace
+
+std::string format_prediction(const Prediction& prediction) {
+  const Card& card = prediction.card;
+  Text text;
+  text.line("predicted, not measured: one step of {} tokens on {} x {}, work of one rank",
+            grouped(prediction.tokens_per_step), prediction.ranks, card.description);
+  text.line(
+      "taken for granted: {:.2f} TB/s; bf16 products {:.0f} TFLOP/s (layers) and {:.0f} (head), attention "
+      "{:.0f} "
+      "forward and {:.0f} backward; {:.1f} us a launch",
+      card.sustained_bytes_per_second / 1e12, card.layer_product_flops_per_second / 1e12,
+      card.wide_product_flops_per_second / 1e12, card.attention_forward_flops_per_second / 1e12,
+      card.attention_backward_flops_per_second / 1e12, card.launch_seconds * 1e6);
+  text.line("{}", prediction.document_tokens == 0
+                      ? std::string("rows of whole segments")
+                      : fmt::format("rows of documents, {} tokens long (mean over tokens)",
+                                    grouped(prediction.document_tokens)));
+  for (const PredictedPhase& phase : prediction.phases) add_phase(text, prediction, phase);
+  return text.take();
+}
+
+std::string prediction_json(const Prediction& prediction) {
+  Json phases = Json::array();
+  for (const PredictedPhase& phase : prediction.phases) phases.push_back(phase_json(phase));
+  const Json json{{"predicted", true},
+                  {"card", prediction.card.name},
+                  {"ranks", prediction.ranks},
+                  {"document_tokens", prediction.document_tokens},
+                  {"tokens_per_step", prediction.tokens_per_step},
+                  {"phases", std::move(phases)}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace mulligan

@@ -1,0 +1,206 @@
+#include "tools/cost/profile.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "framework/core/error.h"
+#include "framework/core/seconds_since.h"
+#include "framework/ranks/communicator.h"
+#include "framework/report/machine.h"
+#include "framework/run/run_plugins.h"
+#include "framework/run/training_data.h"
+#include "framework/step/engine.h"
+#include "tools/cost/call_text.h"
+#include "tools/cost/cost.h"
+
+namespace mulligan {
+namespace {
+
+double total_flops(const Profile& profile) {
+  double flops = 0;
+  for (const ProfileRow& row : profile.rows) flops += row.flops;
+  return flops;
+}
+
+LoaderOptions options_of(const RunConfig& config, std::size_t phase) {
+  LoaderOptions options = loader_options(config, unchecked_training_data(config), 0, 1);
+  options.max_segment_tokens = config.phases[phase].sequence_length;
+  return options;
+}
+
+class StepProfiler {
+ public:
+  // `loaded` has its plugins resolved.
+  StepProfiler(const LoadedConfig& loaded, PluginHost& host, std::size_t phase)
+      : config_(loaded.config),
+        plugins_(make_phase_plugins(loaded, host, backend_section(config_.phases[phase]))),
+        parameters_(plan_parameters(config_)),
+        groups_(config_, plugins_, parameters_),
+        communicator_(make_self_communicator()),
+        engine_(config_, backend_section(config_.phases[phase]), plugins_, parameters_, groups_,
+                *communicator_, 1),
+        arena_(*plugins_.backend),
+        rows_(std::make_unique<Loader>(options_of(config_, phase)),
+              static_cast<std::size_t>(config_.data.prefetch)) {
+    arena_.bind(engine_.programs(), engine_.store());
+    engine_.initialise(static_cast<std::uint64_t>(config_.run.seed));
+    engine_.enter(phase);
+  }
+
+  // Seconds of one whole step.
+  double step() {
+    plugins_.backend->synchronize();
+    const auto start = KernelClock::now();
+    groups_.set_rates({step_, 0, 0, 0});
+    engine_.step(++step_, rows_);
+    plugins_.backend->synchronize();
+    return seconds_since(start);
+  }
+
+  // Seconds of each call of `program`, median over `repeats`.
+  std::vector<double> calls(Program& program, int repeats) {
+    std::vector<std::vector<double>> runs;
+    for (int repeat = 0; repeat < repeats; ++repeat) runs.push_back(program.run_profiled());
+    std::vector<double> medians, values(runs.size());
+    for (std::size_t call = 0; call < runs.front().size(); ++call) {
+      for (std::size_t run = 0; run < runs.size(); ++run) values[run] = runs[run][call];
+      std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+      medians.push_back(values[values.size() / 2]);
+    }
+    return medians;
+  }
+
+  TrainingEngine& engine() { return engine_; }
+  const Backend& backend() const { return *plugins_.backend; }
+
+ private:
+  const RunConfig& config_;
+  RunPlugins plugins_;
+  std::vector<PlannedParameter> parameters_;
+  OptimizerGroups groups_;
+  std::unique_ptr<Communicator> communicator_;
+  TrainingEngine engine_;
+  SharedArena arena_;
+  Prefetcher rows_;
+  std::int64_t step_ = 0;
+};
+
+}  // namespace
+
+std::size_t chosen_phase(const RunConfig& config, const ProfileOptions& options) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < config.phases.size(); ++i) {
+    const Phase& phase = config.phases[i];
+    if (phase.name == options.phase) return i;
+    names.push_back(phase.name);
+    if (!options.phase.empty()) continue;
+    if (!options.looped || phase.layer_order == LayerOrderKind::looped) return i;
+  }
+  if (options.phase.empty()) {
+    throw config_error(
+        "training never uses the looped layer order; set model.loop.extra_passes, or leave out --looped.");
+  }
+  throw config_error("this run has no phase '{}'; there are: {}.", options.phase, fmt::join(names, ", "));
+}
+
+Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOptions& options) {
+  const RunConfig& config = loaded.config;
+  resolve_run_plugins(loaded, host);
+  const std::size_t phase = chosen_phase(config, options);
+  const auto start = KernelClock::now();
+  StepProfiler profiler(loaded, host, phase);
+  Profile profile;
+  profile.backend = profiler.backend().info().description;
+  profile.tokens = config.train.tokens_per_step;
+
+  profiler.step();  // touches all memory once
+  profile.first_step_seconds = seconds_since(start);
+  std::vector<double> steps;
+  for (int step = 0; step < options.steps; ++step) steps.push_back(profiler.step());
+  std::ranges::sort(steps);
+  profile.step_seconds = steps[steps.size() / 2];
+
+  std::map<std::tuple<std::string, std::string, std::string>, ProfileRow> rows;
+  for (const PlannedStep& planned : profiler.engine().plan().steps(phase)) {
+    const std::int64_t runs = planned.runs_per_step;
+    if (runs == 0) continue;
+    Program* program = planned.program;
+    const std::vector<double> seconds = profiler.calls(*program, options.steps);
+    const Graph& graph = program->graph();
+    for (std::size_t index = 0; index < seconds.size(); ++index) {
+      const Call& call = graph.calls()[index];
+      const std::string shapes = options.by_shape ? shape_text(graph, call) : "";
+      ProfileRow& row = rows[{role_name(planned.role), call.kernel, shapes}];
+      const Cost cost = call_cost(graph, call, config.phases[phase].sequence_length, known_cards().front());
+      row.program = role_name(planned.role);
+      row.kernel = call.kernel;
+      row.shapes = shapes;
+      row.calls += runs;
+      row.seconds += static_cast<double>(runs) * seconds[index];
+      row.flops += static_cast<double>(runs) * (cost.matmul_flops + cost.attention_flops);
+      row.bytes += static_cast<double>(runs) * cost.bytes;
+      profile.call_seconds += static_cast<double>(runs) * seconds[index];
+    }
+  }
+  profile.peak_memory_bytes = peak_memory_bytes();
+  profile.peak_device_memory_bytes = static_cast<std::int64_t>(profiler.backend().peak_allocated_bytes());
+  for (auto& [key, row] : rows) profile.rows.push_back(std::move(row));
+  std::ranges::sort(profile.rows, std::greater<>(), &ProfileRow::seconds);
+  return profile;
+}
+
+std::string format_profile(const Profile& profile) {
+  fmt::memory_buffer text;
+  const auto line = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
+    text.push_back('\n');
+  };
+  line("one step of {} tokens on {}", profile.tokens, profile.backend);
+  line("");
+  line("{:<18} {:<24} {:>6} {:>10} {:>7} {:>9} {:>8}  {}", "program", "kernel", "calls", "ms", "share",
+       "GFLOP/s", "GB/s", profile.rows.empty() || profile.rows.front().shapes.empty() ? "" : "shapes");
+  for (const ProfileRow& row : profile.rows) {
+    line("{:<18} {:<24} {:>6} {:>10.3f} {:>6.1f}% {:>9} {:>8.1f}  {}", row.program, row.kernel, row.calls,
+         1e3 * row.seconds, 100 * row.seconds / profile.call_seconds,
+         row.flops > 0 ? fmt::format("{:.0f}", row.flops / row.seconds / 1e9) : "-",
+         row.bytes / row.seconds / 1e9, row.shapes);
+  }
+  line("");
+  line("sum of the calls    {:>10.3f} ms", 1e3 * profile.call_seconds);
+  line("whole step (median) {:>10.3f} ms, {:.0f} tokens/s, {:.0f} GFLOP/s of matrix products and attention",
+       1e3 * profile.step_seconds, static_cast<double>(profile.tokens) / profile.step_seconds,
+       total_flops(profile) / profile.step_seconds / 1e9);
+  line("peak memory         {:>10.1f} MB of this process",
+       static_cast<double>(profile.peak_memory_bytes) / 1e6);
+  return fmt::to_string(text);
+}
+
+std::string profile_json(const Profile& profile) {
+  using Json = nlohmann::ordered_json;
+  Json rows = Json::array();
+  for (const ProfileRow& row : profile.rows) {
+    Json json{{"program", row.program}, {"kernel", row.kernel}, {"calls", row.calls},
+              {"seconds", row.seconds}, {"flops", row.flops},   {"bytes", row.bytes}};
+    if (!row.shapes.empty()) json["shapes"] = row.shapes;
+    rows.push_back(std::move(json));
+  }
+  const Json json{{"backend", profile.backend},
+                  {"tokens_per_step", profile.tokens},
+                  {"tokens_per_second", static_cast<double>(profile.tokens) / profile.step_seconds},
+                  {"step_seconds", profile.step_seconds},
+                  {"first_step_seconds", profile.first_step_seconds},
+                  {"calls_seconds", profile.call_seconds},
+                  {"flops", total_flops(profile)},
+                  {"peak_memory_bytes", profile.peak_memory_bytes},
+                  {"peak_device_memory_bytes", profile.peak_device_memory_bytes},
+                  {"rows", rows}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace mulligan

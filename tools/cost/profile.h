@@ -1,0 +1,55 @@
+// Where the time of a training step goes: one step, run call by call.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/plugin/plugin_host.h"
+
+namespace mulligan {
+
+struct ProfileOptions {
+  int steps = 3;          // each is timed; the median counts
+  bool by_shape = false;  // a row per kernel and shapes, not per kernel
+  bool looped = false;    // the first phase with the looped layer order, where `phase` is empty
+  std::string phase;      // a name; empty: the first one
+};
+
+// All calls of one kernel (and, by_shape, of one shape) within one program, per step.
+struct ProfileRow {
+  std::string program;  // "micro step", "update", ...
+  std::string kernel;
+  std::string shapes;  // "[2048, 512] [2048, 512] [2048, 2048]", empty unless by_shape
+  std::int64_t calls = 0;
+  double seconds = 0;
+  double flops = 0;  // of matrix products and attention (tools/cost/cost.h)
+  double bytes = 0;  // every argument once
+};
+
+struct Profile {
+  std::string backend;                        // its own description
+  std::vector<ProfileRow> rows;               // longest first
+  double call_seconds = 0;                    // sum of the rows
+  double step_seconds = 0;                    // median of whole steps, run as training runs them
+  double first_step_seconds = 0;              // from the call of profile_step to the end of the first step
+  std::int64_t tokens = 0;                    // of a step
+  std::int64_t peak_memory_bytes = 0;         // of the process
+  std::int64_t peak_device_memory_bytes = 0;  // that the backend had allocated at once
+};
+
+// The phase that the options choose, an index into RunConfig::phases. Throws config_error where there is
+// none.
+std::size_t chosen_phase(const RunConfig& config, const ProfileOptions& options);
+
+// Initial weights, the first rows of data.train. In the profiled pass every call is followed by a
+// synchronisation, which on a device adds to short calls. Throws Error.
+Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOptions& options);
+
+// As a table for people; ends with a newline.
+std::string format_profile(const Profile& profile);
+// As one JSON object, with units in the names; ends with a newline.
+std::string profile_json(const Profile& profile);
+
+}  // namespace mulligan

@@ -1,0 +1,35 @@
+// Checks of token shards before anything learns from them: D20 to D23 and D25.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "framework/data/text_overlap.h"
+#include "framework/data/token_statistics.h"
+#include "framework/data/tokenizer.h"
+#include "tools/doctor/finding.h"
+
+namespace mulligan::doctor {
+
+// What the checks are told about one side of the data.
+struct Corpus {
+  std::string name;  // "training", "validation"
+  TokenStatistics statistics;
+};
+
+// D20: ids within the vocabulary. D21: unknown tokens. D22: entropy of the ids. D23: the commonest id,
+// and how many there are. `tokenizer` may be null: then there is no D21. `vocabulary` is the model's.
+std::vector<Finding> check_corpus(const Corpus& corpus, int vocabulary, const Tokenizer* tokenizer);
+
+// D25: validation text that stands in the training data, changed or not.
+Finding check_overlap(const TextOverlap& overlap);
+
+// All of them, D20 to D23 over at most `budget` tokens of each side (sample_tokens). Either side may be empty:
+// it is left out.
+std::vector<Finding> check_shards_as_corpus(const std::vector<std::filesystem::path>& training,
+                                            const std::vector<std::filesystem::path>& validation,
+                                            int vocabulary, const Tokenizer* tokenizer, std::uint64_t budget);
+
+}  // namespace mulligan::doctor

@@ -1,0 +1,202 @@
+#include "tools/doctor/evaluation_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "framework/core/error.h"
+
+namespace mulligan::doctor {
+namespace {
+
+Finding begin(const char* id, const char* title, std::string threshold) {
+  Finding f;
+  f.id = id;
+  f.title = title;
+  f.threshold = std::move(threshold);
+  return f;
+}
+
+double mean_of(const float* first, std::size_t count) {
+  return std::accumulate(first, first + count, 0.0) / static_cast<double>(count);
+}
+
+// The first element in which two runs differ, in bits where they must be the same.
+std::optional<std::size_t> first_difference(const std::vector<float>& a, const std::vector<float>& b,
+                                            bool in_bits) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const bool same = in_bits ? std::memcmp(&a[i], &b[i], sizeof(float)) == 0
+                              : std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])) <= 1e-6;
+    if (!same) return i;
+  }
+  return {};
+}
+
+}  // namespace
+
+Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes compute) {
+  constexpr std::int64_t own = 40, rest = 56;
+  const bool wide = compute.activations == MLG_F32;
+  const double beside = wide ? 1e-5 : 2e-3, moved = wide ? 1e-4 : 3e-2;
+  Finding f = begin(
+      "D15", "loss of a segment beside others",
+      fmt::format("mean: fails beyond {:.0e} nats beside others, {:.0e} at another place", beside, moved));
+  EvaluationProbe probe(backend, config, own + rest, compute);
+  probe.set(vivid_weights(config.model));
+  const Batch segment = drawn_row({own}, config.model.vocabulary, 5);
+  const auto with = [&](std::uint64_t seed, bool behind) {
+    Batch row =
+        drawn_row(behind ? std::vector{rest, own} : std::vector{own, rest}, config.model.vocabulary, seed);
+    const auto at = behind ? rest : 0;
+    std::ranges::copy(segment.tokens, row.tokens.begin() + at);
+    std::ranges::copy(segment.targets, row.targets.begin() + at);
+    probe.set(row);
+    probe.run();
+    return mean_of(probe.token_losses().data() + at, own);
+  };
+  const double first = with(6, false), second = with(7, false), third = with(8, true);
+  const double off_beside = std::abs(second - first), off_moved = std::abs(third - first);
+  f.measured = fmt::format("{:.6f} nats; {:.1e} off beside other tokens, {:.1e} at another place", first,
+                           off_beside, off_moved);
+  if (off_beside <= beside && off_moved <= moved) return f;
+  f.verdict = Verdict::fail;
+  f.message = fmt::format(
+      "the loss of one and the same segment is {:.6f}, {:.6f} and {:.6f} nats, by what stands beside it",
+      first, second, third);
+  f.hint =
+      "attention must end at the segment's boundaries: look at cu_seqlens and at attention_fwd (--stage "
+      "forward)";
+  return f;
+}
+
+Finding check_memory(EvaluationProbe& probe, bool repeats) {
+  Finding f = begin("D16", "evaluation on memory that held other things",
+                    repeats ? "any bit of a token's loss fails" : "fails beyond 1e-6 nats");
+  probe.run(poison_nan);
+  const std::vector<float> first = probe.token_losses();
+  probe.run(poison_number);
+  const std::vector<float> second = probe.token_losses();
+  std::uint32_t pattern = 0;
+  std::memset(&pattern, poison_number, sizeof pattern);
+  std::size_t unwritten = 0;
+  for (std::size_t i = 0; i < first.size(); ++i)
+    unwritten += std::isnan(first[i]) && std::bit_cast<std::uint32_t>(second[i]) == pattern;
+  const auto different = first_difference(first, second, repeats);
+  f.measured = fmt::format("{} token losses, {} of them never written, mean {:.6f} nats", second.size(),
+                           unwritten, mean_of(second.data(), second.size()));
+  if (!different && unwritten == 0) return f;
+  f.verdict = Verdict::fail;
+  f.message = unwritten > 0
+                  ? fmt::format("{} of {} token losses are what memory held before", unwritten, second.size())
+                  : fmt::format(
+                        "the evaluation depends on buffer contents: the loss of token {} is {} once and {} "
+                        "another time",
+                        *different, first[*different], second[*different]);
+  f.hint =
+      "a kernel is skipped, or reads what was not written: --stage forward names the first one that is off";
+  return f;
+}
+
+Finding check_repeated_score(const std::function<double()>& score, const std::function<void()>& disturb,
+                             bool repeats) {
+  const double slack = repeats ? 0 : 1e-6;
+  Finding f = begin("D16", "the run's evaluation before and after training used its memory",
+                    repeats ? "any bit fails" : "fails beyond 1e-6 of it");
+  const double first = score();
+  disturb();
+  const double second = score();
+  f.measured = fmt::format("{:.9g} and {:.9g} nats", first, second);
+  if (std::abs(first - second) <= slack * std::abs(first)) return f;
+  f.verdict = Verdict::fail;
+  f.message = fmt::format(
+      "the evaluation depends on buffer contents left by training: the same tokens and weights have {:.9g} "
+      "and then {:.9g} nats",
+      first, second);
+  f.hint =
+      "a kernel is skipped, or reads what was not written: --stage forward names the first one that is off";
+  return f;
+}
+
+Finding judge_modes(double training_nats, double evaluation_nats, std::optional<double> excess_nats,
+                    DType compute) {
+  const double slack = compute == MLG_F32 ? 1e-5 : 2e-2;
+  Finding f = begin("D17", "loss of one row in training and in evaluation",
+                    fmt::format("fails beyond {:.0e} nats", slack));
+  const double off = std::abs(training_nats - evaluation_nats);
+  f.measured = fmt::format("{:.6f} and {:.6f} nats, {:.1e} apart", training_nats, evaluation_nats, off);
+  if (!excess_nats && std::isfinite(training_nats) && std::isfinite(evaluation_nats)) {
+    f.measured = fmt::format("training {:.6f}, evaluation {:.6f} nats: the training loss is no cross entropy",
+                             training_nats, evaluation_nats);
+    return f;
+  }
+  if (off <= slack) return f;
+  const bool regularised = excess_nats && *excess_nats > slack && std::isfinite(off);
+  f.verdict = regularised ? Verdict::warn : Verdict::fail;
+  f.message =
+      fmt::format("training gives a row {:.6f} nats and evaluation {:.6f}{}", training_nats, evaluation_nats,
+                  regularised ? ": the training loss holds a further term (D01)" : "");
+  f.hint = regularised
+               ? "compare no training loss with a validation loss"
+               : "both are the same forward pass: look at the loss plugin and at what training does besides";
+  return f;
+}
+
+Finding check_order(Backend& backend, EvaluationProbe& probe, bool repeats) {
+  Finding f = begin("D18", "calls that are waited for, and calls that cannot be",
+                    "any bit fails; a call that is not refused fails");
+  probe.run();
+  const std::vector<float> together = probe.token_losses();
+  probe.memory().run_stepwise();
+  const auto different = first_difference(together, probe.token_losses(), repeats);
+  bool refused = false;
+  try {
+    Graph wrong;
+    wrong.call(
+        "matmul",
+        {wrong.external("a", TensorType(MLG_F32, {2, 3})), wrong.external("b", TensorType(MLG_F32, {4, 5})),
+         wrong.external("c", TensorType(MLG_F32, {2, 5}))},
+        {{"transpose_a", 0}, {"transpose_b", 0}, {"alpha", 1}, {"beta", 0}});
+    PoisonedRun(backend, wrong, "doctor/wrong").run();
+  } catch (const Error&) {
+    refused = true;
+  }
+  f.measured = fmt::format("{}; a product of [2, 3] and [4, 5] is {}",
+                           different ? "results differ" : "the same bits", refused ? "refused" : "taken");
+  if (!different && refused) return f;
+  f.verdict = Verdict::fail;
+  f.message =
+      different
+          ? fmt::format("the loss of token {} is another when the device is waited for after every call",
+                        *different)
+          : "a product of matrices that do not fit was not refused: errors are swallowed";
+  f.hint =
+      different
+          ? "calls of the backend overtake each other; run with its synchronous setting, where it has one"
+          : "the backend must report what it cannot do, or a run learns from garbage";
+  return f;
+}
+
+Finding check_mean(const ScoredMean& scored, const std::vector<float>& losses) {
+  double sum = 0;
+  for (const float loss : losses) sum += static_cast<double>(loss);
+  const double mean = sum / static_cast<double>(losses.size());
+  Finding f = begin("D28", "mean of a score", "fails beyond 1e-9 of it, or by any token");
+  f.measured = fmt::format("{:.9f} nats over {} tokens; token by token {:.9f} over {}", scored.mean_nats,
+                           scored.tokens, mean, losses.size());
+  const bool same =
+      std::abs(scored.mean_nats - mean) <= 1e-9 * std::abs(mean) && scored.tokens == losses.size();
+  if (same) return f;
+  f.verdict = Verdict::fail;
+  f.message = fmt::format(
+      "the score of rows of different lengths is {:.6f} nats over {} tokens, but the sum over tokens by "
+      "their number is {:.6f} over {}: a mean of means",
+      scored.mean_nats, scored.tokens, mean, losses.size());
+  f.hint = "sum losses and count tokens over all rows, and divide once";
+  return f;
+}
+
+}  // namespace mulligan::doctor

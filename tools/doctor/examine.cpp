@@ -1,0 +1,216 @@
+#include "tools/doctor/examine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "framework/core/error.h"
+#include "framework/data/shard.h"
+#include "framework/run/run_plugins.h"
+#include "framework/run/training_data.h"
+#include "framework/run/weights.h"
+#include "framework/step/phase_progress.h"
+#include "tools/doctor/corpus_checks.h"
+#include "tools/doctor/evaluation_checks.h"
+#include "tools/doctor/forward_checks.h"
+#include "tools/doctor/gradient_checks.h"
+#include "tools/doctor/kernel_properties.h"
+#include "tools/doctor/loss_checks.h"
+#include "tools/doctor/loss_level.h"
+#include "tools/doctor/precision_checks.h"
+#include "tools/doctor/rate_checks.h"
+#include "tools/doctor/rehearsal.h"
+#include "tools/doctor/row_checks.h"
+#include "tools/doctor/score_checks.h"
+#include "tools/doctor/tokenizer_checks.h"
+#include "tools/doctor/training_checks.h"
+#include "tools/doctor/weight_checks.h"
+
+namespace mulligan::doctor {
+namespace {
+
+constexpr std::int64_t row_tokens = 256;
+
+class Examiner {
+ public:
+  Examiner(const LoadedConfig& loaded, PluginHost& host, const Examination& wanted)
+      : loaded_(loaded), config_(loaded.config), host_(host), wanted_(wanted) {}
+
+  std::vector<Finding> run() {
+    if (asked(Stage::data)) data();
+    const auto computing = {Stage::loss, Stage::weights, Stage::forward, Stage::train};
+    if (std::ranges::none_of(computing, [&](Stage stage) { return asked(stage); })) return std::move(found_);
+    plugins_ = make_run_plugins(loaded_, host_);
+    if (!plugins_.backend->info().computes) {
+      found_.push_back({"D01", "loss of equal logits", Verdict::skip, "not computed", "",
+                        "the backend computes nothing", "choose one that does, --set backend.plugin=cpu"});
+      return std::move(found_);
+    }
+    if (asked(Stage::loss))
+      add(check_loss_values(*plugins_.backend, *plugins_.loss, vocabulary(), config_.model.softcap,
+                            compute()));
+    if (asked(Stage::weights) || asked(Stage::forward)) weights_ = read_weights();
+    if (asked(Stage::weights)) {
+      const bool given = !wanted_.weights.empty();
+      add(check_weights(model_parameters(config_.model), weights_,
+                        given ? WeightOrigins::trained : WeightOrigins::drawn));
+    }
+    if (asked(Stage::forward)) forward();
+    if (asked(Stage::train)) train();
+    return std::move(found_);
+  }
+
+ private:
+  bool asked(Stage stage) const {
+    return wanted_.stages.empty() || std::ranges::find(wanted_.stages, stage) != wanted_.stages.end();
+  }
+  void add(std::vector<Finding> more) { std::ranges::move(more, std::back_inserter(found_)); }
+  int vocabulary() const { return static_cast<int>(config_.model.vocabulary); }
+  ComputeTypes types() const { return compute_types(config_.phases.front()); }
+  DType compute() const { return types().activations; }
+
+  void data() {
+    std::optional<Tokenizer> tokenizer;
+    if (!config_.data.tokenizer.empty()) tokenizer = Tokenizer::load(config_.data.tokenizer);
+    const auto training = find_shards(training_patterns(config_.data), DataSplit::train);
+    const auto validation = find_shards({config_.data.validation}, DataSplit::validation);
+    add(check_shards_as_corpus(training, validation, vocabulary(), tokenizer ? &*tokenizer : nullptr,
+                               wanted_.tokens));
+    if (tokenizer) found_.push_back(check_tokenizer(*tokenizer));
+    // Tokens beyond the vocabulary are D20's, and a loader refuses them.
+    readable_ = std::ranges::none_of(
+        found_, [](const Finding& f) { return f.id == "D20" && f.verdict == Verdict::fail; });
+    if (!readable_) return;
+    const TokenStatistics statistics =
+        token_statistics(sample_tokens(training, wanted_.tokens), vocabulary());
+    const LoaderOptions options = loader_options(config_, unchecked_training_data(config_), 0, 1);
+    Loader loader(options);
+    std::vector<Batch> rows(4);
+    for (Batch& row : rows) loader.next(row);
+    found_.push_back(options.masking ? check_masked_targets(rows, *options.masking)
+                                     : check_targets(rows, statistics.repeat_share));
+    found_.push_back(check_end_of_data(options, config_.train.steps * config_.train.micro_batches));
+  }
+
+  // A row of the training data, where it can be read, so that losses are those of text.
+  Batch text_row(std::int64_t tokens) const {
+    if (!readable_) return drawn_row({tokens}, config_.model.vocabulary, 12);
+    const LoaderOptions options = loader_options(config_, unchecked_training_data(config_), 0, 1);
+    Loader loader(options);
+    Batch row;
+    loader.next(row);
+    return cut_row(row, std::min<std::int64_t>(tokens, static_cast<std::int64_t>(row.tokens.size())),
+                   options.masking);
+  }
+
+  Weights read_weights() const {
+    if (wanted_.weights.empty())
+      return initial_weights(config_.model, static_cast<std::uint64_t>(config_.run.seed));
+    TensorStore store(*plugins_.backend);
+    const std::vector<PlannedParameter> parameters = plan_parameters(config_);
+    std::vector<ParameterLayout> layouts = parameter_layouts(config_.model, MLG_F32);
+    for (const ParameterLayout& layout : layouts)
+      store.create(master_name(layout.spec.name), layout.spec.type);
+    load_weights(wanted_.weights, store, layouts);
+    return weights_of(store, parameters);
+  }
+
+  void forward() {
+    Backend& backend = *plugins_.backend;
+    const Batch row = text_row(row_tokens);
+    const auto tokens = static_cast<std::int64_t>(row.tokens.size());
+    EvaluationProbe evaluation(backend, config_, tokens, types());
+    evaluation.set(weights_);
+    evaluation.set(row);
+    found_.push_back(check_memory(evaluation, backend.repeats()));
+    if (wanted_.weights.empty()) {
+      found_.push_back(judge_initial_loss(evaluation.mean_loss(), config_.model));
+    } else {
+      const auto shards = find_shards(training_patterns(config_.data), DataSplit::train);
+      const double entropy =
+          token_statistics(sample_tokens(shards, wanted_.tokens), vocabulary()).bigram_nats;
+      found_.push_back(
+          judge_trained_loss(evaluation.mean_loss(), vocabulary(), loss_floor(config_.model, entropy)));
+    }
+    found_.push_back(judge_logits(evaluation.logits(), config_.model));
+    MicroStepProbe training(backend, *plugins_.loss, config_, tokens, types());
+    training.set(weights_);
+    training.set(row);
+    training.run();
+    const std::optional<double> excess =
+        loss_excess(backend, *plugins_.loss, vocabulary(), config_.model.softcap, compute());
+    found_.push_back(judge_modes(training.mean_loss(), evaluation.mean_loss(), excess, compute()));
+    add(check_forward(backend, config_, types()));
+    found_.push_back(check_rotation(backend, config_.model, compute()));
+    found_.push_back(check_softmax(backend, config_.model, compute()));
+    found_.push_back(check_neighbours(backend, config_, types()));
+    found_.push_back(check_order(backend, evaluation, backend.repeats()));
+    found_.push_back(check_evaluated_mean(backend, config_, weights_));
+    OptimizerGroups groups(config_, plugins_, plan_parameters(config_));
+    found_.push_back(check_precision(backend, compute(), kept_text(config_, groups)));
+  }
+
+  void train() {
+    found_.push_back(check_gradients(*plugins_.backend, *plugins_.loss, config_));
+    rates();
+    constexpr std::int64_t learned_tokens = 64;
+    add(check_training(loaded_, host_, text_row(learned_tokens)));
+  }
+
+  // The rates of a whole run, phase by phase.
+  void rates() {
+    OptimizerGroups groups(config_, plugins_, plan_parameters(config_));
+    constexpr int points = 1000;
+    std::vector<std::vector<RatePoint>> seen(groups.groups().size());
+    std::size_t phase = 0;
+    PhaseStart start;
+    for (int point = 0; point <= points; ++point) {
+      const double progress = static_cast<double>(point) / points;
+      const std::int64_t step = std::llround(progress * static_cast<double>(config_.train.steps));
+      const double elapsed = progress * config_.train.budget_seconds;
+      const std::size_t now = phase_at(config_.phases, phase, step, progress, elapsed);
+      if (now != phase) start = {step, progress, elapsed, progress};
+      phase = now;
+      const Phase& present = config_.phases[phase];
+      const mlg_progress of_run{step, config_.train.steps, progress, progress};
+      groups.set_rates(phase_progress(config_, phase, start, of_run, elapsed), present.lr_multiplier);
+      for (std::size_t i = 0; i < seen.size(); ++i) {
+        const OptimizerGroup& group = groups.groups()[i];
+        seen[i].push_back({progress, group.rate.lr, group.rate.cycle, phase, present.lr_multiplier,
+                           present.lr_policy != LrPolicy::continued});
+      }
+    }
+    for (std::size_t i = 0; i < seen.size(); ++i)
+      found_.push_back(check_rates(groups.groups()[i].name, seen[i]));
+  }
+
+  const LoadedConfig& loaded_;
+  const RunConfig& config_;
+  PluginHost& host_;
+  const Examination& wanted_;
+  RunPlugins plugins_;
+  Weights weights_;
+  bool readable_ = true;  // the data, as far as is known
+  std::vector<Finding> found_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& stage_names() {
+  static const std::vector<std::string> names = {"data", "loss", "weights", "forward", "train"};
+  return names;
+}
+
+Stage stage_of(const std::string& name) {
+  const auto found = std::ranges::find(stage_names(), name);
+  if (found == stage_names().end()) throw config_error("there is no stage '{}' of the doctor.", name);
+  return static_cast<Stage>(found - stage_names().begin());
+}
+
+std::vector<Finding> examine(const LoadedConfig& loaded, PluginHost& host, const Examination& wanted) {
+  return Examiner(loaded, host, wanted).run();
+}
+
+}  // namespace mulligan::doctor

@@ -1,0 +1,247 @@
+#include "tools/doctor/forward_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "framework/graph/call_access.h"
+#include "framework/model/elements/masking/config.h"
+#include "framework/model/parameter_roles.h"
+#include "tools/doctor/formulas.h"
+#include "tools/doctor/tap_names.h"
+
+namespace mulligan::doctor {
+namespace {
+
+constexpr std::int64_t row_tokens = 96;
+constexpr const char* look_at_kernel =
+    "compare this kernel of the backend, or of what replaces it ([[backend.kernels]]), with docs/kernels.md";
+
+Finding d14(std::string title, std::string threshold) {
+  Finding f;
+  f.id = "D14";
+  f.title = std::move(title);
+  f.threshold = std::move(threshold);
+  return f;
+}
+
+Batch three_segments(const RunConfig& config) {
+  return drawn_row({row_tokens / 2, 1, row_tokens / 2 - 1}, config.model.vocabulary, 1);
+}
+
+struct Tolerance {
+  double of_rms, of_value;
+};
+
+// How far a result is from its formula.
+struct Distance {
+  double worst = 0;    // of what is allowed: above 1 is off
+  double of_rms = 0;   // that element's, in rms of the formula's result
+  std::size_t at = 0;  // the element
+  double cosine = 1;
+};
+Distance distance(const std::vector<double>& seen, const std::vector<double>& expected,
+                  const Tolerance& allowed) {
+  double squares = 0, seen_squares = 0, dot = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    squares += expected[i] * expected[i];
+    seen_squares += seen[i] * seen[i];
+    dot += seen[i] * expected[i];
+  }
+  constexpr double tiny = 1e-30;
+  const double rms = std::sqrt(squares / static_cast<double>(expected.size())) + tiny;
+  Distance found;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double off = std::abs(seen[i] - expected[i]);
+    const double limit = allowed.of_rms * rms + allowed.of_value * std::abs(expected[i]);
+    // A number that is none is as far off as can be.
+    const double share = std::isfinite(off) ? off / limit : std::numeric_limits<double>::infinity();
+    if (share > found.worst) found = {share, off / rms, i, 1};
+  }
+  found.cosine = dot / (std::sqrt(squares * seen_squares) + tiny);
+  return found;
+}
+
+std::int64_t row_of(const TensorType& type, std::size_t element) {
+  return static_cast<std::int64_t>(element) / (type.elements() / type.dims[0]);
+}
+
+// The number of the last call that writes each tensor: what lies there afterwards is that call's.
+std::map<std::uint32_t, std::size_t> last_writers(const Graph& graph, const CallAccess& access) {
+  std::map<std::uint32_t, std::size_t> last;
+  for (std::size_t i = 0; i < graph.calls().size(); ++i) {
+    const Call& call = graph.calls()[i];
+    const std::vector<Access> uses = access.of(call);
+    for (std::size_t a = 0; a < uses.size(); ++a) {
+      if (call.arguments[a] && uses[a].written) last[graph.root(call.arguments[a]).id] = i;
+    }
+  }
+  return last;
+}
+
+}  // namespace
+
+Finding check_formulas(Backend& backend, const RunConfig& config, ComputeTypes compute) {
+  const Tolerance allowed =
+      compute.activations == MLG_F32 ? Tolerance{2e-5, 2e-5} : Tolerance{2e-2, 1.0 / 128};
+  Finding f = d14(
+      "operations of the forward pass against their formulas",
+      fmt::format("fails above {:.0e} of the rms and {:.0e} of the value", allowed.of_rms, allowed.of_value));
+  EvaluationProbe probe(backend, config, row_tokens, compute);
+  probe.set(vivid_weights(config.model));
+  probe.set(three_segments(config));
+  probe.run();
+
+  const PoisonedRun& memory = probe.memory();
+  const Graph& graph = memory.graph();
+  const std::vector<std::string> taps =
+      tap_names(graph, config.model, parameter_layouts(config.model, compute));
+  const auto last = last_writers(graph, CallAccess(backend));
+  const auto unchanged_since = [&](Value value, std::size_t call) {
+    const auto writer = last.find(graph.root(value).id);
+    return writer == last.end() || writer->second <= call;
+  };
+  std::size_t compared = 0;
+  Distance worst;
+  std::string worst_tap = "none";
+  std::optional<std::size_t> first_off;
+  std::size_t off_argument = 0;
+  Distance off;
+  for (std::size_t i = 0; i < graph.calls().size() && !first_off; ++i) {
+    const Call& call = graph.calls()[i];
+    const ReferenceCall reference{&call, &graph, [&](Value value) { return memory.numbers(value); }};
+    const bool readable =
+        std::ranges::all_of(call.arguments, [&](Value value) { return !value || unchanged_since(value, i); });
+    const Formula formula = formula_of(reference);
+    if (!formula || !readable) continue;
+    ++compared;
+    for (const auto& [argument, expected] : formula(reference)) {
+      if (!reference.has(argument)) continue;
+      const Distance found = distance(memory.numbers(call.arguments[argument]), expected, allowed);
+      if (found.worst > worst.worst) {
+        worst = found;
+        worst_tap = taps[i];
+      }
+      if (found.worst <= 1 || first_off) continue;
+      first_off = i;
+      off_argument = argument;
+      off = found;
+    }
+  }
+  f.measured = fmt::format("{} of {} calls compared; furthest off: {}, {:.2g} of the rms", compared,
+                           graph.calls().size(), worst_tap, worst.of_rms);
+  if (!first_off) return f;
+  const Call& call = graph.calls()[*first_off];
+  f.verdict = Verdict::fail;
+  f.message = fmt::format(
+      "the first operation that is off is {} ({}, call {}): position {}, {:.3g} of the rms, cos {:.5f}",
+      taps[*first_off], call.kernel, *first_off, row_of(graph.type(call.arguments[off_argument]), off.at),
+      off.of_rms, off.cosine);
+  f.hint = look_at_kernel;
+  return f;
+}
+
+Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes compute) {
+  const bool masked = predicts_masked(config.model);  // sees its whole segment, but no other
+  Finding f = masked ? d14("segments apart", "any bit of an earlier segment's logits fails")
+                     : d14("causality", "any bit of an earlier position's logits fails");
+  EvaluationProbe probe(backend, config, row_tokens, compute);
+  probe.set(vivid_weights(config.model));
+  // A segment that goes on behind the middle, and others before it.
+  constexpr std::int64_t others = 25;
+  const std::int64_t kept = masked ? others : 64;
+  Batch row = drawn_row({others - 1, 1, row_tokens - others}, config.model.vocabulary, 2);
+  probe.set(row);
+  probe.run();
+  const PoisonedRun& memory = probe.memory();
+  const Graph& graph = memory.graph();
+  std::map<std::uint32_t, std::vector<double>> before;
+  for (const Call& call : graph.calls()) {
+    for (const Value value : call.arguments) {
+      if (value && graph.type(value).dims[0] == row_tokens) before[value.id] = memory.numbers(value);
+    }
+  }
+  for (auto t = static_cast<std::size_t>(kept); t < row.tokens.size(); ++t)
+    row.tokens[t] = static_cast<std::int32_t>((row.tokens[t] + 1 + static_cast<std::int64_t>(t)) %
+                                              config.model.vocabulary);
+  probe.set(row);
+  probe.run();
+
+  const std::vector<std::string> taps =
+      tap_names(graph, config.model, parameter_layouts(config.model, compute));
+  std::int64_t moved = 0;
+  const auto moved_row = [&](Value value) -> std::optional<std::int64_t> {
+    const std::vector<double> now = memory.numbers(value), &then = before[value.id];
+    const std::size_t end = now.size() / row_tokens * kept;
+    for (std::size_t i = 0; i < end; ++i) {
+      if (now[i] != then[i] && !(std::isnan(now[i]) && std::isnan(then[i])))
+        return row_of(graph.type(value), i);
+    }
+    return {};
+  };
+  for (std::size_t i = 0; i < graph.calls().size(); ++i) {
+    for (const Value value : graph.calls()[i].arguments) {
+      if (!value || graph.type(value).dims[0] != row_tokens) continue;
+      const auto row_moved = moved_row(value);
+      if (!row_moved) continue;
+      if (moved++ > 0) continue;
+      f.verdict = Verdict::fail;
+      f.message = fmt::format("position {} of {} ({}, call {}) changed with tokens from position {} on",
+                              *row_moved, taps[i], graph.calls()[i].kernel, i, kept);
+      f.hint =
+          "attention, or what mixes positions, reads what it may not: a loss by such a model is no score";
+    }
+  }
+  f.measured = fmt::format("{} values of the first {} of {} positions moved", moved, kept, row_tokens);
+  return f;
+}
+
+Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compute) {
+  Finding f = d14("output head", "any other token's logit fails");
+  EvaluationProbe probe(backend, config, row_tokens, compute);
+  Weights weights = vivid_weights(config.model);
+  const Batch row = three_segments(config);
+  probe.set(weights);
+  probe.set(row);
+  probe.run();
+  const std::vector<double> before = probe.logits();
+  std::int32_t unused = 0;  // no input, so that a tied head moves by the head alone
+  while (std::ranges::find(row.tokens, unused) != row.tokens.end()) ++unused;
+  const auto v = static_cast<std::size_t>(config.model.vocabulary);
+  if (static_cast<std::size_t>(unused) >= v) {
+    f.verdict = Verdict::skip;
+    f.measured = "not looked at";
+    f.message = "every token of so small a vocabulary is an input";
+    f.hint = "none is needed; formulas of all operations are checked beside this";
+    return f;
+  }
+  const std::string head = head_parameter(config.model);
+  const auto width = static_cast<std::size_t>(config.model.width);
+  for (std::size_t i = 0; i < width; ++i) weights[head][static_cast<std::size_t>(unused) * width + i] += 0.5F;
+  probe.set(weights);
+  probe.run();
+  const std::vector<double> after = probe.logits();
+  std::size_t own = 0, others = 0;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    if (after[i] != before[i]) ++(i % v == static_cast<std::size_t>(unused) ? own : others);
+  }
+  f.measured = fmt::format("{} logits of the token moved, {} of others", own, others);
+  if (own > 0 && others == 0) return f;
+  f.verdict = Verdict::fail;
+  f.message =
+      fmt::format("changing the row of token {} in {} moved {} of its own logits and {} of other tokens",
+                  unused, head, own, others);
+  f.hint = look_at_kernel;
+  return f;
+}
+
+std::vector<Finding> check_forward(Backend& backend, const RunConfig& config, ComputeTypes compute) {
+  return {check_formulas(backend, config, compute), check_causality(backend, config, compute),
+          check_head(backend, config, compute)};
+}
+
+}  // namespace mulligan::doctor

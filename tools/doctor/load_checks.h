@@ -1,0 +1,46 @@
+// Checks of a weights file against the model that it is to fill: D03, D04 and D08.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/checkpoint/qwen2_config.h"
+#include "framework/core/safetensors.h"
+#include "framework/model/parameters.h"
+#include "tools/doctor/finding.h"
+
+namespace mulligan::doctor {
+
+// D03: every parameter has its tensor, of its shape, and no tensor is left over. Fails on any that is
+// missing, extra, transposed or of another shape.
+Finding check_coverage(const SafetensorsFile& file, const std::vector<ParameterSpec>& model);
+
+// A parameter as it was read back from the device: what kernels read, f32 or bf16.
+struct LoadedTensor {
+  std::string name;
+  StoredType type = StoredType::f32;
+  std::vector<std::byte> bytes;
+};
+
+// Elements of a tensor of `count` that D04 compares, ascending: the first 6, the last 2 and 56 drawn by
+// Philox from (seed, name); all where there are no more than 64, or with `all`.
+std::vector<std::size_t> compared_elements(const std::string& name, std::size_t count, std::uint64_t seed,
+                                           bool all);
+
+// D04: what was loaded has the bits of the source, decoded by the header's dtype and rounded to nearest even
+// where it is kept narrower. Where it has not, the sentence says which decoding of the source would match.
+// And the header's dtype must be believable: 16-bit matrices are decoded as BF16 and as F16, and it fails
+// where only the other one looks like weights (the spread of log2|x|, framework/checkpoint/magnitude.h).
+// Tensors of the source without a loaded one of as many elements are D03's.
+Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedTensor> loaded,
+                          std::uint64_t seed, bool all = false);
+
+// D08: names and shapes of the tensors, and config.json where there is one, say the same of the architecture
+// as [model].
+Finding check_architecture(const SafetensorsFile& file, const ModelConfig& model,
+                           const std::optional<PublishedModel>& published);
+
+}  // namespace mulligan::doctor

@@ -1,0 +1,52 @@
+// What training did to a run's parameters, seen in a few elements of each row: D38 to D40.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/run/parameter_plan.h"
+#include "tools/doctor/finding.h"
+
+namespace mulligan::doctor {
+
+// At most 16 elements of each row (of many rows some thousands, at even distances), the same ones whenever it is
+// asked. A tensor of one dimension is one row, taken whole.
+struct Sampled {
+  std::int64_t rows = 0, columns = 0;             // of the tensor: all dimensions but the last, and the last
+  std::vector<std::int64_t> row;                  // which are sampled
+  std::int64_t width = 0;                         // samples of each
+  std::vector<float> values;                      // [row.size(), width]
+  std::int64_t column(std::size_t sample) const;  // where a sample of a row lies
+};
+Sampled sample_of(const std::vector<float>& values, const TensorType& type);
+
+// Samples of all parameters by name; `read` gives the values of one.
+using Samples = std::map<std::string, Sampled>;
+Samples sample_parameters(const std::vector<PlannedParameter>& parameters,
+                          const std::function<std::vector<float>(const PlannedParameter&)>& read);
+
+// Parameters before and after some steps.
+struct Movement {
+  const std::vector<PlannedParameter>& parameters;
+  const Samples &before, &after;
+  std::int64_t steps = 0;                    // between both
+  std::vector<std::string> optimizers = {};  // their names, by PlannedParameter::optimizer
+  std::vector<double> rates = {};            // and the rates that they were given
+  std::int64_t vocabulary = 0;
+  std::vector<double> expected = {};  // how often each token was trained on; empty: not known
+};
+
+// D38: parameters, rows, columns and elements that stayed where they were, or that weight decay alone has moved.
+// Those of which the configuration says so (optimizer "none", lr_multiplier 0) are not meant; nor are rows of tokens
+// that hardly occurred, and runs of fewer than 20 steps.
+Finding judge_stillness(const Movement& movement);
+// D39: weights that left their scale, and matrices that moved 50 times more or less than the others of their
+// optimizer.
+Finding judge_proportion(const Movement& movement);
+// D40: how far the averages (`averaged`, by decay) have come from the start towards the weights.
+Finding judge_average(const Movement& movement, const Samples& averaged, double decay);
+
+}  // namespace mulligan::doctor

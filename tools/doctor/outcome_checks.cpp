@@ -1,0 +1,123 @@
+#include "tools/doctor/outcome_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace mulligan::doctor {
+namespace {
+
+constexpr double none = std::numeric_limits<double>::infinity();
+
+Finding begin(const char* id, const char* title, std::string threshold) {
+  Finding f;
+  f.id = id;
+  f.title = title;
+  f.threshold = std::move(threshold);
+  return f;
+}
+
+}  // namespace
+
+Finding judge_learning(const Outcome& o) {
+  constexpr double not_learned = 0.98, guessing = 1.02;
+  constexpr std::int64_t early = 40, late = 100;
+  const double nats = std::log(static_cast<double>(o.vocabulary));
+  const char* what = o.of_training ? "training loss" : "validation loss";
+  Finding f =
+      begin("D26", "what the run has learned",
+            fmt::format("after {} steps fails above {} ln V = {:.4f}, after {} steps warns; not finite fails",
+                        late, not_learned, not_learned * nats, early));
+  f.measured = fmt::format("{} {:.4f} nats after {} steps; ln V = {:.4f}", what, o.val_nats, o.steps, nats);
+  if (o.steps <= early && !std::isnan(o.val_nats)) return f;
+  f.verdict = judge(o.val_nats, {-none, not_learned * nats, -none, none});
+  if (f.verdict == Verdict::pass) return f;
+  if (o.steps <= late && !std::isnan(o.val_nats)) f.verdict = Verdict::warn;
+  const double of_data = o.unigram_nats / nats;
+  f.message = fmt::format(
+      "the run failed to learn: after {} steps its {} of {:.4f} nats is {:.3f} of ln V = {:.4f}, {}", o.steps,
+      what, o.val_nats, o.val_nats / nats, nats,
+      o.val_nats > guessing * nats ? "worse than guessing" : "that of guessing");
+  f.hint = of_data > not_learned
+               ? fmt::format(
+                     "the data leave nothing to learn from single tokens (their entropy is {:.3f} "
+                     "of ln V): look whether the ids are random (D37)",
+                     of_data)
+               : "look at the learning rates, at what did not move (D38, D39), at the gradients (doctor "
+                 "--stage train), and at evaluation against training (D16, D17)";
+  return f;
+}
+
+Finding judge_validation_floor(const Outcome& o) {
+  Finding f =
+      begin("D27", "validation loss against the data's floor and the training loss",
+            fmt::format("fails below {:.4f} nats, and below 0.5 or above 3 of the last steps' training loss",
+                        o.floor_nats));
+  const bool trained = o.last_steps && o.steps > 0 && o.last_steps->mean_nats > 0;
+  const double ratio = trained ? o.val_nats / o.last_steps->mean_nats : 1;
+  f.measured = trained ? fmt::format("{:.4f} nats, {:.3f} of the training loss of steps [{}, {})", o.val_nats,
+                                     ratio, o.last_steps->first, o.last_steps->last)
+                       : fmt::format("{:.4f} nats", o.val_nats);
+  f.verdict =
+      std::max(judge(o.val_nats, {o.floor_nats, none, -none, none}), judge(ratio, {0.5, 3, -none, none}));
+  if (f.verdict == Verdict::pass) return f;
+  f.message =
+      o.val_nats < o.floor_nats
+          ? fmt::format("the validation loss of {:.4f} nats is below the data's floor of {:.4f}", o.val_nats,
+                        o.floor_nats)
+          : fmt::format(
+                "the validation loss of {:.4f} nats is {:.2f} times that of training at the same steps",
+                o.val_nats, ratio);
+  f.hint = "look at the corpus (D21 to D23, D25), the targets (D19) and at what the two losses are means of";
+  return f;
+}
+
+Finding judge_account(const LossAccount& account, std::int64_t steps) {
+  Finding f = begin("D28", "steps that the mean losses are of", "any other number than the steps made fails");
+  const LossAccount::State& state = account.state();
+  const auto counted = static_cast<std::int64_t>(state.run.steps_counted) + state.steps_skipped;
+  f.measured = fmt::format("{} counted{} of {} made, window [{}, {})", state.run.steps_counted,
+                           state.steps_skipped > 0 ? fmt::format(" and {} skipped", state.steps_skipped) : "",
+                           steps, state.step_first, state.step_last);
+  if (counted == steps && state.step_last - state.step_first == steps && state.step_first == 0) return f;
+  f.verdict = Verdict::fail;
+  f.message = fmt::format(
+      "the mean training loss covers steps [{}, {}), {} of {}; do not compare it with one over [0, {})",
+      state.step_first, state.step_last, counted, steps, steps);
+  f.hint = "compare means over the same steps alone (train_loss_last_k, mulligan compare)";
+  return f;
+}
+
+double processor_peak(int threads, bool bf16) {
+  constexpr double cycles_per_second = 6e9;
+  return threads * cycles_per_second * (bf16 ? 1024 : 64);
+}
+
+Finding judge_throughput(const Throughput& seen) {
+  Finding f = begin("D36", "tokens, seconds and operations",
+                    "fails where they contradict each other or the machine's peak");
+  const double rate = seen.train_seconds > 0 ? static_cast<double>(seen.tokens) / seen.train_seconds : 0;
+  const double operations = 6 * seen.matrix_parameters * seen.tokens_per_second;
+  const double share = seen.peak_operations_per_second > 0 ? operations / seen.peak_operations_per_second : 0;
+  f.measured = fmt::format("{} tokens in {:.3f} s: {:.0f} tokens/s, {:.3g} operations/s{}", seen.tokens,
+                           seen.train_seconds, seen.tokens_per_second, operations,
+                           share > 0 ? fmt::format(", {:.2g} % of a bound of the machine", 100 * share) : "");
+  if (seen.steps == 0) return f;
+  if (!(std::abs(rate - seen.tokens_per_second) <= 0.01 * rate)) {
+    f.message = fmt::format("{} tokens in {:.3f} s are {:.0f} per second, but {:.0f} are reported",
+                            seen.tokens, seen.train_seconds, rate, seen.tokens_per_second);
+  } else if (!(seen.train_seconds <= seen.run_seconds * 1.01 + 0.01)) {
+    f.message =
+        fmt::format("{:.3f} s of training lie in a run of {:.3f} s", seen.train_seconds, seen.run_seconds);
+  } else if (share > 1) {
+    f.message = fmt::format("{:.3g} operations per second are more than the machine can do", operations);
+  }
+  if (f.message.empty()) return f;
+  f.verdict = Verdict::fail;
+  f.hint = "a number has another unit than its name says, or work was not done: do not report it";
+  return f;
+}
+
+}  // namespace mulligan::doctor

@@ -1,0 +1,45 @@
+// Checks of what a run found while it trained and at its end: D26 to D28 and D36.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/checkpoint/loss_account.h"
+#include "tools/doctor/finding.h"
+
+namespace mulligan::doctor {
+
+// A validation loss in nats after so many steps, and the mean training loss of the last ones.
+struct Outcome {
+  std::int64_t steps = 0;
+  double val_nats = 0;
+  std::optional<WindowMean> last_steps;
+  int vocabulary = 0;
+  double floor_nats = 0;     // loss_floor() of the data
+  double unigram_nats = 0;   // entropy of the data's ids
+  bool of_training = false;  // val_nats is the training loss of the last steps, for want of a validation
+};
+// D26: below 0.98 ln V, that of guessing, after 100 steps; from 40 steps on a warning. D27: not below the floor, and
+// between half and three times the training loss.
+Finding judge_learning(const Outcome& outcome);
+Finding judge_validation_floor(const Outcome& outcome);
+
+// D28: every step is counted once, and the means say of which.
+Finding judge_account(const LossAccount& account, std::int64_t steps);
+
+// D36: numbers with units, against each other and against what a machine can do.
+struct Throughput {
+  std::int64_t tokens = 0, steps = 0;
+  double tokens_per_second = 0, train_seconds = 0;  // of the training clock
+  double run_seconds = 0;                           // of the whole process
+  double matrix_parameters = 0;                     // that each token meets: 6 operations each
+  double peak_operations_per_second = 0;            // a generous bound of the machine; 0: not known
+};
+Finding judge_throughput(const Throughput& seen);
+
+// A processor's most: 64 fp32 or 1,024 bf16 operations per core and cycle at 6 GHz are never reached.
+double processor_peak(int threads, bool bf16);
+
+}  // namespace mulligan::doctor

@@ -1,0 +1,71 @@
+// The checks that a run makes of itself before its first step, and of what it found at its end.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/data/prefetcher.h"
+#include "framework/eval/evaluate.h"
+#include "framework/run/training_data.h"
+#include "framework/step/phase_devices.h"
+#include "tools/doctor/finding.h"
+#include "tools/doctor/movement.h"
+#include "tools/doctor/outcome_checks.h"
+
+namespace mulligan::doctor {
+
+// What a run has before its first step.
+struct RunSubject {
+  const LoadedConfig& loaded;
+  PluginHost& host;
+  const std::vector<PlannedParameter>& parameters;
+  TrainingDevice& device;     // of the present phase, with its weights
+  Prefetcher& rows;           // left where it stood
+  ValidationSet* validation;  // may be null
+  const TrainingData& data;
+  bool fresh = true;  // no step has been made
+};
+
+// What is kept of it in result.json.
+struct RunRecord {
+  DoctorLevel level = DoctorLevel::off;
+  bool forced = false;               // a check had failed, and the run was told to go on
+  double floor_nats = 0;             // of a validation loss (loss_floor)
+  double seconds = 0;                // that the checks before the first step took
+  double unigram_nats = 0;           // entropy of the data's ids
+  std::vector<double> token_shares;  // of the training data
+  Samples start;                     // of the weights that the first step found
+  std::vector<Finding> findings;
+};
+nlohmann::ordered_json record_json(const RunRecord& record);
+
+using Say = std::function<void(const std::string&)>;
+
+// D01, D02, D05 to D07, D09 (of weights by init.from D10), D16, D17, D19 to D23, D37, and with level "all"
+// those of examine(). Says each finding that did not pass. State, data position and weights are
+// afterwards as they were. Throws run_error naming the first check that failed, unless `force`.
+RunRecord examine_start(const RunSubject& subject, bool force, const Say& say);
+
+// D26 to D28, D36 and D38 to D40, at the end of a run; no more than said and recorded.
+struct RunEnd {
+  std::optional<Outcome> validated;  // without its floor
+  const LossAccount* account = nullptr;
+  std::int64_t steps = 0;
+  Throughput throughput;
+  std::optional<Movement> movement;  // of the steps since examine_start
+  std::optional<Samples> averages;   // where the run has any that are scored
+  double ema_decay = 0;
+};
+void examine_end(RunRecord& record, const RunEnd& end, const Say& say);
+
+// Whether the check was made and found nothing.
+bool passed(const RunRecord& record, std::string_view id);
+
+// Says once more what failed at the end: the last lines of a run are those that are read.
+void say_failures(const RunRecord& record, const Say& say);
+
+}  // namespace mulligan::doctor

@@ -1,0 +1,154 @@
+#include "tools/doctor/training_checks.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "framework/checkpoint/checkpoint_writer.h"
+#include "framework/core/error.h"
+#include "framework/core/temporary_path.h"
+#include "framework/step/snapshot.h"
+#include "tools/doctor/rehearsal.h"
+
+namespace mulligan::doctor {
+namespace {
+
+constexpr int overfit_steps = 100;
+constexpr int repeated_steps = 3;
+
+Finding begin(const char* id, const char* title, const char* threshold) {
+  Finding f;
+  f.id = id;
+  f.title = title;
+  f.threshold = threshold;
+  return f;
+}
+
+std::vector<double> losses_of(Rehearsal& rehearsal, const Batch& row, int steps) {
+  std::vector<double> losses;
+  for (int i = 1; i <= steps; ++i) losses.push_back(rehearsal.step(i, row));
+  return losses;
+}
+
+Finding overfit(const LoadedConfig& loaded, const RunConfig& config, PluginHost& host, const Batch& row) {
+  Rehearsal rehearsal(loaded, config, host);
+  const std::vector<double> losses = losses_of(rehearsal, row, overfit_steps);
+  return judge_overfit(losses.front(), rehearsal.loss(row), overfit_steps);
+}
+
+// D34
+Finding repeated(Rehearsal& first, const std::vector<double>& first_losses, Rehearsal& second,
+                 const Batch& row) {
+  Finding f =
+      begin("D34", "the same three steps twice", "any bit fails, where the backend promises to repeat them");
+  const std::vector<double> again = losses_of(second, row, repeated_steps);
+  const bool same_losses = first_losses == again, same_state = first.digest() == second.digest();
+  const bool promised = first.backend().repeats();
+  f.measured = fmt::format("losses {}, state {}; repeated bits are {}", same_losses ? "the same" : "differ",
+                           same_state ? "the same" : "differs", promised ? "promised" : "not promised");
+  if ((same_losses && same_state) || !promised) return f;
+  f.verdict = Verdict::fail;
+  f.message =
+      fmt::format("two runs of the same steps differ in {}, though the backend promises the same bits",
+                  same_losses ? "the state of training" : "their losses");
+  f.hint =
+      "a kernel reads what was not written, or adds up in another order each time: --stage forward, mulligan "
+      "plugins check";
+  return f;
+}
+
+bool damaged_is_refused(const std::filesystem::path& checkpoint) {
+  const std::filesystem::path file = checkpoint / checkpoint_tensors_file;
+  {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(-1, std::ios::end);
+    const int last = stream.get();
+    stream.seekp(-1, std::ios::end);
+    stream.put(static_cast<char>(last ^ 1));
+  }
+  try {
+    open_checkpoint(checkpoint);
+  } catch (const Error&) {
+    return true;
+  }
+  return false;
+}
+
+// D30 and D35
+std::vector<Finding> kept(Rehearsal& trained, const LoadedConfig& loaded, const RunConfig& config,
+                          PluginHost& host, const Batch& row) {
+  Finding state = begin("D30", "state of training after saving and on another device", "any bit fails");
+  Finding checkpoint =
+      begin("D35", "checkpoint: written, read, damaged", "any bit of the loss fails; damage must be refused");
+  const std::string before = trained.digest();
+  Rehearsal moved(loaded, config, host), read(loaded, config, host);
+  StateSnapshot(trained.engine().store(), trained.state()).restore_to(moved.engine().store());
+  const bool same_moved = moved.digest() == before;
+
+  const TemporaryPath folder(make_private_folder());
+  CheckpointWriter writer(folder.path(), 1);
+  CheckpointManifest manifest;
+  manifest.step = repeated_steps;
+  manifest.run = loaded.config.run.name;
+  writer.begin(manifest, trained.engine().store(), trained.engine().gather_state());
+  const std::filesystem::path path = writer.finish().value();
+  const std::vector<StateTensor> tensors = read.engine().whole_state();
+  restore_tensors(open_checkpoint(path), read.engine().store(), tensors);
+  read.engine().share_state(tensors);
+  read.engine().refresh_copies();
+  const bool same_read = read.digest() == before;
+  state.measured = fmt::format("sha256 {}; moved: {}, read: {}", before.substr(0, 12),
+                               same_moved ? "the same" : "another", same_read ? "the same" : "another");
+  if (!same_moved || !same_read) {
+    state.verdict = Verdict::fail;
+    state.message = fmt::format("the state of training is another after it was {}",
+                                same_moved ? "saved and read" : "moved to another device");
+    state.hint =
+        "a resumed run would be another run: look at the backend's transfers and at the optimisers' states";
+  }
+
+  const double loss_before = trained.loss(row), loss_after = read.loss(row);
+  const bool refused = damaged_is_refused(path);
+  checkpoint.measured = fmt::format("{:.9g} and {:.9g} nats; a changed byte is {}", loss_before, loss_after,
+                                    refused ? "refused" : "taken");
+  if (loss_before != loss_after || !refused) {
+    checkpoint.verdict = Verdict::fail;
+    checkpoint.message = refused ? fmt::format("a row has {:.9g} nats before saving and {:.9g} after reading",
+                                               loss_before, loss_after)
+                                 : "a checkpoint with a changed byte was taken for a sound one";
+    checkpoint.hint = "do not continue runs from checkpoints until this is mended";
+  }
+  return {state, checkpoint};
+}
+
+}  // namespace
+
+Finding judge_overfit(double first_nats, double last_nats, int steps) {
+  Finding f = begin("D32", "one row learned by heart", "fails above a tenth of the first loss, and below 0");
+  f.measured = fmt::format("{:.4f} nats, after {} steps {:.4f}", first_nats, steps, last_nats);
+  constexpr double none = std::numeric_limits<double>::infinity();
+  f.verdict = judge(last_nats, {-1e-6, 0.1 * first_nats, -none, none});
+  if (f.verdict == Verdict::pass) return f;
+  f.message = fmt::format("{} steps on one and the same row left its loss at {:.4f} of {:.4f} nats", steps,
+                          last_nats, first_nats);
+  f.hint = "look at gradients (D13) and learning rates; a model that cannot learn one row learns no corpus";
+  return f;
+}
+
+std::vector<Finding> check_training(const LoadedConfig& loaded, PluginHost& host, const Batch& row) {
+  const RunConfig config = shortened(loaded.config, static_cast<std::int64_t>(row.tokens.size()));
+  std::vector<Finding> findings;
+  {
+    Rehearsal first(loaded, config, host), second(loaded, config, host);
+    const std::vector<double> losses = losses_of(first, row, repeated_steps);
+    findings.push_back(repeated(first, losses, second, row));
+    for (Finding& finding : kept(first, loaded, config, host, row)) findings.push_back(std::move(finding));
+  }
+  findings.push_back(overfit(loaded, config, host, row));
+  return findings;
+}
+
+}  // namespace mulligan::doctor

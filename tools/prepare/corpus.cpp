@@ -1,0 +1,162 @@
+#include "tools/prepare/corpus.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/parallel.h"
+
+namespace mulligan {
+namespace {
+
+Digest digest_of(const std::string& text) {
+  const std::string hex = sha256_hex(text);
+  Digest digest;
+  std::from_chars(hex.data(), hex.data() + 16, digest.high, 16);
+  std::from_chars(hex.data() + 16, hex.data() + 32, digest.low, 16);
+  return digest;
+}
+
+bool by_digest(const CorpusDocument& a, const CorpusDocument& b) {
+  return a.digest < b.digest;
+}
+
+}  // namespace
+
+Corpus::Corpus(const PrepareOptions& options)
+    : inputs_(options.inputs, options.text), validation_inputs_(options.validation_inputs, options.text) {
+  record_.cleaned = options.text.clean;
+  std::vector<CorpusDocument> documents = catalogue(inputs_, options);
+  if (documents.empty()) {
+    throw data_error(
+        "the inputs hold no text document; give a folder of text files, text files or JSONL documents");
+  }
+  if (options.validation_inputs.empty()) {
+    split_by_digest(std::move(documents), options);
+  } else {
+    take_separate_inputs(std::move(documents), catalogue(validation_inputs_, options));
+  }
+  if (options.shuffle) {
+    std::sort(train_.begin(), train_.end(), by_digest);
+    std::sort(validation_.begin(), validation_.end(), by_digest);
+  }
+}
+
+// Digests all documents in parallel and keeps the first of equal ones, in the source's order.
+std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const PrepareOptions& options) {
+  const TextRules& rules = source.rules();
+  std::vector<CorpusDocument> all(source.size());
+  std::vector<std::uint8_t> binary(source.size(), 0);
+  std::vector<std::uint8_t> cleaned(source.size(), 0);
+  if (options.phase) options.phase("reading", "documents", static_cast<double>(all.size()));
+  parallel_for(all.size(), options.threads, [&](std::size_t i) {
+    if (options.advance) options.advance(1);
+    const std::string raw = source.raw(i);
+    binary[i] = raw.find('\0') != std::string::npos;
+    const std::string text = rules.clean ? clean_text(raw) : std::string();
+    const std::string& used = rules.clean ? text : raw;
+    cleaned[i] = used != raw;
+    all[i] = {&source, i, digest_of(used), used.size(), raw.size()};
+  });
+  if (options.phase) options.phase("", "", 0);
+  for (const auto& path : source.hidden())
+    changes_.push_back({path.string(), "left out: its name is hidden"});
+  record_.hidden_left_out += source.hidden().size();
+  std::vector<CorpusDocument> kept;
+  std::map<Digest, std::size_t> seen;
+  for (const CorpusDocument& document : all) {
+    const std::size_t i = document.index;
+    const auto note = [&](std::string what) { changes_.push_back({source.name(i), std::move(what)}); };
+    if (binary[i] != 0 && (rules.skip_binary || rules.clean)) {
+      ++record_.binary_dropped;
+      note("left out: it holds a NUL byte");
+    } else if (document.bytes == 0) {
+      ++empty_dropped_;
+      note(document.source_bytes == 0 ? "left out: it is empty" : "left out: cleaning left nothing of it");
+    } else if (const auto [twin, fresh] = seen.emplace(document.digest, i); !fresh) {
+      ++duplicates_dropped_;
+      note("left out: it equals " + source.name(twin->second));
+    } else {
+      if (cleaned[i] != 0) {
+        ++record_.documents_cleaned;
+        note(fmt::format("cleaned: {} bytes became {}", document.source_bytes, document.bytes));
+      }
+      if (binary[i] != 0) ++record_.documents_with_nul;
+      kept.push_back(document);
+    }
+  }
+  return kept;
+}
+
+void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const PrepareOptions& options) {
+  Digest limit;  // validation: digest < limit
+  const char* text_used = options.text.clean ? "cleaned text" : "text";
+  if (documents.size() == 1) {
+    throw data_error(
+        "the inputs hold one document, '{}', which cannot be divided into training and validation; give "
+        "validation documents of their own with --validation, or the text as several files or JSONL lines",
+        documents[0].source->name(documents[0].index));
+  }
+  if (options.validation_documents > 0) {
+    const auto wanted = static_cast<std::size_t>(options.validation_documents);
+    if (wanted >= documents.size()) {
+      throw data_error(
+          "{} validation documents were asked for, but there are only {} different documents in all; ask "
+          "for fewer or give more text",
+          wanted, documents.size());
+    }
+    std::vector<CorpusDocument> sorted = documents;
+    std::sort(sorted.begin(), sorted.end(), by_digest);
+    limit = sorted[wanted].digest;
+    split_rule_ =
+        fmt::format("validation: the {} documents with the smallest sha256 of the {}", wanted, text_used);
+  } else {
+    if (!(options.validation_fraction > 0.0 && options.validation_fraction < 1.0)) {
+      throw config_error("a validation fraction of {} is not possible; give a number above 0 and below 1",
+                         options.validation_fraction);
+    }
+    limit.high = static_cast<std::uint64_t>(std::ldexp(options.validation_fraction, 64));
+    split_rule_ = fmt::format("validation: documents whose sha256 of the {}, read as a fraction, is below {}",
+                              text_used, options.validation_fraction);
+  }
+  for (CorpusDocument& document : documents) {
+    (document.digest < limit ? validation_ : train_).push_back(document);
+  }
+  if (validation_.empty() || train_.empty()) {
+    throw data_error(
+        "dividing {} documents left none for {}; change --validation-fraction, ask for a number of "
+        "documents with --validation-documents, give validation documents of their own with --validation, "
+        "or give more text",
+        documents.size(), validation_.empty() ? "validation" : "training");
+  }
+}
+
+void Corpus::take_separate_inputs(std::vector<CorpusDocument> train, std::vector<CorpusDocument> validation) {
+  if (validation.empty())
+    throw data_error("the validation inputs hold no text document; give some or divide the inputs");
+  std::map<Digest, const CorpusDocument*> known;
+  for (const CorpusDocument& document : train) known.emplace(document.digest, &document);
+  std::size_t shared = 0;
+  std::string example;
+  for (const CorpusDocument& document : validation) {
+    const auto twin = known.find(document.digest);
+    if (twin == known.end()) continue;
+    if (shared++ == 0) {
+      example = fmt::format("'{}' equals '{}'", document.source->name(document.index),
+                            twin->second->source->name(twin->second->index));
+    }
+  }
+  if (shared > 0) {
+    throw data_error(
+        "{} validation documents are also training documents (for example {}); remove them from one side",
+        shared, example);
+  }
+  train_ = std::move(train);
+  validation_ = std::move(validation);
+  split_rule_ = "validation: inputs of its own, checked to share no document with training";
+}
+
+}  // namespace mulligan

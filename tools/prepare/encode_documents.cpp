@@ -1,0 +1,285 @@
+#include "tools/prepare/encode_documents.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/parallel.h"
+#include "framework/core/utf8.h"
+#include "framework/data/byte_count.h"
+#include "framework/data/shard.h"
+#include "framework/data/transformed_encoding.h"
+
+namespace mulligan {
+namespace {
+
+constexpr std::size_t kPartBytes = std::size_t{1} << 20;  // of a document that is encoded at once
+
+// Collects whole documents into shards of a limited size.
+class ShardWriter {
+ public:
+  ShardWriter(std::filesystem::path folder, std::string stem, std::int64_t tokens_per_shard)
+      : folder_(std::move(folder)),
+        stem_(std::move(stem)),
+        limit_(static_cast<std::size_t>(tokens_per_shard)) {}
+
+  // `bytes`: the side table's counts, one for each token; none: there is no side table.
+  void add(std::span<const std::uint16_t> document, std::span<const std::uint16_t> bytes) {
+    if (!tokens_.empty() && tokens_.size() + document.size() > limit_) flush();
+    for (; document.size() > limit_; document = document.subspan(limit_)) {
+      tokens_.assign(document.begin(), document.begin() + static_cast<std::ptrdiff_t>(limit_));
+      if (!bytes.empty()) {
+        bytes_.assign(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(limit_));
+        bytes = bytes.subspan(limit_);
+      }
+      flush();
+    }
+    tokens_.insert(tokens_.end(), document.begin(), document.end());
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+
+  std::vector<ShardRecord> finish() {
+    flush();
+    return std::move(records_);
+  }
+
+ private:
+  void flush() {
+    if (tokens_.empty()) return;
+    const std::string name = fmt::format("{}_{:06d}.bin", stem_, records_.size());
+    write_shard(folder_ / name, tokens_);
+    ShardRecord record{name, tokens_.size(), sha256_hex_of_file(folder_ / name)};
+    if (!bytes_.empty()) {
+      record.bytes_file = fmt::format("{}_bytes_{:06d}.bin", stem_, records_.size());
+      write_shard(folder_ / record.bytes_file, bytes_);
+      record.bytes_sha256 = sha256_hex_of_file(folder_ / record.bytes_file);
+    }
+    records_.push_back(std::move(record));
+    tokens_.clear();
+    bytes_.clear();
+  }
+
+  std::filesystem::path folder_;
+  std::string stem_;
+  std::size_t limit_;
+  std::vector<std::uint16_t> tokens_, bytes_;
+  std::vector<ShardRecord> records_;
+};
+
+// The documents from `first` on that fit a block: at least one.
+std::size_t block_size(const std::vector<CorpusDocument>& documents, std::size_t first) {
+  constexpr std::size_t kDocuments = 512;
+  constexpr std::uint64_t kBytes = std::uint64_t{32} << 20;
+  std::uint64_t bytes = 0;
+  std::size_t count = 0;
+  while (first + count < documents.size() && count < kDocuments && bytes < kBytes) {
+    bytes += documents[first + count++].bytes;
+  }
+  return count;
+}
+
+}  // namespace
+
+// Documents whose texts are in memory together, and their tokens.
+struct DocumentEncoder::Block {
+  struct Part {
+    std::size_t document = 0;  // in the block
+    std::string_view text;
+    bool at_start = false;
+    std::vector<int> ids;
+  };
+  std::vector<std::string> texts;
+  std::vector<Part> parts;                         // in order
+  std::vector<std::vector<std::uint16_t>> tokens;  // per document, BOS first
+  std::vector<char> unwanted;                      // per document: it is to be left out
+  std::vector<std::vector<std::uint16_t>>
+      bytes;  // of the originals, likewise; empty without a text transform
+};
+
+DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer,
+                                 std::filesystem::path folder)
+    : options_(options),
+      tokenizer_(tokenizer),
+      transform_(options.transform.empty() ? nullptr : &text_transform(options.transform)),
+      folder_(std::move(folder)) {}
+
+// Reads and encodes documents in parallel, long ones in parts.
+DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocument> documents) {
+  Block block;
+  block.texts.resize(documents.size());
+  block.tokens.resize(documents.size());
+  parallel_for(documents.size(), options_.threads,
+               [&](std::size_t i) { block.texts[i] = documents[i].text(); });
+  if (ablated_) ablate_block(block, documents);
+  if (transform_) {
+    encode_under_transform(block, documents);
+  } else {
+    encode_plain(block, documents);
+  }
+  block.unwanted.resize(documents.size());
+  if (unwanted_) {
+    parallel_for(documents.size(), options_.threads,
+                 [&](std::size_t i) { block.unwanted[i] = unwanted_(block.tokens[i]) ? 1 : 0; });
+  }
+  return block;
+}
+
+namespace {
+
+Error no_piece_error(const std::string& tokenizer, const CorpusDocument& document) {
+  return data_error(
+      "tokenizer '{}' has no piece for some text of '{}', so its bytes could not be counted; use one "
+      "trained with byte fallback",
+      tokenizer, document.source->name(document.index));
+}
+
+}  // namespace
+
+void DocumentEncoder::encode_under_transform(Block& block, std::span<const CorpusDocument> documents) {
+  block.bytes.resize(documents.size());
+  parallel_for(documents.size(), options_.threads, [&](std::size_t i) {
+    const std::string& text = block.texts[i];
+    if (!is_utf8(text)) {
+      throw data_error(
+          "'{}' is not UTF-8, which the text transform {} needs; leave it out or clean it with --clean",
+          documents[i].source->name(documents[i].index), transform_->name());
+    }
+    const TransformedEncoding encoded = encode_transformed(tokenizer_, *transform_, text);
+    block.tokens[i] = {static_cast<std::uint16_t>(tokenizer_.bos_id())};
+    block.bytes[i] = {0};
+    for (const int id : encoded.ids) {
+      if (tokenizer_.is_textless(id)) throw no_piece_error(options_.tokenizer.string(), documents[i]);
+      block.tokens[i].push_back(static_cast<std::uint16_t>(id));
+    }
+    block.bytes[i].insert(block.bytes[i].end(), encoded.bytes.begin(), encoded.bytes.end());
+    if (options_.advance) options_.advance(static_cast<double>(text.size()));
+  });
+}
+
+void DocumentEncoder::encode_plain(Block& block, std::span<const CorpusDocument> documents) {
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    bool at_start = true;
+    for (std::string_view rest = block.texts[i]; !rest.empty(); at_start = false) {
+      const std::size_t length = tokenizer_.cut_after(rest, kPartBytes);
+      block.parts.push_back({i, rest.substr(0, length), at_start, {}});
+      rest.remove_prefix(length);
+    }
+  }
+  parallel_for(block.parts.size(), options_.threads, [&](std::size_t i) {
+    Block::Part& part = block.parts[i];
+    part.ids = tokenizer_.encode_part(part.text, part.at_start);
+    if (options_.advance) options_.advance(static_cast<double>(part.text.size()));
+  });
+  for (auto& tokens : block.tokens) tokens.push_back(static_cast<std::uint16_t>(tokenizer_.bos_id()));
+  for (const Block::Part& part : block.parts) {
+    for (const int id : part.ids) {
+      if (tokenizer_.is_textless(id))
+        throw no_piece_error(options_.tokenizer.string(), documents[part.document]);
+      block.tokens[part.document].push_back(static_cast<std::uint16_t>(id));
+    }
+  }
+}
+
+std::vector<int> DocumentEncoder::encode_text(std::string_view text) const {
+  std::vector<int> ids;
+  bool at_start = true;
+  for (; !text.empty(); at_start = false) {
+    const std::size_t length = tokenizer_.cut_after(text, kPartBytes);
+    const std::vector<int> part = tokenizer_.encode_part(text.substr(0, length), at_start);
+    ids.insert(ids.end(), part.begin(), part.end());
+    text.remove_prefix(length);
+  }
+  return ids;
+}
+
+void DocumentEncoder::ablate_block(Block& block, std::span<const CorpusDocument> documents) {
+  std::vector<SymbolCounts> taken(documents.size());
+  std::vector<std::string> ablated(documents.size());
+  std::vector<std::uint64_t> tokens(documents.size());
+  parallel_for(documents.size(), options_.threads, [&](std::size_t i) {
+    const bool of_domain = options_.ablation.takes(documents[i].source->name(documents[i].index));
+    ablated[i] = of_domain ? ablate(block.texts[i], options_.ablation, taken[i]) : block.texts[i];
+    tokens[i] = 1 + (transform_ ? encode_transformed(tokenizer_, *transform_, block.texts[i]).ids.size()
+                                : encode_text(block.texts[i]).size());  // with BOS
+  });
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    ablated_->bytes_before += block.texts[i].size();
+    ablated_->bytes_after += ablated[i].size();
+    ablated_->tokens_before += tokens[i];
+    std::uint64_t symbols = 0;
+    for (std::size_t kind = 0; kind < symbol_class_count; ++kind) {
+      symbols_[kind] += taken[i][kind];
+      symbols += taken[i][kind];
+    }
+    if (ablated[i] != block.texts[i]) {
+      ++ablated_->documents;
+      changes_.push_back({documents[i].source->name(documents[i].index),
+                          fmt::format("ablated ({}): {} symbols, {} bytes became {}",
+                                      ablation_mode_name(options_.ablation.mode), symbols,
+                                      block.texts[i].size(), ablated[i].size())});
+    }
+    block.texts[i] = std::move(ablated[i]);
+  }
+}
+
+AblatedSplit DocumentEncoder::end_ablation() {
+  return std::exchange(ablated_, std::nullopt).value();
+}
+
+bool DocumentEncoder::spells(const std::string& spelled, const std::string& text) const {
+  if (!transform_) return spelled == text;
+  try {
+    return transform_->undo(spelled) == text;
+  } catch (const Error&) {  // normalisation has changed what a symbol stands in front of
+    return false;
+  }
+}
+
+SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
+                                    std::string* text) {
+  const ByteTable table = ByteTable::from_tokenizer(tokenizer_);
+  ShardWriter writer(folder_, stem, options_.tokens_per_shard);
+  SplitRecord split;
+  for (std::size_t first = 0; first < documents.size();) {
+    const std::span<const CorpusDocument> some(&documents[first], block_size(documents, first));
+    const Block block = encode_block(some);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      if (block.unwanted[i] != 0) {
+        ++left_out_;
+        changes_.push_back({some[i].source->name(some[i].index), "left out: " + reason_});
+        continue;
+      }
+      const std::vector<std::uint16_t>& tokens = block.tokens[i];
+      const std::vector<std::uint16_t> none;
+      const std::vector<std::uint16_t>& side = transform_ ? block.bytes[i] : none;
+      const std::uint64_t bytes =
+          transform_ ? std::accumulate(side.begin(), side.end(), std::uint64_t{0}) : table.count(tokens);
+      const std::string spelled = tokenizer_.document_text(tokens);
+      if (!spells(spelled, block.texts[i])) {
+        const char* became = transform_ ? "bytes, of which count" : "bytes became";
+        changes_.push_back({some[i].source->name(some[i].index),
+                            fmt::format("changed by the tokenizer's normalisation: {} {} {}",
+                                        block.texts[i].size(), became, bytes)});
+      }
+      // Side tables are of what is scored.
+      writer.add(tokens, text != nullptr ? side : none);
+      ++split.documents;
+      split.tokens += tokens.size();
+      if (ablated_) ablated_->tokens_after += tokens.size();
+      split.bytes += bytes;
+      split.source_bytes += some[i].source_bytes;
+      if (text != nullptr && transform_) *text += nlohmann::json{{"text", block.texts[i]}}.dump() + "\n";
+      if (text != nullptr && !transform_) *text += spelled;
+    }
+    first += some.size();
+  }
+  split.shards = writer.finish();
+  return split;
+}
+
+}  // namespace mulligan

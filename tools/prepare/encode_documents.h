@@ -1,0 +1,71 @@
+// Documents into token shards.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/data/manifest.h"
+#include "framework/data/text_transform.h"
+#include "framework/data/tokenizer.h"
+#include "tools/prepare/corpus.h"
+#include "tools/prepare/prepare.h"
+
+namespace mulligan {
+
+class DocumentEncoder {
+ public:
+  // Shards are written into `folder`. `options` and `tokenizer` must outlive this object.
+  DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer, std::filesystem::path folder);
+
+  // From now on documents are ablated before they are encoded (PrepareOptions::ablation).
+  void begin_ablation() { ablated_.emplace(); }
+  // What it did since then; ends it.
+  AblatedSplit end_ablation();
+  const SymbolCounts& symbols_taken() const { return symbols_; }
+
+  // From now on documents whose tokens this is true of are left out, for `reason`. Called from several threads.
+  using Unwanted = std::function<bool(std::span<const std::uint16_t>)>;
+  void leave_out(Unwanted unwanted, std::string reason) {
+    unwanted_ = std::move(unwanted);
+    reason_ = std::move(reason);
+  }
+  std::uint64_t left_out() const { return left_out_; }
+
+  // Writes the documents, in order, to STEM_%06d.bin; appends their text, as the tokens spell it, to `text`
+  // unless that is null; with a text transform instead the originals as JSON Lines, and writes the side
+  // tables STEM_bytes_%06d.bin. Works by blocks, in parallel, long documents in parts. Throws data_error for
+  // a tokenizer that has no piece for some text.
+  SplitRecord encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
+                     std::string* text);
+
+  // The documents so far whose tokens spell another text, and those left out.
+  const std::vector<DocumentChange>& changes() const { return changes_; }
+
+ private:
+  struct Block;
+  Block encode_block(std::span<const CorpusDocument> documents);
+  void ablate_block(Block& block, std::span<const CorpusDocument> documents);
+  std::vector<int> encode_text(std::string_view text) const;
+  void encode_plain(Block& block, std::span<const CorpusDocument> documents);
+  void encode_under_transform(Block& block, std::span<const CorpusDocument> documents);
+  // Whether tokens spell the text, after the transform is undone.
+  bool spells(const std::string& spelled, const std::string& text) const;
+
+  const PrepareOptions& options_;
+  const Tokenizer& tokenizer_;
+  const TextTransform* transform_;  // null: none
+  std::filesystem::path folder_;
+  std::vector<DocumentChange> changes_;
+  std::optional<AblatedSplit> ablated_;
+  SymbolCounts symbols_{};
+  Unwanted unwanted_;
+  std::string reason_;
+  std::uint64_t left_out_ = 0;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,147 @@
+#include "tools/prepare/output_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/temporary_name.h"
+
+namespace mulligan {
+namespace fs = std::filesystem;
+namespace {
+
+// The folder itself: absolute, links followed, no slash at its end.
+fs::path resolved(const fs::path& target) {
+  std::error_code error;
+  fs::path path = fs::weakly_canonical(fs::absolute(target), error);
+  if (error) {
+    throw run_error("cannot use '{}' as the output folder: {}", target.string(), error.message());
+  }
+  return path.has_filename() ? path : path.parent_path();
+}
+
+bool non_empty_folder(const fs::path& path) {
+  std::error_code error;
+  const bool empty = fs::is_empty(path, error);
+  if (error) throw run_error("cannot read the folder '{}': {}", path.string(), error.message());
+  return !empty;
+}
+
+// After a rename the entry is on the disk once its folder is.
+void sync_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+}  // namespace
+
+OutputFolder::OutputFolder(const fs::path& target, MayReplace may_replace)
+    : target_(resolved(target)), may_replace_(std::move(may_replace)) {
+  if (target_ == target_.parent_path()) {
+    throw config_error("'{}' cannot be the output folder; name a folder of its own", target.string());
+  }
+  work_ = target_.string() + ".preparing";
+  check_target();
+  take_work_folder();
+}
+
+OutputFolder::~OutputFolder() {
+  temporary_.reset();
+  if (lock_ >= 0) ::close(lock_);
+}
+
+void OutputFolder::check_target() const {
+  std::error_code error;
+  const fs::file_status status = fs::status(target_, error);
+  if (!fs::exists(status)) return;
+  if (!fs::is_directory(status)) {
+    throw config_error("the output '{}' is a file, not a folder; name a new folder", target_.string());
+  }
+  struct stat inner {
+  }, outer{};
+  if (::stat(target_.c_str(), &inner) == 0 && ::stat(target_.parent_path().c_str(), &outer) == 0 &&
+      inner.st_dev != outer.st_dev) {
+    throw config_error(
+        "the output '{}' is a mount point, which cannot be replaced as a whole; name a folder below "
+        "it, such as '{}'",
+        target_.string(), (target_ / "prepared").string());
+  }
+  if (non_empty_folder(target_)) may_replace_(target_);
+}
+
+// Makes the work folder, locks it for as long as this process lives, and empties one that nobody
+// locks any more.
+void OutputFolder::take_work_folder() {
+  std::error_code error;
+  fs::create_directories(target_.parent_path(), error);
+  const bool made = !error && ::mkdir(work_.c_str(), 0755) == 0;
+  if (!made && (error || errno != EEXIST)) {
+    throw run_error(
+        "cannot make the folder '{}' for the output '{}': {}; choose a folder that can be written to",
+        work_.string(), target_.string(), error ? error.message() : std::strerror(errno));
+  }
+  lock_ = ::open(work_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  struct stat locked {
+  }, named{};
+  const bool held =
+      lock_ >= 0 && (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || (made && errno != EWOULDBLOCK)) &&
+      ::fstat(lock_, &locked) == 0 && ::stat(work_.c_str(), &named) == 0 && locked.st_ino == named.st_ino;
+  if (!held) {
+    if (std::exchange(lock_, -1) >= 0) ::close(lock_);
+    throw config_error(
+        "another process is preparing '{}' now (it holds '{}'); wait for it or choose another output folder",
+        target_.string(), work_.string());
+  }
+  temporary_.emplace(work_);
+  if (made) return;
+  for (const auto& entry : fs::directory_iterator(work_)) fs::remove_all(entry.path());
+}
+
+void OutputFolder::publish() {
+  std::error_code error;
+  const auto fail = [&] {
+    const int reason = errno;
+    fs::remove_all(work_, error);
+    return run_error("cannot put the new folder in the place of '{}': {}", target_.string(),
+                     std::strerror(reason));
+  };
+  sync_folder(work_);
+  check_target();
+  // The folder in whose place the new one comes; removed whole also where a signal ends the process meanwhile.
+  const TemporaryPath old(temporary_name(work_));
+  temporary_->publish(target_, [&] {
+    if (!fs::exists(target_, error) || !non_empty_folder(target_)) {
+      if (::rename(work_.c_str(), target_.c_str()) != 0) throw fail();
+      return;
+    }
+    // Both names are exchanged in one step, so that at every moment one whole folder has the target's name.
+    if (::renameat2(AT_FDCWD, work_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) {
+      fs::rename(work_, old.path(), error);
+      return;
+    }
+    if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) throw fail();
+    // A file system without exchange: whoever is killed between the two renames finds the old folder,
+    // whole, under its second name.
+    const fs::path second = target_.string() + ".replaced";
+    if (::rename(target_.c_str(), second.c_str()) != 0) throw fail();
+    if (::rename(work_.c_str(), target_.c_str()) != 0) {
+      const Error refused = fail();
+      fs::rename(second, target_, error);
+      throw refused;
+    }
+    fs::rename(second, old.path(), error);
+  });
+  sync_folder(target_.parent_path());
+}
+
+}  // namespace mulligan

@@ -1,0 +1,375 @@
+#include "tools/prepare/prepare.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/data/byte_count.h"
+#include "framework/data/shard.h"
+#include "framework/data/side_table.h"
+#include "framework/data/text_overlap.h"
+#include "framework/data/text_transform.h"
+#include "framework/data/tokenizer.h"
+#include "framework/data/transformed_encoding.h"
+#include "tools/prepare/corpus.h"
+#include "tools/prepare/encode_documents.h"
+#include "tools/prepare/output_folder.h"
+#include "tools/prepare/overlap_search.h"
+#include "tools/prepare/symbol_statistics.h"
+#include "tools/prepare/tokenizer_training.h"
+
+namespace mulligan {
+namespace {
+
+constexpr const char* kModelFile = "tokenizer.model";
+constexpr const char* kVocabFile = "tokenizer.vocab";
+constexpr const char* kValidationTextFile = "validation.txt";
+constexpr const char* kValidationDocumentsFile = "validation.jsonl";  // under a text transform
+constexpr const char* kChangesFile = "changes.jsonl";
+constexpr const char* kManifestFile = "manifest.json";
+
+class Stopwatch {
+ public:
+  // Seconds since construction or the last call.
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+// Throws unless `folder`, which is not empty, may be replaced: only when asked to, and only a preparation
+// that has no other files beside it.
+void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
+  namespace fs = std::filesystem;
+  const bool prepared = fs::exists(folder / kManifestFile);
+  if (!prepared) {
+    throw config_error(
+        "the output folder '{}' is not empty (it holds '{}') and holds no prepared data; name a new folder",
+        folder.string(), fs::directory_iterator(folder)->path().filename().string());
+  }
+  if (!overwrite) {
+    throw config_error(
+        "'{}' holds prepared data already; name another folder, or replace it with --overwrite",
+        folder.string());
+  }
+  const Manifest old = load_manifest(folder);
+  std::set<std::string> own{kManifestFile, kVocabFile, old.tokenizer_file, old.validation_text_file};
+  if (old.text) own.insert(old.text->changes_file);
+  for (const SplitRecord* split : {&old.train, &old.validation}) {
+    for (const ShardRecord& shard : split->shards) own.insert({shard.file, shard.bytes_file});
+  }
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (own.contains(entry.path().filename().string())) continue;
+    throw config_error(
+        "'{}' is not part of the prepared data in '{}', which would be replaced with it; move it elsewhere "
+        "or "
+        "name another output folder",
+        entry.path().filename().string(), folder.string());
+  }
+}
+
+// The stages of one preparation.
+class Preparation {
+ public:
+  explicit Preparation(const PrepareOptions& options) : options_(options) {
+    if (options.inputs.empty())
+      throw config_error("nothing to prepare: give a folder, text files or JSONL files");
+    if (options.output.empty()) throw config_error("no output folder was given for the prepared data");
+    if (options.tokens_per_shard < 1024 || options.tokens_per_shard > INT32_MAX) {
+      throw config_error("{} tokens per shard is outside 1024..2147483647", options.tokens_per_shard);
+    }
+    if (options.ablation.any() && !(options.ablation.probability >= 0 && options.ablation.probability <= 1)) {
+      throw config_error("a probability of {} for taking a symbol is not possible; give a number from 0 to 1",
+                         options.ablation.probability);
+    }
+    if (options.ablation.mode == AblationMode::mask && options.ablation.mask.empty())
+      throw config_error("an empty mask would remove symbols; give some text, or choose the mode remove");
+    if (options.ablation.any() && options.drop_overlap) {
+      throw config_error(
+          "--drop-overlap and --ablate do not go together: symbols that are taken out hide shared passages; "
+          "prepare once with one and once with the other");
+    }
+    if (options.tokenizer_bytes < 1)
+      throw config_error("a tokenizer needs at least one byte of text to train on");
+    if (!options.transform.empty()) transform_ = &text_transform(options.transform);
+  }
+
+  PrepareSummary run() {
+    Stopwatch watch;
+    OutputFolder folder(options_.output, [this](const std::filesystem::path& existing) {
+      require_replaceable(existing, options_.overwrite);
+    });
+    folder_ = folder.path();
+    report("reading documents");
+    const Corpus corpus(options_);
+    summary_.read_seconds = watch.lap();
+    report(fmt::format(
+        "{} training and {} validation documents ({} duplicates, {} empty, {} binary ones dropped)",
+        corpus.train().size(), corpus.validation().size(), corpus.duplicates_dropped(),
+        corpus.empty_dropped(), corpus.record().binary_dropped));
+    const std::string model =
+        options_.tokenizer.empty() ? trained_model(corpus) : read_file(options_.tokenizer);
+    const std::string origin =
+        options_.tokenizer.empty() ? "the trained tokenizer" : options_.tokenizer.string();
+    const Tokenizer tokenizer = Tokenizer::from_bytes(model, origin);
+    require_usable(tokenizer, origin);
+    require_symbols(tokenizer, origin);
+    summary_.tokenizer_seconds = watch.lap();
+
+    Manifest& manifest = summary_.manifest;
+    report("encoding and writing shards");
+    begin("encoding", "bytes", bytes_of(corpus.train()) + bytes_of(corpus.validation()));
+    changes_ = corpus.changes();
+    manifest.text = corpus.record();
+    DocumentEncoder encoder(options_, tokenizer, folder_);
+    std::string validation_text;
+    encode_splits(corpus, tokenizer, encoder, validation_text);
+    changes_.insert(changes_.end(), encoder.changes().begin(), encoder.changes().end());
+    const std::size_t ablated = ablated_documents();
+    manifest.text->documents_changed_by_tokenizer = encoder.changes().size() - ablated - encoder.left_out();
+    manifest.text->overlap_left_out = encoder.left_out();
+    begin("", "", 0);
+    if (options_.symbol_statistics) {
+      report("counting symbols");
+      const std::uint64_t tokens =
+          manifest.ablation ? manifest.ablation->train.tokens_before : manifest.train.tokens;
+      manifest.symbols = symbol_statistics(corpus.train(), tokens, options_.threads);
+    }
+    if (!transform_) check_bytes(tokenizer, validation_text);
+    write_file_atomically(folder_ / kModelFile, model);
+    write_file_atomically(folder_ / kVocabFile, vocab_listing(tokenizer));
+    const char* text_file = transform_ ? kValidationDocumentsFile : kValidationTextFile;
+    write_file_atomically(folder_ / text_file, validation_text);
+    if (transform_) check_originals(tokenizer);
+
+    manifest.source = options_.source.empty() ? input_names() : options_.source;
+    manifest.split_rule = corpus.split_rule();
+    manifest.tokenizer_file = kModelFile;
+    manifest.tokenizer_sha256 = sha256_hex(model);
+    manifest.tokenizer_trained = options_.tokenizer.empty();
+    manifest.vocabulary = tokenizer.vocab_size();
+    manifest.bos_id = tokenizer.bos_id();
+    manifest.duplicates_dropped = corpus.duplicates_dropped();
+    manifest.empty_dropped = corpus.empty_dropped();
+    manifest.validation_text_file = text_file;
+    manifest.validation_text_sha256 = sha256_hex(validation_text);
+    if (transform_) manifest.text->transform = transform_->name();
+    if (manifest.tokenizer_trained) manifest.text->normalization = options_.normalization;
+    manifest.text->kept = manifest.text->documents_cleaned == 0 &&
+                          manifest.text->documents_changed_by_tokenizer == 0 && ablated == 0;
+    write_changes();
+    save_manifest(folder_, manifest);
+    folder.publish();
+    summary_.encode_seconds = watch.lap();
+    summary_.changes = std::move(changes_);
+    return std::move(summary_);
+  }
+
+ private:
+  static double bytes_of(const std::vector<CorpusDocument>& documents) {
+    double bytes = 0;
+    for (const CorpusDocument& document : documents) bytes += static_cast<double>(document.bytes);
+    return bytes;
+  }
+
+  void encode_splits(const Corpus& corpus, const Tokenizer& tokenizer, DocumentEncoder& encoder,
+                     std::string& validation_text) {
+    Manifest& manifest = summary_.manifest;
+    const AblationRules& rules = options_.ablation;
+    AblationRecord record;
+    require_domains(corpus);
+    if (rules.any() && rules.validation) encoder.begin_ablation();
+    manifest.validation = encoder.encode(corpus.validation(), "fineweb_val", &validation_text);
+    if (rules.any() && rules.validation) record.validation = encoder.end_ablation();
+    if (rules.any()) encoder.begin_ablation();
+    std::optional<SharedPassages> passages;
+    std::optional<OverlapMeter> meter;
+    const TextUnits units(&tokenizer);
+    if (options_.drop_overlap) {
+      const std::vector<std::vector<std::uint16_t>> scored = {validation_tokens()};
+      passages.emplace(scored.front());
+      meter.emplace(units, scored);
+      encoder.leave_out(
+          [&](std::span<const std::uint16_t> tokens) {
+            return passages->any_in(tokens) || meter->similar(tokens);
+          },
+          fmt::format(
+              "it holds {} consecutive tokens of a validation document, or a passage like one of them",
+              overlap_window));
+    }
+    manifest.train = encoder.encode(corpus.train(), "fineweb_train", nullptr);
+    if (manifest.train.documents == 0) {
+      throw data_error(
+          "each of the {} training documents holds {} consecutive tokens of a validation document, or a "
+          "passage "
+          "like one of them, so --drop-overlap leaves none; give other documents, or name validation "
+          "documents of their own with "
+          "--validation",
+          corpus.train().size(), overlap_window);
+    }
+    if (!rules.any()) return;
+    record.train = encoder.end_ablation();
+    for (const SymbolClass kind : rules.classes) {
+      const std::string name(symbol_class_name(kind));
+      record.classes.push_back(name);
+      record.taken[name] = encoder.symbols_taken()[static_cast<std::size_t>(kind)];
+    }
+    record.mode = ablation_mode_name(rules.mode);
+    record.domains = rules.domains;
+    record.mask = rules.mode == AblationMode::mask ? rules.mask : "";
+    record.probability = rules.probability;
+    record.seed = rules.seed;
+    record.comparable = !rules.validation || rules.mode == AblationMode::mask;
+    manifest.ablation = std::move(record);
+  }
+
+  // A domain without a document is a mistake in its glob.
+  void require_domains(const Corpus& corpus) const {
+    if (!options_.ablation.any()) return;
+    for (const std::string& domain : options_.ablation.domains) {
+      AblationRules one;
+      one.domains = {domain};
+      const auto takes = [&](const CorpusDocument& document) {
+        return one.takes(document.source->name(document.index));
+      };
+      if (std::ranges::any_of(corpus.train(), takes)) continue;
+      throw data_error(
+          "no training document is of the domain '{}', a glob over names such as '{}'; correct it, or leave "
+          "--ablate-domains out",
+          domain, corpus.train().front().source->name(corpus.train().front().index));
+    }
+  }
+
+  std::size_t ablated_documents() const {
+    const auto& ablation = summary_.manifest.ablation;
+    if (!ablation) return 0;
+    return ablation->train.documents + (ablation->validation ? ablation->validation->documents : 0);
+  }
+
+  void begin(const std::string& what, const std::string& unit, double total) const {
+    if (options_.phase) options_.phase(what, unit, total);
+  }
+
+  // Every document that is not in the tokens as it was given, by name.
+  void write_changes() {
+    if (changes_.empty()) return;
+    std::string lines;
+    for (const DocumentChange& change : changes_) {
+      const nlohmann::json line{{"document", change.document}, {"change", change.change}};
+      // File names may be no UTF-8.
+      lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    }
+    write_file_atomically(folder_ / kChangesFile, lines);
+    summary_.manifest.text->changes_file = kChangesFile;
+    summary_.manifest.text->changes_sha256 = sha256_hex(lines);
+  }
+
+  void report(const std::string& line) const {
+    if (options_.progress) options_.progress(line);
+  }
+
+  std::string input_names() const {
+    std::string names;
+    for (const auto& input : options_.inputs) names += (names.empty() ? "" : ", ") + input.string();
+    return names;
+  }
+
+  // Trains on the training documents with the smallest digests, as many as fit tokenizer_bytes, and on the
+  // start of the next one: a sample that does not depend on the order of the inputs.
+  std::string trained_model(const Corpus& corpus) const {
+    std::vector<const CorpusDocument*> sample;
+    for (const CorpusDocument& document : corpus.train()) sample.push_back(&document);
+    std::sort(sample.begin(), sample.end(),
+              [](const CorpusDocument* a, const CorpusDocument* b) { return a->digest < b->digest; });
+    const auto most = static_cast<std::uint64_t>(options_.tokenizer_bytes);
+    std::uint64_t bytes = 0;
+    std::size_t count = 0;
+    while (count < sample.size() && bytes < most) bytes += sample[count++]->bytes;
+    bytes = std::min(bytes, most);
+    report(fmt::format("training a tokenizer of {} pieces on {} documents, {} bytes", options_.vocab_size,
+                       count, bytes));
+    begin("training the tokenizer", "", 0);
+    const auto train = [&](const std::string& required) {
+      std::size_t next = 0;
+      std::uint64_t left = bytes;
+      bool shown = required.empty();  // a character that never occurs cannot be required
+      return train_tokenizer(
+          [&]() -> std::optional<std::string> {
+            if (next == count && !std::exchange(shown, true)) return ". .";
+            if (next == count) return std::nullopt;
+            std::string text = sample[next++]->text();
+            if (text.size() > left) text.resize(left);
+            left -= text.size();
+            return transform_ ? transform_->apply(text) : text;
+          },
+          options_.vocab_size, options_.normalization,
+          transform_ ? transform_->symbols() : std::vector<std::string>{}, required);
+    };
+    std::string model = train("");
+    if (!has_space_piece(model)) model = train(std::string(kSpaceMark));
+    begin("", "", 0);
+    return model;
+  }
+
+  std::vector<std::uint16_t> validation_tokens() const {
+    std::vector<std::filesystem::path> files;
+    for (const ShardRecord& shard : summary_.manifest.validation.shards)
+      files.push_back(folder_ / shard.file);
+    return read_tokens(files);
+  }
+
+  // The validation bytes are what bits per byte are divided by: three counts of them must agree.
+  void check_bytes(const Tokenizer& tokenizer, const std::string& validation_text) const {
+    const std::uint64_t decoded = count_bytes_by_decoding(tokenizer, validation_tokens(), options_.threads);
+    const std::uint64_t table = summary_.manifest.validation.bytes;
+    if (decoded != table || validation_text.size() != table) {
+      throw data_error(
+          "the validation tokens hold {} bytes by the byte table but {} by decoding; the tokenizer has "
+          "pieces whose bytes are ambiguous, use another",
+          table, decoded);
+    }
+  }
+
+  // A tokenizer that knows the transform's symbols.
+  void require_symbols(const Tokenizer& tokenizer, const std::string& origin) const {
+    if (!transform_ || is_trained_for(tokenizer, *transform_)) return;
+    throw data_error(
+        "tokenizer '{}' has no piece of its own for the symbols of the text transform {}; use one trained "
+        "for "
+        "it, or leave --tokenizer out and train one",
+        origin, transform_->name());
+  }
+
+  // Each validation document's bytes by its side table and by its original.
+  void check_originals(const Tokenizer& tokenizer) const {
+    std::vector<std::filesystem::path> shards;
+    for (const ShardRecord& shard : summary_.manifest.validation.shards)
+      shards.push_back(folder_ / shard.file);
+    const SideTable table = SideTable::load(find_side_tables("", shards), shards);
+    require_original_bytes(table, read_tokens(shards), tokenizer.bos_id(), tokenizer,
+                           TextSource({folder_ / kValidationDocumentsFile}));
+  }
+
+  const PrepareOptions& options_;
+  const TextTransform* transform_ = nullptr;
+  std::filesystem::path folder_;  // being filled
+  std::vector<DocumentChange> changes_;
+  PrepareSummary summary_;
+};
+
+}  // namespace
+
+PrepareSummary prepare(const PrepareOptions& options) {
+  return Preparation(options).run();
+}
+
+}  // namespace mulligan

@@ -1,0 +1,82 @@
+// `mulligan prepare`: text documents into token shards, a tokenizer and a manifest.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/data/manifest.h"
+#include "framework/data/text_source.h"
+#include "tools/prepare/ablate.h"
+
+namespace mulligan {
+
+struct PrepareOptions {
+  // Folders (every regular file below is one document), text files, and JSONL files (one {"text":
+  // ...} per line).
+  std::vector<std::filesystem::path> inputs;
+  // Validation documents of their own; must not share a document with `inputs`. Empty: divide `inputs`.
+  std::vector<std::filesystem::path> validation_inputs;
+  std::filesystem::path output;  // folder that does not exist or is empty
+  bool overwrite = false;        // `output` may hold an earlier preparation, and nothing else: it is replaced
+  TextRules text;
+  std::string transform;  // text_transform.h; "": none
+  // After the documents were divided and the tokenizer trained, so that neither depends on it.
+  AblationRules ablation;
+  bool symbol_statistics = false;  // Manifest::symbols; reads the training documents once more
+
+  // Division of `inputs`, by the sha256 of each document, so it depends on nothing else: a fraction
+  // in (0, 1), or exactly so many documents when validation_documents > 0.
+  double validation_fraction = 0.05;
+  std::int64_t validation_documents = 0;
+
+  // a SentencePiece model to use; empty: train one on the training documents
+  std::filesystem::path tokenizer;
+  int vocab_size = 1024;                   // of the trained tokenizer, exact
+  std::string normalization = "identity";  // of the trained tokenizer; see train_tokenizer
+  // At most so much text is trained on: whole documents, chosen by digest, and the start of the next one.
+  std::int64_t tokenizer_bytes = 16'000'000;
+
+  // Leave out training documents that hold 64 consecutive tokens of a validation document: text copied from
+  // one document into others, which the division by whole documents does not part.
+  bool drop_overlap = false;
+
+  std::int64_t tokens_per_shard = 100'000'000;
+  bool shuffle = true;  // order documents by digest (a fixed random order); otherwise as given
+  int threads = 0;      // 0: one per core
+  std::string source;   // words for the manifest; empty: the inputs' names
+
+  std::function<void(const std::string&)> progress;  // given one line per stage, if set
+  // Long phases, if both are set: one begins (total 0: not known in advance; an empty `what` ends it), and so
+  // many units more are done (from any thread).
+  std::function<void(const std::string& what, const std::string& unit, double total)> phase;
+  std::function<void(double units)> advance;
+};
+
+struct PrepareSummary {
+  Manifest manifest;
+  std::vector<DocumentChange> changes;  // as in changes.jsonl
+  double read_seconds = 0;
+  double tokenizer_seconds = 0;
+  double encode_seconds = 0;
+};
+
+// Writes fineweb_train_%06d.bin, fineweb_val_%06d.bin, tokenizer.model, tokenizer.vocab, validation.txt,
+// changes.jsonl (when a document was left out or changed) and manifest.json into a folder beside `output`
+// that takes its place at the end (OutputFolder), so `output` never holds a part. Equal documents are kept
+// once. A document is cut by a shard's end only when it is longer than a shard. The same inputs and options
+// give the same bytes.
+//
+// With a text transform the tokens are those of the transformed documents, fineweb_val_bytes_%06d.bin holds
+// the original bytes of each validation token (side_table.h), and validation.jsonl the original documents in
+// place of validation.txt.
+//
+// Throws config_error for options out of range and an output that must not be replaced, run_error for one
+// that cannot be written, and data_error for: no documents, an empty side of the split, a document in both
+// inputs, a vocabulary the texts cannot fill or that 16 bits cannot hold, a tokenizer that maps text to
+// unknown tokens, and bytes of the validation documents that differ between the two counting routes.
+PrepareSummary prepare(const PrepareOptions& options);
+
+}  // namespace mulligan

@@ -1,0 +1,47 @@
+#include "tools/record/claim_check.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace mulligan::record {
+
+using doctor::Finding;
+using doctor::Verdict;
+
+Finding ClaimCheck::finish(const std::string& measured, const std::string& hint) {
+  finding_.measured = measured.empty() ? fmt::format("{} compared", looked_) : measured;
+  if (!wrong_.empty()) {
+    finding_.verdict = Verdict::fail;
+    finding_.message = fmt::format("{}", fmt::join(wrong_, "; "));
+    finding_.hint = hint;
+  } else if (!form_.empty()) {
+    finding_.verdict = Verdict::warn;
+    finding_.message = fmt::format("{}", fmt::join(form_, "; "));
+    finding_.hint = "a matter of form: it contradicts no number";
+  } else if (!unknown_.empty() || looked_ == 0) {
+    finding_.verdict = looked_ > 0 ? Verdict::pass : Verdict::skip;
+    if (looked_ == 0) {
+      finding_.message = unknown_.empty() ? "the folder claims nothing of the kind"
+                                          : fmt::format("{}", fmt::join(unknown_, "; "));
+      finding_.hint = "nothing: its files do not allow it";
+    } else {
+      finding_.measured += fmt::format("; not checked: {}", fmt::join(unknown_, "; "));
+    }
+  }
+  return finding_;
+}
+
+std::string seed_text(const SeedResult& result) {
+  return result.seed ? fmt::format("seed {}", *result.seed) : std::string("the run");
+}
+
+double tolerance_of(double claimed, bool own) {
+  if (own) return 1e-9 * std::max(1.0, std::abs(claimed));
+  const std::string text = fmt::format("{}", claimed);
+  const std::size_t point = text.find('.');
+  const std::size_t decimals = point == std::string::npos ? 0 : text.size() - point - 1;
+  return 1.0001 * std::pow(10.0, -static_cast<double>(std::max<std::size_t>(4, decimals)));
+}
+
+}  // namespace mulligan::record

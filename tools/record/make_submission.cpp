@@ -1,0 +1,234 @@
+#include "tools/record/make_submission.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "framework/artifact/code_size.h"
+#include "framework/artifact/compression.h"
+#include "framework/artifact/evaluation_source.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/printable.h"
+#include "framework/core/statistic.h"
+#include "framework/core/temporary_name.h"
+#include "framework/core/temporary_path.h"
+#include "framework/report/run_directory.h"
+#include "tools/record/seed_log.h"
+#include "tools/record/submission_readme.h"
+#include "tools/record/verify.h"
+#include "tools/stats/acceptance.h"
+
+namespace mulligan::record {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<double> scores_of(const Submission& submission) {
+  std::vector<double> bpb;
+  for (const SeedResult& result : submission.results) bpb.push_back(result.val_bpb.value());
+  return bpb;
+}
+
+void add_means(Submission& submission) {
+  std::vector<double> losses;
+  for (const SeedResult& result : submission.results) {
+    losses.push_back(result.val_loss.value());
+    submission.seeds.push_back(result.seed.value());
+    submission.bytes_total = std::max(submission.bytes_total.value_or(0), result.artifact_bytes.value());
+  }
+  const Statistic bpb = statistic_of(scores_of(submission)), loss = statistic_of(losses);
+  submission.val_bpb = bpb.mean;
+  submission.val_bpb_std = bpb.deviation;
+  submission.val_loss = loss.mean;
+  submission.val_loss_std = loss.deviation;
+}
+
+// All runs were scored on the same text and counted the same code.
+void require_alike(const Submission& submission) {
+  const SeedResult& first = submission.results.front();
+  for (const SeedResult& other : submission.results) {
+    const auto refuse = [&](const char* what, std::uint64_t a, std::uint64_t b) {
+      return data_error(
+          "seed {} has {} {} and seed {} has {}: they are no runs of one record; make both again.",
+          first.seed.value(), a, what, other.seed.value(), b);
+    };
+    if (first.tokens != other.tokens) throw refuse("scored tokens", *first.tokens, *other.tokens);
+    if (first.bytes != other.bytes) throw refuse("scored bytes", *first.bytes, *other.bytes);
+    if (first.code_bytes != other.code_bytes)
+      throw refuse("bytes of code", *first.code_bytes, *other.code_bytes);
+  }
+}
+
+// Files of the folder under its temporary name.
+class Folder {
+ public:
+  explicit Folder(fs::path path) : path_(std::move(path)) {}
+  // A file whose sum the submission states.
+  void ship(const std::string& name, std::string_view bytes) {
+    write_file_atomically(path_ / name, bytes);
+    files_.push_back({name, bytes.size(), sha256_hex(bytes)});
+  }
+  void write(const std::string& name, std::string_view bytes) const {
+    write_file_atomically(path_ / name, bytes);
+  }
+  const std::vector<ShippedFile>& files() const { return files_; }
+  const std::string& sum(std::string_view name) const {
+    return std::ranges::find(files_, name, &ShippedFile::name)->sha256;
+  }
+
+ private:
+  fs::path path_;
+  std::vector<ShippedFile> files_;
+};
+
+void ship_source(Folder& folder, const SubmissionOptions& options, const Submission& submission) {
+  const EvaluationSource source = evaluation_source(options.source, options.scoring);
+  const std::string packed = compress(Compression::brotli, evaluation_archive(options.source, source));
+  const std::uint64_t counted = submission.results.front().code_bytes.value();
+  if (packed.size() != counted) {
+    throw run_error(
+        "the source in '{}' packs to {} bytes, but the runs counted {}: it has changed since; put it back as "
+        "it "
+        "was, or make the runs again.",
+        options.source.string(), packed.size(), counted);
+  }
+  folder.ship(source_file, packed);
+  folder.ship(whole_source_file, compress(Compression::brotli, source_archive(options.source)));
+}
+
+}  // namespace
+
+bool is_record_track(const std::string& name) {
+  std::string small;
+  for (const char c : name) small += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return small.find("10min") != std::string::npos;
+}
+
+void require_track(const std::string& name, const std::optional<Comparison>& comparison) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-';
+  };
+  if (!std::ranges::all_of(name, plain)) {
+    throw config_error("--track '{}' has other characters than letters, digits and _.-; take another name.",
+                       printable(name));
+  }
+  const Comparison challenge;
+  if (!comparison || !is_record_track(name)) return;
+  if (comparison->margin_nats >= challenge.margin_nats && comparison->alpha <= challenge.alpha) return;
+  throw config_error(
+      "the track {} asks for {} nats at p < {}, and --margin {} with --alpha {} for less; leave them out, or "
+      "name "
+      "another track.",
+      name, challenge.margin_nats, challenge.alpha, comparison->margin_nats, comparison->alpha);
+}
+
+Budgets budgets_of(const LedgerConfig& limits, const std::string& track) {
+  const auto require_set = [](double limit, const char* key, const char* challenge) {
+    if (limit > 0) return;
+    throw config_error(
+        "{} is not set, so there is no rule that a record could keep; set it (the challenge's is {}).", key,
+        challenge);
+  };
+  require_set(limits.train_seconds, "ledger.train_seconds", "600");
+  require_set(limits.eval_seconds, "ledger.eval_seconds", "600");
+  require_set(static_cast<double>(limits.artifact_bytes), "ledger.artifact_bytes", "16000000");
+  const Budgets budgets{limits.train_seconds, limits.eval_seconds,
+                        static_cast<std::uint64_t>(limits.artifact_bytes)};
+  const Budgets most;
+  if (!is_record_track(track)) return budgets;
+  if (budgets.train_seconds > most.train_seconds || budgets.eval_seconds > most.eval_seconds ||
+      budgets.artifact_bytes > most.artifact_bytes) {
+    throw config_error(
+        "[ledger] allows {} s, {} s and {} bytes, more than the {} s, {} s and {} bytes of the track {}; "
+        "lower it, "
+        "or name another track with --track.",
+        budgets.train_seconds, budgets.eval_seconds, budgets.artifact_bytes, most.train_seconds,
+        most.eval_seconds, most.artifact_bytes, track);
+  }
+  return budgets;
+}
+
+TextOverlap measure_overlap(const std::vector<fs::path>& training, const std::vector<fs::path>& validation,
+                            const Tokenizer* tokenizer) {
+  OverlapBudget budget;
+  budget.training = std::numeric_limits<std::uint64_t>::max();
+  return measure_text_overlap(training, validation, tokenizer, budget);
+}
+
+void require_apart(const TextOverlap& overlap) {
+  if (overlap.passages == 0)
+    throw data_error("{}, so the score would be no record; take other data.", overlap.text());
+  const std::string excess = overlap.excess();
+  if (excess.empty()) return;
+  throw data_error(
+      "{} that is left to chance: a score on such data is no record; prepare the data anew with mulligan "
+      "prepare "
+      "--drop-overlap.",
+      excess);
+}
+
+void compare(Submission& submission, Comparison comparison) {
+  const std::vector<double> ours = scores_of(submission);
+  if (ours.size() < 2) throw config_error("--reference needs two seeds or more: one run has no variance.");
+  if (comparison.paired && ours.size() != comparison.reference_bpb.size()) {
+    throw config_error("--paired needs as many values of --reference as there are seeds, in their order.");
+  }
+  const SeedResult& first = submission.results.front();
+  comparison.bytes_per_token =
+      static_cast<double>(first.bytes.value()) / static_cast<double>(first.tokens.value());
+  stats::AcceptanceRule rule{comparison.margin_nats, comparison.alpha, comparison.bytes_per_token,
+                             comparison.paired};
+  const stats::Acceptance result = stats::accept_record(ours, comparison.reference_bpb, rule);
+  comparison.accepted = result.accepted;
+  comparison.p = result.test.greater;
+  comparison.difference_nats = result.test.difference;
+  comparison.difference_bpb = result.difference_bpb;
+  comparison.decision = result.decision;
+  comparison.notes = result.notes;
+  submission.comparison = std::move(comparison);
+}
+
+Submission make_submission(const SubmissionOptions& options) {
+  Submission submission = options.about;
+  submission.own = true;
+  for (const SeedRun& run : options.runs) submission.results.push_back(seed_result(run, options.limits));
+  require_alike(submission);
+  add_means(submission);
+  submission.bytes_code = submission.results.front().code_bytes;
+  if (options.comparison) compare(submission, *options.comparison);
+
+  if (options.out.has_parent_path()) fs::create_directories(options.out.parent_path());
+  TemporaryPath temporary(temporary_name(options.out));
+  fs::create_directories(temporary.path());
+  Folder folder(temporary.path());
+  ship_source(folder, options, submission);
+  folder.ship(config_file, read_file(RunFiles{options.runs.front().directory}.config()));
+  for (std::size_t i = 0; i < options.runs.size(); ++i) {
+    const SeedResult& result = submission.results[i];
+    const RecordDigests digests{result.config_sha256, submission.source_sha256, folder.sum(source_file)};
+    folder.ship(result.log,
+                read_file(options.runs[i].log) + summary_lines(result, *submission.budgets, digests));
+    if (options.ship_artifacts) {
+      folder.ship(artifact_name(result), read_file(RunFiles{options.runs[i].directory}.artifact()));
+    }
+  }
+  submission.files = folder.files();
+  folder.write(readme_file, readme_text(submission));
+  folder.write(submission_file, submission_json(submission).dump(1) + "\n");
+  require_sound(options.out, verify_submission(temporary.path()));
+  temporary.publish(options.out, [&] {
+    std::error_code failed;
+    fs::rename(temporary.path(), options.out, failed);
+    if (failed) {
+      throw run_error("cannot put the submission into place as '{}': {}; choose another folder with --out.",
+                      options.out.string(), failed.message());
+    }
+  });
+  return submission;
+}
+
+}  // namespace mulligan::record

@@ -1,0 +1,165 @@
+#include "tools/record/seed_log.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace mulligan::record {
+namespace {
+
+constexpr std::string_view score_of_summary = "quantized_ttt_exact";
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
+}
+
+// The number at the front of `text`, blanks before it left out.
+template <typename T>
+std::optional<T> number_at(std::string_view text) {
+  text = trimmed(text);
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return {};
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!std::isfinite(value)) return {};
+  }
+  return value;
+}
+
+// The number behind `label` in `line`.
+template <typename T>
+std::optional<T> number_behind(std::string_view line, std::string_view label) {
+  const std::size_t at = line.find(label);
+  if (at == std::string_view::npos) return {};
+  return number_at<T>(line.substr(at + label.size()));
+}
+
+// The word behind `label`; empty where there is none.
+std::string word_behind(std::string_view line, std::string_view label) {
+  const std::size_t at = line.find(label);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = line.substr(at + label.size());
+  return std::string(rest.substr(0, rest.find(' ')));
+}
+
+template <typename T>
+void take(std::optional<T>& value, const std::optional<T>& found) {
+  if (found) value = found;
+}
+
+// The same of what is said once, or again in the same words.
+template <typename T>
+void take_once(std::optional<T>& value, const std::optional<T>& found, const char* what, LogClaims& claims) {
+  if (value && found && !(*value == *found) && claims.contradiction.empty()) claims.contradiction = what;
+  take(value, found);
+}
+
+// "Serialized model quantized+brotli: 15949160 bytes": bytes of a line `label` KIND, where KIND is not empty:
+// without one it is the model before quantisation.
+std::optional<std::uint64_t> bytes_of(std::string_view line, std::string_view label) {
+  if (!line.starts_with(label)) return {};
+  const std::size_t colon = line.find(':', label.size());
+  if (colon == std::string_view::npos || trimmed(line.substr(label.size(), colon - label.size())).empty())
+    return {};
+  return number_at<std::uint64_t>(line.substr(colon + 1));
+}
+
+void read_code_line(std::string_view line, LogClaims& claims) {
+  if (!line.starts_with("Code size")) return;
+  const bool compressed = line.starts_with("Code size (compressed)");
+  if (claims.code_compressed && !compressed) return;
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return;
+  const auto bytes = number_at<std::uint64_t>(line.substr(colon + 1));
+  if (!bytes) return;
+  claims.code_bytes = bytes;
+  claims.code_compressed = compressed;
+}
+
+// A score of the quantised model; those of a model on the way are none.
+void read_score(std::string_view line, LogClaims& claims) {
+  const std::size_t end = line.find(' ');
+  if (end == std::string_view::npos) return;
+  const std::string_view name = line.substr(0, end);
+  const bool counts =
+      name.starts_with("quantized") || name.starts_with("final_") || name.starts_with("legal_ttt");
+  const auto loss = number_behind<double>(line, "val_loss:"), bpb = number_behind<double>(line, "val_bpb:");
+  if (!counts || !loss || !bpb) return;
+  LogScore score{std::string(name), *loss, *bpb, {}};
+  if (const auto milliseconds = number_behind<double>(line, "eval_time:"))
+    score.eval_seconds = *milliseconds / 1000;
+  claims.scores.push_back(std::move(score));
+}
+
+// Lines of this program's own: "with test-time training:    val_bpb 1.23456 (val_loss ... over 1000 tokens,
+// 3500 bytes)".
+void read_own_line(std::string_view line, LogClaims& claims) {
+  if (line.starts_with("with test-time training:")) {
+    take_once(claims.printed_bpb, number_behind<double>(line, "val_bpb "),
+              "its score with test-time training", claims);
+    take_once(claims.tokens, number_behind<std::uint64_t>(line, " over "), "its scored tokens", claims);
+    take_once(claims.bytes, number_behind<std::uint64_t>(line, " tokens, "), "its scored bytes", claims);
+  } else if (line.starts_with("artifact '")) {
+    const std::size_t at = line.rfind("sha256 ");
+    if (at != std::string_view::npos) claims.artifact_sha256 = std::string(trimmed(line.substr(at + 7)));
+  } else if (line.starts_with("record_budgets ")) {
+    const auto train = number_behind<double>(line, "train_seconds:"),
+               eval = number_behind<double>(line, "eval_seconds:");
+    const auto bytes = number_behind<std::uint64_t>(line, "artifact_bytes:");
+    if (train && eval && bytes)
+      take_once(claims.budgets, std::optional(Budgets{*train, *eval, *bytes}), "its budgets", claims);
+  } else if (line.starts_with("record_digests ")) {
+    take_once(claims.digests,
+              std::optional(RecordDigests{word_behind(line, " config:"), word_behind(line, " source:"),
+                                          word_behind(line, " evaluation_source:")}),
+              "what it was made from", claims);
+  }
+}
+
+}  // namespace
+
+LogClaims read_seed_log(std::string_view text) {
+  LogClaims claims;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = trimmed(text.substr(begin, end - begin));
+    begin = end + 1;
+    if (line.starts_with("seed:")) take(claims.seed, number_at<std::int64_t>(line.substr(5)));
+    // Only the line that a training stops with has both; those on the way count in minutes.
+    const auto milliseconds = number_behind<double>(line, "train_time:");
+    const bool in_minutes =
+        line.find("train_time: ") != std::string_view::npos && line.find("ms") == std::string_view::npos;
+    if (milliseconds && !in_minutes) {
+      claims.train_seconds = *milliseconds / 1000;
+      take(claims.steps, number_behind<std::int64_t>(line, "step:"));
+    }
+    take(claims.model_bytes, bytes_of(line, "Serialized model"));
+    take(claims.total_bytes, bytes_of(line, "Total submission size"));
+    read_code_line(line, claims);
+    take(claims.total_eval_seconds, number_behind<double>(line, "total_eval_time:"));
+    read_score(line, claims);
+    read_own_line(line, claims);
+  }
+  return claims;
+}
+
+std::string summary_lines(const SeedResult& r, const Budgets& budgets, const RecordDigests& digests) {
+  return fmt::format(
+      "record_budgets train_seconds:{} eval_seconds:{} artifact_bytes:{}\n"
+      "record_digests config:{} source:{} evaluation_source:{}\n"
+      "seed:{}\n"
+      "stopping train_time:{}ms step:{}\n"
+      "Serialized model quantized: {} bytes\n"
+      "Code size (compressed): {} bytes\n"
+      "Total submission size quantized: {} bytes\n"
+      "{} val_loss:{} val_bpb:{} eval_time:{}ms\n",
+      budgets.train_seconds, budgets.eval_seconds, budgets.artifact_bytes, digests.config, digests.source,
+      digests.evaluation_source, r.seed.value(), 1000 * r.train_seconds.value(), r.steps.value(),
+      r.model_bytes.value(), r.code_bytes.value(), r.artifact_bytes.value(), score_of_summary,
+      r.val_loss.value(), r.val_bpb.value(), 1000 * r.eval_seconds.value());
+}
+
+}  // namespace mulligan::record

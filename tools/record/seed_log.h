@@ -1,0 +1,45 @@
+// The log of one run of a record, read for what it says of itself: of this program, and of the challenge's
+// scripts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/record/submission.h"
+
+namespace mulligan::record {
+
+// A score that a log ends with ("quantized_ttt_phased val_loss:2.76 val_bpb:1.069 eval_time:478452ms").
+struct LogScore {
+  std::string name;
+  double val_loss = 0, val_bpb = 0;
+  std::optional<double> eval_seconds;
+};
+
+// What a log says. Of a statement made more than once the last counts: a run that was continued repeats some.
+struct LogClaims {
+  std::optional<std::int64_t> seed, steps;
+  std::optional<double> train_seconds, total_eval_seconds;
+  std::optional<std::uint64_t> model_bytes, total_bytes;
+  std::optional<std::uint64_t> code_bytes;  // as counted: compressed where the log gives both
+  bool code_compressed = false;
+  std::optional<Budgets> budgets;  // of this program's logs alone, as the next four
+  std::optional<RecordDigests> digests;
+  std::optional<double> printed_bpb;  // the line of test-time training, five decimals
+  std::optional<std::uint64_t> tokens, bytes;
+  std::string artifact_sha256;
+  std::vector<LogScore> scores;  // of quantised models, in order
+  std::string
+      contradiction;  // what of this program's own statements stands there in two ways; empty: nothing
+};
+
+LogClaims read_seed_log(std::string_view text);
+
+// The last lines of a log: the result in the words of the challenge's scripts, to the last digit. What they
+// say is what read_seed_log() finds.
+std::string summary_lines(const SeedResult& result, const Budgets& budgets, const RecordDigests& digests);
+
+}  // namespace mulligan::record

@@ -1,0 +1,233 @@
+#include "tools/report_page/page.h"
+
+#include <fmt/format.h>
+
+#include "tools/report_page/html.h"
+
+namespace mulligan::report {
+namespace {
+
+// Colours after Okabe and Ito, which people with any kind of colour blindness can tell apart; lighter
+// on dark pages.
+constexpr std::string_view style = R"css(
+:root {
+  color-scheme: light dark;
+  --page: #fbfbfa; --card: #ffffff; --ink: #1d1f21; --muted: #5c6166; --line: #d9dcdf; --grid: #e8eaec;
+  --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #b3578f; --c4: #c78a00; --c5: #2f9bd8; --c6: #555b61;
+  --alarm: #b3261e;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #16181a; --card: #1e2124; --ink: #e8e9ea; --muted: #a3a9af; --line: #3a3f44; --grid: #2c3034;
+    --c0: #5ab0e8; --c1: #f28a45; --c2: #3fc9a0; --c3: #e097c4; --c4: #f0b93a; --c5: #9fd6f7; --c6: #b9bfc5;
+    --alarm: #ff8a80;
+  }
+}
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }
+main, header { max-width: 1320px; margin: 0 auto; padding: 0 16px; }
+header { padding-top: 20px; }
+h1 { font-size: 24px; margin: 0 0 4px; overflow-wrap: anywhere; }
+h2 { font-size: 18px; margin: 32px 0 10px; }
+p { margin: 6px 0; }
+code, .settings td, .facts td + td { overflow-wrap: anywhere; }
+nav { display: flex; flex-wrap: wrap; gap: 4px 14px; margin: 10px 0; font-size: 14px; }
+a { color: var(--c0); }
+.subtitle, .note, .about, .unit { color: var(--muted); }
+.about { display: block; font-size: 13px; }
+.warning { color: var(--alarm); }
+.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(148px, 1fr)); gap: 8px; }
+.tile { background: var(--card); border: 1px solid var(--line); border-radius: 6px; padding: 8px 10px; }
+.tile b { display: block; font-size: 19px; font-variant-numeric: tabular-nums; }
+.tile span { color: var(--muted); font-size: 13px; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 520px), 1fr)); gap: 12px; }
+.chart { margin: 0; padding: 10px 12px; background: var(--card); border: 1px solid var(--line); border-radius: 6px; min-width: 0; }
+.plot { position: relative; height: 240px; margin: 12px 12px 4px 50px; }
+.drawing { position: absolute; inset: 0; width: 100%; height: 100%; overflow: visible; }
+.tick { position: absolute; font-size: 12px; color: var(--muted); white-space: nowrap; line-height: 14px; }
+.tick.y { right: 100%; margin: -7px 6px 0 0; }
+.tick.x { top: 100%; margin-top: 4px; transform: translateX(-50%); }
+.x-label { text-align: center; color: var(--muted); font-size: 12px; margin-top: 18px; }
+.legend { display: flex; flex-wrap: wrap; gap: 2px 14px; margin-top: 6px; font-size: 13px; }
+.entry { display: inline-flex; align-items: center; gap: 5px; overflow-wrap: anywhere; }
+.key { width: 20px; height: 10px; flex: none; }
+path { fill: none; vector-effect: non-scaling-stroke; }
+.grid { stroke: var(--grid); }
+.curve { stroke-width: 1.8px; stroke-linejoin: round; }
+.faint { opacity: 0.4; stroke-width: 1.2px; }
+.dashed { stroke-dasharray: 6 4; }
+.dots { stroke-width: 7px; }
+.joint { stroke-width: 1.3px; opacity: 0.7; }
+.curve { stroke-linecap: round; }
+.dashed { stroke-linecap: butt; }
+.c0 { stroke: var(--c0); } .c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); } .c3 { stroke: var(--c3); }
+.c4 { stroke: var(--c4); } .c5 { stroke: var(--c5); } .c6 { stroke: var(--c6); }
+.bar.f0 { fill: var(--c0); } .bar.f1 { fill: var(--c1); } .bar.f2 { fill: var(--c2); } .bar.f3 { fill: var(--c3); }
+.bar.f4 { fill: var(--c4); } .bar.f5 { fill: var(--c5); } .bar.f6 { fill: var(--c6); } .bar.beyond { fill: var(--alarm); }
+.mark { stroke-width: 1.3px; stroke: var(--muted); }
+.m0 { stroke-dasharray: 2 3; } .m1 { stroke-dasharray: 8 3; } .m2 { stroke-dasharray: 1 5; }
+.limit { stroke: var(--ink); stroke-width: 2.5px; }
+.bars { display: grid; grid-template-columns: fit-content(40%) 1fr max-content; gap: 4px 10px; align-items: center; margin-top: 8px; font-size: 13px; }
+.bars .value { font-variant-numeric: tabular-nums; text-align: right; }
+.row { width: 100%; height: 16px; display: block; }
+.stacked, .bars .legend { grid-column: 1 / -1; }
+.stacked .row { height: 28px; }
+.controls { display: flex; flex-wrap: wrap; gap: 6px 20px; margin: 8px 0 12px; font-size: 14px; align-items: center; }
+.controls[hidden] { display: none; }
+.controls label { display: inline-flex; align-items: center; gap: 8px; }
+blockquote { margin: 10px 0 2px; padding: 8px 12px; background: var(--card); border: 1px solid var(--line); border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 13.5px; }
+pre { overflow-x: auto; font-size: 12px; }
+th, td { text-align: left; padding: 3px 14px 3px 0; border-bottom: 1px solid var(--grid); vertical-align: top; }
+th { color: var(--muted); font-weight: 500; white-space: nowrap; }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.centre { text-align: center; }
+.facts { margin-top: 12px; }
+.settings td { font-family: ui-monospace, monospace; font-size: 12.5px; }
+summary { cursor: pointer; margin: 8px 0; }
+footer { max-width: 1320px; margin: 32px auto 24px; padding: 0 16px; color: var(--muted); font-size: 13px; }
+.hair { position: absolute; top: 0; bottom: 0; width: 1px; background: var(--muted); pointer-events: none; }
+.values { position: absolute; top: 4px; padding: 4px 8px; background: var(--card); border: 1px solid var(--line); border-radius: 4px; font-size: 12px; pointer-events: none; white-space: nowrap; z-index: 1; }
+@media (max-width: 560px) {
+  .bars { grid-template-columns: 1fr max-content; grid-auto-flow: dense; }
+  .bars .row { grid-column: 1 / -1; margin-bottom: 4px; }
+  .bars .value { grid-column: 2; }
+  .bars .label { grid-column: 1; }
+  table, tbody, tr, td { display: block; }
+  thead { display: none; }
+  tr { padding: 6px 0; border-bottom: 1px solid var(--grid); }
+  td { border: 0; padding: 1px 0; overflow-wrap: anywhere; }
+  .number { text-align: left; white-space: normal; }
+  td[data-label]::before { content: attr(data-label) ": "; color: var(--muted); }
+  td:empty { display: none; }
+}
+@media print { .chart, .tile { break-inside: avoid; } }
+)css";
+
+// Reads the values back from the drawn paths. Free of the two characters that XML would want escaped.
+constexpr std::string_view script = R"js(
+"use strict";
+const controls = document.querySelector("#curve-controls");
+const numbers = text => text.split(" ").filter(word => word !== "").map(Number);
+const clock = controls === null ? null : {
+  step: numbers(controls.dataset.steps), tokens: numbers(controls.dataset.tokens), seconds: numbers(controls.dataset.seconds)
+};
+const names = { step: "step", tokens: "tokens", seconds: "seconds of training" };
+// Tokens or seconds at a step, between and beyond the reported ones on straight lines.
+function across(axis, step) {
+  if (axis === "step") return step;
+  const from = clock.step, to = clock[axis];
+  let i = 1;
+  while (from.length - 1 > i) { if (from[i] >= step) break; ++i; }
+  return to[i - 1] + (step - from[i - 1]) / (from[i] - from[i - 1]) * (to[i] - to[i - 1]);
+}
+function ticks(low, high) {
+  const raw = (high - low) / 5, power = Math.pow(10, Math.floor(Math.log10(raw)));
+  const unit = power * (raw / power > 5 ? 10 : raw / power > 2 ? 5 : raw / power > 1 ? 2 : 1);
+  const values = [];
+  for (let v = Math.ceil(low / unit) * unit; high >= v; v += unit) values.push(v);
+  return values;
+}
+const short = v => {
+  for (const [size, letter] of [[1e9, "G"], [1e6, "M"], [1e4, "k"]]) {
+    if (Math.abs(v) >= size) return Number((v / (letter === "k" ? 1e3 : size)).toPrecision(4)) + " " + letter;
+  }
+  return Number(v.toPrecision(6)).toString();
+};
+// Points of a drawn path: command, x, y, and whether it ends there as a dot.
+const parse = d => [...d.matchAll(/([ML])([-0-9.]+) ([-0-9.]+)(h0)?/g)].map(m => [m[1], Number(m[2]), Number(m[3]), m[4] || ""]);
+const plots = [...document.querySelectorAll(".plot")].map(plot => {
+  const [x0, x1] = plot.dataset.x.split(" ").map(Number);
+  return {
+    plot, x0, x1, low: x0, high: x1, byStep: plot.dataset.xlabel === "step" ? plot.closest("#training") !== null : false,
+    lines: [...plot.querySelectorAll("path.curve, path.joint")].map(path => ({ path, points: parse(path.getAttribute("d")) })),
+    marks: [...plot.querySelectorAll("path.mark")].map(path => ({ path, x: Number(path.getAttribute("d").slice(1).split(" ")[0]) })),
+    grid: plot.querySelector("path.grid")
+  };
+});
+// Draws the curves of training anew, by what the reader chose. Smoothing is an exponential mean along a curve.
+function redraw(axis, share) {
+  for (const p of plots) {
+    if (!p.byStep) continue;
+    p.low = across(axis, p.x0); p.high = across(axis, p.x1);
+    const place = x => (across(axis, p.x0 + x / 1000 * (p.x1 - p.x0)) - p.low) / (p.high - p.low) * 1000;
+    for (const line of p.lines) {
+      const smooth = !line.path.matches(".dots, .joint");
+      let mean = null;
+      line.path.setAttribute("d", line.points.map(([command, x, y, dot]) => {
+        mean = mean === null || command === "M" || !smooth ? y : share * mean + (1 - share) * y;
+        return command + place(x).toFixed(1) + " " + mean.toFixed(1) + dot;
+      }).join(""));
+    }
+    for (const mark of p.marks) mark.path.setAttribute("d", "M" + place(mark.x).toFixed(1) + " 0V1000");
+    for (const label of p.plot.querySelectorAll(".x.tick")) label.remove();
+    let lines = p.grid.getAttribute("d").replace(/M[-0-9.]+ 0V1000/g, "");
+    for (const value of ticks(p.low, p.high)) {
+      const at = (value - p.low) / (p.high - p.low) * 100, label = document.createElement("span");
+      label.className = "x tick"; label.style.left = at + "%"; label.textContent = short(value);
+      p.plot.append(label);
+      lines += "M" + (at * 10).toFixed(1) + " 0V1000";
+    }
+    p.grid.setAttribute("d", lines);
+    p.plot.dataset.xlabel = names[axis];
+    p.plot.parentElement.querySelector(".x-label").textContent = names[axis];
+  }
+}
+if (clock !== null) if (clock.step.length > 1) {
+  const axis = document.querySelector("#curve-axis"), smoothing = document.querySelector("#curve-smoothing");
+  const choose = () => redraw(axis.value, Number(smoothing.value));
+  axis.addEventListener("change", choose);
+  smoothing.addEventListener("input", choose);
+  controls.hidden = false;
+}
+for (const p of plots) {
+  const plot = p.plot;
+  const [low, high, kind] = plot.dataset.y.split(" ");
+  const y0 = Number(low), y1 = Number(high);
+  const valueOf = v => kind === "log" ? y0 * Math.pow(y1 / y0, 1 - v / 1000) : y1 - v / 1000 * (y1 - y0);
+  const hair = document.createElement("div"), box = document.createElement("div");
+  hair.className = "hair"; box.className = "values";
+  const text = v => Number(v.toPrecision(5)).toString();
+  const leave = () => { hair.remove(); box.remove(); };
+  plot.addEventListener("pointerleave", leave);
+  plot.addEventListener("pointermove", event => {
+    const frame = plot.getBoundingClientRect();
+    const at = (event.clientX - frame.left) / frame.width * 1000;
+    if (0 > at || at > 1000) { leave(); return; }
+    const lines = [];
+    let nearest = null;
+    for (const path of plot.querySelectorAll("path.curve")) {
+      let best = null;
+      for (const [, x, y] of parse(path.getAttribute("d"))) if (best === null || Math.abs(best[0] - at) > Math.abs(x - at)) best = [x, y];
+      if (best === null) continue;
+      lines.push(path.dataset.name + ": " + text(valueOf(best[1])));
+      if (nearest === null || Math.abs(nearest - at) > Math.abs(best[0] - at)) nearest = best[0];
+    }
+    if (nearest === null) return;
+    box.textContent = "";
+    for (const line of [plot.dataset.xlabel + " " + text(p.low + nearest / 1000 * (p.high - p.low)), ...lines]) {
+      box.appendChild(document.createElement("div")).textContent = line;
+    }
+    hair.style.left = nearest / 10 + "%";
+    plot.append(hair, box);
+    const left = nearest / 1000 * frame.width;
+    box.style.left = (left > frame.width / 2 ? left - box.offsetWidth - 8 : left + 8) + "px";
+  });
+}
+)js";
+
+}  // namespace
+
+std::string page(std::string_view title, std::string_view subtitle, std::string_view body) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>{0}</title>\n"
+      "<style>{1}</style>\n</head>\n<body>\n<header>\n<h1>{0}</h1>\n<div "
+      "class=\"subtitle\">{2}</div>\n</header>\n"
+      "<main>\n{3}</main>\n<footer>Written by mulligan; this file asks for no other.</footer>\n"
+      "<script>{4}</script>\n</body>\n</html>\n",
+      escape(title), style, subtitle, body, script);
+}
+
+}  // namespace mulligan::report

@@ -1,0 +1,190 @@
+#include "tools/report_page/run_observations.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include "framework/core/error.h"
+#include "tools/report_page/comparison.h"
+#include "tools/stats/study.h"
+
+namespace mulligan::report {
+namespace {
+
+struct Figure {
+  double value = 0;
+  std::string window;
+};
+
+std::optional<Figure> scored(std::optional<double> value, std::optional<double> tokens,
+                             std::optional<double> bytes) {
+  if (!value || !std::isfinite(*value)) return {};
+  return Figure{
+      *value, fmt::format("{:.0f} validation tokens of {:.0f} bytes", tokens.value_or(0), bytes.value_or(0))};
+}
+
+std::optional<Figure> val_bpb(const RunRecord& run) {
+  if (!run.result) return {};
+  return scored(run.result->val_bpb, run.result->val_tokens, run.result->val_bytes);
+}
+
+std::optional<Figure> quantised_bpb(const RunRecord& run) {
+  const EvaluationRecord* score = run.quantized();
+  if (!score || score->val_bytes == 0) return {};
+  return scored(score->val_bpb, static_cast<double>(score->val_tokens),
+                static_cast<double>(score->val_bytes));
+}
+
+std::optional<Figure> ttt_bpb(const RunRecord& run) {
+  if (!run.ttt || !run.ttt->bits) return {};
+  return scored(run.ttt->with_bpb, run.ttt->tokens, run.ttt->bytes);
+}
+
+// Losses of tokens that are hidden otherwise are of another window: of others, or of ones that are told more about.
+std::string hidden_window(const RunRecord& run, std::initializer_list<const char*> keys) {
+  std::string text = ", masked tokens";
+  for (const char* key : keys) text += fmt::format(", {} {}", key, run.setting(key));
+  return run.fills_in_masked() ? text : "";
+}
+
+std::optional<Figure> val_loss(const RunRecord& run) {
+  if (!run.result) return {};
+  auto figure = scored(run.result->val_loss_nats, run.result->val_tokens, run.result->val_bytes);
+  if (figure)
+    figure->window +=
+        hidden_window(run, {"model.masking.share", "model.masking.mask_share", "model.masking.random_share",
+                            "model.masking.token", "model.masking.seed"});
+  return figure;
+}
+
+// A mean over other steps is another figure: over the first ones, which are the worst, or over a later part.
+std::optional<Figure> train_loss(const RunRecord& run) {
+  if (!run.result || !run.result->run_loss_nats) return {};
+  return Figure{*run.result->run_loss_nats,
+                fmt::format("steps 0 to {:.0f}", run.result->steps.value_or(0)) +
+                    hidden_window(run, {"model.masking.share", "model.masking.mask_share",
+                                        "model.masking.random_share"})};
+}
+
+struct Metric : RunMetric {
+  std::optional<Figure> (*of)(const RunRecord&);
+};
+constexpr Metric all_metrics[] = {
+    {{"val_bpb", "bits per byte of the trained model"}, val_bpb},
+    {{"quantised_bpb", "bits per byte of the artifact"}, quantised_bpb},
+    {{"ttt_bpb", "bits per byte with test-time training"}, ttt_bpb},
+    {{"val_loss_nats", "validation loss in nats per token"}, val_loss},
+    {{"train_loss_nats", "mean training loss in nats per token"}, train_loss},
+};
+
+const Metric& metric_named(const std::string& name) {
+  for (const Metric& metric : all_metrics) {
+    if (name == metric.name) return metric;
+  }
+  std::vector<std::string> names;
+  for (const Metric& metric : all_metrics) names.emplace_back(metric.name);
+  throw config_error("there is no metric '{}'; choose one of {}.", name, fmt::join(names, ", "));
+}
+
+std::string without_a_figure(const RunRecord& run, const Metric& metric) {
+  return fmt::format(
+      "'{}' has no {} ({}): it was not finished, not scored in this way, or its score is void; leave it "
+      "out or choose another --metric.",
+      run.files.directory.string(), metric.name, metric.what);
+}
+
+// The factor "configuration" of each run: the settings in which the runs differ.
+std::vector<std::string> configurations(const Comparison& comparison) {
+  std::vector<std::string> labels(comparison.runs.size());
+  for (const ComparedKey& key : comparison.keys) {
+    if (key.key == "run.seed") continue;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      labels[i] += fmt::format("{}{}={}", labels[i].empty() ? "" : ", ", key.key, key.values[i]);
+    }
+  }
+  return labels;
+}
+
+}  // namespace
+
+std::span<const RunMetric> run_metrics() {
+  static const std::vector<RunMetric> metrics(std::begin(all_metrics), std::end(all_metrics));
+  return metrics;
+}
+
+std::string final_metric(const std::vector<RunRecord>& runs) {
+  for (const char* name : {"ttt_bpb", "quantised_bpb", "val_bpb"}) {
+    const Metric& metric = metric_named(name);
+    if (std::ranges::all_of(runs, [&](const RunRecord& run) { return metric.of(run).has_value(); }))
+      return name;
+  }
+  throw data_error(
+      "no score is there of all these runs: neither val_bpb nor quantised_bpb nor ttt_bpb; finish them, or "
+      "name another --metric.");
+}
+
+stats::Observations observe_runs(const std::vector<RunRecord>& runs, const std::string& metric_name,
+                                 const std::vector<std::string>& factors) {
+  const Metric& metric = metric_named(metric_name);
+  stats::Observations all;
+  all.metric = metric_name;
+  all.factors = factors;
+  std::vector<std::string> whole;
+  if (factors.empty()) {
+    whole = configurations(compare(runs));
+    const bool differ = std::ranges::any_of(whole, [](const std::string& label) { return !label.empty(); });
+    if (differ) all.factors = {"configuration"};
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const RunRecord& run = runs[i];
+    const std::optional<Figure> figure = metric.of(run);
+    if (!figure) throw data_error("{}", without_a_figure(run, metric));
+    stats::Observation value{
+        run.files.directory.string(), {}, run.setting("run.seed"), figure->value, figure->window};
+    for (const std::string& factor : factors) {
+      const bool known = std::ranges::any_of(run.settings, [&](const auto& s) { return s.key == factor; });
+      if (!known) throw config_error("'{}' has no setting '{}'.", run.files.directory.string(), factor);
+      value.levels.push_back(run.setting(factor));
+    }
+    if (factors.empty() && !all.factors.empty()) value.levels.push_back(whole[i]);
+    all.values.push_back(std::move(value));
+  }
+  return all;
+}
+
+std::string study_of_runs(const std::vector<RunRecord>& runs) {
+  const Comparison comparison = compare(runs);
+  const bool several =
+      std::ranges::any_of(comparison.groups, [](const SeedGroup& g) { return g.runs.size() > 1; });
+  if (comparison.groups.size() < 2 || !several) return {};
+  try {
+    return stats::study_text(stats::make_study(observe_runs(runs, final_metric(runs))));
+  } catch (const Error& error) {
+    return fmt::format("No statistics over seeds: {}\n", error.what());
+  }
+}
+
+double bytes_per_token(const std::vector<RunRecord>& runs) {
+  std::optional<double> found;
+  for (const RunRecord& run : runs) {
+    if (!run.result || run.result->val_tokens.value_or(0) == 0 || run.result->val_bytes.value_or(0) == 0) {
+      throw data_error(
+          "'{}' does not say how many bytes and tokens it was scored on; give --bytes-per-token.",
+          run.files.directory.string());
+    }
+    const double ratio = *run.result->val_bytes / *run.result->val_tokens;
+    if (found && std::abs(ratio - *found) > 1e-9 * *found) {
+      throw data_error("'{}' was scored on other text than '{}'.", run.files.directory.string(),
+                       runs.front().files.directory.string());
+    }
+    found = ratio;
+  }
+  if (!found) throw data_error("there is no run to take bytes per token from; give --bytes-per-token.");
+  return *found;
+}
+
+}  // namespace mulligan::report

@@ -1,0 +1,37 @@
+// Runs as observations of a study: one figure of each, by the settings in which they differ.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/report_page/run_record.h"
+#include "tools/stats/observations.h"
+
+namespace mulligan::report {
+
+// A figure of a run that statistics can be made of.
+struct RunMetric {
+  const char* name;  // as a command line says it
+  const char* what;  // for people
+};
+// val_bpb, quantised_bpb, ttt_bpb, val_loss_nats, train_loss_nats. Lower is better in all of them.
+std::span<const RunMetric> run_metrics();
+// The last of val_bpb, quantised_bpb and ttt_bpb that every run has. Throws data_error where there is none.
+std::string final_metric(const std::vector<RunRecord>& runs);
+
+// `metric` of every run. A condition is a set of values of the settings `factors`; with none, of all settings
+// in which the runs differ, seed, names and places left out, as one factor "configuration". Throws
+// config_error for an unknown metric or setting, and data_error for a run that has no such figure.
+stats::Observations observe_runs(const std::vector<RunRecord>& runs, const std::string& metric,
+                                 const std::vector<std::string>& factors = {});
+
+// The study of the runs' final metric over their conditions, as text for people; a sentence that says why
+// where there can be none; empty where no two conditions are there, one of them with runs of several seeds.
+std::string study_of_runs(const std::vector<RunRecord>& runs);
+
+// Bytes of text per token of what a run was scored on. Throws data_error where it does not say, or two runs
+// differ.
+double bytes_per_token(const std::vector<RunRecord>& runs);
+
+}  // namespace mulligan::report

@@ -1,0 +1,145 @@
+// Everything that a run directory says about its run, read back for reports and comparisons.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/config/resolved_settings.h"
+#include "framework/core/seal.h"
+#include "framework/report/evaluations_file.h"
+#include "framework/report/metrics_reader.h"
+#include "framework/report/run_directory.h"
+#include "framework/report/samples_file.h"
+#include "framework/report/trials.h"
+#include "tools/report_page/calibration_result.h"
+#include "tools/report_page/ensemble_result.h"
+
+namespace mulligan::report {
+
+using NamedNumbers = std::vector<std::pair<std::string, double>>;
+
+// result.json. Absent numbers were not written.
+struct TrainingResult {
+  std::optional<double> parameters, steps, tokens, tokens_per_second, peak_memory_bytes;
+  std::optional<double> initial_loss_nats, final_loss_nats, run_loss_nats;
+  std::optional<double> val_loss_nats, val_bpb, val_tokens, val_bytes;
+  bool val_masked = false;  // of tokens that were filled in
+  std::optional<double> overlap,
+      overlap_copied;  // validation text in the training data: with changes, as it is
+  NamedNumbers phase_seconds;
+  std::vector<std::string> broken_limits, plugins;  // plugins as "optimizer muon 1.0"
+  std::vector<std::string> doctor;                  // what its checks failed or warned of, as "D26: ..."
+  std::string device, cpu, commit, weights, host, started, command;
+  std::string determinism, backend_promise;      // levels; empty in results of older programs
+  std::optional<double> ranks, nodes, restarts;  // absent in results of older programs
+  std::string launcher;
+  std::string config_sha256, weights_sha256;  // of settings_digest, of the tensors that were saved
+  std::vector<std::string> foreign_plugins;   // that the program was not built with
+  Seal seal = Seal::absent;
+  std::optional<double> duration_seconds;  // of all phases of training and its validations
+  // With metrics.energy; figures that were not measured are absent, with the reasons in energy_absent.
+  bool energy_asked = false;
+  std::optional<double> joules, joules_per_token;
+  std::vector<std::string> energy_counters, energy_absent;
+};
+
+// quantize_result.json.
+struct QuantizeResult {
+  struct Tensor {
+    std::string name, shape, format;
+    double bytes = 0, bits_per_element = 0;
+  };
+  double artifact_bytes = 0;
+  std::string artifact_sha256, weights_sha256;  // of its file, of what it was made of; "": not written
+  Seal seal = Seal::absent;
+  // Of code; evaluation_source_bytes is what the budget counts, absent in results of older programs.
+  std::optional<double> evaluation_source_bytes, source_bytes, binary_bytes;
+  double limit_bytes = 0;  // 0: none
+  std::vector<Tensor> tensors;
+};
+
+// ledger.json: all commands of the run so far.
+struct LedgerResult {
+  struct Budget {
+    std::string key, what;
+    double used = 0, limit = 0;
+  };
+  NamedNumbers phase_seconds;
+  std::vector<Budget> budgets;
+  std::vector<std::string> broken;  // sentences without full stop
+  Seal seal = Seal::absent;
+};
+
+// ttt_result.json. Bits per byte, or nats per token where bytes were not counted.
+struct TttResult {
+  struct Batch {
+    double queue = 0, running = 0, running_without = 0;                       // NaN: not known
+    std::vector<std::pair<std::string, std::pair<double, double>>> adapters;  // name -> norm, drift
+  };
+  struct Bin {
+    double shortest = 0, longest = 0, documents = 0, score = 0, without = 0;
+  };
+  struct Phase {
+    double number = 0, documents = 0, tokens = 0, seconds = 0;
+    std::vector<double> step_loss_nats;
+  };
+  std::string weights;  // what was scored; empty where an older program did not write it
+  std::string weights_sha256;
+  Seal seal = Seal::absent;
+  std::optional<double> with_bpb, without_bpb;
+  std::optional<double> tokens, bytes;  // that were scored
+  double seconds = 0, setup_seconds = 0;
+  bool fell_back = false;
+  std::string audit,
+      check_process;            // how scores were checked: "sampled", "full"; by the process "own", "same"
+  bool plugin_kernels = false;  // scores were made by kernels that plugins bring
+  std::string void_reason;      // not empty: the run is void, and there is no score
+  std::optional<double> collapsed_at_batch;
+  bool bits = true;  // scores are bits per byte
+  // Of the score transform; "": none.
+  std::string transform, transform_order;
+  bool contested = false;
+  std::optional<double> untransformed_bpb;  // the same scores without it
+  std::vector<Batch> batches;
+  std::vector<Bin> bins;
+  std::vector<Phase> phases;
+};
+
+struct RunRecord {
+  RunFiles files;
+  std::string name;  // of [run]; the folder's where that is empty
+  std::vector<ResolvedSetting> settings;
+  MetricsHistory metrics;
+  std::optional<TrainingResult> result;  // absent: the run has not finished
+  std::vector<EvaluationRecord> evaluations;
+  std::vector<TrialRecord> trials;  // under other settings: never compared with other runs
+  std::optional<LedgerResult> ledger;
+  std::optional<QuantizeResult> quantize;
+  std::vector<TextSample> samples;
+  std::optional<CalibrationResult> calibration;
+  std::optional<EnsembleResult> ensemble;
+  std::optional<TttResult> ttt;     // absent where it is void
+  std::string ttt_void;             // why, or empty
+  std::vector<std::string> doubts;  // run_doubts.h
+
+  // The value of a setting in TOML syntax without quotes; "" where there is none.
+  std::string setting(std::string_view key) const;
+  // Whether its losses are of masked tokens that were filled in, not of the next token.
+  bool fills_in_masked() const;
+  // The same as a number; 0 where there is none.
+  double number(std::string_view key) const;
+  // The newest score of an artifact.
+  const EvaluationRecord* quantized() const;
+};
+
+// Throws data_error where `directory` holds no run (neither metrics.jsonl nor result.json), or one of its
+// files is damaged, naming the file and, of files with lines, the line.
+RunRecord read_run(const std::filesystem::path& directory);
+// The same of several, in their order.
+std::vector<RunRecord> read_runs(const std::vector<std::string>& directories);
+
+}  // namespace mulligan::report

@@ -1,0 +1,76 @@
+// A study: what a set of observations says about its conditions, and about each against a baseline.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/core/statistic.h"
+#include "tools/stats/bootstrap.h"
+#include "tools/stats/mixed_model.h"
+#include "tools/stats/observations.h"
+#include "tools/stats/permutation.h"
+#include "tools/stats/t_tests.h"
+
+namespace mulligan::stats {
+
+// Fewer runs of a condition say nothing that could be reported: no interval, no gain, no test.
+inline constexpr std::size_t fewest_reportable = 3;
+// Bootstrap intervals of fewer values cover much less than they say (docs/statistics.md has what was measured).
+inline constexpr std::size_t fewest_bootstrapped = 10;
+
+struct StudyOptions {
+  std::string baseline;  // condition that the others are compared with; "" = that of the first value
+  double margin = 0;     // of equivalence, in the metric's unit; 0 = not tested
+  double confidence = 0.95;
+  bool interactions = true;  // of factors in the mixed model
+};
+
+struct ConditionSummary {
+  std::string name;
+  std::vector<double> values;  // in the order of the observations
+  Statistic statistic;
+  std::optional<Interval> interval;    // Student's; absent below fewest_reportable values
+  std::optional<Bootstrap> bootstrap;  // absent below fewest_bootstrapped values
+  std::vector<std::string> collapsed;  // runs whose values stand out upwards (acceptance.h); they count
+};
+
+// Baseline minus condition: above 0 the condition is lower, which is better. Where one of both has fewer than
+// fewest_reportable values nothing is compared: `reportable` is false and p = 1.
+struct ConditionComparison {
+  std::string name;
+  bool reportable = true;
+  std::optional<TTest> welch;
+  PermutationTest shuffle;
+  std::size_t pairs = 0;  // seeds that both have exactly once; the paired tests need all values paired
+  std::optional<TTest> paired;
+  std::optional<PermutationTest> signs;
+  std::optional<Equivalence> equivalence;  // by the paired test where there is one, otherwise by Welch's
+  std::optional<double> effect;            // Hedges' g
+  std::uint64_t runs_needed =
+      0;            // of each condition, to find this effect with 80 % at 5 %; 0: over 100,000, or none
+  double p = 1;     // two-sided, of the paired test where there is one, otherwise Welch's; 1 where none
+  double holm = 1;  // p adjusted for all comparisons of the study
+};
+
+struct Study {
+  std::string metric, window;
+  StudyOptions options;
+  std::vector<ConditionSummary> conditions;  // in the order of their first values; the baseline first
+  std::vector<ConditionComparison> comparisons;
+  // Random intercept of the seed, by factor; absent with fewer than two factors or seeds, or where it cannot
+  // be fitted.
+  std::optional<MixedModel> model;
+  std::vector<std::string> model_columns;
+  std::vector<std::string> notes;  // what a reader must know
+};
+
+// Throws data_error where windows differ, and config_error for an unknown baseline.
+Study make_study(const Observations& observations, const StudyOptions& options = {});
+
+// Tables in Markdown; ends with a newline.
+std::string study_text(const Study& study);
+nlohmann::ordered_json study_json(const Study& study);
+
+}  // namespace mulligan::stats

@@ -1,0 +1,185 @@
+// A study as Markdown and as JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tools/stats/markdown_table.h"
+#include "tools/stats/study.h"
+
+namespace mulligan::stats {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string p_text(double p) {
+  return p < 0.0001 ? fmt::format("{:.1e}", p) : fmt::format("{:.4f}", p);
+}
+std::string interval_text(const std::optional<Interval>& interval) {
+  return interval ? fmt::format("{:.5f} to {:.5f}", interval->low, interval->high) : "-";
+}
+
+std::string conditions_text(const Study& study) {
+  const std::string confidence = fmt::format("{:g} %", 100 * study.options.confidence);
+  const bool bootstrapped = std::ranges::any_of(
+      study.conditions, [](const ConditionSummary& c) { return c.bootstrap.has_value(); });
+  std::vector<std::string> head = {"condition", "runs", "mean", "sd", "t interval, " + confidence};
+  if (bootstrapped) head.push_back("BCa bootstrap, " + confidence);
+  MarkdownTable table(head);
+  for (const ConditionSummary& c : study.conditions) {
+    std::vector<std::string> row = {
+        c.name, fmt::format("{}", c.values.size()), fmt::format("{:.5f}", c.statistic.mean),
+        c.statistic.deviation ? fmt::format("{:.5f}", *c.statistic.deviation) : "-",
+        interval_text(c.interval)};
+    if (bootstrapped)
+      row.push_back(interval_text(c.bootstrap ? std::optional(c.bootstrap->bca) : std::nullopt));
+    table.add(row);
+  }
+  return table.text();
+}
+
+std::string comparisons_text(const Study& study) {
+  MarkdownTable table({"condition", "gain", fmt::format("interval, {:g} %", 100 * study.options.confidence),
+                       "Welch t, df, p", "paired t, df, p", "permutation p (least)", "Hedges g",
+                       "runs for 80 %", "Holm p"});
+  const auto test_text = [](const std::optional<TTest>& test) {
+    return test ? fmt::format("{:.2f}, {:.2f}, {}", test->t, test->degrees, p_text(test->two_sided)) : "-";
+  };
+  for (const ConditionComparison& c : study.comparisons) {
+    if (!c.reportable) {
+      table.add({c.name, "-", "-", "-", "-", "-", "-", "-", "-"});
+      continue;
+    }
+    const std::optional<TTest>& test = c.paired ? c.paired : c.welch;
+    const PermutationTest& permutation = c.signs ? *c.signs : c.shuffle;
+    table.add({c.name, fmt::format("{:+.5f}", c.shuffle.difference),
+               interval_text(test ? std::optional(test->interval) : std::nullopt), test_text(c.welch),
+               test_text(c.paired),
+               fmt::format("{} ({})", p_text(permutation.two_sided), p_text(permutation.least_two_sided)),
+               c.effect ? fmt::format("{:.2f}", *c.effect) : "-",
+               c.runs_needed ? fmt::format("{}", c.runs_needed) : "-", p_text(c.holm)});
+  }
+  std::string text = table.text();
+  if (study.options.margin == 0) return text;
+  text += "\n";
+  for (const ConditionComparison& c : study.comparisons) {
+    if (!c.equivalence) continue;
+    text += fmt::format("- '{}' {} '{}' within {:g} (two one-sided tests, p = {})\n", c.name,
+                        c.equivalence->p() < 0.05 ? "equals" : "is not shown to equal",
+                        study.options.baseline, study.options.margin, p_text(c.equivalence->p()));
+  }
+  return text;
+}
+
+std::string model_text(const Study& study) {
+  MarkdownTable table({"effect", "estimate", "standard error", "t", "df", "p"});
+  for (std::size_t i = 0; i < study.model_columns.size(); ++i) {
+    const MixedCoefficient& c = study.model->coefficients[i];
+    table.add({study.model_columns[i], fmt::format("{:+.5f}", c.estimate),
+               fmt::format("{:.5f}", c.standard_error), fmt::format("{:.2f}", c.t),
+               fmt::format("{:.1f}", c.degrees), p_text(c.two_sided)});
+  }
+  return fmt::format("Mixed model, random intercept of the seed (sd {:.5f}), noise (sd {:.5f}):\n\n{}",
+                     std::sqrt(study.model->group_variance), std::sqrt(study.model->noise_variance),
+                     table.text());
+}
+
+Json json_of(const Interval& interval) {
+  return {interval.low, interval.high};
+}
+// Infinite numbers, of samples that do not vary, become null.
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+Json json_of(const TTest& test) {
+  return {{"difference", test.difference},
+          {"standard_error", test.standard_error},
+          {"t", number(test.t)},
+          {"degrees", test.degrees},
+          {"p_two_sided", test.two_sided},
+          {"p_greater", test.greater},
+          {"interval", json_of(test.interval)}};
+}
+Json json_of(const PermutationTest& test) {
+  return {{"p_two_sided", test.two_sided},
+          {"p_greater", test.greater},
+          {"least_two_sided", test.least_two_sided},
+          {"exact", test.exact},
+          {"arrangements", test.arrangements}};
+}
+
+Json json_of(const ConditionSummary& c) {
+  Json json = {{"name", c.name}, {"values", c.values}, {"mean", c.statistic.mean}};
+  json["sd"] = c.statistic.deviation ? Json(*c.statistic.deviation) : Json(nullptr);
+  json["t_interval"] = c.interval ? json_of(*c.interval) : Json(nullptr);
+  if (c.bootstrap) {
+    json["bootstrap_percentile"] = json_of(c.bootstrap->percentile);
+    json["bootstrap_bca"] = json_of(c.bootstrap->bca);
+  }
+  json["collapsed"] = c.collapsed;
+  return json;
+}
+
+Json json_of(const ConditionComparison& c) {
+  Json json = {{"name", c.name}, {"reportable", c.reportable}};
+  if (!c.reportable) return json;
+  json["gain"] = c.shuffle.difference;
+  json["shuffle"] = json_of(c.shuffle);
+  json["pairs"] = c.pairs;
+  if (c.welch) json["welch"] = json_of(*c.welch);
+  if (c.paired) json["paired"] = json_of(*c.paired);
+  if (c.signs) json["sign_flip"] = json_of(*c.signs);
+  if (c.equivalence) json["equivalence"] = {{"margin", c.equivalence->margin}, {"p", c.equivalence->p()}};
+  if (c.effect) json["hedges_g"] = number(*c.effect);
+  json["runs_for_80_percent"] = c.runs_needed ? Json(c.runs_needed) : Json(nullptr);
+  json["p"] = c.p;
+  json["p_holm"] = c.holm;
+  return json;
+}
+
+}  // namespace
+
+std::string study_text(const Study& study) {
+  std::string text = fmt::format("{}{}{}; lower is better\n\n{}", study.metric,
+                                 study.window.empty() ? "" : ", ", study.window, conditions_text(study));
+  if (!study.comparisons.empty()) {
+    text += fmt::format("\nGain: lower than '{}' by.\n\n{}", study.options.baseline, comparisons_text(study));
+  }
+  if (study.model) text += "\n" + model_text(study);
+  if (!study.notes.empty()) text += "\n";
+  for (const std::string& note : study.notes) text += fmt::format("Note: {}.\n", note);
+  return text;
+}
+
+nlohmann::ordered_json study_json(const Study& study) {
+  Json json = {{"metric", study.metric},
+               {"window", study.window},
+               {"baseline", study.options.baseline},
+               {"confidence", study.options.confidence},
+               {"conditions", Json::array()},
+               {"comparisons", Json::array()}};
+  for (const ConditionSummary& condition : study.conditions) json["conditions"].push_back(json_of(condition));
+  for (const ConditionComparison& comparison : study.comparisons)
+    json["comparisons"].push_back(json_of(comparison));
+  if (study.model) {
+    Json model = {{"seed_variance", study.model->group_variance},
+                  {"noise_variance", study.model->noise_variance},
+                  {"effects", Json::array()}};
+    for (std::size_t i = 0; i < study.model_columns.size(); ++i) {
+      const MixedCoefficient& c = study.model->coefficients[i];
+      model["effects"].push_back({{"name", study.model_columns[i]},
+                                  {"estimate", c.estimate},
+                                  {"standard_error", c.standard_error},
+                                  {"t", number(c.t)},
+                                  {"degrees", c.degrees},
+                                  {"p_two_sided", c.two_sided}});
+    }
+    json["mixed_model"] = std::move(model);
+  }
+  json["notes"] = study.notes;
+  return json;
+}
+
+}  // namespace mulligan::stats

@@ -1,0 +1,434 @@
+#include "tools/sweep/sweep.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "framework/config/schema.h"
+#include "framework/config/toml_document.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/json_file.h"
+#include "framework/core/sealed_json.h"
+#include "framework/core/statistic.h"
+#include "framework/eval/masking_options.h"
+#include "framework/report/run_log.h"
+#include "framework/run/eval_json.h"
+#include "framework/run/run_files.h"
+#include "framework/run/run_plugins.h"
+#include "tools/sweep/sweep_cost.h"
+#include "tools/sweep/sweep_page.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+Schema<SweepVectorsConfig> vectors_schema() {
+  Schema<SweepVectorsConfig> s;
+  s.key("bits", &SweepVectorsConfig::bits,
+        "bits in which the difference of a weight from init.from is stored, 2 to 8; 0 = none are stored")
+      .range(0, 8);
+  s.key("mean_bits", &SweepVectorsConfig::mean_bits,
+        "bits of the seeds' mean difference, stored once; 0 = no mean")
+      .range(0, 8);
+  return s;
+}
+
+Schema<Sweep> sweep_schema() {
+  Schema<Sweep> s;
+  s.key("config", &Sweep::config, "configuration of the runs, relative to this file").required();
+  s.key("directory", &Sweep::directory, "folder of the runs").required();
+  s.key("seeds", &Sweep::seeds, "values of run.seed").at_least(0).required();
+  s.key("baseline", &Sweep::baseline, "name of the row that the others are compared with; empty: the first");
+  s.key("metric", &Sweep::metric, "what the statistics are made of").one_of({"val_bpb", "val_loss_nats"});
+  s.key("margin", &Sweep::margin,
+        "within which a row counts as equal to the baseline, in the metric's unit; 0 = none")
+      .range(0, 1e3);
+  s.key("costs", &Sweep::costs, "also compare speed, memory and energy of the trainings");
+  s.key("target_loss_nats", &Sweep::target_loss_nats,
+        "mean training loss to which the seconds are told, with costs; 0 = none")
+      .range(0, 1e3);
+  s.section("vectors", &Sweep::vectors, vectors_schema());
+  return s;
+}
+
+Schema<SweepRow> row_schema() {
+  Schema<SweepRow> s;
+  s.key("name", &SweepRow::name, "name in the table").required();
+  s.key("config", &SweepRow::config,
+        "configuration of this row's runs, relative to this file; empty: the sweep's");
+  s.key("set", &SweepRow::set, "overrides as of --set");
+  s.key("ranks", &SweepRow::ranks, "processes that share each of its trainings").range(1, 1024);
+  return s;
+}
+
+template <typename T>
+T read_keys(const Schema<T>& schema, const ConfigNode& node, const std::string& path,
+            const std::string& source, std::span<const std::string> elsewhere = {}) {
+  T object;
+  schema.store(resolve_keys(schema.keys(), &node, path, source, elsewhere), object);
+  return object;
+}
+
+bool is_ttt_key(const std::string& override) {
+  return override.starts_with("ttt.");
+}
+
+// A folder's name from a row's.
+std::string folder_name(const std::string& name) {
+  std::string folder;
+  for (const char c : name) folder += std::isalnum(static_cast<unsigned char>(c)) || c == '.' ? c : '_';
+  return folder;
+}
+
+// One seed of one row.
+class Cell {
+ public:
+  Cell(const Sweep& sweep, const SweepRow& row, std::int64_t seed, const std::vector<std::string>& overrides,
+       PluginHost& host, const SweepSteps& steps, const ConsoleOptions& options)
+      : sweep_(sweep), row_(row), overrides_(overrides), host_(host), steps_(steps), options_(options) {
+    seed_ = fmt::format("seed_{}", seed);
+    overrides_.push_back(fmt::format("run.seed={}", seed));
+  }
+
+  SweepCell run(RunLog& log) {
+    const fs::path trained = train_once(log);
+    LoadedConfig loaded = load(row_.set, trained);
+    SweepCell cell;
+    if (!loaded.config.ttt) {
+      cell.without = validation(trained);
+      if (sweep_.metric == "val_bpb" && cell.without.bytes == 0) {
+        throw config_error(
+            "the score of row '{}' has no bytes, so there are no bits per byte; set metric = "
+            "\"val_loss_nats\" in "
+            "the sweep, or data.tokenizer.",
+            row_.name);
+      }
+      read_training_loss(trained, cell);
+      if (sweep_.costs) cell.cost = read_cost(trained, sweep_.target_loss_nats);
+      return cell;
+    }
+    log.print("== {}, {}", row_.name, seed_);
+    return steps_.adapt(loaded, RunFiles{trained}.weights(),
+                        fs::path(sweep_.directory) / folder_name(row_.name) / (seed_ + "_ttt"), options_);
+  }
+
+  // The run directory of this cell's training: that of several rows where they differ in [ttt] alone.
+  fs::path directory() const {
+    const bool shared = training_set().empty() && row_.config.empty() && row_.ranks == 1;
+    return fs::path(sweep_.directory) / (shared ? "shared" : folder_name(row_.name)) / seed_;
+  }
+  // What its training starts from; "": weights of the seed's own.
+  std::string initial_weights() const { return load(training_set(), directory()).config.init.from; }
+  // What its losses are of (masking_text).
+  std::string hidden() const { return masking_text(load(training_set(), directory()).config.model); }
+
+ private:
+  const std::string& config_file() const { return row_.config.empty() ? sweep_.config : row_.config; }
+  // The row's overrides that training sees.
+  std::vector<std::string> training_set() const {
+    std::vector<std::string> set;
+    std::ranges::copy_if(row_.set, std::back_inserter(set), [](const auto& key) { return !is_ttt_key(key); });
+    return set;
+  }
+  std::vector<std::string> all_overrides(const std::vector<std::string>& set,
+                                         const fs::path& directory) const {
+    std::vector<std::string> all = overrides_;
+    all.insert(all.end(), set.begin(), set.end());
+    all.push_back("run.directory=" + directory.string());
+    return all;
+  }
+  LoadedConfig load(const std::vector<std::string>& set, const fs::path& directory) const {
+    return load_run_config(config_file(), all_overrides(set, directory));
+  }
+
+  // Returns directory().
+  fs::path train_once(RunLog& log) const {
+    const fs::path directory = this->directory();
+    LoadedConfig loaded = load(training_set(), directory);
+    resolve_run_plugins(loaded, host_);
+    const std::string digest = config_digest(loaded);
+    if (is_trained(directory, digest)) {
+      log.print("== training, {}: '{}' has it", seed_, directory.string());
+      return directory;
+    }
+    log.print("== training, {}", seed_);
+    if (row_.ranks == 1) {
+      steps_.train(loaded, options_);
+    } else {
+      steps_.train_ranks({config_file(), all_overrides(training_set(), directory), directory, row_.ranks},
+                         options_);
+      write_file_atomically(rank_note(directory), note_text(RunFiles{directory}.result(), digest));
+    }
+    return directory;
+  }
+
+  // Whether this configuration was trained in `directory`, by as many ranks. Ranks write another digest than
+  // one process, for they add the communicator that they chose; so the sweep notes what it asked them for.
+  bool is_trained(const fs::path& directory, const std::string& digest) const {
+    const fs::path result = RunFiles{directory}.result();
+    if (!fs::exists(result)) return false;
+    if (row_.ranks > 1) {
+      const fs::path note = rank_note(directory);
+      return fs::exists(note) && read_file(note, kLargestDescription) == note_text(result, digest);
+    }
+    return read_json_object<nlohmann::json>(
+        result,
+        [&](const auto& json) {
+          return json.template value<std::string>("config_sha256", "") == digest &&
+                 json.template value<std::int64_t>("ranks", 1) == 1;
+        },
+        remedy);
+  }
+  static fs::path rank_note(const fs::path& directory) { return directory.string() + "_ranks/trained.txt"; }
+  std::string note_text(const fs::path& result, const std::string& digest) const {
+    return fmt::format("{} ranks, configuration {}, result {}\n", row_.ranks, digest,
+                       sha256_hex_of_file(result));
+  }
+
+  static EvalResult validation(const fs::path& directory) {
+    return read_json_object<nlohmann::ordered_json>(
+        RunFiles{directory}.result(),
+        [&](const auto& json) {
+          if (seal_of(json) == Seal::broken)
+            throw data_error("'{}' {}; {}.", RunFiles{directory}.result().string(),
+                             seal_problem(Seal::broken), remedy);
+          EvalResult result;
+          result.val_loss_nats = json.at("val_loss_nats");
+          const auto& bpb = json.at("val_bpb");
+          result.val_bpb =
+              bpb.is_null() ? std::numeric_limits<double>::quiet_NaN() : bpb.template get<double>();
+          result.tokens = json.at("val_tokens");
+          result.bytes = json.at("val_bytes");
+          result.masked = json.value("val_masked", false);
+          return result;
+        },
+        remedy);
+  }
+
+  // From the sums of the loss account; results of older programs have none.
+  static void read_training_loss(const fs::path& directory, SweepCell& cell) {
+    read_json_object<nlohmann::ordered_json>(
+        RunFiles{directory}.result(),
+        [&](const auto& json) {
+          const auto loss = json.find("train_loss");
+          if (loss == json.end() || !loss->contains("train_loss_phase_nats")) return 0;
+          const auto& phases = loss->at("train_loss_phase_nats");
+          const auto& last = phases.back();
+          TrainingLoss training;
+          training.mean_nats = loss->at("train_loss_run_nats").template get<double>();
+          training.steps = loss->at("steps_counted").template get<std::int64_t>();
+          training.forgetful_nats = last.at("nats").template get<double>() *
+                                    last.at("steps_counted").template get<double>() /
+                                    static_cast<double>(training.steps);
+          cell.training = training;
+          cell.several_phases = phases.size() > 1;
+          return 0;
+        },
+        remedy);
+  }
+
+  static constexpr const char* remedy = "remove it, and the sweep trains that run again";
+
+  const Sweep& sweep_;
+  const SweepRow& row_;
+  std::vector<std::string> overrides_;
+  PluginHost& host_;
+  const SweepSteps& steps_;
+  ConsoleOptions options_;
+  std::string seed_;
+};
+
+// The runs of all seeds that began with the same weights.
+struct Training {
+  fs::path folder;
+  std::vector<fs::path> runs;
+  std::string initial_weights;
+};
+
+// Each training of the sweep once. Throws config_error where seeds draw their own initial weights: between such
+// runs there is no difference that would be smaller than a weight.
+std::vector<Training> trainings_of(const Sweep& sweep,
+                                   const std::function<Cell(std::size_t row, double seed)>& cell_of) {
+  std::vector<Training> trainings;
+  for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
+    Training training;
+    for (const double seed : sweep.seeds) {
+      const Cell cell = cell_of(row, seed);
+      training.runs.push_back(cell.directory());
+      training.folder = training.runs.back().parent_path();
+      training.initial_weights = cell.initial_weights();
+      if (training.initial_weights.empty()) {
+        throw config_error(
+            "[vectors] stores differences from the weights that all seeds begin with, but the row '{}' has "
+            "no "
+            "init.from, so each seed draws its own; name one, or leave [vectors] out.",
+            sweep.rows[row].name);
+      }
+    }
+    if (std::ranges::find(trainings, training.folder, &Training::folder) == trainings.end())
+      trainings.push_back(std::move(training));
+  }
+  return trainings;
+}
+
+nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result) {
+  using Json = nlohmann::ordered_json;
+  Json rows = Json::array();
+  for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
+    Json cells = Json::array();
+    for (std::size_t seed = 0; seed < sweep.seeds.size(); ++seed) {
+      const SweepCell& cell = result.cells[row][seed];
+      cells.push_back({{"seed", static_cast<std::int64_t>(sweep.seeds[seed])},
+                       {"without_ttt", eval_json(cell.without)},
+                       {"with_ttt", cell.with ? eval_json(*cell.with) : Json()},
+                       {"train_loss_run_nats", cell.training ? Json(cell.training->mean_nats) : Json()},
+                       {"train_loss_forgetful", cell.training ? Json(cell.training->forgetful_nats) : Json()},
+                       {"norm", cell.norm},
+                       {"drift", cell.drift},
+                       {"collapsed", cell.collapsed}});
+      if (cell.cost) cells.back()["cost"] = cost_json(*cell.cost);
+    }
+    rows.push_back({{"name", sweep.rows[row].name},
+                    {"config", sweep.rows[row].config},
+                    {"set", sweep.rows[row].set},
+                    {"ranks", sweep.rows[row].ranks},
+                    {"seeds", cells}});
+  }
+  Json vectors = Json::array();
+  for (const StoredVectors& stored : result.vectors) {
+    vectors.push_back({{"file", stored.file.string()},
+                       {"runs", stored.runs},
+                       {"bytes", stored.file_bytes},
+                       {"weights_bytes", stored.weights_bytes},
+                       {"largest_error", stored.largest_error}});
+  }
+  return {{"config", sweep.config},
+          {"baseline", sweep.baseline},
+          {"rows", rows},
+          {"vectors", vectors},
+          {"statistics", stats::study_json(sweep_study(sweep, result))}};
+}
+
+}  // namespace
+
+std::size_t Sweep::baseline_row() const {
+  return static_cast<std::size_t>(std::ranges::find(rows, baseline, &SweepRow::name) - rows.begin());
+}
+
+Sweep read_sweep(const std::string& path) {
+  static const std::vector<std::string> rows_elsewhere = {"rows"};
+  const ConfigNode tree = read_toml(path);
+  Sweep sweep = read_keys(sweep_schema(), tree, "", path, rows_elsewhere);
+  const auto beside_this_file = [&](std::string& file) {
+    if (!file.empty() && !fs::path(file).is_absolute()) file = (fs::path(path).parent_path() / file).string();
+  };
+  beside_this_file(sweep.config);
+  if (sweep.vectors.bits == 1 || sweep.vectors.mean_bits == 1 ||
+      (sweep.vectors.bits == 0 && sweep.vectors.mean_bits > 0)) {
+    throw config_error("{}: [vectors] needs bits of 2 to 8, and mean_bits of 2 to 8 or 0.", path);
+  }
+  const ConfigNode* rows = tree.find("rows");
+  if (rows == nullptr || rows->rows.empty() || sweep.seeds.empty()) {
+    throw config_error("{}: a sweep needs at least one [[rows]] and one of `seeds`; add them.", path);
+  }
+  for (const ConfigNode& row : rows->rows) {
+    sweep.rows.push_back(read_keys(row_schema(), row, "rows", path));
+    beside_this_file(sweep.rows.back().config);
+    const std::string folder = folder_name(sweep.rows.back().name);
+    const auto same = std::ranges::count_if(
+        sweep.rows, [&](const SweepRow& other) { return folder_name(other.name) == folder; });
+    if (same > 1 || folder.empty() || folder == "shared") {
+      throw config_error("{}: the row's name '{}' is used twice, empty or reserved; name it otherwise.", path,
+                         sweep.rows.back().name);
+    }
+  }
+  if (sweep.baseline.empty()) sweep.baseline = sweep.rows.front().name;
+  if (sweep.baseline_row() == sweep.rows.size()) {
+    std::vector<std::string> names;
+    for (const SweepRow& row : sweep.rows) names.push_back(row.name);
+    throw config_error("{}: baseline = \"{}\" names no [[rows]]; there are: {}.", path, sweep.baseline,
+                       fmt::join(names, ", "));
+  }
+  return sweep;
+}
+
+stats::Study sweep_study(const Sweep& sweep, const SweepResult& result) {
+  stats::Observations all{sweep.metric, {"row"}, {}};
+  for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
+    for (std::size_t seed = 0; seed < sweep.seeds.size(); ++seed) {
+      const SweepCell& cell = result.cells[row][seed];
+      const EvalResult& score = cell.final_score();
+      const std::string number = fmt::format("{:.0f}", sweep.seeds[seed]);
+      all.values.push_back({fmt::format("{} seed {}", sweep.rows[row].name, number),
+                            {sweep.rows[row].name},
+                            number,
+                            sweep.metric == "val_bpb" ? score.val_bpb : score.val_loss_nats,
+                            fmt::format("{} validation tokens", score.tokens)});
+    }
+  }
+  stats::StudyOptions options;
+  options.baseline = sweep.baseline;
+  options.margin = sweep.margin;
+  return stats::make_study(all, options);
+}
+
+namespace {
+
+// Losses of masked tokens and of the next token are no two scores of one thing, nor those of tokens that are hidden
+// otherwise. `hidden`: what is, of a row of the sweep (masking_text).
+void require_one_objective(const Sweep& sweep, const std::function<std::string(std::size_t row)>& hidden) {
+  const std::string first = hidden(0);
+  for (std::size_t row = 1; row < sweep.rows.size(); ++row) {
+    const std::string other = hidden(row);
+    if (other == first) continue;
+    const auto objective = [](const std::string& text) { return text.empty() ? "the next token" : text; };
+    throw config_error(
+        "the rows '{}' and '{}' are of two objectives ([model.masking]): {}, and {}; their losses cannot be "
+        "compared, so make two sweeps of them.",
+        sweep.rows.front().name, sweep.rows[row].name, objective(first), objective(other));
+  }
+  if (first.empty() || sweep.metric == "val_loss_nats") return;
+  throw config_error(
+      "the sweep's rows fill in masked tokens (model.masking.share), whose loss is no bits per byte; set "
+      "metric = "
+      "\"val_loss_nats\".");
+}
+
+}  // namespace
+
+SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,
+                      const SweepSteps& steps, const ConsoleOptions& options) {
+  if (sweep.vectors.bits > 0 && !steps.store_vectors) {
+    throw config_error(
+        "[vectors]: this program was built without the lab (MULLIGAN_LAB), which packs weights; build it "
+        "in.");
+  }
+  RunLog log(options, {});
+  SweepResult result;
+  result.cells.resize(sweep.rows.size());
+  const auto cell_of = [&](std::size_t row, double seed) {
+    return Cell(sweep, sweep.rows[row], static_cast<std::int64_t>(seed), overrides, host, steps, options);
+  };
+  require_one_objective(sweep, [&](std::size_t row) { return cell_of(row, sweep.seeds.front()).hidden(); });
+  const std::vector<Training> trainings =
+      sweep.vectors.bits > 0 ? trainings_of(sweep, cell_of) : std::vector<Training>{};
+  for (const double seed : sweep.seeds) {
+    for (std::size_t row = 0; row < sweep.rows.size(); ++row)
+      result.cells[row].push_back(cell_of(row, seed).run(log));
+  }
+  for (const Training& training : trainings) {
+    result.vectors.push_back(
+        steps.store_vectors(training.folder, training.runs, training.initial_weights, sweep.vectors));
+    log.print("== {}", result.vectors.back().sentence);
+  }
+  write_file_atomically(fs::path(sweep.directory) / "sweep.json", sweep_json(sweep, result).dump(1) + "\n");
+  const std::string page = sweep_page(sweep, result);
+  if (!page.empty()) write_file_atomically(fs::path(sweep.directory) / "sweep.html", page);
+  return result;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,140 @@
+// A sweep: the same configuration in several variants (rows) and seeds, compared in one table.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/eval/evaluate.h"
+#include "framework/plugin/plugin_host.h"
+#include "framework/report/console.h"
+#include "tools/stats/study.h"
+#include "tools/sweep/sweep_vectors.h"
+
+namespace mulligan {
+
+// One variant: overrides as of --set, or a configuration of its own, or both.
+struct SweepRow {
+  std::string name;
+  std::string config;  // "" = the sweep's
+  std::vector<std::string> set;
+  std::int64_t ranks = 1;  // processes of its trainings
+};
+
+// A sweep's TOML file:
+//   config = "base.toml"            # of the run, relative to this file
+//   directory = "runs/my_sweep"     # of the runs and of sweep.json, relative to the current folder
+//   seeds = [1, 2, 3]
+//   baseline = "fresh A"            # the row that the others are compared with; without it the first
+//   metric = "val_bpb"              # of the statistics: val_bpb or val_loss_nats
+//   margin = 0.0                    # within which a row counts as equal to the baseline, in its unit; 0 = not tested
+//   costs = false                   # also compare speed, memory and energy: a table and sweep.html (sweep_page.h)
+//   target_loss_nats = 0.0          # a training loss, to which the seconds are told; 0 = none
+//   [vectors]                       # the weights of each training's seeds also in one small, lossy file; its
+//                                   # size and error: a table and sweep.html
+//   bits = 2                        # of a weight's difference from init.from, 2 to 8; 0 = no file
+//   mean_bits = 3                   # of the mean difference, stored once (RTVQ); 0 = none (TVQ)
+//   [[rows]]
+//   name = "fresh A"
+//   set = ["ttt.adapters.warm_start_a=false"]
+//   config = "other.toml"           # of this row's runs, in place of the sweep's
+//   ranks = 2                       # processes that each of its trainings is shared by, on this machine
+struct Sweep {
+  std::string config;
+  std::string directory;
+  std::vector<double> seeds;  // whole numbers
+  std::string baseline;       // name of a row
+  std::string metric = "val_bpb";
+  double margin = 0;
+  bool costs = false;
+  double target_loss_nats = 0;
+  SweepVectorsConfig vectors;
+  std::vector<SweepRow> rows;
+  std::size_t baseline_row() const;  // its index
+};
+// Throws config_error.
+Sweep read_sweep(const std::string& path);
+
+// The mean training loss of a run of several phases.
+struct TrainingLoss {
+  double mean_nats = 0;  // over all steps
+  std::int64_t steps = 0;
+  // What a trainer reports that forgets its sums where a phase begins, and divides by all steps nevertheless
+  // (LossAccount::train_loss_hf_nats, had the last phase been a process of its own): no mean of anything.
+  double forgetful_nats = 0;
+};
+
+// What the training of one row with one seed took. Figures that were not measured are absent.
+struct SweepCost {
+  double tokens_per_second = 0;             // of all ranks
+  std::optional<double> seconds_to_target;  // of training, to the first report of a mean loss at the target
+  double process_bytes = 0;                 // peak of the first rank's process
+  double device_bytes = 0;                  // peak of what its backend had allocated
+  std::optional<double> joules, joules_per_token;
+  std::vector<std::string> energy_absent;  // why
+};
+
+// What one row found with one seed.
+struct SweepCell {
+  EvalResult without;                    // the trained model alone
+  std::optional<EvalResult> with;        // with test-time training, where the configuration has any
+  double norm = 0, drift = 0;            // |A| and |A - A0| after the last batch that was adapted
+  bool collapsed = false;                // the collapse detector fired
+  std::optional<TrainingLoss> training;  // of a row without test-time training
+  bool several_phases = false;           // it was trained in
+  std::optional<SweepCost> cost;         // with Sweep::costs
+  const EvalResult& final_score() const { return with ? *with : without; }
+};
+struct SweepResult {
+  std::vector<std::vector<SweepCell>> cells;  // by row, then by seed
+  std::vector<StoredVectors> vectors;         // by training, as [vectors] asks for
+};
+
+// A training by several ranks, which are processes of their own: so it is given by what they read.
+struct RankTraining {
+  std::string config;
+  std::vector<std::string> overrides;  // as of --set, run.directory among them
+  std::filesystem::path directory;     // of the run
+  std::int64_t ranks = 2;
+};
+
+// What a sweep does with a configuration, given from above: it knows neither training nor test-time training.
+struct SweepSteps {
+  // Trains in the run directory of the configuration, anew.
+  std::function<void(LoadedConfig& loaded, const ConsoleOptions& options)> train;
+  // The same by several ranks on this machine. Needed where a row has any.
+  std::function<void(const RankTraining& training, const ConsoleOptions& options)> train_ranks;
+  // Test-time training of `weights` with its files in `directory`, going on where an interrupted
+  // sweep left it.
+  std::function<SweepCell(LoadedConfig& loaded, const std::filesystem::path& weights,
+                          const std::filesystem::path& directory, const ConsoleOptions& options)>
+      adapt;
+  // Needed where the sweep has [vectors].
+  StoreVectors store_vectors = {};
+};
+
+// Trains and scores. Rows that differ in [ttt] alone share one training per seed; a training that an earlier
+// sweep finished with the same configuration is used again. `overrides` (as of --set) come before those of
+// the rows. Writes a run directory for each training and each score, and sweep.json. Throws Error.
+SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,
+                      const SweepSteps& steps, const ConsoleOptions& options = {});
+
+// Bits per byte by row and seed, or nats per token where a score has no bytes, with mean and sample standard deviation; the gain over the baseline's row,
+// which is named, as mean and standard deviation of the differences within each seed; and, a column of its
+// own, what test-time training gains over the same weights without it. Below each row the norm and the drift
+// of A; collapses are marked.
+std::string sweep_table(const Sweep& sweep, const SweepResult& result);
+
+// The mean training losses of the rows over one window, all steps, beside what a trainer that forgets its
+// sums at the start of a phase would report for them, which looks like a gain. Empty where no row has several
+// phases.
+std::string training_loss_table(const Sweep& sweep, const SweepResult& result);
+
+// Intervals and tests over the final scores (Sweep::metric): each row, and each against the baseline's, with
+// tests of equality within Sweep::margin. sweep.json holds it.
+stats::Study sweep_study(const Sweep& sweep, const SweepResult& result);
+
+}  // namespace mulligan

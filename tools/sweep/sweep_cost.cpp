@@ -1,0 +1,165 @@
+#include "tools/sweep/sweep_cost.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/core/json_file.h"
+#include "framework/core/statistic.h"
+#include "framework/report/metrics_reader.h"
+#include "framework/report/run_directory.h"
+#include "tools/stats/markdown_table.h"
+
+namespace mulligan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json();
+}
+
+// "12.3 +- 0.4"; "-" where there is nothing.
+std::string mean_text(const std::vector<double>& values, int digits, double unit = 1) {
+  if (values.empty()) return "-";
+  const Statistic all = statistic_of(values);
+  const std::string mean = fmt::format("{:.{}f}", all.mean / unit, digits);
+  return all.deviation ? fmt::format("{} +- {:.{}f}", mean, *all.deviation / unit, digits) : mean;
+}
+
+// What is to be small, in one order for all rows.
+std::vector<double> goals(const RowCost& row, bool target, bool energy) {
+  const auto mean = [](const std::vector<double>& values) {
+    return values.empty() ? HUGE_VAL : statistic_of(values).mean;
+  };
+  std::vector<double> all = {target ? mean(row.seconds_to_target) : -mean(row.tokens_per_second),
+                             mean(row.device_bytes), mean(row.metric)};
+  if (energy) all.push_back(mean(row.joules));
+  return all;
+}
+
+bool beats(const std::vector<double>& a, const std::vector<double>& b) {
+  bool better = false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] > b[i]) return false;
+    better = better || a[i] < b[i];
+  }
+  return better;
+}
+
+}  // namespace
+
+SweepCost read_cost(const std::filesystem::path& directory, double target_loss_nats) {
+  const RunFiles files{directory};
+  SweepCost cost;
+  read_json_object<Json>(
+      files.result(),
+      [&](const Json& json) {
+        cost.tokens_per_second = json.at("tokens_per_second");
+        cost.process_bytes = json.at("peak_memory_bytes");
+        cost.device_bytes = json.at("peak_device_memory_bytes");
+        const auto energy = json.find("energy");
+        if (energy == json.end()) {
+          cost.energy_absent = {"metrics.energy is off"};
+          return 0;
+        }
+        for (const auto& why : energy->at("absent")) cost.energy_absent.push_back(why.get<std::string>());
+        if (!energy->at("joules").is_null()) cost.joules = energy->at("joules").get<double>();
+        if (!energy->at("joules_per_token").is_null())
+          cost.joules_per_token = energy->at("joules_per_token").get<double>();
+        return 0;
+      },
+      "remove it, and the sweep trains that run again");
+  if (target_loss_nats <= 0) return cost;
+  for (const StepRecord& step : read_metrics(files.metrics()).steps) {
+    if (!(step.window_loss_nats <= target_loss_nats)) continue;
+    cost.seconds_to_target = step.elapsed_seconds;
+    break;
+  }
+  return cost;
+}
+
+nlohmann::ordered_json cost_json(const SweepCost& cost) {
+  return {{"tokens_per_second", cost.tokens_per_second},
+          {"seconds_to_target", or_null(cost.seconds_to_target)},
+          {"process_bytes", cost.process_bytes},
+          {"device_bytes", cost.device_bytes},
+          {"joules", or_null(cost.joules)},
+          {"joules_per_token", or_null(cost.joules_per_token)},
+          {"energy_absent", cost.energy_absent}};
+}
+
+std::vector<RowCost> row_costs(const Sweep& sweep, const SweepResult& result) {
+  std::vector<RowCost> rows;
+  const bool bits = sweep.metric == "val_bpb";
+  for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
+    RowCost row{sweep.rows[i].name, sweep.rows[i].ranks, {}, {}, {}, {}, {}, {}, {}, false};
+    const std::size_t seeds = result.cells[i].size();
+    const auto add = [](std::vector<double>& values, const std::optional<double>& value) {
+      if (value) values.push_back(*value);
+    };
+    for (const SweepCell& cell : result.cells[i]) {
+      row.metric.push_back(bits ? cell.without.val_bpb : cell.without.val_loss_nats);
+      if (!cell.cost) continue;
+      row.tokens_per_second.push_back(cell.cost->tokens_per_second);
+      row.process_bytes.push_back(cell.cost->process_bytes);
+      row.device_bytes.push_back(cell.cost->device_bytes);
+      add(row.seconds_to_target, cell.cost->seconds_to_target);
+      add(row.joules, cell.cost->joules);
+      add(row.joules_per_token, cell.cost->joules_per_token);
+    }
+    for (auto* values : {&row.seconds_to_target, &row.joules, &row.joules_per_token}) {
+      if (values->size() < seeds) values->clear();
+    }
+    rows.push_back(std::move(row));
+  }
+  const bool energy = std::ranges::none_of(rows, [](const RowCost& row) { return row.joules.empty(); });
+  for (RowCost& row : rows) {
+    const std::vector<double> own = goals(row, sweep.target_loss_nats > 0, energy);
+    row.pareto = std::ranges::none_of(rows, [&](const RowCost& other) {
+      return beats(goals(other, sweep.target_loss_nats > 0, energy), own);
+    });
+  }
+  return rows;
+}
+
+std::string cost_table(const Sweep& sweep, const SweepResult& result) {
+  const std::vector<RowCost> rows = row_costs(sweep, result);
+  std::vector<std::string> head = {"row", "ranks", "n", "tokens/s"};
+  const bool target = sweep.target_loss_nats > 0;
+  if (target) head.push_back(fmt::format("s to {:g} nats", sweep.target_loss_nats));
+  for (const char* column : {"device MB", "process MB", "J", "mJ/token"}) head.emplace_back(column);
+  head.push_back(sweep.metric);
+  head.emplace_back("front");
+  stats::MarkdownTable table(head);
+  for (const RowCost& row : rows) {
+    std::vector<std::string> cells = {row.name, std::to_string(row.ranks), std::to_string(row.metric.size()),
+                                      mean_text(row.tokens_per_second, 0)};
+    if (target) cells.push_back(mean_text(row.seconds_to_target, 2));
+    cells.insert(cells.end(), {mean_text(row.device_bytes, 2, 1e6), mean_text(row.process_bytes, 1, 1e6),
+                               mean_text(row.joules, 1), mean_text(row.joules_per_token, 3, 1e-3),
+                               mean_text(row.metric, 5), row.pareto ? "yes" : ""});
+    table.add(std::move(cells));
+  }
+  std::string text = table.text();
+  text += fmt::format(
+      "Mean +- standard deviation over n seeds. Memory: peaks of the first rank. Front: no other row is as "
+      "good in {}, device memory{} and {}, and better in one.\n",
+      target ? "seconds to the target" : "tokens/s",
+      std::ranges::any_of(rows, [](const RowCost& row) { return row.joules.empty(); }) ? "" : ", energy",
+      sweep.metric);
+  std::vector<std::string> reasons;
+  for (const auto& cells : result.cells) {
+    for (const SweepCell& cell : cells) {
+      if (!cell.cost || cell.cost->joules) continue;
+      for (const std::string& why : cell.cost->energy_absent) {
+        if (std::ranges::find(reasons, why) == reasons.end()) reasons.push_back(why);
+      }
+    }
+  }
+  for (const std::string& why : reasons) text += fmt::format("No energy: {}.\n", why);
+  return text;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,82 @@
+#include "tools/sweep/sweep_observations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+#include "framework/core/json_file.h"
+#include "framework/report/run_directory.h"
+
+namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+fs::path sweep_file(const fs::path& folder) {
+  return folder / "sweep.json";
+}
+
+stats::Observation observation(const Json& row, const Json& seed, const std::string& metric) {
+  const Json& score = seed.at("with_ttt").is_null() ? seed.at("without_ttt") : seed.at("with_ttt");
+  const std::string name = row.at("name"), number = std::to_string(seed.at("seed").get<std::int64_t>());
+  const Json& value = score.at(metric);
+  if (!value.is_number()) {
+    throw data_error("the sweep's row '{}', seed {}, has no {}; name another --metric.", name, number,
+                     metric);
+  }
+  return {fmt::format("{} seed {}", name, number),
+          {name},
+          number,
+          value.get<double>(),
+          fmt::format("{} validation tokens", score.at("tokens").get<std::uint64_t>())};
+}
+
+}  // namespace
+
+bool is_sweep_folder(const fs::path& folder) {
+  std::error_code failed;
+  return fs::is_regular_file(sweep_file(folder), failed);
+}
+
+SweepObservations observe_sweep(const fs::path& folder, const std::string& metric) {
+  if (!metric.empty() && metric != "val_bpb" && metric != "val_loss_nats") {
+    throw config_error(
+        "of a sweep's folder --metric is val_bpb or val_loss_nats; for '{}' name the run directories in it.",
+        metric);
+  }
+  return read_json_object<Json>(
+      sweep_file(folder),
+      [&](const Json& json) {
+        SweepObservations found;
+        found.all.metric = metric.empty() ? json.at("statistics").at("metric").get<std::string>() : metric;
+        found.all.factors = {"row"};
+        found.baseline = json.at("baseline");
+        for (const Json& row : json.at("rows")) {
+          for (const Json& seed : row.at("seeds"))
+            found.all.values.push_back(observation(row, seed, found.all.metric));
+        }
+        return found;
+      },
+      "run the sweep again");
+}
+
+std::vector<std::string> runs_of_sweep(const fs::path& folder) {
+  std::vector<std::string> runs;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    const bool run = at->is_directory() && fs::exists(RunFiles{at->path()}.result());
+    if (run) runs.push_back(at->path().string());
+    if (run || at.depth() >= 2) at.disable_recursion_pending();
+  }
+  std::ranges::sort(runs);
+  if (runs.empty()) {
+    throw data_error("the sweep's folder '{}' holds no run with a result.json; run the sweep again.",
+                     folder.string());
+  }
+  return runs;
+}
+
+}  // namespace mulligan
