@@ -5,19 +5,19 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/train/training_observer.h"
 #include "launch/commands/run_options.h"
-#include "launch/commands/weight_source.h"
 
 namespace CLI {
 class App;
 }
 
 namespace mulligan {
+
+struct WeightSource;
 
 // Groups of commands in the help.
 enum class CommandGroup { run, look, lab };
@@ -38,8 +38,8 @@ struct ProgramParts {
   std::vector<std::function<TrainAnswer(CLI::App& train)>> train_answers;
   // Writes the report of a run directory. Throws Error. Empty: there is none.
   std::function<void(const std::filesystem::path& run)> write_report;
-  // Weights by names that are no path, FILE@TASK; nothing where the name is none. Empty: there are none.
-  std::function<std::optional<WeightSource>(const std::string& name, const RunOptions& options)>
+  // Weights by names that are no path, FILE@TASK; null where the name is none. Empty: there are none.
+  std::function<std::unique_ptr<WeightSource>(const std::string& name, const RunOptions& options)>
       other_weights;
 
   std::vector<MakeObserver> training_observers(bool force) const;

@@ -9,6 +9,7 @@
 #include "framework/report/run_directory.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
+#include "launch/commands/refresh_report.h"
 #include "launch/commands/run_results.h"
 #include "mulligan_source_digest.h"
 

@@ -10,7 +10,6 @@
 #include "framework/report/evaluations_file.h"
 #include "framework/report/run_directory.h"
 #include "launch/commands/trial.h"
-#include "launch/program_parts.h"
 
 namespace mulligan {
 namespace {
@@ -86,18 +85,6 @@ void note_evaluation(const fs::path& run, const fs::path& path, const WeightSour
 void note_ttt_trial(const fs::path& run, const fs::path& path, const WeightSource& source,
                     const EvalResult& score, const std::vector<TrialRecord::Change>& changes) {
   note_trial("ttt", run, path, source, "test-time training", score, changes);
-}
-
-void refresh_report(const fs::path& run, const ConsoleOptions& console) {
-  if (!program_parts().write_report || run.empty() || !fs::exists(RunFiles{run}.metrics())) return;
-  try {
-    program_parts().write_report(run);
-    if (!console.quiet) {
-      fmt::print("report                       {}\n", printable(RunFiles{run}.report().string()));
-    }
-  } catch (const Error& error) {
-    warn("the report was not written", error);
-  }
 }
 
 }  // namespace mulligan

@@ -26,8 +26,4 @@ void note_ttt_trial(const std::filesystem::path& run, const std::filesystem::pat
                     const WeightSource& source, const EvalResult& score,
                     const std::vector<TrialRecord::Change>& changes);
 
-// Writes the run's report.html anew; nothing where `run` is empty or holds no run. That it cannot is a
-// warning on stderr: what the report is about was done.
-void refresh_report(const std::filesystem::path& run, const ConsoleOptions& console);
-
 }  // namespace mulligan

@@ -11,7 +11,7 @@
 #include "framework/run/run_ranks.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
-#include "launch/commands/run_results.h"
+#include "launch/commands/refresh_report.h"
 #include "launch/program_parts.h"
 
 namespace mulligan {

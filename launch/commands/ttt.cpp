@@ -13,6 +13,7 @@
 #include "framework/ttt/run_ttt.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
+#include "launch/commands/refresh_report.h"
 #include "launch/commands/run_results.h"
 #include "launch/commands/trial.h"
 #include "launch/commands/weight_source.h"
