@@ -50,7 +50,7 @@ Throughput throughput_of(const ObservedRun& run) {
   return seen;
 }
 
-Samples samples_of(const ObservedRun& run, std::string (*tensor)(const std::string&)) {
+Samples samples_of(const ObservedRun& run, std::string (*tensor)(std::string_view)) {
   const TensorStore& store = run.phases.engine().store();
   return sample_parameters(run.parameters, [&](const PlannedParameter& parameter) {
     return values_of(store, tensor(parameter.name()));
