@@ -25,14 +25,14 @@ Backend::Info Backend::info() const {
 }
 
 mlg_queue Backend::queue() const {
-  mlg_queue queue{sizeof(mlg_queue), MLG_QUEUE_NONE, nullptr, nullptr};
+  mlg_queue queue{MLG_QUEUE_NONE, nullptr, nullptr};
   if (table().queue) call("queue", table().queue, &queue);
   return queue;
 }
 
 mlg_work Backend::work(void* handle) const {
   if (!table().work) throw run_error("{} does not say what its calls launch.", description());
-  mlg_work work{sizeof(mlg_work), 0, 0, 0};
+  mlg_work work{};
   call("work", table().work, handle, &work);
   return work;
 }
@@ -74,26 +74,17 @@ void Backend::replace_known_kernels() {
   for (Replacement& replacement : replacements_) {
     for (std::uint32_t i = 0; const mlg_kernel* known = kernel_at(i); ++i) {
       if (replacement.done || replacement.name != known->name) continue;
-      if (mlg_error error = replace_known_kernel(replacement, *known)) {
+      const mlg_error error =
+          table().replace_kernel
+              ? table().replace_kernel(instance(), replacement.name.c_str(), replacement.file.c_str())
+              : "it takes no compiled kernels";
+      if (error) {
         throw config_error("{}: {} refuses this file in place of {}: {}", replacement.where,
                            plugin().description(), replacement.name, error);
       }
       replacement.done = true;
     }
   }
-}
-
-mlg_error Backend::replace_known_kernel(const Replacement& replacement, const mlg_kernel& known) {
-  if (table().replace_kernel) {
-    return table().replace_kernel(instance(), replacement.name.c_str(), replacement.file.c_str());
-  }
-  if (plugin().abi_minor() >= 3) return "it takes no compiled kernels";
-  mlg_kernel kernel{};  // how it was said before (kernel.h)
-  kernel.name = replacement.name.c_str();
-  kernel.backend = known.backend;
-  kernel.signature = known.signature;
-  kernel.entry = replacement.file.c_str();
-  return table().add_kernels(instance(), &kernel, 1, 1);
 }
 
 PreparedCall Backend::prepare(const mlg_call& call) {

@@ -4,11 +4,11 @@
 
 #include <mulligan/backend.h>
 
-#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "framework/plugin/plugin_instance.h"
 
@@ -194,8 +194,7 @@ class Backend : public PluginInstance<mlg_backend_table> {
     bool done = false;
   };
   void replace_known_kernels();
-  mlg_error replace_known_kernel(const Replacement& replacement, const mlg_kernel& known);
-  std::deque<Replacement> replacements_;  // a backend of ABI 1.2 may keep pointers into them
+  std::vector<Replacement> replacements_;
   std::size_t allocated_bytes_ = 0, peak_allocated_bytes_ = 0;
   BackendWatch* watch_ = nullptr;
   bool fused_kernels_ = true;

@@ -14,15 +14,15 @@ class Loss : public PluginInstance<mlg_loss_table> {
   // Whether the logits are handed over before the model's softcap.
   bool fuses_softcap() const { return table().fuses_softcap != 0; }
 
-  // Whether token_loss is a cross entropy in nats, perhaps with a further term, as losses of before ABI 1.6 are.
+  // Whether token_loss is a cross entropy in nats, perhaps with a further term.
   bool is_cross_entropy() const { return table().value == MLG_LOSS_CROSS_ENTROPY; }
 
   // Fills forward.saved.
   void record_forward(const mlg_recorder& recorder, mlg_loss_forward& forward) const {
-    call("record_forward", table().record_forward, &recorder, &forward);
+    call("record_forward", table().record_forward, &recorder, &forward, nullptr);
   }
   void record_backward(const mlg_recorder& recorder, const mlg_loss_backward& backward) const {
-    call("record_backward", table().record_backward, &recorder, &backward);
+    call("record_backward", table().record_backward, &recorder, &backward, nullptr);
   }
 
   // Whether forward and backward can be had in one: record_forward_backward(), with `both` as for backward.
@@ -32,14 +32,14 @@ class Loss : public PluginInstance<mlg_loss_table> {
   }
 
   // Whether the loss reads the model's final hidden state; then the two below take the place of those above.
-  bool reads_hidden() const { return table().record_forward_hidden && table().record_backward_hidden; }
+  bool reads_hidden() const { return table().reads_hidden != 0; }
   void record_forward(const mlg_recorder& recorder, mlg_loss_forward& forward,
                       const mlg_loss_hidden& hidden) const {
-    call("record_forward_hidden", table().record_forward_hidden, &recorder, &forward, &hidden);
+    call("record_forward", table().record_forward, &recorder, &forward, &hidden);
   }
   void record_backward(const mlg_recorder& recorder, const mlg_loss_backward& backward,
                        const mlg_loss_hidden& hidden) const {
-    call("record_backward_hidden", table().record_backward_hidden, &recorder, &backward, &hidden);
+    call("record_backward", table().record_backward, &recorder, &backward, &hidden);
   }
 };
 

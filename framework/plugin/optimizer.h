@@ -5,7 +5,6 @@
 #include <mulligan/optimizer.h>
 
 #include <span>
-#include <string_view>
 
 #include "framework/plugin/plugin_instance.h"
 
@@ -44,12 +43,6 @@ class Optimizer : public PluginInstance<mlg_optimizer_table> {
   // Fills `values` (scalar_count numbers) for the coming step. Neither allocates nor synchronises.
   void scalars(const mlg_step& coming, std::span<float> values) const {
     call("scalars", table().scalars, &coming, values.data());
-  }
-
-  // Whether a state survives warm-up in runs that keep such states: as the plugin `declared`. Before ABI 1.3
-  // none could, and those that are called momentum do.
-  bool survives_warmup(std::string_view state, bool declared) const {
-    return plugin().abi_minor() >= 3 ? declared : state.find("momentum") != state.npos;
   }
 
   // Whether something else than the masters is scored and saved: what record_evaluation() writes.

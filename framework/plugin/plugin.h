@@ -44,8 +44,7 @@ class Plugin {
   std::string summary() const { return header_->summary; }
   // Of what the plugin keeps in checkpoints; resuming with another one is refused.
   std::uint32_t state_version() const { return header_->state_version; }
-  std::string abi() const;  // "1.2"
-  std::uint32_t abi_minor() const { return header_->abi_minor; }
+  std::string abi() const;                                     // "1.0"
   const std::filesystem::path& path() const { return path_; }  // canonical
   const std::string& sha256() const { return sha256_; }        // of the library file
   std::span<const mlg_key> keys() const { return {header_->keys, header_->key_count}; }
@@ -53,7 +52,7 @@ class Plugin {
   // "optimizer 'muon' (/path/mulligan_muon.so)", for sentences.
   std::string description() const;
 
-  // The kind's table; members beyond what the plugin knows are null.
+  // The kind's table; members that an older minor does not know are null.
   template <typename Table>
   Table table() const {
     Table copy{};

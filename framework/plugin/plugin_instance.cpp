@@ -19,7 +19,7 @@ void log_line(std::int32_t level, const char* message) {
 }  // namespace
 
 const mlg_host* plugin_host_services() {
-  static const mlg_host services{sizeof(mlg_host), log_line, MLG_ABI_MINOR, plugin_running()};
+  static const mlg_host services{log_line, plugin_running()};
   return &services;
 }
 

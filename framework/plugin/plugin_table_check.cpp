@@ -63,30 +63,34 @@ constexpr Required kEnsemble[] = {REQUIRED(mlg_ensemble_table, create), REQUIRED
                                   REQUIRED(mlg_ensemble_table, stored_bytes)};
 #undef REQUIRED
 
-// The required members lie within the table as the first ABI with the kind released it, so their end is the
-// smallest struct_size.
-std::span<const Required> required_members(PluginKind kind) {
+// The bytes of a whole table, and the members of it that must be filled.
+struct TableShape {
+  std::size_t bytes;
+  std::span<const Required> required;
+};
+
+TableShape shape_of(PluginKind kind) {
   switch (kind) {
     case PluginKind::backend:
-      return kBackend;
+      return {sizeof(mlg_backend_table), kBackend};
     case PluginKind::loss:
-      return kLoss;
+      return {sizeof(mlg_loss_table), kLoss};
     case PluginKind::optimizer:
-      return kOptimizer;
+      return {sizeof(mlg_optimizer_table), kOptimizer};
     case PluginKind::schedule:
-      return kSchedule;
+      return {sizeof(mlg_schedule_table), kSchedule};
     case PluginKind::quantizer:
-      return kQuantizer;
+      return {sizeof(mlg_quantizer_table), kQuantizer};
     case PluginKind::ttt:
-      return kTtt;
+      return {sizeof(mlg_ttt_table), kTtt};
     case PluginKind::communicator:
-      return kCommunicator;
+      return {sizeof(mlg_communicator_table), kCommunicator};
     case PluginKind::transform:
-      return kTransform;
+      return {sizeof(mlg_transform_table), kTransform};
     case PluginKind::ensemble:
-      return kEnsemble;
+      return {sizeof(mlg_ensemble_table), kEnsemble};
   }
-  return {};
+  return {sizeof(mlg_plugin_header), {}};
 }
 
 using AnyFunction = void (*)();
@@ -101,19 +105,17 @@ std::string table_problem(const mlg_plugin_header* table, const PluginMarker& ma
         "the SDK's macros",
         table->magic, MLG_ABI_MAGIC);
   }
-  if (table->abi_major != MLG_ABI_MAJOR) {
+  if (table->abi_major != MLG_ABI_MAJOR || table->abi_minor > MLG_ABI_MINOR) {
     return fmt::format(
-        "has a table of plugin ABI {}, but this program has ABI {}; rebuild it with this program's SDK",
-        table->abi_major, MLG_ABI_MAJOR);
+        "was built for plugin ABI {}.{}, but this program has ABI {}.{}; rebuild it with this program's SDK",
+        table->abi_major, table->abi_minor, MLG_ABI_MAJOR, MLG_ABI_MINOR);
   }
-  const auto members = required_members(marker.kind);
-  const std::size_t smallest =
-      members.empty() ? sizeof(mlg_plugin_header) : members.back().offset + sizeof(AnyFunction);
-  if (table->struct_size < smallest) {
+  const TableShape shape = shape_of(marker.kind);
+  if (table->struct_size < shape.bytes) {
     return fmt::format(
-        "has a table of {} bytes, shorter than the {} of ABI {}.0; set struct_size to the size of "
-        "the whole table",
-        table->struct_size, smallest, MLG_ABI_MAJOR);
+        "has a table of {} bytes, shorter than the {} of ABI {}.{}; set struct_size to the size of the whole "
+        "table",
+        table->struct_size, shape.bytes, MLG_ABI_MAJOR, MLG_ABI_MINOR);
   }
   if (table->kind != static_cast<std::uint32_t>(marker.kind)) {
     return fmt::format(
@@ -130,7 +132,7 @@ std::string table_problem(const mlg_plugin_header* table, const PluginMarker& ma
   if ((table->key_count > 0 && !table->keys) || (table->kernel_count > 0 && !table->kernels)) {
     return "counts keys or kernels in its table but gives no list of them";
   }
-  for (const Required& member : members) {
+  for (const Required& member : shape.required) {
     AnyFunction function = nullptr;
     std::memcpy(&function, reinterpret_cast<const char*>(table) + member.offset, sizeof function);
     if (!function) return fmt::format("leaves the required function '{}' of its table null", member.name);

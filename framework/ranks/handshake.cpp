@@ -50,9 +50,8 @@ std::optional<std::uint32_t> version_of(const ControlMessage& message, std::uint
 
 std::string other_version(const std::string& who, std::uint32_t theirs) {
   return fmt::format(
-      "{} speaks version {} of the control protocol and this process version {}; start all ranks with the "
-      "same "
-      "build of mulligan.",
+      "{} speaks version {} of the control protocol and this process "
+      "version {}; start all ranks with the same build of mulligan.",
       who, theirs, control_version);
 }
 

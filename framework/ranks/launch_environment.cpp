@@ -41,9 +41,8 @@ Found position(const LaunchVariables& variables, const PositionNames& names) {
   const auto require = [](bool holds, const char* first, int value, const char* second, int other) {
     if (holds) return;
     throw config_error(
-        "the environment variables {}={} and {}={} contradict each other (ranks count from 0); start the run "
-        "again with "
-        "its launcher, or set them right.",
+        "the environment variables {}={} and {}={} contradict each other (ranks "
+        "count from 0); start the run again with its launcher, or set them right.",
         first, value, second, other);
   };
   require(found.rank < found.world_size, names.rank, found.rank, names.size, found.world_size);
@@ -160,9 +159,8 @@ std::string find_host(const LaunchVariables& variables, const Launcher& launcher
     if (auto nodes = variables.text(list)) return expand_node_list(*nodes, list).front();
   }
   throw config_error(
-      "the ranks of the run are on several machines, and nothing names that of rank 0; start it with {}, or "
-      "set "
-      "MULLIGAN_RENDEZVOUS=HOST.",
+      "the ranks of the run are on several machines, and nothing names "
+      "that of rank 0; start it with {}, or set MULLIGAN_RENDEZVOUS=HOST.",
       launcher.how_to_name_host);
 }
 

@@ -23,9 +23,8 @@ std::optional<std::string> LaunchVariables::first_text(std::initializer_list<con
 std::string LaunchVariables::require_text(const std::string& name) const {
   if (auto value = text(name)) return *value;
   throw config_error(
-      "the environment variable {} is missing, which a process started by {} has; choose another launcher "
-      "with "
-      "--launcher, or none.",
+      "the environment variable {} is missing, which a process started "
+      "by {} has; choose another launcher with --launcher, or none.",
       name, launcher_);
 }
 
@@ -37,9 +36,8 @@ std::optional<int> LaunchVariables::number(const std::string& name, int least, i
   const auto parsed = std::from_chars(value->data(), end, result);
   if (parsed.ec != std::errc{} || parsed.ptr != end || result < least || result > most) {
     throw config_error(
-        "the environment variable {}='{}' is no whole number from {} to {}; start the run again with {}, or "
-        "set "
-        "it right.",
+        "the environment variable {}='{}' is no whole number from "
+        "{} to {}; start the run again with {}, or set it right.",
         name, printable(*value), least, most, launcher_);
   }
   return result;

@@ -12,11 +12,10 @@
 namespace mulligan {
 namespace {
 
-// A plugin from before there was a reduce sums for all ranks.
-mlg_collective_kind plugin_kind(Collective kind, bool reduces_to_one) {
+mlg_collective_kind plugin_kind(Collective kind) {
   switch (kind) {
     case Collective::reduce:
-      return reduces_to_one ? MLG_REDUCE : MLG_ALL_REDUCE;
+      return MLG_REDUCE;
     case Collective::all_reduce:
       return MLG_ALL_REDUCE;
     case Collective::reduce_scatter:
@@ -49,8 +48,6 @@ class PluginBatch final : public TransferBatch {
   PluginBatch(Connection& connection, TensorStore& store, const std::vector<Transfer>& transfers, int rank,
               int world_size, bool stages)
       : connection_(connection) {
-    constexpr std::uint32_t with_reduce = 6;  // minor version of the interface
-    const bool reduces_to_one = connection.plugin->plugin().abi_minor() >= with_reduce;
     std::vector<mlg_collective> list;
     for (const Transfer& transfer : transfers) {
       const TransferExtent extent = transfer_extent(store, transfer, rank, world_size);
@@ -60,8 +57,8 @@ class PluginBatch final : public TransferBatch {
         const bool reads = transfer.kind != Collective::broadcast || transfer.root == rank;
         stage(transfer, extent, reads, from, to);
       }
-      list.push_back({plugin_kind(transfer.kind, reduces_to_one), store.type(transfer.from).dtype,
-                      transfer.root, from + extent.from_offset, to + extent.to_offset, transfer.count});
+      list.push_back({plugin_kind(transfer.kind), store.type(transfer.from).dtype, transfer.root,
+                      from + extent.from_offset, to + extent.to_offset, transfer.count});
     }
     prepared_ = connection.plugin->prepare(list);
   }
@@ -117,7 +114,7 @@ class PluginCommunicator final : public Communicator {
         connection_{std::move(plugin), backend},
         stages_(backend.queue().kind == MLG_QUEUE_NONE) {
     mlg_queue queue = backend.queue();
-    if (stages_) queue = {sizeof(mlg_queue), MLG_QUEUE_HOST, nullptr, nullptr};
+    if (stages_) queue = {MLG_QUEUE_HOST, nullptr, nullptr};
     connection_.plugin->open(plugin_group_.table(), queue, options.open_seconds);
   }
 

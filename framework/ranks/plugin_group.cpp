@@ -26,7 +26,6 @@ mlg_error told(Body&& body) {
 PluginGroup::PluginGroup(HostGroup& group, std::string name, std::string interface_name)
     : group_(group), name_(std::move(name)), interface_name_(std::move(interface_name)) {
   table_ = {};
-  table_.struct_size = sizeof table_;
   table_.rank = group.rank();
   table_.size = group.world_size();
   table_.local_rank = group.local_rank();

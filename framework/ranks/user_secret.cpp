@@ -22,9 +22,8 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw config_error(
-      "ranks of one machine share a secret that other users cannot read, and {}; mend that, or give all "
-      "ranks "
-      "the same MULLIGAN_SECRET, or MULLIGAN_SECRET_FILE naming a file with it.",
+      "ranks of one machine share a secret that other users cannot read, and {}; mend that, or "
+      "give all ranks the same MULLIGAN_SECRET, or MULLIGAN_SECRET_FILE naming a file with it.",
       why);
 }
 

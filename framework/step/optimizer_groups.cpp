@@ -75,8 +75,7 @@ RecordedStates record_rows(Graph& graph, const OptimizerGroup& group,
     const auto count = static_cast<std::int64_t>(group.scalars.size());
     scalars = graph.external(group.scalars_tensor, TensorType(MLG_F32, {count}));
   }
-  const std::string prefix = fmt::format("optimizer/{}", group.name);
-  GraphRecorder recorder(graph, prefix, fused);
+  GraphRecorder recorder(graph, fmt::format("optimizer/{}", group.name), fused);
   try {
     if (group.fused && recorded.asks()) {
       group.optimizer->record_update(*recorder.table(), recorded.rows, scalars.id, recorded.update);
@@ -86,14 +85,7 @@ RecordedStates record_rows(Graph& graph, const OptimizerGroup& group,
   } catch (const Error& error) {
     throw config_error("[optimizer.{}]: {}", group.name, error.what());
   }
-  RecordedStates states{recorder.states(), {}};
-  for (const std::string& state : states.all) {
-    const bool declared = recorder.surviving().contains(state);
-    if (group.optimizer->survives_warmup(std::string_view(state).substr(prefix.size() + 1), declared)) {
-      states.surviving.push_back(state);
-    }
-  }
-  return states;
+  return {recorder.states(), {recorder.surviving().begin(), recorder.surviving().end()}};
 }
 
 }  // namespace
@@ -225,9 +217,9 @@ void OptimizerGroups::note_cut_states(const Graph& graph, int world_size) {
       if (slice.rank > 0) slice.dims[0] = (slice.dims[0] + world_size - 1) / world_size;
       if (one == whole.end() || slice != cut->second) {
         throw config_error(
-            "[optimizer.{}]: its state '{}' is {} on one of {} ranks and {} on one rank alone, which is no "
-            "slice "
-            "along the first dimension; set communication = \"replicated\" in the rows of its parameters.",
+            "[optimizer.{}]: its state '{}' is {} on one of {} ranks and {} "
+            "on one rank alone, which is no slice along the first dimension; "
+            "set communication = \"replicated\" in the rows of its parameters.",
             group.name, state, cut->second.text(), world_size,
             one == whole.end() ? "missing" : one->second.text());
       }

@@ -34,7 +34,9 @@ struct Loaded {
       const char* text = std::getenv("MULLIGAN_BENCH_THREADS");
       return text == nullptr ? 0 : std::atoi(text);
     };
-    require(table->create(nullptr, &config, &instance));
+    static mlg_running running{};
+    static const mlg_host host{[](std::int32_t, const char*) {}, &running};
+    require(table->create(&host, &config, &instance));
   }
 };
 

@@ -38,17 +38,17 @@ TEST(Determinism, IsPassedOnToTheBackend) {
 }
 
 TEST(Determinism, ABackendThatPromisesNothingIsRefused) {
-  const std::string path = std::string("backend.path=") + MULLIGAN_OLD_BACKEND;
+  const std::string path = std::string("backend.path=") + MULLIGAN_MINIMAL_BACKEND;
   try {
-    make({"backend.plugin=backend_abi_1_0", path});
+    make({"backend.plugin=minimal_backend", path});
     FAIL() << "taken";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::bad_configuration);
     const std::string sentence = error.what();
     EXPECT_NE(sentence.find("run.determinism = \"run\""), sentence.npos) << sentence;
-    EXPECT_NE(sentence.find("backend_abi_1_0"), sentence.npos) << sentence;
+    EXPECT_NE(sentence.find("minimal_backend"), sentence.npos) << sentence;
   }
-  EXPECT_FALSE(make({"backend.plugin=backend_abi_1_0", path, "run.determinism=off"}).backend->repeats());
+  EXPECT_FALSE(make({"backend.plugin=minimal_backend", path, "run.determinism=off"}).backend->repeats());
 }
 
 // The sentence with which such a configuration is refused.
@@ -82,9 +82,9 @@ TEST(Determinism, BatchIsRefusedWhereItCannotBeKept) {
   const std::string told = refusal({"run.determinism=batch", "backend.batch_invariant=false"});
   EXPECT_NE(told.find("run.determinism = \"batch\" cannot be kept"), told.npos) << told;
   EXPECT_NE(told.find("backend.batch_invariant = true"), told.npos) << told;
-  const std::string old = refusal({"run.determinism=batch", "backend.plugin=backend_abi_1_0",
-                                   std::string("backend.path=") + MULLIGAN_OLD_BACKEND});
-  EXPECT_NE(old.find("backend_abi_1_0"), old.npos) << old;
+  const std::string minimal = refusal({"run.determinism=batch", "backend.plugin=minimal_backend",
+                                       std::string("backend.path=") + MULLIGAN_MINIMAL_BACKEND});
+  EXPECT_NE(minimal.find("minimal_backend"), minimal.npos) << minimal;
   // A library's kernel of which nothing is known, as a row of [[backend.kernels]] brings it, is refused by the
   // same promise (tests/triton).
 }

@@ -166,11 +166,10 @@ BackendFixture::BackendFixture(const BackendUnderTest& under_test, std::vector<s
   if (log_) log_lines = log_;
   table_ = reinterpret_cast<const mlg_backend_table*>(load_plugin(under_test.file));
   static mlg_running running{};
-  static const mlg_host host{sizeof(mlg_host),
-                             [](std::int32_t, const char* line) {
+  static const mlg_host host{[](std::int32_t, const char* line) {
                                if (log_lines) log_lines->emplace_back(line);
                              },
-                             MLG_ABI_MINOR, &running};
+                             &running};
   const Keys values{&table_->header, under_test.keys};
   stops_on_bad_values_ = under_test.stops_on_bad_values;
   is_slow_ = under_test.is_slow;

@@ -117,7 +117,6 @@ class Planted final : public sdk::Backend {
   }
   std::optional<mlg_queue> queue() override {
     mlg_queue queue{};
-    queue.struct_size = sizeof queue;
     sdk::check(table_->queue(self_, &queue));
     return queue;
   }

@@ -60,7 +60,7 @@ CallPrediction predict_last(const Graph& graph, const mlg_work& work, std::int64
   return predict_call(graph, graph.calls().back(), access(), work, segment, card());
 }
 
-constexpr mlg_work one_launch{sizeof(mlg_work), 1, 0, 0}, one_library_call{sizeof(mlg_work), 0, 1, 0};
+constexpr mlg_work one_launch{1, 0, 0}, one_library_call{0, 1, 0};
 
 TEST(CallAccess, ReadsWhatIsNotOverwritten) {
   Graph graph;
@@ -160,7 +160,7 @@ TEST(PredictCall, ElementWiseWorkIsItsBytesAndLaunches) {
   Graph graph;
   const Value u = graph.external("u", bf16({1000})), dy = graph.external("dy", bf16({1000}));
   graph.call("leaky_relu_squared_bwd", {u, dy, u}, {{"slope", 0.5}, {"accumulate_du", 0}});
-  const CallPrediction seen = predict_last(graph, {sizeof(mlg_work), 3, 0, 0});
+  const CallPrediction seen = predict_last(graph, {3, 0, 0});
   EXPECT_EQ(seen.flops, 0);
   EXPECT_EQ(seen.bytes_read, 4000);
   EXPECT_EQ(seen.bytes_written, 2000);
@@ -177,7 +177,7 @@ TEST(PredictCall, AProductWithActivationCostsWhatComputesIt) {
               y = graph.external("y", bf16({tokens, features}));
   const double flops = 2.0 * tokens * width * features, large = 2.0 * tokens * features;
   const double operands = 2.0 * tokens * width + 2.0 * width * features;
-  const mlg_work both{sizeof(mlg_work), 1, 1, 0};
+  const mlg_work both{1, 1, 0};
 
   graph.call("linear_leaky_relu_squared_fwd", {x, up, u, y}, {{"slope", 0.5}});
   CallPrediction seen = predict_last(graph, one_launch);
@@ -216,7 +216,7 @@ TEST(PredictCall, AttentionBackwardOfALibraryHasWorkAroundIt) {
   EXPECT_EQ(own.bytes_read, 3 * of_q + 2 * of_k + 4.0 * heads * tokens + 20);
   EXPECT_EQ(own.bytes_written, of_q + 2 * of_k);
 
-  const CallPrediction library = predict_last(graph, {sizeof(mlg_work), 2, 1, 0}, 100);
+  const CallPrediction library = predict_last(graph, {2, 1, 0}, 100);
   EXPECT_EQ(library.launches, 2 + 3);
   const double cleared = 2 * of_q, read_before = 2 * of_q, summed = 3 * 2 * of_q, written = of_q + 2 * of_k;
   EXPECT_DOUBLE_EQ(library.seconds, 5e-6 + flops / 25e12 + (cleared + read_before + summed + written) / 1e12);
@@ -313,7 +313,7 @@ TEST(FusionBound, IsNeverAboveThePrediction) {
     for (const Card& one : known_cards()) {
       double seconds = 0, bytes = 0;
       for (const Call& call : graph.calls()) {
-        const CallPrediction seen = predict_call(graph, call, access(), {sizeof(mlg_work), 0, 0, 0}, 1, one);
+        const CallPrediction seen = predict_call(graph, call, access(), {0, 0, 0}, 1, one);
         seconds += seen.seconds;
         bytes += seen.bytes_read + seen.bytes_written;
       }

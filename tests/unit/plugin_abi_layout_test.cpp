@@ -1,6 +1,6 @@
-// The released layout of plugin ABI 1. A line that stops compiling means: plugins built earlier would read
-// the wrong member. Tables (…_table, and structs that only the host allocates) may grow at their end, which
-// changes their SIZE line and raises MLG_ABI_MINOR; anything else needs a new MLG_ABI_MAJOR. Arrays of
+// The layout of plugin ABI 1.0. A line that stops compiling means: plugins built before the change would read the
+// wrong member. Tables (…_table, and structs that only the host allocates) may grow at their end, which changes
+// their SIZE line and raises MLG_ABI_MINOR; anything else needs a new MLG_ABI_MAJOR. Arrays of
 // mlg_key, mlg_kernel, mlg_tensor, mlg_attribute and mlg_parameter cross the boundary, so these structs never
 // change size within a major.
 #include <gtest/gtest.h>
@@ -36,11 +36,9 @@ LAYOUT(mlg_plugin_header, keys, 48);
 LAYOUT(mlg_plugin_header, kernel_count, 56);
 LAYOUT(mlg_plugin_header, kernels, 64);
 SIZE(mlg_plugin_header, 72);
-LAYOUT(mlg_host, struct_size, 0);
-LAYOUT(mlg_host, log, 8);
-LAYOUT(mlg_host, abi_minor, 16);  // 1.2
-LAYOUT(mlg_host, running, 24);
-SIZE(mlg_host, 32);
+LAYOUT(mlg_host, log, 0);
+LAYOUT(mlg_host, running, 8);
+SIZE(mlg_host, 16);
 LAYOUT(mlg_running, kernel, 0);
 LAYOUT(mlg_running, call, 8);
 SIZE(mlg_running, 16);
@@ -92,7 +90,7 @@ LAYOUT(mlg_recorder, state, 16);
 LAYOUT(mlg_recorder, scratch, 24);
 LAYOUT(mlg_recorder, view, 32);
 LAYOUT(mlg_recorder, launch, 40);
-LAYOUT(mlg_recorder, survives_warmup, 48);  // 1.3
+LAYOUT(mlg_recorder, survives_warmup, 48);
 SIZE(mlg_recorder, 56);
 LAYOUT(mlg_parameter, name, 0);
 LAYOUT(mlg_parameter, master, 8);
@@ -102,7 +100,7 @@ LAYOUT(mlg_parameter, weight_decay_multiplier, 24);
 SIZE(mlg_parameter, 32);
 LAYOUT(mlg_step, step, 0);
 LAYOUT(mlg_step, lr, 8);
-LAYOUT(mlg_step, total_steps, 16);  // 1.2
+LAYOUT(mlg_step, total_steps, 16);
 LAYOUT(mlg_step, budget_fraction, 24);
 LAYOUT(mlg_step, momentum_factor, 32);
 LAYOUT(mlg_step, weight_decay_factor, 40);
@@ -113,8 +111,8 @@ LAYOUT(mlg_optimizer_table, destroy, 80);
 LAYOUT(mlg_optimizer_table, scalar_count, 88);
 LAYOUT(mlg_optimizer_table, record, 96);
 LAYOUT(mlg_optimizer_table, scalars, 104);
-LAYOUT(mlg_optimizer_table, record_evaluation, 112);  // 1.2
-LAYOUT(mlg_optimizer_table, record_update, 120);      // 1.4
+LAYOUT(mlg_optimizer_table, record_evaluation, 112);
+LAYOUT(mlg_optimizer_table, record_update, 120);
 LAYOUT(mlg_optimizer_table, elementwise, 128);
 SIZE(mlg_optimizer_table, 136);
 LAYOUT(mlg_update, gradient_scale, 0);
@@ -134,15 +132,14 @@ LAYOUT(mlg_loss_backward, logits_gradient, 44);
 SIZE(mlg_loss_backward, 48);
 LAYOUT(mlg_loss_table, header, 0);
 LAYOUT(mlg_loss_table, fuses_softcap, 72);
-LAYOUT(mlg_loss_table, create, 80);
-LAYOUT(mlg_loss_table, destroy, 88);
-LAYOUT(mlg_loss_table, record_forward, 96);
-LAYOUT(mlg_loss_table, record_backward, 104);
-LAYOUT(mlg_loss_table, record_forward_hidden, 112);  // 1.2
-LAYOUT(mlg_loss_table, record_backward_hidden, 120);
-LAYOUT(mlg_loss_table, record_forward_backward, 128);  // 1.4
-LAYOUT(mlg_loss_table, value, 136);                    // 1.7
-SIZE(mlg_loss_table, 144);
+LAYOUT(mlg_loss_table, reads_hidden, 76);
+LAYOUT(mlg_loss_table, value, 80);
+LAYOUT(mlg_loss_table, create, 88);
+LAYOUT(mlg_loss_table, destroy, 96);
+LAYOUT(mlg_loss_table, record_forward, 104);
+LAYOUT(mlg_loss_table, record_backward, 112);
+LAYOUT(mlg_loss_table, record_forward_backward, 120);
+SIZE(mlg_loss_table, 128);
 LAYOUT(mlg_loss_hidden, hidden, 0);
 LAYOUT(mlg_loss_hidden, gradient, 4);
 LAYOUT(mlg_loss_hidden, accumulate, 8);
@@ -154,7 +151,7 @@ LAYOUT(mlg_progress, epoch, 24);
 SIZE(mlg_progress, 32);
 LAYOUT(mlg_rate, lr, 0);
 LAYOUT(mlg_rate, cycle, 8);
-LAYOUT(mlg_rate, momentum_factor, 16);  // 1.2
+LAYOUT(mlg_rate, momentum_factor, 16);
 LAYOUT(mlg_rate, weight_decay_factor, 24);
 LAYOUT(mlg_rate, batch_factor, 32);
 SIZE(mlg_rate, 40);
@@ -174,11 +171,10 @@ LAYOUT(mlg_device_info, memory_bytes, 8);
 LAYOUT(mlg_device_info, threads, 16);
 LAYOUT(mlg_device_info, computes, 20);
 SIZE(mlg_device_info, 24);
-LAYOUT(mlg_work, struct_size, 0);
-LAYOUT(mlg_work, launches, 4);
-LAYOUT(mlg_work, library_calls, 8);
-LAYOUT(mlg_work, measurement, 12);  // 1.7
-SIZE(mlg_work, 16);
+LAYOUT(mlg_work, launches, 0);
+LAYOUT(mlg_work, library_calls, 4);
+LAYOUT(mlg_work, measurement, 8);
+SIZE(mlg_work, 12);
 LAYOUT(mlg_backend_table, header, 0);
 LAYOUT(mlg_backend_table, create, 72);
 LAYOUT(mlg_backend_table, destroy, 80);
@@ -196,15 +192,14 @@ LAYOUT(mlg_backend_table, bind, 168);
 LAYOUT(mlg_backend_table, run, 176);
 LAYOUT(mlg_backend_table, release, 184);
 LAYOUT(mlg_backend_table, synchronize, 192);
-LAYOUT(mlg_backend_table, determinism, 200);     // 1.1
-LAYOUT(mlg_backend_table, replace_kernel, 208);  // 1.3
-LAYOUT(mlg_backend_table, queue, 216);           // 1.4
+LAYOUT(mlg_backend_table, determinism, 200);
+LAYOUT(mlg_backend_table, replace_kernel, 208);
+LAYOUT(mlg_backend_table, queue, 216);
 LAYOUT(mlg_backend_table, work, 224);
-LAYOUT(mlg_backend_table, mark, 232);  // 1.7
+LAYOUT(mlg_backend_table, mark, 232);
 LAYOUT(mlg_backend_table, await, 240);
 SIZE(mlg_backend_table, 248);
-LAYOUT(mlg_queue, struct_size, 0);
-LAYOUT(mlg_queue, kind, 4);
+LAYOUT(mlg_queue, kind, 0);
 LAYOUT(mlg_queue, stream, 8);
 LAYOUT(mlg_queue, context, 16);
 SIZE(mlg_queue, 24);
@@ -216,7 +211,7 @@ LAYOUT(mlg_quantize_request, columns, 32);
 LAYOUT(mlg_quantize_request, bits, 40);
 LAYOUT(mlg_quantize_request, clip_sigmas, 48);
 LAYOUT(mlg_quantize_request, parallel_for, 56);
-LAYOUT(mlg_quantize_request, input_rms, 64);  // 1.5
+LAYOUT(mlg_quantize_request, input_rms, 64);
 LAYOUT(mlg_quantize_request, protected_starts, 72);
 LAYOUT(mlg_quantize_request, protected_count, 80);
 LAYOUT(mlg_quantize_request, protected_size, 88);
@@ -225,7 +220,7 @@ SIZE(mlg_quantize_request, 104);
 LAYOUT(mlg_quantize_result, codes, 0);
 LAYOUT(mlg_quantize_result, scales, 8);
 LAYOUT(mlg_quantize_result, squared_error, 16);
-LAYOUT(mlg_quantize_result, protected_scales, 24);  // 1.5
+LAYOUT(mlg_quantize_result, protected_scales, 24);
 SIZE(mlg_quantize_result, 32);
 LAYOUT(mlg_quantize_tensor, name, 0);
 LAYOUT(mlg_quantize_tensor, rows, 8);
@@ -255,7 +250,7 @@ LAYOUT(mlg_quantizer_table, needs_hessian, 72);
 LAYOUT(mlg_quantizer_table, create, 80);
 LAYOUT(mlg_quantizer_table, destroy, 88);
 LAYOUT(mlg_quantizer_table, quantize, 96);
-LAYOUT(mlg_quantizer_table, protect, 104);  // 1.5
+LAYOUT(mlg_quantizer_table, protect, 104);
 LAYOUT(mlg_quantizer_table, correct, 112);
 LAYOUT(mlg_quantizer_table, extra_bytes, 120);
 SIZE(mlg_quantizer_table, 128);
@@ -300,16 +295,15 @@ LAYOUT(mlg_ttt_table, record_backward, 104);
 LAYOUT(mlg_ttt_table, base_update, 112);
 LAYOUT(mlg_ttt_table, base_rate, 120);
 SIZE(mlg_ttt_table, 128);
-LAYOUT(mlg_group, struct_size, 0);
-LAYOUT(mlg_group, rank, 4);
-LAYOUT(mlg_group, size, 8);
-LAYOUT(mlg_group, local_rank, 12);
-LAYOUT(mlg_group, local_size, 16);
-LAYOUT(mlg_group, interface_name, 24);
-LAYOUT(mlg_group, self, 32);
-LAYOUT(mlg_group, put, 40);
-LAYOUT(mlg_group, get, 48);
-SIZE(mlg_group, 56);
+LAYOUT(mlg_group, rank, 0);
+LAYOUT(mlg_group, size, 4);
+LAYOUT(mlg_group, local_rank, 8);
+LAYOUT(mlg_group, local_size, 12);
+LAYOUT(mlg_group, interface_name, 16);
+LAYOUT(mlg_group, self, 24);
+LAYOUT(mlg_group, put, 32);
+LAYOUT(mlg_group, get, 40);
+SIZE(mlg_group, 48);
 LAYOUT(mlg_collective, kind, 0);
 LAYOUT(mlg_collective, dtype, 4);
 LAYOUT(mlg_collective, root, 8);
@@ -362,7 +356,7 @@ LAYOUT(mlg_ensemble_table, make, 88);
 LAYOUT(mlg_ensemble_table, stored_bytes, 96);
 SIZE(mlg_ensemble_table, 104);
 
-static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 7);
+static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 0);
 static_assert(MLG_DETERMINISM_NONE == 0 && MLG_DETERMINISM_RUN == 1 && MLG_DETERMINISM_BATCH == 2);
 static_assert(MLG_BACKEND == 1 && MLG_LOSS == 2 && MLG_OPTIMIZER == 3 && MLG_SCHEDULE == 4 && MLG_TTT == 5 &&
               MLG_QUANTIZER == 6 && MLG_COMMUNICATOR == 7 && MLG_TRANSFORM == 8 && MLG_ENSEMBLE == 9);
@@ -385,7 +379,7 @@ TEST(PluginAbi, BuiltPluginsCarryTheReleasedSizes) {
   const PluginHandle backend = test_plugin_host().load(PluginKind::backend, "null");
   EXPECT_EQ(backend->table<mlg_backend_table>().header.struct_size, sizeof(mlg_backend_table));
   EXPECT_EQ(backend->table<mlg_backend_table>().header.magic, MLG_ABI_MAGIC);
-  EXPECT_EQ(backend->abi(), "1.7");
+  EXPECT_EQ(backend->abi(), "1.0");
   const PluginHandle communicator = test_plugin_host().load(PluginKind::communicator, "self");
   EXPECT_EQ(communicator->table<mlg_communicator_table>().header.struct_size, sizeof(mlg_communicator_table));
 }

@@ -17,6 +17,7 @@ TEST(ExamplePlugin, IsFoundInItsFolderAndTellsItsKeys) {
   PluginHost host({{"--plugin-path", kFolder}});
   const PluginHandle plugin = host.load(PluginKind::optimizer, "lion");
   EXPECT_EQ(plugin->path(), std::filesystem::canonical(kFolder / "mulligan_lion.so"));
+  EXPECT_EQ(plugin->abi(), "1.0");
   EXPECT_EQ(plugin->state_version(), 1u);
   const std::string text = describe_plugin(host, "lion", false);
   EXPECT_NE(text.find("beta2"), std::string::npos) << text;

@@ -80,7 +80,12 @@ TEST(PluginRefused, WrongAbiMajorBeforeAnyCodeRuns) {  // its code would abort t
   EXPECT_SAYS(refusal("wrong_major"), "was built for plugin ABI 9, but this program has ABI 1; rebuild it");
 }
 TEST(PluginRefused, WrongAbiMajorInTheTable) {
-  EXPECT_SAYS(refusal("wrong_major_in_table"), "has a table of plugin ABI 9");
+  EXPECT_SAYS(refusal("wrong_major_in_table"),
+              "was built for plugin ABI 9.0, but this program has ABI 1.0; rebuild it");
+}
+TEST(PluginRefused, NewerAbiMinor) {
+  EXPECT_SAYS(refusal("newer_minor"),
+              "was built for plugin ABI 1.1, but this program has ABI 1.0; rebuild it");
 }
 TEST(PluginRefused, ShortTable) {
   EXPECT_SAYS(refusal("short_table"), "has a table of 72 bytes, shorter than the 96");
@@ -199,7 +204,7 @@ TEST_F(PluginFolders, AStrippedPlainCPluginWorksUnderAnyFileName) {
   PluginHost host({{"--plugin-path", folder("a", {{"plain_c", "mulligan_anything.so"}})}});
   const PluginHandle plugin = host.load(PluginKind::schedule, "plain_c");
   EXPECT_EQ(plugin->version(), "1.0");
-  EXPECT_EQ(plugin->abi(), "1.7");
+  EXPECT_EQ(plugin->abi(), "1.0");
   EXPECT_EQ(plugin->sha256(), sha256_hex_of_file(bad_file("plain_c")));
   EXPECT_EQ(plugin->path(), fs::canonical(root_ / "a" / "mulligan_anything.so"));
   const Schedule schedule(plugin, test_plugin_config(plugin));

@@ -102,8 +102,7 @@ void CpuBackend::bind(void* prepared, void* const* addresses, void* workspace) {
 
 void CpuBackend::run(std::span<void* const> prepared) {
   enter();
-  mlg_running unread{};  // of a host before ABI 1.2
-  volatile mlg_running& running = sdk::host_has_minor(2) ? *sdk::host_services->running : unread;
+  volatile mlg_running& running = *sdk::host_services->running;
   for (std::uint32_t index = 0; index < prepared.size(); ++index) {
     const auto* call = static_cast<const CpuCall*>(prepared[index]);
     running.call = index;

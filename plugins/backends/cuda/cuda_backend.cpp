@@ -111,7 +111,7 @@ void CudaBackend::run(std::span<void* const> prepared) {
 
 std::optional<mlg_work> CudaBackend::work(void* prepared) {
   const CallWork work = static_cast<DeviceCall*>(prepared)->work();
-  return mlg_work{sizeof(mlg_work), work.launches, work.library_calls, work.measurement};
+  return mlg_work{work.launches, work.library_calls, work.measurement};
 }
 
 // Code and graphs that still run must not be unloaded.

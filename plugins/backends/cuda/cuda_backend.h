@@ -57,13 +57,10 @@ class CudaBackend final : public sdk::Backend {
       sdk::key("cache", &CudaConfig::cache,
                "Folder of compiled kernels and measured algorithms; empty: $XDG_CACHE_HOME/mulligan/cuda or "
                "~/.cache/mulligan/cuda."),
-      sdk::key(
-          "kernel_file", &CudaConfig::kernel_file,
-          "File of kernels that were compiled ahead of time (mulligan kernels): gpu looks into it before "
-          "the cache, and where this is empty into ../kernels/ARCHITECTURE.kernels beside the plugins "
-          "(\"none\": "
-          "into no file); "
-          "compile adds to it what it compiles."),
+      sdk::key("kernel_file", &CudaConfig::kernel_file,
+               "File of kernels that were compiled ahead of time (mulligan kernels): gpu looks into "
+               "it before the cache, and where this is empty into ../kernels/ARCHITECTURE.kernels "
+               "beside the plugins (\"none\": into no file); compile adds to it what it compiles."),
       sdk::key("threads", &CudaConfig::threads,
                "Kernels that are compiled at the same time; 0: as many as there are cores.")
           .range(0, 4096),
@@ -78,9 +75,8 @@ class CudaBackend final : public sdk::Backend {
           "old, or has no plan) is refused; false: the own kernel computes it, and a warning says how much "
           "slower. [run] require_libraries sets it."),
       sdk::key("attention_fallback", &CudaConfig::attention_fallback,
-               "A call of attention that cuDNN has a plan for but does not execute is left to the own "
-               "kernel, which "
-               "is slow, and the log says so; false: such a call ends the run."),
+               "A call of attention that cuDNN has a plan for but does not execute is left to the "
+               "own kernel, which is slow, and the log says so; false: such a call ends the run."),
       sdk::key("deterministic", &CudaConfig::deterministic,
                "The same run twice gives the same bits: a library's backward pass of attention, whose sums "
                "may have no fixed order, is left to the own kernel."),

@@ -5,8 +5,9 @@
  *   mlg_plugin                     function: const mlg_plugin_header* mlg_plugin(void)
  *   mlg_abi_<major>_<kind>_<name>  a marker; its *name* is read from the file before any of its code runs
  * The returned table starts with mlg_plugin_header and is followed by the members of its kind (optimizer.h,
- * loss.h, ...). Tables are append-only within one ABI major: the host reads only the first struct_size bytes.
- * Libraries are never unloaded. Authors use the C++ wrapper (optimizer.hpp, loss.hpp, ...), which fills all
+ * loss.h, ...). Within one ABI major, tables and the structs that only the host makes grow at their end alone,
+ * which raises the minor. The host refuses another major and a newer minor than its own; of an older minor it
+ * reads the first struct_size bytes of the table. Libraries are never unloaded. Authors use the C++ wrapper (optimizer.hpp, loss.hpp, ...), which fills all
  * of this in.
  */
 #ifndef MULLIGAN_ABI_H
@@ -16,7 +17,7 @@
 
 #define MLG_ABI_MAGIC 0x4E474C4Du /* "MLGN" in little-endian bytes */
 #define MLG_ABI_MAJOR 1
-#define MLG_ABI_MINOR 7
+#define MLG_ABI_MINOR 0
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,9 +34,9 @@ typedef enum mlg_kind {
   MLG_SCHEDULE = 4,
   MLG_TTT = 5,
   MLG_QUANTIZER = 6,
-  MLG_COMMUNICATOR = 7, /* since ABI 1.4 */
-  MLG_TRANSFORM = 8,    /* since ABI 1.5 */
-  MLG_ENSEMBLE = 9      /* since ABI 1.6 */
+  MLG_COMMUNICATOR = 7,
+  MLG_TRANSFORM = 8,
+  MLG_ENSEMBLE = 9
 } mlg_kind;
 
 struct mlg_key;    /* config.h: one configuration key */
@@ -44,8 +45,8 @@ struct mlg_kernel; /* kernel.h: one device function */
 typedef struct mlg_plugin_header {
   uint32_t magic;     /* MLG_ABI_MAGIC */
   uint16_t abi_major; /* must equal the host's */
-  uint16_t abi_minor; /* informative: members beyond struct_size are treated as absent */
-  uint32_t struct_size;
+  uint16_t abi_minor; /* at most the host's */
+  uint32_t struct_size; /* of the whole table */
   uint32_t kind;    /* mlg_kind */
   const char* name; /* [a-z0-9_]+, unique per kind within a process */
   const char* version;
@@ -67,10 +68,7 @@ typedef struct mlg_running {
 
 /* What the host offers to every plugin. Valid for the life of the process; may be called from any thread. */
 typedef struct mlg_host {
-  uint32_t struct_size;
   void (*log)(int32_t level, const char* message); /* 0 debug, 1 info, 2 warning */
-  /* Since ABI 1.2. */
-  uint32_t abi_minor; /* the host's MLG_ABI_MINOR: which members of the structs it passes exist */
   /* for backends whose kernels run in this process; written from the thread that calls run() */
   mlg_running* running;
 } mlg_host;

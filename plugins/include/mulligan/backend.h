@@ -33,7 +33,6 @@ typedef enum mlg_queue_kind {
 } mlg_queue_kind;
 
 typedef struct mlg_queue {
-  uint32_t struct_size;
   int32_t kind; /* mlg_queue_kind */
   void* stream;
   void* context;
@@ -41,12 +40,11 @@ typedef struct mlg_queue {
 
 /* What one run of a kernel call gives the device to do; for cost estimates. */
 typedef struct mlg_work {
-  uint32_t struct_size;
   uint32_t launches; /* of kernels that are compiled from source or taken from a file */
   uint32_t
       library_calls; /* products and attentions of a vendor's library, which launches kernels of its own */
-  /* Since ABI 1.7: which of its measurements a call takes its algorithm from. A device makes each once, before
-   * it first runs such a call. 0: of none. Written where struct_size reaches it. */
+  /* Which of its measurements a call takes its algorithm from. A device makes each once, before it first runs
+   * such a call. 0: of none. */
   uint32_t measurement;
 } mlg_work;
 
@@ -89,20 +87,20 @@ typedef struct mlg_backend_table {
   mlg_error (*run)(void* instance, void* const* prepared, uint32_t count);
   void (*release)(void* instance, void* prepared);
   mlg_error (*synchronize)(void* instance);
-  /* Since ABI 1.1, may be null (promises nothing): a value of mlg_determinism for this instance, as it is
+  /* May be null (promises nothing): a value of mlg_determinism for this instance, as it is
    * configured and with the kernels that were replaced so far. */
   int32_t (*determinism)(void* instance);
-  /* Since ABI 1.3, may be null (takes none): the compiled kernel in the file `path` computes all later calls
-   * of the known kernel `name` in the place of its own code, which still checks them. Refuses a file that
-   * does not fit the kernel. */
+  /* May be null (takes none): the compiled kernel in the file `path` computes all later calls of the known
+   * kernel `name` in the place of its own code, which still checks them. Refuses a file that does not fit the
+   * kernel. */
   mlg_error (*replace_kernel)(void* instance, const char* name, const char* path);
-  /* Since ABI 1.4, may be null (MLG_QUEUE_NONE): where collectives stand in the order of this backend's work.
+  /* May be null (MLG_QUEUE_NONE): where collectives stand in the order of this backend's work.
    * With NONE its memory is no address for others, and the host moves what a communicator sends by download()
    * and upload(). */
   mlg_error (*queue)(void* instance, mlg_queue* out);
-  /* Since ABI 1.4, may be null (not known): what the next run of a prepared and bound call would enqueue. */
+  /* May be null (not known): what the next run of a prepared and bound call would enqueue. */
   mlg_error (*work)(void* instance, void* prepared, mlg_work* out);
-  /* Since ABI 1.7, may be null (await() then is synchronize()). mark() notes the present place in the order of
+  /* May be null (await() then is synchronize()). mark() notes the present place in the order of
    * the work under `slot`, below MLG_MARKS, in place of what was noted there; await() waits until the work up
    * to that place has ended, and for nothing where the slot notes none. No allocation on the step path. */
   mlg_error (*mark)(void* instance, uint32_t slot);

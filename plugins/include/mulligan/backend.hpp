@@ -6,9 +6,7 @@
 #include <mulligan/cpu_kernel.hpp>
 #include <mulligan/plugin.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <optional>
 #include <span>
 
@@ -91,14 +89,7 @@ mlg_backend_table make_backend_table(const char* name) {
   };
   table.add_kernels = [](void* self, const mlg_kernel* kernels, std::uint32_t count,
                          std::int32_t replace) -> mlg_error {
-    return guarded([&] {
-      // How hosts before ABI 1.3 say replace_kernel (kernel.h).
-      if (replace && count == 1 && !host_has_minor(3) && !kernels->source && !kernels->run &&
-          kernels->entry) {
-        return at(self).replace_kernel(kernels->name, kernels->entry);
-      }
-      at(self).add_kernels(std::span(kernels, count), replace != 0);
-    });
+    return guarded([&] { at(self).add_kernels(std::span(kernels, count), replace != 0); });
   };
   table.kernel_at = [](void* self, std::uint32_t index) { return at(self).kernel_at(index); };
   table.prepare = [](void* self, const mlg_call* call, void** prepared, std::size_t* workspace) -> mlg_error {
@@ -120,17 +111,13 @@ mlg_backend_table make_backend_table(const char* name) {
     return guarded([&] { at(self).replace_kernel(name, path); });
   };
   table.queue = [](void* self, mlg_queue* out) -> mlg_error {
-    return guarded([&] {
-      *out = at(self).queue().value_or(mlg_queue{sizeof(mlg_queue), MLG_QUEUE_NONE, nullptr, nullptr});
-    });
+    return guarded([&] { *out = at(self).queue().value_or(mlg_queue{MLG_QUEUE_NONE, nullptr, nullptr}); });
   };
   table.work = [](void* self, void* prepared, mlg_work* out) -> mlg_error {
     return guarded([&] {
       const std::optional<mlg_work> work = at(self).work(prepared);
       if (!work) throw Error("this backend does not know what its calls launch");
-      const std::uint32_t known = std::min(out->struct_size, static_cast<std::uint32_t>(sizeof *work));
-      std::memcpy(out, &*work, known);
-      out->struct_size = known;
+      *out = *work;
     });
   };
   table.mark = [](void* self, std::uint32_t slot) -> mlg_error {

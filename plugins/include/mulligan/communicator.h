@@ -12,7 +12,6 @@ extern "C" {
 /* The ranks of a run, and small messages between them for setting up: the host's, valid while the
  * communicator lives. */
 typedef struct mlg_group {
-  uint32_t struct_size;
   int32_t rank, size;             /* of all ranks */
   int32_t local_rank, local_size; /* of those on this machine */
   const char* interface_name; /* network interface, or an address, to listen at; "" lets the plugin choose */
@@ -31,7 +30,7 @@ typedef enum mlg_collective_kind {
   MLG_ALL_TO_ALL =
       3, /* to[r * count .. + count] = rank r's from[rank * count .. + count]; both [size * count] */
   MLG_BROADCAST = 4, /* to[count] = rank root's from[count] */
-  /* Since ABI 1.7. Rank root's to[count] = the sum over ranks of from[count]; what the others have in `to` is
+  /* Rank root's to[count] = the sum over ranks of from[count]; what the others have in `to` is
    * undefined where `to` is `from`, and untouched otherwise. */
   MLG_REDUCE = 5
 } mlg_collective_kind;

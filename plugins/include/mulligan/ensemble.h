@@ -1,4 +1,4 @@
-/* Ensemble plugins: several models made of one by changing its weights, without training. Since ABI 1.6.
+/* Ensemble plugins: several models made of one by changing its weights, without training.
  *
  * The host owns the scores: it makes one member after another in the place of the model, so that one is in
  * memory at a time, scores each over the same tokens and averages their *probabilities*. A plugin sees no

@@ -45,9 +45,7 @@ typedef struct mlg_kernel {
   void (*release)(void* state); /* NULL when there is no state */
   /* cpu: computes. Must neither allocate nor block on anything but parallel_for. */
   mlg_error (*run)(const mlg_launch* launch);
-  /* cuda: CUDA C++ source, whose functions the plan names, and a name for it; NULL elsewhere. (To backends of
-   * ABI 1.2 and earlier the host says mlg_backend_table.replace_kernel by add_kernels of a known kernel with
-   * `source` NULL and `entry` the file's path.) */
+  /* cuda: CUDA C++ source, whose functions the plan names, and a name for it; NULL elsewhere. */
   const char* source;
   const char* entry;
 } mlg_kernel;

@@ -37,7 +37,7 @@ typedef struct mlg_loss_backward {
   mlg_value logits_gradient;
 } mlg_loss_backward;
 
-/* Since ABI 1.2: the model's final hidden state, for losses that read it. Only the host makes these. */
+/* The model's final hidden state, for losses that read it. Only the host makes these. */
 typedef struct mlg_loss_hidden {
   mlg_value hidden; /* [T, D], compute dtype: what the head multiplies (behind the final norm) */
   /* backward: [T, D], dtype of hidden: upstream[t] * d token_loss[t] / d hidden[t, :], without what flows
@@ -51,25 +51,23 @@ typedef struct mlg_loss_table {
   /* 1: logits are handed over before the model's softcap and the loss applies it; 0: the host applies it
    * beforehand. */
   int32_t fuses_softcap;
+  /* 1: the loss reads the model's final hidden state. */
+  int32_t reads_hidden;
+  /* An mlg_loss_value. It decides what the host checks, and whether it holds the training loss against ln V
+   * and the validation loss. */
+  int32_t value;
   mlg_error (*create)(const mlg_host* host, const mlg_config* config, void** instance);
   void (*destroy)(void* instance);
-  mlg_error (*record_forward)(void* instance, const mlg_recorder* recorder, mlg_loss_forward* forward);
+  /* `hidden` is null where reads_hidden is 0. */
+  mlg_error (*record_forward)(void* instance, const mlg_recorder* recorder, mlg_loss_forward* forward,
+                              const mlg_loss_hidden* hidden);
   mlg_error (*record_backward)(void* instance, const mlg_recorder* recorder,
-                               const mlg_loss_backward* backward);
-  /* Since ABI 1.2, both null or both given: called in place of the two above, which then only serve older
-   * hosts. */
-  mlg_error (*record_forward_hidden)(void* instance, const mlg_recorder* recorder, mlg_loss_forward* forward,
-                                     const mlg_loss_hidden* hidden);
-  mlg_error (*record_backward_hidden)(void* instance, const mlg_recorder* recorder,
-                                      const mlg_loss_backward* backward, const mlg_loss_hidden* hidden);
-  /* Since ABI 1.4, may be null: token_loss and logits_gradient in one, for graphs that know `upstream` before
-   * the forward pass; called in place of record_forward and record_backward, which then serve all others.
-   * forward.saved is 0 and stays so. */
+                               const mlg_loss_backward* backward, const mlg_loss_hidden* hidden);
+  /* May be null, and is where reads_hidden is 1: token_loss and logits_gradient in one, for graphs that know
+   * `upstream` before the forward pass; called in place of record_forward and record_backward, which then
+   * serve all others. forward.saved is 0 and stays so. */
   mlg_error (*record_forward_backward)(void* instance, const mlg_recorder* recorder,
                                        const mlg_loss_backward* both);
-  /* Since ABI 1.7: an mlg_loss_value. It decides what the host checks, and whether it holds the training loss
-   * against ln V and the validation loss. */
-  int32_t value;
 } mlg_loss_table;
 
 #ifdef __cplusplus

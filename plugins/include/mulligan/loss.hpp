@@ -35,7 +35,7 @@ class Loss {
   }
 };
 
-// A loss of the logits and of the final hidden state. Needs a host of ABI 1.2.
+// A loss of the logits and of the final hidden state.
 class HiddenLoss {
  public:
   virtual ~HiddenLoss() = default;
@@ -60,54 +60,37 @@ mlg_loss_table make_loss_table(const char* name) {
     table.value = Class::cross_entropy ? MLG_LOSS_CROSS_ENTROPY : MLG_LOSS_OTHER;
   table.create = create_instance<Class, Base>;
   table.destroy = destroy_instance<Base>;
-  if constexpr (reads_hidden) {
-    table.record_forward = [](void*, const mlg_recorder*, mlg_loss_forward*) -> mlg_error {
-      return "this loss reads the final hidden state, which needs plugin ABI 1.2; this program has an older "
-             "one";
-    };
-    table.record_backward = [](void*, const mlg_recorder*, const mlg_loss_backward*) -> mlg_error {
-      return "this loss reads the final hidden state, which needs plugin ABI 1.2; this program has an older "
-             "one";
-    };
-    table.record_forward_hidden = [](void* self, const mlg_recorder* recorder, mlg_loss_forward* forward,
-                                     const mlg_loss_hidden* hidden) -> mlg_error {
-      return guarded([&] {
-        Recorder wrapped(recorder);
+  table.reads_hidden = reads_hidden;
+  table.record_forward = [](void* self, const mlg_recorder* recorder, mlg_loss_forward* forward,
+                            [[maybe_unused]] const mlg_loss_hidden* hidden) -> mlg_error {
+    return guarded([&] {
+      Recorder wrapped(recorder);
+      if constexpr (reads_hidden) {
         static_cast<Base*>(self)->record_forward(wrapped, *forward, *hidden);
-      });
-    };
-    table.record_backward_hidden = [](void* self, const mlg_recorder* recorder,
-                                      const mlg_loss_backward* backward,
-                                      const mlg_loss_hidden* hidden) -> mlg_error {
-      return guarded([&] {
-        Recorder wrapped(recorder);
-        static_cast<Base*>(self)->record_backward(wrapped, *backward, *hidden);
-      });
-    };
-  } else {
-    table.record_forward = [](void* self, const mlg_recorder* recorder,
-                              mlg_loss_forward* forward) -> mlg_error {
-      return guarded([&] {
-        Recorder wrapped(recorder);
+      } else {
         static_cast<Base*>(self)->record_forward(wrapped, *forward);
-      });
-    };
-    table.record_backward = [](void* self, const mlg_recorder* recorder,
-                               const mlg_loss_backward* backward) -> mlg_error {
+      }
+    });
+  };
+  table.record_backward = [](void* self, const mlg_recorder* recorder, const mlg_loss_backward* backward,
+                             [[maybe_unused]] const mlg_loss_hidden* hidden) -> mlg_error {
+    return guarded([&] {
+      Recorder wrapped(recorder);
+      if constexpr (reads_hidden) {
+        static_cast<Base*>(self)->record_backward(wrapped, *backward, *hidden);
+      } else {
+        static_cast<Base*>(self)->record_backward(wrapped, *backward);
+      }
+    });
+  };
+  if constexpr (!reads_hidden && requires { requires Class::forward_backward; }) {
+    table.record_forward_backward = [](void* self, const mlg_recorder* recorder,
+                                       const mlg_loss_backward* both) -> mlg_error {
       return guarded([&] {
         Recorder wrapped(recorder);
-        static_cast<Base*>(self)->record_backward(wrapped, *backward);
+        static_cast<Base*>(self)->record_forward_backward(wrapped, *both);
       });
     };
-    if constexpr (requires { requires Class::forward_backward; }) {
-      table.record_forward_backward = [](void* self, const mlg_recorder* recorder,
-                                         const mlg_loss_backward* both) -> mlg_error {
-        return guarded([&] {
-          Recorder wrapped(recorder);
-          static_cast<Base*>(self)->record_forward_backward(wrapped, *both);
-        });
-      };
-    }
   }
   return table;
 }

@@ -21,11 +21,10 @@ typedef struct mlg_parameter {
   double weight_decay_multiplier;
 } mlg_parameter;
 
-/* The coming update. Only the host makes these; it may grow at its end. */
+/* The coming update. Only the host makes these. */
 typedef struct mlg_step {
   int64_t step; /* 1 for the first update (mlg_progress.step counts from 0) */
   double lr;    /* scheduled learning rate of the group, before lr_multiplier */
-  /* Since ABI 1.2. */
   int64_t total_steps;    /* 0: the run is bounded by its wall-clock budget only */
   double budget_fraction; /* share of the budget that is spent before this update, 0 to 1 (mlg_progress) */
   /* Factors by which the group's schedule changes momentum and weight decay, 1 where it says nothing. An
@@ -34,8 +33,7 @@ typedef struct mlg_step {
   double weight_decay_factor;
 } mlg_step;
 
-/* Since ABI 1.4: what is to be done in the pass over memory that an update makes anyway. Only the host makes
- * these; it may grow at its end. */
+/* What is to be done in the pass over memory that an update makes anyway. Only the host makes these. */
 typedef struct mlg_update {
   mlg_value gradient_scale; /* [1] f32: every gradient counts times this, the clip's factor; 0: times one */
   /* Per parameter, 0 for none: average f32, of the master's shape, becomes average_decay * average + (1 -
@@ -62,19 +60,19 @@ typedef struct mlg_optimizer_table {
   /* Fills `values` for the coming step. On the step path: no allocation, no synchronisation. Must be a pure
    * function of the configuration and `*step` (so that a resumed run continues exactly). */
   mlg_error (*scalars)(void* instance, const mlg_step* step, float* values);
-  /* Since ABI 1.2, may be null: the masters are what is scored and saved. Otherwise records the calls that
-   * write what is scored, saved and quantised instead: evaluation[i], f32 in the shape of
+  /* May be null: the masters are what is scored and saved. Otherwise records the calls that write what is
+   * scored, saved and quantised instead: evaluation[i], f32 in the shape of
    * parameters[i].master, from masters and states (the recorder gives record()'s states under the same names;
    * gradients are 0). Masters and states stay as they are, so training goes on exactly as if nothing had been
    * evaluated. */
   mlg_error (*record_evaluation)(void* instance, const mlg_recorder* recorder,
                                  const mlg_parameter* parameters, uint32_t count,
                                  const mlg_value* evaluation);
-  /* Since ABI 1.4, may be null: record(), and what `update` asks for; then it is called in place of record()
-   * by hosts that have anything to ask for. Same states, same scalars. */
+  /* May be null: record(), and what `update` asks for; called in place of record() where there is anything to
+   * ask for. Same states, same scalars. */
   mlg_error (*record_update)(void* instance, const mlg_recorder* recorder, const mlg_parameter* parameters,
                              uint32_t count, mlg_value scalars, const mlg_update* update);
-  /* Since ABI 1.4. 1: all states whose names begin with a parameter's name have its shape, and element i of
+  /* 1: all states whose names begin with a parameter's name have its shape, and element i of
    * master, states and evaluation depends on the elements i of gradient, master and states alone, and on what
    * all parameters share. The host may then hand over several parameters with equal multipliers and dtypes,
    * laid behind each other (zeros between them), as one of rank 1. */

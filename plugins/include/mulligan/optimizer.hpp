@@ -18,7 +18,7 @@ namespace mulligan::sdk {
 using Parameter = mlg_parameter;
 using Update = mlg_update;
 
-// The coming update; members as in optimizer.h. A host before ABI 1.2 says the first two only.
+// The coming update; members as in optimizer.h.
 struct Step {
   std::int64_t step = 1;
   double lr = 0;
@@ -28,7 +28,6 @@ struct Step {
 };
 
 inline Step step_of(const mlg_step& step) {
-  if (!host_has_minor(2)) return {step.step, step.lr};
   return {step.step,
           step.lr,
           step.total_steps,

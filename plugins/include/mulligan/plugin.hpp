@@ -67,14 +67,6 @@ inline void check(mlg_error error) {
 // The host's services; set before the first object is made.
 inline const mlg_host* host_services = nullptr;
 
-// Whether the host knows the members that ABI 1.`minor` added. An older host passes shorter structs: what
-// lies behind their end is neither read nor written.
-inline bool host_has_minor(std::uint32_t minor) {
-  if (minor <= 1) return true;
-  const mlg_host* host = host_services;
-  return host && host->struct_size > offsetof(mlg_host, abi_minor) && host->abi_minor >= minor;
-}
-
 enum class LogLevel : std::int32_t { debug = 0, info = 1, warning = 2 };
 
 // Writes one line to the run's log. Not for the step path.

@@ -26,7 +26,6 @@ typedef struct mlg_quantize_request {
    * done. To be called from the thread that called quantize(). `body` must not let an exception out. */
   void (*parallel_for)(int64_t count, int64_t grain, void (*body)(void* context, int64_t begin, int64_t end),
                        void* context);
-  /* Since ABI 1.5. */
   const float*
       input_rms; /* [columns]: root mean square of each input column over all rows read; NULL like hessian */
   /* Columns with a finer scale of their own, in groups of protected_size from each start, ascending and
@@ -45,12 +44,12 @@ typedef struct mlg_quantize_result {
   /* To be written: sum over rows of d H d^T with d = weight - codes * scale and H the hessian, the identity
    * without. */
   double squared_error;
-  /* Since ABI 1.5; NULL without protected groups. To be written like scales: what the codes of protected
-   * columns are multiplied with. */
+  /* NULL without protected groups. To be written like scales: what the codes of protected columns are
+   * multiplied with. */
   float* protected_scales;
 } mlg_quantize_result;
 
-/* Since ABI 1.5. One matrix of the model, for the stages over all of them. */
+/* One matrix of the model, for the stages over all of them. */
 typedef struct mlg_quantize_tensor {
   const char* name;
   int64_t rows, columns;
@@ -61,7 +60,7 @@ typedef struct mlg_quantize_tensor {
   const float* read_back; /* [rows, columns]: what codes and scales give back; correct() only */
 } mlg_quantize_tensor;
 
-/* Since ABI 1.5. A correction that is added to what a matrix gives back: left [rows, rank] times right
+/* A correction that is added to what a matrix gives back: left [rows, rank] times right
  * [rank, columns], codes in [-128, 127]. In row-major order each `group` codes have one scale, the last
  * group what is left; scales are values that fp16 holds. */
 typedef struct mlg_low_rank {
@@ -71,8 +70,7 @@ typedef struct mlg_low_rank {
   const float *left_scales, *right_scales;
 } mlg_low_rank;
 
-/* Since ABI 1.5. Where the stages say what they chose; `tensor` is an index of their list. The host
- * copies. */
+/* Where the stages say what they chose; `tensor` is an index of their list. The host copies. */
 typedef struct mlg_quantize_choices {
   void* context;
   void (*protect)(void* context, int64_t tensor, int64_t start); /* of protect() only */
@@ -91,7 +89,7 @@ typedef struct mlg_quantizer_table {
   /* Not on the step path: may allocate. The result depends on the request and the configuration only, not on
    * how parallel_for cuts. One call at a time. */
   mlg_error (*quantize)(void* instance, const mlg_quantize_request* request, mlg_quantize_result* result);
-  /* Since ABI 1.5, all may be NULL. Over all matrices of format int of a model, in the model's order:
+  /* All may be NULL. Over all matrices of format int of a model, in the model's order:
    * protect() before the first quantize(), correct() after the last; neither where extra_bytes() says 0. */
   mlg_error (*protect)(void* instance, const mlg_quantize_tensor* tensors, int64_t count,
                        mlg_quantize_choices* choices);

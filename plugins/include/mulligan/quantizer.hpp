@@ -7,7 +7,6 @@
 #include <mulligan/plugin.hpp>
 
 #include <cstddef>
-#include <cstring>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -16,12 +15,9 @@
 
 namespace mulligan::sdk {
 
-// One matrix; members as in quantizer.h. Hosts before ABI 1.5 protect no group and give no input_rms.
+// One matrix; members as in quantizer.h.
 struct QuantizeRequest : mlg_quantize_request {
-  explicit QuantizeRequest(const mlg_quantize_request& request) : mlg_quantize_request{} {
-    const std::size_t known = host_has_minor(5) ? sizeof request : offsetof(mlg_quantize_request, input_rms);
-    std::memcpy(static_cast<mlg_quantize_request*>(this), &request, known);
-  }
+  explicit QuantizeRequest(const mlg_quantize_request& request) : mlg_quantize_request(request) {}
 
   std::span<const std::int64_t> protected_groups() const {
     return {protected_starts, static_cast<std::size_t>(protected_count)};
@@ -46,7 +42,7 @@ class Quantizer {
   virtual void quantize(const QuantizeRequest& request, QuantizeResult& result) = 0;
 };
 
-// A quantiser that also chooses over the whole model. Needs a host of ABI 1.5.
+// A quantiser that also chooses over the whole model.
 class ModelQuantizer : public Quantizer {
  public:
   virtual void protect(QuantizeTensors tensors, mlg_quantize_choices& choices) = 0;

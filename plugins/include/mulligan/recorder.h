@@ -28,10 +28,9 @@ typedef struct mlg_recorder {
   /* Appends a kernel call. Arguments in the order of the kernel's signature; every attribute by name. */
   mlg_error (*launch)(void* self, const char* kernel, const mlg_value* arguments, uint32_t argument_count,
                       const mlg_attribute* attributes, uint32_t attribute_count);
-  /* Since ABI 1.3: declares that `state`, which an optimiser made with state(), survives warm-up: a run whose
+  /* Declares that `state`, which an optimiser made with state(), survives warm-up: a run whose
    * train.warmup.keep_muon_momentum is set leaves it, at the end of the steps before the clock, as they made
-   * it; all other tensors return to their initial values. Of an optimiser of ABI 1.2 or earlier, which cannot
-   * declare it, the states whose names contain "momentum" survive. */
+   * it; all other tensors return to their initial values. */
   mlg_error (*survives_warmup)(void* self, mlg_value state);
 } mlg_recorder;
 

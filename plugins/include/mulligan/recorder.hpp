@@ -66,9 +66,7 @@ class Recorder {
   Value state(const std::string& name, const mlg_tensor& shape, StateOptions options = {}) {
     Value result = absent;
     check(recorder_.state(recorder_.self, name.c_str(), &shape, &result));
-    if (options.survives_warmup && host_has_minor(3)) {
-      check(recorder_.survives_warmup(recorder_.self, result));
-    }
+    if (options.survives_warmup) check(recorder_.survives_warmup(recorder_.self, result));
     return result;
   }
   // A tensor that lives within one replay; must be written before it is read.

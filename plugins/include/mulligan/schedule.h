@@ -21,8 +21,7 @@ typedef struct mlg_rate {
   double lr;
   /* 0, 1, ... : grows by one at each warm restart, which the host then logs; 0 where there are none */
   int64_t cycle;
-  /* Since ABI 1.2: factors on what the run's configuration says. The host sets all three to 1 before the
-   * call. */
+  /* Factors on what the run's configuration says. The host sets all three to 1 before the call. */
   double momentum_factor;     /* of the optimiser's momentum (adamw: beta1) */
   double weight_decay_factor; /* of the optimiser's weight decay */
   /* of train.tokens_per_step, in whole micro-batches; the same for all groups of a step */

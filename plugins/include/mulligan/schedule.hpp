@@ -35,17 +35,7 @@ mlg_schedule_table make_schedule_table(const char* name) {
   table.rate = [](void* self, const mlg_progress* progress, double base_lr, mlg_rate* out) -> mlg_error {
     return guarded([&] {
       const Rate rate = static_cast<const Schedule*>(self)->rate(*progress, base_lr);
-      out->lr = rate.lr;
-      out->cycle = rate.cycle;
-      if (host_has_minor(2)) {
-        out->momentum_factor = rate.momentum_factor;
-        out->weight_decay_factor = rate.weight_decay_factor;
-        out->batch_factor = rate.batch_factor;
-      } else if (rate.momentum_factor != 1 || rate.weight_decay_factor != 1 || rate.batch_factor != 1) {
-        throw Error(
-            "this schedule changes momentum, weight decay or batch, which needs plugin ABI 1.2; this program "
-            "has an older one");
-      }
+      *out = {rate.lr, rate.cycle, rate.momentum_factor, rate.weight_decay_factor, rate.batch_factor};
     });
   };
   return table;

@@ -1,5 +1,5 @@
 /* Score transforms: what changes the model's distribution of a token before the token is scored, apart from
- * the loss that is trained on. Since ABI 1.5.
+ * the loss that is trained on.
  *
  * The host owns the order: propose -> score -> observe. A transform proposes for the coming token before it
  * is told that token, so it cannot read what is to be scored. A proposal adds biases to the logits of single

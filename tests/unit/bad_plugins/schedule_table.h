@@ -11,6 +11,9 @@
 #ifndef TABLE_MAJOR
 #define TABLE_MAJOR MLG_ABI_MAJOR
 #endif
+#ifndef TABLE_MINOR
+#define TABLE_MINOR MLG_ABI_MINOR
+#endif
 #ifndef TABLE_SIZE
 #define TABLE_SIZE sizeof(mlg_schedule_table)
 #endif
@@ -45,7 +48,7 @@ static __attribute__((unused)) mlg_error constant_rate(void* instance, const mlg
   return NULL;
 }
 
-static const mlg_schedule_table table = {{TABLE_MAGIC, TABLE_MAJOR, MLG_ABI_MINOR, TABLE_SIZE, TABLE_KIND,
+static const mlg_schedule_table table = {{TABLE_MAGIC, TABLE_MAJOR, TABLE_MINOR, TABLE_SIZE, TABLE_KIND,
                                           PLUGIN_NAME, TABLE_VERSION, "a test", 0, 0, NULL, 0, NULL},
                                          create,
                                          destroy,

@@ -105,10 +105,9 @@ struct LaneMeanNormForward : LaneMerge {
 struct LaneMeanNormBackward : LaneMerge {
   static constexpr const char* name = "lane_mean_norm_bwd";
   static constexpr const char* signature =
-      "in lane0, in lane1, in a, in m, in attn_scale, in mlp_scale, in rho, in post, in dn, inout? dlane0, "
-      "inout? dlane1, inout? da, inout? dm, inout? dattn_scale, inout? dmlp_scale, inout? drho, inout? "
-      "dpost; "
-      "scale eps accumulate_dlane0 accumulate_dlane1 accumulate_da accumulate_dm";
+      "in lane0, in lane1, in a, in m, in attn_scale, in mlp_scale, in rho, in post, in dn, inout? "
+      "dlane0, inout? dlane1, inout? da, inout? dm, inout? dattn_scale, inout? dmlp_scale, inout? "
+      "drho, inout? dpost; scale eps accumulate_dlane0 accumulate_dlane1 accumulate_da accumulate_dm";
   static constexpr bool mixes = false;
   enum Gradient : std::uint32_t { dn = 8, dlane0, dlane1, da, dm, dattn_scale, dmlp_scale, drho, dpost };
   enum Attribute : std::uint32_t {

@@ -38,7 +38,7 @@ class EmulatedStream {
   void register_memory(void* address, std::size_t bytes);
   void forget_memory(void* address) noexcept;
 
-  mlg_queue queue() const { return {sizeof(mlg_queue), MLG_QUEUE_CUDA, stream_, nullptr}; }
+  mlg_queue queue() const { return {MLG_QUEUE_CUDA, stream_, nullptr}; }
 
  private:
   struct Item;

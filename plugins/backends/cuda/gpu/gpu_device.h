@@ -49,9 +49,7 @@ class GpuDevice final : public Device {
   void synchronize() override;
   void mark(std::uint32_t slot) override;
   void await(std::uint32_t slot) override;
-  std::optional<mlg_queue> queue() override {
-    return mlg_queue{sizeof(mlg_queue), MLG_QUEUE_CUDA, stream_, context_};
-  }
+  std::optional<mlg_queue> queue() override { return mlg_queue{MLG_QUEUE_CUDA, stream_, context_}; }
 
   const Driver& driver() const { return driver_; }
   CUstream stream() const { return stream_; }

@@ -1,8 +1,6 @@
-// A backend as ABI 1.0 knew them: its table ends before `determinism`, so it promises nothing
-// of repeated runs.
+// A backend that fills what it must and leaves all else null, so it promises nothing of repeated runs.
 #include <mulligan/backend.hpp>
 
-#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
@@ -12,14 +10,14 @@ namespace sdk = mulligan::sdk;
 
 struct Config {};
 
-class OldBackend final : public sdk::Backend {
+class MinimalBackend final : public sdk::Backend {
  public:
   static constexpr const char* version = "1.0";
   static constexpr const char* summary = "has memory and no kernels";
   static inline const sdk::Schema<Config> schema{};
 
   explicit OldBackend(const Config&) {}
-  sdk::DeviceInfo info() const override { return {"a backend of ABI 1.0", 0, 0, 1}; }
+  sdk::DeviceInfo info() const override { return {"a backend that fills what it must", 0, 0, 1}; }
   void* allocate(std::size_t bytes) override { return std::calloc(bytes, 1); }
   void free(void* address) noexcept override { std::free(address); }
   void upload(void* device, const void* host, std::size_t bytes) override {
@@ -39,13 +37,17 @@ class OldBackend final : public sdk::Backend {
   void synchronize() override {}
 };
 
-mlg_backend_table table_of_1_0() {
-  mlg_backend_table table = sdk::make_backend_table<OldBackend>("backend_abi_1_0");
-  table.header.abi_minor = 0;
-  table.header.struct_size = offsetof(mlg_backend_table, determinism);
+mlg_backend_table table_of_required_members() {
+  mlg_backend_table table = sdk::make_backend_table<MinimalBackend>("minimal_backend");
+  table.determinism = nullptr;
+  table.replace_kernel = nullptr;
+  table.queue = nullptr;
+  table.work = nullptr;
+  table.mark = nullptr;
+  table.await = nullptr;
   return table;
 }
 
 }  // namespace
 
-MULLIGAN_EXPORT_PLUGIN(backend, backend_abi_1_0, table_of_1_0());
+MULLIGAN_EXPORT_PLUGIN(backend, minimal_backend, table_of_required_members());

@@ -1,0 +1,4 @@
+#define PLUGIN_NAME "newer_minor"
+#define TABLE_MINOR (MLG_ABI_MINOR + 1)
+#include "schedule_table.h"
+MARKER(mlg_abi_1_schedule_newer_minor);
