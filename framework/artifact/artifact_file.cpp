@@ -128,13 +128,6 @@ std::vector<Candidate> compress_streams(const Artifact& artifact, Compression co
   return smallest;
 }
 
-// The tokenizer's digest has stood beside it since the first version.
-Json data_entry(const DataIdentity& data) {
-  Json entry = to_json(without_shards(data));
-  entry.erase("tokenizer_sha256");
-  return entry;
-}
-
 // What a tensor's entry says beyond name, shape, format and bits.
 void add_choices(const QuantizedTensor& tensor, Json& entry) {
   const ProtectedColumns& fine = tensor.protected_columns;
@@ -150,8 +143,7 @@ void add_choices(const QuantizedTensor& tensor, Json& entry) {
 
 Json manifest_of(const Artifact& artifact, std::span<const Candidate> streams, CodeStreams code_streams) {
   Json manifest{{"configuration", artifact.configuration},
-                {"tokenizer_sha256", artifact.data.tokenizer_sha256},
-                {"data", data_entry(artifact.data)},
+                {"data", to_json(without_shards(artifact.data))},
                 {"streams", Json::array()},
                 {"tensors", Json::array()}};
   if (code_streams != CodeStreams::width) manifest["code_streams"] = code_streams_word(code_streams);
@@ -170,17 +162,6 @@ Json manifest_of(const Artifact& artifact, std::span<const Candidate> streams, C
     add_choices(tensor, manifest["tensors"].back());
   }
   return manifest;
-}
-
-// The lowest version whose readers know what the file holds.
-std::uint32_t version_of(const Artifact& artifact, std::span<const Candidate> streams,
-                         CodeStreams code_streams) {
-  const bool chosen = std::ranges::any_of(artifact.tensors, [](const QuantizedTensor& tensor) {
-    return !tensor.protected_columns.starts.empty() || tensor.correction.rank > 0;
-  });
-  const bool matrices =
-      std::ranges::any_of(streams, [](const Candidate& stream) { return stream.layout == "matrices"; });
-  return chosen || matrices || code_streams != CodeStreams::width ? 2 : 1;
 }
 
 void put_u32(std::string& bytes, std::size_t value) {
@@ -235,7 +216,7 @@ std::string serialize_artifact(const Artifact& given, Compression compression, A
   const std::string packed_manifest = compress(Compression::brotli, manifest);
 
   std::string bytes(artifact_magic);
-  put_u32(bytes, version_of(artifact, streams, code_streams));
+  put_u32(bytes, artifact_version);
   put_u32(bytes, packed_manifest.size());
   put_u32(bytes, manifest.size());
   bytes.append(artifact_header_bytes - bytes.size(), '\0');

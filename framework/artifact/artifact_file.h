@@ -14,9 +14,8 @@
 
 namespace mulligan {
 
-// The newest format. Files without anything that came with version 2 (protected columns, corrections, the
-// coder of artifact/code_coder.h) are written as version 1, which older programs read.
-inline constexpr std::uint32_t artifact_version = 2;
+// Version of the file's layout and of the manifest's keys. Another one is refused.
+inline constexpr std::uint32_t artifact_version = 1;
 
 struct Artifact {
   // TOML: the resolved configuration that scoring needs, the model's shape above all

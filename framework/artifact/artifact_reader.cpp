@@ -105,11 +105,12 @@ class ArtifactReader {
       throw data_error("'{}' is not an artifact of mulligan: it does not start with the word {}", origin_,
                        artifact_magic);
     }
-    version_ = u32(artifact_version_offset);
-    if (version_ < 1 || version_ > artifact_version) {
+    const std::uint32_t version = u32(artifact_version_offset);
+    if (version != artifact_version) {
       throw data_error(
-          "the artifact '{}' has format version {}, but this program reads versions 1 to {} only", origin_,
-          version_, artifact_version);
+          "the artifact '{}' has format version {}, but this program reads version {} only; make it again with "
+          "mulligan quantize",
+          origin_, version, artifact_version);
     }
     if (bytes_.substr(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset) !=
         artifact_hash(bytes_)) {
@@ -135,10 +136,9 @@ class ArtifactReader {
   }
 
   DataIdentity read_data(const Json& manifest) const {
-    nlohmann::ordered_json entry = manifest.value("data", Json::object());
-    if (!entry.is_object()) throw bad("has an entry 'data' in its manifest that is not an object");
-    entry["tokenizer_sha256"] = string_of(manifest, "tokenizer_sha256");
-    return data_identity_from_json(entry, "the artifact '" + origin_ + "'");
+    const auto found = manifest.find("data");
+    if (found == manifest.end() || !found->is_object()) throw bad("has no object 'data' in its manifest");
+    return data_identity_from_json(*found, "the artifact '" + origin_ + "'");
   }
 
   std::string string_of(const Json& object, const char* name) const {
@@ -193,7 +193,7 @@ class ArtifactReader {
     const std::string word = string_of(manifest, "code_streams");
     for (const CodeStreams streams :
          {CodeStreams::role, CodeStreams::role_ordered, CodeStreams::role_all_ordered}) {
-      if (version_ >= 2 && code_streams_word(streams) == word) return streams;
+      if (code_streams_word(streams) == word) return streams;
     }
     throw bad("has its codes in the unknown streams '{}'", word);
   }
@@ -201,9 +201,8 @@ class ArtifactReader {
   void read_choices(const Json& entry, QuantizedTensor& tensor) const {
     const auto fine = entry.find("protected"), correction = entry.find("correction");
     if (fine == entry.end() && correction == entry.end()) return;
-    if (version_ < 2 || tensor.format != TensorFormat::integer)
-      throw bad("protects or corrects the tensor '{}' of format {} in a file of version {}", tensor.name,
-                format_word(tensor.format), version_);
+    if (tensor.format != TensorFormat::integer)
+      throw bad("protects or corrects the tensor '{}' of format {}", tensor.name, format_word(tensor.format));
     if (fine != entry.end()) read_protected(entry_of(*fine), tensor);
     if (correction != entry.end()) read_correction(entry_of(*correction), tensor);
   }
@@ -262,7 +261,7 @@ class ArtifactReader {
       }
       DeclaredStream stream{&kind, string_of(entry, "layout"), read_compression(entry),
                             number_of(entry, "raw_bytes"), number_of(entry, "bytes")};
-      const bool matrices = kind.matrices && version_ >= 2 && stream.layout == "matrices";
+      const bool matrices = kind.matrices && stream.layout == "matrices";
       if (!matrices && std::ranges::find(kind.layouts, stream.layout) == kind.layouts.end()) {
         throw bad("has a part '{}' in the unknown layout '{}'", kind.content, stream.layout);
       }
@@ -373,7 +372,6 @@ class ArtifactReader {
   const std::string& origin_;
   std::uint64_t raw_limit_;
   std::size_t position_ = 0;
-  std::uint32_t version_ = 0;
   CodeStreams code_streams_ = CodeStreams::width;
   std::set<std::string> names_;
 };

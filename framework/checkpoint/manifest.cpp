@@ -25,9 +25,6 @@ class Writer {
   void count(const char* key, std::int64_t& value) { json[key] = value; }
   void count(const char* key, std::uint64_t& value) { json[key] = value; }
   void text(const char* key, std::string& value) { json[key] = value; }
-  void text_of_later_programs(const char* key, std::string& value) { text(key, value); }
-  void count_of_later_programs(const char* key, std::int64_t& value) { count(key, value); }
-  void number_of_later_programs(const char* key, double& value) { number(key, value); }
   template <typename T, typename Describe>
   void object(const char* key, T& value, Describe&& describe) {
     Writer inner;
@@ -44,14 +41,8 @@ class Writer {
     }
     json[key] = std::move(rows);
   }
-  template <typename T, typename Describe>
-  void list_of_later_programs(const char* key, std::vector<T>& values, Describe&& describe) {
-    list(key, values, std::forward<Describe>(describe));
-  }
-  void identity(const char* key, DataIdentity& value) {
-    if (!value.empty()) json[key] = mulligan::to_json(value);
-  }
-  void counts_of_later_programs(const char* key, std::vector<std::int64_t>& values) { json[key] = values; }
+  void identity(const char* key, DataIdentity& value) { json[key] = mulligan::to_json(value); }
+  void counts(const char* key, std::vector<std::int64_t>& values) { json[key] = values; }
   void numbers(const char* key, std::vector<double>& values) {
     for (double& value : values) number(key, value);
     json[key] = values;
@@ -85,16 +76,6 @@ class Reader {
     if (!found.is_string()) throw wrong(key, "a string");
     value = found.get<std::string>();
   }
-  // A key that checkpoints of the same format version from before it was added lack.
-  void text_of_later_programs(const char* key, std::string& value) {
-    if (json_.contains(key)) text(key, value);
-  }
-  void count_of_later_programs(const char* key, std::int64_t& value) {
-    if (json_.contains(key)) count(key, value);
-  }
-  void number_of_later_programs(const char* key, double& value) {
-    if (json_.contains(key)) number(key, value);
-  }
   template <typename T, typename Describe>
   void object(const char* key, T& value, Describe&& describe) {
     const Json& found = at(key);
@@ -112,17 +93,10 @@ class Reader {
       describe(inner, values.emplace_back());
     }
   }
-  template <typename T, typename Describe>
-  void list_of_later_programs(const char* key, std::vector<T>& values, Describe&& describe) {
-    if (json_.contains(key)) list(key, values, std::forward<Describe>(describe));
-  }
-  // May be absent.
   void identity(const char* key, DataIdentity& value) {
-    const auto found = json_.find(key);
-    if (found != json_.end()) value = data_identity_from_json(*found, "'" + source_ + "'");
+    value = data_identity_from_json(at(key), "'" + source_ + "'");
   }
-  void counts_of_later_programs(const char* key, std::vector<std::int64_t>& values) {
-    if (!json_.contains(key)) return;
+  void counts(const char* key, std::vector<std::int64_t>& values) {
     const Json& found = at(key);
     const auto sound = [](const Json& value) {
       return value.is_number_unsigned() &&
@@ -178,8 +152,8 @@ void describe_loss(Visitor& v, LossAccount::State& loss) {
     describe_sums(row, phase.second);
   });
   v.numbers("last_step_losses_nats", loss.ring);
-  v.count_of_later_programs("steps_skipped", loss.steps_skipped);
-  v.counts_of_later_programs("last_steps_skipped", loss.skipped);
+  v.count("steps_skipped", loss.steps_skipped);
+  v.counts("last_steps_skipped", loss.skipped);
 }
 
 template <typename Visitor>
@@ -192,7 +166,7 @@ void describe_data(Visitor& v, CheckpointData& data) {
     row.text("name", shard.name);
     row.count("tokens", shard.tokens);
   });
-  v.list_of_later_programs("parts", data.parts, [](auto& row, PartPosition& part) {
+  v.list("parts", data.parts, [](auto& row, PartPosition& part) {
     row.count("shard_visits", part.shard_visits);
     row.count("visit_spans", part.visit_spans);
     row.count("spans", part.spans);
@@ -207,7 +181,7 @@ void describe_progress(Visitor& v, CheckpointProgress& progress) {
   v.count("reported_step", progress.reported_step);
   v.number("reported_at_seconds", progress.reported_at_seconds);
   v.number("initial_loss_nats", progress.initial_loss_nats);
-  v.text_of_later_programs("phase", progress.phase);
+  v.text("phase", progress.phase);
   v.list("cycles", progress.cycles, [](auto& row, auto& cycle) {
     row.text("optimizer", cycle.first);
     row.count("cycle", cycle.second);
@@ -216,20 +190,20 @@ void describe_progress(Visitor& v, CheckpointProgress& progress) {
     row.text("phase", phase.first);
     row.number("seconds", phase.second);
   });
-  v.count_of_later_programs("restarts", progress.restarts);
-  v.count_of_later_programs("phase_start_step", progress.phase_start_step);
-  v.number_of_later_programs("phase_start_fraction", progress.phase_start_fraction);
-  v.number_of_later_programs("phase_start_seconds", progress.phase_start_seconds);
-  v.number_of_later_programs("phase_start_epoch", progress.phase_start_epoch);
-  v.count_of_later_programs("optimizer_start_step", progress.optimizer_start_step);
-  v.number_of_later_programs("loss_scale", progress.loss_scale);
-  v.count_of_later_programs("clean_updates", progress.clean_updates);
-  v.count_of_later_programs("skipped_updates", progress.skipped_updates);
-  v.count_of_later_programs("rewarm_start_step", progress.rewarm_start_step);
-  v.count_of_later_programs("rewarm_steps", progress.rewarm_steps);
-  v.count_of_later_programs("shares_validated", progress.shares_validated);
-  v.count_of_later_programs("metrics_records", progress.metrics_records);
-  v.text_of_later_programs("metrics_sha256", progress.metrics_sha256);
+  v.count("restarts", progress.restarts);
+  v.count("phase_start_step", progress.phase_start_step);
+  v.number("phase_start_fraction", progress.phase_start_fraction);
+  v.number("phase_start_seconds", progress.phase_start_seconds);
+  v.number("phase_start_epoch", progress.phase_start_epoch);
+  v.count("optimizer_start_step", progress.optimizer_start_step);
+  v.number("loss_scale", progress.loss_scale);
+  v.count("clean_updates", progress.clean_updates);
+  v.count("skipped_updates", progress.skipped_updates);
+  v.count("rewarm_start_step", progress.rewarm_start_step);
+  v.count("rewarm_steps", progress.rewarm_steps);
+  v.count("shares_validated", progress.shares_validated);
+  v.count("metrics_records", progress.metrics_records);
+  v.text("metrics_sha256", progress.metrics_sha256);
 }
 
 template <typename Visitor>
@@ -238,7 +212,7 @@ void describe(Visitor& v, CheckpointManifest& m) {
   v.count("tokens", m.tokens);
   v.text("run", m.run);
   v.text("commit", m.commit);
-  v.text_of_later_programs("instruction_set", m.instruction_set);
+  v.text("instruction_set", m.instruction_set);
   v.count("seed", m.seed);
   v.count("world_size", m.world_size);
   v.number("ema_decay", m.ema_decay);
@@ -296,7 +270,8 @@ CheckpointManifest manifest_from_json(std::string_view text, const std::string& 
   const Json version = json.value("format_version", Json());
   if (version != checkpoint_format_version) {
     throw data_error(
-        "'{}' has format version {}, but this program reads version {}; use the program that wrote it.",
+        "the checkpoint manifest '{}' has format version {}, but this program reads version {} only; use another "
+        "checkpoint, or start the run anew.",
         source, version.dump(), checkpoint_format_version);
   }
   CheckpointManifest manifest;
@@ -304,9 +279,8 @@ CheckpointManifest manifest_from_json(std::string_view text, const std::string& 
   describe(reader, manifest);
   if (!has_sound_ring(manifest.loss)) {
     throw data_error(
-        "'{}' is not a checkpoint manifest: 'loss.last_steps_skipped' are not among the last steps of the "
-        "losses, in "
-        "order; use another checkpoint.",
+        "'{}' is not a checkpoint manifest: 'loss.last_steps_skipped' are not "
+        "among the last steps of the losses, in order; use another checkpoint.",
         source);
   }
   return manifest;

@@ -47,7 +47,7 @@ struct CheckpointData {
   std::int64_t visit_spans = 0;
   std::int64_t row_tokens = 0;  // a span is this many tokens and one more
   std::vector<CheckpointShard> shards;
-  std::vector<PartPosition> parts;  // of [[data.mix]]; empty without, and in checkpoints of older programs
+  std::vector<PartPosition> parts;  // of [[data.mix]]; empty without
   bool operator==(const CheckpointData&) const = default;
 };
 
@@ -58,21 +58,20 @@ struct CheckpointProgress {
   std::int64_t reported_step = 0;                            // last line of the log
   double reported_at_seconds = 0;                            // training clock then
   double initial_loss_nats = 0;                              // of the first step
-  std::string phase;                                         // its name; "" in checkpoints of older programs
+  std::string phase;                                         // its name
   std::vector<std::pair<std::string, std::int64_t>> cycles;  // of warm-restart schedules, by optimiser
   std::vector<std::pair<std::string, double>> ledger_seconds;  // by phase, in order
-  // Where the present phase began, and the updates done when the optimisers' states were emptied last; 0 in
-  // checkpoints of older programs, whose phases had no schedule of their own.
+  // Where the present phase began, and the updates done when the optimisers' states were emptied last.
   std::int64_t phase_start_step = 0;
   double phase_start_fraction = 0, phase_start_seconds = 0, phase_start_epoch = 0;
   std::int64_t optimizer_start_step = 0;
   std::int64_t rewarm_start_step = 0, rewarm_steps = 0;  // of the last phase that had a re-warm-up
-  std::int64_t restarts = 0;  // after failures, by what started the ranks; 0 in checkpoints of older programs
-  // Of the loss (LossScaler::State); 0 in checkpoints of older programs.
+  std::int64_t restarts = 0;                             // after failures, by what started the ranks
+  // Of the loss (LossScaler::State).
   double loss_scale = 0;
   std::int64_t clean_updates = 0, skipped_updates = 0;
   std::int64_t shares_validated = 0;  // of train.validations
-  // MetricsMark of metrics.jsonl; 0 and "" in checkpoints of older programs.
+  // MetricsMark of metrics.jsonl.
   std::int64_t metrics_records = 0;
   std::string metrics_sha256 = {};
   bool operator==(const CheckpointProgress&) const = default;
@@ -83,7 +82,7 @@ struct CheckpointManifest {
   std::int64_t tokens = 0;  // trained on, over all ranks
   std::string run;
   std::string commit;
-  std::string instruction_set;  // of the processor; "" in checkpoints of older programs
+  std::string instruction_set;  // of the processor
   std::int64_t seed = 0;        // of all counter-based random numbers: with the step, their whole state
   std::int64_t world_size = 1;
   double ema_decay = 0;  // 0: the tensors hold no averages
@@ -94,7 +93,7 @@ struct CheckpointManifest {
   CheckpointData data;
   CheckpointProgress progress;
   LossAccount::State loss;
-  DataIdentity identity;  // empty in checkpoints that are older than digests
+  DataIdentity identity;
   bool operator==(const CheckpointManifest&) const = default;
 };
 

@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "framework/config/core_schema.h"
-#include "framework/config/retired_keys.h"
 #include "framework/config/run_config_rules.h"
 #include "framework/config/stored_paths.h"
 #include "framework/config/toml_document.h"
@@ -138,9 +137,8 @@ void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
   if (quantize.options.compression == Compression::adaptive &&
       quantize.options.streams != CodeStreams::width) {
     throw config_error(
-        "{}: quantize.streams is for general compressors; with quantize.compression = \"adaptive\", which "
-        "knows rows "
-        "and roles by itself, leave it \"width\".",
+        "{}: quantize.streams is for general compressors; with quantize.compression "
+        "= \"adaptive\", which knows rows and roles by itself, leave it \"width\".",
         table->origin.text());
   }
   const ConfigNode* list = table->find("tensors");
@@ -164,7 +162,6 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
   apply_overrides(tree, overrides);
   LoadedConfig loaded;
   loaded.notes = drop_stored_paths(tree);
-  if (std::string note = retired_keys_note(tree); !note.empty()) loaded.notes.push_back(std::move(note));
   loaded.file = file;
   loaded.core = resolve_keys(core_schema().keys(), &tree, {}, file, kOpenTables);
   core_schema().store(loaded.core, loaded.config);

@@ -35,7 +35,6 @@ struct TomlAssertion {};
 #include <toml++/toml.h>
 #pragma pop_macro("NDEBUG")
 
-#include "framework/config/retired_keys.h"
 #include "framework/config/shipped_configs.h"
 #include "framework/config/stored_paths.h"
 #include "framework/core/error.h"
@@ -312,7 +311,6 @@ ConfigNode parse_toml(std::string_view text, const std::string& name) {
 ConfigNode parse_stored_toml(std::string_view text, const std::string& name) {
   ConfigNode tree = parse_one(text, name);
   mark_stored_paths(tree, name);
-  rename_retired_keys(tree);
   return tree;
 }
 

@@ -7,7 +7,7 @@ namespace mulligan {
 
 enum class Seal {
   intact,
-  absent,  // an older program wrote it, or somebody took the digest away
+  absent,  // somebody took the digest away
   broken,
 };
 
@@ -15,7 +15,7 @@ enum class Seal {
 inline std::string seal_problem(Seal seal) {
   switch (seal) {
     case Seal::absent:
-      return "carries no digest of itself: an older program wrote it, or it was changed";
+      return "carries no digest of itself: it was changed after it was written";
     case Seal::broken:
       return "was changed after it was written: its digest is of other figures";
     case Seal::intact:

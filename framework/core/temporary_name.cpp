@@ -42,17 +42,17 @@ std::string rank() {
 
 struct Writer {
   pid_t process = 0;
-  std::string host;  // "": of an earlier version, which did not say
+  std::string host;
 };
 
-// Of what follows the mark: PROCESS.NUMBER or PROCESS.NUMBER.RANK.HOST.
+// Of what follows the mark: PROCESS.NUMBER.RANK.HOST.
 std::optional<Writer> parse_writer(std::string_view text) {
   Writer writer;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), writer.process);
   if (parsed.ec != std::errc() || writer.process <= 0) return {};
   text.remove_prefix(static_cast<std::size_t>(parsed.ptr - text.data()));
-  if (!text.starts_with('.')) return {};
-  if (std::ranges::count(text, '.') == 3) writer.host = text.substr(text.rfind('.') + 1);
+  if (!text.starts_with('.') || std::ranges::count(text, '.') != 3) return {};
+  writer.host = text.substr(text.rfind('.') + 1);
   return writer;
 }
 
@@ -76,7 +76,7 @@ bool is_left_behind(const std::filesystem::path& path) {
   if (mark == std::string::npos) return false;
   const std::optional<Writer> writer = parse_writer(std::string_view(name).substr(mark + 5));
   if (!writer) return false;
-  if (!writer->host.empty() && writer->host != host()) {
+  if (writer->host != host()) {
     std::error_code failed;
     const auto written = std::filesystem::last_write_time(path, failed);
     return !failed && std::filesystem::file_time_type::clock::now() - written > kLongestSilence;

@@ -9,7 +9,7 @@ namespace mulligan {
 // A name that no other process uses, on this machine or on one that shares the disk, for what will be `path`.
 std::filesystem::path temporary_name(const std::filesystem::path& path);
 
-// "NAME" of a temporary name of this or an earlier version (which ended with NUMBER); "" for other names.
+// "NAME" of a temporary name; "" for other names.
 std::string name_of_temporary(const std::string& file_name);
 
 // Whether the process that was writing a temporary has ended. Of another machine's nothing can be known: its

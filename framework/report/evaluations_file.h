@@ -19,7 +19,7 @@ struct EvaluationRecord {
   std::uint64_t val_tokens = 0;
   std::uint64_t val_bytes = 0;
   double seconds = 0;
-  std::string weights_sha256 = {};  // of the tensors, or of the artifact; "" in lines of older programs
+  std::string weights_sha256 = {};  // of the tensors, or of the artifact
   Seal seal = Seal::absent;         // of a line that was read
 };
 

@@ -35,9 +35,8 @@ MetricsMark keep_events_until(const std::filesystem::path& path, std::int64_t st
     if (name == "memory" || name.starts_with("ttt_")) return false;
     // The evaluation at the end was not seen through, so it is made again.
     if (name == "validation" && event.value("phase", "") == "evaluate") return false;
-    // Restarts and the start of the depth recurrence are told before the next step, so after the checkpoint.
-    const bool before_step =
-        name == "restart" || name == "phase_start" || name == "phase_switch" || name == "loop_start";
+    // Restarts and the start of a phase are told before the next step, so after the checkpoint.
+    const bool before_step = name == "restart" || name == "phase_start" || name == "phase_switch";
     const std::int64_t last = before_step ? step - 1 : step;
     const auto at = event.find("step");
     if (at != event.end() && !(at->is_number_integer() && at->get<std::int64_t>() <= last)) return false;
@@ -65,9 +64,8 @@ MetricsFile::MetricsFile(const std::filesystem::path& path, std::optional<std::i
     mark_ = keep_events_until(path, *continue_after, known, whole);
     if (!whole) {
       gap_ = fmt::format(
-          "'{}' no longer holds what the run had written up to the checkpoint of step {} ({} records, now "
-          "{}): "
-          "curves and reports will have a gap; restore the file if you can",
+          "'{}' no longer holds what the run had written up to the checkpoint of step {} ({} "
+          "records, now {}): curves and reports will have a gap; restore the file if you can",
           path.string(), *continue_after, known.records, mark_.records);
     }
   }

@@ -88,8 +88,6 @@ void add(MetricsHistory& history, const Json& json) {
   } else if (event == "restart") {
     history.restarts.push_back({integer(json.at("step")), json.at("optimizer").get<std::string>(),
                                 integer(json.at("cycle")), real(json, "lr")});
-  } else if (event == "loop_start") {
-    history.phase_starts.push_back({integer(json.at("step")), "looped", {}, real(json, "budget_fraction")});
   } else if (event == "phase_start") {
     history.phase_starts.push_back({integer(json.at("step")), json.at("phase").get<std::string>(),
                                     json.at("way").get<std::string>(), real(json, "budget_fraction")});

@@ -23,14 +23,14 @@ struct MetricsHistory {
   std::vector<StepRecord> steps;
   std::vector<ValidationRecord> validations;
   std::vector<RestartRecord> restarts;
-  std::vector<PhaseRecord> phase_starts;  // older programs wrote the start of depth recurrence alone
+  std::vector<PhaseRecord> phase_starts;
   std::vector<PhaseSwitchRecord> phase_switches;
   std::vector<std::int64_t> resumes;   // steps at which another process went on
   std::optional<MemoryRecord> memory;  // the last process's
   bool torn = false;                   // the last line is unfinished: its writer was killed
 };
 
-// A number that was not finite, and one that an older program did not write, is NaN. Unknown events are
+// A number that was not finite is NaN. Unknown events are
 // passed over. Throws data_error, naming `origin` and the line, for a damaged line (json_lines.h).
 MetricsHistory parse_metrics(std::string_view text, const std::string& origin);
 // The same for a file; one that does not exist has no events.

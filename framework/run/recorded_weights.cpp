@@ -12,7 +12,7 @@ std::string recorded(const std::filesystem::path& result, const char* key) {
   if (!std::filesystem::exists(result)) return {};
   return read_json_object<Json>(
       result,
-      [&](const Json& json) { return seal_of(json) == Seal::broken ? std::string() : json.value(key, ""); },
+      [&](const Json& json) { return seal_of(json) == Seal::intact ? json.value(key, "") : std::string(); },
       "make it anew");
 }
 

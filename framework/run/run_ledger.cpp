@@ -67,8 +67,7 @@ LedgerEntry read_entry(const Json& json) {
     entry.scores.emplace_back(
         name, EvalResult{number(score, "loss_sum_nats"), score.at("tokens"), score.at("bytes"),
                          number(score, "val_loss_nats"), number(score, "val_bpb"), number(score, "seconds")});
-    entry.scores.back().second.data.validation.tokens =
-        score.value("of_tokens", std::uint64_t{0});  // older programs wrote none
+    entry.scores.back().second.data.validation.tokens = score.at("of_tokens");
   }
   if (json.contains("overlap")) entry.overlap = text_overlap_from_json(json.at("overlap"));
   return entry;
@@ -155,7 +154,7 @@ RunLedger RunLedger::read(const std::filesystem::path& directory) {
       [](const Json& json) {
         RunLedger ledger;
         for (const Json& entry : json.at("stages")) ledger.book(read_entry(entry));
-        const Json restarts = json.value("restarts", Json(0U));  // older programs wrote none
+        const Json& restarts = json.at("restarts");
         if (!restarts.is_number_unsigned()) throw std::invalid_argument("an odd number of restarts");
         ledger.note_restarts(restarts.get<std::int64_t>());
         if (seal_of(json) != Seal::intact || json.value("changed", false)) ledger.note_change();
@@ -271,7 +270,7 @@ void require_limits(const LedgerConfig& limits, const RunLedger& ledger) {
         "the code beside the artifact was not counted (name the source tree with mulligan quantize "
         "--source)");
   }
-  if (ledger.changed()) reasons.emplace_back("ledger.json was changed by hand or by an older program");
+  if (ledger.changed()) reasons.emplace_back("ledger.json was changed by hand");
   if (ledger.restarts() > 0) {
     reasons.push_back(fmt::format("the training was restarted {} time{} after a failure", ledger.restarts(),
                                   ledger.restarts() == 1 ? "" : "s"));

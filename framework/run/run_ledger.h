@@ -49,8 +49,7 @@ class RunLedger {
   // How often what started the ranks of the training has started them again after a failure.
   void note_restarts(std::int64_t restarts) { restarts_ = restarts; }
   std::int64_t restarts() const { return restarts_; }
-  // Whether its file was changed by others than the commands; it stays so whatever is booked later. A file of an
-  // older program, without a digest, counts as changed where rules are strict.
+  // Whether its file was changed by others than the commands; it stays so whatever is booked later.
   void note_change() { changed_ = true; }
   bool changed() const { return changed_; }
   bool has(LedgerStage stage) const;

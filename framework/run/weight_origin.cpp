@@ -15,15 +15,6 @@ std::string words_for(const WeightOrigin& origin) {
                      origin.name);
 }
 
-// data.tokenizer of the configuration that an old weights file carries; "" where it names none.
-std::string tokenizer_of(const std::string& configuration, const std::string& path) {
-  try {
-    return parse_saved_config(configuration, path).config.data.tokenizer;
-  } catch (const Error&) {
-    return {};  // written by a version with other keys
-  }
-}
-
 }  // namespace
 
 WeightOrigin origin_of_weights(const std::filesystem::path& path) {
@@ -37,8 +28,6 @@ WeightOrigin origin_of_metadata(const std::map<std::string, std::string>& metada
   if (origin.has_checksum) origin.sha256 = metadata.at(tensors_sha256_key);  // checked when they are loaded
   if (const auto data = metadata.find(data_identity_key); data != metadata.end()) {
     origin.data = data_identity_from_text(data->second, words_for(origin));
-  } else if (const auto config = metadata.find("config"); config != metadata.end()) {
-    origin.saved_tokenizer = tokenizer_of(config->second, name);
   }
   return origin;
 }
@@ -52,17 +41,8 @@ std::vector<std::string> require_tokenizer_of(const WeightOrigin& origin, const 
     notes.push_back(
         fmt::format("note: {} carries no checksum of its tensors, so they are not checked", name));
   }
-  if (origin.kind == WeightOrigin::Kind::artifact || !origin.data.empty()) {
-    require_same_tokenizer({name, origin.data}, now, data.tokenizer);
-    return notes;
-  }
-  if (!data.tokenizer.empty() && data.tokenizer != origin.saved_tokenizer) {
-    throw data_error(
-        "{} carries no digest of its tokenizer, so whether data.tokenizer = '{}' is the right one is not "
-        "known; leave data.tokenizer as its run had it ('{}'), or score the loss alone with --set "
-        "data.tokenizer=",
-        name, data.tokenizer, origin.saved_tokenizer);
-  }
+  require_same_tokenizer({name, origin.data}, now, data.tokenizer);
+  if (origin.kind == WeightOrigin::Kind::artifact || !origin.data.empty()) return notes;
   notes.push_back(
       fmt::format("note: {} carries no digests of its data, so whether tokenizer and shards are still those "
                   "of its run cannot be checked",

@@ -19,10 +19,9 @@ struct WeightOrigin {
   };
   std::string name;  // the path, for the log
   Kind kind = Kind::memory;
-  DataIdentity data;            // empty: the file is older than digests
-  std::string saved_tokenizer;  // data.tokenizer of the run, where the file has no digests
-  std::string sha256;           // of the tensors as the file says, or of the artifact; empty: not known
-  bool has_checksum = true;     // the tensors can be checked
+  DataIdentity data;         // empty: the file does not say
+  std::string sha256;        // of the tensors as the file says, or of the artifact; empty: not known
+  bool has_checksum = true;  // the tensors can be checked
 
   WeightOrigin() = default;
   WeightOrigin(std::string path) : name(std::move(path)) {}
@@ -34,9 +33,8 @@ WeightOrigin origin_of_weights(const std::filesystem::path& path);
 // The same of the metadata that such a file has; `name` is for the log. Throws data_error.
 WeightOrigin origin_of_metadata(const std::map<std::string, std::string>& metadata, const std::string& name);
 
-// Throws data_error when the weights belong to another tokenizer than `now` (require_same_tokenizer), or when
-// that is not known and `data` names another tokenizer than the saved configuration does. Returns sentences
-// about what could not be checked.
+// Throws data_error when the weights belong to another tokenizer than `now`, or do not say which and `data` names
+// one (require_same_tokenizer). Returns sentences about what could not be checked.
 std::vector<std::string> require_tokenizer_of(const WeightOrigin& origin, const DataIdentity& now,
                                               const DataConfig& data);
 

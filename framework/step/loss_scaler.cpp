@@ -38,7 +38,6 @@ bool LossScaler::note(bool updated) {
 }
 
 void LossScaler::restore(const State& state) {
-  if (state.scale == 0) return;
   int exponent = 0;
   if (!(state.scale >= smallest && state.scale <= largest) || std::frexp(state.scale, &exponent) != 0.5) {
     throw data_error(

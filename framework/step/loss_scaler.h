@@ -33,8 +33,7 @@ class LossScaler {
   bool note(bool updated);
 
   const State& state() const { return state_; }
-  // Continues from a saved state; one of an older program, with scale 0, is the first. Throws data_error for
-  // a scale that no configuration leads to.
+  // Continues from a saved state. Throws data_error for a scale that no configuration leads to.
   void restore(const State& state);
   // "loss scale 65536, 12 updates since it changed, 3 skipped"
   std::string text() const;

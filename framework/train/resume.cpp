@@ -86,9 +86,8 @@ void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, P
   const LoadedConfig saved = saved_config(checkpoint, loaded, host);
   if (loaded.config.ledger.rules == LedgerRules::strict && saved.config.ledger.rules != LedgerRules::strict) {
     throw config_error(
-        "the checkpoint '{}' was written under ledger.rules = \"open\", which does not look at how a run "
-        "begins, so "
-        "a run under \"strict\" cannot go on from it; start anew, or resume with \"open\".",
+        "the checkpoint '{}' was written under ledger.rules = \"open\", which does not look at how a "
+        "run begins, so a run under \"strict\" cannot go on from it; start anew, or resume with \"open\".",
         checkpoint.path.string());
   }
   for (const ConfigDifference& difference : diff_configs(saved, loaded)) {
@@ -171,7 +170,7 @@ ResumePoint find_resume_point(const LoadedConfig& loaded, PluginHost& host, cons
     point.notes.push_back(std::move(note));
   }
   const std::string& saved = point.checkpoint->manifest.instruction_set;
-  if (!saved.empty() && saved != instruction_set()) {
+  if (saved != instruction_set()) {
     point.notes.push_back(fmt::format(
         "warning: the checkpoint was written on a processor with {}, this one has {}: results may differ "
         "in their last bits from those of a run on one machine",
@@ -192,9 +191,8 @@ void require_same_data(const CheckpointData& saved, const LoaderOptions& options
                        const ShardSetIdentity& train) {
   if (saved.row_tokens != options.row_tokens) {
     throw config_error(
-        "the saved run read rows of {} tokens, this one reads rows of {}; resume with its "
-        "train.tokens_per_step "
-        "and train.micro_batches.",
+        "the saved run read rows of {} tokens, this one reads rows of {}; "
+        "resume with its train.tokens_per_step and train.micro_batches.",
         saved.row_tokens, options.row_tokens);
   }
   const std::vector<CheckpointShard> now = checkpoint_shards(train);
@@ -222,10 +220,7 @@ void require_same_data(const CheckpointData& saved, const LoaderOptions& options
 }
 
 std::size_t saved_phase(const CheckpointManifest& manifest, const std::vector<Phase>& phases) {
-  std::string name = manifest.progress.phase;
-  // Older programs booked the losses by phase, but did not name the present one.
-  if (name.empty() && !manifest.loss.phases.empty()) name = manifest.loss.phases.back().first;
-  if (name.empty()) return 0;
+  const std::string& name = manifest.progress.phase;
   const auto found = std::ranges::find(phases, name, &Phase::name);
   if (found == phases.end()) {
     throw config_error(
@@ -240,12 +235,6 @@ std::vector<std::string> require_same_identity(const Checkpoint& checkpoint, con
                                                const std::string& tokenizer_file) {
   const DataIdentity& saved = checkpoint.manifest.identity;
   const DataOrigin origin{fmt::format("the checkpoint '{}'", checkpoint.path.string()), saved};
-  if (saved.empty()) {
-    return {
-        fmt::format("note: {} carries no digests of its data, so tokenizer and shards are compared by name "
-                    "and length only",
-                    origin.name)};
-  }
   if (!saved.tokenizer_sha256.empty()) require_same_tokenizer(origin, now, tokenizer_file);
   require_same_training_shards(origin, now.train);
   const std::string &was = saved.validation.sha256, &is = now.validation.sha256;

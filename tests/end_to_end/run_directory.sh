@@ -91,18 +91,19 @@ wait $process 2>wait.err
 "$mulligan" train small.toml --set run.directory=busy --set train.steps=100000 --resume >busy.out 2>&1 &
 process=$!
 wait_for busy/.lock
-touch busy/metrics.jsonl.tmp.999999999.0 busy/foreign.tmp.999999999.0
+host=$(hostname | tr -c 'A-Za-z0-9\n-' _)
+touch "busy/metrics.jsonl.tmp.999999999.0.0.$host" "busy/foreign.tmp.999999999.0.0.$host"
 mkdir -p busy/checkpoints/.writing_step_00000001
 kill -KILL $process
 wait $process 2>wait.err
 check "a run goes on after a kill" "$mulligan" train small.toml --set run.directory=busy --set train.steps=8 --resume \
   --set train.validate_every=2
-check_equal "leftovers are gone, foreign files are not" "busy/foreign.tmp.999999999.0" \
+check_equal "leftovers are gone, foreign files are not" "busy/foreign.tmp.999999999.0.0.$host" \
   "$(find busy -name '*.tmp.*' -o -name '.writing*' -o -name '.lock')"
 # The other commands remove them as well.
 check "a run to work on" cp -r run leftovers
 for arguments in "eval leftovers" "quantize leftovers" "ttt leftovers" "ttt leftovers --set ttt.chunk_tokens=32" "report leftovers"; do
-  for name in metrics.jsonl ledger.json report.html artifact.mulligan eval.state; do touch "leftovers/$name.tmp.999999999.7"; done
+  for name in metrics.jsonl ledger.json report.html artifact.mulligan eval.state; do touch "leftovers/$name.tmp.999999999.7.0.$host"; done
   # shellcheck disable=SC2086
   check "$arguments" "$mulligan" $arguments
   check_equal "nothing of killed processes is left" "" "$(find leftovers -name '*.tmp.*' ! -name 'eval.state*')"

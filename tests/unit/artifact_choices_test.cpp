@@ -1,5 +1,5 @@
-// What version 2 of the artifact file adds: protected columns, corrections, the adaptive coder, streams by
-// role.
+// What an artifact holds beside codes and scales: protected columns, corrections, the adaptive coder, streams
+// by role.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ void correct(QuantizedTensor& tensor, std::int64_t rank, std::int64_t left_group
 }
 
 // Every role in two layers with all that a tensor can have, a matrix without a role, and other formats.
-Artifact later_artifact() {
+Artifact full_artifact() {
   Artifact artifact;
   artifact.configuration = "[model]\nlayers = 2\n";
   artifact.tensors.push_back(matrix("tok_emb.weight", 40, 24, 7));
@@ -103,14 +103,8 @@ std::string refusal(const std::string& bytes) {
   return "";
 }
 
-std::uint32_t version_of(const std::string& bytes) {
-  std::uint32_t version = 0;
-  std::memcpy(&version, bytes.data() + artifact_version_offset, sizeof version);
-  return version;
-}
-
-// The file with its manifest and version changed and everything that depends on them put right.
-std::string forged(const std::string& bytes, std::uint32_t version, const std::function<void(Json&)>& edit) {
+// The file with its manifest changed and everything that depends on it put right.
+std::string forged(const std::string& bytes, const std::function<void(Json&)>& edit) {
   const auto number = [&](std::size_t offset) {
     std::uint32_t value = 0;
     std::memcpy(&value, bytes.data() + offset, sizeof value);
@@ -128,7 +122,6 @@ std::string forged(const std::string& bytes, std::uint32_t version, const std::f
     const auto word = static_cast<std::uint32_t>(value);
     std::memcpy(result.data() + offset, &word, sizeof word);
   };
-  put(artifact_version_offset, version);
   put(artifact_manifest_offset, repacked.size());
   put(artifact_manifest_raw_offset, text.size());
   return result.replace(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset,
@@ -136,11 +129,10 @@ std::string forged(const std::string& bytes, std::uint32_t version, const std::f
 }
 
 TEST(ArtifactChoices, RoundTripInEveryCompressionAndStream) {
-  const Artifact artifact = later_artifact();
+  const Artifact artifact = full_artifact();
   const auto check = [&](Compression compression, CodeStreams streams) {
     SCOPED_TRACE(testing::Message() << compression_word(compression) << " " << static_cast<int>(streams));
     const std::string bytes = serialize_artifact(artifact, compression, nullptr, 0, streams);
-    EXPECT_EQ(version_of(bytes), 2U);
     const Artifact again = parse_artifact(bytes, "sample");
     EXPECT_TRUE(again == artifact);
     EXPECT_EQ(serialize_artifact(artifact, compression, nullptr, 1, streams), bytes)
@@ -157,19 +149,9 @@ TEST(ArtifactChoices, RoundTripInEveryCompressionAndStream) {
   }
 }
 
-// Older programs go on reading what they can.
-TEST(ArtifactChoices, VersionOneWhereNothingOfVersionTwoIsIn) {
-  Artifact plain;
-  plain.tensors = {matrix("w", 9, 11, 6)};
-  EXPECT_EQ(version_of(serialize_artifact(plain, Compression::brotli)), 1U);
-  EXPECT_EQ(version_of(serialize_artifact(plain, Compression::adaptive)), 2U);
-  EXPECT_EQ(version_of(serialize_artifact(plain, Compression::zstd, nullptr, 0, CodeStreams::role)), 2U);
-  EXPECT_EQ(version_of(serialize_artifact(later_artifact(), Compression::brotli)), 2U);
-}
-
 TEST(ArtifactChoices, SizesAddUp) {
   ArtifactSizes sizes;
-  const std::string bytes = serialize_artifact(later_artifact(), Compression::adaptive, &sizes);
+  const std::string bytes = serialize_artifact(full_artifact(), Compression::adaptive, &sizes);
   double streams = static_cast<double>(sizes.overhead_bytes), tensors = streams;
   for (const ArtifactStream& stream : sizes.streams) streams += static_cast<double>(stream.bytes);
   for (const auto& tensor : sizes.tensors) tensors += tensor.bytes;
@@ -190,16 +172,13 @@ TEST(ArtifactChoices, WhatIsReadBack) {
 }
 
 TEST(ArtifactChoices, WrongEntriesHaveTheirOwnSentences) {
-  const std::string bytes = serialize_artifact(later_artifact(), Compression::adaptive);
-  const auto says = [&](const char* sentence, const std::function<void(Json&)>& edit,
-                        std::uint32_t version = 2) {
-    const std::string refused = refusal(forged(bytes, version, edit));
+  const std::string bytes = serialize_artifact(full_artifact(), Compression::adaptive);
+  const auto says = [&](const char* sentence, const std::function<void(Json&)>& edit) {
+    const std::string refused = refusal(forged(bytes, edit));
     EXPECT_NE(refused.find(sentence), std::string::npos) << sentence << ": " << refused;
   };
-  const auto nothing = [](Json&) {};
-  EXPECT_TRUE(parse_artifact(forged(bytes, 2, nothing), "same") == later_artifact());
-  says("in a file of version 1", nothing, 1);
-  says("format version 3", nothing, 3);
+  EXPECT_TRUE(parse_artifact(forged(bytes, [](Json&) {}), "same") == full_artifact());
+  says("no object 'data'", [](Json& m) { m.erase("data"); });
   const auto protection = [](const char* name, Json value) {
     return [name, value](Json& m) { m["tensors"][0]["protected"][name] = value; };
   };
@@ -233,12 +212,12 @@ TEST(ArtifactChoices, WrongEntriesHaveTheirOwnSentences) {
 }
 
 TEST(ArtifactChoices, DamagedOrdersAreRefused) {
-  Artifact artifact = later_artifact();
+  Artifact artifact = full_artifact();
   const std::string bytes =
       serialize_artifact(artifact, Compression::zstd, nullptr, 0, CodeStreams::role_ordered);
   EXPECT_TRUE(parse_artifact(bytes, "orders") == artifact);
   // Two orders of 12 rows read as those of other matrices: rows that are not there.
-  const std::string forged_file = forged(bytes, 2, [](Json& m) { m["code_streams"] = "role_all_ordered"; });
+  const std::string forged_file = forged(bytes, [](Json& m) { m["code_streams"] = "role_all_ordered"; });
   EXPECT_NE(refusal(forged_file).find("declares"), std::string::npos);
 }
 
@@ -246,7 +225,7 @@ TEST(ArtifactChoices, DamageBehindTheChecksumIsReadOrRefused) {
   int refused = 0;
   for (const auto& [compression, streams] : {std::pair{Compression::adaptive, CodeStreams::width},
                                              {Compression::zstd, CodeStreams::role_ordered}}) {
-    const std::string bytes = serialize_artifact(later_artifact(), compression, nullptr, 0, streams);
+    const std::string bytes = serialize_artifact(full_artifact(), compression, nullptr, 0, streams);
     const PhiloxStream random(8, compression_word(compression));
     for (std::uint64_t round = 0; round < 2000; ++round) {
       std::string changed = bytes;

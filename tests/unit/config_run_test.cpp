@@ -31,29 +31,10 @@ TEST(ConfigRun, DerivedValuesFollowFromOtherKeys) {
   EXPECT_EQ(load({"model.head_width=8"}).core.at("model.head_width").origin.text(), "--set");
 }
 
-// eval.batch_rows is rows per pass, and moves no score. Older programs took the packing from it: what they
-// saved keeps its meaning.
-TEST(ConfigRun, TheOldNameOfThePackingKeepsItsMeaningWhereAProgramSavedIt) {
-  const std::string old = "[eval]\nbatch_rows = 8\n";
-  const auto saved = [](const std::string& more, const std::vector<std::string>& sets = {}) {
-    return parse_stored_config(kSmallConfig + more, "run.mulligan", sets).config.eval;
-  };
-  EXPECT_EQ(saved("").packed_sequences, 16);
-  EXPECT_EQ(saved(old).packed_sequences, 8);
-  EXPECT_EQ(saved(old).batch_rows, 1);
-  EXPECT_EQ(saved(old, {"eval.batch_rows=64"}).packed_sequences, 8);
-  EXPECT_EQ(saved(old, {"eval.packed_sequences=4"}).packed_sequences, 4);
-  EXPECT_EQ(saved(old + "packed_sequences = 2\n").packed_sequences, 2);
-
-  const LoadedConfig typed = load({}, old);
-  EXPECT_EQ(typed.config.eval.packed_sequences, 16);
-  EXPECT_EQ(typed.config.eval.batch_rows, 8);
-  ASSERT_EQ(typed.notes.size(), 1u);
-  EXPECT_EQ(typed.notes[0].find("conf/small.toml:20: eval.batch_rows changes no score"), 0u)
-      << typed.notes[0];
-  EXPECT_TRUE(load({"eval.batch_rows=64"}).notes.empty());
+// eval.batch_rows is rows per pass and moves no score; the packing is eval.packed_sequences.
+TEST(ConfigRun, RowsPerPassDoNotChangeThePacking) {
   EXPECT_EQ(load({"eval.batch_rows=64"}).config.eval.packed_sequences, 16);
-  EXPECT_TRUE(load({}, old + "packed_sequences = 2\n").notes.empty());
+  EXPECT_EQ(load({"eval.packed_sequences=4"}).config.eval.batch_rows, 1);
 }
 
 // The adaptive coder knows rows and roles by itself; orders made for general compressors would be lost on it.
@@ -168,9 +149,9 @@ TEST(ConfigRun, UnknownKeysAreFoundInEveryKindOfTable) {
   EXPECT_EQ(with("[[parameters]]\nmatch = 'x'\noptimizr = 'all'\n"),
             "conf/small.toml:21: unknown key 'parameters.optimizr'; did you mean 'parameters.optimizer'?");
   EXPECT_EQ(with("[[parameters]]\nmatch = 'x'\n"),
-            "conf/small.toml:19: the required key 'parameters.optimizer' is missing (NAME of the "
-            "[optimizer.NAME] that "
-            "updates them; none = they keep their initial values); set it to a string.");
+            "conf/small.toml:19: the required key 'parameters.optimizer' "
+            "is missing (NAME of the [optimizer.NAME] that updates them; "
+            "none = they keep their initial values); set it to a string.");
 }
 
 TEST(ConfigRun, MisshapenOptimizerAndParameterTables) {

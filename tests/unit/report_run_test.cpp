@@ -45,8 +45,6 @@ TEST(MetricsReader, ReadsEveryEvent) {
           "\n"
           R"({"event":"restart","step":5,"optimizer":"a","cycle":1,"lr":0.02})"
           "\n"
-          R"({"event":"loop_start","step":6,"budget_fraction":0.4})"
-          "\n"
           R"({"event":"phase_start","step":6,"phase":"long","way":"looped, bf16","budget_fraction":0.5})"
           "\n"
           R"({"event":"resume","step":7,"checkpoint":"x"})"
@@ -65,10 +63,9 @@ TEST(MetricsReader, ReadsEveryEvent) {
   EXPECT_EQ(step.slowest_step_seconds, 0.2);
   ASSERT_EQ(history.restarts.size(), 1u);
   EXPECT_EQ(history.restarts[0].cycle, 1);
-  ASSERT_EQ(history.phase_starts.size(), 2u);  // the first as older programs wrote it
+  ASSERT_EQ(history.phase_starts.size(), 1u);
   EXPECT_EQ(history.phase_starts[0].step, 6);
-  EXPECT_EQ(history.phase_starts[0].phase, "looped");
-  EXPECT_EQ(history.phase_starts[1].phase, "long");
+  EXPECT_EQ(history.phase_starts[0].phase, "long");
   EXPECT_EQ(history.resumes, std::vector<std::int64_t>{7});
   ASSERT_TRUE(history.memory);
   EXPECT_EQ(history.memory->programs_bytes[0].second, 16);

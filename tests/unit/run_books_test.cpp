@@ -164,8 +164,9 @@ TEST(RunLedger, AmountsThatCannotBeAreRefused) {
        {R"("seconds": {"train": -1.0}, "bytes": {})", R"("seconds": {"train": null}, "bytes": {})",
         R"("seconds": {}, "bytes": {"artifact": -5})", R"("seconds": {}, "bytes": {"artifact": 0.5})"}) {
     const TemporaryFolder folder;
-    folder.write("ledger.json",
-                 fmt::format(R"({{"stages": [{{"stage": "train", {}, "scores": {{}}}}]}})", stage));
+    folder.write(
+        "ledger.json",
+        fmt::format(R"({{"stages": [{{"stage": "train", {}, "scores": {{}}}}], "restarts": 0}})", stage));
     try {
       RunLedger::read(folder.path(""));
       ADD_FAILURE() << stage;

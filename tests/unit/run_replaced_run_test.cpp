@@ -122,16 +122,21 @@ INSTANTIATE_TEST_SUITE_P(Places, ReplacedRunTest, ::testing::Values("run/checkpo
 TEST(RunDirectory, LeftoversOfAnotherProcessAreRemovedAndNoOthers) {
   const ScratchFolder scratch;
   fs::create_directories(scratch / "trials/eval-1a2b3c4d");
-  for (const char* name :
-       {"metrics.jsonl.tmp.999999999.0", "notes.tmp.999999999.0", "log.txt.tmp.x", "trials/eval-1.json",
-        "trials/eval-1.json.tmp.999999999.0", "trials/eval-1a2b3c4d/ttt_result.json.tmp.999999999.3"}) {
-    std::ofstream(scratch / name) << "x";
+  const std::string own = temporary_name("weights.safetensors").filename().string();
+  const std::string host = own.substr(own.rfind('.') + 1);
+  // The second file of rank 0 here, of a process that is not there.
+  const auto here = [&](const std::string& name) {
+    return scratch / fmt::format("{}.tmp.999999999.1.0.{}", name, host).c_str();
+  };
+  for (const fs::path& path : {here("metrics.jsonl"), here("notes"), scratch / "log.txt.tmp.x",
+                               scratch / "log.txt.tmp.999999999.1", scratch / "trials/eval-1.json",
+                               here("trials/eval-1.json"), here("trials/eval-1a2b3c4d/ttt_result.json")}) {
+    std::ofstream(path) << "x";
   }
-  const std::string alive = fmt::format("report.html.tmp.{}.0", 1);  // a process that is always there
+  // A process that is always there.
+  const std::string alive = fmt::format("report.html.tmp.{}.0.0.{}", 1, host);
   std::ofstream(scratch / alive.c_str()) << "x";
-  // Of ranks: here, and on another machine, of which only the hour tells whether it lives.
-  const std::string here = temporary_name("weights.safetensors").filename().string();
-  const std::string host = here.substr(here.rfind('.') + 1);
+  // Of another rank; and on another machine, of which only the hour tells whether it lives.
   const std::string ended = fmt::format("ledger.json.tmp.999999999.0.3.{}", host);
   const char* young = "result.json.tmp.999999999.0.11.other-host";
   const char* old = "result.json.tmp.999999999.1.11.other-host";
@@ -142,12 +147,13 @@ TEST(RunDirectory, LeftoversOfAnotherProcessAreRemovedAndNoOthers) {
   EXPECT_FALSE(fs::exists(scratch / ended.c_str()));
   EXPECT_TRUE(fs::exists(scratch / young));
   EXPECT_FALSE(fs::exists(scratch / old));
-  EXPECT_FALSE(fs::exists(scratch / "metrics.jsonl.tmp.999999999.0"));
-  EXPECT_FALSE(fs::exists(scratch / "trials/eval-1.json.tmp.999999999.0"));
-  EXPECT_FALSE(fs::exists(scratch / "trials/eval-1a2b3c4d/ttt_result.json.tmp.999999999.3"));
+  EXPECT_FALSE(fs::exists(here("metrics.jsonl")));
+  EXPECT_FALSE(fs::exists(here("trials/eval-1.json")));
+  EXPECT_FALSE(fs::exists(here("trials/eval-1a2b3c4d/ttt_result.json")));
   EXPECT_TRUE(fs::exists(scratch / "trials/eval-1.json"));
-  EXPECT_TRUE(fs::exists(scratch / "notes.tmp.999999999.0"));
+  EXPECT_TRUE(fs::exists(here("notes")));
   EXPECT_TRUE(fs::exists(scratch / "log.txt.tmp.x"));
+  EXPECT_TRUE(fs::exists(scratch / "log.txt.tmp.999999999.1"));
   EXPECT_TRUE(fs::exists(scratch / alive.c_str()));
 }
 

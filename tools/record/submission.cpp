@@ -204,22 +204,18 @@ Comparison read_comparison(const Json& json) {
   return comparison;
 }
 
-// Folders of older programs state a share of windows of 64 tokens, which stood there word for word.
+// What is missing is taken for the worst.
 TextOverlap read_overlap(const Fields& fields) {
-  constexpr std::uint64_t passage_tokens = 150;
   TextOverlap overlap;
   overlap.similar = fields.number("share").value_or(1);
-  overlap.copied = fields.number("copied").value_or(overlap.similar);
-  overlap.training = fields.number("training").value_or(0);
+  overlap.copied = fields.number("copied").value_or(1);
+  overlap.training = fields.number("training").value_or(1);
   overlap.validation_tokens = fields.count("validation_tokens").value_or(0);
   overlap.training_tokens = fields.count("training_tokens").value_or(0);
-  overlap.validation_read = fields.count("validation_read").value_or(overlap.validation_tokens);
-  overlap.training_read = fields.count("training_read").value_or(overlap.training_tokens);
-  const auto passages = [&](const char* name, std::uint64_t tokens) {
-    return static_cast<std::int64_t>(fields.count(name).value_or(tokens / passage_tokens + 1));
-  };
-  overlap.passages = passages("passages", overlap.validation_tokens);
-  overlap.training_passages = passages("training_passages", overlap.training_tokens);
+  overlap.validation_read = fields.count("validation_read").value_or(0);
+  overlap.training_read = fields.count("training_read").value_or(0);
+  overlap.passages = static_cast<std::int64_t>(fields.count("passages").value_or(0));
+  overlap.training_passages = static_cast<std::int64_t>(fields.count("training_passages").value_or(0));
   return overlap;
 }
 
@@ -308,10 +304,6 @@ Submission submission_of(const Json& json, bool own_files) {
   submission.software = top.text("software");
   read_own_parts(top, submission);
   Json claimed = json, written = submission_json(submission);
-  // Older programs described the overlap otherwise.
-  if (claimed.contains("overlap") && claimed["overlap"].is_object() &&
-      !claimed["overlap"].contains("passages"))
-    claimed.erase("overlap");
   claimed.erase("format");  // R01 says where it is missing
   submission.unwritten = other_field(claimed, written, "");
   return submission;

@@ -181,15 +181,11 @@ LineChart step_time_chart(const RunRecord& run) {
                   true,
                   {},
                   run_marks(run)};
-  const auto mean = [](const StepRecord& s) {
-    // Older runs wrote the rate alone.
-    const double rate = s.step > 0 ? static_cast<double>(s.tokens) / static_cast<double>(s.step) : nan;
-    return 1e3 * (std::isfinite(s.step_seconds) ? s.step_seconds : rate / s.tokens_per_second);
-  };
   chart.curves.push_back({"slowest",
                           curve_of(run, [](const StepRecord& s) { return 1e3 * s.slowest_step_seconds; }), 5,
                           Stroke::faint});
-  chart.curves.push_back({"mean", curve_of(run, mean), 0, Stroke::solid});
+  chart.curves.push_back(
+      {"mean", curve_of(run, [](const StepRecord& s) { return 1e3 * s.step_seconds; }), 0, Stroke::solid});
   return chart;
 }
 

@@ -57,12 +57,10 @@ std::vector<std::string> find_doubts(RunRecord& run, std::string_view config) {
     return score.artifact && differ(score.weights_sha256, artifact);
   });
   if (changed > 0) {
-    doubts.add(
-        files.evaluations(),
-        fmt::format("has {} line{} without the digest that belongs to {}: an older program wrote {}, or {} "
-                    "changed",
-                    changed, changed == 1 ? "" : "s", changed == 1 ? "it" : "them",
-                    changed == 1 ? "it" : "them", changed == 1 ? "it was" : "they were"));
+    doubts.add(files.evaluations(),
+               fmt::format("has {} line{} without the digest that belongs to {}: {} changed", changed,
+                           changed == 1 ? "" : "s", changed == 1 ? "it" : "them",
+                           changed == 1 ? "it was" : "they were"));
   }
   return found;
 }

@@ -34,8 +34,8 @@ struct TrainingResult {
   std::vector<std::string> broken_limits, plugins;  // plugins as "optimizer muon 1.0"
   std::vector<std::string> doctor;                  // what its checks failed or warned of, as "D26: ..."
   std::string device, cpu, commit, weights, host, started, command;
-  std::string determinism, backend_promise;      // levels; empty in results of older programs
-  std::optional<double> ranks, nodes, restarts;  // absent in results of older programs
+  std::string determinism, backend_promise;  // levels
+  std::optional<double> ranks, nodes, restarts;
   std::string launcher;
   std::string config_sha256, weights_sha256;  // of settings_digest, of the tensors that were saved
   std::vector<std::string> foreign_plugins;   // that the program was not built with
@@ -56,7 +56,7 @@ struct QuantizeResult {
   double artifact_bytes = 0;
   std::string artifact_sha256, weights_sha256;  // of its file, of what it was made of; "": not written
   Seal seal = Seal::absent;
-  // Of code; evaluation_source_bytes is what the budget counts, absent in results of older programs.
+  // Of code; evaluation_source_bytes is what the budget counts.
   std::optional<double> evaluation_source_bytes, source_bytes, binary_bytes;
   double limit_bytes = 0;  // 0: none
   std::vector<Tensor> tensors;
@@ -87,7 +87,7 @@ struct TttResult {
     double number = 0, documents = 0, tokens = 0, seconds = 0;
     std::vector<double> step_loss_nats;
   };
-  std::string weights;  // what was scored; empty where an older program did not write it
+  std::string weights;  // what was scored
   std::string weights_sha256;
   Seal seal = Seal::absent;
   std::optional<double> with_bpb, without_bpb;

@@ -29,7 +29,7 @@ std::string bpb_text(double value) {
   return fixed(value, 5);
 }
 
-// "" of a run of one process, as all of older programs were.
+// "" of a run of one process.
 std::string ranks_text(const TrainingResult& result) {
   const auto counted = [](double number, const char* what) {
     return fmt::format("{} {}{}", count_text(number), what, number == 1 ? "" : "s");
@@ -401,9 +401,8 @@ std::string ttt_section(const RunRecord& run) {
   }
   if (ttt.contested) {
     html +=
-        "<p class=\"warning\">Contested: the transform knew documents that were scored later, as in the "
-        "published "
-        "record.</p>\n";
+        "<p class=\"warning\">Contested: the transform knew documents "
+        "that were scored later, as in the published record.</p>\n";
   }
   if (ttt.collapsed_at_batch) {
     html += fmt::format(

@@ -102,9 +102,8 @@ class Cell {
       cell.without = validation(trained);
       if (sweep_.metric == "val_bpb" && cell.without.bytes == 0) {
         throw config_error(
-            "the score of row '{}' has no bytes, so there are no bits per byte; set metric = "
-            "\"val_loss_nats\" in "
-            "the sweep, or data.tokenizer.",
+            "the score of row '{}' has no bytes, so there are no bits per byte; "
+            "set metric = \"val_loss_nats\" in the sweep, or data.tokenizer.",
             row_.name);
       }
       read_training_loss(trained, cell);
@@ -209,7 +208,7 @@ class Cell {
         remedy);
   }
 
-  // From the sums of the loss account; results of older programs have none.
+  // From the sums of the loss account; a run of no steps has none.
   static void read_training_loss(const fs::path& directory, SweepCell& cell) {
     read_json_object<nlohmann::ordered_json>(
         RunFiles{directory}.result(),
@@ -263,9 +262,8 @@ std::vector<Training> trainings_of(const Sweep& sweep,
       training.initial_weights = cell.initial_weights();
       if (training.initial_weights.empty()) {
         throw config_error(
-            "[vectors] stores differences from the weights that all seeds begin with, but the row '{}' has "
-            "no "
-            "init.from, so each seed draws its own; name one, or leave [vectors] out.",
+            "[vectors] stores differences from the weights that all seeds begin with, but the row "
+            "'{}' has no init.from, so each seed draws its own; name one, or leave [vectors] out.",
             sweep.rows[row].name);
       }
     }
@@ -393,9 +391,8 @@ void require_one_objective(const Sweep& sweep, const std::function<std::string(s
   }
   if (first.empty() || sweep.metric == "val_loss_nats") return;
   throw config_error(
-      "the sweep's rows fill in masked tokens (model.masking.share), whose loss is no bits per byte; set "
-      "metric = "
-      "\"val_loss_nats\".");
+      "the sweep's rows fill in masked tokens (model.masking.share), "
+      "whose loss is no bits per byte; set metric = \"val_loss_nats\".");
 }
 
 }  // namespace
