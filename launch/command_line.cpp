@@ -93,9 +93,8 @@ std::vector<std::string> exit_code_texts() {
           "1 run failed",
           "2 bad configuration, command line or plugin",
           "3 bad data",
-          "4 stopped by a signal (train wrote a checkpoint, eval and ttt of a run the state of their score: "
-          "--resume "
-          "goes on; other commands left nothing half-done)",
+          "4 stopped by a signal (train wrote a checkpoint, eval and ttt of a run the "
+          "state of their score: --resume goes on; other commands left nothing half-done)",
           "5 another rank of the run failed"};
 }
 

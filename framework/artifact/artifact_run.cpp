@@ -161,9 +161,8 @@ std::optional<TextOverlap> calibration_overlap(const RunConfig& config, const Tr
   const auto unknown = [&](const std::string& why) -> std::optional<TextOverlap> {
     if (strict) {
       throw data_error(
-          "{}, so whether calibration reads text that is scored is not known, and under ledger.rules = "
-          "\"strict\" "
-          "there would be no result; name the run's validation shards in data.validation",
+          "{}, so whether calibration reads text that is scored is not known, and under ledger.rules "
+          "= \"strict\" there would be no result; name the run's validation shards in data.validation",
           why);
     }
     log.print("{}: calibration's text was not compared with it", why);
@@ -212,9 +211,8 @@ void require_own_weights(const fs::path& weights, const fs::path& run) {
   const std::string found = origin_of_weights(weights).sha256;
   if (recorded.empty() || found == recorded) return;
   throw data_error(
-      "'{}' holds other weights ({}) than those that its run has recorded ({}), so their artifact is not the "
-      "run's; "
-      "put the run's own back, or name another place for the artifact with --output.",
+      "'{}' holds other weights ({}) than those that its run has recorded ({}), so their artifact is "
+      "not the run's; put the run's own back, or name another place for the artifact with --output.",
       weights.string(), short_digest(found), short_digest(recorded));
 }
 

@@ -90,9 +90,8 @@ std::string loss_value_problem(const LossValues& values, bool is_cross_entropy, 
   if (!is_cross_entropy) {
     if (values.certain < values.equal) return {};
     return fmt::format(
-        "logits that name the target have a loss of {:.4g}, equal logits one of {:.4g}: it must fall as the "
-        "target "
-        "becomes more likely",
+        "logits that name the target have a loss of {:.4g}, equal logits "
+        "one of {:.4g}: it must fall as the target becomes more likely",
         values.certain, values.equal);
   }
   const double nats = std::log(vocabulary);

@@ -91,9 +91,8 @@ std::string transform_problem(const ProposalSource& proposals, std::int64_t voca
   const Proposals again = proposals(text, chunk);
   if (const std::size_t at = first_other(first, again, order.size()); at < order.size()) {
     return fmt::format(
-        "the proposal for token {} of {} is another one when the same text is scored again in a new stream, "
-        "so it "
-        "knows more than the tokens before it",
+        "the proposal for token {} of {} is another one when the same text is "
+        "scored again in a new stream, so it knows more than the tokens before it",
         at + 1, order.size());
   }
   const PhiloxStream draws(1, "transform probe");

@@ -27,9 +27,8 @@ Schema<RunSection> run_section() {
       "fused_kernels", &RunSection::fused_kernels,
       "compute neighbouring calls in one fused kernel where the backend has one; results differ by rounding");
   s.key("require_libraries", &RunSection::require_libraries,
-        "refuse a run on a device that lacks the library its backend is fast with (cuDNN's attention on a "
-        "GPU), "
-        "before its clock starts, in place of a warning");
+        "refuse a run on a device that lacks the library its backend is fast with "
+        "(cuDNN's attention on a GPU), before its clock starts, in place of a warning");
   return s;
 }
 
@@ -162,9 +161,8 @@ Schema<WarmupConfig> warmup_section() {
   s.key("steps", &WarmupConfig::steps, "steps per layer order before the clock starts, undone afterwards")
       .range(0, 1e6);
   s.key("keep_muon_momentum", &WarmupConfig::keep_muon_momentum,
-        "keep the optimiser states of the warm-up steps whose plugins say that they survive it (Muon's "
-        "momentum), as "
-        "the record's script did on several GPUs");
+        "keep the optimiser states of the warm-up steps whose plugins say that they "
+        "survive it (Muon's momentum), as the record's script did on several GPUs");
   return s;
 }
 
@@ -204,9 +202,8 @@ Schema<TrainConfig> train_section() {
   s.key("validate_every", &TrainConfig::validate_every, "steps between validations; 0 = only at the end")
       .at_least(0);
   s.key("validations", &TrainConfig::validations,
-        "so many validations on the way, at equal shares of the budget, beside those of validate_every; no "
-        "budget "
-        "counts their seconds")
+        "so many validations on the way, at equal shares of the budget, "
+        "beside those of validate_every; no budget counts their seconds")
       .range(0, 1000);
   s.section("warmup", &TrainConfig::warmup, warmup_section());
   return s;
@@ -254,21 +251,20 @@ Schema<MetricsConfig> metrics_section() {
   s.key("tensorboard", &MetricsConfig::tensorboard,
         "also write an event file for TensorBoard while training, into RUN/tensorboard");
   s.key("attention_every", &MetricsConfig::attention_every,
-        "steps between events `attention` in metrics.jsonl: largest logit, rows with repeated maxima, "
-        "rounding "
-        "of each layer's attention and norms of its weights, on a row of at most 256 tokens; 0 = none")
+        "steps between events `attention` in metrics.jsonl: largest logit, "
+        "rows with repeated maxima, rounding of each layer's attention "
+        "and norms of its weights, on a row of at most 256 tokens; 0 = none")
       .range(0, 1e9);
   return s;
 }
 
 Schema<DoctorConfig> doctor_section() {
   Schema<DoctorConfig> s;
-  s.choice<DoctorLevel>(
-      "level", &DoctorConfig::level,
-      {{"off", DoctorLevel::off}, {"start", DoctorLevel::start}, {"all", DoctorLevel::all}},
-      "checks of data, loss, weights and evaluation before the first step, and of the scores: none, those "
-      "that "
-      "take moments, or all that `mulligan doctor` makes; a run that fails one is refused without --force");
+  s.choice<DoctorLevel>("level", &DoctorConfig::level,
+                        {{"off", DoctorLevel::off}, {"start", DoctorLevel::start}, {"all", DoctorLevel::all}},
+                        "checks of data, loss, weights and evaluation before the first "
+                        "step, and of the scores: none, those that take moments, or all that "
+                        "`mulligan doctor` makes; a run that fails one is refused without --force");
   return s;
 }
 
@@ -338,11 +334,9 @@ Schema<EvalConfig> eval_section() {
   s.key("drop_remainder", &EvalConfig::drop_remainder,
         "leave the last partial batch unscored, only to match figures of the record's script");
   s.key("shares", &EvalConfig::shares,
-        "cut the targets into so many equal shares, each with rows of its own, as that many ranks of the "
-        "later "
-        "records' scripts do; part of what is scored, whatever the number of ranks; 0 = rows follow one "
-        "another "
-        "over the whole text")
+        "cut the targets into so many equal shares, each with rows of its own, as "
+        "that many ranks of the later records' scripts do; part of what is scored, "
+        "whatever the number of ranks; 0 = rows follow one another over the whole text")
       .range(0, 1 << 16);
   s.key("save_seconds", &EvalConfig::save_seconds,
         "seconds between saved states of eval and ttt, which --resume continues; 0: saved only where a "
@@ -448,9 +442,8 @@ std::vector<KeySection> core_sections() {
        parameter_row_schema().keys()},
       {"[train]", "Budget, batch, precision and clipping.", keys_of_table("train")},
       {"[[phase]]",
-       "Optional: stretches of training, each with its own way to make a step; without them a model with "
-       "depth "
-       "recurrence has two, `plain` until model.loop.start_fraction and `looped`.",
+       "Optional: stretches of training, each with its own way to make a step; without them a "
+       "model with depth recurrence has two, `plain` until model.loop.start_fraction and `looped`.",
        phase_row_schema().keys()},
       {"[phase.backend]",
        "Plugin table, optional, below its [[phase]] row: where that phase runs; the state of training is "
@@ -484,18 +477,16 @@ std::vector<KeySection> core_sections() {
        "Plugin table: the optimiser of the adapters, whose state starts empty for each batch of documents.",
        plugin_keys_with_default("adamw", ttt_optimizer_host_keys())},
       {"[ttt.transform]",
-       "Plugin table, optional: what changes the model's distribution before a token is scored; what is "
-       "trained "
-       "on stays the plain loss (docs/evaluation.md).",
+       "Plugin table, optional: what changes the model's distribution before a token "
+       "is scored; what is trained on stays the plain loss (docs/evaluation.md).",
        plugin_keys_with_default("ngram_tilt", ttt_transform_host_keys())},
       {"[ttt.base]",
        "Plugin table, optional: how the base model is trained between batches on documents scored so far; "
        "goes with ttt.prefix_documents.",
        plugin_keys_with_default("global_sgd")},
       {"[ttt.base.optimizer]",
-       "Plugin table: the optimiser of that training, whose state starts empty for each pass. Where it has a "
-       "key "
-       "momentum, it is what [ttt.base] says.",
+       "Plugin table: the optimiser of that training, whose state starts empty "
+       "for each pass. Where it has a key momentum, it is what [ttt.base] says.",
        plugin_keys_with_default("sgd")},
       {"[ensemble]",
        "Plugin table, optional: models that `mulligan ensemble` makes of a run's weights and scores together "

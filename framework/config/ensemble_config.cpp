@@ -12,9 +12,8 @@ const Schema<EnsembleOptions>& ensemble_schema() {
     s.key("seed", &EnsembleOptions::seed, "seed of the members' random numbers, apart from run.seed")
         .at_least(0);
     s.key("chunk_mebibytes", &EnsembleOptions::chunk_mebibytes,
-          "host memory for averaged probabilities, which bounds how many tokens all members score before the "
-          "next; "
-          "no score depends on it")
+          "host memory for averaged probabilities, which bounds how many "
+          "tokens all members score before the next; no score depends on it")
         .range(1, 1 << 20);
     s.key("count_members", &EnsembleOptions::count_members,
           "the bytes of all members, stored, count against ledger.artifact_bytes; without it "

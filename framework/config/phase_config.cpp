@@ -100,9 +100,8 @@ Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loade
     if (!phase.backend->path.empty() || !phase.backend->stored_path.empty() ||
         phase.backend->plugin.empty()) {
       throw config_error(
-          "{}: the backend of a phase is named by its `plugin`, which is looked for as any other; for a "
-          "library "
-          "elsewhere give its folder with --plugin-path.",
+          "{}: the backend of a phase is named by its `plugin`, which is looked for "
+          "as any other; for a library elsewhere give its folder with --plugin-path.",
           node.origin.text());
     }
   }
@@ -121,9 +120,8 @@ void check_ends(const std::vector<Phase>& phases, const std::vector<ConfigNode>&
     const bool last = i + 1 == phases.size();
     if (last && end.any()) {
       throw config_error(
-          "{} is the last one and ends with the budget; leave until_steps, until_fraction, through_fraction "
-          "and "
-          "until_seconds out.",
+          "{} is the last one and ends with the budget; leave until_steps, "
+          "until_fraction, through_fraction and until_seconds out.",
           where);
     }
     if (!last && !end.any()) {
@@ -162,17 +160,15 @@ void check_orders(const RunConfig& config, const std::vector<ConfigNode>& rows) 
     const Phase& phase = config.phases[i];
     if (phase.layer_order == LayerOrderKind::looped && config.model.loop.extra_passes == 0) {
       throw config_error(
-          "{}: the phase '{}' has layer_order = \"looped\", but model.loop.extra_passes is 0, so nothing "
-          "loops; set "
-          "it, or take \"plain\".",
+          "{}: the phase '{}' has layer_order = \"looped\", but "
+          "model.loop.extra_passes is 0, so nothing loops; set it, or take \"plain\".",
           rows[i].origin.text(), phase.name);
     }
   }
   if (config.phases.back().layer_order != scored_order(config.model)) {
     throw config_error(
-        "{}: the last phase, '{}', has layer_order = \"plain\", but a model with model.loop.extra_passes = "
-        "{} is "
-        "scored looped; train its last phase looped, or set model.loop.extra_passes = 0.",
+        "{}: the last phase, '{}', has layer_order = \"plain\", but a model with model.loop.extra_passes "
+        "= {} is scored looped; train its last phase looped, or set model.loop.extra_passes = 0.",
         rows.back().origin.text(), config.phases.back().name, config.model.loop.extra_passes);
   }
 }
@@ -238,9 +234,8 @@ void read_phases(const ConfigNode* list, LoadedConfig& loaded) {
   }
   if (config.model.loop.start_fraction > 0) {
     throw config_error(
-        "{}: both model.loop.start_fraction = {} and the [[phase]] rows say when depth recurrence starts; "
-        "leave "
-        "model.loop.start_fraction out.",
+        "{}: both model.loop.start_fraction = {} and the [[phase]] rows say "
+        "when depth recurrence starts; leave model.loop.start_fraction out.",
         list->rows.front().origin.text(), config.model.loop.start_fraction);
   }
   for (const ConfigNode& node : list->rows) {

@@ -76,9 +76,8 @@ const Schema<PhaseRow>& phase_row_schema() {
           "the phase ends after so many seconds of the training clock; 0 = not by time")
         .range(0, 1e9);
     s.key("through_fraction", &PhaseRow::through_fraction,
-          "the phase ends when more than this share of the budget is spent, and still holds where it is "
-          "exactly "
-          "that; 0 = not by it")
+          "the phase ends when more than this share of the budget is "
+          "spent, and still holds where it is exactly that; 0 = not by it")
         .range(0, 1);
     s.key("layer_order", &PhaseRow::layer_order,
           "plain = each layer once, looped = with the repeats of [model.loop]")
@@ -113,14 +112,12 @@ const Schema<PhaseRow>& phase_row_schema() {
     s.key("reset_optimizer", &PhaseRow::reset_optimizer,
           "the phase begins with empty optimiser states, which then count their updates from 1");
     s.key("rewarm_steps", &PhaseRow::rewarm_steps,
-          "over so many first steps of the phase all rates grow linearly, from 1/rewarm_steps of what they "
-          "are "
-          "without it; not where training begins with the phase; 0 = at once")
+          "over so many first steps of the phase all rates grow linearly, from 1/rewarm_steps "
+          "of what they are without it; not where training begins with the phase; 0 = at once")
         .range(0, 1e6);
     s.key("skip_batches", &PhaseRow::skip_batches,
-          "batches of a step that are passed over when the phase begins, as the later records' loader loses "
-          "the "
-          "two it has prepared when the segments' length changes")
+          "batches of a step that are passed over when the phase begins, as the later "
+          "records' loader loses the two it has prepared when the segments' length changes")
         .range(0, 1 << 20);
     s.key("noise", &PhaseRow::noise, "noise in the gradients of this phase, as noise.mode")
         .one_of(words_of(noise_words()))
@@ -184,15 +181,14 @@ const Schema<QuantizeOptions>& quantize_host_schema() {
                           "compression of the artifact, each at its strongest setting; adaptive = codes by "
                           "mulligan's own coder, the "
                           "rest by Brotli");
-    s.choice<CodeStreams>(
-        "streams", &QuantizeOptions::streams,
-        {{"width", CodeStreams::width},
-         {"role", CodeStreams::role},
-         {"role_ordered", CodeStreams::role_ordered},
-         {"role_all_ordered", CodeStreams::role_all_ordered}},
-        "codes compressed together: those of one width, or of one role (embedding, q, ...), transposed, with "
-        "the "
-        "rows of embedding, q and MLP up (or of all) in the order of nearest neighbours; not for adaptive");
+    s.choice<CodeStreams>("streams", &QuantizeOptions::streams,
+                          {{"width", CodeStreams::width},
+                           {"role", CodeStreams::role},
+                           {"role_ordered", CodeStreams::role_ordered},
+                           {"role_all_ordered", CodeStreams::role_all_ordered}},
+                          "codes compressed together: those of one width, or of one role "
+                          "(embedding, q, ...), transposed, with the rows of embedding, q and "
+                          "MLP up (or of all) in the order of nearest neighbours; not for adaptive");
     return s;
   }();
   return schema;

@@ -40,9 +40,8 @@ const Schema<TttConfig>& ttt_schema() {
     s.key("phases", &TttConfig::phases, "trainings of the base model within the prefix, at equal distances")
         .range(1, 1 << 16);
     s.key("lanes", &TttConfig::lanes,
-          "chains of batches that hand their adapters on, as each rank of a run has one; 8 in one process "
-          "replay "
-          "8 ranks; 0 = one for each rank")
+          "chains of batches that hand their adapters on, as each rank of a "
+          "run has one; 8 in one process replay 8 ranks; 0 = one for each rank")
         .range(0, 1 << 16);
     s.choice<OnCollapse>(
         "on_collapse", &TttConfig::on_collapse,

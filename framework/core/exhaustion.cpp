@@ -41,9 +41,8 @@ std::optional<std::string> exhaustion_sentence(const std::exception_ptr& failure
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::resource_unavailable_try_again)
       return fmt::format(
-          "the system refuses another thread ({}); ask for fewer (run.threads, or --threads of prepare), or "
-          "allow "
-          "more of them (ulimit -u) and more memory (ulimit -v).",
+          "the system refuses another thread ({}); ask for fewer (run.threads, or --threads "
+          "of prepare), or allow more of them (ulimit -u) and more memory (ulimit -v).",
           error.code().message());
     return fmt::format("the system refuses a request: {}.", error.code().message());
   } catch (...) {

@@ -173,9 +173,8 @@ void Loader::next(Batch& batch) {
     const std::int64_t wanted = chosen_tokens(options_.masking->share, row_tokens);
     if (hidden < wanted) {
       throw data_error(
-          "a row of {} tokens has {} that can be hidden, for the others begin documents, but the mean loss "
-          "of a "
-          "step is over {} of each row; lower model.masking.share.",
+          "a row of {} tokens has {} that can be hidden, for the others begin documents, "
+          "but the mean loss of a step is over {} of each row; lower model.masking.share.",
           row_tokens, hidden, wanted);
     }
   }
@@ -204,9 +203,8 @@ void Loader::require_position(const Stream& stream, const PartPosition& at,
                        position.consumed_spans < most;
   if (ordered && at.visit_spans <= spans_in(source_of(stream, at.shard_visits))) return;
   throw data_error(
-      "the saved data position ({} spans, visit {} of the shards, {} spans into it) does not fit the "
-      "training shards; "
-      "resume with the shards and the batch size of the saved run",
+      "the saved data position ({} spans, visit {} of the shards, {} spans into it) does not "
+      "fit the training shards; resume with the shards and the batch size of the saved run",
       position.consumed_spans, at.shard_visits, at.visit_spans);
 }
 

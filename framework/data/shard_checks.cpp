@@ -140,11 +140,9 @@ void require_exact_vocabulary(std::int64_t vocabulary, std::int64_t pieces, cons
   require_vocabulary(vocabulary, pieces, tokenizer);
   if (vocabulary == pieces) return;
   throw config_error(
-      "model.vocabulary = {}, but the tokenizer '{}' has {} pieces, so that the other {} ids would never "
-      "occur; set "
-      "model.vocabulary = {}, or prepare the data anew with --vocab-size {} (data.exact_vocabulary = false "
-      "takes "
-      "them as padding)",
+      "model.vocabulary = {}, but the tokenizer '{}' has {} pieces, so that the other "
+      "{} ids would never occur; set model.vocabulary = {}, or prepare the data anew "
+      "with --vocab-size {} (data.exact_vocabulary = false takes them as padding)",
       vocabulary, tokenizer, pieces, vocabulary - pieces, pieces, vocabulary);
 }
 

@@ -169,10 +169,9 @@ void refuse_transform_symbols(const Tokenizer& tokenizer, std::span<const std::u
     for (const std::uint16_t token : tokens) found += std::ranges::find(ids, token) != ids.end() ? 1 : 0;
     if (found == 0) continue;
     throw data_error(
-        "'{}' holds {} symbols of the text transform {}, which stand for no text, but by the tokenizer's "
-        "pieces "
-        "each would count {} bytes; name the shards' byte side tables (fineweb_val_bytes_*.bin) with "
-        "data.validation_bytes",
+        "'{}' holds {} symbols of the text transform {}, which stand for no text, "
+        "but by the tokenizer's pieces each would count {} bytes; name the shards' "
+        "byte side tables (fineweb_val_bytes_*.bin) with data.validation_bytes",
         shards.front().string(), found, transform->name(), transform->symbols().front().size());
   }
 }
@@ -182,9 +181,8 @@ void require_fit(const SideTable& table, std::span<const std::uint16_t> tokens, 
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i] != bos_id || table.bytes_at(tokens, i) == 0) continue;
     throw data_error(
-        "the byte side tables count {} bytes for the BOS at token {}, which stands for no text; name the "
-        "tables "
-        "of these shards",
+        "the byte side tables count {} bytes for the BOS at token "
+        "{}, which stands for no text; name the tables of these shards",
         table.bytes_at(tokens, i), i);
   }
 }
@@ -194,9 +192,8 @@ void require_original_bytes(const SideTable& table, std::span<const std::uint16_
   const std::vector<Document> documents = find_documents(tokens, bos_id);
   if (originals.size() < documents.size()) {
     throw data_error(
-        "data.validation_documents holds {} documents, but the validation shards {}; give the originals of "
-        "all of "
-        "them, in their order",
+        "data.validation_documents holds {} documents, but the validation "
+        "shards {}; give the originals of all of them, in their order",
         originals.size(), documents.size());
   }
   for (std::size_t i = 0; i < documents.size(); ++i) {
@@ -208,9 +205,8 @@ void require_original_bytes(const SideTable& table, std::span<const std::uint16_
     const std::uint64_t expected = counted_bytes(tokenizer, originals.raw(i));
     if (counted == expected) continue;
     throw data_error(
-        "the byte side table counts {} bytes in validation document {}, its original {} has {}, so no bits "
-        "per "
-        "byte can be given; bring together shards, side tables and documents of one preparation",
+        "the byte side table counts {} bytes in validation document {}, its original {} has {}, so no "
+        "bits per byte can be given; bring together shards, side tables and documents of one preparation",
         counted, i + 1, originals.name(i), expected);
   }
 }

@@ -47,9 +47,8 @@ struct Tokenizer::Model {
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
   if (std::error_code failed; !std::filesystem::exists(path, failed) && !failed) {
     throw data_error(
-        "there is no tokenizer '{}'; 'mulligan prepare TEXT --out {}' makes it with the shards, or set "
-        "data.tokenizer "
-        "to the file that belongs to yours",
+        "there is no tokenizer '{}'; 'mulligan prepare TEXT --out {}' makes it "
+        "with the shards, or set data.tokenizer to the file that belongs to yours",
         path.string(), path.has_parent_path() ? path.parent_path().string() : ".");
   }
   return from_bytes(read_file(path), path.string());

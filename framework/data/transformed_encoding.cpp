@@ -51,9 +51,8 @@ TransformedEncoding encode_transformed(const Tokenizer& tokenizer, const TextTra
   for (const std::uint64_t bytes : transform.original_bytes(slices)) {
     if (bytes > std::numeric_limits<std::uint16_t>::max()) {
       throw data_error(
-          "one token stands for {} bytes of text (a long run of white space), more than the 65535 that a "
-          "byte "
-          "side table can say; leave the document out or clean it with --clean",
+          "one token stands for {} bytes of text (a long run of white space), more than the "
+          "65535 that a byte side table can say; leave the document out or clean it with --clean",
           bytes);
     }
     result.bytes.push_back(static_cast<std::uint16_t>(bytes));

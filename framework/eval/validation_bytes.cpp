@@ -22,10 +22,10 @@ namespace fs = std::filesystem;
 void require_own_tokenizer(const TokenizerFit& fit, const DataConfig& data) {
   if (fit.fits()) return;
   throw data_error(
-      "data.tokenizer = '{}' did not make the validation shards '{}', so it cannot say how many bytes their "
-      "tokens are: of {} stretches of 64 tokens {} are not what it makes of their text, and pieces with "
-      "{:.1f} "
-      "% of the bytes are not what it makes of theirs (the first: '{}'); name the tokenizer of the shards",
+      "data.tokenizer = '{}' did not make the validation shards '{}', so it cannot "
+      "say how many bytes their tokens are: of {} stretches of 64 tokens {} are not "
+      "what it makes of their text, and pieces with {:.1f} % of the bytes are not "
+      "what it makes of theirs (the first: '{}'); name the tokenizer of the shards",
       data.tokenizer, data.validation, fit.stretches, fit.odd_stretches,
       fit.bytes == 0 ? 0 : 100 * static_cast<double>(fit.odd_bytes) / static_cast<double>(fit.bytes),
       fit.example.substr(0, 40));
@@ -34,9 +34,9 @@ void require_own_tokenizer(const TokenizerFit& fit, const DataConfig& data) {
 std::string renamed_text(const TokenizerFit& fit, const DataConfig& data) {
   if (fit.ordered() || !data.validation_documents.empty()) return {};
   return fmt::format(
-      "the pieces of data.tokenizer = '{}' are not in the order in which SentencePiece makes them, as if "
-      "they had "
-      "been renamed, and no original documents show that they spell the text (data.validation_documents)",
+      "the pieces of data.tokenizer = '{}' are not in the order in which "
+      "SentencePiece makes them, as if they had been renamed, and no original "
+      "documents show that they spell the text (data.validation_documents)",
       data.tokenizer);
 }
 
@@ -66,9 +66,8 @@ void use_tables(ValidationSet& validation, const DataConfig& data, const std::ve
   if (originals.empty()) {
     require_near_decoded(table, validation.tokens, validation.bos_id, *validation.tokenizer);
     validation.byte_note = fmt::format(
-        "{}; they are believed as long as they count no more than {:g} times the bytes that the tokens "
-        "decode "
-        "to, and {:g} times in a document",
+        "{}; they are believed as long as they count no more than {:g} times "
+        "the bytes that the tokens decode to, and {:g} times in a document",
         no_originals, kSetByteFactor, kDocumentByteFactor);
     return;
   }
@@ -141,12 +140,9 @@ std::string unproven_bytes(const ValidationSet& validation, const DataConfig& da
   const fs::path text = stated_text(validation);
   if (text.empty()) {
     return fmt::format(
-        "nothing but the pieces of data.tokenizer = '{}' says what text the shards '{}' are of, and who "
-        "changes "
-        "letters in "
-        "them changes its bytes: there is no manifest with a text beside the shards, and no original "
-        "documents are "
-        "named (data.validation_documents)",
+        "nothing but the pieces of data.tokenizer = '{}' says what text the shards '{}' are "
+        "of, and who changes letters in them changes its bytes: there is no manifest with a "
+        "text beside the shards, and no original documents are named (data.validation_documents)",
         data.tokenizer, data.validation);
   }
   if (text_of_tokens(validation) != read_file(text))

@@ -19,15 +19,13 @@ TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<s
   if (excess.empty()) return overlap;
   if (config.ledger.rules == LedgerRules::strict) {
     throw data_error(
-        "{}, so under ledger.rules = \"strict\" there would be no result; prepare the data anew with "
-        "mulligan "
-        "prepare --drop-overlap, or name other training data in data.train",
+        "{}, so under ledger.rules = \"strict\" there would be no result; prepare the data "
+        "anew with mulligan prepare --drop-overlap, or name other training data in data.train",
         excess);
   }
   log.print(
-      "warning: {}, so the score is partly of text that was learned from; mulligan prepare --drop-overlap "
-      "leaves "
-      "such documents out",
+      "warning: {}, so the score is partly of text that was learned "
+      "from; mulligan prepare --drop-overlap leaves such documents out",
       excess);
   return overlap;
 }

@@ -34,9 +34,8 @@ void refuse_idle_optimizers(const RunConfig& config, const std::vector<PlannedPa
 void refuse_inert(const ModelConfig& model, const ParameterLayout& layout, const ParameterRow& row) {
   if (!layout.trained || !is_inert(model, layout.spec.name)) return;
   throw config_error(
-      "{}: the row with match = \"{}\" gives '{}' the optimizer \"{}\", but no loss of training depends on "
-      "it; "
-      "put a row for it with optimizer = \"{}\" above.",
+      "{}: the row with match = \"{}\" gives '{}' the optimizer \"{}\", but no loss "
+      "of training depends on it; put a row for it with optimizer = \"{}\" above.",
       row.origin.text(), row.match, layout.spec.name, row.optimizer, no_optimizer);
 }
 

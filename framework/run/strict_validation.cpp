@@ -67,9 +67,8 @@ void require_each_shard_once(const ValidationSet& validation) {
     for (std::size_t j = 0; j < i; ++j) {
       if (shards[i].sha256 != shards[j].sha256) continue;
       throw data_error(
-          "the validation shards '{}' and '{}' hold the same tokens, and under ledger.rules = \"strict\" "
-          "each is "
-          "scored once; name one of them.",
+          "the validation shards '{}' and '{}' hold the same tokens, and under "
+          "ledger.rules = \"strict\" each is scored once; name one of them.",
           validation.files[j].string(), validation.files[i].string());
     }
   }
@@ -85,9 +84,8 @@ void require_strict_validation(const RunConfig& config, const ValidationSet& val
     throw data_error("{}; under ledger.rules = \"strict\" no result is taken on such data.", unproven);
   if (!config.ttt || validation.tokens.empty() || validation.tokens.front() == validation.bos_id) return;
   throw data_error(
-      "the validation shards '{}' begin within a document, whose tokens test-time training does not score, "
-      "and "
-      "under ledger.rules = \"strict\" a result is of the whole set; name its first shard, too.",
+      "the validation shards '{}' begin within a document, whose tokens test-time training does not "
+      "score, and under ledger.rules = \"strict\" a result is of the whole set; name its first shard, too.",
       config.data.validation);
 }
 

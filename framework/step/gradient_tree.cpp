@@ -156,9 +156,8 @@ void GradientTree::prepare(Communicator& communicator) {
 void GradientTree::require_leaves(std::int64_t count) const {
   if (!std::has_single_bit(static_cast<std::uint64_t>(count))) {
     throw config_error(
-        "run.determinism = \"world\" adds gradients in a binary tree, and the schedule asks for {} "
-        "micro-batches on "
-        "each rank; let its batch factor be a power of two.",
+        "run.determinism = \"world\" adds gradients in a binary tree, and the schedule "
+        "asks for {} micro-batches on each rank; let its batch factor be a power of two.",
         count);
   }
   if (count > std::int64_t{1} << levels_.size()) {

@@ -107,11 +107,9 @@ Handover PhaseDevices::hand_over(std::size_t phase, const Batch& probe,
   const double apart = std::abs(handover.loss_after_nats - handover.loss_before_nats);
   if (handover.tolerance_nats && !(apart <= *handover.tolerance_nats)) {
     throw run_error(
-        "phase '{}' does not compute what the phase before it does: the loss of one row is {:.6f} nats in it "
-        "and was "
-        "{:.6f}, {:.2g} apart where precision explains {:.2g}; compare the two backends with 'mulligan "
-        "doctor', or "
-        "train on with one of them.",
+        "phase '{}' does not compute what the phase before it does: the loss of one row is "
+        "{:.6f} nats in it and was {:.6f}, {:.2g} apart where precision explains {:.2g}; "
+        "compare the two backends with 'mulligan doctor', or train on with one of them.",
         this->phase().name, handover.loss_after_nats, handover.loss_before_nats, apart,
         *handover.tolerance_nats);
   }

@@ -91,8 +91,7 @@ std::string FirstSteps::finding() const {
     if (!found) continue;
     return fmt::format(
         "step {} moved the weights of [optimizer.{}] {:.0f} times as far as steps behind it did at the same "
-        "rate, "
-        "more than the {:g} times that learning explains: they were made before the training clock ran",
+        "rate, more than the {:g} times that learning explains: they were made before the training clock ran",
         found->step + 1, groups_[group], found->times, longest_move);
   }
   return {};

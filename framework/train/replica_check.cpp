@@ -65,10 +65,10 @@ void require_equal_replicas(const TensorStore& store, const std::vector<std::str
   }
   const std::vector<std::string> tensors = differing(names, all[drifted.front()], common);
   throw run_error(
-      "after step {} rank{} {} of {} hold{} other weights than the others: the first tensor that differs is "
-      "'{}', one of {} of {}; what all ranks compute alike has drifted apart, through a device's fault or a "
-      "plugin "
-      "that is not deterministic; continue from the last checkpoint with --resume once that is mended.",
+      "after step {} rank{} {} of {} hold{} other weights than the others: the "
+      "first tensor that differs is '{}', one of {} of {}; what all ranks compute "
+      "alike has drifted apart, through a device's fault or a plugin that is not "
+      "deterministic; continue from the last checkpoint with --resume once that is mended.",
       step, drifted.size() == 1 ? "" : "s", fmt::join(drifted, ", "), all.size(),
       drifted.size() == 1 ? "s" : "", tensors.front(), tensors.size(), names.size());
 }

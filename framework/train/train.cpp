@@ -65,16 +65,14 @@ void require_counted_training(const RunConfig& config) {
   if (config.ledger.rules != LedgerRules::strict) return;
   if (config.train.warmup.steps > most_free_warmup_steps) {
     throw config_error(
-        "train.warmup.steps = {} makes more than {} steps of each phase before the training clock starts, "
-        "and "
-        "ledger.rules = \"strict\" allows no more; set at most that.",
+        "train.warmup.steps = {} makes more than {} steps of each phase before the training "
+        "clock starts, and ledger.rules = \"strict\" allows no more; set at most that.",
         config.train.warmup.steps, most_free_warmup_steps);
   }
   if (config.init.from.empty()) return;
   throw config_error(
-      "init.from = '{}' begins with weights that were trained outside of this run's clock, and ledger.rules "
-      "= "
-      "\"strict\" takes no such run as a record; leave it out.",
+      "init.from = '{}' begins with weights that were trained outside of this run's "
+      "clock, and ledger.rules = \"strict\" takes no such run as a record; leave it out.",
       config.init.from);
 }
 

@@ -24,9 +24,8 @@ void Trainer::require_warm_up_undone() {
   for (const auto& before : before_warm_up_) {
     if (const auto changed = before->first_difference()) {
       throw run_error(
-          "after the warm-up '{}' is not what it was before, although it was restored: something writes to "
-          "it "
-          "between steps; find the plugin that does, or set train.warmup.steps = 0.",
+          "after the warm-up '{}' is not what it was before, although it was restored: something "
+          "writes to it between steps; find the plugin that does, or set train.warmup.steps = 0.",
           *changed);
     }
   }
@@ -63,9 +62,8 @@ void Trainer::require_read_files() const {
   for (std::size_t i = 0; i < data_.shards.size(); ++i) {
     if (opened[i] == data_.stamps[i] && InputFile(data_.shards[i]).stamp() == data_.stamps[i]) continue;
     throw run_error(
-        "the training shard '{}' was written to or replaced while the run was reading it, so nothing says "
-        "what it "
-        "has learned from; under ledger.rules = \"strict\" the run is refused as a record.",
+        "the training shard '{}' was written to or replaced while the run was reading it, so nothing "
+        "says what it has learned from; under ledger.rules = \"strict\" the run is refused as a record.",
         data_.shards[i].string());
   }
 }

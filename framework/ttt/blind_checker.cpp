@@ -109,8 +109,7 @@ void BlindChecker::hear(const SuffixCheck& check) {
   if (!answer) {
     throw run_error(
         "the process that checks scores of test-time training ended before its work was done (a plugin "
-        "crashed "
-        "there, or memory was short); start again, or say --audit same-process, which checks less.");
+        "crashed there, or memory was short); start again, or say --audit same-process, which checks less.");
   }
   const json& head = answer->head;
   const std::string word = head.value("answer", "");

@@ -143,10 +143,9 @@ class Service {
     }
     if (!message.contains("digest") || digest_ == message.at("digest") || !problem_.empty()) return;
     problem_ = fmt::format(
-        "the run is void: of the first {} proposals of {} some are others in a process that has no files and "
-        "knew no "
-        "later token, so they were not made from the tokens before them alone; use another plugin in "
-        "[ttt.transform]",
+        "the run is void: of the first {} proposals of {} some are others in a "
+        "process that has no files and knew no later token, so they were not made "
+        "from the tokens before them alone; use another plugin in [ttt.transform]",
         message.at("proposals").get<std::int64_t>(), setup_.transform->plugin().description());
   }
 

@@ -84,9 +84,8 @@ std::int64_t lanes_for(const LoadedConfig& loaded, int world_size) {
   if (lanes == 0) return world_size;
   if (lanes >= world_size) return lanes;
   throw config_error(
-      "{} is {}, but there are {} ranks, some of which would have nothing to do; set it to at least that, or "
-      "start "
-      "fewer.",
+      "{} is {}, but there are {} ranks, some of which would have "
+      "nothing to do; set it to at least that, or start fewer.",
       loaded.config.ttt->settings.where("lanes"), lanes, world_size);
 }
 
@@ -106,9 +105,8 @@ void require_whole_set(const RunConfig& config) {
 void require_wide_exponent(const RunConfig& config) {
   if (scored_dtype(config) != Precision::fp16) return;
   throw config_error(
-      "train.compute_dtype = \"fp16\" is for training, whose loss is scaled; test-time training has no such "
-      "scale, "
-      "and its gradients would vanish: score with --set train.compute_dtype=bf16, or fp32.");
+      "train.compute_dtype = \"fp16\" is for training, whose loss is scaled; test-time training has no "
+      "such scale, and its gradients would vanish: score with --set train.compute_dtype=bf16, or fp32.");
 }
 
 // Proposals in the order of the files know documents that are scored after the ones that they are for.
@@ -118,9 +116,8 @@ void require_valid_order(const LoadedConfig& loaded) {
   const std::string key = ttt.transform->host.where("text_order");
   if (ttt.config.document_fraction < 1) {
     throw config_error(
-        "{} is \"file\", which tells the transform the documents that ttt.document_fraction = {} leaves out, "
-        "too; "
-        "take \"queue\" or \"document\".",
+        "{} is \"file\", which tells the transform the documents that "
+        "ttt.document_fraction = {} leaves out, too; take \"queue\" or \"document\".",
         key, ttt.config.document_fraction);
   }
   if (loaded.config.ledger.rules != LedgerRules::strict) return;
@@ -159,16 +156,14 @@ void log_checks(RunLog& log, const TttChecks& checks) {
   const char* who = checks.own_process ? "by a process that never had them" : "in this process";
   if (checks.full) {
     log.print(
-        "causality: all {} scores that have later tokens were made again without their own, in {} turns, {}, "
-        "and "
-        "were the same to the bit (seed {})",
+        "causality: all {} scores that have later tokens were made again without "
+        "their own, in {} turns, {}, and were the same to the bit (seed {})",
         checks.cuts, checks.turns, who, checks.seed);
   } else {
     log.print(
-        "causality: {} scores in {} of {} turns were made again without their own and later tokens, {}, and "
-        "were the "
-        "same to the bit (seed {}); reading ahead in one score of {:.0f}, or in one turn of {:.1f}, is found "
-        "with 99 %",
+        "causality: {} scores in {} of {} turns were made again without their own "
+        "and later tokens, {}, and were the same to the bit (seed {}); reading "
+        "ahead in one score of {:.0f}, or in one turn of {:.1f}, is found with 99 %",
         checks.cuts, checks.turns, checks.all_turns, who, checks.seed, found_one_in(checks.cuts),
         found_one_in(checks.turns));
   }
@@ -320,9 +315,8 @@ TttResult score(Attempt& attempt) {
   }
   if (result.contested) {
     log.print(
-        "warning: ttt.transform.text_order = \"file\" is the published record's way and contested: proposals "
-        "know "
-        "documents that are scored later; \"queue\" and \"document\" do not");
+        "warning: ttt.transform.text_order = \"file\" is the published record's way and contested: "
+        "proposals know documents that are scored later; \"queue\" and \"document\" do not");
   }
   std::unique_ptr<Communicator> communicator;
   std::optional<LossExchange> losses;

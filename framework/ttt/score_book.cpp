@@ -43,9 +43,8 @@ void ScoreBook::enter(std::int64_t target, float loss_nats) {
   }
   if (!std::isfinite(loss_nats)) {
     throw run_error(
-        "the loss of the validation token at position {} is {}; test-time training has diverged, lower "
-        "ttt.optimizer.lr or "
-        "raise its weight decay.",
+        "the loss of the validation token at position {} is {}; test-time "
+        "training has diverged, lower ttt.optimizer.lr or raise its weight decay.",
         target, loss_nats);
   }
   booked_[position] = true;

@@ -70,9 +70,8 @@ std::string floor_problem(const ScoreBook& book, std::span<const std::uint16_t> 
   });
   if (score >= share * best) return {};
   return fmt::format(
-      "the run is void: its {:.0f} nats are below {:.0f}, half of what the better of the model as it was and "
-      "a "
-      "compressor gives each token, so the plugins of [ttt] know the text from elsewhere; use others",
+      "the run is void: its {:.0f} nats are below {:.0f}, half of what the better of the model as it was "
+      "and a compressor gives each token, so the plugins of [ttt] know the text from elsewhere; use others",
       score, share * best);
 }
 

@@ -26,9 +26,8 @@ bool holds_task_vectors(const fs::path& path) {
 Model open_base(const TaskVectors& vectors, const fs::path& file) {
   if (vectors.base_path.empty() || !fs::exists(vectors.base_path)) {
     throw data_error(
-        "the base '{}' of '{}' does not lie at '{}' any more; put it there, or write the weights with "
-        "mulligan "
-        "vectors unpack, which is told where the base is.",
+        "the base '{}' of '{}' does not lie at '{}' any more; put it there, or write "
+        "the weights with mulligan vectors unpack, which is told where the base is.",
         vectors.base_name, file.string(), vectors.base_path);
   }
   return open_model(vectors.base_path);

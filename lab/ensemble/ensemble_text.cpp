@@ -60,9 +60,8 @@ std::string ensemble_text(const EnsembleScore& score) {
       "tokens\n",
       score.ambiguity_nats, 100 * score.disagreement);
   text += fmt::format(
-      "{} weights rounded to {} bytes a member, {} kept in fp32; in memory is one member at a time, the "
-      "others "
-      "are made anew from seed {}\n",
+      "{} weights rounded to {} bytes a member, {} kept in fp32; in memory "
+      "is one member at a time, the others are made anew from seed {}\n",
       grouped(stored.changed_weights), grouped(static_cast<std::int64_t>(stored.member)),
       grouped(stored.kept_weights), score.seed);
   text += fmt::format("ensemble_loss {:.5f} nats{} over {} tokens: of several models, so no run's val_bpb\n",

@@ -196,18 +196,16 @@ void require_counted(const RunConfig& config, const MemberBytes& stored) {
   const EnsembleOptions& options = config.ensemble->options;
   if (!options.count_members) {
     throw config_error(
-        "ledger.rules = \"strict\": the score of an ensemble is not that of the run's artifact; let the "
-        "bytes "
-        "of all members count with --set ensemble.count_members=true, or score it under --set "
-        "ledger.rules=open.");
+        "ledger.rules = \"strict\": the score of an ensemble is not that of "
+        "the run's artifact; let the bytes of all members count with --set "
+        "ensemble.count_members=true, or score it under --set ledger.rules=open.");
   }
   const std::uint64_t bytes = stored.all(options.members);
   if (config.ledger.artifact_bytes == 0 || bytes <= static_cast<std::uint64_t>(config.ledger.artifact_bytes))
     return;
   throw config_error(
-      "ledger.rules = \"strict\": {} members take {} bytes, stored, more than ledger.artifact_bytes = {}; "
-      "take "
-      "fewer members or bits.",
+      "ledger.rules = \"strict\": {} members take {} bytes, stored, "
+      "more than ledger.artifact_bytes = {}; take fewer members or bits.",
       options.members, grouped(static_cast<std::int64_t>(bytes)), grouped(config.ledger.artifact_bytes));
 }
 

@@ -214,9 +214,8 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
   }
   if (config.data.validation.empty()) {
     throw data_error(
-        "data.validation is not set, but sequences are taken from it; name the validation shards, for "
-        "example "
-        "data/fineweb_val_*.bin.");
+        "data.validation is not set, but sequences are taken from it; "
+        "name the validation shards, for example data/fineweb_val_*.bin.");
   }
   RunLog log(options, {});
   ValidationSet validation = load_validation(config.data, config.model.vocabulary);

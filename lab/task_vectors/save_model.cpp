@@ -78,9 +78,8 @@ std::map<std::string, std::string> metadata_of_merged(const Model& base, const s
       united = data;
     } else if (data.tokenizer_sha256 != united.tokenizer_sha256) {
       throw data_error(
-          "'{}' and '{}' were trained with different tokenizers, so their tokens mean different things; "
-          "merge "
-          "models of one tokenizer.",
+          "'{}' and '{}' were trained with different tokenizers, so their "
+          "tokens mean different things; merge models of one tokenizer.",
           with_data->source, model->source);
     } else {
       unite(united, data);

@@ -33,9 +33,8 @@ void declare_quiet(CLI::App& command, ConsoleOptions& options) {
 void declare_launcher(CLI::App& command, std::string& launcher) {
   command
       .add_option("--launcher", launcher,
-                  "What started the ranks of this run, in place of what the environment says: torchrun, env, "
-                  "openmpi, "
-                  "hydra, slurm or none")
+                  "What started the ranks of this run, in place of what the "
+                  "environment says: torchrun, env, openmpi, hydra, slurm or none")
       ->type_name("NAME");
 }
 
@@ -54,9 +53,8 @@ void require_one_process(const char* command) {
   const LaunchEnvironment environment = find_launch(process_environment());
   if (environment.world_size == 1) return;
   throw config_error(
-      "'mulligan {}' is the work of one process, and {} has started {} of it; start it without a launcher, "
-      "or with "
-      "one rank.",
+      "'mulligan {}' is the work of one process, and {} has started "
+      "{} of it; start it without a launcher, or with one rank.",
       command, environment.launcher, environment.world_size);
 }
 

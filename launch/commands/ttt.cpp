@@ -94,9 +94,8 @@ void run(const TttArguments& arguments, RunRanks& ranks) {
   }
   if (arguments.resume && ranks.alone() && options.directory.empty()) {
     throw config_error(
-        "'{}' is not in a run directory, so no state of test-time training is kept; name a folder for it "
-        "with "
-        "--output, or leave out --resume.",
+        "'{}' is not in a run directory, so no state of test-time training "
+        "is kept; name a folder for it with --output, or leave out --resume.",
         arguments.path);
   }
   options.resume = arguments.resume;

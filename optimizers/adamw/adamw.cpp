@@ -124,9 +124,8 @@ class Adamw : public sdk::Optimizer {
         "the masters are bf16, so with state_dtype = \"master\" the second moments are, too, and with beta2 "
         "= " +
         std::to_string(config_.beta2) +
-        " rounding to the nearest lets them stand still far from where they should go; set "
-        "stochastic_rounding = "
-        "true, state_dtype = \"fp32\", or beta2 of 0.98 at most");
+        " rounding to the nearest lets them stand still far from where they should go; "
+        "set stochastic_rounding = true, state_dtype = \"fp32\", or beta2 of 0.98 at most");
   }
 
   bool rounds(sdk::Recorder& recorder, sdk::Value exp_avg_sq) const {

@@ -86,9 +86,8 @@ class ScheduleFreeAdamw : public sdk::Optimizer {
   void scalars(const sdk::Step& step, std::span<float> values) const override {
     if (step.momentum_factor != 1) {
       throw sdk::Error(
-          "optimizer schedule_free_adamw: beta1 cannot change during a run, but the schedule's "
-          "momentum_factor is "
-          "not 1; take a schedule that leaves the momentum alone");
+          "optimizer schedule_free_adamw: beta1 cannot change during a run, but the "
+          "schedule's momentum_factor is not 1; take a schedule that leaves the momentum alone");
     }
     const double correction = std::sqrt(1.0 - std::pow(config_.beta2, static_cast<double>(step.step)));
     values[free_rate] = static_cast<float>(step.lr * correction);

@@ -234,9 +234,8 @@ std::vector<Misuse> misuses() {
                     gpu.free(gone);
                     return gone;
                   }},
-             "cuLaunchKernel of scale: argument 2 (global<float> y) takes 1 bytes of an allocation of 512 "
-             "that was "
-             "freed"),
+             "cuLaunchKernel of scale: argument 2 (global<float> y) "
+             "takes 1 bytes of an allocation of 512 that was freed"),
       launch(
           "argument of the host", {.y = [](GpuDevice&) -> void* { return host; }},
           "cuLaunchKernel of scale: argument 2 (global<float> y) takes 1 bytes where nothing was allocated"),
@@ -255,9 +254,8 @@ std::vector<Misuse> misuses() {
       launch("shared memory that was not asked for", {.grid = {{1, 1, 1}, {32, 1, 1}, 65536}},
              "cuLaunchKernel of scale: argument sharedMemBytes is 65536, and 49152 were allowed"),
       launch("more shared memory than there is", {.declared_shared = 300000},
-             "cuFuncSetAttribute: argument value of scale asks for 300000 bytes of shared memory, and a "
-             "block has "
-             "232448"),
+             "cuFuncSetAttribute: argument value of scale asks for "
+             "300000 bytes of shared memory, and a block has 232448"),
       captured(
           "allocation in a capture", [](GpuDevice& gpu) { gpu.allocate(16); },
           "cuMemAlloc: within a capture of the stream"),

@@ -32,18 +32,16 @@ TEST(ConfigParameterTable, ARowThatMatchesNothingIsRefused) {
   EXPECT_EQ(error_of([] {
               resolve_parameter_table(kNames, rows({"tok_embedding", "*"}));
             }),
-            "x.toml:1: the parameter row with match = \"tok_embedding\" matches no parameter; 'mulligan "
-            "train --dry-run' "
-            "lists their names.");
+            "x.toml:1: the parameter row with match = \"tok_embedding\" "
+            "matches no parameter; 'mulligan train --dry-run' lists their names.");
 }
 
 TEST(ConfigParameterTable, ARowThatComesTooLateIsRefused) {
   EXPECT_EQ(error_of([] {
               resolve_parameter_table(kNames, rows({"*", "*_bank"}));
             }),
-            "x.toml:2: the parameter row with match = \"*_bank\" takes no parameter, since the row \"*\" "
-            "(x.toml:1) before "
-            "it takes 'qo_bank'; move it up or remove it.");
+            "x.toml:2: the parameter row with match = \"*_bank\" takes no parameter, since "
+            "the row \"*\" (x.toml:1) before it takes 'qo_bank'; move it up or remove it.");
 }
 
 TEST(ConfigParameterTable, AParameterWithoutARowIsRefused) {

@@ -107,9 +107,8 @@ TEST(ConfigPlugin, BrokenDeclarationsAreThePluginsMistake) {
             "mulligan/config.h; fix the "
             "plugin.");
   EXPECT_EQ(declare({"k", 77, "1", 0, 1, nullptr, ""}),
-            "plugin 'p' declares the key 'k' of type 77, which is not a bare name with a type of "
-            "mulligan/config.h; fix "
-            "the plugin.");
+            "plugin 'p' declares the key 'k' of type 77, which is not a "
+            "bare name with a type of mulligan/config.h; fix the plugin.");
   EXPECT_EQ(declare({"k", MLG_KEY_INT, "9", 0, 1, nullptr, ""}),
             "plugin 'p', default of its key 'k':1: 'k' is 9, but must be 0 to 1.");
   EXPECT_EQ(declare({"k", MLG_KEY_STRING, "polar", 0, 0, nullptr, ""}).substr(0, 39),

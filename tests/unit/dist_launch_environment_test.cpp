@@ -229,9 +229,8 @@ TEST(LaunchEnvironment, ValuesThatMakeNoSense) {
   EXPECT_EQ(sentence_of([] {
               find(with(environment, {{"RANK", "2"}}));
             }),
-            "the environment variables RANK=2 and WORLD_SIZE=2 contradict each other (ranks count from 0); "
-            "start the "
-            "run again with its launcher, or set them right.");
+            "the environment variables RANK=2 and WORLD_SIZE=2 contradict each other "
+            "(ranks count from 0); start the run again with its launcher, or set them right.");
   EXPECT_NE(sentence_of([] {
               find(with(environment, {{"MASTER_ADDR", ""}}));
             }).find("but not MASTER_ADDR"),

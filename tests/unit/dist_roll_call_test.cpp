@@ -34,9 +34,8 @@ TEST(RollCall, TheFirstDifferenceIsNamed) {
             "all ranks with "
             "the same.");
   EXPECT_EQ(first_difference({entry("b", "x", "g0"), entry("a", "x", "g0"), entry("a", "x", "g0")}),
-            "rank 1 (a, process 7) and rank 2 (a, process 7) have the same device, 'g0'; give each rank of a "
-            "machine its "
-            "own.");
+            "rank 1 (a, process 7) and rank 2 (a, process 7) have the "
+            "same device, 'g0'; give each rank of a machine its own.");
   RollCallEntry shorter = entry("b", "x", "g0");
   shorter.facts.erase(shorter.facts.begin() + 1);
   EXPECT_NE(first_difference({entry("a", "x", "g0"), shorter})->find("configuration: 'x' and '(not set)'"),

@@ -153,9 +153,8 @@ class Record {
     // quantize would find it, too, but only after the first training.
     if (source_digest(arguments_.source) != MULLIGAN_SOURCE_DIGEST) {
       throw config_error(
-          "'{}' is not the source that this program was built from, so counting it says nothing about the "
-          "result; name "
-          "that tree with --source, or build this one.",
+          "'{}' is not the source that this program was built from, so counting it says "
+          "nothing about the result; name that tree with --source, or build this one.",
           arguments_.source);
     }
     if (!arguments_.reference.empty()) {
@@ -183,9 +182,8 @@ class Record {
           "remove the folder, and the record starts anew");
       if (built_from != MULLIGAN_SOURCE_DIGEST) {
         throw config_error(
-            "'{}' was begun by a program built from other source; go on with that one, or remove the folder "
-            "and start "
-            "anew.",
+            "'{}' was begun by a program built from other source; go "
+            "on with that one, or remove the folder and start anew.",
             folder_.string());
       }
       return;

@@ -162,9 +162,8 @@ std::string format_dry_run(const DryRun& plan) {
        plan.card.bytes_per_second / 1e12);
   for (const DryRun::Step& step : plan.steps) {
     line(
-        "  phase {} ({} layers): {:.2f} TFLOP of matrix products, {:.2f} TFLOP of attention, {:.1f} GB of "
-        "bytes "
-        "moved",
+        "  phase {} ({} layers): {:.2f} TFLOP of matrix products, "
+        "{:.2f} TFLOP of attention, {:.1f} GB of bytes moved",
         step.phase, step.layers, step.cost.matmul_flops / 1e12, step.cost.attention_flops / 1e12,
         step.cost.bytes / 1e9);
     line("    roofline: at least {:.2f} ms a step, at most {} tokens/s", 1e3 * step.cost.seconds,

@@ -58,9 +58,8 @@ void add_phase(Text& text, const Prediction& prediction, const PredictedPhase& p
       grouped(static_cast<std::int64_t>(static_cast<double>(prediction.tokens_per_step) / phase.seconds)),
       prediction.ranks, prediction.ranks == 1 ? "" : "s");
   text.line(
-      "perfect fusion  {:>9.2f} ms at {:.0f} TFLOP/s (attention {:.0f}) and {:.2f} TB/s: {:.2f} TFLOP and "
-      "{:.1f} GB "
-      "in {} groups",
+      "perfect fusion  {:>9.2f} ms at {:.0f} TFLOP/s (attention "
+      "{:.0f}) and {:.2f} TB/s: {:.2f} TFLOP and {:.1f} GB in {} groups",
       1e3 * phase.bound.seconds, prediction.card.fused_bf16_flops_per_second / 1e12,
       prediction.card.fused_attention_flops_per_second / 1e12, prediction.card.fused_bytes_per_second / 1e12,
       phase.bound.flops / 1e12, phase.bound.bytes / 1e9, phase.bound.groups);
@@ -116,9 +115,8 @@ std::string format_prediction(const Prediction& prediction) {
   text.line("predicted, not measured: one step of {} tokens on {} x {}, work of one rank",
             grouped(prediction.tokens_per_step), prediction.ranks, card.description);
   text.line(
-      "taken for granted: {:.2f} TB/s; bf16 products {:.0f} TFLOP/s (layers) and {:.0f} (head), attention "
-      "{:.0f} "
-      "forward and {:.0f} backward; {:.1f} us a launch",
+      "taken for granted: {:.2f} TB/s; bf16 products {:.0f} TFLOP/s (layers) and "
+      "{:.0f} (head), attention {:.0f} forward and {:.0f} backward; {:.1f} us a launch",
       card.sustained_bytes_per_second / 1e12, card.layer_product_flops_per_second / 1e12,
       card.wide_product_flops_per_second / 1e12, card.attention_forward_flops_per_second / 1e12,
       card.attention_backward_flops_per_second / 1e12, card.launch_seconds * 1e6);

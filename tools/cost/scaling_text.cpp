@@ -48,9 +48,8 @@ void add_phase(std::string& text, const Scaling& scaling, const PhaseScaling& ph
 std::string format_scaling(const Scaling& scaling) {
   const ScalingOptions& options = scaling.options;
   std::string text = fmt::format(
-      "predicted, not measured: steps of {} tokens (whole segments) on nodes of {} x {}; rings at {:.0f} "
-      "GB/s within "
-      "a node",
+      "predicted, not measured: steps of {} tokens (whole segments) "
+      "on nodes of {} x {}; rings at {:.0f} GB/s within a node",
       grouped(scaling.tokens_per_step), options.gpus_per_node, options.card.description,
       options.card.node_link_bytes_per_second / 1e9);
   text += options.nodes == 1

@@ -15,9 +15,8 @@ namespace {
 
 constexpr double none = std::numeric_limits<double>::infinity();
 constexpr const char* look_at_prepare =
-    "decode some documents of the shards (mulligan prepare --check, generate) and prepare the data again "
-    "with the "
-    "tokenizer that the model was made for";
+    "decode some documents of the shards (mulligan prepare --check, generate) "
+    "and prepare the data again with the tokenizer that the model was made for";
 
 Finding finding_of(const char* id, const Corpus& corpus, const char* title) {
   Finding finding;
@@ -133,9 +132,8 @@ Finding check_overlap(const TextOverlap& overlap) {
   f.verdict = excess.empty() ? Verdict::warn : Verdict::fail;
   f.message = excess.empty() ? doubtful : excess;
   f.hint =
-      "prepare the documents anew with mulligan prepare --drop-overlap, which leaves training documents out "
-      "that "
-      "share a passage with a validation document, or say so beside every score";
+      "prepare the documents anew with mulligan prepare --drop-overlap, which leaves training "
+      "documents out that share a passage with a validation document, or say so beside every score";
   return f;
 }
 

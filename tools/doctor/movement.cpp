@@ -72,9 +72,8 @@ Finding judge_average(const Movement& m, const Samples& averaged, double decay) 
   f.verdict = judge(share, {0.1, 1e300, 0.5, 1e300});
   if (f.verdict == Verdict::pass) return f;
   f.message = fmt::format(
-      "the averages of [ema], which are scored and saved, have come {:.1f} % of the way from the weights of "
-      "the start "
-      "to those after {} steps",
+      "the averages of [ema], which are scored and saved, have come {:.1f} "
+      "% of the way from the weights of the start to those after {} steps",
       100 * share, m.steps);
   f.hint =
       decay >= 1
@@ -93,9 +92,8 @@ Finding judge_proportion(const Movement& m) {
   f.id = "D39";
   f.title = "updates in proportion";
   f.threshold = fmt::format(
-      "warns of a matrix that grew {} times and above an rms of {}, of a vector that moved by more than {}, "
-      "and of "
-      "matrices that moved {} times more or less than the median of their optimizer",
+      "warns of a matrix that grew {} times and above an rms of {}, of a vector that moved by more "
+      "than {}, and of matrices that moved {} times more or less than the median of their optimizer",
       growth, large, away, far);
   std::map<std::size_t, std::vector<std::pair<double, std::string>>> groups;
   std::vector<std::string> said;

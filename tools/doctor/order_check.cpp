@@ -93,9 +93,8 @@ Finding judge_order(const PairOrder& seen) {
   f.id = "D37";
   f.title = "order of the training tokens";
   f.threshold = fmt::format(
-      "warns where equal pairs of neighbours are below {} of what chance gives, or agree {} times better "
-      "with "
-      "the validation data read backwards",
+      "warns where equal pairs of neighbours are below {} of what chance "
+      "gives, or agree {} times better with the validation data read backwards",
       least_repeated, turned_round);
   const double turned = seen.forward > 0 ? seen.backward / seen.forward : 0;
   f.measured = fmt::format(
@@ -105,19 +104,16 @@ Finding judge_order(const PairOrder& seen) {
   if (seen.pairs < enough_pairs) return f;
   if (seen.repeated > 0 && seen.repeated < least_repeated) {
     f.message = fmt::format(
-        "a token of the training data says nothing about the next one: equal pairs occur {:.2f} times as "
-        "often as "
-        "in tokens drawn by chance, in text 1.5 times and more",
+        "a token of the training data says nothing about the next one: equal pairs occur "
+        "{:.2f} times as often as in tokens drawn by chance, in text 1.5 times and more",
         seen.repeated);
     f.hint =
-        "decode some documents (mulligan generate, prepare --check): the ids are random or shuffled, and "
-        "prepare "
-        "the data again";
+        "decode some documents (mulligan generate, prepare --check): "
+        "the ids are random or shuffled, and prepare the data again";
   } else if (turned > turned_round || (seen.forward == 0 && seen.backward > 0)) {
     f.message = fmt::format(
-        "the training data read like the validation data backwards: their pairs of neighbours agree {:.1f} "
-        "times "
-        "better when turned round",
+        "the training data read like the validation data backwards: their "
+        "pairs of neighbours agree {:.1f} times better when turned round",
         turned);
     f.hint = "decode some documents of both sides and prepare the side again whose text runs backwards";
   }

@@ -87,9 +87,8 @@ std::string mislabelled(const SafetensorsFile& source, StoredType type) {
   }
   if (!impossible(as_said.value()) || !plausible(as_other.value())) return {};
   return fmt::format(
-      "decoded as {} (the header's dtype) the matrices have a spread of log2|x| of {:.2f}, re-decoded as {} "
-      "one of "
-      "{:.2f}, which weights have: the header mislabels the dtype",
+      "decoded as {} (the header's dtype) the matrices have a spread of log2|x| of {:.2f}, "
+      "re-decoded as {} one of {:.2f}, which weights have: the header mislabels the dtype",
       stored_name(type), as_said.value(), stored_name(other_half(type)), as_other.value());
 }
 

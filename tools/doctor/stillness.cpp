@@ -162,10 +162,9 @@ Finding judge_stillness(const Movement& m) {
   for (std::size_t i = 1; i < std::min(told.size(), most_named); ++i) f.message += "; " + told[i].sentence;
   if (told.size() > most_named) f.message += fmt::format("; and {} more", told.size() - most_named);
   f.hint =
-      "look at their rows in [[parameters]], their learning rate, the optimizer (mulligan plugins check) and "
-      "the "
-      "gradients (doctor --stage train); what is to stay says so with optimizer = \"none\" or lr_multiplier "
-      "= 0";
+      "look at their rows in [[parameters]], their learning rate, the optimizer "
+      "(mulligan plugins check) and the gradients (doctor --stage train); "
+      "what is to stay says so with optimizer = \"none\" or lr_multiplier = 0";
   return f;
 }
 

@@ -85,9 +85,8 @@ Finding check_magnitudes(const std::vector<ParameterSpec>& parameters, const Wei
   f.id = "D05";
   f.title = "spread of the weights' magnitudes";
   f.threshold =
-      "deviation of log2|x|: fails above 6 and, with a median magnitude from 1/4 to 2, below 0.5; warns "
-      "above 3 "
-      "and, with such a median, below 0.9";
+      "deviation of log2|x|: fails above 6 and, with a median magnitude from "
+      "1/4 to 2, below 0.5; warns above 3 and, with such a median, below 0.9";
   std::size_t looked_at = 0;
   double least = 1e30, most = 0;
   for (const ParameterSpec& spec : parameters) {

@@ -194,9 +194,8 @@ std::vector<SymbolClass> parse_symbol_classes(std::string_view words) {
     const auto kind = static_cast<SymbolClass>(found - class_names.begin());
     if (found == class_names.end() || std::ranges::find(classes, kind) != classes.end()) {
       throw config_error(
-          "'{}' in the classes of symbols '{}' is no class, or stands there twice; name each of latex, "
-          "digits, "
-          "operators, greek at most once, with commas between them",
+          "'{}' in the classes of symbols '{}' is no class, or stands there twice; name "
+          "each of latex, digits, operators, greek at most once, with commas between them",
           word, words);
     }
     classes.push_back(kind);

@@ -70,9 +70,8 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (own.contains(entry.path().filename().string())) continue;
     throw config_error(
-        "'{}' is not part of the prepared data in '{}', which would be replaced with it; move it elsewhere "
-        "or "
-        "name another output folder",
+        "'{}' is not part of the prepared data in '{}', which would be "
+        "replaced with it; move it elsewhere or name another output folder",
         entry.path().filename().string(), folder.string());
   }
 }
@@ -209,11 +208,9 @@ class Preparation {
     manifest.train = encoder.encode(corpus.train(), "fineweb_train", nullptr);
     if (manifest.train.documents == 0) {
       throw data_error(
-          "each of the {} training documents holds {} consecutive tokens of a validation document, or a "
-          "passage "
-          "like one of them, so --drop-overlap leaves none; give other documents, or name validation "
-          "documents of their own with "
-          "--validation",
+          "each of the {} training documents holds {} consecutive tokens of a validation "
+          "document, or a passage like one of them, so --drop-overlap leaves none; give "
+          "other documents, or name validation documents of their own with --validation",
           corpus.train().size(), overlap_window);
     }
     if (!rules.any()) return;
@@ -343,9 +340,8 @@ class Preparation {
   void require_symbols(const Tokenizer& tokenizer, const std::string& origin) const {
     if (!transform_ || is_trained_for(tokenizer, *transform_)) return;
     throw data_error(
-        "tokenizer '{}' has no piece of its own for the symbols of the text transform {}; use one trained "
-        "for "
-        "it, or leave --tokenizer out and train one",
+        "tokenizer '{}' has no piece of its own for the symbols of the text "
+        "transform {}; use one trained for it, or leave --tokenizer out and train one",
         origin, transform_->name());
   }
 

@@ -91,9 +91,8 @@ void ship_source(Folder& folder, const SubmissionOptions& options, const Submiss
   const std::uint64_t counted = submission.results.front().code_bytes.value();
   if (packed.size() != counted) {
     throw run_error(
-        "the source in '{}' packs to {} bytes, but the runs counted {}: it has changed since; put it back as "
-        "it "
-        "was, or make the runs again.",
+        "the source in '{}' packs to {} bytes, but the runs counted {}: it "
+        "has changed since; put it back as it was, or make the runs again.",
         options.source.string(), packed.size(), counted);
   }
   folder.ship(source_file, packed);
@@ -120,9 +119,8 @@ void require_track(const std::string& name, const std::optional<Comparison>& com
   if (!comparison || !is_record_track(name)) return;
   if (comparison->margin_nats >= challenge.margin_nats && comparison->alpha <= challenge.alpha) return;
   throw config_error(
-      "the track {} asks for {} nats at p < {}, and --margin {} with --alpha {} for less; leave them out, or "
-      "name "
-      "another track.",
+      "the track {} asks for {} nats at p < {}, and --margin {} with "
+      "--alpha {} for less; leave them out, or name another track.",
       name, challenge.margin_nats, challenge.alpha, comparison->margin_nats, comparison->alpha);
 }
 
@@ -143,9 +141,8 @@ Budgets budgets_of(const LedgerConfig& limits, const std::string& track) {
   if (budgets.train_seconds > most.train_seconds || budgets.eval_seconds > most.eval_seconds ||
       budgets.artifact_bytes > most.artifact_bytes) {
     throw config_error(
-        "[ledger] allows {} s, {} s and {} bytes, more than the {} s, {} s and {} bytes of the track {}; "
-        "lower it, "
-        "or name another track with --track.",
+        "[ledger] allows {} s, {} s and {} bytes, more than the {} s, {} s and "
+        "{} bytes of the track {}; lower it, or name another track with --track.",
         budgets.train_seconds, budgets.eval_seconds, budgets.artifact_bytes, most.train_seconds,
         most.eval_seconds, most.artifact_bytes, track);
   }
@@ -165,9 +162,8 @@ void require_apart(const TextOverlap& overlap) {
   const std::string excess = overlap.excess();
   if (excess.empty()) return;
   throw data_error(
-      "{} that is left to chance: a score on such data is no record; prepare the data anew with mulligan "
-      "prepare "
-      "--drop-overlap.",
+      "{} that is left to chance: a score on such data is no record; "
+      "prepare the data anew with mulligan prepare --drop-overlap.",
       excess);
 }
 

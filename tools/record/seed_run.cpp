@@ -67,9 +67,8 @@ SeedStage next_stage(const SeedRun& run, const std::string& config_sha256, const
   if (!fs::exists(files.result())) return SeedStage::train;
   if (trained_settings(files) != config_sha256) {
     throw config_error(
-        "'{}' holds a run of other settings than seed {} of this record has; remove it, or name another "
-        "folder "
-        "for the runs with --runs.",
+        "'{}' holds a run of other settings than seed {} of this record "
+        "has; remove it, or name another folder for the runs with --runs.",
         run.directory.string(), run.seed);
   }
   const RunLedger ledger = RunLedger::read(run.directory);

@@ -15,9 +15,8 @@ std::string number(const std::optional<double>& value, int digits) {
 
 std::string seed_rows(const Submission& s) {
   std::string rows =
-      "| seed | val_bpb | val_loss (nats) | before quantisation | quantised | steps | ms per step | training "
-      "s | "
-      "evaluation s | model bytes | code bytes | total bytes |\n"
+      "| seed | val_bpb | val_loss (nats) | before quantisation | quantised | steps | ms "
+      "per step | training s | evaluation s | model bytes | code bytes | total bytes |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const SeedResult& r : s.results) {
     rows += fmt::format("| {} | **{}** | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
@@ -36,19 +35,17 @@ std::string rules_text(const Submission& s) {
   std::string text;
   if (s.budgets) {
     text += fmt::format(
-        "- Budgets kept by every seed: training and calibration within {:g} s, test-time training from the "
-        "loaded "
-        "weights to the score within {:g} s, model and packed source within {} bytes.\n",
+        "- Budgets kept by every seed: training and calibration within {:g} s, test-time training "
+        "from the loaded weights to the score within {:g} s, model and packed source within {} bytes.\n",
         s.budgets->train_seconds, s.budgets->eval_seconds, s.budgets->artifact_bytes);
   }
   text += fmt::format("- The code counts with {} bytes: those of `{}` in this folder.\n",
                       s.bytes_code.value_or(0), source_file);
   if (s.overlap) {
     text += fmt::format(
-        "- {:.4g} % of the validation text stands in the training data with changes, {:.4g} % as it is, and "
-        "{:.4g} % "
-        "of the training data is like validation text; {} tokens of validation and {} of training data were "
-        "compared.\n",
+        "- {:.4g} % of the validation text stands in the training data with changes, "
+        "{:.4g} % as it is, and {:.4g} % of the training data is like validation "
+        "text; {} tokens of validation and {} of training data were compared.\n",
         100 * s.overlap->similar, 100 * s.overlap->copied, 100 * s.overlap->training,
         s.overlap->validation_read, s.overlap->training_read);
   }

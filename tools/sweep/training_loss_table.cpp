@@ -61,9 +61,8 @@ std::string training_loss_table(const Sweep& sweep, const SweepResult& result) {
                     row == base ? "baseline" : gain_text(base_forgetful, forgetful));
   }
   text +=
-      "* what a trainer reports that forgets its sums where the last phase begins and divides by all steps: "
-      "an artefact "
-      "of averaging, no gain\n";
+      "* what a trainer reports that forgets its sums where the last phase "
+      "begins and divides by all steps: an artefact of averaging, no gain\n";
   return text;
 }
 

@@ -24,9 +24,8 @@ class GlooCommunicator final : public sdk::Communicator {
       "collectives of CPU ranks over TCP (gloo), reductions in rank order: the same bits on all ranks";
   static inline const sdk::Schema<GlooConfig> schema{
       sdk::key("timeout", &GlooConfig::timeout,
-               "Seconds for which another rank may keep a transfer waiting; then the run fails. Ranks whose "
-               "processes "
-               "died or were stopped are noticed earlier by the run itself.")
+               "Seconds for which another rank may keep a transfer waiting; then the run fails. "
+               "Ranks whose processes died or were stopped are noticed earlier by the run itself.")
           .range(0.01, 1e6)};
 
   explicit GlooCommunicator(const GlooConfig& config) : config_(config) {}

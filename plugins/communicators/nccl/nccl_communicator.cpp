@@ -63,9 +63,8 @@ NcclCommunicator::~NcclCommunicator() {
 void NcclCommunicator::open(const sdk::Group& group, const mlg_queue& queue, double seconds) {
   if (queue.kind != MLG_QUEUE_CUDA) {
     throw sdk::Error(
-        "'nccl' moves memory of a GPU, and the backend's is not; set communicator.plugin to \"gloo\", or "
-        "leave "
-        "it out");
+        "'nccl' moves memory of a GPU, and the backend's is not; "
+        "set communicator.plugin to \"gloo\", or leave it out");
   }
   driver_ = std::make_unique<CudaDriver>();
   nccl_ = std::make_unique<Nccl>(config_.library);

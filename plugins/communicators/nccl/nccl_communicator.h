@@ -27,9 +27,8 @@ class NcclCommunicator final : public sdk::Communicator {
   static constexpr const char* summary = "collectives of GPU ranks by NCCL, beside the backend's stream";
   static inline const sdk::Schema<NcclConfig> schema{
       sdk::key("timeout", &NcclConfig::timeout,
-               "Seconds within which NCCL must have taken a batch of transfers (the first one connects the "
-               "ranks). Transfers "
-               "that do not end are noticed by the run itself.")
+               "Seconds within which NCCL must have taken a batch of transfers (the first one "
+               "connects the ranks). Transfers that do not end are noticed by the run itself.")
           .range(0.01, 1e6),
       sdk::key("library", &NcclConfig::library,
                "The file of NCCL to use (libnccl.so.2); empty: what the dynamic linker finds.")};

@@ -11,8 +11,7 @@ const Schema<Config>& table() {
     Schema<Config> s;
     s.key("enabled", &Config::enabled,
           "where tokens are scored, positive and negative logits are capped by a parameter each, which begin "
-          "as "
-          "model.softcap; training keeps that one cap, so nothing moves them (inert in the records)");
+          "as model.softcap; training keeps that one cap, so nothing moves them (inert in the records)");
     return s;
   }();
   return schema;

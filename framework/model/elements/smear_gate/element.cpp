@@ -21,9 +21,8 @@ void check_tokenizer(const ModelConfig& model, int bos_id) {
   const std::int64_t start = config_of(model).document_start;
   if (start == -1 || start == bos_id) return;
   throw config_error(
-      "model.smear_gate.document_start is {}, but the tokenizer's documents begin with token {}; set it to "
-      "that, "
-      "or to -1 for documents that are mixed where they meet.",
+      "model.smear_gate.document_start is {}, but the tokenizer's documents begin with "
+      "token {}; set it to that, or to -1 for documents that are mixed where they meet.",
       start, bos_id);
 }
 

@@ -13,9 +13,8 @@ const Schema<Config>& table() {
           "first dimensions of the embedding that the gate reads; 0 = no smear gate")
         .range(0, 65536);
     s.key("document_start", &Config::document_start,
-          "token that begins a document and is mixed with nothing, the tokenizer's BOS; -1 = documents are "
-          "mixed "
-          "where they meet")
+          "token that begins a document and is mixed with nothing, the "
+          "tokenizer's BOS; -1 = documents are mixed where they meet")
         .range(-1, (1 << 18) - 1);
     return s;
   }();
