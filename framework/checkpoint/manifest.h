@@ -53,13 +53,13 @@ struct CheckpointData {
 
 // Host-side progress of training.
 struct CheckpointProgress {
-  double elapsed_seconds = 0;                                // of the training clock
-  double step_seconds = 0;                                   // of the last step
-  std::int64_t reported_step = 0;                            // last line of the log
-  double reported_at_seconds = 0;                            // training clock then
-  double initial_loss_nats = 0;                              // of the first step
-  std::string phase;                                         // its name
-  std::vector<std::pair<std::string, std::int64_t>> cycles;  // of warm-restart schedules, by optimiser
+  double elapsed_seconds = 0;                                  // of the training clock
+  double step_seconds = 0;                                     // of the last step
+  std::int64_t reported_step = 0;                              // last line of the log
+  double reported_at_seconds = 0;                              // training clock then
+  double initial_loss_nats = 0;                                // of the first step
+  std::string phase;                                           // its name
+  std::vector<std::pair<std::string, std::int64_t>> cycles;    // of warm-restart schedules, by optimiser
   std::vector<std::pair<std::string, double>> ledger_seconds;  // by phase, in order
   // Where the present phase began, and the updates done when the optimisers' states were emptied last.
   std::int64_t phase_start_step = 0;

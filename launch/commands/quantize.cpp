@@ -8,8 +8,8 @@
 #include "framework/artifact/artifact_run.h"
 #include "framework/report/run_directory.h"
 #include "launch/commands/commands.h"
-#include "launch/commands/run_options.h"
 #include "launch/commands/refresh_report.h"
+#include "launch/commands/run_options.h"
 #include "launch/commands/run_results.h"
 #include "mulligan_source_digest.h"
 

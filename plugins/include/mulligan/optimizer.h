@@ -23,8 +23,8 @@ typedef struct mlg_parameter {
 
 /* The coming update. Only the host makes these. */
 typedef struct mlg_step {
-  int64_t step; /* 1 for the first update (mlg_progress.step counts from 0) */
-  double lr;    /* scheduled learning rate of the group, before lr_multiplier */
+  int64_t step;           /* 1 for the first update (mlg_progress.step counts from 0) */
+  double lr;              /* scheduled learning rate of the group, before lr_multiplier */
   int64_t total_steps;    /* 0: the run is bounded by its wall-clock budget only */
   double budget_fraction; /* share of the budget that is spent before this update, 0 to 1 (mlg_progress) */
   /* Factors by which the group's schedule changes momentum and weight decay, 1 where it says nothing. An
