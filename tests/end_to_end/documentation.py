@@ -8,6 +8,7 @@
 3. Paths of the repository between backticks in *.md and in comments of C++ and CUDA files: there is such a file or folder.
 4. docs/architecture.md names every folder of framework/, plugins/, tests/, optimizers/ and ttt/ ("core/", "gptq").
 5. Nothing cites a page that the repository does not hold ("spec/...", "specification of the record run").
+6. README.md has at most 170 lines: what is longer belongs on a page of its own.
 """
 import os
 import re
@@ -26,6 +27,7 @@ PATH = re.compile(r"(?<![\w./<-])(?:%s)/[\w./-]*\w" % "|".join(TOP))
 SUFFIXED = re.compile(r"(?<![\w./<*{}-])[a-z_]+/[\w/-]+\.(?:h|hpp|cpp|cuh?|py|sh)\b")
 OUTSIDE = re.compile(r"\bspec/|\bspec section|[Ss]pecification of the record|[Ss]pecification: |numerics-and-diagnostics")
 PLACEHOLDER = re.compile(r"(^|[/_.])([A-Z]+|x)($|[/_.])")  # NAME, FILE, x.toml
+README_LINES = 170
 FOREIGN = ("tensorflow/",)  # folders of other projects that comments cite
 
 
@@ -116,6 +118,9 @@ class Tree:
     def check(self):
         if "docs/architecture.md" in self.files:
             self.check_map()
+        lines = len(self.files.get("README.md", "").splitlines())
+        if lines > README_LINES:
+            self.fault("README.md", README_LINES + 1, f"has {lines} lines; at most {README_LINES}, move the rest to a page of docs/")
         for path, text in self.files.items():
             if path.startswith(THIS):
                 continue

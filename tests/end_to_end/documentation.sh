@@ -45,4 +45,5 @@ planted "a comment's anchor that is not there" framework/core/real.h '// See doc
 planted "a comment's file that is not there" framework/core/real.h '// As framework/core/gone.h has it.'
 planted "a folder that the map does not name" docs/architecture.md '# Architecture, without any folder'
 planted "a page outside of the repository" framework/core/real.h '// (spec/gone section 1)'
+planted "a README that is too long" README.md "$(seq 171)"
 exit $not_ok
