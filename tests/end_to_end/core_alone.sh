@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# The core builds without tools and lab. It then trains, quantises, scores and launches, shows its own commands only, and
+# passes its unit tests. Objects come from the compiler cache; without one this takes as long as a build, so it is left to
+# `tests/run --long`.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+if ! command -v ccache >/dev/null && [[ ${MULLIGAN_LONG_TESTS:-} != 1 ]]; then
+  echo "skipped - the core alone: there is no ccache, and this is no long test"
+  exit 0
+fi
+
+tiny_corpus corpus
+"$mulligan" prepare corpus --out data --vocab-size 384 --validation-fraction 0.1 >/dev/null
+small_config "$work/data" | sed -e 's/^vocabulary = .*/vocabulary = 384/' -e 's/^steps = .*/steps = 12/' >tiny.toml
+cat >>tiny.toml <<'END'
+[quantize]
+plugin = "gptq"
+calibration_batches = 2
+calibration_rows = 2
+[[quantize.tensors]]
+match = "*"
+format = "fp16"
+END
+"$mulligan" train tiny.toml --quiet --set run.directory=whole --set doctor.level=off >/dev/null
+
+alone=$build/core_alone
+configured() {
+  cmake -S "$root" -B "$alone" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMULLIGAN_TOOLS=OFF -DMULLIGAN_LAB=OFF
+}
+check "the core alone is configured" configured
+check "the core alone is built, with its unit tests" cmake --build "$alone" --target mulligan mulligan_unit_tests
+core=$alone/bin/mulligan
+shown=$("$core" --help | sed -n 's/^  \([a-z]\+\) .*/\1/p' | grep -v '^-' | xargs)
+check_equal "its help shows the core's commands only" \
+  "train launch eval generate quantize ttt checkpoint plugins kernels completion man" "$shown"
+check "it trains" "$core" train tiny.toml --quiet --set run.directory=alone
+same() { cmp <(tail -c 4096 "$1") <(tail -c 4096 "$2"); }
+check "to the weights of the whole program" same whole/weights.safetensors alone/weights.safetensors
+check "it quantises" "$core" quantize alone --source "$root"
+check "it scores" "$core" eval alone
+check "it launches two ranks" "$core" launch --standalone --nproc-per-node 2 train tiny.toml --quiet --set run.directory=two \
+  --set train.micro_batches=2
+check "its unit tests pass" "$alone/bin/mulligan_unit_tests" --gtest_brief=1
+finish
