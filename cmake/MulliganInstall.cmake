@@ -14,7 +14,7 @@ install(FILES README.md LICENSE DESTINATION share/doc/mulligan COMPONENT documen
 install(DIRECTORY docs/ DESTINATION share/doc/mulligan/docs COMPONENT documents)
 install(DIRECTORY configs/ DESTINATION share/mulligan/configs COMPONENT documents USE_SOURCE_PERMISSIONS)
 set(printed "${PROJECT_BINARY_DIR}/printed")
-foreach(one "man;mulligan.1" "completion bash;mulligan" "completion zsh;_mulligan")
+foreach(one "completion man;mulligan.1" "completion bash;mulligan" "completion zsh;_mulligan")
   list(GET one 0 arguments)
   list(GET one 1 file)
   separate_arguments(arguments)

@@ -15,6 +15,7 @@
 #include "framework/core/standard_streams.h"
 #include "framework/report/console.h"
 #include "framework/report/machine.h"
+#include "launch/command_table.h"
 #include "launch/commands/commands.h"
 #include "launch/parse_sentence.h"
 #include "launch/program_parts.h"
@@ -61,27 +62,15 @@ ExitCode report_parse_error(const CLI::App& app, const CLI::ParseError& error, c
   return report(parse_sentence(app, error, first), ExitCode::bad_configuration);
 }
 
-const char* group_name(CommandGroup group) {
-  switch (group) {
-    case CommandGroup::run:
-      return "Run";
-    case CommandGroup::look:
-      return "Look";
-    case CommandGroup::lab:
-      return "Lab";
-  }
-  return "";
-}
-
 void add_commands(CLI::App& app) {
   app.footer(fmt::format("\nExit codes: {}.", fmt::join(exit_code_texts(), ", ")));
   app.set_version_flag("--version", [] { return "mulligan " + version_text(); });
-  const auto any = [](CLI::App*) { return true; };
-  for (const Command& command : program_parts().commands) {
-    const std::size_t known = app.get_subcommands(any).size();
-    command.add(app);
-    const std::vector<CLI::App*> all = app.get_subcommands(any);
-    for (std::size_t i = known; i < all.size(); ++i) all[i]->group(group_name(command.group));
+  const std::map<std::string, AddCommand>& commands = program_parts().commands;
+  for (const CommandEntry& entry : command_table()) {
+    const auto found = commands.find(entry.name);
+    if (found == commands.end()) continue;  // of a part that was left out
+    found->second(app);
+    app.get_subcommand(entry.name)->group(group_heading(entry.group));
   }
   app.callback([&app] { require_command(app); });
 }

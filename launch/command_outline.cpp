@@ -52,6 +52,7 @@ void add(const CLI::App& app, std::vector<std::string> words, std::vector<Comman
   CommandOutline one;
   one.words = words;
   one.help = app.get_description();
+  one.group = app.get_group();
   for (const CLI::Option* option : app.get_options()) one.options.push_back(outline_of(*option));
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   for (const CLI::App* command : commands) one.commands.push_back(command->get_name());

@@ -28,6 +28,7 @@ struct OptionOutline {
 struct CommandOutline {
   std::vector<std::string> words;  // {"config", "print"}; {} is the program
   std::string help;
+  std::string group;  // the heading that the help of the command it belongs to has it under
   std::vector<OptionOutline> options;
   std::vector<std::string> commands;  // names of its subcommands
 };

@@ -56,6 +56,11 @@ std::string synopsis(const CommandOutline& command) {
   return line;
 }
 
+// Whether the command does something without one of its own: `plugins` does, `config` does not.
+bool takes_options(const CommandOutline& command) {
+  return command.commands.empty() || command.options.size() > 1;  // one is --help
+}
+
 std::string option_entry(const OptionOutline& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.names) names.push_back(bold(name));
@@ -100,9 +105,13 @@ std::string manual_page(const std::vector<CommandOutline>& commands, const std::
       roff(version), bold("mulligan"), slanted("COMMAND"), slanted("OPTIONS"), roff(program.help),
       bold("mulligan COMMAND --help"));
   for (const OptionOutline& option : program.options) page += option_entry(option);
-  page += ".SH COMMANDS\n";
+  std::string group;
   for (const CommandOutline& command : commands) {
-    if (!command.words.empty() && command.commands.empty()) page += section(command);
+    if (command.words.size() == 1 && command.group != group) {
+      group = command.group;
+      page += fmt::format(".SH COMMANDS \\- {}\n", roff(group));
+    }
+    if (!command.words.empty() && takes_options(command)) page += section(command);
   }
   page += ".SH EXIT STATUS\n";
   for (const std::string& code : codes) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/config/schema.h"
+#include "launch/command_table.h"
 
 namespace mulligan {
 namespace {
@@ -95,6 +96,8 @@ std::string value_sentence(const CLI::App& command, const std::string& message) 
 }
 
 std::string unknown_argument(const CLI::App& app, const CLI::App& command, const std::string& word) {
+  if (const std::string why = &command == &app ? why_no_command(word) : ""; !why.empty())
+    return fmt::format("unknown command '{}'{}", word, why);
   if (!command_names(command).empty()) {
     return fmt::format("unknown command '{}'{}{}", word,
                        &command == &app ? "" : " of `" + command_words(command) + "`",

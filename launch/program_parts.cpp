@@ -1,24 +1,49 @@
 #include "launch/program_parts.h"
 
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "launch/command_table.h"
 #include "launch/commands/commands.h"
 
 namespace mulligan {
 namespace {
 
+// command_table() answers for parts that are left out of a build, so it must have the commands of each part, and no
+// others. `last`: the part that was added last.
+void check_table(const ProgramParts& parts, ProgramPart last) {
+  std::size_t known = 0;
+  for (const CommandEntry& entry : command_table()) {
+    if (entry.part > last) continue;
+    if (!parts.commands.contains(entry.name))
+      throw std::logic_error(fmt::format("command_table() has '{}', which no part brings", entry.name));
+    ++known;
+  }
+  if (known != parts.commands.size())
+    throw std::logic_error("a part brings a command that command_table() has of another part, or lacks");
+}
+
 ProgramParts make_parts() {
   ProgramParts parts;
-  const CommandGroup run = CommandGroup::run, look = CommandGroup::look;
-  parts.commands = {{run, add_train_command},       {run, add_launch_command},   {run, add_eval_command},
-                    {run, add_generate_command},    {run, add_quantize_command}, {run, add_ttt_command},
-                    {look, add_checkpoint_command}, {look, add_plugins_command}, {look, add_kernels_command}};
+  parts.commands = {{"train", add_train_command},
+                    {"launch", add_launch_command},
+                    {"eval", add_eval_command},
+                    {"generate", add_generate_command},
+                    {"quantize", add_quantize_command},
+                    {"ttt", add_ttt_command},
+                    {"plugins", add_plugins_command},
+                    {"checkpoint", add_checkpoint_command},
+                    {"completion", add_completion_command}};
+  check_table(parts, ProgramPart::core);
 #ifdef MULLIGAN_TOOLS
   add_tools(parts);
+  check_table(parts, ProgramPart::tools);
 #endif
 #ifdef MULLIGAN_LAB
   add_lab(parts);
+  check_table(parts, ProgramPart::lab);
 #endif
-  parts.commands.push_back({look, add_completion_command});
-  parts.commands.push_back({look, add_man_command});
   return parts;
 }
 

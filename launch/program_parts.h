@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,19 +20,14 @@ namespace mulligan {
 
 struct WeightSource;
 
-// Groups of commands in the help.
-enum class CommandGroup { run, look, lab };
-
-struct Command {
-  CommandGroup group;
-  void (*add)(CLI::App& app);  // declares one or more subcommands
-};
+// Declares one subcommand of `app`.
+using AddCommand = void (*)(CLI::App& app);
 
 // Answers what the options of `train` ask for in place of training; false: nothing was asked, so it trains.
 using TrainAnswer = std::function<bool(const RunOptions&)>;
 
 struct ProgramParts {
-  std::vector<Command> commands;
+  std::map<std::string, AddCommand> commands;  // by their names in command_table()
   // Watch every training; `force`: although a check refuses its start.
   std::vector<std::function<std::unique_ptr<TrainingObserver>(bool force)>> observers;
   // Declare options of `train`.

@@ -117,22 +117,32 @@ std::string zsh_argument(const OptionOutline& option) {
                      zsh_values(option));
 }
 
+std::string zsh_group_end(const std::string& group) {
+  const std::string tag = group.substr(0, group.find_first_of(": "));
+  return fmt::format("\n      )\n      _describe -t '{}-commands' '{}' commands", tag, zsh_escaped(group));
+}
+
+// Offers the commands under the headings that the help has them under.
 std::string zsh_subcommands(const CommandOutline& command, const std::vector<CommandOutline>& all) {
-  std::string descriptions, cases;
+  std::string groups, cases, group;
   for (const std::string& name : command.commands) {
     std::vector<std::string> words = command.words;
     words.push_back(name);
     const auto found = std::ranges::find(all, words, &CommandOutline::words);
-    descriptions += fmt::format("\n      '{}:{}'", name, zsh_escaped(found->help));
+    if (groups.empty() || found->group != group) {
+      if (!groups.empty()) groups += zsh_group_end(group);
+      group = found->group;
+      groups += "\n      commands=(";
+    }
+    groups += fmt::format("\n        '{}:{}'", name, zsh_escaped(found->help));
     cases += fmt::format("\n      {}) {} ;;", name, zsh_function(*found));
   }
   return fmt::format(
       " \\\n    '1: :->command' '*:: :->arguments'\n"
       "  case $state in\n"
-      "    command)\n      commands=({}\n      )\n"
-      "      _describe -t commands command commands ;;\n"
+      "    command){}{} ;;\n"
       "    arguments) case $words[1] in{}\n    esac ;;\n  esac\n",
-      descriptions, cases);
+      groups, zsh_group_end(group), cases);
 }
 
 }  // namespace

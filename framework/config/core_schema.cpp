@@ -489,8 +489,8 @@ std::vector<KeySection> core_sections() {
        "for each pass. Where it has a key momentum, it is what [ttt.base] says.",
        plugin_keys_with_default("sgd")},
       {"[ensemble]",
-       "Plugin table, optional: models that `mulligan ensemble` makes of a run's weights and scores together "
-       "(docs/numerics/ensembles.md).",
+       "Plugin table, optional: models that `mulligan probe ensemble` makes of a run's weights and scores "
+       "together (docs/numerics/ensembles.md).",
        plugin_keys_with_default("stochastic_rounding", ensemble_host_keys())},
       {"[ledger]", "Limits of the run.", keys_of_table("ledger")},
   };

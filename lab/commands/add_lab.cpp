@@ -10,9 +10,7 @@
 namespace mulligan {
 
 void add_lab(ProgramParts& parts) {
-  for (const auto add : {add_calibrate_command, add_ensemble_command, add_probe_command,
-                         add_attention_command, add_vectors_command, add_merge_command})
-    parts.commands.push_back({CommandGroup::lab, add});
+  parts.commands.insert({{"probe", add_probe_command}, {"vectors", add_vectors_command}});
   parts.observers.emplace_back([](bool) { return std::make_unique<energy::EnergyObserver>(); });
   parts.observers.emplace_back([](bool) { return std::make_unique<doctor::AttentionObserver>(); });
   parts.other_weights = [](const std::string& name,

@@ -1,4 +1,4 @@
-// mulligan vectors pack|unpack|show
+// mulligan vectors pack|unpack|show; vectors merge lies in vectors_merge.cpp
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -89,7 +89,7 @@ void show(const std::string& path) {
 
 void add_vectors_command(CLI::App& app) {
   CLI::App* vectors = app.add_subcommand(
-      "vectors", "Stores fine-tuned models as quantised differences from their base, and takes them out");
+      "vectors", "Stores fine-tuned models as quantised differences from their base, and merges models");
   vectors->callback([vectors] { require_command(*vectors); });
   auto arguments = std::make_shared<VectorsArguments>();
   const auto add_output = [&](CLI::App* command, const char* help) {
@@ -121,6 +121,7 @@ void add_vectors_command(CLI::App& app) {
   CLI::App* about = vectors->add_subcommand("show", "Prints what a file of task vectors holds");
   about->add_option("file", arguments->path, "File of task vectors")->required()->type_name("FILE");
   about->callback([arguments] { show(arguments->path); });
+  add_vectors_merge(*vectors);
 }
 
 }  // namespace mulligan

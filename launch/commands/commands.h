@@ -20,7 +20,7 @@ void add_quantize_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
 void add_ttt_command(CLI::App& app);
 void add_completion_command(CLI::App& app);
-void add_man_command(CLI::App& app);
-void add_kernels_command(CLI::App& app);
+// Of `plugins`.
+void add_kernels_command(CLI::App& plugins);
 
 }  // namespace mulligan

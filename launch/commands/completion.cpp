@@ -1,4 +1,4 @@
-// mulligan completion bash|zsh, mulligan man
+// mulligan completion bash|zsh|man
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -15,24 +15,25 @@ namespace mulligan {
 
 void add_completion_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "completion", "Prints a script with which the shell completes mulligan's commands and options");
-  auto shell = std::make_shared<std::string>();
-  command->add_option("shell", *shell, "For example: source <(mulligan completion bash)")
+      "completion",
+      "Prints the completion script of a shell, or the manual page, of all commands and options");
+  auto of = std::make_shared<std::string>();
+  command
+      ->add_option("of", *of,
+                   "What to print; to use it: source <(mulligan completion bash), or "
+                   "mulligan completion man | man -l -")
       ->required()
-      ->check(CLI::IsMember({"bash", "zsh"}));
-  command->callback([&app, shell] {
+      ->check(CLI::IsMember({"bash", "zsh", "man"}));
+  command->callback([&app, of] {
     const auto commands = outline(app);
+    if (*of == "man") {
+      fmt::print("{}", manual_page(commands, version_text(), exit_code_texts()));
+      return;
+    }
     std::vector<std::string> keys = core_key_names();
     std::erase_if(keys, [](const std::string& key) { return key.find("NAME") != std::string::npos; });
-    fmt::print("{}", *shell == "bash" ? bash_completion(commands, keys) : zsh_completion(commands, keys));
+    fmt::print("{}", *of == "bash" ? bash_completion(commands, keys) : zsh_completion(commands, keys));
   });
-}
-
-void add_man_command(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("man", "Prints the manual page; to read it: mulligan man | man -l -");
-  command->callback(
-      [&app] { fmt::print("{}", manual_page(outline(app), version_text(), exit_code_texts())); });
 }
 
 }  // namespace mulligan

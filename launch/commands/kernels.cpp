@@ -1,4 +1,4 @@
-// mulligan kernels
+// mulligan plugins kernels
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -63,7 +63,7 @@ void compile(const KernelArguments& arguments, const std::string& path, const st
 }
 
 void run(KernelArguments& arguments) {
-  require_one_process("kernels");
+  require_one_process("plugins kernels");
   PluginHost host = arguments.run.plugin_host();
   // What lies at --out stays until all is compiled: it is replaced then, or not at all.
   TemporaryPath file(temporary_name(arguments.out));
@@ -80,9 +80,9 @@ void run(KernelArguments& arguments) {
 
 }  // namespace
 
-void add_kernels_command(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("kernels", "Compiles CUDA kernels of configurations ahead of time, into one file");
+void add_kernels_command(CLI::App& plugins) {
+  CLI::App* command = plugins.add_subcommand(
+      "kernels", "Compiles CUDA kernels of configurations ahead of time, into one file");
   auto arguments = std::make_shared<KernelArguments>();
   command->add_option("configs", arguments->configs, "Configurations (TOML)")->required()->type_name("FILE");
   arguments->run.declare(*command);

@@ -1,4 +1,4 @@
-// mulligan plugins [NAME] [--json], mulligan plugins check NAME|FILE
+// mulligan plugins [NAME] [--json], mulligan plugins check NAME|FILE; plugins kernels lies in kernels.cpp
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -83,9 +83,10 @@ void add_plugins_command(CLI::App& app) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   checks->fallthrough();  // --plugin-path may stand behind it
-  command->callback([command, checks, options, check_options] {
-    if (command->got_subcommand(checks)) return check(*options, *check_options);
-    show(*options);
+  checks->callback([options, check_options] { check(*options, *check_options); });
+  add_kernels_command(*command);
+  command->callback([command, options] {
+    if (command->get_subcommands().empty()) show(*options);
   });
 }
 

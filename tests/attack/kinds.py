@@ -114,7 +114,7 @@ def all_kinds(subject):
     show = Reader("checkpoint show", ["checkpoint", "show", "run"], nothing)
     evaluate, adapt = Reader("eval", ["eval", "run"], score), Reader("ttt", ["ttt", "run"], score)
     check = Reader("prepare --check", ["prepare", "--check", "data"], nothing)
-    report, compare = Reader("report", ["report", "run"], nothing), Reader("compare", ["compare", "run", "run"], nothing)
+    report, comparison = Reader("report", ["report", "run"], nothing), Reader("comparison", ["report", "run", "run"], nothing)
     dry = Reader("train --dry-run", ["train", "tiny.toml", "--dry-run"], nothing)
     loaded = ["config", "check", "tiny.toml", "--set", "schedule.path=libraries/mulligan_warmdown.so", "--set",
               "loss.path=libraries/mulligan_softcap_ce.so"]
@@ -143,12 +143,12 @@ def all_kinds(subject):
         Kind("artifact", named("run/artifact.mulligan"), binary,
              [Reader("eval of it", ["eval", "run/artifact.mulligan"], score),
               Reader("ttt of it", ["ttt", "run/artifact.mulligan"], score)], 7, sealed=True),
-        Kind("metrics", named("run/metrics.jsonl"), as_json, [report, compare], 4),
+        Kind("metrics", named("run/metrics.jsonl"), as_json, [report, comparison], 4),
         Kind("metrics of a resumed run", named("run/metrics.jsonl"), as_json, [resume], 3, prepare=unfinished,
              refused=broken_line),
         Kind("ledger", named("run/ledger.json"), as_json, [report, evaluate, adapt], 4),
         Kind("result", named("run/result.json", "run/ttt_result.json", "run/quantize_result.json"), as_json,
-             [report, compare, evaluate], 5),
+             [report, comparison, evaluate], 5),
         Kind("list of evaluations", named("run/evaluations.jsonl"), as_json, [report, evaluate], 2,
              prepare=lambda folder: shutil.copy(subject.folder / "evaluations.jsonl", folder / "run")),
         Kind("sweep", named("sweep.toml"), text, [Reader("sweep", ["sweep", "sweep.toml"], nothing)], 1,

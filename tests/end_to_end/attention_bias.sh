@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Attention's rounding (docs/numerics/attention_bias.md): the switch trains and is scored alike, events "attention" are in
-# metrics.jsonl and come again after a resume, mulligan attention prints and refuses, and the experiment runs.
+# metrics.jsonl and come again after a resume, mulligan probe attention prints and refuses, and the experiment runs.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
@@ -26,10 +26,10 @@ check "continued from there" "$mulligan" train small.toml --set run.directory=ru
   --resume "$(echo runs/cut/checkpoints/step_* | cut -d' ' -f1)"
 check_equal "it sees what the run without a break saw" "$(events runs/on | tail -1)" "$(events runs/again | tail -1)"
 
-seen=$("$mulligan" attention look runs/on --json look.json)
+seen=$("$mulligan" probe attention runs/on --json look.json)
 check_contains "a look at a run" "spectral norm" "$seen"
 check_contains "as a file, too" '"repeated_rows"' "$(cat look.json)"
-seen=$("$mulligan" attention problem small.toml --segments 4 --seeds 2 --betas 2 --json problem.json)
+seen=$("$mulligan" probe attention-bias small.toml --segments 4 --seeds 2 --betas 2 --json problem.json)
 check_contains "the made-up problem" "| sums | of one sign | 2 |" "$seen"
 check_contains "its figures" '"bias_ulp"' "$(cat problem.json)"
 seen=$(MULLIGAN=$mulligan "$root/configs/numerics/attention_bias/run" --quick 2>experiment.err) || cat experiment.err
@@ -37,6 +37,6 @@ check_contains "the experiment's first table" "| once | of one sign | 1 |" "$see
 check_contains "and its second" "| repeat_max | " "$seen"
 check_refused "fp16" 1 "must be f32 or bf16" train small.toml --set run.directory=runs/half --set train.compute_dtype=fp16 --set model.attention.stabilize=repeat_max
 check_refused "a beta below 1" 2 "model.attention.beta" train small.toml --set model.attention.beta=0.5
-check_refused "--betas" 2 "not between 1 and 64" attention problem small.toml --betas 0.5
-check_refused "no model" 3 "nowhere" attention look nowhere
+check_refused "--betas" 2 "not between 1 and 64" probe attention-bias small.toml --betas 0.5
+check_refused "no model" 3 "nowhere" probe attention nowhere
 finish

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mulligan calibrate: next tokens and questions of a tiny trained model, runs against each other, what is refused.
+# mulligan probe calibration and consistency: next tokens and questions of a tiny trained model, runs against each other, what is refused.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
@@ -20,7 +20,7 @@ with open("questions.jsonl", "w") as file:
         file.write(json.dumps(row) + "\n")
     file.write(json.dumps({"question": "word " * 900, "choices": ["a", "b", "c"], "answer": "C"}) + "\n")
 END
-seen=$("$mulligan" calibrate $run --tokens 700 --questions questions.jsonl --items all.jsonl --json figures.json 2>calibrate.err)
+seen=$("$mulligan" probe calibration $run --tokens 700 --questions questions.jsonl --items all.jsonl --json figures.json 2>calibrate.err)
 check_equal "calibrate" 0 $?
 check_contains "a question that is too long is told" "1 of 25 questions of 'questions.jsonl' are longer" "$seen$(cat calibrate.err)"
 check_equal "as many tokens as asked for" 700 "$(json figures.json items)"
@@ -41,30 +41,30 @@ print(sum(r["loss_nats"] for r in rows) / len(rows))
 END
 check_true "ECE of the items by hand" "sqrt(($(json figures.json ece) - $(sed -n 1p by_hand.txt)) ^ 2) < 1e-9"
 # The same tokens' loss by mulligan eval, which sees all of them in the same rows: the whole set here.
-"$mulligan" calibrate $run --json whole.json --quiet >/dev/null
+"$mulligan" probe calibration $run --json whole.json --quiet >/dev/null
 check_true "the mean loss of all tokens is that of eval" \
   "sqrt(($(json whole.json loss_nats) - $(json $run/result.json val_loss_nats)) ^ 2) < 1e-5"
 check_true "words that are words are likelier" "$(sed -n '/"questions.jsonl"/,$p' figures.json >part.json && json part.json accuracy) > 0.9"
-"$mulligan" calibrate $run --tokens 0 --questions questions.jsonl --items packed.jsonl --set eval.packed_sequences=1 --quiet >/dev/null
-"$mulligan" calibrate $run --tokens 0 --questions questions.jsonl --items again.jsonl --quiet >/dev/null
-seen=$("$mulligan" calibrate compare again.jsonl packed.jsonl --json compared.json)
+"$mulligan" probe calibration $run --tokens 0 --questions questions.jsonl --items packed.jsonl --set eval.packed_sequences=1 --quiet >/dev/null
+"$mulligan" probe calibration $run --tokens 0 --questions questions.jsonl --items again.jsonl --quiet >/dev/null
+seen=$("$mulligan" probe consistency again.jsonl packed.jsonl --json compared.json)
 check_equal "compare" 0 $?
 check_equal "other packing, the same answers" 1.0 "$(json compared.json pairwise)"
 check_contains "nothing parts them" "no item differs" "$seen"
 "$mulligan" train small.toml --set run.seed=2 --set run.directory=runs/other --quiet >/dev/null
-"$mulligan" calibrate runs/other --tokens 700 --items other.jsonl --quiet >/dev/null
-"$mulligan" calibrate $run --tokens 700 --items first.jsonl --quiet >/dev/null
-check_contains "two seeds" "first differing item" "$("$mulligan" calibrate compare first.jsonl other.jsonl)"
-check "an artifact" bash -c "'$mulligan' quantize $run >/dev/null && '$mulligan' calibrate $run/artifact.mulligan --tokens 256"
+"$mulligan" probe calibration runs/other --tokens 700 --items other.jsonl --quiet >/dev/null
+"$mulligan" probe calibration $run --tokens 700 --items first.jsonl --quiet >/dev/null
+check_contains "two seeds" "first differing item" "$("$mulligan" probe consistency first.jsonl other.jsonl)"
+check "an artifact" bash -c "'$mulligan' quantize $run >/dev/null && '$mulligan' probe calibration $run/artifact.mulligan --tokens 256"
 
-check_refused "other items" 3 "not answered by every run" calibrate compare first.jsonl packed.jsonl
-check_refused "one run" 3 "two runs or more" calibrate compare first.jsonl
-check_refused "no items" 3 "is no item" calibrate compare small.toml first.jsonl
-check_refused "no such file" 3 "nowhere.jsonl" calibrate $run --tokens 0 --questions nowhere.jsonl
+check_refused "other items" 3 "not answered by every run" probe consistency first.jsonl packed.jsonl
+check_refused "one run" 3 "two runs or more" probe consistency first.jsonl
+check_refused "no items" 3 "is no item" probe consistency small.toml first.jsonl
+check_refused "no such file" 3 "nowhere.jsonl" probe calibration $run --tokens 0 --questions nowhere.jsonl
 : >empty.jsonl
-check_refused "no question" 3 "holds no question" calibrate $run --tokens 0 --questions empty.jsonl
+check_refused "no question" 3 "holds no question" probe calibration $run --tokens 0 --questions empty.jsonl
 echo '{"question": "a", "choices": ["x"], "answer": 0}' >bad.jsonl
-check_refused "a bad line" 3 "'bad.jsonl' line 1" calibrate $run --tokens 0 --questions bad.jsonl
-check_refused "nothing to do" 2 "--tokens 0 without --questions" calibrate $run --tokens 0
-check_refused "no model" 2 "name what is calibrated" calibrate
+check_refused "a bad line" 3 "'bad.jsonl' line 1" probe calibration $run --tokens 0 --questions bad.jsonl
+check_refused "nothing to do" 2 "--tokens 0 without --questions" probe calibration $run --tokens 0
+check_refused "no model" 2 "\`mulligan probe calibration\` lacks PATH" probe calibration
 finish

@@ -29,6 +29,6 @@ with open("questions.jsonl", "w") as file:
     for i in range(8):
         file.write(json.dumps({"question": sys.argv[1], "choices": ["iphone", "iPhone", "IPHONE"], "answer": 1}) + "\n")
 END
-check "calibrate" "$mulligan" calibrate $run --tokens 0 --questions questions.jsonl --items items.jsonl --json figures.json
+check "calibrate" "$mulligan" probe calibration $run --tokens 0 --questions questions.jsonl --items items.jsonl --json figures.json
 check_equal "questions are read under the transform" 8 "$(grep -c '"choice":1,"answer":1' items.jsonl)"
 finish

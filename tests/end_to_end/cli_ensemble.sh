@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mulligan ensemble: what it prints, leaves behind and refuses; its score never stands for the run's.
+# mulligan probe ensemble: what it prints, leaves behind and refuses; its score never stands for the run's.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
@@ -11,7 +11,7 @@ check "train" "$mulligan" train small.toml
 run=runs/small
 before=$(cat $run/result.json)
 
-seen=$("$mulligan" ensemble $run --tokens 900 --set ensemble.members=3 --set ensemble.bits=4 --json figures.json)
+seen=$("$mulligan" probe ensemble $run --tokens 900 --set ensemble.members=3 --set ensemble.bits=4 --json figures.json)
 check_equal "ensemble" 0 $?
 check_contains "its score has a name of its own" "ensemble_bpb" "$seen"
 check_contains "and says so" "no run's val_bpb" "$seen"
@@ -21,16 +21,16 @@ check_equal "the run keeps it" "$(cat figures.json)" "$(cat $run/ensemble.json)"
 check_contains "the report shows it" "ambiguity" "$(cat $run/report.html)"
 check_equal "the run's own result is what it was" "$before" "$(cat $run/result.json)"
 check_equal "no evaluation of the run is made of it" 0 "$(cat $run/evaluations.jsonl 2>/dev/null | grep -c ensemble)"
-"$mulligan" ensemble $run --tokens 900 --set ensemble.members=3 --set ensemble.bits=4 --json again.json --quiet >/dev/null
+"$mulligan" probe ensemble $run --tokens 900 --set ensemble.members=3 --set ensemble.bits=4 --json again.json --quiet >/dev/null
 check_equal "the same members again" "$(grep -v seconds figures.json)" "$(grep -v seconds again.json)"
-"$mulligan" ensemble $run --tokens 900 --set eval.packed_sequences=1 --quiet >/dev/null
+"$mulligan" probe ensemble $run --tokens 900 --set eval.packed_sequences=1 --quiet >/dev/null
 check_equal "other settings are not the run's figures" "$(cat again.json | grep -v seconds)" "$(grep -v seconds $run/ensemble.json)"
-check "an artifact" bash -c "'$mulligan' quantize $run >/dev/null && '$mulligan' ensemble $run/artifact.mulligan --tokens 256 --set ensemble.members=2"
+check "an artifact" bash -c "'$mulligan' quantize $run >/dev/null && '$mulligan' probe ensemble $run/artifact.mulligan --tokens 256 --set ensemble.members=2"
 
-check_refused "a strict ledger" 2 "ensemble.count_members=true" ensemble $run --set ledger.rules=strict
-check_refused "too many bytes" 2 "more than ledger.artifact_bytes" ensemble $run --set ledger.rules=strict --set ledger.artifact_bytes=5000 --set ensemble.count_members=true
-check_refused "one bit" 2 "ensemble.bits" ensemble $run --set ensemble.bits=1
-check_refused "no model" 3 "nowhere" ensemble nowhere
+check_refused "a strict ledger" 2 "ensemble.count_members=true" probe ensemble $run --set ledger.rules=strict
+check_refused "too many bytes" 2 "more than ledger.artifact_bytes" probe ensemble $run --set ledger.rules=strict --set ledger.artifact_bytes=5000 --set ensemble.count_members=true
+check_refused "one bit" 2 "ensemble.bits" probe ensemble $run --set ensemble.bits=1
+check_refused "no model" 3 "nowhere" probe ensemble nowhere
 check_contains "the plugin's keys" "scales" "$("$mulligan" plugins stochastic_rounding)"
 check "it keeps its contract" "$mulligan" plugins check stochastic_rounding
 check "of two bits, too" "$mulligan" plugins check stochastic_rounding --set bits=2 --set scales=tensor

@@ -134,10 +134,10 @@ refused() { # refused WHAT PART COMMAND...
   check_refused "refused: $1" 2 "$2" "${@:3}"
 }
 refused "generate" "generated token by token" generate runs/masked
-refused "calibrate" "answers are scored" calibrate runs/masked
-refused "probe" "probe" probe runs/masked
-refused "ensemble" "ensembles are scored" ensemble runs/masked
-refused "attention look" "causal attention" attention look runs/masked
+refused "calibrate" "answers are scored" probe calibration runs/masked
+refused "probe" "probe" probe logits runs/masked
+refused "ensemble" "ensembles are scored" probe ensemble runs/masked
+refused "attention" "causal attention" probe attention runs/masked
 small_config "$work/data" | sed "s/^vocabulary = 512/vocabulary = 277/" >small.toml
 record_sections >>small.toml
 refused "test-time training and artifacts" "model.masking.share" train small.toml "${masked[@]}" --set run.directory=runs/other

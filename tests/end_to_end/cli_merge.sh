@@ -59,9 +59,9 @@ check_contains "their names" "task 'second'" "$("$mulligan" vectors show r.safet
 for method in "task_arithmetic --scale 0.5" "average" "ties --keep 0.3"; do
   name=${method%% *}
   # shellcheck disable=SC2086
-  check "merge by $name" "$mulligan" merge runs/base runs/x runs/y --method $method --out "$name.safetensors"
+  check "merge by $name" "$mulligan" vectors merge runs/base runs/x runs/y --method $method --out "$name.safetensors"
   # shellcheck disable=SC2086
-  "$mulligan" merge runs/base v4.safetensors --method $method --out "${name}4.safetensors" >/dev/null || flunk "merge of packed models"
+  "$mulligan" vectors merge runs/base v4.safetensors --method $method --out "${name}4.safetensors" >/dev/null || flunk "merge of packed models"
   near "$name of 4 bits has the loss of $name of f32" "$(loss "${name}4.safetensors")" "$(loss "$name.safetensors")" 1e-3
 done
 check_contains "a merged model says what it is" "merged by average, scale 1, of 2 models on the base base: x, y" "$(head -c 20000 average.safetensors | tr -d "\\0")"
@@ -88,16 +88,16 @@ check_refused "seeds of weights of their own" 2 "each seed draws its own" "${swe
 
 # Refusals.
 check_refused "another base" 3 "name that base" vectors unpack v4.safetensors runs/y --task x --out no.safetensors
-check_refused "another base in merge" 3 "name that base" merge runs/y v4.safetensors --out no.safetensors
+check_refused "another base in merge" 3 "name that base" vectors merge runs/y v4.safetensors --out no.safetensors
 check_refused "no such task" 2 "there are: x, y" vectors unpack v4.safetensors runs/base --task z --out no.safetensors
 check_refused "which of two" 2 "name one as v4.safetensors@x" eval v4.safetensors --config small.toml
 check_refused "a file that exists" 2 "only exact copy" vectors unpack v4.safetensors runs/base --task x --out runs/x/weights.safetensors
 check_refused "two of one name" 2 "name them otherwise" vectors pack runs/base runs/x runs/x --out no.safetensors
 check_refused "too many bits" 2 "outside of 2 to 8" vectors pack runs/base runs/x --bits 9 --out no.safetensors
-check_refused "a scale that is no number" 2 "is not a number" merge runs/base runs/x --scale nan --out no.safetensors
-check_refused "keep without ties" 2 "--keep is of the method ties" merge runs/base runs/x --keep 0.5 --out no.safetensors
+check_refused "a scale that is no number" 2 "is not a number" vectors merge runs/base runs/x --scale nan --out no.safetensors
+check_refused "keep without ties" 2 "--keep is of the method ties" vectors merge runs/base runs/x --keep 0.5 --out no.safetensors
 "$mulligan" train small.toml --quiet --set run.directory=runs/wide --set train.steps=1 --set model.mlp_hidden=64 >/dev/null
-check_refused "another shape" 3 "is no fine-tuned form of the base" merge runs/base runs/wide --out no.safetensors
+check_refused "another shape" 3 "is no fine-tuned form of the base" vectors merge runs/base runs/wide --out no.safetensors
 head -c 3000 v4.safetensors >cut.safetensors
 check_refused "a truncated file" 3 "cut.safetensors" vectors show cut.safetensors
 check_refused "weights are no task vectors" 3 "another format" vectors show runs/x/weights.safetensors

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mulligan probe and the experiment of LayerCast: a small trained model in several precisions and batch sizes, what is refused.
+# mulligan probe logits and the experiment of LayerCast: a small trained model in several precisions and batch sizes, what is refused.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
@@ -11,7 +11,7 @@ check "train" "$mulligan" train small.toml
 run=runs/small
 small=(--batches 1,3 --sequences 2 --length 48 --prompt 16 --tokens 12)
 
-seen=$("$mulligan" probe $run "${small[@]}" --evaluate --json probe.json --quiet 2>probe.err)
+seen=$("$mulligan" probe logits $run "${small[@]}" --evaluate --json probe.json --quiet 2>probe.err)
 check_equal "probe" 0 $?
 check_equal "and says nothing else" "" "$(cat probe.err)"
 check_contains "the table has the precisions" "layercast-bf16" "$seen"
@@ -37,7 +37,7 @@ assert all(m["val_bpb"] > 0 and m["scored_tokens_per_second"] > 0 for m in by_na
 END
 check_true "the score of fp32 is the run's" \
   "sqrt(($(json probe.json val_bpb) - $(json $run/result.json val_bpb)) ^ 2) < 1e-6"
-"$mulligan" probe $run "${small[@]}" --json again.json --precisions fp32 --vary backend.threads=1 \
+"$mulligan" probe logits $run "${small[@]}" --json again.json --precisions fp32 --vary backend.threads=1 \
   --vary "run.fused_kernels=false backend.threads=2" --quiet >/dev/null
 check "threads change no bit, other kernels the rounding of fp32" python3 - <<'END'
 import json
@@ -47,14 +47,14 @@ assert threads["setting_changes"]["largest_over_rms"] == 0 and threads["setting_
 assert kernels["setting_changes"]["largest_over_rms"] < 1e-4, kernels
 assert plain["setting_changes"] is None and plain["batch_changes"] and not threads["batch_changes"]
 END
-check "an artifact" bash -c "'$mulligan' quantize $run >/dev/null && '$mulligan' probe $run/artifact.mulligan --tokens 0 ${small[*]:0:6}"
+check "an artifact" bash -c "'$mulligan' quantize $run >/dev/null && '$mulligan' probe logits $run/artifact.mulligan --tokens 0 ${small[*]:0:6}"
 seen=$("$mulligan" eval $run --set train.layercast=bf16 2>&1)
 check_equal "eval follows train.layercast" 0 $?
-check_refused "another precision" 2 "there is no precision 'fp8'" probe $run --precisions fp32,fp8
-check_refused "a prompt that is longer than its sequence" 2 "--prompt is 50" probe $run --length 48 --prompt 50
-check_refused "too few tokens" 3 "too few for 2 different sequences" probe $run --length 900000 --sequences 2 --batches 1
-check_refused "no weights" 3 "does not exist" probe nowhere
-check_refused "figures of two runs in one file" 2 "--json takes the figures of one run" probe $run $run --json two.json
+check_refused "another precision" 2 "there is no precision 'fp8'" probe logits $run --precisions fp32,fp8
+check_refused "a prompt that is longer than its sequence" 2 "--prompt is 50" probe logits $run --length 48 --prompt 50
+check_refused "too few tokens" 3 "too few for 2 different sequences" probe logits $run --length 900000 --sequences 2 --batches 1
+check_refused "no weights" 3 "does not exist" probe logits nowhere
+check_refused "figures of two runs in one file" 2 "--json takes the figures of one run" probe logits $run $run --json two.json
 check_refused "LayerCast beside bf16" 2 "compute_dtype is \"bf16\"" train small.toml --set train.layercast=bf16 --set train.compute_dtype=bf16
 
 # The experiment, as short as it gets.

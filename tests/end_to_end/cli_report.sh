@@ -56,7 +56,7 @@ check "report" "$mulligan" report runs/small
 check "the report made again is the same" cmp kept.html $page
 check "train another seed" "$mulligan" train small.toml --set train.log_every=4 --set run.seed=2 --set run.directory=runs/other
 check_refused "ttt of one run into another" 2 "directory of another run" ttt runs/small --output runs/other
-seen=$("$mulligan" compare runs/small runs/other --output compare.html)
+seen=$("$mulligan" report runs/small runs/other --output compare.html)
 check_contains "compare: figures" "val_bpb, quantised" "$seen"
 check_contains "compare: keys" "run.seed" "$seen"
 check_contains "compare: statistics over seeds" "standard deviation" "$seen"
@@ -66,7 +66,7 @@ has_chart "its curves" both.html compare-loss-curve 4
 
 check "train another configuration" "$mulligan" train small.toml --set train.log_every=4 --set train.clip_norm=0.5 \
   --set run.directory=runs/third
-seen=$("$mulligan" compare runs/small runs/other runs/third --output three.html)
+seen=$("$mulligan" report runs/small runs/other runs/third --output three.html)
 check_contains "compare: tests between configurations" "| train.clip_norm=0.5" "$seen"
 check_contains "which the page has, too" "below three there is no interval" "$(cat three.html)"
 check_equal "the same as stats" "$("$mulligan" stats runs/small runs/other runs/third)" "$(sed -n '/^val_bpb, [0-9]* validation/,$p' <<<"$seen" | sed '/^three.html$/d' | sed '${/^$/d}')"
@@ -75,11 +75,14 @@ check_contains "stats of the mean training loss" "steps 0 to" "$("$mulligan" sta
 check_refused "stats: a figure that a run does not have" 3 "has no ttt_bpb" stats runs/small runs/other --metric ttt_bpb
 check_refused "stats: an unknown setting" 2 "no setting 'train.nothing'" stats runs/small runs/other --by train.nothing
 
-check_refused "compare: one run" 2 "two run directories" compare runs/small
+check_refused "--compare is of one run's page" 2 "name all 3 runs" report runs/small runs/other --compare runs/third
+check_refused "metrics of two runs" 2 "are of one run directory" report runs/small runs/other --csv two.csv
+check_refused "metrics in place of the page" 2 "excludes" report runs/small --csv one.csv --output page.html
+check_refused "report: nothing named" 2 "a report is of run directories" report
 check_refused "report: no run" 3 "nothere" report nothere
 sed -i '3s/^/x/' runs/other/metrics.jsonl
 check_refused "report: a damaged line" 3 "metrics.jsonl:3:" report runs/other
-check_refused "compare: a damaged line" 3 "metrics.jsonl:3:" compare runs/small runs/other
+check_refused "compare: a damaged line" 3 "metrics.jsonl:3:" report runs/small runs/other
 printf '{"event":"st' >>runs/small/metrics.jsonl
 check "report: an unfinished last line" "$mulligan" report runs/small
 check_contains "which the page says" "is unfinished" "$(cat $page)"

@@ -35,7 +35,7 @@ while read -r command; do
     # shellcheck disable=SC2086
     [[ " $(complete_words $command "$option")" == *" $option "* ]] || missing+=" $command:$option"
   done
-done < <(printf '%s\n' prepare train eval ttt quantize sweep report compare export "config init" "config print" "checkpoint import")
+done < <(printf '%s\n' prepare train eval ttt quantize sweep report "probe logits" "vectors merge" plugins "plugins kernels" "config init" "config print" "checkpoint import")
 check_equal "every option that --help names" "" "$missing"
 
 if command -v zsh >/dev/null; then
@@ -61,11 +61,12 @@ else
   echo "skipped - zsh's completion (zsh is not installed)"
 fi
 
-"$mulligan" man >mulligan.1
+"$mulligan" completion man >mulligan.1
 if command -v groff >/dev/null; then
   check_equal "groff finds no fault in the manual page" "" "$(groff -man -Tutf8 -ww -z mulligan.1 2>&1)"
   page=$(groff -man -Tutf8 -P -cbou mulligan.1)
   check_contains "it names every command" "mulligan checkpoint verify" "$page"
+  check_contains "under the headings of the help" "COMMANDS - Look: configurations, plugins, runs" "$page"
   check_contains "and its options with their defaults" "--validation-fraction" "$page"
   check_contains "and the exit codes" "bad configuration, command line or plugin" "$page"
 else

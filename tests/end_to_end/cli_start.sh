@@ -73,9 +73,8 @@ check_contains "result.json: command line" "train mine.toml --overwrite" "$(json
 check_contains "report: host" "$(hostname)" "$(cat runs/mine/report.html)"
 
 # For other tools.
-check_refused "export: nothing asked for" 2 "--tensorboard FOLDER" export runs/mine
-check_refused "export: no run" 3 "no metrics.jsonl" export texts --csv x.csv
-check "export" "$mulligan" export runs/mine --tensorboard board --csv metrics.csv
+check_refused "metrics: no run" 3 "no metrics.jsonl" report texts --csv x.csv
+check "metrics for other programs" "$mulligan" report runs/mine --tensorboard board --csv metrics.csv
 steps=$(grep -c '"event":"step"' runs/mine/metrics.jsonl)
 check_true "csv: a row per reported step and validation" "$(wc -l <metrics.csv) >= $steps + 1"
 check_contains "csv: its columns" "step,elapsed_seconds,loss_nats" "$(head -n 1 metrics.csv)"

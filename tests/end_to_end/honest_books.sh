@@ -93,24 +93,24 @@ ours=$(sha256sum copy/ttt_result.json)
 check_contains "another artifact is a trial" "contents of the artifact" "$(cat copy.out)"
 check_equal "and the run's result stays" "$ours" "$(sha256sum copy/ttt_result.json)"
 cp honest/ttt_result.json outside/ttt_result.json
-check_contains "a result that was copied" "neither the run's nor its artifact" "$("$mulligan" compare honest outside 2>&1)"
+check_contains "a result that was copied" "neither the run's nor its artifact" "$("$mulligan" report honest outside 2>&1)"
 rm outside/ttt_result.json
 
 # Edited results.
 cp -r honest edited
 sed -i 's/"val_bpb": [0-9.]*/"val_bpb": 1.0001/' edited/result.json
 sentence="was changed after it was written"
-check_contains "compare names an edited result" "edited/result.json' $sentence" "$("$mulligan" compare honest edited 2>&1)"
+check_contains "compare names an edited result" "edited/result.json' $sentence" "$("$mulligan" report honest edited 2>&1)"
 check_contains "stats" "$sentence" "$("$mulligan" stats honest edited --metric val_bpb 2>&1)"
-check_contains "export" "$sentence" "$("$mulligan" export edited --csv edited.csv 2>&1)"
+check_contains "export" "$sentence" "$("$mulligan" report edited --csv edited.csv 2>&1)"
 check "report" "$mulligan" report edited
 check_contains "which marks it" "$sentence" "$(cat edited/report.html)"
 check_refused "stats accept takes none" 3 "$sentence" stats accept --new edited edited --reference honest --metric val_bpb
 check_refused "nor do strict rules" 1 "$sentence" quantize edited --source "$root"
-check_equal "an honest run has no such mark" "" "$("$mulligan" compare honest outside | grep warning)"
+check_equal "an honest run has no such mark" "" "$("$mulligan" report honest outside | grep warning)"
 cp -r honest edited_ledger
 sed -i 's/"train": [0-9.]*/"train": 0.1/' edited_ledger/ledger.json
-check_contains "an edited ledger" "ledger.json' $sentence" "$("$mulligan" compare honest edited_ledger 2>&1)"
+check_contains "an edited ledger" "ledger.json' $sentence" "$("$mulligan" report honest edited_ledger 2>&1)"
 
 # A library under the name of one of the tree's.
 cp "$build/lib/mulligan/plugins/mulligan_doc_lora.so" mulligan_doc_lora.so

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# mulligan kernels: a configuration's CUDA kernels compiled ahead of time into one file. Needs NVRTC, no GPU and no driver.
+# mulligan plugins kernels: a configuration's CUDA kernels compiled ahead of time into one file. Needs NVRTC, no GPU and no driver.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 small_config /nowhere >small.toml
-compile() { "$mulligan" kernels small.toml --set "backend.cache='$work/cache'" "$@"; }
+compile() { "$mulligan" plugins kernels small.toml --set "backend.cache='$work/cache'" "$@"; }
 holds() { grep -aq "$2" "$1"; }
 
-check_refused "ranks must divide the micro-batches" 2 "which 3 ranks do not divide" kernels small.toml --out all.kernels --ranks 3
+check_refused "ranks must divide the micro-batches" 2 "which 3 ranks do not divide" plugins kernels small.toml --out all.kernels --ranks 3
 echo "of an earlier day" >kept.kernels
-check_refused "a refused command" 2 "which 3 ranks do not divide" kernels small.toml --out kept.kernels --ranks 3
+check_refused "a refused command" 2 "which 3 ranks do not divide" plugins kernels small.toml --out kept.kernels --ranks 3
 check_equal "leaves the file that was there" "of an earlier day" "$(cat kept.kernels)"
 if ! seen=$(compile --out all.kernels 2>&1); then
   if grep -q "NVRTC, CUDA's run-time compiler, was not found\|was built without CUDA" <<<"$seen"; then

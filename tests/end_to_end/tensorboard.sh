@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# TensorBoard's own reader, from PyPI, reads the event file that `mulligan export` writes: every number of metrics.jsonl,
+# TensorBoard's own reader, from PyPI, reads the event file that `mulligan report --tensorboard` writes: every number of metrics.jsonl,
 # at its step. MULLIGAN_TENSORBOARD_PYTHON names a Python that has the package; without it a virtual environment is made,
 # and where that is impossible the checks are skipped.
 # shellcheck source=tests/end_to_end/cli_checks.bash
@@ -11,7 +11,7 @@ cat >run/metrics.jsonl <<'JSON'
 {"event":"step","step":300,"loss_nats":4.25,"window":[1,300],"window_loss_nats":5.0,"gradient_norm":null,"gradient_norm_of":{"matrices":0.125},"lr":{"matrices":0.01},"tokens":614400,"tokens_per_second":1024.0,"step_seconds":2.0,"slowest_step_seconds":2.5,"elapsed_seconds":600.0,"budget_fraction":1.0}
 {"event":"validation","step":300,"val_loss_nats":4.5,"val_bpb":1.75,"val_tokens":100,"val_bytes":300,"seconds":1.0}
 JSON
-check "export" "$mulligan" export run --tensorboard board
+check "export" "$mulligan" report run --tensorboard board
 file=$(find board -name 'events.out.tfevents.*')
 check_true "a file of some size" "$(stat -c %s "$file") > 500"
 

@@ -160,12 +160,12 @@ def ttt(context, detail):
 
 
 def probed(context, folder, backend, *more):
-    """mulligan probe of a run: its measurements by precision."""
+    """mulligan probe logits of a run: its measurements by precision."""
     figures = context.scratch / "probe.json"
     sizes = ["--sequences", 2, "--length", 32, "--prompt", 16, "--tokens", 4] if context.emulated else [
         "--sequences", 8, "--length", 256, "--tokens", 256]
     batches = "1,3" if context.emulated else "1,3,8,32"
-    context.mulligan("probe", folder, "--precisions", "fp32,bf16,layercast-bf16", "--batches", batches, *sizes, "--json",
+    context.mulligan("probe", "logits", folder, "--precisions", "fp32,bf16,layercast-bf16", "--batches", batches, *sizes, "--json",
                      figures, "--quiet", *more, *arguments({**context.backend(backend), **data_settings(small_data(context))}))
     return {one["precision"]: one for one in json.loads(figures.read_text())["measurements"]}
 

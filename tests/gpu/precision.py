@@ -18,7 +18,7 @@ def ensemble(context, detail):
     seen = {}
     for backend in ("cuda", "cpu"):
         out = context.scratch / f"ensemble_{backend}.json"
-        context.mulligan("ensemble", folder / "weights.safetensors", "--tokens", tokens, "--json", out,
+        context.mulligan("probe", "ensemble", folder / "weights.safetensors", "--tokens", tokens, "--json", out,
                          *arguments({**context.backend(backend), **data_settings(small_data(context)), "ensemble.bits": 5,
                                      "ensemble.members": members}))
         seen[backend] = json.loads(out.read_text())

@@ -32,7 +32,7 @@ def task_vectors(context, detail):
     context.mulligan("vectors", "pack", base, *models, "--bits", 4, "--out", packed)
     for name, sources in (("f32", models), ("tvq4", [packed])):
         merged[name] = context.scratch / f"merged_{name}.safetensors"
-        context.mulligan("merge", base, *sources, "--method", "average", "--out", merged[name])
+        context.mulligan("vectors", "merge", base, *sources, "--method", "average", "--out", merged[name])
     ours, cpu = (score(context, backend, f"{packed}@tuned_1") for backend in ("cuda", "cpu"))
     exact, four = (score(context, "cuda", merged[name]) for name in ("f32", "tvq4"))
     figures = context.partial = {"bytes": packed.stat().st_size, "unpacked": ours, "cpu": cpu, "merged_f32": exact,

@@ -1,4 +1,4 @@
-// mulligan report, mulligan compare
+// mulligan report
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -8,6 +8,7 @@
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/run/replaced_run.h"
+#include "tools/commands/export_metrics.h"
 #include "tools/commands/tool_commands.h"
 #include "tools/report_page/tables_page.h"
 #include "tools/report_page/write_report.h"
@@ -18,21 +19,18 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ReportArguments {
-  std::string run;
-  std::vector<std::string> others;
-  std::vector<std::string> tables;  // folders; instead of a run
+  std::vector<std::string> runs;
+  std::vector<std::string> others;  // that the page of one run ends in a comparison with
+  std::vector<std::string> tables;  // folders; in place of runs
   std::string output;
   bool overwrite = false;
-};
-
-struct CompareArguments {
-  std::vector<std::string> runs;
-  std::string output;
+  MetricsExport metrics;
 };
 
 void report_run(const ReportArguments& arguments) {
-  const report::RunRecord run = report::read_run(arguments.run);
-  remove_temporary_leftovers(arguments.run);
+  const std::string& directory = arguments.runs.front();
+  const report::RunRecord run = report::read_run(directory);
+  remove_temporary_leftovers(directory);
   const fs::path output = arguments.output.empty() ? run.files.report() : fs::path(arguments.output);
   write_file_atomically(output, report::run_page(run, report::read_runs(arguments.others)));
   fmt::print("{}\n", output.string());
@@ -49,18 +47,10 @@ void report_tables(const ReportArguments& arguments) {
   fmt::print("{}\n", arguments.output);
 }
 
-void make_page(const ReportArguments& arguments) {
-  if (arguments.run.empty() == arguments.tables.empty()) {
-    throw config_error(
-        "a report is of a run directory, or of folders of tables with --tables; name one of them.");
-  }
-  arguments.run.empty() ? report_tables(arguments) : report_run(arguments);
-}
-
-void compare_runs(const CompareArguments& arguments) {
-  if (arguments.runs.size() < 2) {
-    throw config_error("a comparison needs at least two run directories; `mulligan report` is for one.");
-  }
+void compare_runs(const ReportArguments& arguments) {
+  if (!arguments.others.empty())
+    throw config_error("--compare is of the report of one run; name all {} runs without it.",
+                       arguments.runs.size() + arguments.others.size());
   const report::Comparison comparison = report::compare(report::read_runs(arguments.runs));
   fmt::print("{}", printable(report::comparison_text(comparison), LineBreaks::kept));
   if (arguments.output.empty()) return;
@@ -68,16 +58,37 @@ void compare_runs(const CompareArguments& arguments) {
   fmt::print("\n{}\n", arguments.output);
 }
 
+void make_report(const ReportArguments& arguments) {
+  if (arguments.runs.empty() == arguments.tables.empty()) {
+    throw config_error(
+        "a report is of run directories, or of folders of tables with --tables; name one of them.");
+  }
+  if (!arguments.metrics.tensorboard.empty() || !arguments.metrics.csv.empty()) {
+    if (arguments.runs.size() != 1)
+      throw config_error("--tensorboard and --csv are of one run directory; name one.");
+    return export_metrics(arguments.runs.front(), arguments.metrics);
+  }
+  if (!arguments.tables.empty()) return report_tables(arguments);
+  arguments.runs.size() == 1 ? report_run(arguments) : compare_runs(arguments);
+}
+
 }  // namespace
 
 void add_report_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "report", "Writes report.html from what a run directory holds, or a page of experiments' tables");
+      "report",
+      "Writes a run's report.html, compares several runs, or writes a run's metrics for other programs");
   auto arguments = std::make_shared<ReportArguments>();
-  command->add_option("run", arguments->run, "Run directory")->type_name("RUN");
+  command
+      ->add_option(
+          "runs", arguments->runs,
+          "Run directory; of several, final figures side by side, statistics over seeds and the keys that "
+          "differ are printed")
+      ->type_name("RUN");
   CLI::Option* others = command
                             ->add_option("--compare", arguments->others,
-                                         "Other run directories, with which the report ends in a comparison")
+                                         "Other run directories, with which the page of one run ends in a "
+                                         "comparison")
                             ->type_name("RUN");
   CLI::Option* tables =
       command
@@ -86,23 +97,26 @@ void add_report_command(CLI::App& app) {
               "In place of a run: folders with a tables.md, or of such folders; one page of them all")
           ->type_name("FOLDER")
           ->excludes(others);
-  command->add_option("--output", arguments->output, "Page; without it report.html in the run directory")
-      ->type_name("FILE");
+  CLI::Option* output =
+      command
+          ->add_option("--output", arguments->output,
+                       "Page; without it report.html in the directory of one run, and none of "
+                       "several")
+          ->type_name("FILE");
   command->add_flag("--overwrite", arguments->overwrite, "Replace the page of --tables where it exists")
       ->needs(tables);
-  command->callback([arguments] { make_page(*arguments); });
-}
-
-void add_compare_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "compare", "Sets runs side by side: final figures, statistics over seeds, keys that differ");
-  auto arguments = std::make_shared<CompareArguments>();
-  command->add_option("runs", arguments->runs, "Run directories")->required()->type_name("RUN");
-  command
-      ->add_option("--output", arguments->output,
-                   "Page with the tables and the curves; without it the tables are printed alone")
-      ->type_name("FILE");
-  command->callback([arguments] { compare_runs(*arguments); });
+  const auto add_export = [&](const char* name, std::string& path, const char* type, const char* help) {
+    command->add_option(name, path, help)
+        ->type_name(type)
+        ->excludes(others)
+        ->excludes(tables)
+        ->excludes(output);
+  };
+  add_export("--tensorboard", arguments->metrics.tensorboard, "FOLDER",
+             "In place of the page: folder for an event file; draw it with: tensorboard --logdir FOLDER");
+  add_export("--csv", arguments->metrics.csv, "FILE",
+             "In place of the page: table with a row per reported step");
+  command->callback([arguments] { make_report(*arguments); });
 }
 
 }  // namespace mulligan

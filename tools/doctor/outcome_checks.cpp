@@ -86,7 +86,7 @@ Finding judge_account(const LossAccount& account, std::int64_t steps) {
   f.message = fmt::format(
       "the mean training loss covers steps [{}, {}), {} of {}; do not compare it with one over [0, {})",
       state.step_first, state.step_last, counted, steps, steps);
-  f.hint = "compare means over the same steps alone (train_loss_last_k, mulligan compare)";
+  f.hint = "compare means over the same steps alone (train_loss_last_k, mulligan report RUN RUN)";
   return f;
 }
 

@@ -45,7 +45,7 @@ CalibrationResult read_calibration_result(const std::filesystem::path& path) {
         for (const Json& set : json.at("sets")) result.sets.push_back(set_of(set));
         return result;
       },
-      "make it again with mulligan calibrate, or remove it");
+      "make it again with mulligan probe calibration, or remove it");
 }
 
 }  // namespace mulligan::report

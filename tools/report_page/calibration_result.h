@@ -27,7 +27,7 @@ struct CalibrationResult {
   std::vector<Set> sets;
 };
 
-// Throws data_error that names the file where it is not as mulligan calibrate writes it.
+// Throws data_error that names the file where it is not as mulligan probe calibration writes it.
 CalibrationResult read_calibration_result(const std::filesystem::path& path);
 
 }  // namespace mulligan::report

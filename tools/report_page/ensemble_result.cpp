@@ -44,7 +44,7 @@ EnsembleResult read_ensemble_result(const std::filesystem::path& path) {
         result.all_bytes = json.at("all_bytes");
         return result;
       },
-      "make it again with mulligan ensemble, or remove it");
+      "make it again with mulligan probe ensemble, or remove it");
 }
 
 }  // namespace mulligan::report

@@ -21,7 +21,7 @@ struct EnsembleResult {
   double member_bytes = 0, kept_bytes = 0, all_bytes = 0;
 };
 
-// Throws data_error that names the file where it is not as mulligan ensemble writes it.
+// Throws data_error that names the file where it is not as mulligan probe ensemble writes it.
 EnsembleResult read_ensemble_result(const std::filesystem::path& path);
 
 }  // namespace mulligan::report

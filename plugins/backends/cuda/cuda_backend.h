@@ -58,7 +58,7 @@ class CudaBackend final : public sdk::Backend {
                "Folder of compiled kernels and measured algorithms; empty: $XDG_CACHE_HOME/mulligan/cuda or "
                "~/.cache/mulligan/cuda."),
       sdk::key("kernel_file", &CudaConfig::kernel_file,
-               "File of kernels that were compiled ahead of time (mulligan kernels): gpu looks into "
+               "File of kernels that were compiled ahead of time (mulligan plugins kernels): gpu looks into "
                "it before the cache, and where this is empty into ../kernels/ARCHITECTURE.kernels "
                "beside the plugins (\"none\": into no file); compile adds to it what it compiles."),
       sdk::key("threads", &CudaConfig::threads,

@@ -1,4 +1,4 @@
-// mulligan calibrate, mulligan calibrate compare
+// mulligan probe calibration, mulligan probe consistency
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -43,9 +43,7 @@ struct CompareArguments {
 };
 
 void calibrate(CalibrateArguments arguments) {
-  require_one_process("calibrate");
-  if (arguments.path.empty())
-    throw config_error("name what is calibrated: an artifact, a run directory or a weights file.");
+  require_one_process("probe calibration");
   if (arguments.answers.tokens == 0 && arguments.questions.empty())
     throw config_error(
         "--tokens 0 without --questions leaves nothing to calibrate on; name a file of questions.");
@@ -53,7 +51,7 @@ void calibrate(CalibrateArguments arguments) {
   const fs::path run = run_directory_of(arguments.path);
   std::optional<DirectoryLock> lock;
   if (!run.empty()) {
-    lock.emplace(run, "calibrate", DirectoryLock::Kind::shared);
+    lock.emplace(run, "probe calibration", DirectoryLock::Kind::shared);
     remove_temporary_leftovers(run);
   }
   WeightSource source = open_weights(arguments.path, arguments.run);
@@ -87,13 +85,16 @@ void compare(const CompareArguments& arguments) {
     write_file_atomically(arguments.json, calibration::comparison_json(sets, arguments.files));
 }
 
-void add_compare(CLI::App& calibrate_command) {
-  CLI::App* command = calibrate_command.add_subcommand(
-      "compare", "Consistency of runs on the same items, McNemar's test by subject, items at risk");
+}  // namespace
+
+void add_probe_consistency(CLI::App& probe) {
+  CLI::App* command = probe.add_subcommand(
+      "consistency", "Consistency of runs on the same items, McNemar's test by subject, items at risk");
   auto arguments = std::make_shared<CompareArguments>();
   command
-      ->add_option("items", arguments->files,
-                   "Files of --items, two or more; the first is what others are held against")
+      ->add_option(
+          "items", arguments->files,
+          "Files of probe calibration --items, two or more; the first is what others are held against")
       ->required()
       ->type_name("FILE");
   calibration::RiskLimits& limits = arguments->limits;
@@ -107,14 +108,13 @@ void add_compare(CLI::App& calibrate_command) {
   command->callback([arguments] { compare(*arguments); });
 }
 
-}  // namespace
-
-void add_calibrate_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "calibrate",
+void add_probe_calibration(CLI::App& probe) {
+  CLI::App* command = probe.add_subcommand(
+      "calibration",
       "How far a model's confidence can be trusted: of next tokens and of multiple-choice questions");
   auto arguments = std::make_shared<CalibrateArguments>();
   command->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
+      ->required()
       ->type_name("PATH");
   command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
       ->type_name("FILE");
@@ -134,15 +134,12 @@ void add_calibrate_command(CLI::App& app) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command
-      ->add_option("--items", arguments->items, "File that every answer is written to, for calibrate compare")
+      ->add_option("--items", arguments->items, "File that every answer is written to, for probe consistency")
       ->type_name("FILE");
   command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
   arguments->run.declare(*command);
   declare_quiet(*command, arguments->answers);
-  add_compare(*command);
-  command->callback([arguments, command] {
-    if (command->get_subcommands().empty()) calibrate(*arguments);
-  });
+  command->callback([arguments] { calibrate(*arguments); });
 }
 
 }  // namespace mulligan

@@ -1,4 +1,4 @@
-// mulligan attention
+// mulligan probe attention, mulligan probe attention-bias
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,6 @@
 #include "lab/attention/attention_look.h"
 #include "lab/attention/attention_problem.h"
 #include "lab/commands/lab_commands.h"
-#include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "launch/commands/run_results.h"
 #include "launch/commands/weight_source.h"
@@ -57,7 +56,7 @@ std::string look_text(const AttentionRecord& record) {
 }
 
 void look(const AttentionArguments& arguments) {
-  require_one_process("attention");
+  require_one_process("probe attention");
   const StopSignals signals;
   WeightSource source = open_weights(arguments.path, arguments.run);
   require_next_token(source.loaded.config.model, "this command looks at causal attention");
@@ -76,7 +75,7 @@ void look(const AttentionArguments& arguments) {
 }
 
 void problem(const AttentionArguments& arguments) {
-  require_one_process("attention");
+  require_one_process("probe attention-bias");
   const StopSignals signals;
   for (const double beta : arguments.betas) {
     if (!(beta >= 1 && beta <= 64)) throw config_error("--betas: {} is not between 1 and 64.", beta);
@@ -93,14 +92,11 @@ void problem(const AttentionArguments& arguments) {
 
 }  // namespace
 
-void add_attention_command(CLI::App& app) {
-  CLI::App* attention =
-      app.add_subcommand("attention", "How attention rounds: of a model, and on a made-up problem");
-  attention->callback([attention] { require_command(*attention); });
+void add_probe_attention(CLI::App& probe) {
   auto arguments = std::make_shared<AttentionArguments>();
 
-  CLI::App* of_model = attention->add_subcommand(
-      "look",
+  CLI::App* of_model = probe.add_subcommand(
+      "attention",
       "Holds a model's attention on a row of its training data against the exact one, layer by layer");
   of_model->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
       ->required()
@@ -111,8 +107,10 @@ void add_attention_command(CLI::App& app) {
   arguments->run.declare(*of_model);
   of_model->callback([arguments] { look(*arguments); });
 
-  CLI::App* made_up = attention->add_subcommand(
-      "problem", "Measures how far results lie to one side where maxima repeat, without and with the rule");
+  CLI::App* made_up = probe.add_subcommand(
+      "attention-bias",
+      "Measures how far attention lies to one side where maxima repeat, without and with the rule, on a "
+      "made-up problem");
   made_up->add_option("config", arguments->run.config, "Configuration (TOML); its backend computes")
       ->required()
       ->type_name("FILE");

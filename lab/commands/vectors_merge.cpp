@@ -1,4 +1,4 @@
-// mulligan merge
+// mulligan vectors merge
 #include "lab/task_vectors/merge.h"
 
 #include <fmt/format.h>
@@ -56,7 +56,7 @@ std::vector<Model> open_models(const std::vector<std::string>& sources, const Mo
 }
 
 void run(const MergeArguments& arguments) {
-  require_one_process("merge");
+  require_one_process("vectors merge");
   const auto& word = *std::ranges::find(method_words, arguments.method, &MethodWord::word);
   MergeOptions options;
   options.method = word.method;
@@ -85,8 +85,9 @@ void run(const MergeArguments& arguments) {
 
 }  // namespace
 
-void add_merge_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("merge", "Makes one model of several that began with the same base");
+void add_vectors_merge(CLI::App& vectors) {
+  CLI::App* command =
+      vectors.add_subcommand("merge", "Makes one model of several that began with the same base");
   auto arguments = std::make_shared<MergeArguments>();
   command->add_option("base", arguments->base, "The model that all began with: run directory or weights file")
       ->required()

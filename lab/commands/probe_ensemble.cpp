@@ -1,4 +1,4 @@
-// mulligan ensemble
+// mulligan probe ensemble
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -31,11 +31,11 @@ struct EnsembleArguments {
 };
 
 void run(EnsembleArguments arguments) {
-  require_one_process("ensemble");
+  require_one_process("probe ensemble");
   const fs::path directory = run_directory_of(arguments.path);
   std::optional<DirectoryLock> lock;
   if (!directory.empty()) {
-    lock.emplace(directory, "ensemble", DirectoryLock::Kind::shared);
+    lock.emplace(directory, "probe ensemble", DirectoryLock::Kind::shared);
     remove_temporary_leftovers(directory);
   }
   // A configuration without [ensemble] means its defaults; what the user sets comes behind it.
@@ -64,8 +64,8 @@ void run(EnsembleArguments arguments) {
 
 }  // namespace
 
-void add_ensemble_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
+void add_probe_ensemble(CLI::App& probe) {
+  CLI::App* command = probe.add_subcommand(
       "ensemble", "Scores several models made of one by rounding its weights, their probabilities averaged");
   auto arguments = std::make_shared<EnsembleArguments>();
   command->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")

@@ -1,0 +1,75 @@
+#include "launch/command_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace mulligan {
+namespace {
+
+constexpr CommandEntry table[] = {
+    {"prepare", CommandGroup::run, ProgramPart::tools},
+    {"train", CommandGroup::run, ProgramPart::core},
+    {"launch", CommandGroup::run, ProgramPart::core},
+    {"eval", CommandGroup::run, ProgramPart::core},
+    {"quantize", CommandGroup::run, ProgramPart::core},
+    {"ttt", CommandGroup::run, ProgramPart::core},
+    {"generate", CommandGroup::run, ProgramPart::core},
+    {"sweep", CommandGroup::run, ProgramPart::tools},
+    {"record", CommandGroup::run, ProgramPart::tools},
+    {"config", CommandGroup::look, ProgramPart::tools},
+    {"plugins", CommandGroup::look, ProgramPart::core},
+    {"doctor", CommandGroup::look, ProgramPart::tools},
+    {"profile", CommandGroup::look, ProgramPart::tools},
+    {"report", CommandGroup::look, ProgramPart::tools},
+    {"stats", CommandGroup::look, ProgramPart::tools},
+    {"checkpoint", CommandGroup::look, ProgramPart::core},
+    {"completion", CommandGroup::look, ProgramPart::core},
+    {"probe", CommandGroup::lab, ProgramPart::lab},
+    {"vectors", CommandGroup::lab, ProgramPart::lab},
+};
+
+// What people try first, and what does it.
+struct OtherWord {
+  std::string_view word;
+  const char* command;
+};
+constexpr OtherWord other_words[] = {
+    {"compare", "report RUN RUN"},    {"export", "report RUN --csv FILE` or `mulligan checkpoint export"},
+    {"kernels", "plugins kernels"},   {"man", "completion man"},
+    {"attention", "probe attention"}, {"calibrate", "probe calibration"},
+    {"ensemble", "probe ensemble"},   {"merge", "vectors merge"},
+};
+
+}  // namespace
+
+std::span<const CommandEntry> command_table() {
+  return table;
+}
+
+const char* group_heading(CommandGroup group) {
+  switch (group) {
+    case CommandGroup::run:
+      return "Run: data, training, scores";
+    case CommandGroup::look:
+      return "Look: configurations, plugins, runs";
+    case CommandGroup::lab:
+      return "Lab: experiments on trained models";
+  }
+  return "";
+}
+
+std::string why_no_command(const std::string& word) {
+  for (const OtherWord& other : other_words) {
+    if (other.word == word) return fmt::format("; it is `mulligan {}`.", other.command);
+  }
+  const auto* found = std::ranges::find_if(
+      table, [&](const CommandEntry& entry) { return std::string_view(entry.name) == word; });
+  if (found == std::end(table) || found->part == ProgramPart::core) return "";
+  const bool lab = found->part == ProgramPart::lab;
+  return fmt::format("; it is of the {}, without which this program was built (MULLIGAN_{}=OFF).",
+                     lab ? "lab" : "tools", lab ? "LAB" : "TOOLS");
+}
+
+}  // namespace mulligan

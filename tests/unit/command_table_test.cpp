@@ -1,0 +1,45 @@
+#include "launch/command_table.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace mulligan {
+namespace {
+
+// The program itself checks at its start that each part brings the commands that the table has of it, and no others.
+TEST(CommandTable, NamesEachCommandOnce) {
+  std::set<std::string> names;
+  for (const CommandEntry& entry : command_table())
+    EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
+}
+
+TEST(CommandTable, ACommandOfAPartThatWasLeftOutIsSaidToBe) {
+  for (const CommandEntry& entry : command_table()) {
+    const std::string why = why_no_command(entry.name);
+    if (entry.part == ProgramPart::core) {
+      EXPECT_EQ(why, "") << entry.name;
+    } else {
+      const char* option = entry.part == ProgramPart::lab ? "MULLIGAN_LAB=OFF" : "MULLIGAN_TOOLS=OFF";
+      EXPECT_NE(why.find(option), std::string::npos) << entry.name << why;
+    }
+  }
+}
+
+TEST(CommandTable, OtherWordsLeadToCommandsThatExist) {
+  std::set<std::string> names;
+  for (const CommandEntry& entry : command_table()) names.insert(entry.name);
+  for (const char* word :
+       {"compare", "export", "kernels", "man", "attention", "calibrate", "ensemble", "merge"}) {
+    EXPECT_FALSE(names.contains(word)) << word;
+    const std::string why = why_no_command(word), before = "; it is `mulligan ";
+    ASSERT_EQ(why.substr(0, before.size()), before) << word;
+    const std::string rest = why.substr(before.size());
+    EXPECT_TRUE(names.contains(rest.substr(0, rest.find(' ')))) << why;
+  }
+  EXPECT_EQ(why_no_command("frobnicate"), "");
+}
+
+}  // namespace
+}  // namespace mulligan
