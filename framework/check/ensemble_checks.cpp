@@ -32,9 +32,9 @@ struct Shape {
 };
 constexpr Shape shapes[] = {{1, 1}, {1, 7}, {5, 3}, {67, 33}};
 
-class Probe {
+class EnsembleProbe {
  public:
-  explicit Probe(const Ensemble& ensemble) : ensemble_(ensemble) {}
+  explicit EnsembleProbe(const Ensemble& ensemble) : ensemble_(ensemble) {}
 
   // A member's weight of made-up values, one row of zeros; where nothing was written NaN stays.
   std::vector<float> make(Shape shape, std::int64_t tensor, std::int64_t member, std::uint64_t seed = 3,
@@ -60,7 +60,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 void check_ensemble(const PluginHandle& plugin, const PluginConfig& config, CheckList& list) {
   const Ensemble ensemble(plugin, config);
-  const Probe probe(ensemble);
+  const EnsembleProbe probe(ensemble);
   list.add("members and the reference are written whole and finite", [&]() -> std::string {
     for (const Shape shape : shapes) {
       for (const std::int64_t member :

@@ -59,10 +59,10 @@ void FaultWatch::forgive(double now) {
   for (Rank& rank : ranks_) rank.heard = rank.changed = rank.waits_since = now;
 }
 
-std::optional<FaultWatch::Finding> FaultWatch::lost(double now) const {
+std::optional<FaultWatch::Suspect> FaultWatch::lost(double now) const {
   for (std::size_t i = 1; i < ranks_.size(); ++i) {
     if (now - ranks_[i].heard >= silent_) {
-      return Finding{static_cast<int>(i), fmt::format("said nothing for {:.0f} s", now - ranks_[i].heard)};
+      return Suspect{static_cast<int>(i), fmt::format("said nothing for {:.0f} s", now - ranks_[i].heard)};
     }
   }
   return std::nullopt;
@@ -80,7 +80,7 @@ double FaultWatch::stood(const Rank& rank, double now, double first_waiting) con
   return waits(rank) ? 0 : now - std::max(rank.changed, first_waiting);
 }
 
-std::optional<FaultWatch::Finding> FaultWatch::wedged(double now) const {
+std::optional<FaultWatch::Suspect> FaultWatch::wedged(double now) const {
   const auto behind = [](const Rank& a, const Rank& b) {
     return std::tuple(a.last.submitted, a.last.completed, a.last.calls) <
            std::tuple(b.last.submitted, b.last.completed, b.last.calls);
@@ -92,7 +92,7 @@ std::optional<FaultWatch::Finding> FaultWatch::wedged(double now) const {
     if (seconds > 0 && seconds >= limit(rank) && (!culprit || behind(rank, *culprit))) culprit = &rank;
   }
   if (culprit) {
-    return Finding{
+    return Suspect{
         static_cast<int>(culprit - ranks_.data()),
         fmt::format("it has not moved for {:.0f} s while others wait for it, after {} transfers and {} calls",
                     stood(*culprit, now, waiting), culprit->last.completed, culprit->last.calls)};
@@ -117,7 +117,7 @@ std::optional<FaultWatch::Finding> FaultWatch::wedged(double now) const {
       ranks_, [](const Rank& rank) { return rank.last.in_call == waits_in_communicator; });
   const bool alone = std::ranges::all_of(
       ranks_, [&](const Rank& rank) { return &rank == &*last || moved_less(*last, rank); });
-  return Finding{alone ? static_cast<int>(last - ranks_.begin()) : -1,
+  return Suspect{alone ? static_cast<int>(last - ranks_.begin()) : -1,
                  fmt::format("nothing has moved for {:.0f} s, and {}, after {} transfers and {} calls", still,
                              ranks_.size() == 1 ? "its communicator does not return from a call"
                              : called           ? "every rank waits, some in a call of the communicator"
@@ -125,19 +125,19 @@ std::optional<FaultWatch::Finding> FaultWatch::wedged(double now) const {
                              last->last.completed, last->last.calls)};
 }
 
-std::optional<FaultWatch::Finding> FaultWatch::slow(double now) {
+std::optional<FaultWatch::Suspect> FaultWatch::slow(double now) {
   const double waiting = first_waiting(now);
   for (Rank& rank : ranks_) {
     const double seconds = stood(rank, now, waiting);
     if (rank.warned || seconds < slow_ || seconds <= 0 || has_more_time(rank)) continue;
     rank.warned = true;
-    return Finding{static_cast<int>(&rank - ranks_.data()),
+    return Suspect{static_cast<int>(&rank - ranks_.data()),
                    fmt::format("is slow: others have been waiting for it for {:.0f} s", seconds)};
   }
   return steadily_slow(now);
 }
 
-std::optional<FaultWatch::Finding> FaultWatch::steadily_slow(double now) {
+std::optional<FaultWatch::Suspect> FaultWatch::steadily_slow(double now) {
   const double window = now - window_begin_;
   if (window < slow_window) return std::nullopt;
   window_begin_ = now;
@@ -153,7 +153,7 @@ std::optional<FaultWatch::Finding> FaultWatch::steadily_slow(double now) {
     if (&share != &*slowest) least = std::min(least, share);
   }
   if (ranks_.size() < 2 || *slowest > hardly || least < much) return std::nullopt;
-  return Finding{
+  return Suspect{
       static_cast<int>(slowest - shares.begin()),
       fmt::format("is slow: each other rank spent at least {:.0f} % of the last {:.0f} s waiting for it",
                   100 * least, window)};

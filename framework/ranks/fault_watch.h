@@ -13,7 +13,7 @@ namespace mulligan {
 
 class FaultWatch {
  public:
-  struct Finding {
+  struct Suspect {
     int rank = -1;     // -1: no single one
     std::string what;  // "said nothing for 10 s"
   };
@@ -31,13 +31,13 @@ class FaultWatch {
   void forgive(double now);
 
   // A rank (but rank 0, which asks) that has said nothing for too long.
-  std::optional<Finding> lost(double now) const;
+  std::optional<Suspect> lost(double now) const;
   // A rank that stands still while others wait for it; or no single one, where all of them wait and nothing
   // moves.
-  std::optional<Finding> wedged(double now) const;
+  std::optional<Suspect> wedged(double now) const;
   // A rank that others wait for, once for each time; or which the others spent much of the last minute
   // waiting for.
-  std::optional<Finding> slow(double now);
+  std::optional<Suspect> slow(double now);
 
  private:
   struct Rank {
@@ -54,7 +54,7 @@ class FaultWatch {
   double first_waiting(double now) const;      // since when one of them waits; `now` where none does
   // While others waited; 0 where it moves or waits itself.
   double stood(const Rank& rank, double now, double first_waiting) const;
-  std::optional<Finding> steadily_slow(double now);
+  std::optional<Suspect> steadily_slow(double now);
 
   std::vector<Rank> ranks_;
   double silent_, wedged_, first_step_, slow_;

@@ -116,56 +116,56 @@ std::optional<Hello> answer_greeting(const ControlMessage& message, const RunIde
 
 Judgement judge_hello(const ControlMessage& answer, const Nonce& greeted_with, const RunIdentity& run,
                       const std::string& from, bool on_loopback) {
-  using Verdict = Judgement::Verdict;
+  using Admission = Judgement::Admission;
   const auto version = version_of(answer, Hello::kind);
   Hello nobody;
   nobody.rank = no_rank;
-  if (!version) return {Verdict::stranger, false, nobody, "it sent something else than a rank's answer"};
+  if (!version) return {Admission::stranger, false, nobody, "it sent something else than a rank's answer"};
   if (*version != control_version) {
-    return {Verdict::refused, false, nobody, other_version(fmt::format("a process at {}", from), *version)};
+    return {Admission::refused, false, nobody, other_version(fmt::format("a process at {}", from), *version)};
   }
   Hello hello;
   try {
     hello = read_message<Hello>(answer);
   } catch (const Error& error) {
-    return {Verdict::stranger, false, nobody, error.what()};
+    return {Admission::stranger, false, nobody, error.what()};
   }
   if (hello.host.size() > longest_host_name || hello.rank >= (1U << 30)) {
-    return {Verdict::stranger, false, nobody, "its name or number is too large"};
+    return {Admission::stranger, false, nobody, "its name or number is too large"};
   }
   const std::string who =
       RankName{static_cast<int>(hello.rank), hello.host, hello.process}.text() + " at " + from;
   if (hello.run_id != run.run_id || hello.address != run.address ||
       hello.restart_count != run.restart_count) {
-    return {Verdict::other_run, false, hello,
+    return {Admission::other_run, false, hello,
             fmt::format("{} is of {}, and not of {}.", who,
                         run_text(hello.run_id, hello.address, hello.restart_count),
                         run_text(run.run_id, run.address, run.restart_count))};
   }
   if (run.secret.empty() && !on_loopback) {
-    return {Verdict::refused, false, hello,
+    return {Admission::refused, false, hello,
             fmt::format("{} is on another machine than rank 0, which has no secret; give all ranks the same "
                         "MULLIGAN_SECRET or MULLIGAN_SECRET_FILE.",
                         who)};
   }
   if (!same(hello.proof, prove("rank", hello, greeted_with, run.secret))) {
-    return {Verdict::refused, false, hello,
+    return {Admission::refused, false, hello,
             fmt::format("{} has another secret than rank 0; give all ranks the same MULLIGAN_SECRET or "
                         "MULLIGAN_SECRET_FILE.",
                         who)};
   }
   if (hello.world_size != run.world_size) {
-    return {Verdict::refused, true, hello,
+    return {Admission::refused, true, hello,
             fmt::format(
                 "{} was started as one of {} ranks, and rank 0 as one of {}; start all with the same number.",
                 who, hello.world_size, run.world_size)};
   }
   if (hello.rank >= run.world_size) {
-    return {Verdict::refused, true, hello,
+    return {Admission::refused, true, hello,
             fmt::format("{} has no place among {} ranks, which count from 0; give each its own number.", who,
                         run.world_size)};
   }
-  return {Verdict::accepted, true, hello, ""};
+  return {Admission::accepted, true, hello, ""};
 }
 
 Welcome welcome(const Hello& hello, const Nonce& greeted_with, const RunIdentity& run, const RankName& own) {

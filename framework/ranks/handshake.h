@@ -43,8 +43,8 @@ inline constexpr std::uint32_t no_rank = 0xFFFFFFFF;
 
 // What rank 0 makes of an answer.
 struct Judgement {
-  enum class Verdict { accepted, other_run, refused, stranger };
-  Verdict verdict = Verdict::stranger;
+  enum class Admission { accepted, other_run, refused, stranger };
+  Admission admission = Admission::stranger;
   bool authentic = false;  // the proof is right: who says so is of the run
   Hello hello;             // rank no_rank where it could not be read
   std::string sentence;    // why not

@@ -54,17 +54,17 @@ void MeetingHost::judge(Link* link, const ControlMessage& answer) {
   const auto keep = guest->link;
   const Nonce nonce = guest->nonce;
   Judgement judgement = judge_hello(answer, nonce, run_, link->peer_address(), link->peer_on_loopback());
-  if (judgement.verdict == Judgement::Verdict::stranger) return drop(link, judgement.sentence);
+  if (judgement.admission == Judgement::Admission::stranger) return drop(link, judgement.sentence);
   guests_.erase(guest);
-  if (judgement.verdict == Judgement::Verdict::accepted) {
+  if (judgement.admission == Judgement::Admission::accepted) {
     keep->on_message = nullptr;
     keep->on_closed = nullptr;
     judgement.sentence =
         callbacks_.take(judgement.hello, keep, write_message(welcome(judgement.hello, nonce, run_, own_)));
     if (judgement.sentence.empty()) return;
-    judgement.verdict = Judgement::Verdict::refused;
+    judgement.admission = Judgement::Admission::refused;
   }
-  const bool other_run = judgement.verdict == Judgement::Verdict::other_run;
+  const bool other_run = judgement.admission == Judgement::Admission::other_run;
   keep->send(write_message(Refusal{static_cast<std::uint8_t>(other_run ? 1 : 0), judgement.sentence}));
   keep->close();
   if (!other_run) return callbacks_.refused(judgement);

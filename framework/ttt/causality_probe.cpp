@@ -45,9 +45,9 @@ std::vector<std::vector<bool>> choices(std::int64_t documents) {
   return sets;
 }
 
-class Probe {
+class CausalityProbe {
  public:
-  Probe(WindowProgram& window, const BaseModel& model, const TttPlugin& plugin)
+  CausalityProbe(WindowProgram& window, const BaseModel& model, const TttPlugin& plugin)
       : window_(window),
         shape_(window.shape()),
         vocabulary_(model.config.vocabulary),
@@ -124,7 +124,7 @@ void probe_causality(AdapterSet& set, const BaseModel& model, const TttPlugin& p
   for (WindowProgram* window : set.windows()) {
     const bool unknown = window->unknown_kernels();
     if (!unknown && window != &set.longest_window()) continue;
-    const Probe probe(*window, model, plugin);
+    const CausalityProbe probe(*window, model, plugin);
     probe.second_halves();
     if (unknown) probe.every_position();
   }

@@ -41,8 +41,7 @@ doctor::Weights weights_of_source(Backend& backend, const WeightSource& source) 
 std::string look_text(const AttentionRecord& record) {
   std::string text = fmt::format("{} rows of each layer\n\n", record.rows);
   text +=
-      "| slot | largest logit | rows with repeated maxima | mean error, ulp | its standard error | delta's "
-      "error "
+      "| slot | largest logit | rows with repeated maxima | mean error, ulp | its standard error | delta's error "
       "| of |\n|---|---|---|---|---|---|---|\n";
   for (const AttentionLayerRecord& layer : record.layers) {
     text += fmt::format("| {} | {:.2f} | {:.4f} | {:+.4f} | {:.4f} |", layer.slot, layer.largest_logit,

@@ -81,7 +81,7 @@ void judge(ControlMessage answer, bool proven) {
   }
   const Judgement judgement = judge_hello(answer, greeting.nonce, our_run, "192.0.2.1", false);
   require_printable(judgement.sentence);
-  if (judgement.verdict != Judgement::Verdict::accepted) {
+  if (judgement.admission != Judgement::Admission::accepted) {
     require(!judgement.sentence.empty(), "a refusal without a sentence");
     return;
   }
@@ -99,7 +99,7 @@ void answer(std::string_view bytes) {
   const Nonce nonce = read_message<Greeting>(greeting).nonce;
   const Judgement judgement =
       judge_hello({Hello::kind, to_wire(**hello)}, nonce, our_run, "192.0.2.1", false);
-  require(judgement.verdict == Judgement::Verdict::accepted, "the right answer was refused");
+  require(judgement.admission == Judgement::Admission::accepted, "the right answer was refused");
 }
 
 void welcome(std::string_view bytes) {

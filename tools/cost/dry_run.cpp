@@ -14,6 +14,7 @@
 #include "framework/run/device_plan.h"
 #include "framework/run/run_plugins.h"
 #include "framework/step/training_programs.h"
+#include "tools/cost/cost_text.h"
 
 namespace mulligan {
 namespace {
@@ -118,11 +119,7 @@ DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& opti
 }
 
 std::string format_dry_run(const DryRun& plan) {
-  fmt::memory_buffer text;
-  const auto line = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
-    text.push_back('\n');
-  };
+  TextLines text;
   const auto optimizer_of = [](const DryRun::Tensor& t) {
     return t.plugin.empty() ? t.optimizer : fmt::format("{} ({})", t.optimizer, t.plugin);
   };
@@ -131,45 +128,46 @@ std::string format_dry_run(const DryRun& plan) {
     names = std::max(names, t.name.size());
     optimizers = std::max(optimizers, optimizer_of(t).size());
   }
-  line("{:<{}} {:<16} {:>12}  {:<6} {:<{}} {:>6} {:>6}  {}", "tensor", names, "shape", "elements", "master",
-       "optimiser", optimizers, "lr x", "wd x", "communication");
+  text.line("{:<{}} {:<16} {:>12}  {:<6} {:<{}} {:>6} {:>6}  {}", "tensor", names, "shape", "elements",
+            "master", "optimiser", optimizers, "lr x", "wd x", "communication");
   for (const DryRun::Tensor& t : plan.tensors) {
-    line("{:<{}} {:<16} {:>12}  {:<6} {:<{}} {:>6} {:>6}  {}", t.name, names, t.shape, grouped(t.elements),
-         t.master_dtype, optimizer_of(t), optimizers, t.lr_multiplier, t.weight_decay_multiplier,
-         t.communication);
+    text.line("{:<{}} {:<16} {:>12}  {:<6} {:<{}} {:>6} {:>6}  {}", t.name, names, t.shape,
+              grouped(t.elements), t.master_dtype, optimizer_of(t), optimizers, t.lr_multiplier,
+              t.weight_decay_multiplier, t.communication);
   }
-  line("");
-  line("parameters: {}", grouped(plan.parameters));
-  line("weights as they are read to score: {} bytes (projections: {} elements in {}; {} others)",
-       grouped(plan.read_weights.bytes), grouped(plan.read_weights.projection_elements),
-       plan.read_weights.projection_dtype, grouped(plan.read_weights.other_elements));
+  text.line("");
+  text.line("parameters: {}", grouped(plan.parameters));
+  text.line("weights as they are read to score: {} bytes (projections: {} elements in {}; {} others)",
+            grouped(plan.read_weights.bytes), grouped(plan.read_weights.projection_elements),
+            plan.read_weights.projection_dtype, grouped(plan.read_weights.other_elements));
   for (const StageList& stage : plan.stages) {
-    if (!stage.elements.empty()) line("stage {}: {}", stage.stage, fmt::join(stage.elements, ", "));
+    if (!stage.elements.empty()) text.line("stage {}: {}", stage.stage, fmt::join(stage.elements, ", "));
   }
-  line("");
-  line("memory of one of {} rank{}:", plan.ranks, plan.ranks == 1 ? "" : "s");
-  for (const MemoryRow& row : plan.memory) line("{}", memory_line(row));
-  line("{} = {:.2f} GiB", memory_line({"total", plan.memory_bytes}), gibibytes(plan.memory_bytes));
+  text.line("");
+  text.line("memory of one of {} rank{}:", plan.ranks, plan.ranks == 1 ? "" : "s");
+  for (const MemoryRow& row : plan.memory) text.line("{}", memory_line(row));
+  text.line("{} = {:.2f} GiB", memory_line({"total", plan.memory_bytes}), gibibytes(plan.memory_bytes));
   if (!plan.workspace_bytes) {
-    line("  in addition, workspace of the backend's kernels: not known ({})", plan.workspace_note);
+    text.line("  in addition, workspace of the backend's kernels: not known ({})", plan.workspace_note);
   }
-  line("scratch of each program (the arena holds the largest):");
-  for (const MemoryRow& row : plan.arenas) line("{}", memory_line(row));
-  line("");
-  line("one step of {} tokens on {} x {} ({:.0f} TFLOP/s bf16, {:.0f} fp32, {:.2f} TB/s each), per rank:",
-       grouped(plan.tokens_per_step), plan.ranks, plan.card.description,
-       plan.card.bf16_flops_per_second / 1e12, plan.card.fp32_flops_per_second / 1e12,
-       plan.card.bytes_per_second / 1e12);
+  text.line("scratch of each program (the arena holds the largest):");
+  for (const MemoryRow& row : plan.arenas) text.line("{}", memory_line(row));
+  text.line("");
+  text.line(
+      "one step of {} tokens on {} x {} ({:.0f} TFLOP/s bf16, {:.0f} fp32, {:.2f} TB/s each), per rank:",
+      grouped(plan.tokens_per_step), plan.ranks, plan.card.description,
+      plan.card.bf16_flops_per_second / 1e12, plan.card.fp32_flops_per_second / 1e12,
+      plan.card.bytes_per_second / 1e12);
   for (const DryRun::Step& step : plan.steps) {
-    line(
+    text.line(
         "  phase {} ({} layers): {:.2f} TFLOP of matrix products, "
         "{:.2f} TFLOP of attention, {:.1f} GB of bytes moved",
         step.phase, step.layers, step.cost.matmul_flops / 1e12, step.cost.attention_flops / 1e12,
         step.cost.bytes / 1e9);
-    line("    roofline: at least {:.2f} ms a step, at most {} tokens/s", 1e3 * step.cost.seconds,
-         grouped(static_cast<std::int64_t>(static_cast<double>(plan.tokens_per_step) / step.cost.seconds)));
+    text.line("    roofline: at least {:.2f} ms a step, at most {} tokens/s", 1e3 * step.cost.seconds,
+              token_rate(plan.tokens_per_step, step.cost.seconds));
   }
-  return fmt::to_string(text);
+  return text.take();
 }
 
 }  // namespace mulligan

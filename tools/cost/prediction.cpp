@@ -7,7 +7,7 @@
 
 #include "framework/model/layer_order.h"
 #include "tools/cost/call_prediction.h"
-#include "tools/cost/call_text.h"
+#include "tools/cost/cost_text.h"
 #include "tools/cost/dry_run.h"
 #include "tools/cost/event_cost.h"
 #include "tools/cost/step_rehearsal.h"

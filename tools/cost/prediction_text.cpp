@@ -1,8 +1,7 @@
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "framework/core/grouped.h"
+#include "tools/cost/cost_text.h"
 #include "tools/cost/prediction.h"
 
 namespace mulligan {
@@ -10,53 +9,28 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-class Text {
- public:
-  template <typename... Arguments>
-  void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
-    text_.push_back('\n');
-  }
-  std::string take() const { return fmt::to_string(text_); }
-
- private:
-  fmt::memory_buffer text_;
-};
-
-std::string rate_text(double amount, double seconds, double unit) {
-  return amount > 0 ? fmt::format("{:.1f}", amount / seconds / unit) : "-";
-}
-
-double bytes_of(const PredictedRow& row) {
-  return row.bytes_read + row.bytes_written;
-}
-
-void add_figures(Text& text, const std::string& name, const PredictedRow& row, double all_seconds) {
-  text.line("{:<44} {:>6} {:>8} {:>9.3f} {:>6.1f}% {:>8} {:>7}{}{}", name, row.calls, row.launches,
-            1e3 * row.seconds, 100 * row.seconds / all_seconds, rate_text(row.flops, row.seconds, 1e12),
-            rate_text(bytes_of(row), row.seconds, 1e12), row.shapes.empty() ? "" : "  ", row.shapes);
-}
-
 std::string label(const PredictedRow& row) {
   return row.program + ": " + row.kernel + (row.category == "head products" ? " (head)" : "");
 }
 
-void add_phase(Text& text, const Prediction& prediction, const PredictedPhase& phase) {
+CostLine line_of(const std::string& name, const PredictedRow& row) {
+  return {name,      row.calls, row.launches, row.seconds, row.flops, row.bytes_read + row.bytes_written,
+          row.shapes};
+}
+
+void add_phase(TextLines& text, const Prediction& prediction, const PredictedPhase& phase) {
+  std::vector<CostLine> categories, kernels;
+  for (const PredictedRow& row : phase.categories) categories.push_back(line_of(row.category, row));
+  for (const PredictedRow& row : phase.rows) kernels.push_back(line_of(label(row), row));
   text.line("");
   text.line("phase {} ({} layers)", phase.name, phase.layers);
-  const char* head = "{:<44} {:>6} {:>8} {:>9} {:>7} {:>8} {:>7}";
-  text.line(fmt::runtime(head), "category", "calls", "launches", "ms", "share", "TFLOP/s", "TB/s");
-  for (const PredictedRow& row : phase.categories) add_figures(text, row.category, row, phase.seconds);
+  add_cost_table(text, "category", categories, phase.seconds, tera_rates);
   text.line("");
-  text.line(fmt::runtime(head), "program: kernel", "calls", "launches", "ms", "share", "TFLOP/s", "TB/s");
-  for (const PredictedRow& row : phase.rows) {
-    add_figures(text, label(row), row, phase.seconds);
-  }
+  add_cost_table(text, "program: kernel", kernels, phase.seconds, tera_rates);
   text.line("");
-  text.line(
-      "predicted step  {:>9.2f} ms, {} tokens/s of {} rank{}, communication left out", 1e3 * phase.seconds,
-      grouped(static_cast<std::int64_t>(static_cast<double>(prediction.tokens_per_step) / phase.seconds)),
-      prediction.ranks, prediction.ranks == 1 ? "" : "s");
+  text.line("predicted step  {:>9.2f} ms, {} tokens/s of {} rank{}, communication left out",
+            1e3 * phase.seconds, token_rate(prediction.tokens_per_step, phase.seconds), prediction.ranks,
+            prediction.ranks == 1 ? "" : "s");
   text.line(
       "perfect fusion  {:>9.2f} ms at {:.0f} TFLOP/s (attention "
       "{:.0f}) and {:.2f} TB/s: {:.2f} TFLOP and {:.1f} GB in {} groups",
@@ -111,7 +85,7 @@ Json phase_json(const PredictedPhase& phase) {
 
 std::string format_prediction(const Prediction& prediction) {
   const Card& card = prediction.card;
-  Text text;
+  TextLines text;
   text.line("predicted, not measured: one step of {} tokens on {} x {}, work of one rank",
             grouped(prediction.tokens_per_step), prediction.ranks, card.description);
   text.line(

@@ -10,14 +10,15 @@
 #include <tuple>
 
 #include "framework/core/error.h"
+#include "framework/core/grouped.h"
 #include "framework/core/seconds_since.h"
 #include "framework/ranks/communicator.h"
 #include "framework/report/machine.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
 #include "framework/step/engine.h"
-#include "tools/cost/call_text.h"
 #include "tools/cost/cost.h"
+#include "tools/cost/cost_text.h"
 
 namespace mulligan {
 namespace {
@@ -156,29 +157,24 @@ Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOption
 }
 
 std::string format_profile(const Profile& profile) {
-  fmt::memory_buffer text;
-  const auto line = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
-    text.push_back('\n');
-  };
-  line("one step of {} tokens on {}", profile.tokens, profile.backend);
-  line("");
-  line("{:<18} {:<24} {:>6} {:>10} {:>7} {:>9} {:>8}  {}", "program", "kernel", "calls", "ms", "share",
-       "GFLOP/s", "GB/s", profile.rows.empty() || profile.rows.front().shapes.empty() ? "" : "shapes");
+  TextLines text;
+  std::vector<CostLine> lines;
   for (const ProfileRow& row : profile.rows) {
-    line("{:<18} {:<24} {:>6} {:>10.3f} {:>6.1f}% {:>9} {:>8.1f}  {}", row.program, row.kernel, row.calls,
-         1e3 * row.seconds, 100 * row.seconds / profile.call_seconds,
-         row.flops > 0 ? fmt::format("{:.0f}", row.flops / row.seconds / 1e9) : "-",
-         row.bytes / row.seconds / 1e9, row.shapes);
+    lines.push_back(
+        {row.program + ": " + row.kernel, row.calls, {}, row.seconds, row.flops, row.bytes, row.shapes});
   }
-  line("");
-  line("sum of the calls    {:>10.3f} ms", 1e3 * profile.call_seconds);
-  line("whole step (median) {:>10.3f} ms, {:.0f} tokens/s, {:.0f} GFLOP/s of matrix products and attention",
-       1e3 * profile.step_seconds, static_cast<double>(profile.tokens) / profile.step_seconds,
-       total_flops(profile) / profile.step_seconds / 1e9);
-  line("peak memory         {:>10.1f} MB of this process",
-       static_cast<double>(profile.peak_memory_bytes) / 1e6);
-  return fmt::to_string(text);
+  text.line("one step of {} tokens on {}", grouped(profile.tokens), profile.backend);
+  text.line("");
+  add_cost_table(text, "program: kernel", lines, profile.call_seconds, giga_rates);
+  text.line("");
+  text.line("sum of the calls    {:>10.3f} ms", 1e3 * profile.call_seconds);
+  text.line(
+      "whole step (median) {:>10.3f} ms, {:.0f} tokens/s, {:.0f} GFLOP/s of matrix products and attention",
+      1e3 * profile.step_seconds, static_cast<double>(profile.tokens) / profile.step_seconds,
+      total_flops(profile) / profile.step_seconds / 1e9);
+  text.line("peak memory         {:>10.1f} MB of this process",
+            static_cast<double>(profile.peak_memory_bytes) / 1e6);
+  return text.take();
 }
 
 std::string profile_json(const Profile& profile) {

@@ -20,7 +20,7 @@ std::optional<WindowMean> recent_loss(const LossAccount& account, std::int64_t s
 }
 
 // Nothing of a loss that is no cross entropy is held against one.
-std::optional<Outcome> outcome_of(const ObservedRun& run, const RunRecord& record) {
+std::optional<Outcome> outcome_of(const ObservedRun& run, const StartRecord& record) {
   const int vocabulary = static_cast<int>(run.loaded.config.model.vocabulary);
   const bool comparable = run.phases.device().plugins.loss->is_cross_entropy();
   const auto trained = comparable ? recent_loss(run.losses, run.step) : std::nullopt;
@@ -57,7 +57,7 @@ Samples samples_of(const ObservedRun& run, std::string (*tensor)(std::string_vie
   });
 }
 
-void describe_movement(const ObservedRun& run, const RunRecord& record, Movement& movement) {
+void describe_movement(const ObservedRun& run, const StartRecord& record, Movement& movement) {
   movement.steps = run.step - run.first_step;
   for (const OptimizerGroup& group : run.phases.groups().groups()) {
     movement.optimizers.push_back(group.name);

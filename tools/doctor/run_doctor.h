@@ -19,7 +19,7 @@ class RunDoctor : public TrainingObserver {
 
  private:
   bool force_;
-  RunRecord record_;  // of the first rank
+  StartRecord record_;  // of the first rank
 };
 
 }  // namespace mulligan::doctor

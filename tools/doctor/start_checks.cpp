@@ -166,7 +166,7 @@ void say_findings(const std::vector<Finding>& findings, const Say& say) {
 
 }  // namespace
 
-nlohmann::ordered_json record_json(const RunRecord& record) {
+nlohmann::ordered_json record_json(const StartRecord& record) {
   nlohmann::ordered_json json = findings_json(record.findings);
   json["level"] = level_name(record.level);
   json["forced"] = record.forced;
@@ -174,8 +174,8 @@ nlohmann::ordered_json record_json(const RunRecord& record) {
   return json;
 }
 
-RunRecord examine_start(const RunSubject& subject, bool force, const Say& say) {
-  RunRecord record;
+StartRecord examine_start(const RunSubject& subject, bool force, const Say& say) {
+  StartRecord record;
   record.level = subject.loaded.config.doctor.level;
   if (record.level == DoctorLevel::off) return record;
   const auto start = KernelClock::now();
@@ -215,7 +215,7 @@ RunRecord examine_start(const RunSubject& subject, bool force, const Say& say) {
   return record;
 }
 
-void examine_end(RunRecord& record, const RunEnd& end, const Say& say) {
+void examine_end(StartRecord& record, const RunEnd& end, const Say& say) {
   if (record.level == DoctorLevel::off) return;
   std::vector<Finding> findings;
   if (end.validated) {
@@ -236,12 +236,12 @@ void examine_end(RunRecord& record, const RunEnd& end, const Say& say) {
   add(record.findings, std::move(findings));
 }
 
-bool passed(const RunRecord& record, std::string_view id) {
+bool passed(const StartRecord& record, std::string_view id) {
   const auto found = std::ranges::find(record.findings, id, &Finding::id);
   return found != record.findings.end() && found->verdict == Verdict::pass;
 }
 
-void say_failures(const RunRecord& record, const Say& say) {
+void say_failures(const StartRecord& record, const Say& say) {
   std::vector<Finding> failed;
   std::ranges::copy_if(record.findings, std::back_inserter(failed),
                        [](const Finding& f) { return f.verdict == Verdict::fail; });

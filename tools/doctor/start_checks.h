@@ -31,7 +31,7 @@ struct RunSubject {
 };
 
 // What is kept of it in result.json.
-struct RunRecord {
+struct StartRecord {
   DoctorLevel level = DoctorLevel::off;
   bool forced = false;               // a check had failed, and the run was told to go on
   double floor_nats = 0;             // of a validation loss (loss_floor)
@@ -41,14 +41,14 @@ struct RunRecord {
   Samples start;                     // of the weights that the first step found
   std::vector<Finding> findings;
 };
-nlohmann::ordered_json record_json(const RunRecord& record);
+nlohmann::ordered_json record_json(const StartRecord& record);
 
 using Say = std::function<void(const std::string&)>;
 
 // D01, D02, D05 to D07, D09 (of weights by init.from D10), D16, D17, D19 to D23, D37, and with level "all"
 // those of examine(). Says each finding that did not pass. State, data position and weights are
 // afterwards as they were. Throws run_error naming the first check that failed, unless `force`.
-RunRecord examine_start(const RunSubject& subject, bool force, const Say& say);
+StartRecord examine_start(const RunSubject& subject, bool force, const Say& say);
 
 // D26 to D28, D36 and D38 to D40, at the end of a run; no more than said and recorded.
 struct RunEnd {
@@ -60,12 +60,12 @@ struct RunEnd {
   std::optional<Samples> averages;   // where the run has any that are scored
   double ema_decay = 0;
 };
-void examine_end(RunRecord& record, const RunEnd& end, const Say& say);
+void examine_end(StartRecord& record, const RunEnd& end, const Say& say);
 
 // Whether the check was made and found nothing.
-bool passed(const RunRecord& record, std::string_view id);
+bool passed(const StartRecord& record, std::string_view id);
 
 // Says once more what failed at the end: the last lines of a run are those that are read.
-void say_failures(const RunRecord& record, const Say& say);
+void say_failures(const StartRecord& record, const Say& say);
 
 }  // namespace mulligan::doctor
