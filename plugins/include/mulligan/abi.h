@@ -7,8 +7,8 @@
  * The returned table starts with mlg_plugin_header and is followed by the members of its kind (optimizer.h,
  * loss.h, ...). Within one ABI major, tables and the structs that only the host makes grow at their end alone,
  * which raises the minor. The host refuses another major and a newer minor than its own; of an older minor it
- * reads the first struct_size bytes of the table. Libraries are never unloaded. Authors use the C++ wrapper (optimizer.hpp, loss.hpp, ...), which fills all
- * of this in.
+ * reads the first struct_size bytes of the table. Libraries are never unloaded. Authors use the C++ wrapper
+ * (optimizer.hpp, loss.hpp, ...), which fills all of this in.
  */
 #ifndef MULLIGAN_ABI_H
 #define MULLIGAN_ABI_H

@@ -16,7 +16,7 @@ class MinimalBackend final : public sdk::Backend {
   static constexpr const char* summary = "has memory and no kernels";
   static inline const sdk::Schema<Config> schema{};
 
-  explicit OldBackend(const Config&) {}
+  explicit MinimalBackend(const Config&) {}
   sdk::DeviceInfo info() const override { return {"a backend that fills what it must", 0, 0, 1}; }
   void* allocate(std::size_t bytes) override { return std::calloc(bytes, 1); }
   void free(void* address) noexcept override { std::free(address); }
