@@ -13,8 +13,8 @@ namespace mulligan {
 // document, or cannot say for certain how many bytes it has.
 void require_strict_validation(const RunConfig& config, const ValidationSet& validation);
 
-// How many tokens of its set a score left out, in words; "" for a score of all tokens, and for one that doesn't
-// say what it is of (older programs'). The one count that train, eval, quantize, ttt and record rely on.
+// How many tokens of its set a score left out, in words; "" for a score of all tokens, and for one that
+// does not say which set it is of. The one count that train, eval, quantize, ttt and record rely on.
 std::string partial_score(const EvalResult& score);
 
 // Under strict rules throws run_error for a partial score.

@@ -2,6 +2,10 @@
 // kernels; and a backend that says nothing.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <map>
+#include <set>
+
 #include "framework/graph/graph_recorder.h"
 #include "framework/plugin/optimizer.h"
 #include "tests/support/plugins.h"

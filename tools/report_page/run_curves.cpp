@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numbers>
 
 namespace mulligan::report {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 using Numbers = std::vector<std::pair<std::string, double>>;
 
 // Steps where something happened to the run as a whole.
