@@ -10,7 +10,7 @@ install(TARGETS ${plugins} LIBRARY DESTINATION lib/mulligan/plugins COMPONENT ru
 
 # Component documents: documents, licence, the shipped configurations, the manual page and completions. The last three
 # are printed by the program that was built, so that they agree with it.
-install(FILES README.md LICENSE DESTINATION share/doc/mulligan COMPONENT documents)
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE DESTINATION share/doc/mulligan COMPONENT documents)
 install(DIRECTORY docs/ DESTINATION share/doc/mulligan/docs COMPONENT documents)
 install(DIRECTORY configs/ DESTINATION share/mulligan/configs COMPONENT documents USE_SOURCE_PERMISSIONS)
 set(printed "${PROJECT_BINARY_DIR}/printed")
