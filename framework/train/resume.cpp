@@ -231,8 +231,8 @@ std::size_t saved_phase(const CheckpointManifest& manifest, const std::vector<Ph
   return static_cast<std::size_t>(found - phases.begin());
 }
 
-std::vector<std::string> require_same_identity(const Checkpoint& checkpoint, const DataIdentity& now,
-                                               const std::string& tokenizer_file) {
+void require_same_identity(const Checkpoint& checkpoint, const DataIdentity& now,
+                           const std::string& tokenizer_file) {
   const DataIdentity& saved = checkpoint.manifest.identity;
   const DataOrigin origin{fmt::format("the checkpoint '{}'", checkpoint.path.string()), saved};
   if (!saved.tokenizer_sha256.empty()) require_same_tokenizer(origin, now, tokenizer_file);
@@ -244,7 +244,6 @@ std::vector<std::string> require_same_identity(const Checkpoint& checkpoint, con
         "not be compared; name those, or score others afterwards with 'mulligan eval'",
         short_digest(is), origin.name, short_digest(was));
   }
-  return {};
 }
 
 }  // namespace mulligan

@@ -44,7 +44,7 @@ void require_same_data(const CheckpointData& saved, const LoaderOptions& options
 std::size_t saved_phase(const CheckpointManifest& manifest, const std::vector<Phase>& phases);
 // Compares tokenizer, training and validation shards by their digests. Throws data_error where both sides
 // know one and they differ.
-std::vector<std::string> require_same_identity(const Checkpoint& checkpoint, const DataIdentity& now,
-                                               const std::string& tokenizer_file);
+void require_same_identity(const Checkpoint& checkpoint, const DataIdentity& now,
+                           const std::string& tokenizer_file);
 
 }  // namespace mulligan

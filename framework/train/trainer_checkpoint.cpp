@@ -119,9 +119,7 @@ void Trainer::note_checkpoint(const std::optional<std::filesystem::path>& writte
 void Trainer::resume_from(const Checkpoint& checkpoint) {
   const CheckpointManifest& m = checkpoint.manifest;
   require_same_data(m.data, rows_->loader().options(), data_.data.train);
-  for (const std::string& note : require_same_identity(checkpoint, data_.data, config_.data.tokenizer)) {
-    log_.line(note);
-  }
+  require_same_identity(checkpoint, data_.data, config_.data.tokenizer);
   phases_.start_at(saved_phase(m, config_.phases));
   follow_phase();
   const std::vector<StateTensor> state = engine_->whole_state();
