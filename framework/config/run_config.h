@@ -82,7 +82,7 @@ struct RunConfig {
   std::vector<ParameterRow> parameters;     // in order: the first row that matches a parameter takes it
   std::optional<QuantizeConfig> quantize;   // absent: the run makes no artifact
   std::optional<TttSection> ttt;            // absent: no test-time training
-  std::optional<EnsembleSection> ensemble;  // absent: `mulligan ensemble` takes the defaults
+  std::optional<EnsembleSection> ensemble;  // absent: `mulligan probe ensemble` takes the defaults
 };
 
 // A RunConfig together with every setting's value and origin.
