@@ -51,11 +51,11 @@ std::span<const CommandEntry> command_table() {
 const char* group_heading(CommandGroup group) {
   switch (group) {
     case CommandGroup::run:
-      return "Run: data, training, scores";
+      return "Run (data, training, scores)";
     case CommandGroup::look:
-      return "Look: configurations, plugins, runs";
+      return "Look (configurations, plugins, runs)";
     case CommandGroup::lab:
-      return "Lab: experiments on trained models";
+      return "Lab (experiments on trained models)";
   }
   return "";
 }

@@ -11,7 +11,7 @@ check_refused "another word for a command" 2 "unknown command 'compare'; it is \
 check_refused "another word for one of a command's own" 2 "unknown command 'merge'; it is \`mulligan vectors merge\`." merge a b
 check_equal "the help has all commands, by groups" "Run: prepare train launch eval quantize ttt generate sweep record
 Look: config plugins doctor profile report stats checkpoint completion
-Lab: probe vectors" "$("$mulligan" --help | awk '/^(Run|Look|Lab): / { if (line) print line; line = $1; next }
+Lab: probe vectors" "$("$mulligan" --help | awk '/^(Run|Look|Lab) \(/ { if (line) print line; line = $1 ":"; next }
   /^  [a-z]/ { line = line (line ? " " $1 : "") } /^$/ { if (line) print line; line = "" } END { if (line) print line }')"
 check_refused "unknown option" 2 "unknown option '--foo' of \`mulligan plugins\`" plugins --foo
 check_refused "a slip of an option is named before what is missing" 2 "unknown option '--hlep' of \`mulligan train\`; did you mean '--help'?" train --hlep

@@ -66,7 +66,7 @@ if command -v groff >/dev/null; then
   check_equal "groff finds no fault in the manual page" "" "$(groff -man -Tutf8 -ww -z mulligan.1 2>&1)"
   page=$(groff -man -Tutf8 -P -cbou mulligan.1)
   check_contains "it names every command" "mulligan checkpoint verify" "$page"
-  check_contains "under the headings of the help" "COMMANDS - Look: configurations, plugins, runs" "$page"
+  check_contains "under the headings of the help" "COMMANDS - Look (configurations, plugins, runs)" "$page"
   check_contains "and its options with their defaults" "--validation-fraction" "$page"
   check_contains "and the exit codes" "bad configuration, command line or plugin" "$page"
 else

@@ -33,7 +33,10 @@ check "the core alone is built, with its unit tests" cmake --build "$alone" --ta
 core=$alone/bin/mulligan
 shown=$("$core" --help | sed -n 's/^  \([a-z]\+\) .*/\1/p' | grep -v '^-' | xargs)
 check_equal "its help shows the core's commands only" \
-  "train launch eval generate quantize ttt checkpoint plugins kernels completion man" "$shown"
+  "train launch eval quantize ttt generate plugins checkpoint completion" "$shown"
+check_contains "a command of the tools is said to be left out" "it is of the tools, without which this program was built (MULLIGAN_TOOLS=OFF)" \
+  "$("$core" report alone 2>&1)"
+check_contains "and one of the lab" "(MULLIGAN_LAB=OFF)" "$("$core" probe logits alone 2>&1)"
 check "it trains" "$core" train tiny.toml --quiet --set run.directory=alone
 same() { cmp <(tail -c 4096 "$1") <(tail -c 4096 "$2"); }
 check "to the weights of the whole program" same whole/weights.safetensors alone/weights.safetensors
