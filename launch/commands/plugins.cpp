@@ -57,7 +57,8 @@ void show(const PluginsOptions& options) {
 }  // namespace
 
 void add_plugins_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("plugins", "Lists the plugins found, or explains one and its keys");
+  CLI::App* command = app.add_subcommand(
+      "plugins", "Lists plugins, explains or checks one, or compiles kernels ahead of time");
   auto options = std::make_shared<PluginsOptions>();
   command->add_option("name", options->name, "Plugin to explain")->type_name("NAME");
   command->add_flag("--json", options->json, "Print JSON");
