@@ -218,7 +218,10 @@ std::unique_ptr<Gemm> GpuDevice::gemm(const GemmShape& shape) {
 }
 
 std::string GpuDevice::measured() const {
-  return blas_ ? blas_->measured() : std::string();
+  if (!blas_) return {};
+  return blas_->measured() + "; modules of kernels: " + std::to_string(functions_.size()) + " loaded, " +
+         std::to_string(compiler_->compilations()) +
+         " of them compiled now; plans of attention: " + std::to_string(cudnn_ ? cudnn_->plans() : 0);
 }
 
 std::string GpuDevice::attention_missing() {

@@ -149,6 +149,10 @@ Cudnn::Cudnn(GpuDevice& device, int major, int threads)
 
 Cudnn::~Cudnn() = default;
 
+std::size_t Cudnn::plans() const {
+  return library_->plans.size();
+}
+
 std::optional<std::size_t> Cudnn::workspace_bytes(const AttentionShape& shape, std::string& reason) const {
   if (shape.backward && (library_->major == 8 || library_->major == 12)) {
     reason = "cuDNN reads no packed statistics on GPUs of compute capability " +

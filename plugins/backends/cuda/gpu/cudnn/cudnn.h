@@ -25,6 +25,8 @@ class Cudnn {
   void expect(const AttentionShape& shape);
   std::optional<std::size_t> workspace_bytes(const AttentionShape& shape, std::string& reason) const;
   std::unique_ptr<Attention> attention(const AttentionShape& shape, std::string& reason);
+  // How many shapes plans were made for or begun, those included that it has none for.
+  std::size_t plans() const;
 
  private:
   struct Library;

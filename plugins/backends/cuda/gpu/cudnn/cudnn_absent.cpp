@@ -13,6 +13,10 @@ Cudnn::Cudnn(GpuDevice&, int, int) {
 
 Cudnn::~Cudnn() = default;
 
+std::size_t Cudnn::plans() const {
+  return 0;
+}
+
 void Cudnn::expect(const AttentionShape&) {}
 
 std::optional<std::size_t> Cudnn::workspace_bytes(const AttentionShape&, std::string&) const {
