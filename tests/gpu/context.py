@@ -12,8 +12,8 @@ from harness import NotOk, Skipped
 
 
 class Context:
-    def __init__(self, options, folder, scratch, commands):
-        self.options, self.folder, self.scratch, self.commands = options, folder, scratch, commands
+    def __init__(self, options, folder, scratch, commands, out):
+        self.options, self.folder, self.scratch, self.commands, self.out = options, folder, scratch, commands, out
         self.emulated, self.quick = options.device == "emulated", options.quick
         self.partial = {}  # figures of a row that then finds a fault
         self.memory = {}   # what several rows need, made by the first
