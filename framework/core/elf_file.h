@@ -26,6 +26,8 @@ class ElfFile {
   bool is_shared_object() const { return type_ == ET_DYN; }  // also a position-independent program
   const std::vector<Elf64_Shdr>& sections() const { return sections_; }
 
+  Bytes bytes() const { return mapped_.bytes(); }  // all of the file
+
   // What the sections hold; throws std::runtime_error where it lies outside of the file.
   Bytes contents(const Elf64_Shdr& section) const { return part(section.sh_offset, section.sh_size); }
 
@@ -36,6 +38,9 @@ class ElfFile {
   // changes neither, so a library and its stripped copy have one digest; two that do different things have two.
   // Throws std::runtime_error where it lies outside of the file.
   std::string loaded_sha256() const;
+
+  // The program's segments (PT_LOAD and others), as the file's table has them.
+  std::vector<Elf64_Phdr> segments() const;
 
  private:
   Bytes part(std::uint64_t offset, std::uint64_t size) const;

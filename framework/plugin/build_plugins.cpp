@@ -15,16 +15,33 @@ std::optional<std::map<std::string, std::string>>& known() {
   return names;
 }
 
+// By canonical path.
+std::map<std::filesystem::path, std::string>& loaded() {
+  static std::map<std::filesystem::path, std::string> digests;
+  return digests;
+}
+
+std::string digest_of(const std::filesystem::path& library) {
+  std::error_code failed;
+  const std::filesystem::path path = std::filesystem::weakly_canonical(library, failed);
+  const auto note = loaded().find(failed ? library : path);
+  return note != loaded().end() ? note->second : ElfFile(library).loaded_sha256();
+}
+
 }  // namespace
 
 void set_build_plugins(std::map<std::string, std::string> name_by_loaded_sha256) {
   known() = std::move(name_by_loaded_sha256);
 }
 
+void note_loaded_plugin(const std::filesystem::path& library, const std::string& loaded_sha256) {
+  loaded()[library] = loaded_sha256;
+}
+
 std::string build_plugin_name(const std::filesystem::path& library) {
   if (!known()) return {};
   try {
-    const auto found = known()->find(ElfFile(library).loaded_sha256());
+    const auto found = known()->find(digest_of(library));
     return found == known()->end() ? std::string() : found->second;
   } catch (const std::runtime_error&) {
     return {};

@@ -11,7 +11,9 @@
 
 #include "framework/config/schema.h"
 #include "framework/core/file.h"
+#include "framework/plugin/build_plugins.h"
 #include "framework/plugin/crash_report.h"
+#include "framework/plugin/library_file.h"
 #include "framework/plugin/plugin_call.h"
 #include "framework/plugin/plugin_table_check.h"
 
@@ -213,7 +215,8 @@ Error PluginHost::not_found(PluginKind kind, const std::string& name) {
 
 PluginHandle PluginHost::open(const PluginFile& file) {
   const fs::path path = resolved(file.path);
-  std::string sha256 = sha256_hex_of_file(path);
+  const LibraryFile looked_at(path);
+  std::string sha256 = looked_at.sha256();
   for (const PluginHandle& plugin : loaded_) {
     if (plugin->kind() != file.marker->kind || plugin->name() != file.marker->name) continue;
     if (plugin->path() == path || plugin->sha256() == sha256) return plugin;
@@ -224,7 +227,9 @@ PluginHandle PluginHost::open(const PluginFile& file) {
 
   const PluginCallNote note(path.c_str(),
                             "mlg_plugin, whose table is read");  // damaged, it may lead anywhere
-  const mlg_plugin_header* table = table_of(load_library(path), path);
+  void* library = load_library(path);
+  note_loaded_plugin(path, looked_at.is_loaded(library) ? looked_at.loaded_sha256() : "");
+  const mlg_plugin_header* table = table_of(library, path);
   if (const std::string problem = table_problem(table, *file.marker); !problem.empty()) {
     throw config_error("the plugin file '{}' {}.", path.string(), problem);
   }

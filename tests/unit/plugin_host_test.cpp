@@ -14,6 +14,7 @@
 
 #include "framework/core/elf_file.h"
 #include "framework/core/file.h"
+#include "framework/plugin/build_plugins.h"
 #include "framework/plugin/plugin_listing.h"
 #include "framework/plugin/schedule.h"
 #include "tests/support/plugins.h"
@@ -306,6 +307,21 @@ TEST(PluginListing, KeysWithTypeDefaultRangeAndHelp) {
   EXPECT_SAYS(text, "step, epoch, budget");
   EXPECT_SAYS(text, "sha256  " + test_plugin_host().load(PluginKind::schedule, "sgdr")->sha256());
   EXPECT_SAYS(describe_plugin(test_plugin_host(), "sgdr", true), "\"required\": true");
+}
+
+// In a process of its own, for the names of a build that are told once stay.
+TEST_F(PluginFolders, ALibraryIsKnownByWhatWasLoadedNotByWhatLiesThereAfterwards) {
+  const fs::path own = folder("places", {{"replacing", "mulligan_replacing.so"}, {"plain_c", "other.so"}});
+  const fs::path library = own / "mulligan_replacing.so", other = own / "other.so";
+  const auto load = [&] {
+    set_build_plugins({{ElfFile(other).loaded_sha256(), "plain_c"}});
+    ::setenv("MULLIGAN_TEST_REPLACEMENT", other.c_str(), 1);
+    PluginHost host({});
+    host.load(PluginKind::schedule, "", library);
+    const bool replaced = read_file(library) == read_file(bad_file("plain_c"));
+    std::exit(replaced && is_foreign(library) ? 0 : 1);
+  };
+  EXPECT_EXIT(load(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
