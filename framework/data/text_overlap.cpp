@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "framework/core/parallel.h"
 #include "framework/data/hashed_windows.h"
@@ -29,7 +30,8 @@ struct Piece {
   std::int64_t first, count;
 };
 
-// Pieces of `length` tokens of all shards, or as many as `budget` allows, at equal distances.
+// Pieces of `length` tokens of all shards, or as many as `budget` allows, spread evenly at places that nobody knows before:
+// text between places that are always the same would never be seen.
 std::vector<Piece> pieces_of(const std::vector<Shard>& shards, std::int64_t length, std::uint64_t budget) {
   std::vector<Piece> all;
   std::uint64_t tokens = 0;
@@ -40,9 +42,13 @@ std::vector<Piece> pieces_of(const std::vector<Shard>& shards, std::int64_t leng
   }
   if (tokens <= budget) return all;
   const std::uint64_t wanted = std::max<std::uint64_t>(1, budget / static_cast<std::uint64_t>(length));
+  std::random_device unknown;
   std::vector<Piece> some;
-  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(wanted, all.size()); ++i)
-    some.push_back(all[(2 * i + 1) * all.size() / (2 * wanted)]);
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(wanted, all.size()); ++i) {
+    const std::uint64_t first = i * all.size() / wanted, last = (i + 1) * all.size() / wanted;
+    some.push_back(all[std::min<std::uint64_t>(first + unknown() % std::max<std::uint64_t>(last - first, 1),
+                                               all.size() - 1)]);
+  }
   return some;
 }
 

@@ -242,6 +242,28 @@ TEST_F(TextOverlapTest, ASampleSaysWhatItWouldSee) {
   EXPECT_LT(overlap.seen_from(), 1);
 }
 
+// Of much text a sample is compared, of either side. Were its places always the same, all between them could be leaked.
+TEST_F(TextOverlapTest, NobodyKnowsWhatASampleReads) {
+  constexpr std::size_t piece = 4096, pieces = 64;  // as they are read
+  Tokens all, leaked;
+  for (std::size_t i = 0; i < pieces; ++i) {
+    Tokens text{bos};
+    for (const int id : tokenizer_.encode(prose(2000 + static_cast<int>(i), 4000)))
+      text.push_back(static_cast<std::uint16_t>(id));
+    ASSERT_GE(text.size(), piece);
+    text.resize(piece);
+    all.insert(all.end(), text.begin(), text.end());
+    // One of four, at equal distances, is not there.
+    if (i % 4 != 2) leaked.insert(leaked.end(), text.begin(), text.end());
+  }
+  const fs::path validation = folder() / "sampled_val.bin", training = folder() / "sampled_train.bin";
+  write_shard(validation, all);
+  write_shard(training, leaked);
+  OverlapBudget budget;
+  budget.validation = pieces / 4 * piece;
+  EXPECT_GT(measure_text_overlap({training}, {validation}, &tokenizer_, budget).similar, 0.2);
+}
+
 TEST_F(TextOverlapTest, JsonHoldsAllOfIt) {
   const TextOverlap overlap = with(changed(40));
   EXPECT_EQ(text_overlap_from_json(to_json(overlap)), overlap);
