@@ -27,6 +27,7 @@
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
+#include "framework/run/scoring_code.h"
 #include "framework/run/training_data.h"
 #include "framework/run/weights.h"
 
@@ -236,11 +237,13 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   const bool in_run = in_folder(options.output, run);
   if (in_run) require_own_weights(weights, run);
   resolve_run_plugins(loaded, host, PluginUse::quantize);
+  require_own_scoring_code(loaded, host, PluginUse::quantize);
   const RunConfig& config = loaded.config;
   const RunPlugins plugins = make_backend_plugin(loaded, host);
   const Quantizer quantizer(quantizer_plugin(loaded, host), loaded.plugin("quantize"));
   Backend& backend = *plugins.backend;
   RunLog log(options, {});
+  say_preloaded(config.ledger, log);
 
   ArtifactSources sources;
   sources.data = origin_of(loaded, weights, log).data;  // what the artifact says of its data

@@ -1,4 +1,4 @@
-// Whether the clocks of this process agreed about its seconds.
+// Whether this process can tell the truth about its seconds: its clocks agree, and nobody answers in their place.
 #pragma once
 
 #include "framework/config/eval_config.h"
@@ -7,8 +7,11 @@ namespace mulligan {
 
 class RunLog;
 
-// Names the clocks that do not (clock_disagreements, since the program was loaded): a warning in `log`, or under
-// strict rules run_error.
+// Names the clocks that do not agree (clock_disagreements, since the program was loaded): a warning in `log`, or under
+// strict rules run_error; there also code that was put into the process from outside (preloaded_code()).
 void require_true_clocks(const LedgerConfig& limits, RunLog& log);
+
+// The latter at the start, in `log`, so that no run is made in vain; and LD_LIBRARY_PATH, which is no fault.
+void say_preloaded(const LedgerConfig& limits, RunLog& log);
 
 }  // namespace mulligan

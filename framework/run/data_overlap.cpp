@@ -16,6 +16,13 @@ TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<s
       shards, validation.files, validation.tokenizer ? &*validation.tokenizer : nullptr, budget);
   log.print("overlap: {}", overlap.text());
   const std::string excess = overlap.excess();
+  if (config.ledger.rules == LedgerRules::strict && overlap.known() && overlap.passages == 0) {
+    log.print(
+        "warning: {}, so whether it is learned is not known, and under ledger.rules = \"strict\" the result "
+        "will be "
+        "refused as a record; take other data",
+        overlap.text());
+  }
   if (excess.empty()) return overlap;
   if (config.ledger.rules == LedgerRules::strict) {
     throw data_error(

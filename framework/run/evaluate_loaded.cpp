@@ -4,9 +4,11 @@
 #include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"
 #include "framework/report/run_log.h"
+#include "framework/run/clock_check.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
 #include "framework/run/score_identity.h"
+#include "framework/run/scoring_code.h"
 #include "framework/run/strict_validation.h"
 #include "framework/run/weights.h"
 
@@ -25,6 +27,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
     throw config_error("an evaluation by several ranks keeps no state; leave out --resume.");
   }
   resolve_run_plugins(loaded, host, PluginUse::score);
+  require_own_scoring_code(loaded, host, PluginUse::score);
   ranks.require_same_run(loaded, host);
   const RunConfig& config = loaded.config;
   if (config.data.validation.empty()) {
@@ -71,6 +74,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
                            ranks.require_running();
                          });
   require_whole_score(config.ledger, result);
+  require_true_clocks(config.ledger, log);
   log.result(score_text(result));
   return result;
 }

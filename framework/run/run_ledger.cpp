@@ -277,6 +277,9 @@ void require_limits(const LedgerConfig& limits, const RunLedger& ledger) {
   }
   add_partial_scores(ledger, reasons);
   for (const LedgerEntry& entry : ledger.entries()) {
+    if (entry.overlap && entry.overlap->known() && entry.overlap->passages == 0)
+      reasons.push_back(fmt::format("of what {} read, {}", stage_names[static_cast<int>(entry.stage)],
+                                    entry.overlap->text()));
     if (entry.overlap && !entry.overlap->excess().empty()) {
       reasons.push_back(fmt::format("of what {} read, {}", stage_names[static_cast<int>(entry.stage)],
                                     entry.overlap->excess()));

@@ -6,6 +6,7 @@
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
+#include "framework/run/scoring_code.h"
 #include "framework/train/resume.h"
 #include "framework/train/trainer.h"
 
@@ -80,6 +81,7 @@ void require_counted_training(const RunConfig& config) {
 
 RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options, RunRanks& ranks) {
   resolve_run_plugins(loaded, host);
+  require_own_scoring_code(loaded, host, PluginUse::train);
   if (options.overwrite && !options.resume.empty()) {
     throw config_error("a run is either continued (--resume) or started anew (--overwrite); leave one out.");
   }

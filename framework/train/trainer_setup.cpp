@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/data/shard.h"
+#include "framework/run/clock_check.h"
 #include "framework/run/strict_validation.h"
 #include "framework/train/trainer.h"
 
@@ -159,6 +160,7 @@ void Trainer::begin_first_ranks_files(const ResumePoint& resume) {
 }
 
 void Trainer::open_data() {
+  say_preloaded(config_.ledger, log_);
   if (!config_.data.validation.empty()) {
     validation_ = std::make_unique<ValidationSet>(load_validation(config_.data, config_.model.vocabulary));
     require_strict_validation(config_, *validation_);

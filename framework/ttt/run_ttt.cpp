@@ -6,7 +6,6 @@
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/plugin/build_plugins.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
 #include "framework/run/clock_check.h"
@@ -15,6 +14,7 @@
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
 #include "framework/run/score_identity.h"
+#include "framework/run/scoring_code.h"
 #include "framework/run/strict_validation.h"
 #include "framework/ttt/audit_log.h"
 #include "framework/ttt/base_model.h"
@@ -177,18 +177,6 @@ void log_checks(RunLog& log, const TttChecks& checks) {
   }
 }
 
-// The code of what scores is counted as the source that the program was built from.
-void require_counted_plugins(const LoadedConfig& loaded, PluginHost& host) {
-  if (loaded.config.ledger.rules != LedgerRules::strict) return;
-  for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
-    const std::string& section = ref.table->section;
-    if (!section.starts_with("ttt") && section != "backend" && section != "communicator") continue;
-    const std::filesystem::path library = load_plugin(host, ref.kind, *ref.table)->path();
-    if (!is_foreign(library)) continue;
-    throw run_error("{}; under ledger.rules = \"strict\" the score is refused.", foreign_text(library));
-  }
-}
-
 TttResult score(Attempt& attempt);
 
 }  // namespace
@@ -280,7 +268,7 @@ TttResult score(Attempt& attempt) {
   const ValidationSet& validation = attempt.validation;
   const WeightOrigin& origin = attempt.origin;
   resolve_run_plugins(loaded, host, PluginUse::adapt);
-  require_counted_plugins(loaded, host);
+  require_own_scoring_code(loaded, host, PluginUse::adapt);
   ranks.require_same_run(loaded, host);
   const RunConfig& config = loaded.config;
   RunPlugins plugins = make_backend_plugin(loaded, host);
@@ -291,6 +279,7 @@ TttResult score(Attempt& attempt) {
   }
   const TttPlugins rule(loaded, host, plugins);
   RunLog log(options, {});
+  say_preloaded(config.ledger, log);
 
   const std::span<const std::uint16_t> tokens = validation.tokens;
   ranks.require_same_data(validation.data);

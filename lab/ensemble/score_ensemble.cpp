@@ -16,6 +16,7 @@
 #include "framework/graph/program.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
+#include "framework/run/scoring_code.h"
 #include "framework/run/strict_validation.h"
 #include "framework/run/weights.h"
 #include "lab/ensemble/average.h"
@@ -213,6 +214,7 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
                              const WeightLoader& load, const ScoreOptions& options) {
   const auto start = KernelClock::now();
   resolve_run_plugins(loaded, host, PluginUse::ensemble);
+  require_own_scoring_code(loaded, host, PluginUse::ensemble);
   const RunConfig& config = loaded.config;
   const PluginConfig& keys = loaded.plugin("ensemble");
   const Ensemble plugin(load_plugin(host, MLG_ENSEMBLE, config.ensemble->table), keys);

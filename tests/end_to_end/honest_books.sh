@@ -58,6 +58,17 @@ kill -CONT $process
 wait $process
 check_equal "a run that was stopped for a while" 0 $?
 
+# Libraries that are loaded before the program, whatever they do; as a variable says it, and as the process shows it.
+LD_PRELOAD=$flawed/mulligan_flawed_loss.so check_refused "a preloaded library" 1 "was loaded with the program, which does not need it" \
+  train strict.toml --set run.directory=preloaded --set train.steps=2
+check_contains "is told before training" "warning: code that is not the program's" "$(cat refused.out)"
+LD_PRELOAD=$flawed/mulligan_flawed_loss.so check_refused "a preloaded library, when weights are scored" 1 "LD_PRELOAD is" eval honest
+LD_PRELOAD=$flawed/mulligan_flawed_loss.so check "open rules take it" "$mulligan" train strict.toml --set ledger.rules=open \
+  --set run.directory=preloaded_open --set train.steps=2
+LD_LIBRARY_PATH=$build/lib "$mulligan" train strict.toml --set run.directory=elsewhere_libraries --set train.steps=2 >path.out 2>&1
+check_equal "LD_LIBRARY_PATH is no fault" 0 $?
+check_contains "and is named" "LD_LIBRARY_PATH = '$build/lib'" "$(cat path.out)"
+
 # Training text that is another once it was looked at: the same file written to, and a link that leads elsewhere.
 cp -r data swapped
 ln -s "$work/data" linked
@@ -129,6 +140,25 @@ PYTHON
 # shellcheck disable=SC2046
 check_refused "another library of the name" 1 "no library that this program was built with" quantize honest --source "$root" \
   --output other.mulligan $(path other)
+# A backend computes the scores, and rows of kernels do in its place.
+mkdir backends
+python3 - "$build/lib/mulligan/plugins/mulligan_cpu.so" backends/mulligan_cpu.so <<'PYTHON'
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+at = data.find(b"Runs everything on the processor")  # its summary, which is loaded
+data[at] ^= 0x20
+open(sys.argv[2], "wb").write(data)
+PYTHON
+for command in "eval honest" "train strict.toml --set run.directory=other_backend" "quantize honest --output backend.mulligan" \
+  "ttt honest/artifact.mulligan --output honest"; do
+  # shellcheck disable=SC2086
+  check_refused "another backend of the name, ${command%% *}" 1 "no library that this program was built with" $command \
+    --set "backend.path=$work/backends/mulligan_cpu.so"
+done
+{ cat strict.toml; printf '[[backend.kernels]]\nmatch = "cross_entropy_fwd"\npath = "%s/any.ptx"\n' "$work"; } >kernels.toml
+touch any.ptx
+check_refused "a kernel of one's own" 1 "computes in the place of the kernel 'cross_entropy_fwd'" train kernels.toml \
+  --set run.directory=own_kernel
 counted() { sed -n 's/^code of an evaluation, compressed source *\([0-9,]*\)$/\1/p' "$1" | tr -d ,; }
 # shellcheck disable=SC2046
 "$mulligan" quantize honest --source "$root" --output other.mulligan --set ledger.rules=open $(path other) >whole.out 2>&1

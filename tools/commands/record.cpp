@@ -15,6 +15,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
+#include "framework/core/preloaded.h"
 #include "framework/core/printable.h"
 #include "framework/core/stop_request.h"
 #include "framework/data/shard.h"
@@ -107,6 +108,13 @@ class Record {
   }
 
   void make() {
+    if (!preloaded_code().empty()) {
+      throw config_error(
+          "{}, and what stands before the libraries that the program asks can answer in their place, so "
+          "there would be "
+          "no record; start again without it.",
+          printable(preloaded_code().front()));
+    }
     options_.about = arguments_.about;
     check_rules();
     DirectoryLock lock(folder_, "record");
