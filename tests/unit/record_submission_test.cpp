@@ -57,6 +57,27 @@ TEST(Submission, OfOthersIsReadAsFarAsItGoes) {
 }
 
 // Of this program they are refused; of others, who write as they like, the field is left out and told of.
+// Other places and words for the seeds' results than the challenge's own.
+TEST(Submission, OfOthersUnderOtherNames) {
+  const ScratchFolder folder;
+  const auto read = [&](const std::string& json) {
+    write_file_atomically(folder.path() / "submission.json", json);
+    return read_submission(folder.path() / "submission.json");
+  };
+  const std::string listed[] = {
+      R"({"val_bpb": 1.065, "seeds": [7, 8], "per_seed": {"7": {"post_ttt_bpb": 1.06}, "8": {"post_ttt_bpb": 1.07}}})",
+      R"({"val_bpb_mean": 1.065, "seeds": {"7": {"val_bpb": 1.06}, "8": {"val_bpb": 1.07}}})",
+      R"({"val_bpb": 1.065, "seeds": [7, 8], "results": [{"seed": 7, "quantized_ttt_val_bpb": 1.06},
+          {"seed": 8, "quantized_ttt_val_bpb": 1.07}]})"};
+  for (const std::string& json : listed) {
+    const Submission submission = read(json);
+    EXPECT_EQ(submission.val_bpb, 1.065) << json;
+    ASSERT_EQ(submission.results.size(), 2U) << json;
+    EXPECT_EQ(submission.results[0].seed, 7) << json;
+    EXPECT_EQ(submission.results[1].val_bpb, 1.07) << json;
+  }
+}
+
 TEST(Submission, DamagedFilesAreRefusedByName) {
   for (const char* text : {"", "[1]"}) {
     EXPECT_NE(sentence_of([&] { read_text(text); }).find("submission.json' is not a JSON object"),

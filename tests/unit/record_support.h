@@ -61,7 +61,7 @@ inline std::string sample_log(const SeedResult& result) {
 
 inline std::string sample_summary(const Submission& s, const SeedResult& result) {
   return summary_lines(result, *s.budgets,
-                       {result.config_sha256, s.source_sha256, sha256_hex(sample_source())});
+                       {result.config_sha256, s.source_sha256, sha256_hex(sample_source())}, s.data);
 }
 
 // Writes the folder, and returns what its submission.json says.
@@ -79,6 +79,7 @@ inline Submission write_sample(const std::filesystem::path& folder) {
   s.overlap->passages = s.overlap->training_passages = 1000;
   s.overlap->validation_tokens = s.overlap->validation_read = 150'000;
   s.overlap->training_tokens = s.overlap->training_read = 5'000'000;
+  s.data = {sha256_hex("training"), sha256_hex("validation"), sha256_hex("tokenizer")};
   double mean = 0, mean_loss = 0, squares = 0, loss_squares = 0;
   for (const auto& [seed, loss] : {std::pair{42, 2.70}, std::pair{314, 2.71}, std::pair{1337, 2.705}}) {
     s.results.push_back(sample_result(seed, loss));

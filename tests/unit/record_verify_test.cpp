@@ -187,6 +187,52 @@ TEST_F(VerifyRecord, OtherSettingsThanWereRun) {
 }
 
 // The log holds the digest of the artifact: another in its place is found, whatever its sum in submission.json.
+TEST_F(VerifyRecord, OtherDataThanTheLogs) {
+  submission_.data.validation = sha256_hex("an easier set");
+  restate();
+  EXPECT_EQ(failed(folder()), "R14");
+  submission_.data = {};
+  restate();
+  EXPECT_EQ(failed(folder()), "R14");
+  EXPECT_EQ(refused_with(folder()), 3);
+}
+
+// Folders of older programs say nothing of their data, in neither place.
+TEST_F(VerifyRecord, DataThatNobodyStates) {
+  submission_.data = {};
+  for (const SeedResult& result : submission_.results)
+    write_file_atomically(file(result.log),
+                          testing::sample_log(result) + testing::sample_summary(submission_, result));
+  sum_again();
+  EXPECT_EQ(failed(folder()), "");
+}
+
+TEST_F(VerifyRecord, AnotherOverlapThanTheLog) {
+  testing::edit(file("train_seed42.log"), "step 20", "overlap: " + submission_.overlap->text() + "\nstep 20");
+  sum_again();
+  EXPECT_EQ(failed(folder()), "");
+  submission_.overlap->similar = 0;
+  restate();
+  EXPECT_EQ(failed(folder()), "R14");
+}
+
+TEST_F(VerifyRecord, OtherScoresOnTheWayThanTheLog) {
+  testing::edit(file("train_seed42.log"), "step 20",
+                "before quantisation          val_bpb 1.05000   (1000 tokens)\nstep 20");
+  submission_.results[0].val_bpb_before = 1.05;
+  sum_again();
+  EXPECT_EQ(failed(folder()), "");
+  submission_.results[0].val_bpb_before = 1.04;
+  restate();
+  EXPECT_EQ(failed(folder()), "R05");
+}
+
+TEST_F(VerifyRecord, StepsThatTookLongerThanTraining) {
+  submission_.results[0].step_avg_ms = 150;
+  restate();
+  EXPECT_EQ(failed(folder()), "R07");
+}
+
 TEST_F(VerifyRecord, AnArtifactThatWasNotScored) {
   const std::string name = artifact_name(submission_.results[0]);
   write_file_atomically(file(name), std::string(5000, 'x'));

@@ -58,6 +58,13 @@ void require_alike(const Submission& submission) {
     };
     if (first.tokens != other.tokens) throw refuse("scored tokens", *first.tokens, *other.tokens);
     if (first.bytes != other.bytes) throw refuse("scored bytes", *first.bytes, *other.bytes);
+    if (!(first.data == other.data)) {
+      throw data_error(
+          "seeds {} and {} have other data (training shards, validation shards or tokenizer): they are no "
+          "runs of one "
+          "record; make both again.",
+          first.seed.value(), other.seed.value());
+    }
     if (first.code_bytes != other.code_bytes)
       throw refuse("bytes of code", *first.code_bytes, *other.code_bytes);
   }
@@ -195,6 +202,7 @@ Submission make_submission(const SubmissionOptions& options) {
   require_alike(submission);
   add_means(submission);
   submission.bytes_code = submission.results.front().code_bytes;
+  submission.data = submission.results.front().data;
   if (options.comparison) compare(submission, *options.comparison);
 
   if (options.out.has_parent_path()) fs::create_directories(options.out.parent_path());
@@ -206,8 +214,8 @@ Submission make_submission(const SubmissionOptions& options) {
   for (std::size_t i = 0; i < options.runs.size(); ++i) {
     const SeedResult& result = submission.results[i];
     const RecordDigests digests{result.config_sha256, submission.source_sha256, folder.sum(source_file)};
-    folder.ship(result.log,
-                read_file(options.runs[i].log) + summary_lines(result, *submission.budgets, digests));
+    folder.ship(result.log, read_file(options.runs[i].log) +
+                                summary_lines(result, *submission.budgets, digests, submission.data));
     if (options.ship_artifacts) {
       folder.ship(artifact_name(result), read_file(RunFiles{options.runs[i].directory}.artifact()));
     }

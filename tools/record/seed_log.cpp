@@ -116,6 +116,17 @@ void read_own_line(std::string_view line, LogClaims& claims) {
               std::optional(RecordDigests{word_behind(line, " config:"), word_behind(line, " source:"),
                                           word_behind(line, " evaluation_source:")}),
               "what it was made from", claims);
+  } else if (line.starts_with("record_data ")) {
+    take_once(claims.data,
+              std::optional(RecordData{word_behind(line, " train:"), word_behind(line, " validation:"),
+                                       word_behind(line, " tokenizer:")}),
+              "its data", claims);
+  } else if (line.starts_with("overlap: ")) {
+    if (claims.overlap.empty()) claims.overlap = line.substr(9);  // calibration compares another text later
+  } else if (line.starts_with("before quantisation ")) {
+    take(claims.before_bpb, number_behind<double>(line, "val_bpb "));
+  } else if (line.starts_with("after quantisation ")) {
+    take(claims.quantised_bpb, number_behind<double>(line, "val_bpb "));
   }
 }
 
@@ -146,20 +157,26 @@ LogClaims read_seed_log(std::string_view text) {
   return claims;
 }
 
-std::string summary_lines(const SeedResult& r, const Budgets& budgets, const RecordDigests& digests) {
-  return fmt::format(
+std::string summary_lines(const SeedResult& r, const Budgets& budgets, const RecordDigests& digests,
+                          const RecordData& data) {
+  std::string text = fmt::format(
       "record_budgets train_seconds:{} eval_seconds:{} artifact_bytes:{}\n"
-      "record_digests config:{} source:{} evaluation_source:{}\n"
-      "seed:{}\n"
-      "stopping train_time:{}ms step:{}\n"
-      "Serialized model quantized: {} bytes\n"
-      "Code size (compressed): {} bytes\n"
-      "Total submission size quantized: {} bytes\n"
-      "{} val_loss:{} val_bpb:{} eval_time:{}ms\n",
+      "record_digests config:{} source:{} evaluation_source:{}\n",
       budgets.train_seconds, budgets.eval_seconds, budgets.artifact_bytes, digests.config, digests.source,
-      digests.evaluation_source, r.seed.value(), 1000 * r.train_seconds.value(), r.steps.value(),
-      r.model_bytes.value(), r.code_bytes.value(), r.artifact_bytes.value(), score_of_summary,
-      r.val_loss.value(), r.val_bpb.value(), 1000 * r.eval_seconds.value());
+      digests.evaluation_source);
+  if (!data.empty())
+    text += fmt::format("record_data train:{} validation:{} tokenizer:{}\n", data.train, data.validation,
+                        data.tokenizer);
+  return text + fmt::format(
+                    "seed:{}\n"
+                    "stopping train_time:{}ms step:{}\n"
+                    "Serialized model quantized: {} bytes\n"
+                    "Code size (compressed): {} bytes\n"
+                    "Total submission size quantized: {} bytes\n"
+                    "{} val_loss:{} val_bpb:{} eval_time:{}ms\n",
+                    r.seed.value(), 1000 * r.train_seconds.value(), r.steps.value(), r.model_bytes.value(),
+                    r.code_bytes.value(), r.artifact_bytes.value(), score_of_summary, r.val_loss.value(),
+                    r.val_bpb.value(), 1000 * r.eval_seconds.value());
 }
 
 }  // namespace mulligan::record

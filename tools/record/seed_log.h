@@ -26,9 +26,12 @@ struct LogClaims {
   std::optional<std::uint64_t> model_bytes, total_bytes;
   std::optional<std::uint64_t> code_bytes;  // as counted: compressed where the log gives both
   bool code_compressed = false;
-  std::optional<Budgets> budgets;  // of this program's logs alone, as the next four
+  std::optional<Budgets> budgets;  // of this program's logs alone, as all up to the scores
   std::optional<RecordDigests> digests;
-  std::optional<double> printed_bpb;  // the line of test-time training, five decimals
+  std::optional<RecordData> data;
+  std::string overlap;                              // what training said of it, in its words
+  std::optional<double> before_bpb, quantised_bpb;  // the table at the end, five decimals
+  std::optional<double> printed_bpb;                // the line of test-time training, five decimals
   std::optional<std::uint64_t> tokens, bytes;
   std::string artifact_sha256;
   std::vector<LogScore> scores;  // of quantised models, in order
@@ -40,6 +43,7 @@ LogClaims read_seed_log(std::string_view text);
 
 // The last lines of a log: the result in the words of the challenge's scripts, to the last digit. What they
 // say is what read_seed_log() finds.
-std::string summary_lines(const SeedResult& result, const Budgets& budgets, const RecordDigests& digests);
+std::string summary_lines(const SeedResult& result, const Budgets& budgets, const RecordDigests& digests,
+                          const RecordData& data = {});
 
 }  // namespace mulligan::record

@@ -30,6 +30,25 @@ const EvalResult* score_of(const RunLedger& ledger, const char* name) {
   return nullptr;
 }
 
+// What the run was trained on and scored on, which test-time training must have had, too.
+RecordData data_of(const RunFiles& files) {
+  const auto read = [](const fs::path& path) {
+    return read_json_object<nlohmann::json>(
+        path,
+        [](const auto& json) {
+          const auto& data = json.at("data");
+          return RecordData{data.at("train").value("sha256", ""), data.at("validation").value("sha256", ""),
+                            data.value("tokenizer_sha256", "")};
+        },
+        anew);
+  };
+  RecordData data = read(files.result());
+  const RecordData scored = read(files.ttt_result());
+  if (scored.validation == data.validation && scored.tokenizer == data.tokenizer) return data;
+  throw data_error("'{}' was scored by test-time training on other data than by training; {}.",
+                   files.directory.string(), anew);
+}
+
 // Against one limit; the largest where several uses count against it.
 double spent(const std::vector<BudgetUse>& uses, const char* key) {
   double most = 0;
@@ -128,6 +147,7 @@ SeedResult seed_result(const SeedRun& run, const LedgerConfig& limits) {
     result.val_bpb_quantised = plain->val_bpb;
   result.artifact_sha256 = sha256_hex_of_file(files.artifact());
   result.config_sha256 = trained_settings(files);
+  result.data = data_of(files);
   if (settings_digest(read_file(files.config())) != result.config_sha256)
     throw refuse("has other settings in config.toml than it was trained with");
   result.log = fmt::format("train_seed{}.log", run.seed);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -140,10 +141,11 @@ SeedResult read_seed(const Json& json, std::optional<std::int64_t> seed, const s
   }
   const Fields fields(json, where, oddities);
   result.val_loss = fields.number("val_loss");
-  result.val_bpb = first_number(fields, {"val_bpb", "bpb"});
+  result.val_bpb =
+      first_number(fields, {"val_bpb", "bpb", "post_ttt_bpb", "post_ttt_val_bpb", "quantized_ttt_val_bpb"});
   result.tokens = fields.count("val_tokens");
   result.bytes = fields.count("val_bytes");
-  result.artifact_bytes = first_count(fields, {"artifact_bytes", "bytes_total"});
+  result.artifact_bytes = first_count(fields, {"artifact_bytes", "bytes_total", "submission_bytes"});
   result.model_bytes = first_count(fields, {"model_bytes", "bytes_model_int8_zlib"});
   result.code_bytes = first_count(fields, {"code_bytes", "bytes_code"});
   if (const auto steps = first_count(fields, {"steps", "step_stop"}))
@@ -159,9 +161,23 @@ SeedResult read_seed(const Json& json, std::optional<std::int64_t> seed, const s
   return result;
 }
 
+// Where others state their seeds: `per_seed`, `seeds` as an object by seed, `results` as a list with seeds; null:
+// nowhere known.
+const Json* other_results(const Fields& top) {
+  for (const char* key : {"per_seed", "seeds", "results"}) {
+    const Json* listed = top.any(key);
+    if (listed == nullptr || listed->empty()) continue;
+    const auto has_seed = [](const Json& one) { return one.is_object() && one.contains("seed"); };
+    if (listed->is_object() && key != std::string_view("results")) return listed;
+    if (listed->is_array() && std::all_of(listed->begin(), listed->end(), has_seed)) return listed;
+  }
+  return nullptr;
+}
+
 std::vector<SeedResult> read_results(const Json& json, const Fields& top, Oddities oddities) {
   std::vector<SeedResult> results;
   const Json* listed = top.any("seed_results");
+  if (listed == nullptr && oddities != nullptr) listed = other_results(top);
   if (listed == nullptr) {
     results.push_back(read_seed(json, {}, "", oddities));
   } else if (listed->is_object()) {
@@ -233,6 +249,11 @@ void read_own_parts(const Fields& top, Submission& submission) {
     const Fields fields(*json, "overlap.", nullptr);
     submission.overlap = read_overlap(fields);
   }
+  if (const Json* json = top.any("data")) {
+    const Fields fields(*json, "data.", nullptr);
+    submission.data = {fields.text("train_sha256"), fields.text("validation_sha256"),
+                       fields.text("tokenizer_sha256")};
+  }
   if (const Json* files = top.list("files")) {
     for (const Json& json : *files) {
       const Fields fields(json, "a file of files: ", nullptr);
@@ -289,13 +310,17 @@ Submission submission_of(const Json& json, bool own_files) {
   submission.github_id = top.text("github_id");
   submission.name = top.text("name");
   submission.val_loss = top.number("val_loss");
-  submission.val_bpb = top.number("val_bpb");
+  submission.val_bpb =
+      submission.own ? top.number("val_bpb") : first_number(top, {"val_bpb", "val_bpb_mean", "mean_val_bpb"});
   submission.val_loss_std = top.number("val_loss_std");
   submission.val_bpb_std = top.number("val_bpb_std");
   submission.bytes_total = first_count(top, {"bytes_total", "artifact_bytes_max"});
   submission.bytes_code = top.count("bytes_code");
   submission.results = read_results(json, top, oddities);
-  if (const Json* seeds = top.list("seeds")) read_seeds(*seeds, submission, oddities);
+  // Others also state the results by seed there.
+  const bool by_seed = !submission.own && top.any("seeds") && top.any("seeds")->is_object();
+  const Json* seeds = by_seed ? nullptr : top.list("seeds");
+  if (seeds != nullptr) read_seeds(*seeds, submission, oddities);
   submission.track = top.text("track");
   if (!submission.own) return submission;  // others use the same words for other things
   submission.blurb = top.text("blurb");
@@ -354,6 +379,11 @@ Json submission_json(const Submission& s) {
                           {"notes", c.notes}};
   }
   if (s.overlap) json["overlap"] = to_json(*s.overlap);
+  if (!s.data.empty()) {
+    json["data"] = {{"train_sha256", s.data.train},
+                    {"validation_sha256", s.data.validation},
+                    {"tokenizer_sha256", s.data.tokenizer}};
+  }
   put(json, "hardware", s.hardware);
   put(json, "software", s.software);
   put(json, "command", s.command);

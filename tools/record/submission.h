@@ -20,6 +20,14 @@ inline constexpr const char* source_file = "evaluation_source.tar.br";  // evalu
 inline constexpr const char* whole_source_file = "source.tar.br";       // source_archive(), Brotli
 inline constexpr const char* config_file = "config.toml";               // every setting of the first run
 
+// What a run learned from and was scored on: digests of the shards (ShardSetIdentity) and of the tokenizer's file. A
+// set that is published has known digests, so a reader sees whether a score is of that set.
+struct RecordData {
+  std::string train, validation, tokenizer;
+  bool operator==(const RecordData&) const = default;
+  bool empty() const { return *this == RecordData{}; }
+};
+
 // One run. Submissions by others say less: what they leave out is absent.
 struct SeedResult {
   std::optional<std::int64_t> seed;
@@ -30,6 +38,7 @@ struct SeedResult {
   std::optional<double> step_avg_ms, train_seconds, eval_seconds;
   std::optional<double> val_bpb_before, val_bpb_quantised;  // before quantisation, after it without adapters
   std::string artifact_sha256, config_sha256;
+  RecordData data;  // not written for each: all runs of a record have the same
   std::string log;  // name of the file; empty: not said
 };
 
@@ -68,6 +77,7 @@ struct Submission {
   std::optional<Budgets> budgets;
   std::optional<Comparison> comparison;
   std::optional<TextOverlap> overlap;
+  RecordData data;                                    // empty in folders of older programs
   std::vector<ShippedFile> files;                     // all but submission.json and README.md
   std::string command, config_sha256, source_sha256;  // config: that of the first result
   // Of this program, so that it says all of the above and every check can be made: by its format, or by fields

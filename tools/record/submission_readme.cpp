@@ -49,6 +49,11 @@ std::string rules_text(const Submission& s) {
         100 * s.overlap->similar, 100 * s.overlap->copied, 100 * s.overlap->training,
         s.overlap->validation_read, s.overlap->training_read);
   }
+  if (!s.data.empty()) {
+    text +=
+        fmt::format("- sha256 of the data: training shards `{}`, validation shards `{}`, tokenizer `{}`.\n",
+                    s.data.train, s.data.validation, s.data.tokenizer);
+  }
   if (s.comparison) {
     text += fmt::format("- Against {}: {}\n", s.comparison->name, s.comparison->decision);
     for (const std::string& note : s.comparison->notes) text += fmt::format("  Note: {}.\n", note);

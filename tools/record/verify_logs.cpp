@@ -66,6 +66,12 @@ void compare_scores(ClaimCheck& check, const SeedResult& result, const LogClaims
                         "test-time training in " + where);
   check.compare("scored tokens of " + whose, result.tokens, log.tokens, 0, where);
   check.compare("scored bytes of " + whose, result.bytes, log.bytes, 0, where);
+  const auto printed = [&](const char* what, const std::optional<double>& claimed,
+                           const std::optional<double>& found) {
+    if (claimed && found) check.compare<double>(what + whose, claimed, found, 5.1e-6, where);
+  };
+  printed("val_bpb_before_quantisation of ", result.val_bpb_before, log.before_bpb);
+  printed("val_bpb_quantised of ", result.val_bpb_quantised, log.quantised_bpb);
   if (!result.val_loss || !result.tokens || !result.bytes)
     return check.wrong(fmt::format("{} does not state what was scored", whose));
   const double bpb = *result.val_loss * static_cast<double>(*result.tokens) / std::numbers::ln2 /
@@ -140,6 +146,14 @@ void compare_seconds(ClaimCheck& check, const SeedResult& result, const LogClaim
   const double tolerance = own ? 1e-6 : 0.5001;
   check.compare("training seconds of " + whose, result.train_seconds, log.train_seconds, tolerance, where);
   check.compare("steps of " + whose, result.steps, log.steps, 0, where);
+  if (own && result.step_avg_ms && result.steps && result.train_seconds) {
+    // Calibration counts as training, and is no step.
+    const double stepped = *result.step_avg_ms * static_cast<double>(*result.steps) / 1000;
+    check.looked();
+    if (!(stepped <= *result.train_seconds + tolerance))
+      check.wrong(fmt::format("{} steps of {} ms of {} are more than its {} s of training", *result.steps,
+                              *result.step_avg_ms, whose, *result.train_seconds));
+  }
   std::optional<double> eval = log.scores.empty() ? std::nullopt : log.scores.back().eval_seconds;
   if (!own && log.total_eval_seconds && result.eval_seconds &&
       (!eval ||

@@ -8,6 +8,7 @@
 #include "framework/artifact/compression.h"
 #include "framework/artifact/evaluation_source.h"
 #include "framework/core/file.h"
+#include "framework/core/printable.h"
 #include "framework/run/run_files.h"
 #include "tools/record/claim_check.h"
 #include "tools/record/tar_contents.h"
@@ -76,6 +77,35 @@ void compare_sources(ClaimCheck& check, const Files& counted, const Files& whole
   }
 }
 
+// The data are those that each log says. Older programs say nothing of them, in neither place.
+void compare_data(ClaimCheck& check, const SubmissionFolder& folder) {
+  const RecordData& stated = folder.submission.data;
+  bool known = !stated.empty();
+  for (std::size_t i = 0; i < folder.submission.results.size(); ++i) {
+    const LogClaims* log = folder.log_of(i);
+    if (log == nullptr || (!log->data && stated.empty())) continue;
+    known = true;
+    check.looked();
+    if (!log->data || !(*log->data == stated)) {
+      check.wrong(fmt::format("the log of {} says other data than submission.json",
+                              seed_text(folder.submission.results[i])));
+    }
+  }
+  // Training compared the same texts under strict rules, unless they are so large that a sample was drawn.
+  const std::optional<TextOverlap>& overlap = folder.submission.overlap;
+  const bool whole = overlap && overlap->validation_read == overlap->validation_tokens &&
+                     overlap->training_read == overlap->training_tokens;
+  for (std::size_t i = 0; whole && i < folder.submission.results.size(); ++i) {
+    const LogClaims* log = folder.log_of(i);
+    if (log == nullptr || log->overlap.empty()) continue;
+    check.looked();
+    if (log->overlap != overlap->text())
+      check.wrong(fmt::format("of training and validation text the log of {} says \"{}\"",
+                              seed_text(folder.submission.results[i]), printable(log->overlap)));
+  }
+  if (!known) check.unknown("neither submission.json nor a log says digests of the data");
+}
+
 }  // namespace
 
 Finding own_code_check(const SubmissionFolder& folder) {
@@ -118,6 +148,7 @@ Finding settings_check(const SubmissionFolder& folder) {
       check.wrong(
           fmt::format("the log of {} says other settings than submission.json", seed_text(s.results[i])));
   }
+  compare_data(check, folder);
   const fs::path path = folder.path / config_file;
   if (!is_file(path)) {
     check.wrong(fmt::format("there is no {}", config_file));
