@@ -3,12 +3,9 @@
 // the first stream of the process with RANK=R, the backend's, hangs after N pieces of work, as in a kernel that never ends.
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -16,29 +13,17 @@
 #include <string>
 #include <thread>
 
+#include "tests/stand_in/streams.h"
+
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 namespace {
 
+using stand_ins::Event;
+using stand_ins::Mark;
+using stand_ins::Stream;
+
 constexpr int kNotReady = 600;
-
-// How often an event was recorded, and how often that was reached.
-struct Mark {
-  std::mutex mutex;
-  std::condition_variable reached_signal;
-  unsigned long recorded = 0, reached = 0;
-
-  void reach(unsigned long number) {
-    const std::lock_guard lock(mutex);
-    reached = number > reached ? number : reached;
-    reached_signal.notify_all();
-  }
-  void wait(unsigned long number) {
-    std::unique_lock lock(mutex);
-    reached_signal.wait(lock, [&] { return reached >= number; });
-  }
-};
-using Event = std::shared_ptr<Mark>;
 
 // After how many pieces of work the stream that is made now hangs.
 unsigned long work_before_hanging() {
@@ -49,39 +34,6 @@ unsigned long work_before_hanging() {
   const bool is_meant = std::strtoul(text, &rest, 10) == std::strtoul(own, nullptr, 10);
   return is_meant ? std::strtoul(rest, nullptr, 10) : ~0ul;
 }
-
-class Stream {
- public:
-  Stream() : work_before_hanging_(work_before_hanging()), thread_([this] { run(); }) {}
-  ~Stream() {
-    add([this] { ends_ = true; });
-    thread_.join();
-  }
-  void add(std::function<void()> work) {
-    const std::lock_guard lock(mutex_);
-    work_.push_back(std::move(work));
-    signal_.notify_all();
-  }
-
- private:
-  void run() {
-    while (!ends_) {
-      std::unique_lock lock(mutex_);
-      if (work_before_hanging_-- == 0) signal_.wait(lock, [] { return false; });
-      signal_.wait(lock, [&] { return !work_.empty(); });
-      const std::function<void()> next = std::move(work_.front());
-      work_.pop_front();
-      lock.unlock();
-      next();
-    }
-  }
-  std::mutex mutex_;
-  std::condition_variable signal_;
-  std::deque<std::function<void()>> work_;
-  bool ends_ = false;  // of the thread
-  unsigned long work_before_hanging_;
-  std::thread thread_;
-};
 
 // What a backend has allocated or registered here: bytes by address; of what was freed minus that.
 std::mutex memory_mutex;
@@ -151,7 +103,7 @@ EXPORTED int cuCtxPopCurrent_v2(void** context) {
   return 0;
 }
 EXPORTED int cuStreamCreate(void** stream, unsigned) {
-  *stream = new Stream;
+  *stream = new Stream(work_before_hanging());
   return 0;
 }
 EXPORTED int cuStreamDestroy_v2(void* stream) {
@@ -167,21 +119,14 @@ EXPORTED int cuEventDestroy_v2(void* event) {
   return 0;
 }
 EXPORTED int cuEventRecord(void* event, void* stream) {
-  Event mark = *static_cast<Event*>(event);
-  const std::lock_guard lock(mark->mutex);
-  const unsigned long number = ++mark->recorded;
-  static_cast<Stream*>(stream)->add([mark, number] { mark->reach(number); });
+  static_cast<Stream*>(stream)->record(*static_cast<Event*>(event));
   return 0;
 }
 EXPORTED int cuEventQuery(void* event) {
-  const Event mark = *static_cast<Event*>(event);
-  const std::lock_guard lock(mark->mutex);
-  return mark->reached == mark->recorded ? 0 : kNotReady;
+  return (*static_cast<Event*>(event))->is_reached() ? 0 : kNotReady;
 }
 EXPORTED int cuStreamWaitEvent(void* stream, void* event, unsigned) {
-  Event mark = *static_cast<Event*>(event);
-  const std::lock_guard lock(mark->mutex);
-  static_cast<Stream*>(stream)->add([mark, number = mark->recorded] { mark->wait(number); });
+  static_cast<Stream*>(stream)->wait_for(*static_cast<Event*>(event));
   return 0;
 }
 EXPORTED int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
@@ -189,9 +134,7 @@ EXPORTED int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data)
   return 0;
 }
 EXPORTED int cuStreamSynchronize(void* stream) {
-  Mark done;
-  static_cast<Stream*>(stream)->add([&] { done.reach(1); });
-  done.wait(1);
+  static_cast<Stream*>(stream)->synchronize();
   return 0;
 }
 // Late, so that what does not wait for it is found out.

@@ -16,6 +16,7 @@
 #include "plugins/communicators/nccl/library.h"
 #include "tests/stand_in/nccl_links.h"
 #include "tests/stand_in/nccl_operations.h"
+#include "tests/stand_in/report.h"
 #include "tests/stand_in/stand_in_nccl.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -60,6 +61,12 @@ int violate(const std::string& sentence) {
   if (violation == "invalid usage") violation += ": " + sentence;
   return kInvalidUsage;
 }
+
+// Calls that were judged. What was wrong with one is told at the end of the process.
+std::atomic<long> judged = 0;
+struct Report {
+  ~Report() { stand_ins::report("nccl", judged, violation == "invalid usage" ? std::string() : violation); }
+} at_the_end;
 
 std::mutex faults_mutex;
 StandInNccl set_faults = of_environment();
@@ -136,6 +143,7 @@ bool in_live_memory(const Operation& one, const Communicator& own) {
 
 int enqueue(Operation operation, void* communicator, void* stream) {
   const Communicator& own = *handle(communicator);
+  if (stand_ins::is_planted("nccl", ++judged)) --operation.count;
   if (depth == 0) return violate(std::string(name_of(operation.kind)) + ": outside of a group");
   if (operation.peer < 0 || operation.peer >= own.size)
     return violate(std::string(name_of(operation.kind)) + ": argument root or peer is " +

@@ -8,39 +8,16 @@
 #include <string>
 #include <utility>
 
+#include "tests/gpu_device/stand_in/cublaslt_product.h"
 #include "tests/gpu_device/stand_in/stand_in.h"
+#include "tests/stand_in/report.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 namespace {
 
-// A matrix by columns, and how far its pairs lie apart.
-struct Layout {
-  cudaDataType_t type;
-  std::uint64_t rows, columns;
-  std::int64_t leading;
-  std::int32_t batch = 1;
-  std::int64_t stride = 0;
+using namespace stand_in_cublaslt;
 
-  std::uint64_t elements() const { return (columns - 1) * static_cast<std::uint64_t>(leading) + rows; }
-  // From the first element to behind the last.
-  std::size_t bytes() const {
-    const std::size_t element = type == CUDA_R_32F ? 4 : 2;
-    return element *
-           (static_cast<std::uint64_t>(batch - 1) * static_cast<std::uint64_t>(stride) + elements());
-  }
-  std::string text() const {
-    std::string text = std::to_string(type);
-    for (const auto number : {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), leading,
-                              static_cast<std::int64_t>(batch), stride})
-      text += " " + std::to_string(number);
-    return text + ";";
-  }
-};
-struct Product {
-  cublasComputeType_t compute;
-  cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
-};
 struct Preference {
   std::uint32_t alignment = 256;
 };
@@ -89,6 +66,11 @@ bool touches(const char* argument, const void* address, const Layout& layout) {
   return stand_in_touches("cublasLtMatmul", argument, address, layout.bytes());
 }
 
+bool touch(const Operands& all) {
+  return touches("A", all.a, all.a_layout) && touches("B", all.b, all.b_layout) &&
+         touches("C", all.c, all.c_layout) && touches("D", all.d, all.d_layout);
+}
+
 bool fits(const Product& product, const Layout& a, const Layout& b, const Layout& d) {
   const auto seen = [](const Layout& layout, cublasOperation_t operation) {
     return operation == CUBLAS_OP_N ? std::pair(layout.rows, layout.columns)
@@ -112,6 +94,9 @@ bool zero(const void* data, const Layout& layout) {
                      [](char byte) { return byte == 0; });  // a byte of each element or more
 }
 int some;
+struct Report {
+  ~Report() { stand_ins::report("cublaslt", stand_in().products, {}); }
+} report;
 
 }  // namespace
 
@@ -217,13 +202,14 @@ EXPORTED cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t pr
                                        cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                                        cublasLtMatrixLayout_t c_layout, void* d,
                                        cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm,
-                                       void* workspace, std::size_t workspace_bytes, cudaStream_t) {
-  const Layout &la = layout_of(a_layout), &lb = layout_of(b_layout), &lc = layout_of(c_layout),
-               &ld = layout_of(d_layout);
+                                       void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
+  const Layout &la = layout_of(a_layout), &lb = layout_of(b_layout), &lc = layout_of(c_layout);
+  Layout ld = layout_of(d_layout);
+  if (stand_ins::is_planted("cublaslt", stand_in().products + 1)) ++ld.leading;
   const bool numbers = (alpha && beta) || violates(alpha ? "beta" : "alpha", "has no address");
   if (!numbers || !sound("A", la, la.batch) || !sound("B", lb, la.batch) || !sound("C", lc, la.batch) ||
-      !sound("D", ld, la.batch) || !fits(product_of(product), la, lb, ld) || !touches("A", a, la) ||
-      !touches("B", b, lb) || !touches("C", c, lc) || !touches("D", d, ld) ||
+      !sound("D", ld, la.batch) || !fits(product_of(product), la, lb, ld) ||
+      !touch({product_of(product), la, lb, lc, ld, a, b, c, d}) ||
       !stand_in_touches("cublasLtMatmul", "workspace", workspace, workspace_bytes))
     return CUBLAS_STATUS_EXECUTION_FAILED;
   if (!admitted.contains({text_of(product_of(product), la, lb, lc, ld), algorithm->data[0]})) {
@@ -234,6 +220,16 @@ EXPORTED cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t pr
   ++stand_in().products;
   if (const auto act = std::exchange(stand_in().on_product, {})) act();
   stand_in().zero_operands += static_cast<int>(zero(a, la) || zero(b, lb));
+  if (stand_in().computes) {
+    float scales[2];
+    std::memcpy(&scales[0], alpha, sizeof(float));
+    std::memcpy(&scales[1], beta, sizeof(float));
+    const Operands operands{product_of(product), la, lb, lc, ld, a, b, c, d, scales[0], scales[1]};
+    const int answer = stand_in_enqueues(stream, [operands] {
+      if (touch(operands)) multiply(operands);
+    });
+    return answer == 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+  }
   const bool fails = stand_in().milliseconds[static_cast<std::size_t>(algorithm->data[0])] < 0;
   return fails ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }

@@ -1,5 +1,5 @@
 // A stand-in for libcudnn.so.9: keeps the graphs that it is given, refuses what attention's engines of its version do
-// not take, judges the memory of executions (cudnn_rules.h), and executes or not as it is told to.
+// not take, judges the memory of executions (cudnn_rules.h), and executes (cudnn_execution.h) or not as it is told to.
 #include <cudnn_graph.h>
 
 #include <algorithm>
@@ -10,8 +10,10 @@
 #include <new>
 #include <utility>
 
+#include "tests/gpu_device/stand_in/cudnn_execution.h"
 #include "tests/gpu_device/stand_in/cudnn_rules.h"
 #include "tests/gpu_device/stand_in/stand_in.h"
+#include "tests/stand_in/report.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -20,6 +22,15 @@ using namespace stand_in_cudnn;
 namespace {
 
 thread_local std::string last_error;
+struct Handle {
+  cudaStream_t stream = nullptr;
+};
+Handle& of(cudnnHandle_t handle) {
+  return *reinterpret_cast<Handle*>(handle);
+}
+struct Report {
+  ~Report() { stand_ins::report("cudnn", stand_in().executions, {}); }
+} report;
 
 cudnnStatus_t refuse(cudnnStatus_t status, std::string why) {
   last_error = std::move(why);
@@ -74,14 +85,16 @@ EXPORTED void cudnnGetLastErrorString(char* text, std::size_t bytes) {
 }
 EXPORTED cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   ++stand_in().handles;
-  *handle = reinterpret_cast<cudnnHandle_t>(&stand_in());
+  *handle = reinterpret_cast<cudnnHandle_t>(new Handle);
   return CUDNN_STATUS_SUCCESS;
 }
-EXPORTED cudnnStatus_t cudnnDestroy(cudnnHandle_t) {
+EXPORTED cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   ++stand_in().handles_destroyed;
+  delete &of(handle);
   return CUDNN_STATUS_SUCCESS;
 }
-EXPORTED cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t) {
+EXPORTED cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  of(handle).stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
 EXPORTED cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
@@ -128,11 +141,22 @@ EXPORTED cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t raw) {
   }
   return CUDNN_STATUS_SUCCESS;
 }
-EXPORTED cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan,
+EXPORTED cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                            cudnnBackendDescriptor_t pack) {
   ++stand_in().executions;
   if (stand_in().execution_fails) return refuse(CUDNN_STATUS_EXECUTION_FAILED, "the stand-in was told to");
-  if (!judge_execution(*descriptor(plan).graph, descriptor(pack)))
-    return refuse(CUDNN_STATUS_EXECUTION_FAILED, stand_in().violation);
-  return CUDNN_STATUS_SUCCESS;
+  const std::shared_ptr<Graph> graph = descriptor(plan).graph;
+  Execution execution;
+  bool is_sound = judge_names(*graph, descriptor(pack), execution);
+  if (stand_ins::is_planted("cudnn", stand_in().executions)) execution.addresses.begin()->second += 2;
+  if (is_sound && stand_in().computes) {
+    const Numbers numbers = numbers_of(*graph, execution);
+    const auto work = [graph, execution, numbers] {
+      if (judge_memory(*graph, execution)) execute(*graph, execution, numbers);
+    };
+    is_sound = stand_in_enqueues(of(handle).stream, work) == 0;
+  } else if (is_sound) {
+    is_sound = judge_memory(*graph, execution);
+  }
+  return is_sound ? CUDNN_STATUS_SUCCESS : refuse(CUDNN_STATUS_EXECUTION_FAILED, stand_in().violation);
 }

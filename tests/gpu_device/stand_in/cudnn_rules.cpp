@@ -49,6 +49,62 @@ bool is_length(cudnnBackendAttributeName_t name) {
          name == CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC;
 }
 
+// The id of an operand; 0: there is none.
+std::int64_t id_of(const Descriptor& operation, cudnnBackendAttributeName_t name) {
+  const std::vector<Descriptor*> operand = operation.held(name);
+  return operand.empty() ? 0 : tensor_of(*operand[0]).id;
+}
+
+Operation operation_of(const Descriptor& d) {
+  using enum Operation::Kind;
+  const auto id = [&](cudnnBackendAttributeName_t name) { return id_of(d, name); };
+  Operation one;
+  switch (d.type) {
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR: {
+      const Descriptor& how = *d.held(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR).at(0);
+      one.kind = pointwise;
+      one.mode = how.values<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE).at(0);
+      for (const std::int64_t axis : how.values<std::int64_t>(CUDNN_ATTR_POINTWISE_AXIS)) one.axis = axis;
+      one.x = id(CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+      one.y = id(CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+      one.b = id(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+      one.t = id(CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
+      break;
+    }
+    case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+      one.kind = matmul;
+      one.x = id(CUDNN_ATTR_OPERATION_MATMUL_ADESC);
+      one.b = id(CUDNN_ATTR_OPERATION_MATMUL_BDESC);
+      one.y = id(CUDNN_ATTR_OPERATION_MATMUL_CDESC);
+      one.m = id(CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC);
+      one.n = id(CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC);
+      one.k = id(CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC);
+      break;
+    case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR: {
+      const Descriptor& how = *d.held(CUDNN_ATTR_OPERATION_REDUCTION_DESC).at(0);
+      one.kind = reduction;
+      one.mode = how.values<cudnnReduceTensorOp_t>(CUDNN_ATTR_REDUCTION_OPERATOR).at(0);
+      one.x = id(CUDNN_ATTR_OPERATION_REDUCTION_XDESC);
+      one.y = id(CUDNN_ATTR_OPERATION_REDUCTION_YDESC);
+      break;
+    }
+    default:
+      one.kind = reshape;
+      one.x = id(CUDNN_ATTR_OPERATION_RESHAPE_XDESC);
+      one.y = id(CUDNN_ATTR_OPERATION_RESHAPE_YDESC);
+  }
+  return one;
+}
+
+// Whether a product of packed rows has lengths for just the axes that count tokens.
+bool takes_lengths(const Graph& graph, const Operation& product) {
+  const auto counts = [&](std::int64_t id, std::size_t axis) {
+    return graph.tensors.at(id).extents[axis] == graph.longest();
+  };
+  return counts(product.y, 2) == (product.m != 0) && counts(product.y, 3) == (product.n != 0) &&
+         counts(product.x, 3) == (product.k != 0);
+}
+
 std::string name_of(const Tensor& tensor) {
   return "tensor " + std::to_string(tensor.id);
 }
@@ -65,8 +121,6 @@ bool violates(const std::string& what) {
   stand_in_violates((std::string(kCall) + ": " + what).c_str());
   return false;
 }
-
-using Addresses = std::map<std::int64_t, const char*>;
 
 // Rows of a packed tensor end where the next ones start.
 bool judge_ragged(const Tensor& tensor, const Tensor& starts_tensor, const Addresses& addresses) {
@@ -100,9 +154,19 @@ bool judge_tensor(const Graph& graph, const Tensor& tensor, const Addresses& add
 
 }  // namespace
 
+std::int64_t Graph::longest() const {
+  std::int64_t most = 0;
+  for (const auto& [id, tensor] : tensors) {
+    if (tensor.in_memory && tensor.type != CUDNN_DATA_INT32)
+      most = std::max({most, tensor.extents[2], tensor.extents[3]});
+  }
+  return most;
+}
+
 Graph graph_of(const Descriptor& operations) {
   Graph graph;
   for (const Descriptor* operation : operations.held(CUDNN_ATTR_OPERATIONGRAPH_OPS)) {
+    graph.operations.push_back(operation_of(*operation));
     for (const cudnnBackendAttributeName_t name : kOperands) {
       for (const Descriptor* operand : operation->held(name)) {
         const Tensor tensor = tensor_of(*operand);
@@ -125,34 +189,43 @@ std::string unsupported_in(const Graph& graph) {
     if (tensor.starts != 0 && graph.lengths.empty()) return "packed rows need a padding mask";
     if (tensor.extents.size() != 4) return name_of(tensor) + " has not four axes";
   }
+  for (const Operation& one : graph.operations) {
+    if (graph.is_packed() && one.kind == Operation::Kind::matmul && !takes_lengths(graph, one))
+      return "a product over packed rows is not told which of its extents are those of a row";
+  }
   return {};
 }
 
-bool judge_execution(const Graph& graph, const Descriptor& pack) {
+bool judge_names(const Graph& graph, const Descriptor& pack, Execution& execution) {
   const auto ids = pack.values<std::int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto pointers = pack.values<const char*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
-  Addresses addresses;
   for (std::size_t i = 0; i < ids.size() && i < pointers.size(); ++i) {
     if (!graph.tensors.contains(ids[i]))
       return violates("argument tensor " + std::to_string(ids[i]) + " is none of the graph");
-    if (!addresses.emplace(ids[i], pointers[i]).second)
+    if (!execution.addresses.emplace(ids[i], pointers[i]).second)
       return violates("argument tensor " + std::to_string(ids[i]) + " is named twice");
   }
+  for (const auto& [id, tensor] : graph.tensors) {
+    if ((tensor.in_memory || tensor.is_number) && !execution.addresses.contains(id))
+      return violates("argument " + name_of(tensor) + " is missing");
+  }
+  const auto workspace = pack.values<const char*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+  if (!workspace.empty()) execution.workspace = workspace[0];
+  return true;
+}
+
+bool judge_memory(const Graph& graph, const Execution& execution) {
   std::vector<const Tensor*> named;
   for (const auto& [id, tensor] : graph.tensors) {
-    if (!tensor.in_memory && !tensor.is_number) continue;
-    if (!addresses.contains(id)) return violates("argument " + name_of(tensor) + " is missing");
-    named.push_back(&tensor);
+    if (tensor.in_memory || tensor.is_number) named.push_back(&tensor);
   }
   // Starts first: the extents of others follow from them.
   std::ranges::stable_sort(named, {}, [](const Tensor* tensor) { return tensor->starts != 0; });
   for (const Tensor* tensor : named) {
-    if (!judge_tensor(graph, *tensor, addresses)) return false;
+    if (!judge_tensor(graph, *tensor, execution.addresses)) return false;
   }
-  const auto workspace = pack.values<const char*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   return graph.workspace == 0 ||
-         stand_in_touches(kCall, "workspace", workspace.empty() ? nullptr : workspace[0],
-                          static_cast<std::size_t>(graph.workspace));
+         stand_in_touches(kCall, "workspace", execution.workspace, static_cast<std::size_t>(graph.workspace));
 }
 
 }  // namespace stand_in_cudnn

@@ -22,11 +22,25 @@ struct Tensor {
   std::int64_t starts = 0;  // id of the tensor with the starts of its rows; 0: none
 };
 
+// Of one kind of operation, by what its operands are called there; 0: absent.
+struct Operation {
+  enum class Kind { pointwise, matmul, reduction, reshape } kind = Kind::pointwise;
+  int mode = 0;            // cudnnPointwiseMode_t, or cudnnReduceTensorOp_t
+  std::int64_t axis = -1;  // that an index counts along
+  std::int64_t x = 0, y = 0, b = 0, t = 0;
+  std::int64_t m = 0, n = 0, k = 0;  // of a matmul y = x b: tensors with the extents that each row has
+};
+
 struct Graph {
   std::map<std::int64_t, Tensor> tensors;  // by id
+  std::vector<Operation> operations;       // in their order
   std::vector<std::int64_t> lengths;       // ids that override extents of products
   std::int64_t widest_head = 0;            // last extent of what a product reads in memory
   std::int64_t workspace = 0;              // of the plan
+
+  bool is_packed() const { return !lengths.empty(); }
+  // The most tokens that a row has: the longest extent, so that an axis of that extent counts tokens.
+  std::int64_t longest() const;
 };
 
 struct Descriptor {
@@ -49,8 +63,17 @@ struct Descriptor {
 Graph graph_of(const Descriptor& operations);
 // Why attention's engines do not take the graph; empty where they do.
 std::string unsupported_in(const Graph& graph);
-// Whether a variant pack names each tensor once, all of it in one live allocation of the device, with as much
-// workspace as the plan asks for; where not, the stand-in has a violation.
-bool judge_execution(const Graph& graph, const Descriptor& pack);
+// What an execution is told of memory, by id.
+using Addresses = std::map<std::int64_t, const char*>;
+struct Execution {
+  Addresses addresses;
+  const char* workspace = nullptr;
+};
+
+// Whether a variant pack names each tensor once; where not, the stand-in has a violation.
+bool judge_names(const Graph& graph, const Descriptor& pack, Execution& execution);
+// Whether all of each tensor lies in one live allocation of the device, and as much workspace as the plan asks
+// for; where not, the stand-in has a violation. Reads where packed rows start.
+bool judge_memory(const Graph& graph, const Execution& execution);
 
 }  // namespace stand_in_cudnn

@@ -1,17 +1,22 @@
 // The stand-in driver's modules and launches: a launch keeps the limits of an H100, and what its kernel's source
-// calls a pointer leads into live memory.
+// calls a pointer leads into live memory. What was announced of a function is done.
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/gpu_device/stand_in/driver_state.h"
 #include "tests/gpu_device/stand_in/stand_in.h"
+#include "tests/stand_in/report.h"
 
-#define EXPORTED extern "C" __attribute__((visibility("default")))
+using namespace stand_in_driver;
 
 namespace {
 
-constexpr int kInvalidValue = 1, kIllegalAddress = 700, kMaxDynamicShared = 8;
+constexpr int kMaxDynamicShared = 8;
 constexpr unsigned kThreads = 1024, kBlock[] = {1024, 1024, 64}, kGrid[] = {2147483647, 65535, 65535};
 constexpr unsigned kShared = 48 << 10, kMostShared = 227 << 10;
 
@@ -22,15 +27,9 @@ struct Function {
   std::string name;
   std::vector<std::string> parameters;  // as the source declares them; empty: not known
   unsigned most_shared = kShared;
+  StandInKernel kernel = {};
 };
-
-int answer() {
-  return stand_in().violation.empty() ? 0 : kIllegalAddress;
-}
-int violate(const std::string& sentence) {
-  stand_in_violates(sentence.c_str());
-  return answer();
-}
+thread_local StandInKernel announced;
 
 // Where `name`(...) of a __global__ function begins in `text`; npos: nowhere.
 std::size_t definition_of(const std::string& name, const std::string& text) {
@@ -70,8 +69,50 @@ bool is_pointer(const std::string& parameter) {
   return parameter.find('*') != std::string::npos || parameter.find("global<") != std::string::npos;
 }
 
+// What the function's arguments call a pointer leads into live memory.
+bool judge_pointers(const Function& own, void* const* values) {
+  for (std::size_t i = 0; i < own.parameters.size(); ++i) {
+    if (!is_pointer(own.parameters[i])) continue;
+    const void* address = nullptr;
+    std::memcpy(&address, values[i], sizeof address);
+    const std::string argument = std::to_string(i) + " (" + own.parameters[i] + ")";
+    // An absent tensor is null.
+    if (address && !stand_in_touches(("cuLaunchKernel of " + own.name).c_str(), argument.c_str(), address, 1))
+      return false;
+  }
+  return true;
+}
+
+// A launch in the stream, with arguments of its own.
+class Launch {
+ public:
+  Launch(const Function& function, StandInLaunch launch) : function_(function), launch_(launch) {
+    values_.resize(function.kernel.parameters);
+    for (std::size_t i = 0; i < values_.size(); ++i) std::memcpy(&values_[i], launch.values[i], 8);
+  }
+  void operator()() {
+    std::vector<void*> places;
+    for (std::uint64_t& value : values_) places.push_back(&value);
+    launch_.values = places.data();
+    if (!judge_pointers(function_, places.data())) return;
+    try {
+      function_.kernel.run(launch_);
+    } catch (const std::exception& error) {
+      violate("cuLaunchKernel of " + function_.name + ": " + error.what());
+    }
+  }
+
+ private:
+  const Function& function_;
+  StandInLaunch launch_;
+  std::vector<std::uint64_t> values_;
+};
+
 }  // namespace
 
+EXPORTED void stand_in_announces(StandInKernel kernel) {
+  announced = std::move(kernel);
+}
 EXPORTED int cuModuleLoadData(void** module, const void* code) {
   if (stand_in_capturing()) return violate("cuModuleLoadData: within a capture of the stream");
   ++stand_in().modules_loaded;
@@ -86,7 +127,8 @@ EXPORTED int cuModuleUnload(void* module) {
 }
 EXPORTED int cuModuleGetFunction(void** function, void* module, const char* name) {
   const std::string whole = name, plain = whole.substr(0, whole.find('<'));
-  *function = new Function{whole, parameters_in(static_cast<Module*>(module)->text, plain)};
+  *function = new Function{whole, parameters_in(static_cast<Module*>(module)->text, plain), kShared,
+                           std::exchange(announced, {})};
   return answer();
 }
 EXPORTED int cuFuncSetAttribute(void* function, int attribute, int value) {
@@ -101,7 +143,7 @@ EXPORTED int cuFuncSetAttribute(void* function, int attribute, int value) {
   return answer();
 }
 EXPORTED int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                            unsigned bz, unsigned shared, void*, void** values, void**) {
+                            unsigned bz, unsigned shared, void* stream, void** values, void**) {
   const Function& own = *static_cast<Function*>(function);
   if (answer() != 0) return answer();
   const std::string call = "cuLaunchKernel of " + own.name + ": argument ";
@@ -119,15 +161,14 @@ EXPORTED int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned g
   if (shared > own.most_shared)
     return violate(call + "sharedMemBytes is " + std::to_string(shared) + ", and " +
                    std::to_string(own.most_shared) + " were allowed");
-  for (std::size_t i = 0; i < own.parameters.size(); ++i) {
-    if (!is_pointer(own.parameters[i])) continue;
-    const void* address = nullptr;
-    std::memcpy(&address, values[i], sizeof address);
-    const std::string argument = std::to_string(i) + " (" + own.parameters[i] + ")";
-    // An absent tensor is null.
-    if (address && !stand_in_touches(("cuLaunchKernel of " + own.name).c_str(), argument.c_str(), address, 1))
-      return answer();
-  }
+  const auto pointer = std::ranges::find_if(own.parameters, is_pointer);
+  if (stand_ins::is_planted("driver", stand_in().launches + 1) && pointer != own.parameters.end())
+    *static_cast<std::uintptr_t*>(values[pointer - own.parameters.begin()]) += std::uintptr_t{1} << 40;
+  if (!judge_pointers(own, values)) return answer();
   ++stand_in().launches;
-  return answer();
+  if (!own.kernel.run) {
+    return stand_in().computes ? violate("cuLaunchKernel of " + own.name + ": nothing says what it computes")
+                               : answer();
+  }
+  return enqueue(stream, Launch(own, {{gx, gy, gz}, {bx, by, bz}, shared, values}));
 }

@@ -13,18 +13,34 @@ struct Allocation {
   bool freed;
 };
 
+// What a launch does, for tests that compute: set beside the function's code (stand_in_announces).
+struct StandInLaunch {
+  unsigned grid[3], block[3], shared_bytes;
+  const void* const* values;  // where each argument lies
+};
+struct StandInKernel {
+  std::size_t parameters = 0;  // of 8 bytes or less
+  std::function<void(const StandInLaunch&)> run;
+};
+
 struct StandIn {
   // The first call that touched memory which is not the device's, or beyond an allocation. From then on the
   // driver answers every call that can fail as a real one does after an illegal address.
   std::string violation;
 
+  // Whether results are computed: products, attention, and kernels that were announced.
+  bool computes = false;
+
   // The driver. Memory of the device is memory of the host; work is done when it is enqueued, or, while the
-  // stream is held, when somebody waits for it.
+  // stream is held, when somebody waits for it; or, where streams are threads, beside the caller.
   int driver_version = 12040;
+  int devices = 1;
   bool hold = false;
+  bool streams_are_threads = false;          // set before the first stream is made
+  int fresh_byte = 0;                        // what new memory is full of
   bool captures = false, capturing = false;  // of the stream: possible, and under way
   int graph_launches = 0;
-  int modules_loaded = 0, modules_unloaded = 0, launches = 0, host_allocations = 0;
+  int modules_loaded = 0, modules_unloaded = 0, launches = 0, copies = 0, host_allocations = 0;
   int waits = 0;                    // for an event that had not come
   std::vector<std::string> loaded;  // what modules were loaded of
 
@@ -64,5 +80,13 @@ extern "C" bool stand_in_touches(const char* call, const char* argument, const v
                                  std::size_t bytes);
 // Another violation, as a sentence.
 extern "C" void stand_in_violates(const char* sentence);
+// Whether there was none.
+extern "C" bool stand_in_is_sound();
 // Whether the stream is being captured.
 extern "C" bool stand_in_capturing();
+// Does `work` in the order of the stream, and not after a violation. Returns the driver's answer.
+extern "C" int stand_in_enqueues(void* stream, std::function<void()> work);
+// What the next function that this thread gets out of a module does when it is launched.
+extern "C" void stand_in_announces(StandInKernel kernel);
+// Bytes from `address` to the end of the live allocation that holds it; 0: none does.
+extern "C" std::size_t stand_in_bytes_from(const void* address);

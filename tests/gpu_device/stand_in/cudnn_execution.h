@@ -1,0 +1,19 @@
+// How cuDNN's stand-in computes a graph: operation by operation as the graph says them, row after row of the batch. What
+// engines know of attention is no part of it, so that results are those that the graph means.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "tests/gpu_device/stand_in/cudnn_rules.h"
+
+namespace stand_in_cudnn {
+
+// The numbers that an execution hands over from the host, by id; read at the call.
+using Numbers = std::map<std::int64_t, float>;
+Numbers numbers_of(const Graph& graph, const Execution& execution);
+
+// Of packed rows as many tokens are read and written as the row has. An operation that is not known is a violation.
+void execute(const Graph& graph, const Execution& execution, const Numbers& numbers);
+
+}  // namespace stand_in_cudnn

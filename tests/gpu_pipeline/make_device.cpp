@@ -1,0 +1,22 @@
+// The backend's device where a configuration asks for a GPU in these tests; others are not there.
+#include "plugins/backends/cuda/make_device.h"
+
+#include <stdexcept>
+
+#include "plugins/backends/cuda/plan_device.h"
+#include "tests/gpu_device/stand_in/stand_in.h"
+#include "tests/gpu_pipeline/executing_device.h"
+
+namespace mulligan::cuda {
+
+std::unique_ptr<Device> make_device(const CudaConfig& config) {
+  if (config.device == "plan") return std::make_unique<PlanDevice>();
+  if (config.device != "gpu") throw std::runtime_error("these tests have the devices gpu and plan");
+  StandIn& libraries = stand_in();
+  libraries.computes = libraries.captures = libraries.streams_are_threads = true;
+  libraries.devices = 2;
+  libraries.fresh_byte = 0xFF;  // not a number, as f32 and as bf16
+  return std::make_unique<ExecutingDevice>(config);
+}
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# The record's pipeline in small on the cuda backend's GPU device, without a GPU: libraries that stand in for NVIDIA's driver,
+# NVRTC, cuBLASLt, cuDNN and NCCL judge each call and compute, and the kernels run on the processor (tests/gpu_pipeline). Training
+# in both layer orders, a checkpoint, resuming, quantisation and test-time training with lanes, on one rank and on two, beside the
+# cpu backend. No library may have found anything wrong; a misuse that is planted in the path to each must end the run.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
+# shellcheck source=tests/multiprocess/ranks.bash
+source "$root/tests/multiprocess/ranks.bash"
+plugin=$build/tests/gpu_pipeline/plugins/mulligan_cuda.so
+[[ -e $plugin ]] || {
+  echo "skipped - the record's pipeline over stand-ins: it is built where the headers of CUDA and cuDNN are"
+  exit 0
+}
+make_subject
+
+# The record with small extents and steps in place of its clock.
+cat >record.toml <<TOML
+extends = "$root/configs/records/pr1886.toml"
+[run]
+threads = 1
+[data]
+train = "data"
+validation = "data"
+tokenizer = "data/tokenizer.model"
+[model]
+vocabulary = 300
+layers = 5
+width = 32
+heads = 2
+kv_heads = 1
+head_width = 16
+mlp_hidden = 64
+xsa_last_layers = 5
+[model.rope]
+dims = 8
+[model.loop]
+first = 1
+last = 2
+extra_passes = 2
+start_fraction = 0.5
+[model.lanes]
+parallel_start = 3
+[train]
+budget_seconds = 0.0
+reserve_seconds = 0.0
+steps = 4
+tokens_per_step = 512
+micro_batches = 2
+sequence_length = 128
+log_every = 1
+[train.warmup]
+steps = 1
+[checkpoint]
+every_steps = 2
+at_end = false
+[eval]
+sequence_length = 128
+packed_sequences = 2
+[quantize]
+calibration_batches = 1
+calibration_rows = 2
+calibration_shard_stride = 1
+[ttt]
+batch_documents = 1
+context_tokens = 128
+chunk_tokens = 64
+prefix_documents = 2
+phases = 1
+lanes = 2
+document_fraction = 0.5
+[ttt.adapters]
+rank = 4
+alpha = 4.0
+[ttt.base]
+chunk_tokens = 128
+batch_rows = 2
+TOML
+# In place of a user's folders, where what stands in for compiled kernels must not come.
+gpu=(--set backend.plugin=cuda --set backend.path="$plugin" --set backend.kernel_file=none --set backend.cache="$work/cache")
+over_nccl=("${gpu[@]}" --set communicator.plugin=nccl --set communicator.library="$build/tests/stand_in/libnccl.so.2")
+
+# by_ranks SIZE COMMAND ARGUMENT...: all ranks, on a cuda backend over the stand-ins; output of rank R in by.R. Succeeds when all do.
+by_ranks() {
+  local size=$1 port number rank failed=0 processes=()
+  shift
+  port=$(free_port)
+  for ((number = 0; number < size; number++)); do
+    be_rank "$number" "$size" "$port"
+    "${rank[@]}" "$@" >"by.$number" 2>&1 &
+    processes+=($!)
+  done
+  for process in "${processes[@]}"; do wait "$process" || failed=1; done
+  ((failed == 0)) || tail -n 3 by.[0-9]*
+  return $failed
+}
+# judged LIBRARY: calls in the processes of the report. wrong: what was found wrong in them.
+judged() { awk -F '\t' -v library="$1" '$1 == library { sum += $2 } END { print sum + 0 }' "$MULLIGAN_STAND_IN_REPORT"; }
+wrong() { awk -F '\t' '$3 != "-" { print $1 ": " $3 }' "$MULLIGAN_STAND_IN_REPORT"; }
+# check_judges WHAT LIBRARY...: they were asked in that report, and nothing was wrong.
+check_judges() {
+  local what=$1 library
+  shift
+  for library in "$@"; do check_true "$what: calls of $library were judged, $(judged "$library")" "$(judged "$library") > 0"; done
+  check_equal "$what: none was wrong" "" "$(wrong)"
+}
+# check_losses WHAT RUN CPU: in bf16, whose sums the backends round in another order.
+check_losses() {
+  check_equal "$1: all steps" "$(losses "$3" | wc -l)" "$(losses "$2" | wc -l)"
+  check_true "$1: the cpu backend's losses" "$(losses "$2" | wc -l) > 0 && $(largest_difference "$2" "$3") <= 2e-2"
+  check_true "$1: and its score" "sqrt(($(score "$2") - $(score "$3"))^2) <= 2e-2"
+}
+# resume_from RUN STEP: a run directory RUN_resumed with nothing in it but that checkpoint.
+resume_from() {
+  mkdir -p "$1_resumed/checkpoints"
+  cp -r "$1/checkpoints/step_$(printf %08d "$2")" "$1_resumed/checkpoints/"
+}
+ttt_bpb() { python3 -c 'import json, sys; print(repr(json.load(open(sys.argv[1] + "/ttt_result.json"))["with_ttt"]["val_bpb"]))' "$1"; }
+
+for size in 1 2; do
+  export MULLIGAN_STAND_IN_REPORT=$work/report_$size
+  options=("${gpu[@]}")
+  libraries=(driver cublaslt cudnn)
+  ((size == 1)) || { options=("${over_nccl[@]}") libraries+=(nccl); }
+  run=run_$size
+  check "cpu, $size: trains" by_ranks "$size" train record.toml --set run.directory="cpu_$size"
+  check "$size: trains in both layer orders" by_ranks "$size" train record.toml --set run.directory="$run" "${options[@]}"
+  check_losses "$size" "$run" "cpu_$size"
+  resume_from "$run" 2
+  check "$size: goes on from a checkpoint" by_ranks "$size" train record.toml --set run.directory="${run}_resumed" "${options[@]}" --resume
+  check_equal "$size: to the same weights, to the bit" "$(weights "$run")" "$(weights "${run}_resumed")"
+  check_judges "$size, training" "${libraries[@]}"
+done
+
+export MULLIGAN_STAND_IN_REPORT=$work/report_quantize
+check "quantizes" by_ranks 1 quantize run_1 --output artifact.mulligan "${gpu[@]}"
+check_judges "quantisation" driver cublaslt cudnn
+
+check "cpu: test-time training" "$mulligan" ttt artifact.mulligan --output ttt_cpu --set backend.plugin=cpu
+for size in 1 2; do
+  export MULLIGAN_STAND_IN_REPORT=$work/report_ttt_$size
+  options=("${gpu[@]}")
+  libraries=(driver cublaslt cudnn)
+  ((size == 1)) || { options=("${over_nccl[@]}"); }
+  check "$size: test-time training in two lanes" by_ranks "$size" ttt artifact.mulligan --output "ttt_$size" "${options[@]}"
+  check_true "$size: the cpu backend's score" "sqrt(($(ttt_bpb "ttt_$size") - $(ttt_bpb ttt_cpu))^2) <= 2e-2"
+  check_judges "$size, test-time training" "${libraries[@]}"
+done
+check_equal "two ranks have the score of one" "$(ttt_bpb ttt_1)" "$(ttt_bpb ttt_2)"
+
+# planted LIBRARY CALL RANK SIZE ARGUMENT TEXT: that call of the library is spoilt. The run fails, and the judge said why.
+planted() {
+  export MULLIGAN_STAND_IN_REPORT=$work/report_planted_$1 MULLIGAN_STAND_IN_PLANT="$1 $2 $3"
+  local options=("${gpu[@]}")
+  (($4 == 1)) || options=("${over_nccl[@]}")
+  check_equal "planted in $1: the run fails" no \
+    "$(by_ranks "$4" train record.toml --set run.directory="planted_$1" --set train.warmup.steps=0 "${options[@]}" >/dev/null && echo yes || echo no)"
+  check_contains "planted in $1: the call" "$5" "$(wrong)"
+  check_contains "planted in $1: and what is wrong with it" "$6" "$(wrong)"
+  unset MULLIGAN_STAND_IN_PLANT
+}
+planted driver 300 0 1 "cuLaunchKernel of" "where nothing was allocated"
+planted cublaslt 40 0 1 "cublasLtMatmul" "was neither proposed nor checked for this product"
+planted cudnn 8 0 1 "cudnnBackendExecute" "is not aligned to 16 bytes"
+planted nccl 3 1 2 "nccl" "argument count"
+finish
