@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "framework/core/error.h"
-#include "tools/cost/call_text.h"
 #include "framework/run/device_plan.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
 #include "framework/step/step_graphs.h"
+#include "tools/cost/call_text.h"
 
 namespace mulligan::first_contact {
 namespace {

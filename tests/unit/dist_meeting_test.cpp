@@ -228,7 +228,8 @@ TEST(Meeting, OtherMachinesNeedASecret) {
       answer_greeting({Greeting::kind, to_wire(greeting)}, run, {1, "node7", 5}, random_nonce());
   ASSERT_TRUE(hello);
   const ControlMessage answer{Hello::kind, to_wire(*hello)};
-  EXPECT_EQ(judge_hello(answer, greeting.nonce, run, "10.0.0.7", true).admission, Judgement::Admission::accepted);
+  EXPECT_EQ(judge_hello(answer, greeting.nonce, run, "10.0.0.7", true).admission,
+            Judgement::Admission::accepted);
   const Judgement judgement = judge_hello(answer, greeting.nonce, run, "10.0.0.7", false);
   EXPECT_EQ(judgement.admission, Judgement::Admission::refused);
   EXPECT_TRUE(contains(judgement.sentence, "MULLIGAN_SECRET")) << judgement.sentence;
