@@ -9,7 +9,7 @@
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
 #include "framework/step/step_graphs.h"
-#include "tools/cost/call_text.h"
+#include "tools/cost/cost_text.h"
 
 namespace mulligan::first_contact {
 namespace {
