@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -41,11 +42,14 @@ std::vector<std::string> differing(const std::vector<std::string>& names, const 
 
 }  // namespace
 
-void require_equal_replicas(const TensorStore& store, const std::vector<std::string>& names, HostGroup& group,
-                            std::int64_t step) {
-  if (group.world_size() == 1) return;
+ReplicaCheck::ReplicaCheck(const std::vector<PlannedParameter>& parameters) {
+  for (const PlannedParameter& parameter : parameters) masters_.push_back(master_name(parameter.name()));
+}
+
+void ReplicaCheck::require_equal(const TensorStore& store, HostGroup& group, std::int64_t step) {
+  if (std::exchange(compared_step_, step) == step || group.world_size() == 1) return;
   // Of all tensors first, which is short; of each only where a rank differs.
-  const std::string digests = digests_of(store, names);
+  const std::string digests = digests_of(store, masters_);
   const auto says_same = [](const std::vector<std::string>& all) {
     return std::string(std::ranges::count(all, all.front()) == std::ssize(all) ? "same" : "");
   };
@@ -63,14 +67,14 @@ void require_equal_replicas(const TensorStore& store, const std::vector<std::str
     group.barrier();  // where the verdict comes
     throw run_error("after step {} rank {} holds other weights than the other ranks.", step, drifted.front());
   }
-  const std::vector<std::string> tensors = differing(names, all[drifted.front()], common);
+  const std::vector<std::string> tensors = differing(masters_, all[drifted.front()], common);
   throw run_error(
       "after step {} rank{} {} of {} hold{} other weights than the others: the "
       "first tensor that differs is '{}', one of {} of {}; what all ranks compute "
       "alike has drifted apart, through a device's fault or a plugin that is not "
       "deterministic; continue from the last checkpoint with --resume once that is mended.",
       step, drifted.size() == 1 ? "" : "s", fmt::join(drifted, ", "), all.size(),
-      drifted.size() == 1 ? "s" : "", tensors.front(), tensors.size(), names.size());
+      drifted.size() == 1 ? "s" : "", tensors.front(), tensors.size(), masters_.size());
 }
 
 }  // namespace mulligan

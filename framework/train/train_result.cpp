@@ -1,5 +1,7 @@
 #include "framework/train/train_result.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -118,6 +120,30 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
     if (result.validation->masked) json["val_masked"] = true;
   }
   write_file_atomically(files.result(), sealed(std::move(json)).dump(2) + "\n");
+}
+
+std::string final_table(const RunResult& result) {
+  std::string table = "\n";
+  const auto row = [&](std::string_view what, const std::string& value) {
+    table += fmt::format("{:<28} {}\n", what, value);
+  };
+  row("parameters", fmt::format("{}", result.parameters));
+  row("steps", fmt::format("{}", result.steps));
+  row("tokens", fmt::format("{}", result.tokens));
+  row("tokens per second", fmt::format("{:.0f}", result.tokens_per_second));
+  for (const auto& [phase, seconds] : result.seconds) row(phase + " seconds", fmt::format("{:.2f}", seconds));
+  row("peak memory", fmt::format("{:.1f} MB", static_cast<double>(result.peak_memory_bytes) / 1e6));
+  row("peak device memory",
+      fmt::format("{:.1f} MB", static_cast<double>(result.peak_device_memory_bytes) / 1e6));
+  row("training loss, first step", fmt::format("{:.4f} nats", result.initial_loss_nats));
+  row("training loss, last step", fmt::format("{:.4f} nats", result.final_loss_nats));
+  if (result.validation) {
+    row(result.validation->masked ? "val_loss, masked tokens" : "val_loss",
+        fmt::format("{:.5f} nats", result.validation->val_loss_nats));
+    if (result.validation->bytes > 0) row("val_bpb", fmt::format("{:.5f}", result.validation->val_bpb));
+  }
+  row("run directory", result.directory.string());
+  return table;
 }
 
 }  // namespace mulligan

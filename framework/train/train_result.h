@@ -67,5 +67,7 @@ struct RunFacts {
 };
 void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,
                   const RunFacts& facts);
+// What a person reads of it at the end.
+std::string final_table(const RunResult& result);
 
 }  // namespace mulligan

@@ -6,23 +6,12 @@
 #include "framework/check/start_check.h"
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
-#include "framework/core/file.h"
-#include "framework/data/shard.h"
 #include "framework/run/clock_check.h"
-#include "framework/run/strict_validation.h"
+#include "framework/run/memory_categories.h"
 #include "framework/train/trainer.h"
 
 namespace mulligan {
 namespace {
-
-constexpr std::int64_t loss_ring_steps = 100;  // single losses kept for means over the last steps
-
-// The file anew, or that of the run that goes on, of which its checkpoint knows what it must hold.
-MetricsFile open_metrics(const std::filesystem::path& path, const ResumePoint& resume) {
-  if (!resume.in_place) return MetricsFile(path);
-  const CheckpointManifest& m = resume.checkpoint->manifest;
-  return MetricsFile(path, m.step, {m.progress.metrics_records, m.progress.metrics_sha256});
-}
 
 void require_trainable(const RunConfig& config, const Backend& backend) {
   if (!backend.info().computes) {
@@ -35,6 +24,72 @@ void require_trainable(const RunConfig& config, const Backend& backend) {
   }
 }
 
+// Tensors of this run and its working memory must fit before any of it is allocated.
+void require_memory(const DeviceMemory& memory, const Backend& backend) {
+  const Backend::Info info = backend.info();
+  if (info.memory_bytes == 0 || static_cast<std::uint64_t>(memory.total_bytes()) <= info.memory_bytes) return;
+  constexpr double gigabyte = 1e9;
+  throw run_error(
+      "the run needs {:.1f} GB of memory ({:.1f} for weights, gradients and optimiser state, {:.1f} for "
+      "activations), but {} has {:.1f} GB; raise train.micro_batches, or make the model smaller.",
+      static_cast<double>(memory.total_bytes()) / gigabyte,
+      static_cast<double>(memory.tensors_bytes) / gigabyte,
+      static_cast<double>(memory.arena_bytes + memory.workspace_bytes) / gigabyte, info.description,
+      static_cast<double>(info.memory_bytes) / gigabyte);
+}
+
+// What a device makes for the rows that may come is made before the clock starts, not when the first such row
+// comes.
+void expect_segments(TrainingDevice& device, const std::vector<Phase>& phases) {
+  TrainingEngine& engine = device.programs->engine();
+  std::int64_t longest = 0;
+  for (std::size_t phase = 0; phase < phases.size(); ++phase) {
+    if (engine.plan().has(phase)) longest = std::max(longest, phases[phase].sequence_length);
+  }
+  engine.expect_segments(longest);
+  device.plugins.backend->synchronize();
+}
+
+// Makes every program, takes the memory and gives the weights their initial values; nothing allocates on the step
+// path afterwards. The memory of all devices.
+DeviceMemory prepare_devices(PhaseDevices& devices, const std::vector<Phase>& phases,
+                             const MakeCommunicator& make_communicator,
+                             std::optional<int> validation_bos_id) {
+  devices.compile(make_communicator, validation_bos_id);
+  DeviceMemory memory;
+  for (const auto& device : devices.devices()) {
+    const DeviceMemory needed = device->programs->memory();
+    require_memory(needed, *device->plugins.backend);
+    memory.tensors_bytes += needed.tensors_bytes;
+    memory.arena_bytes += needed.arena_bytes;
+    memory.workspace_bytes += needed.workspace_bytes;
+  }
+  devices.initialise();
+  for (const auto& device : devices.devices()) expect_segments(*device, phases);
+  return memory;
+}
+
+// Asks the schedules for rates from the first to the last step: a number that ends the run is found before it begins.
+void check_schedules(TrainingDevice& device, const TrainConfig& train, const std::vector<Phase>& phases) {
+  constexpr int points = 64;
+  const auto ask = [&](std::int64_t total_steps) {
+    for (int point = 0; point <= points; ++point) {
+      const double share = static_cast<double>(point) / points;
+      const auto steps = static_cast<double>(total_steps > 0 ? total_steps : points);
+      device.groups.set_rates({std::llround(share * steps), total_steps, share, share});
+      static_cast<void>(device.programs->engine().coming_micro_batches());
+    }
+  };
+  ask(train.steps);
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const std::int64_t end = i + 1 < phases.size() ? phases[i].until.steps : train.steps;
+    if (phases[i].lr_policy == LrPolicy::independent)
+      ask(end > 0 ? std::max<std::int64_t>(end - begin, 1) : 0);
+    if (end > 0) begin = end;
+  }
+}
+
 }  // namespace
 
 Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, const TrainOptions& options,
@@ -43,42 +98,28 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
       config_(loaded.config),
       host_(host),
       ranks_(ranks),
-      make_communicator_(std::move(make_communicator)),
-      budget_(config_.train, options.clock ? options.clock : steady_seconds),
-      files_((ledger_.enter("setup"), RunFiles{config_.run.directory})),
-      log_(options, {}),
+      clock_(config_.train, options.clock),
+      outputs_(config_, options),
       parameters_(plan_parameters(config_)),
-      phases_(loaded, host, parameters_),
-      device_(&phases_.device()),
-      checkpoints_(config_.checkpoint.directory, config_.checkpoint.keep),
-      account_(static_cast<std::size_t>(std::max<std::int64_t>(loss_ring_steps, config_.train.log_every))),
-      collect_every_step_(phases_.backend().info().threads > 0),
-      cycles_(config_.optimizers.size(), 0),
-      loss_scaler_(config_.loss_scale) {
-  log_.keep_lines();
-  if (!make_communicator_) {
-    make_communicator_ = [](Backend&) { return make_self_communicator(); };
-  }
-  if (!ranks_.alone()) log_.line(describe(ranks_.environment()));
+      devices_(loaded, host, parameters_),
+      rows_(config_, ranks.group().rank(), ranks.group().world_size()),
+      phases_(config_, devices_, rows_, outputs_),
+      losses_(config_.train.log_every),
+      reports_(config_.train.log_every, outputs_),
+      checkpoints_(config_.checkpoint, outputs_),
+      replicas_(parameters_),
+      warm_up_(config_),
+      guards_(config_.ledger) {
   result_.start = {ranks_.group().world_size(), ranks_.nodes(), ranks_.environment().launcher,
                    ranks_.environment().restart_count};
-  for (const auto& device : phases_.devices()) require_trainable(config_, *device->plugins.backend);
-  if (ranks_.first()) require_place(resume, !options.resume.empty());
-  log_.detail(print_resolved(loaded_));
-  log_.line(config_summary(loaded_));
-  log_.print("  each key with its origin: {} (and mulligan config print)", files_.config().string());
-  for (const std::string& note : resume.notes) log_.line(note);
-  result_.directory = files_.directory;
-  result_.parameters = parameter_count(model_parameters(config_.model));
-  log_.print("{} parameters, on {}", result_.parameters, phases_.backend().info().description);
-  if (!config_.init.from.empty()) log_.print("weights at the start: {}", config_.init.from);
-  for (const auto& device : phases_.devices()) {
+  begin_log(resume, !options.resume.empty());
+  for (const auto& device : devices_.devices()) {
     check_loss_at_start(*device->plugins.backend, *device->plugins.loss, config_.model,
                         to_dtype(config_.phases.front().compute_dtype));
   }
   open_data();
-  compile();
-  check_schedules();
+  compile(std::move(make_communicator));
+  check_schedules(phases_.device(), config_.train, config_.phases);
   if (resume.checkpoint) resume_from(*resume.checkpoint);
   for (const MakeObserver& make : options.observers) observers_.push_back(make());
   for (const auto& observer : observers_) {
@@ -89,170 +130,95 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
 }
 
 Trainer::~Trainer() {
-  if (!replaced_) return;
-  try {
-    checkpoints_.finish();
-  } catch (const Error&) {  // the error that ends this run was reported
-  }
-  try {
-    const std::string back = replaced_->recover();
-    if (!back.empty()) log_.line(back);
-  } catch (const Error& error) {
-    log_.print("warning: the run that was to be replaced is still set aside: {}", error.what());
-  }
+  checkpoints_.wait();
+  outputs_.put_back_replaced();
 }
 
-// The run directory is the first rank's.
-void Trainer::require_place(const ResumePoint& resume, bool resumed) const {
-  if (resume.replaces) {
-    ReplacedRun(files_.directory, config_.checkpoint.directory).require_only_a_run();
-  } else if (!resume.in_place) {
-    require_fresh_directory(config_, resumed);
-  }
-}
-
-void Trainer::begin_files(const ResumePoint& resume) {
-  if (ranks_.first()) begin_first_ranks_files(resume);
-  ranks_.group().barrier();  // an earlier run has been set aside
-  if (ranks_.first()) return;
-  std::error_code refused;  // which opening the log then says
-  std::filesystem::create_directories(files_.ranks(), refused);
-  log_.open_file(files_.ranks() / fmt::format("{:04}.log", ranks_.group().rank()), resume.in_place);
-  metrics_.emplace();
-}
-
-// All that can be refused has been checked, so an earlier run may go, or this one's files go on.
-void Trainer::begin_first_ranks_files(const ResumePoint& resume) {
-  if (!resume.in_place) {
-    const ReplacedRun earlier(files_.directory, config_.checkpoint.directory);
-    if (earlier.worth_keeping()) {
-      earlier.set_aside();
-      replaced_ = earlier;
-    } else {
-      remove_unfinished_run(files_.directory);
-    }
-  }
-  try {
-    note_attempt(files_.directory, resume.attempt);
-    write_file_atomically(files_.config(), print_resolved(loaded_));
-    log_.open_file(files_.log(), resume.in_place);
-    metrics_.emplace(open_metrics(files_.metrics(), resume));
-    if (config_.metrics.tensorboard) metrics_->mirror_to(files_.tensorboard());
-    if (!metrics_->gap().empty()) log_.print("warning: {}", metrics_->gap());
-  } catch (const Error&) {  // a constructor that throws has no destructor
-    if (replaced_) replaced_->recover();
-    throw;
-  }
-  record_memory(device_->programs->memory());
-  const RunStart& start = result_.start;
-  if (start.ranks > 1 || start.restarts > 0) {
-    metrics_->attempt({step_, start.ranks, start.nodes, start.launcher, start.restarts});
-  }
-  if (start.restarts > 0) {
-    log_.print("warning: the run was restarted {} time{} after a failure, so it is no record", start.restarts,
-               start.restarts == 1 ? "" : "s");
-  }
-  if (resume.checkpoint) metrics_->resume(step_, resume.checkpoint->path.string());
-  if (!resume.in_place) return;
-  for (const auto& path : set_aside_later_checkpoints(config_.checkpoint.directory, step_)) {
-    log_.print("warning: a checkpoint of a later step was set aside: {}", path.string());
-  }
+void Trainer::begin_log(const ResumePoint& resume, bool resumed) {
+  RunLog& log = outputs_.log();
+  if (!ranks_.alone()) log.line(describe(ranks_.environment()));
+  for (const auto& device : devices_.devices()) require_trainable(config_, *device->plugins.backend);
+  if (ranks_.first()) outputs_.require_place(resume, resumed);
+  log.detail(print_resolved(loaded_));
+  log.line(config_summary(loaded_));
+  log.print("  each key with its origin: {} (and mulligan config print)", outputs_.files().config().string());
+  for (const std::string& note : resume.notes) log.line(note);
+  result_.directory = outputs_.files().directory;
+  result_.parameters = parameter_count(model_parameters(config_.model));
+  log.print("{} parameters, on {}", result_.parameters, devices_.backend().info().description);
+  if (!config_.init.from.empty()) log.print("weights at the start: {}", config_.init.from);
 }
 
 void Trainer::open_data() {
-  say_preloaded(config_.ledger, log_);
-  if (!config_.data.validation.empty()) {
-    validation_ = std::make_unique<ValidationSet>(load_validation(config_.data, config_.model.vocabulary));
-    require_strict_validation(config_, *validation_);
-    log_.print("validation: {} tokens", validation_->tokens.size());
-    if (!validation_->byte_note.empty()) log_.line(validation_->byte_note);
-  }
-  data_ = open_training_data(config_, validation_.get());
-  for (const std::string& note : data_.notes) log_.line(note);
-  ranks_.require_same_data(data_.data);
-  if (validation_ && ranks_.first()) {
+  RunLog& log = outputs_.log();
+  say_preloaded(config_.ledger, log);
+  validations_.open(config_, log);
+  rows_.open(validations_.set());
+  const TrainingData& data = rows_.data();
+  for (const std::string& note : data.notes) log.line(note);
+  ranks_.require_same_data(data.data);
+  if (validations_.set() && ranks_.first()) {
     const auto patience = ranks_.patience();
-    overlap_ = overlap_with_validation(config_, data_.shards, *validation_, log_);
+    overlap_ = overlap_with_validation(config_, data.shards, *validations_.set(), log);
   }
-  read_rows(phases_.phase());
-  log_.print("training: {} shards, {} tokens per pass", data_.shards.size(),
-             rows_->loader().spans_per_epoch() * rows_->loader().options().row_tokens);
+  rows_.read_as(phases_.phase());
+  const Loader& loader = rows_.stream().loader();
+  log.print("training: {} shards, {} tokens per pass", data.shards.size(),
+            loader.spans_per_epoch() * loader.options().row_tokens);
 }
 
-// Rows as the phase reads them from now on; the stream goes on where it stands. Where the mix changes, its
-// ratio is that of the new weights from here on.
-void Trainer::read_rows(const Phase& phase) {
-  LoaderOptions options = loader_options(config_, data_, ranks_.group().rank(), ranks_.group().world_size());
-  options.max_segment_tokens = phase.sequence_length;
-  bool same_weights = true;
-  for (std::size_t i = 0; i < options.parts.size(); ++i) {
-    options.parts[i].weight = phase.mix_weights[i];
-    same_weights = same_weights && rows_ && rows_->loader().options().parts[i].weight == phase.mix_weights[i];
-  }
-  if (rows_ && same_weights && rows_->loader().options().max_segment_tokens == phase.sequence_length) return;
-  require_read_files();
-  auto rows = std::make_unique<Prefetcher>(std::make_unique<Loader>(options),
-                                           static_cast<std::size_t>(config_.data.prefetch));
-  if (rows_) {
-    LoaderPosition position = rows_->position();
-    for (PartPosition& part : position.parts) part.counted = same_weights ? part.counted : 0;
-    rows->restore(position);
-  }
-  rows_ = std::move(rows);
+void Trainer::compile(MakeCommunicator make_communicator) {
+  clock_.ledger().enter("compile");
+  if (!make_communicator) make_communicator = [](Backend&) { return make_self_communicator(); };
+  const ValidationSet* validation = validations_.set();
+  const DeviceMemory memory = prepare_devices(devices_, config_.phases, make_communicator,
+                                              validation ? std::optional(validation->bos_id) : std::nullopt);
+  phases_.compiled();
+  outputs_.log().print("device memory: {:.1f} MB of tensors, {:.1f} MB of working memory",
+                       static_cast<double>(memory.tensors_bytes) / 1e6,
+                       static_cast<double>(memory.arena_bytes + memory.workspace_bytes) / 1e6);
 }
 
-void Trainer::compile() {
-  ledger_.enter("compile");
-  phases_.compile(make_communicator_, validation_ ? std::optional<int>(validation_->bos_id) : std::nullopt);
-  DeviceMemory memory;
-  for (const auto& device : phases_.devices()) {
-    const DeviceMemory needed = device->programs->memory();
-    require_memory(needed, *device->plugins.backend);
-    memory.tensors_bytes += needed.tensors_bytes;
-    memory.arena_bytes += needed.arena_bytes;
-    memory.workspace_bytes += needed.workspace_bytes;
+// All that can be refused has been checked, so an earlier run may go, or this one's files go on.
+void Trainer::begin_files(const ResumePoint& resume) {
+  if (ranks_.first()) {
+    outputs_.begin(resume, print_resolved(loaded_));
+    record_memory();
+    tell_start(resume);
   }
-  phases_.initialise();
-  expect_segments();
-  engine_ = &phases_.engine();
-  log_.print("device memory: {:.1f} MB of tensors, {:.1f} MB of working memory",
-             static_cast<double>(memory.tensors_bytes) / 1e6,
-             static_cast<double>(memory.arena_bytes + memory.workspace_bytes) / 1e6);
+  ranks_.group().barrier();  // an earlier run has been set aside
+  if (!ranks_.first()) outputs_.begin_beside(ranks_.group().rank(), resume.in_place);
 }
 
-// What a device makes for the rows that may come is made before the clock starts, not when the first such row
-// comes.
-void Trainer::expect_segments() {
-  for (const auto& device : phases_.devices()) {
-    TrainingEngine& engine = device->programs->engine();
-    std::int64_t longest = 0;
-    for (std::size_t phase = 0; phase < config_.phases.size(); ++phase) {
-      if (engine.plan().has(phase)) longest = std::max(longest, config_.phases[phase].sequence_length);
-    }
-    engine.expect_segments(longest);
-    device->plugins.backend->synchronize();
+void Trainer::record_memory() {
+  TrainingPrograms& programs = *phases_.device().programs;
+  const TensorStore& store = phases_.engine().store();
+  std::map<std::string, std::int64_t> tensors;
+  for (const std::string& name : store.names()) tensors[name] = store.reserved_bytes(name);
+  MemoryRecord record;
+  for (const MemoryRow& row : memory_by_category(tensors))
+    record.tensors_bytes.emplace_back(row.what, row.bytes);
+  for (const Program* program : programs.programs()) {
+    record.programs_bytes.emplace_back(program->name(), program->arena_bytes());
   }
+  const DeviceMemory memory = programs.memory();
+  record.arena_bytes = memory.arena_bytes + memory.workspace_bytes;
+  outputs_.metrics().memory(record);
 }
 
-// Asks the schedules for rates from the first to the last step: a number that ends the run is found
-// before it begins.
-void Trainer::check_schedules() {
-  constexpr int points = 64;
-  const auto ask = [&](std::int64_t total_steps) {
-    for (int point = 0; point <= points; ++point) {
-      const double share = static_cast<double>(point) / points;
-      const auto steps = static_cast<double>(total_steps > 0 ? total_steps : points);
-      device_->groups.set_rates({std::llround(share * steps), total_steps, share, share});
-      static_cast<void>(engine_->coming_micro_batches());
-    }
-  };
-  ask(config_.train.steps);
-  std::int64_t begin = 0;
-  for (std::size_t i = 0; i < config_.phases.size(); ++i) {
-    const Phase& phase = config_.phases[i];
-    const std::int64_t end = i + 1 < config_.phases.size() ? phase.until.steps : config_.train.steps;
-    if (phase.lr_policy == LrPolicy::independent) ask(end > 0 ? std::max<std::int64_t>(end - begin, 1) : 0);
-    if (end > 0) begin = end;
+void Trainer::tell_start(const ResumePoint& resume) {
+  const RunStart& start = result_.start;
+  if (start.ranks > 1 || start.restarts > 0) {
+    outputs_.metrics().attempt({trained_.steps, start.ranks, start.nodes, start.launcher, start.restarts});
+  }
+  if (start.restarts > 0) {
+    outputs_.log().print("warning: the run was restarted {} time{} after a failure, so it is no record",
+                         start.restarts, start.restarts == 1 ? "" : "s");
+  }
+  if (resume.checkpoint) outputs_.metrics().resume(trained_.steps, resume.checkpoint->path.string());
+  if (!resume.in_place) return;
+  for (const auto& path : set_aside_later_checkpoints(config_.checkpoint.directory, trained_.steps)) {
+    outputs_.log().print("warning: a checkpoint of a later step was set aside: {}", path.string());
   }
 }
 

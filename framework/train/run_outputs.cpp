@@ -1,0 +1,75 @@
+#include "framework/train/run_outputs.h"
+
+#include <system_error>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/run/run_files.h"
+
+namespace mulligan {
+namespace {
+
+// The file anew, or that of the run that goes on, of which its checkpoint knows what it must hold.
+MetricsFile open_metrics(const std::filesystem::path& path, const ResumePoint& resume) {
+  if (!resume.in_place) return MetricsFile(path);
+  const CheckpointManifest& m = resume.checkpoint->manifest;
+  return MetricsFile(path, m.step, {m.progress.metrics_records, m.progress.metrics_sha256});
+}
+
+}  // namespace
+
+RunOutputs::RunOutputs(const RunConfig& config, const ConsoleOptions& console)
+    : config_(config), files_{config.run.directory}, log_(console, {}) {
+  log_.keep_lines();
+}
+
+void RunOutputs::put_back_replaced() {
+  if (!replaced_) return;
+  try {
+    const std::string back = replaced_->recover();
+    if (!back.empty()) log_.line(back);
+  } catch (const Error& error) {
+    log_.print("warning: the run that was to be replaced is still set aside: {}", error.what());
+  }
+  replaced_.reset();
+}
+
+void RunOutputs::require_place(const ResumePoint& resume, bool resumed) const {
+  if (resume.replaces) {
+    ReplacedRun(files_.directory, config_.checkpoint.directory).require_only_a_run();
+  } else if (!resume.in_place) {
+    require_fresh_directory(config_, resumed);
+  }
+}
+
+void RunOutputs::begin(const ResumePoint& resume, const std::string& resolved_config) {
+  if (!resume.in_place) {
+    const ReplacedRun earlier(files_.directory, config_.checkpoint.directory);
+    if (earlier.worth_keeping()) {
+      earlier.set_aside();
+      replaced_ = earlier;
+    } else {
+      remove_unfinished_run(files_.directory);
+    }
+  }
+  note_attempt(files_.directory, resume.attempt);
+  write_file_atomically(files_.config(), resolved_config);
+  log_.open_file(files_.log(), resume.in_place);
+  metrics_.emplace(open_metrics(files_.metrics(), resume));
+  if (config_.metrics.tensorboard) metrics_->mirror_to(files_.tensorboard());
+  if (!metrics_->gap().empty()) log_.print("warning: {}", metrics_->gap());
+}
+
+void RunOutputs::begin_beside(int rank, bool goes_on) {
+  std::error_code refused;  // which opening the log then says
+  std::filesystem::create_directories(files_.ranks(), refused);
+  log_.open_file(files_.ranks() / fmt::format("{:04}.log", rank), goes_on);
+  metrics_.emplace();
+}
+
+void RunOutputs::keep() {
+  if (replaced_) replaced_->forget();
+  replaced_.reset();
+}
+
+}  // namespace mulligan

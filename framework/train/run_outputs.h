@@ -1,0 +1,49 @@
+// RunOutputs: what a training run writes while it goes on: its log, its metrics and its directory, in which another
+// run may have lain.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "framework/config/run_config.h"
+#include "framework/report/metrics_file.h"
+#include "framework/report/run_directory.h"
+#include "framework/report/run_log.h"
+#include "framework/run/replaced_run.h"
+#include "framework/train/resume.h"
+
+namespace mulligan {
+
+class RunOutputs {
+ public:
+  // The log's lines go to the console, and are kept for a file to come.
+  RunOutputs(const RunConfig& config, const ConsoleOptions& console);
+  ~RunOutputs() { put_back_replaced(); }
+
+  const RunFiles& files() const { return files_; }
+  RunLog& log() { return log_; }
+  bool begun() const { return metrics_.has_value(); }
+  MetricsFile& metrics() { return *metrics_; }  // once begun
+  const MetricsFile& metrics() const { return *metrics_; }
+
+  // The first rank: whether the run may be made where it is to be. Throws Error.
+  void require_place(const ResumePoint& resume, bool resumed) const;
+  // The first rank, when nothing can be refused any more: an earlier run is set aside, or this one's files go on.
+  void begin(const ResumePoint& resume, const std::string& resolved_config);
+  // Another rank, after that: it has a log of its own and keeps no metrics.
+  void begin_beside(int rank, bool goes_on);
+  // This run has saved something: from now on it is the one to keep.
+  void keep();
+  // The end of a run that failed: what it was to replace is put back, unless it has saved something.
+  void put_back_replaced();
+
+ private:
+  const RunConfig& config_;
+  RunFiles files_;
+  std::optional<ReplacedRun> replaced_;  // set aside; until this run has saved something
+  RunLog log_;
+  std::optional<MetricsFile> metrics_;
+};
+
+}  // namespace mulligan

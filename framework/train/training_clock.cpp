@@ -1,0 +1,62 @@
+#include "framework/train/training_clock.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/core/stop_request.h"
+
+namespace mulligan {
+
+Decision agree_on(Decision decision, HostGroup& group) {
+  decision.stop_signal = stop_signal();
+  const int own = decision.stop_signal;
+  const auto decide = [&](const std::vector<std::string>& signals) {
+    for (const std::string& bytes : signals) {
+      if (decision.stop_signal == 0) std::memcpy(&decision.stop_signal, bytes.data(), sizeof own);
+    }
+    return std::string(reinterpret_cast<const char*>(&decision), sizeof decision);
+  };
+  const std::string decided = group.consult({reinterpret_cast<const char*>(&own), sizeof own}, decide);
+  std::memcpy(&decision, decided.data(), sizeof decision);
+  return decision;
+}
+
+TrainingClock::TrainingClock(const TrainConfig& train, SecondsClock budget)
+    : budget_(train, budget ? std::move(budget) : steady_seconds) {
+  ledger_.enter("setup");
+}
+
+void TrainingClock::look_ahead(Decision& decision, std::int64_t steps_made) const {
+  const std::int64_t under_way = pace_.under_way();
+  decision.budget_fraction = budget_.fraction(steps_made, under_way);
+  decision.elapsed_seconds = budget_.coming_step_seconds(under_way);
+  decision.end = budget_.ended(decision.budget_fraction, steps_made, under_way);
+}
+
+void TrainingClock::book(std::int64_t steps_ended) {
+  if (steps_ended == 0) return;
+  budget_.mark_steps(steps_ended);
+  slowest_step_seconds_ = std::max(slowest_step_seconds_, budget_.step_seconds());
+}
+
+double TrainingClock::take_slowest_step_seconds() {
+  return std::exchange(slowest_step_seconds_, 0.0);
+}
+
+void TrainingClock::save_to(CheckpointProgress& progress) const {
+  progress.elapsed_seconds = budget_.elapsed_seconds();
+  progress.step_seconds = budget_.step_seconds();
+  Ledger so_far = ledger_;
+  so_far.close();
+  progress.ledger_seconds = so_far.phases();
+}
+
+void TrainingClock::restore(const CheckpointProgress& progress) {
+  budget_.restore(progress.elapsed_seconds, progress.step_seconds);
+  ledger_.add(progress.ledger_seconds);
+}
+
+}  // namespace mulligan

@@ -1,0 +1,63 @@
+// TrainingClock: the time of a training run: which phase of the ledger a second belongs to, how much of the training
+// budget is spent, and which steps the device has ended.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/checkpoint/manifest.h"
+#include "framework/config/train_config.h"
+#include "framework/ranks/host_group.h"
+#include "framework/run/ledger.h"
+#include "framework/step/step_pace.h"
+
+namespace mulligan {
+
+// What all ranks do next: the first rank decides, and any rank may ask for a stop.
+struct Decision {
+  double budget_fraction = 0;
+  double elapsed_seconds = 0;  // of the training clock, when the coming step begins on the device
+  bool end = false;            // the budget is spent
+  bool checkpoint = false;     // one is due
+  int stop_signal = 0;         // that some rank was sent
+};
+
+// Collective: the first rank's decision, with the signal of the first rank that was sent one.
+Decision agree_on(Decision decision, HostGroup& group);
+
+class TrainingClock {
+ public:
+  // `budget` times the training budget; empty: the process's own clock. The ledger begins with "setup".
+  TrainingClock(const TrainConfig& train, SecondsClock budget);
+
+  Ledger& ledger() { return ledger_; }
+  // The training clock runs while steps are made, and stands while anything else is done.
+  void run() { budget_.resume(); }
+  void stop() { budget_.pause(); }
+
+  // All of a step was given to the device.
+  void step_made(Backend& backend) { pace_.made(backend); }
+  // Waits until the device has ended all steps but the last (StepPace).
+  void await_pace() { book(pace_.wait()); }
+  // Somebody has waited for the device.
+  void all_ended() { book(pace_.all_ended()); }
+
+  // When the coming step begins on the device, and whether the budget has room for it; the rest is left alone.
+  void look_ahead(Decision& decision, std::int64_t steps_made) const;
+  double elapsed_seconds() const { return budget_.elapsed_seconds(); }
+  double fraction(std::int64_t steps_made) const { return budget_.fraction(steps_made); }
+  double remaining_seconds(std::int64_t steps_made) const { return budget_.remaining_seconds(steps_made); }
+  double take_slowest_step_seconds();  // since the last call
+
+  void save_to(CheckpointProgress& progress) const;
+  void restore(const CheckpointProgress& progress);
+
+ private:
+  void book(std::int64_t steps_ended);
+
+  Ledger ledger_;
+  Budget budget_;
+  StepPace pace_;
+  double slowest_step_seconds_ = 0;
+};
+
+}  // namespace mulligan

@@ -1,0 +1,37 @@
+// WarmUp: steps of each phase before the clock starts: first touches of memory and caches are then no part of the
+// budget. Everything that they changed returns to the bit, so a run with and without warm-up is the same run.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/report/run_log.h"
+#include "framework/run/run_ranks.h"
+#include "framework/step/phase_devices.h"
+#include "framework/step/snapshot.h"
+#include "framework/train/training_rows.h"
+
+namespace mulligan {
+
+class WarmUp {
+ public:
+  // `config` must outlive this object.
+  explicit WarmUp(const RunConfig& config) : config_(config) {}
+
+  std::int64_t steps() const { return config_.train.warmup.steps; }
+  // Leaves devices and rows in any phase, and the rows anywhere. By all ranks alike.
+  void run(PhaseDevices& devices, TrainingRows& rows, RunRanks& ranks, RunLog& log);
+  // Just before the clock starts. Throws run_error naming a tensor that is not what it was before the warm-up.
+  void require_undone();
+
+ private:
+  void run(TrainingDevice& device, PhaseDevices& devices, TrainingRows& rows, RunRanks& ranks, RunLog& log);
+  std::vector<std::string> surviving_states(const OptimizerGroup& group, RunLog& log) const;
+
+  const RunConfig& config_;
+  std::vector<std::unique_ptr<StateSnapshot>> before_;  // by device, until the clock starts
+};
+
+}  // namespace mulligan
