@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/checkpoint/manifest.h"
 #include "framework/config/run_config.h"
 #include "framework/data/prefetcher.h"
 #include "framework/run/training_data.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "framework/eval/evaluator.h"
 #include "framework/run/strict_validation.h"
 
 namespace mulligan {
