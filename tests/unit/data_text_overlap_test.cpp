@@ -234,7 +234,7 @@ TEST_F(TextOverlapTest, TrainingOnValidationTextAloneIsSeenFromTheOtherSide) {
 
 TEST_F(TextOverlapTest, ASampleSaysWhatItWouldSee) {
   OverlapBudget budget;
-  budget.training = read_tokens(training_).size() / 2;
+  budget.training = read_tokens(training_).size() * 3 / 4;
   const TextOverlap overlap = with(changed(40), budget);
   EXPECT_LT(overlap.training_read, overlap.training_tokens);
   EXPECT_NE(overlap.text().find("a sample"), std::string::npos) << overlap.text();

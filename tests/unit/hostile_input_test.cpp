@@ -125,7 +125,7 @@ TEST(HostileInput, TomlNestedDeeplyIsRefused) {
 TEST(HostileInput, AFewBytesDoNotDecompressToGigabytes) {
   // 1 GiB of zeros is under 1 KB in Brotli; the reader must refuse it by the declaration alone.
   const std::string text =
-      R"({"configuration": "", "tokenizer_sha256": "", "streams": [{"content": "fp32", "layout": "bytes",)"
+      R"({"configuration": "", "data": {}, "streams": [{"content": "fp32", "layout": "bytes",)"
       R"( "compression": "brotli", "raw_bytes": 1073741824, "bytes": 100}], "tensors":)"
       R"( [{"name": "w", "shape": [268435456], "format": "fp32", "bits": 0}]})";
   EXPECT_NE(sentence_of([&] {
@@ -134,7 +134,7 @@ TEST(HostileInput, AFewBytesDoNotDecompressToGigabytes) {
             std::string::npos);
   // Codes of two bits: 32 MiB packed would be half a gigabyte of weights.
   const std::string codes =
-      R"({"configuration": "", "tokenizer_sha256": "", "streams": [{"content": "codes2", "layout": "packed",)"
+      R"({"configuration": "", "data": {}, "streams": [{"content": "codes2", "layout": "packed",)"
       R"( "compression": "brotli", "raw_bytes": 33554432, "bytes": 100}], "tensors":)"
       R"( [{"name": "w", "shape": [134217728], "format": "int", "bits": 2}]})";
   EXPECT_NE(sentence_of([&] {
@@ -150,7 +150,7 @@ TEST(HostileInput, AFewBytesDoNotDecompressToGigabytes) {
 // could not be.
 TEST(HostileInput, AnArtifactIsCheckedBeforeItIsUnpacked) {
   const std::string text =
-      R"({"configuration": "", "tokenizer_sha256": "", "streams": [{"content": "fp32", "layout": "bytes",)"
+      R"({"configuration": "", "data": {}, "streams": [{"content": "fp32", "layout": "bytes",)"
       R"( "compression": "brotli", "raw_bytes": 4000000, "bytes": 100}], "tensors":)"
       R"( [{"name": "w", "shape": [1000000], "format": "fp32", "bits": 0}]})";
   const auto refuse = [](const Artifact& declared) {
