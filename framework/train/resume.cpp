@@ -59,10 +59,26 @@ Change meaning_of(const std::string& key) {
   return ends(".path") ? Change::harmless : Change::noted;
 }
 
+// Settings (as of --set) that say again which paths the plugins' keys of a stored configuration name. These are
+// compared and never opened, so the mark that keeps stored data from naming files need not stand on them.
+std::vector<std::string> paths_of_keys(const RunConfig& stored) {
+  std::vector<std::string> paths;
+  for (const PluginTableRef& ref : plugin_tables(stored)) {
+    for (const ConfigMember& member : ref.table->keys.members) {
+      if (member.node.origin.kind != Origin::Kind::stored) continue;
+      paths.push_back(fmt::format("{}.{}={}", ref.table->section, member.name, to_toml(member.node.value)));
+    }
+  }
+  return paths;
+}
+
 // The configuration that the checkpoint keeps. It is data: it names plugins, but has none loaded. Its keys
 // are resolved with the plugins of this run where these are the same, and else are those that were written.
 LoadedConfig saved_config(const Checkpoint& checkpoint, const LoadedConfig& loaded, PluginHost& host) {
-  LoadedConfig saved = parse_saved_config(checkpoint.manifest.config, checkpoint.path.string() + " (config)");
+  const std::string origin = checkpoint.path.string() + " (config)";
+  LoadedConfig saved = parse_saved_config(checkpoint.manifest.config, origin);
+  if (const auto paths = paths_of_keys(saved.config); !paths.empty())
+    saved = parse_saved_config(checkpoint.manifest.config, origin, paths);
   const std::vector<PluginTableRef> now = plugin_tables(loaded.config);
   resolve_plugins(saved, [&](mlg_kind kind, const PluginTable& table) -> std::optional<PluginKeys> {
     const auto row =

@@ -19,6 +19,7 @@
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/long_tests.h"
 #include "tests/support/plugins.h"
+#include "tests/support/test_device.h"
 
 namespace mulligan::end_to_end {
 namespace {
@@ -232,6 +233,16 @@ TEST_F(Resume, ADamagedCheckpointIsToldAndTheOneBeforeUsed) {
       (fs::path(copy) / "checkpoints" / ("set_aside_" + entries.back().path.filename().string())).string());
   EXPECT_NE(sentence.find("1000 bytes"), std::string::npos) << sentence;
   EXPECT_EQ(code, ExitCode::bad_data);
+}
+
+// Of the checkpoint's configuration the paths in plugins' keys are compared alone; code comes from this run's own.
+TEST_F(Resume, APluginsKeyMayNameAFile) {
+  const Overrides cuda = {"backend.plugin=cuda", "backend.device=" + test_device(),
+                          "backend.kernel_file=none", "checkpoint.every_steps=1"};
+  const std::string directory = tiny().next_directory();
+  train_in(directory, with(cuda, {"train.steps=1"}));
+  const RunResult resumed = train_in(directory, with(cuda, {"train.steps=2"}), "auto");
+  EXPECT_EQ(resumed.first_step, 1);
 }
 
 TEST_F(Resume, AutoStartsFromTheBeginningWhereThereIsNothingYet) {
