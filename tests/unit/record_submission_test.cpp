@@ -123,6 +123,7 @@ TEST(SeedLog, OfTheChallengesScripts) {
   EXPECT_EQ(late.model_bytes, 15865260U);
   EXPECT_EQ(late.code_bytes, 31999U);
   EXPECT_TRUE(late.code_compressed);
+  EXPECT_EQ(late.code_uncompressed_bytes, 157868U);
   EXPECT_EQ(late.total_bytes, 15897259U);
   ASSERT_EQ(late.scores.size(), 1U);  // what is called diagnostic is no result
   EXPECT_EQ(late.scores[0].val_bpb, 1.05989454);

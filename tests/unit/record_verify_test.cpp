@@ -486,6 +486,18 @@ TEST_F(VerifyOthers, AClaimThatTheLogDoesNotBear) {
   EXPECT_EQ(failed(scratch_.path()), "R03 R05");
 }
 
+// The script's size as it is read is no contradiction of the compressed one that is counted; any other is.
+TEST_F(VerifyOthers, TheSizeOfTheScriptAsItIsRead) {
+  for (const char* seed : {"42", "314"})
+    testing::edit(scratch_.path() / fmt::format("train_seed{}.log", seed), "Code size (compressed)",
+                  "Code size (uncompressed): 47642 bytes\nCode size (compressed)");
+  testing::edit(scratch_ / "submission.json", R"("artifact_bytes":15991930)",
+                R"("artifact_bytes":15991930,"code_bytes":47642)");
+  EXPECT_EQ(failed(scratch_.path()), "");
+  testing::edit(scratch_ / "submission.json", R"("code_bytes":47642)", R"("code_bytes":47000)");
+  EXPECT_EQ(failed(scratch_.path()), "R06");
+}
+
 TEST_F(VerifyOthers, TooManyBytes) {
   testing::edit(scratch_ / "submission.json", "15992929", "16000001");
   testing::edit(scratch_ / "train_seed314.log", "15976299", "15983371");

@@ -70,11 +70,12 @@ std::optional<std::uint64_t> bytes_of(std::string_view line, std::string_view la
 void read_code_line(std::string_view line, LogClaims& claims) {
   if (!line.starts_with("Code size")) return;
   const bool compressed = line.starts_with("Code size (compressed)");
-  if (claims.code_compressed && !compressed) return;
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return;
   const auto bytes = number_at<std::uint64_t>(line.substr(colon + 1));
   if (!bytes) return;
+  if (!compressed) claims.code_uncompressed_bytes = bytes;
+  if (claims.code_compressed && !compressed) return;
   claims.code_bytes = bytes;
   claims.code_compressed = compressed;
 }

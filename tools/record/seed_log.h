@@ -26,6 +26,7 @@ struct LogClaims {
   std::optional<std::uint64_t> model_bytes, total_bytes;
   std::optional<std::uint64_t> code_bytes;  // as counted: compressed where the log gives both
   bool code_compressed = false;
+  std::optional<std::uint64_t> code_uncompressed_bytes;  // where the log gives both
   std::optional<Budgets> budgets;  // of this program's logs alone, as all up to the scores
   std::optional<RecordDigests> digests;
   std::optional<RecordData> data;
