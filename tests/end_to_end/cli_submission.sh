@@ -125,9 +125,23 @@ spoilt "other code" 3 "R09" bash -c "echo >>evaluation_source.tar.br"
 spoilt "other source of training" 3 "R09" bash -c "echo >>source.tar.br"
 spoilt "figures of README" 3 "R12" sed -i 's/Mean [0-9]/Mean 0/' README.md
 spoilt "no JSON" 3 "is not a JSON object" bash -c ": >submission.json"
-spoilt "overlapping data" 1 "stands in the training data" python3 -c "
+more_overlap() { # in submission.json and README.md
+  python3 -c "
 import json; s = json.load(open('submission.json')); s['overlap']['share'] = .5; open('submission.json', 'w').write(json.dumps(s))
 r = open('README.md').read(); import re; open('README.md', 'w').write(re.sub(r'- [0-9.e-]+ % of the val', '- 50 % of the val', r))"
+}
+spoilt "another overlap than the logs'" 3 "R14" more_overlap
+overlapping_data() {
+  more_overlap
+  sed -i 's/and 0 % of it with changes/and 50 % of it with changes/' train_seed*.log
+  python3 -c "
+import hashlib, json; s = json.load(open('submission.json'))
+for file in s['files']:
+    data = open(file['name'], 'rb').read()
+    file.update(bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+json.dump(s, open('submission.json', 'w'))"
+}
+spoilt "overlapping data" 1 "stands in the training data" overlapping_data
 
 # As others publish them.
 mkdir others
