@@ -24,12 +24,18 @@ format = "fp16"
 END
 "$mulligan" train tiny.toml --quiet --set run.directory=whole --set doctor.level=off >/dev/null
 
-alone=$build/core_alone
+alone=$(dirname "$build")/core_alone  # as deep as the other build: relative paths in it are the same for the cache
 configured() {
   cmake -S "$root" -B "$alone" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMULLIGAN_TOOLS=OFF -DMULLIGAN_LAB=OFF
 }
 check "the core alone is configured" configured
-check "the core alone is built, with its unit tests" cmake --build "$alone" --target mulligan mulligan_unit_tests
+built() { # the end of what was said is enough
+  cmake --build "$alone" --target mulligan mulligan_unit_tests >built.log 2>&1 || {
+    tail -30 built.log
+    return 1
+  }
+}
+check "the core alone is built, with its unit tests" built
 core=$alone/bin/mulligan
 shown=$("$core" --help | sed -n 's/^  \([a-z]\+\) .*/\1/p' | grep -v '^-' | xargs)
 check_equal "its help shows the core's commands only" \
@@ -42,7 +48,7 @@ same() { cmp <(tail -c 4096 "$1") <(tail -c 4096 "$2"); }
 check "to the weights of the whole program" same whole/weights.safetensors alone/weights.safetensors
 check "it quantises" "$core" quantize alone --source "$root"
 check "it scores" "$core" eval alone
-check "it launches two ranks" "$core" launch --standalone --nproc-per-node 2 train tiny.toml --quiet --set run.directory=two \
+check "it launches two ranks" "$core" launch --standalone --nproc-per-node 2 -- train tiny.toml --quiet --set run.directory=two \
   --set train.micro_batches=2
 check "its unit tests pass" "$alone/bin/mulligan_unit_tests" --gtest_brief=1
 finish

@@ -40,7 +40,7 @@ check_refused "no folder" 3 "cannot be read" report --tables nowhere --output pa
 check_equal "refusals leave it alone" "$before" "$(sha256sum page.html)"
 check "--overwrite" "$mulligan" report --tables runs/two --output page.html --overwrite
 check_true "one folder alone" "$(grep -c '<h2>' page.html) == 1"
-check_refused "neither run nor tables" 2 "run directory" report
+check_refused "neither run nor tables" 2 "run directories" report
 check_refused "both" 2 "name one" report runs/one --tables runs --output other.html
 check_refused "no page named" 2 "--output" report --tables runs
 check_refused "--overwrite without tables" 2 "--tables" report runs/one --overwrite
